@@ -114,17 +114,22 @@ def _scalar(name: str, arity: int) -> Callable[..., Numeric]:
     product = name == "MUL"
 
     def binary(a: Numeric, b: Numeric) -> Numeric:
+        # arrays of one element are neither symbols nor numbers
         if isinstance(b, symbol):
-            if isinstance(a, symbol):
-                return make(code, a, b)
-            if a == left:
-                return b
-            return 0.0 if product and a == 0.0 else make(code, a, b)
+            if isinstance(a, float | int):
+                if a == left:
+                    return b
+                if product and a == 0.0:
+                    return 0.0
+            return make(code, a, b)
         if not isinstance(a, symbol):
             return numeric(a, b)
-        if b == right:
-            return a
-        return 0.0 if product and b == 0.0 else make(code, a, b)
+        if isinstance(b, float | int):
+            if b == right:
+                return a
+            if product and b == 0.0:
+                return 0.0
+        return make(code, a, b)
 
     return binary
 

@@ -25,7 +25,7 @@ class Compilation:
         self._texts = texts
         count = min(len(texts), _processors())
         self._shares = [list(range(k, len(texts), count)) for k in range(count)] if count > 1 else []
-        self._workers = [_Worker([texts[k] for k in share]) for share in self._shares]
+        self._workers = [_CompilerProcess([texts[k] for k in share]) for share in self._shares]
 
     def result(self) -> list[bytes]:
         """The object code of each text. Raises CompileError if LLVM rejects one."""
@@ -47,7 +47,7 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _Worker:
+class _CompilerProcess:
     """A process that compiles texts."""
 
     def __init__(self, texts: Sequence[str]) -> None:

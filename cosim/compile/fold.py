@@ -60,7 +60,7 @@ SUM: Family = ("SUM", 0)
 
 
 @dataclass
-class Chain:
+class OperationChain:
     """Operations of one family in a row, with the place of the value in each; `start`: the value before the first."""
 
     family: Family
@@ -76,11 +76,11 @@ class Chain:
         return found
 
 
-def chains(graph: Graph, order: Sequence[int], like: AbstractSet[int], least: int) -> dict[int, Chain]:
+def chains(graph: Graph, order: Sequence[int], like: AbstractSet[int], least: int) -> dict[int, OperationChain]:
     """The chains of at least so many operations that are not among like items, by their last node.
 
     A value in between is used by the next operation alone. order: of the nodes, operands first."""
-    nodes, found = graph.nodes, dict[int, Chain]()
+    nodes, found = graph.nodes, dict[int, OperationChain]()
     uses = Counter(chain.from_iterable(chain(graph.outputs, *graph.arguments)))
     for node in order:
         if nodes[node][0] not in LEAVES:
@@ -103,7 +103,7 @@ def chains(graph: Graph, order: Sequence[int], like: AbstractSet[int], least: in
     return {node: whole for node, whole in found.items() if len(whole.links) >= least}
 
 
-def _begun(nodes: Sequence[GraphNode], node: int, place: int) -> Chain | None:
+def _begun(nodes: Sequence[GraphNode], node: int, place: int) -> OperationChain | None:
     """The chain of the operand at this place and the node, if both are of one family."""
     kind, *operands = nodes[node]
     before: int = operands[place]
@@ -113,7 +113,7 @@ def _begun(nodes: Sequence[GraphNode], node: int, place: int) -> Chain | None:
         return None
     for first, start in enumerate(starts):
         if _family(earlier, first) == family:
-            return Chain(family, start, [(before, first), (node, place)])
+            return OperationChain(family, start, [(before, first), (node, place)])
     return None
 
 
@@ -122,7 +122,7 @@ def _family(kind: str, place: int) -> Family:
     return SUM if kind == "ADD" or (kind == "MULADD" and place == 2) else (kind, place)
 
 
-def fold(whole: Chain, nodes: Sequence[GraphNode], one: int) -> tuple[Fold, list[list[int]]]:
+def fold(whole: OperationChain, nodes: Sequence[GraphNode], one: int) -> tuple[Fold, list[list[int]]]:
     """The loop of a chain and the nodes of its arguments; one: the node of the constant 1."""
     (kind, place), others = whole.family, whole.others(nodes)
     if whole.family == SUM:

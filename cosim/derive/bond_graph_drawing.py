@@ -9,7 +9,7 @@ from typing import Any
 
 from cosim.bondgraph import Assembly
 from cosim.derive.bond_graph_layout import BondPath, Label, lay_out_bond_graph
-from cosim.derive.picture import BACKING, Panel, corners
+from cosim.derive.picture import BACKING, GraphPanel, corners
 from cosim.derive.text_boxes import LINE_HEIGHT, Point
 from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, ROSE, SOFT, VIOLET
 
@@ -20,7 +20,7 @@ STROKE = 0.09  # half of its length
 LEGEND_HEIGHT = 0.35
 
 
-def bond_graph_panel(assembly: Assembly, title: str, note: str) -> Panel:
+def bond_graph_panel(assembly: Assembly, title: str, note: str) -> GraphPanel:
     """The graph with its causality."""
     layout = lay_out_bond_graph(assembly)
     low, high = corners([box for label in layout.labels.values() for box in label.boxes])
@@ -43,7 +43,7 @@ def bond_graph_panel(assembly: Assembly, title: str, note: str) -> Panel:
         x, y = draw_legend(axes, assembly, (low[0] + 0.16, low[1] + 0.16))
         axes.text(x, y, "stroke: the end that receives the effort", size=8.0, color=SOFT, va="center_baseline")
 
-    return Panel(title, note, low, high, draw)
+    return GraphPanel(title, note, low, high, draw)
 
 
 def draw_legend(axes: Any, assembly: Assembly, place: Point) -> Point:

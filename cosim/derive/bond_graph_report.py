@@ -13,7 +13,7 @@ from cosim.derive.bond_graph_drawing import bond_graph_panel
 from cosim.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines
 from cosim.derive.circuit_drawing import circuit_panel
 from cosim.derive.graph_report import check_file
-from cosim.derive.picture import Panel, save_panels
+from cosim.derive.picture import GraphPanel, save_panels
 from cosim.derive.tables import SIGNS, counted, quantity, shown_unit, table
 from cosim.errors import InputError, InputErrors, did_you_mean
 from cosim.multibody.description.robot_file import SUFFIXES
@@ -28,7 +28,10 @@ MAX_DRAWN_ELEMENTS = 200
 Form = Literal["loop-free", "circuit"]
 Syntax = Literal["text", "latex"]
 
-PANELS: Mapping[Form, Callable[[Assembly, str, str], Panel]] = {"loop-free": bond_graph_panel, "circuit": circuit_panel}
+PANELS: Mapping[Form, Callable[[Assembly, str, str], GraphPanel]] = {
+    "loop-free": bond_graph_panel,
+    "circuit": circuit_panel,
+}
 
 
 def derive_bond_graph(

@@ -9,12 +9,12 @@ from cosim.bondgraph import Assembly
 from cosim.derive.bond_graph_drawing import COLOURS, LEGEND_HEIGHT, draw_legend
 from cosim.derive.circuit_layout import Symbol, TwoPort, lay_out_circuit
 from cosim.derive.circuit_symbols import symbol
-from cosim.derive.picture import Panel, corners
+from cosim.derive.picture import GraphPanel, corners
 from cosim.derive.text_boxes import LINE_HEIGHT, Box
 from cosim.output.plot.style import INK, SOFT
 
 
-def circuit_panel(assembly: Assembly, title: str, note: str) -> Panel:
+def circuit_panel(assembly: Assembly, title: str, note: str) -> GraphPanel:
     """The graph as a circuit: efforts across, flows through."""
     circuit = lay_out_circuit(assembly.graph)
     low, high = corners([*circuit.boxes, *((x, y, 0.0, 0.0) for _, points in circuit.wires for x, y in points)])
@@ -32,7 +32,7 @@ def circuit_panel(assembly: Assembly, title: str, note: str) -> Panel:
         x, y = draw_legend(axes, assembly, (low[0] + 0.16, low[1] + 0.16))
         axes.text(x, y, "effort across, flow through", size=8.0, color=SOFT, va="center_baseline")
 
-    return Panel(title, note, low, high, draw)
+    return GraphPanel(title, note, low, high, draw)
 
 
 def _draw_symbol(axes: Any, one: Symbol) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.derive.graph_layout import RADIUS, body_box, edge_curves, lay_out, place_label
-from cosim.derive.picture import BACKING, Panel, save_panels
+from cosim.derive.picture import BACKING, GraphPanel, save_panels
 from cosim.derive.text_boxes import Box, Point, break_name, widest_label
 from cosim.errors import InputError
 from cosim.multibody.description.structure import Structure
@@ -34,7 +34,7 @@ def plot_graph(path: str | Path, structure: Structure, title: str, note: str = "
     save_panels(path, [_panel(structure, title, note)])
 
 
-def _panel(structure: Structure, title: str, note: str) -> Panel:
+def _panel(structure: Structure, title: str, note: str) -> GraphPanel:
     layout = lay_out(structure)
     curves = edge_curves(structure, layout)
     paths = [_path(curve) for curve in curves]
@@ -52,7 +52,7 @@ def _panel(structure: Structure, title: str, note: str) -> Panel:
         for number, name in enumerate(structure.bodies):
             _draw_body(axes, number, name, layout.places[number])
 
-    return Panel(title, note, (min(xs) - side, min(ys) - 0.65), (max(xs) + side, max(ys) + 0.45), draw)
+    return GraphPanel(title, note, (min(xs) - side, min(ys) - 0.65), (max(xs) + side, max(ys) + 0.45), draw)
 
 
 def _path(points: Sequence[Point]) -> Any:

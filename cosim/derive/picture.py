@@ -13,7 +13,7 @@ HEADER_HEIGHT = 0.7  # for title and note, in
 BACKING = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.75}
 
 
-class Panel(NamedTuple):
+class GraphPanel(NamedTuple):
     """draw(axes): of matplotlib, in inches. low, high: the corners of what is drawn, margins included."""
 
     title: str
@@ -23,12 +23,12 @@ class Panel(NamedTuple):
     draw: Callable[[Any], None]
 
 
-def save_panels(path: str | Path, panels: Sequence[Panel]) -> None:
+def save_panels(path: str | Path, panels: Sequence[GraphPanel]) -> None:
     """Draw into a png, svg or pdf file, by the suffix of `path`. Raises InputError as `save` does."""
     save(path, lambda: _figure(panels), "graph", {"svg.hashsalt": "graph", "hatch.linewidth": 0.7})
 
 
-def _figure(panels: Sequence[Panel]) -> Any:
+def _figure(panels: Sequence[GraphPanel]) -> Any:
     from matplotlib.figure import Figure
 
     texts = [(drawable(panel.title), drawable(panel.note)) for panel in panels]

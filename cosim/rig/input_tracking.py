@@ -105,11 +105,11 @@ class InputTracker:
                 self._variables[variable] = os.environ.get(variable)
 
 
-class _ThreadState(threading.local):
+class _TrackerState(threading.local):
     tracker: InputTracker | None = None
 
 
-_state = _ThreadState()
+_state = _TrackerState()
 
 
 @cache

@@ -25,7 +25,7 @@ def reynolds() -> Any:
 
 
 @dataclass(frozen=True)
-class Edge:
+class MeteringEdge:
     """discharge: μ; density [kg/m³]; transition: Δp_t [Pa]."""
 
     discharge: float
@@ -33,7 +33,7 @@ class Edge:
     transition: float
 
     @classmethod
-    def of(cls, params: Any, diameter: float) -> Edge:
+    def of(cls, params: Any, diameter: float) -> MeteringEdge:
         """From parameters `discharge`, `density`, `viscosity` and `reynolds`, with the hydraulic diameter [m]."""
         velocity = params.reynolds * params.viscosity / (params.density * params.discharge * diameter)
         return cls(params.discharge, params.density, 0.5 * params.density * velocity * velocity)

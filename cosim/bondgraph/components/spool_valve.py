@@ -48,7 +48,7 @@ def build(params: Params) -> BondGraph:
     position = Law(lambda *u: ops.clip(command.fn(*u), -params.max_opening, params.max_opening), command.uses)
     if params.time_constant is not None or params.natural_frequency is not None:
         position = _add_spool(graph, params, position)
-    edge = _throttle.Edge.of(params, 2.0 * params.max_opening)
+    edge = _throttle.MeteringEdge.of(params, 2.0 * params.max_opening)
     for (first, last), direction in EDGES.items():
         name = f"{first}_to_{last}"
         graph.junction(name, "1")

@@ -22,7 +22,7 @@ from cosim.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.multibody.description.rigid_groups import merged_inertials
 from cosim.multibody.description.topology import build_mechanism
 from cosim.multibody.description.xacro import MACRO, expand_xacro, uses_xacro
-from cosim.multibody.description.xmltree import Element, parse_xml
+from cosim.multibody.description.xmltree import XmlElement, parse_xml
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
 from cosim.paths import find_package
 
@@ -132,9 +132,9 @@ def _uncalled(macros: Sequence[str]) -> str:
 class _ElementReader:
     """A link or a joint being read: parses values from its elements and records errors."""
 
-    element: Element
+    element: XmlElement
     diagnostics: Diagnostics
-    inertia: tuple[Element, float, np.ndarray] | None = None  # of a link: its element, mass and inertia
+    inertia: tuple[XmlElement, float, np.ndarray] | None = None  # of a link: its element, mass and inertia
 
     def __post_init__(self) -> None:
         self.name = self.element.attributes.get("name", "")
@@ -142,16 +142,16 @@ class _ElementReader:
             self.error(self.element, f"a {self.element.tag} needs a name")
         self._note_misspellings()
 
-    def place(self, element: Element) -> SourceLocation:
+    def place(self, element: XmlElement) -> SourceLocation:
         return SourceLocation(element.file, element.line, f"{self.element.tag} '{self.name}'" if self.name else "")
 
-    def error(self, element: Element, what: str) -> None:
+    def error(self, element: XmlElement, what: str) -> None:
         self.diagnostics.error(what, self.place(element))
 
-    def note(self, element: Element, what: str) -> None:
+    def note(self, element: XmlElement, what: str) -> None:
         self.diagnostics.note(what, self.place(element))
 
-    def child(self, parent: Element, tag: str, required: bool = False) -> Element | None:
+    def child(self, parent: XmlElement, tag: str, required: bool = False) -> XmlElement | None:
         found = [element for element in parent.children if element.tag == tag]
         if required and not found:
             self.error(parent, f"<{parent.tag}> has no <{tag}>; add it" + ", 0 for a point mass" * (tag == "inertia"))
@@ -159,7 +159,7 @@ class _ElementReader:
             self.error(found[1], f"<{parent.tag}> has {len(found)} <{tag}>; keep one")
         return found[0] if found else None
 
-    def text(self, element: Element | None, attribute: str) -> str:
+    def text(self, element: XmlElement | None, attribute: str) -> str:
         """The attribute, "" with an error recorded if it is missing; "" for a missing element."""
         if element is None:
             return ""
@@ -168,7 +168,9 @@ class _ElementReader:
             self.error(element, f"<{element.tag}> has no '{attribute}'")
         return text
 
-    def numbers(self, element: Element, attribute: str, count: int, default: float | None = None) -> list[float] | None:
+    def numbers(
+        self, element: XmlElement, attribute: str, count: int, default: float | None = None
+    ) -> list[float] | None:
         """The `count` numbers of an attribute; None with an error recorded if they cannot be read."""
         if default is not None and attribute not in element.attributes:
             return [default] * count
@@ -185,18 +187,18 @@ class _ElementReader:
         self.error(element, f"<{element.tag}> {attribute}: expected {expected}, got '{text}'")
         return None
 
-    def number(self, element: Element, attribute: str, default: float | None = None) -> float | None:
+    def number(self, element: XmlElement, attribute: str, default: float | None = None) -> float | None:
         values = self.numbers(element, attribute, 1, default)
         return values[0] if values else None
 
-    def not_negative(self, element: Element, attribute: str, default: float | None = None) -> float:
+    def not_negative(self, element: XmlElement, attribute: str, default: float | None = None) -> float:
         """The number, 0 with an error recorded if it is missing, unreadable or negative."""
         value = self.number(element, attribute, default) or 0.0
         if value < 0.0:
             self.error(element, f"<{element.tag}> {attribute} is negative ({value:g}); it must be 0 or more")
         return value
 
-    def pose(self, parent: Element) -> Pose:
+    def pose(self, parent: XmlElement) -> Pose:
         origin = self.child(parent, "origin")
         if origin is None:
             return Pose.identity()

@@ -17,7 +17,7 @@ from xml.dom import minidom
 
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.xmltree import Element, parse_xml
+from cosim.multibody.description.xmltree import XmlElement, parse_xml
 from cosim.paths import PACKAGE
 
 PREFIX = "xacro:"
@@ -28,7 +28,7 @@ _ARGUMENT = re.compile(r"\$\(arg\s+([\w.-]+)\s*\)")
 _EXPRESSION = re.compile(r"\$[{(]")
 
 
-def uses_xacro(root: Element) -> Element | None:
+def uses_xacro(root: XmlElement) -> XmlElement | None:
     """The first element that xacro has to expand; None for a plain file."""
     for element in root.walk():
         if element.tag.startswith(PREFIX) or any(map(_EXPRESSION.search, element.attributes.values())):
@@ -37,11 +37,11 @@ def uses_xacro(root: Element) -> Element | None:
 
 
 def expand_xacro(
-    root: Element,
+    root: XmlElement,
     arguments: Mapping[str, str],
     find: Callable[[str], Path],
     diagnostics: Diagnostics,
-) -> Element:
+) -> XmlElement:
     """The file of `root` with everything expanded; warnings become notes.
 
     arguments: values of its arguments by name; find: the folder of a package by its name, raises InputError.
@@ -69,7 +69,7 @@ def expand_xacro(
     return _elements(document.documentElement, root.place)
 
 
-def _import(first: Element) -> Any:
+def _import(first: XmlElement) -> Any:
     try:
         importlib.import_module("xacro.substitution_args")
         return importlib.import_module("xacro")
@@ -128,10 +128,10 @@ class _Inherited:
             dst.setUserData(key, data, self)
 
 
-def _document(root: Element, known: set[str]) -> minidom.Document:
+def _document(root: XmlElement, known: set[str]) -> minidom.Document:
     """known: takes the names of all arguments."""
     document, inherited = minidom.Document(), _Inherited()
-    pairs: list[tuple[Element, Any]] = [(root, document)]
+    pairs: list[tuple[XmlElement, Any]] = [(root, document)]
     while pairs:
         element, parent = pairs.pop()
         node = document.createElement(element.tag)
@@ -146,17 +146,17 @@ def _document(root: Element, known: set[str]) -> minidom.Document:
     return document
 
 
-def _elements(node: Any, place: SourceLocation) -> Element:
+def _elements(node: Any, place: SourceLocation) -> XmlElement:
     """The tree of an expanded document; place: of elements without one."""
     place = node.getUserData(_PLACE) or place
     children = [_elements(child, place) for child in node.childNodes if child.nodeType == child.ELEMENT_NODE]
-    return Element(node.tagName, dict(node.attributes.items()), place.line or 0, children, place.file)
+    return XmlElement(node.tagName, dict(node.attributes.items()), place.line or 0, children, place.file)
 
 
 # --- errors ---
 
 
-def _located(error: BaseException, root: Element) -> InputError:
+def _located(error: BaseException, root: XmlElement) -> InputError:
     """The error with the innermost element that xacro was working on."""
     node, place = _node(error.__traceback__), root.place
     if node is not None:

@@ -10,39 +10,39 @@ from cosim.errors import InputError, InputErrors, SourceLocation
 
 
 @dataclass(slots=True)
-class Element:
+class XmlElement:
     """One element: its tag, its attributes, the line its tag starts on, its children in file order, its file."""
 
     tag: str
     attributes: dict[str, str]
     line: int
-    children: list[Element] = field(default_factory=list)
+    children: list[XmlElement] = field(default_factory=list)
     file: str = ""
 
     @property
     def place(self) -> SourceLocation:
         return SourceLocation(self.file, self.line)
 
-    def walk(self) -> Iterator[Element]:
+    def walk(self) -> Iterator[XmlElement]:
         """This element and all below it, in file order."""
-        stack: list[Element] = [self]
+        stack: list[XmlElement] = [self]
         while stack:
             element = stack.pop()
             yield element
             stack += reversed(element.children)
 
 
-def parse_xml(text: str | bytes, file: str) -> Element:
+def parse_xml(text: str | bytes, file: str) -> XmlElement:
     """The root element of `text`; character data and comments are dropped.
 
     Raises InputErrors, with one mistake that has its line, when the text is not well-formed XML.
     """
     parser = expat.ParserCreate()
-    document = Element("", {}, 0)
+    document = XmlElement("", {}, 0)
     open_elements = [document]
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        element = Element(tag, attributes, parser.CurrentLineNumber, file=file)
+        element = XmlElement(tag, attributes, parser.CurrentLineNumber, file=file)
         open_elements[-1].children.append(element)
         open_elements.append(element)
 
