@@ -11,7 +11,6 @@ import pytest
 
 from cosim import Rig, load_rig
 from cosim.errors import InputError
-from tests.kit.samples import sample  # noqa: F401 (a fixture)
 
 SUPPLY, AREA, FORCE, OPENING = 1e6, 0.0201, 15e3, 1.2566e-4  # theory §10
 SPEED = 0.7 * OPENING * math.sqrt((SUPPLY - FORCE / AREA) / 900.0) / AREA
@@ -20,7 +19,7 @@ PRESSURE_B = 0.5 * (SUPPLY - FORCE / AREA)  # each edge takes half of what is le
 Sample = Callable[..., Rig]
 
 
-def test_the_rigid_fluid_hides_the_oscillation_that_the_full_model_shows(sample: Sample) -> None:  # noqa: F811
+def test_the_rigid_fluid_hides_the_oscillation_that_the_full_model_shows(sample: Sample) -> None:
     """Both settle to the same speed and pressures; at the start the supply rings with the fluid's mass."""
     runs = {name: sample(f"drives/hydraulic_{name}").run() for name in ("simple", "full")}
     for run in runs.values():
@@ -38,12 +37,12 @@ def test_the_rigid_fluid_hides_the_oscillation_that_the_full_model_shows(sample:
     assert runs["full"]["slide/piston"] == pytest.approx(runs["full"]["slide/position"], abs=1e-9)
 
 
-def test_runs_are_deterministic(sample: Sample) -> None:  # noqa: F811
+def test_runs_are_deterministic(sample: Sample) -> None:
     first, second = (sample("drives/hydraulic_full").run("20 ms") for _ in range(2))
     assert (first["slide/pressure_a"] == second["slide/pressure_a"]).all()
 
 
-def test_rollouts_are_single_runs_to_the_bit(sample: Sample) -> None:  # noqa: F811
+def test_rollouts_are_single_runs_to_the_bit(sample: Sample) -> None:
     masses = [5000.0, 6000.0, 7000.0]
     rollouts = sample("drives/hydraulic_full").rollouts(
         parameters={"mechanism.load.mass": masses}, duration="10 ms", keep="all"
@@ -53,7 +52,7 @@ def test_rollouts_are_single_runs_to_the_bit(sample: Sample) -> None:  # noqa: F
         assert (pressure == single["slide/pressure_a"]).all()
 
 
-def test_a_cylinder_lifts_a_boom(sample: Sample) -> None:  # noqa: F811
+def test_a_cylinder_lifts_a_boom(sample: Sample) -> None:
     run = sample("drives/hydraulic_boom").run()
     error = run["piston/position"] - run["piston/reference_position"]
     assert np.abs(error).max() < 0.02
