@@ -126,7 +126,7 @@ def test_two_stages_start_with_impacts() -> None:
 
 
 def test_a_drive_that_turns_does_not_move_a_linear_joint() -> None:
-    """A torque taken for a force would be a wrong number without a word."""
+    """A torque used as a force would be a wrong number without a word."""
     body = {"name": "slide", "joint": "rail", "type": "prismatic", "axis": [0, 0, 1], "mass": 1, "inertia": [1, 1, 1]}
     motor = {"type": "dc_machine", "resistance": 0.5, "inductance": 1e-3, "inertia": 1e-4, "torque_constant": 0.05}
     with pytest.raises(InputError) as raised:
