@@ -47,7 +47,7 @@ class ComputedTorque:
         n = len(context.joints)
         for name in context.drive_controlled:
             what = f"the drive of joint '{name}' closes a loop of its own"
-            raise InputError(f"{what}; use mode: effort of its driver, or type: feedforward_pd")
+            raise InputError(f"{what}; use mode: effort of the drive, or type: feedforward_pd")
         for name, bandwidth, damping in zip(context.joints, params.bandwidth, params.damping, strict=True):
             if bandwidth >= (limit := largest_bandwidth(damping, context.period)):
                 what = f"bandwidth {bandwidth:g} Hz of joint '{name}' is unstable at a period of"

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from cosim.multibody import Model
     from cosim.rig import Rig, load_rig
     from cosim.rig.comparison import Comparison, compare
+    from cosim.rig.plot_runs import plot_runs
     from cosim.rig.rollout_batch import RolloutBatch
-    from cosim.rig.run import Run, StoppedRun, load_run
+    from cosim.rig.run import Run, StoppedRun, load_run, open_recording
     from cosim.tick.metrics import METRICS
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "compare",
     "load_rig",
     "load_run",
+    "open_recording",
+    "plot_runs",
 ]
 
 _HOMES = {
@@ -34,9 +37,10 @@ _HOMES = {
     "Model": "cosim.multibody",
     **dict.fromkeys(("Rig", "load_rig"), "cosim.rig"),
     **dict.fromkeys(("Comparison", "compare"), "cosim.rig.comparison"),
+    "plot_runs": "cosim.rig.plot_runs",
     "RolloutBatch": "cosim.rig.rollout_batch",
     "METRICS": "cosim.tick.metrics",
-    **dict.fromkeys(("Run", "StoppedRun", "load_run"), "cosim.rig.run"),
+    **dict.fromkeys(("Run", "StoppedRun", "load_run", "open_recording"), "cosim.rig.run"),
 }
 
 

@@ -239,7 +239,7 @@ def power(x: Numeric, y: Numeric) -> Numeric:
 
 
 def reciprocal(x: Numeric) -> Numeric:
-    """1 / x of x > 0, which stays a factor in products: casadi writes a (1 / x) as a / x, one division for each a, but
+    """1 / x, which stays a factor in products: casadi writes a (1 / x) as a / x, one division for each a, but
     not where 1 / x has got the sign of x, which machine code leaves out."""
     return _apply(np.copysign, "COPYSIGN", (1.0 / x, x))
 

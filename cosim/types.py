@@ -169,10 +169,37 @@ class Actuator(ContinuousBlock, Protocol):
     """
 
     reflected_inertia: float  # rigidly coupled to the joint; part of the mechanism [kg m² or kg]
-    rates: Mapping[str, str]  # states that are positions -> the states that are their rates
+    positions: Sequence[str]  # states that are positions; the semi-implicit method takes their rates at its end
 
     def initial(self, position: float, velocity: float) -> State:
         """The state without currents, with the joint at this position and velocity."""
+        ...
+
+
+# what the sampled part of an actuator gets besides ACTUATOR_INPUTS: the setpoints of its joint's command, and whether
+# it is switched on (1, else 0)
+SETPOINTS: Signals = {
+    "setpoint_position": Signal((), "joint position"),
+    "setpoint_velocity": Signal((), "joint velocity"),
+    "enabled": Signal((), "1"),
+}
+
+
+BRAKE = "brake"  # an output of an actuator with a holding brake: 1 where it is closed, 0 where it is open
+
+
+class SampledActuator(Actuator, Protocol):
+    """An actuator with a sampled part, such as the loops of a drive.
+
+    Its held states have the rate 0 in `flow`; they change at whole multiples of the period, before the step that begins
+    there. A tick is a whole number of periods. One with a holding brake has `braking_effort` and the output BRAKE.
+    """
+
+    period: float  # s
+    mode: str  # what it follows of the command of its joint: effort, velocity or position
+
+    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> State:
+        """The held states after the sample at time t; u: ACTUATOR_INPUTS and SETPOINTS at that time."""
         ...
 
 
@@ -415,6 +442,10 @@ class Sink(Protocol):
     def event(self, t_ns: int, what: str, level: Level = "info") -> None: ...
 
     def fault(self, t_ns: int, what: str) -> None: ...
+
+    def change(self, t_ns: int, tick: int, name: str, value: Sequence[float]) -> None:
+        """Before the tick, what has this name got this value in SI."""
+        ...
 
 
 # --- what plug-ins are given ---------------------------------------------------------------------------

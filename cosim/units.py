@@ -22,6 +22,7 @@ UNITS: dict[str, tuple[str, float]] = {
     "%": ("1", 1e-2),
     **{u: ("s", f) for u, f in {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}.items()},
     **{u: ("Hz", f) for u, f in {"Hz": 1.0, "kHz": 1e3}.items()},
+    "1/s": ("1/s", 1.0),
     **{u: ("rad", f) for u, f in {"rad": 1.0, "mrad": 1e-3, "deg": DEGREE, "turn": TURN}.items()},
     **{u: ("rad/s", f) for u, f in {"rad/s": 1.0, "deg/s": DEGREE, "rpm": RPM, "turn/s": TURN}.items()},
     **{u: ("rad/s^2", f) for u, f in {"rad/s^2": 1.0, "deg/s^2": DEGREE, "turn/s^2": TURN}.items()},

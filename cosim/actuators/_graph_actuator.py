@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from cosim.bondgraph.assembly import Values
 from cosim.bondgraph.domains import DOMAINS
 from cosim.bondgraph.equations import Variable
 from cosim.bondgraph.graph import GraphError
+from cosim.compile.trace import column, symbols
 from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Numeric, Parameters, Signal, Signals, State
 
 JOINT = "joint"
@@ -28,8 +31,15 @@ class GraphActuator:
 
     inputs = ACTUATOR_INPUTS
 
-    def __init__(self, params: Parameters, graph: BondGraph, outputs: Mapping[str, str]) -> None:
-        """graph: bonds to `joint`, and takes the inputs `request`, `position`, `velocity`.
+    def __init__(
+        self,
+        params: Parameters,
+        graph: BondGraph,
+        outputs: Mapping[str, str],
+        moving: Mapping[str, Numeric] | None = None,
+    ) -> None:
+        """graph: bonds to `joint`, and takes the inputs `request`, `position`, `velocity`; moving: states that are
+        velocities at t = 0 -> their ratio to that of the joint.
 
         Raises GraphError for a graph that cannot be, and one whose inertia on the joint changes.
         """
@@ -38,19 +48,56 @@ class GraphActuator:
         # rotational or translational, which follows from its bond
         graph.add(JOINT, Element("Sf", (), Law(lambda velocity: velocity, ("velocity",))))
         self.params = params
-        self.assembly = assemble(graph)
+        self.assembly = assemble(graph, ((signal, JOINT) for signal in outputs.values()))
         self.moves = self._unit_of_joint()
         self.recorded = {name: self.assembly.equations.signal(signal, JOINT) for name, signal in outputs.items()}
         units = self.assembly.unit_of
         self.outputs: Signals = {**ACTUATOR_OUTPUTS, **{n: Signal((), units(v)) for n, v in self.recorded.items()}}
-        self.rates: Mapping[str, str] = {}
+        states = {state.name: state.unit for state in self.assembly.states}
+        self.positions = tuple(name for name, unit in states.items() if unit in ("rad", "m"))
+        self._functions: dict[tuple[str, ...], Any] = {}
+        self._moving = {name: ratio for name, ratio in (moving or {}).items() if name in states}
         self._rigid = self._rigid_inertias()
         self.reflected_inertia: Numeric = self._inertia_at_joint()
 
     def initial(self, position: float, velocity: float) -> State:
-        return self.assembly.initial()
+        state = self.assembly.initial()
+        return state | {name: np.array(float(ratio * velocity)) for name, ratio in self._moving.items()}
 
     def flow(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        given = [t, *(x[name] for name in self._states), *u.values()]
+        function = self._traced(tuple(u)) if any(map(ops.is_symbolic, given)) else None
+        if function is None:
+            return self._flow(t, x, u)
+        values = ops.array(function(column(ops.array(given))).elements())
+        n = len(self._states)
+        return dict(zip(self._states, values, strict=False)), dict(zip(self._signals, values[n:], strict=True))
+
+    @cached_property
+    def _states(self) -> tuple[str, ...]:
+        return tuple(state.name for state in self.assembly.states)
+
+    @property
+    def _signals(self) -> list[str]:
+        """The outputs of the graph."""
+        return [*ACTUATOR_OUTPUTS, *self.recorded]
+
+    def _traced(self, inputs: tuple[str, ...]) -> Any:
+        """`flow` as a casadi function of time, states and these inputs, which is inlined faster than traced again; None
+        where it depends on further symbols."""
+        if inputs not in self._functions:
+            import casadi
+
+            n = 1 + len(self._states)
+            known, box = symbols("known", (n + len(inputs),))
+            states = {name: box[1 + k] for k, name in enumerate(self._states)}
+            dx, y = self._flow(box[0], states, {name: box[n + k] for k, name in enumerate(inputs)})
+            found = [*(dx[name] for name in self._states), *(y[name] for name in self._signals)]
+            function = casadi.Function("flow", [known], [column(ops.array(found))], {"allow_free": True})
+            self._functions[inputs] = None if function.has_free() else function
+        return self._functions[inputs]
+
+    def _flow(self, t: Numeric, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         dx, known = self.assembly.flow(t, x, u)
         supplied = self.assembly.supplied(known)
         del supplied[JOINT]
@@ -101,7 +148,7 @@ class GraphActuator:
             first, other = inertia(0.0), inertia(0.37)
         symbolic = ops.is_symbolic(first)
         if not symbolic and not np.isclose(first, other, rtol=1e-9):
-            what = "it follows the joint rigidly with a ratio that changes"
+            what = "it follows the joint rigidly with a ratio that changes or a friction that grows with its torque"
             raise GraphError(f"{what}; put a compliance between it and the joint", sorted(self._rigid)[0])
         return first if symbolic else float(first)
 

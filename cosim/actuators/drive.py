@@ -3,7 +3,7 @@
     request ─▶ current loop ─▶ motor ─▶ stage ─▶ … ─▶ stage ─▶ joint, with friction
 
 It is assembled from the bond graphs of the components (theory §9). The last stage moves the joint rigidly, its inertia
-is that of the joint; further elasticity is a further stage.
+is that of the joint; further elasticity is a further stage. Its loops are continuous, or sampled with `loops`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from __future__ import annotations
 import math
 
 from cosim.actuators._graph_actuator import JOINT, GraphActuator
+from cosim.actuators._servo_drive import MOTOR_SPEED, ServoDrive
 from cosim.bondgraph.components import friction, gear_stage
 from cosim.bondgraph.components._current_control import CurrentControl
+from cosim.bondgraph.components._sampled_current import SampledCurrentLoop
 from cosim.bondgraph.graph import BondGraph, Component
-from cosim.errors import InputError
+from cosim.errors import InputError, SectionError
+from cosim.servo.brake import HoldingBrake
+from cosim.servo.cascade import ServoLoops
 from cosim.types import param, params
 
 
@@ -24,23 +28,40 @@ class Params:
     control: CurrentControl = param(default=CurrentControl(), doc="of the motor's current")
     gears: tuple[gear_stage.Params, ...] = param(default=(), doc="stages from the motor to the joint")
     friction: friction.Params | None = param(default=None, doc="at the joint")
+    loops: ServoLoops | None = param(default=None, doc="sampled loops of position, velocity and current")
+
+    brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
+
+    def __post_init__(self) -> None:
+        if self.brake is not None and self.loops is None:
+            raise ValueError("a brake is switched at samples of the drive; give 'loops' too, or take 'brake' out")
 
     @property
     def ratio(self) -> float:
         """Turns of the motor per turn of the joint."""
         return math.prod(stage.ratio for stage in self.gears)
 
+    @property
+    def rigid(self) -> bool:
+        """Whether the motor turns with the joint."""
+        return all(math.isinf(stage.stiffness) for stage in self.gears)
+
 
 def load(params: Params) -> GraphActuator:
-    """Raises InputError for a motor without a current loop."""
-    controlled = getattr(params.motor.module, "controlled", None)
-    if controlled is None:
+    """Raises InputError for a motor without a current loop, and for one that is too fast for its samples."""
+    module, loops = params.motor.module, params.loops
+    if not hasattr(module, "controlled"):
         raise InputError(f"'{params.motor.type}' is no motor with a current loop; use dc_machine or pmsm")
     graph = BondGraph()
-    graph.include("motor", controlled(params.motor.params, params.control, params.ratio))
-    last = "motor.shaft"
+    sampled = loops is not None and loops.current is not None
+    graph.include(
+        "motor", module.with_voltages(params.motor.params, params.control) if sampled else _controlled(params)
+    )
+    last, ratio = "motor.shaft", params.ratio
+    moving = {"motor.inertia.flow": ratio}
     for number, stage in enumerate(params.gears, 1):
-        name = f"stage_{number}"
+        name, ratio = f"stage_{number}", ratio / stage.ratio
+        moving[f"{name}.inertia.flow"] = ratio
         graph.include(name, gear_stage.build(stage))
         graph.chain(last, f"{name}.input")
         last = f"{name}.output"
@@ -49,4 +70,20 @@ def load(params: Params) -> GraphActuator:
         graph.include("friction", friction.build(params.friction))
         graph.bond(last, "friction.body")
     recorded = {name.removeprefix("motor."): name for name in graph.signals}
-    return GraphActuator(params, graph, recorded | {"motor_speed": "motor.rotor.flow"})
+    recorded |= {MOTOR_SPEED: "motor.rotor.flow"}
+    if loops is None:
+        return GraphActuator(params, graph, recorded, moving)
+    windings, current = module.windings(params.motor.params, params.control), None
+    if loops.current is not None:
+        try:
+            current = SampledCurrentLoop(windings, params.control, loops.current)
+        except ValueError as error:
+            raise SectionError(str(error), ("control", "bandwidth")) from None
+    effort = abs(params.ratio) * windings.torque_constant
+    gears, limit = (params.ratio, params.rigid), params.control.current_limit
+    return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
+
+
+def _controlled(params: Params) -> BondGraph:
+    """The motor with its continuous current loop."""
+    return params.motor.module.controlled(params.motor.params, params.control, params.ratio)

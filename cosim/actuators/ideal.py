@@ -17,7 +17,7 @@ class Params:
 class Ideal:
     inputs, outputs = ACTUATOR_INPUTS, ACTUATOR_OUTPUTS
     reflected_inertia = 0.0
-    rates: Mapping[str, str] = {}
+    positions = ()
 
     def __init__(self, params: Params) -> None:
         self.params = params

@@ -6,9 +6,9 @@ reference at every tick. Efforts are held for a tick, as by a controller, or con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -28,19 +28,27 @@ EFFORTS = np.array([20.0, -30.0, 15.0, 2.0, 1.0, 0.5])  # N·m
 TOLERANCES = tuple(10.0 ** (-0.5 * k) for k in range(12, 21))  # from the loosest
 PAIRS_OF_RADAU = 5  # runs that take 100 times as long
 
-Motion = np.ndarray  # (TICKS + 1, nx) states at the ticks, or more columns
+Motion = np.ndarray  # (ticks + 1, nx) states at the ticks, or more columns
 Solver = Callable[[], Motion]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """flow, jacobian: of (t, x), with the efforts `held` at present; efforts: (TICKS, nv)."""
+    """A plant and the efforts (ticks, nv) requested of its drives. flow, jacobian: of (t, x), with the efforts that are
+    `held` at present; truth: method and tolerance of the reference; relative: whether errors are relative to spans."""
 
+    rig: str  # its file
     tick_model: TickModel
     efforts: np.ndarray
     held: np.ndarray
     flow: Callable[[float, np.ndarray], np.ndarray]
     jacobian: Callable[[float, np.ndarray], np.ndarray]
+    truth: tuple[str, float]
+    relative: bool = False
+
+    @property
+    def ticks(self) -> int:
+        return len(self.efforts)
 
     @property
     def start(self) -> np.ndarray:
@@ -54,32 +62,32 @@ class Problem:
     def pieces(self) -> list[tuple[int, int]]:
         """(first, last) ticks of the intervals with constant efforts."""
         changes = np.flatnonzero(np.any(np.diff(self.efforts, axis=0) != 0.0, axis=1)) + 1
-        return list(zip([0, *changes.tolist()], [*changes.tolist(), TICKS], strict=True))
+        return list(zip([0, *changes.tolist()], [*changes.tolist(), self.ticks], strict=True))
 
     def by_pieces(self, solve: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Motion:
         """solve(x, t (k + 1,)) gives the states (k + 1, nx) at the times t [s], x at the first of them."""
-        motion = np.empty((TICKS + 1, len(self.start)))
+        motion = np.empty((self.ticks + 1, len(self.start)))
         motion[0] = self.start
         for first, last in self.pieces:
             self.held[:] = self.efforts[first]
             motion[first : last + 1] = solve(motion[first], np.arange(first, last + 1) * self.step)
         return motion
 
+    @cached_property
+    def reference(self) -> Motion:
+        return scipy_method(self, *self.truth)()
+
     def error(self, motion: Motion) -> float:
-        """The largest error of a position [rad] or velocity [rad/s] at a tick."""
+        """The largest error of a position [rad] or velocity [rad/s] at a tick, or of its fraction of the span."""
         layout = self.tick_model.plant.layout
         moving = [*layout.index("position"), *layout.index("velocity")]
-        return float(np.abs(motion[:, moving] - reference(self.sampled)[:, moving]).max())
-
-    @property
-    def sampled(self) -> bool:
-        return len(self.pieces) > 1
+        span = np.ptp(self.reference[:, moving], axis=0) if self.relative else 1.0
+        return float((np.abs(motion[:, moving] - self.reference[:, moving]) / span).max())
 
 
-@cache
-def problem(sampled: bool) -> Problem:
-    """sampled: efforts that change at every tick, as a sine of 1 Hz."""
-    tick_model = load_rig(rig_path(STIFF_ARM), ["schedule.integrator=rk4", "schedule.substeps=1"], False).tick_model
+def problem_of(rig: str, efforts: np.ndarray, truth: tuple[str, float], relative: bool = False) -> Problem:
+    """Of a rig's file."""
+    tick_model = load_rig(rig_path(rig), ["schedule.integrator=rk4", "schedule.substeps=1"], False).tick_model
     nx, nv = tick_model.nx, tick_model.nv
     t, x, request = ArrayPort("t", ()), ArrayPort("x", (nx,)), ArrayPort("request", (nv,))
     integration = tick_model.integration
@@ -100,8 +108,14 @@ def problem(sampled: bool) -> Problem:
         both[0], both[1:] = t, x
         return slope(both, held, out=np.empty((nx, 1 + nx)))[:, 1:]
 
-    at = np.sin(2.0 * np.pi * np.arange(TICKS) * tick_model.step) if sampled else np.ones(TICKS)
-    return Problem(tick_model, at[:, None] * EFFORTS, held, rate, jacobian)
+    return Problem(rig, tick_model, efforts, held, rate, jacobian, truth, relative)
+
+
+@cache
+def stiff_arm(sampled: bool) -> Problem:
+    """sampled: efforts that change at every tick, as a sine of 1 Hz."""
+    at = np.sin(2.0 * np.pi * 1e-3 * np.arange(TICKS)) if sampled else np.ones(TICKS)
+    return problem_of(STIFF_ARM, at[:, None] * EFFORTS, ("DOP853", 1e-12))
 
 
 def scipy_method(of: Problem, method: str, tolerance: float) -> Solver:
@@ -118,23 +132,17 @@ def scipy_method(of: Problem, method: str, tolerance: float) -> Solver:
     return partial(of.by_pieces, by_odeint if method == "LSODA" else by_solve_ivp)
 
 
-@cache
-def reference(sampled: bool) -> Motion:
-    """By DOP853 of scipy."""
-    return scipy_method(problem(sampled), "DOP853", 1e-12)()
-
-
-def ours(of: Problem, tolerance: float) -> Solver:
-    """The step of a tick, for all ticks."""
-    rig = load_rig(rig_path(STIFF_ARM), [f"schedule.tolerance={tolerance}"], interpret=False)
+def ours(of: Problem, *settings: str) -> Solver:
+    """The step of a tick, for all ticks; settings: of the rig's schedule."""
+    rig = load_rig(rig_path(of.rig), [f"schedule.{setting}" for setting in settings], interpret=False)
     tick_model = rig.tick_model
     ports = [ArrayPort("t", ()), ArrayPort("x", (tick_model.nx,)), ArrayPort("request", (tick_model.nv,))]
     advance = compile(tick_model.advance, ports, "advance", interpret=False).native
     start = tick_model.plant.layout.pack(tick_model.plant.initial())
-    times = [np.array(k * tick_model.step) for k in range(TICKS)]
+    times = [np.array(k * tick_model.step) for k in range(of.ticks)]
 
     def solve() -> Motion:
-        motion = np.empty((TICKS + 1, len(start)))
+        motion = np.empty((of.ticks + 1, len(start)))
         motion[0] = start
         for k, (t, effort) in enumerate(zip(times, of.efforts, strict=True)):
             advance(t, motion[k], effort, out=motion[k + 1])
@@ -143,26 +151,21 @@ def ours(of: Problem, tolerance: float) -> Solver:
     return solve
 
 
-def precise(of: Problem, solvers: Iterable[Callable[[float], Solver]]) -> list[tuple[Solver, float]]:
-    """Each method with the loosest tolerance that keeps ERROR, and its error. Raises NotMeasured if there is none."""
-    found = []
-    for make in solvers:
-        for tolerance in TOLERANCES:
-            solver = make(tolerance)
-            error = of.error(solver())
-            if error <= ERROR:
-                found.append((solver, error))
-                break
-        else:
-            raise NotMeasured(f"no tolerance keeps an error of {ERROR:g}")
-    return found
+def with_tolerance(of: Problem, tolerance: float) -> Solver:
+    return ours(of, f"tolerance={tolerance}")
 
 
-def stiff(method: str, sampled: bool, budget: Budget) -> Measurement:
-    of = problem(sampled)
-    (mine, error), (other, other_error) = precise(of, (partial(ours, of), partial(scipy_method, of, method)))
-    if method == "Radau":
-        budget = replace(budget, pairs=min(budget.pairs, PAIRS_OF_RADAU))
+def loosest(of: Problem, make: Callable[[float], Solver], tolerances: Sequence[float], bound: float) -> Solver:
+    """The solver with the first tolerance that keeps the bound of the error. Raises NotMeasured if there is none."""
+    for tolerance in tolerances:
+        solver = make(tolerance)
+        if of.error(solver()) <= bound:
+            return solver
+    raise NotMeasured(f"no tolerance keeps an error of {bound:.0e}")
+
+
+def timed(of: Problem, mine: Solver, other: Solver, budget: Budget) -> paired_timing.Samples:
+    """CPU time of both per simulated second."""
 
     def repeated(solver: Solver) -> paired_timing.RepeatedCall:
         def block(n: int) -> None:
@@ -171,9 +174,19 @@ def stiff(method: str, sampled: bool, budget: Budget) -> Measurement:
 
         return block
 
-    simulated = TICKS * of.step
-    samples = paired_timing.time_pairs(repeated(mine), repeated(other), budget, CPU_TIME).per(simulated, simulated)
-    return Measurement(samples, note=f"largest errors {error:.0e} here, {other_error:.0e} there")
+    simulated = of.ticks * of.step
+    return paired_timing.time_pairs(repeated(mine), repeated(other), budget, CPU_TIME).per(simulated, simulated)
+
+
+def stiff(method: str, sampled: bool, budget: Budget) -> Measurement:
+    of = stiff_arm(sampled)
+    makers = partial(with_tolerance, of), partial(scipy_method, of, method)
+    mine, other = (loosest(of, make, TOLERANCES, ERROR) for make in makers)
+    if method == "Radau":
+        budget = replace(budget, pairs=min(budget.pairs, PAIRS_OF_RADAU))
+    errors = of.error(mine()), of.error(other())
+    note = f"largest errors {errors[0]:.0e} here, {errors[1]:.0e} there"
+    return Measurement(timed(of, mine, other, budget), note=note)
 
 
 WHAT = f"UR5 behind elastic gears, per simulated second at an error of {ERROR:g}: rodas4, substeps: auto"

@@ -7,7 +7,7 @@ evaluations with unit vectors, which works on numbers and on symbols, and z from
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,12 +39,13 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Assembly:
-    """The equations of a graph in order. inputs: name -> unit."""
+    """The equations of a graph in order. inputs: name -> unit; recorded: as of `assemble`."""
 
     graph: CheckedGraph
     causality: Causality
     equations: GraphEquations
     order: tuple[Variable | Loop, ...]
+    recorded: tuple[tuple[str, str], ...] = ()
 
     @property
     def inputs(self) -> Mapping[str, str]:
@@ -59,6 +60,13 @@ class Assembly:
         """Of each algebraic loop the elements in it."""
         loops = [step for step in self.order if isinstance(step, Loop)]
         return [_names(self.equations, [*loop.guessed, *loop.rest]) for loop in loops]
+
+    def with_elements(self, elements: Mapping[str, Element]) -> Assembly:
+        """The same graph with other elements, assembled anew; elements: all of them by name."""
+        graph = self.graph
+        inputs, signals = dict(graph.inputs), dict(graph.signals)
+        built = BondGraph(dict(elements), graph.named_bonds, inputs=inputs, signals=signals)
+        return assemble(built, self.recorded)
 
     def initial(self) -> dict[str, Numeric]:
         """The states by name."""
@@ -76,8 +84,12 @@ class Assembly:
             if isinstance(step, Loop):
                 self._solve_loop(step, known)
             else:
-                known[step] = self.equations.of[step].value(known)
+                known[step] = self._value(step, known)
         return known
+
+    def _value(self, variable: Variable, known: Values) -> Numeric:
+        """Of a variable that follows from known ones."""
+        return self.equations.of[variable].value(known)
 
     def _solve_loop(self, loop: Loop, known: Values) -> None:
         matrix, constant = self._loop_equations(loop, known)
@@ -156,7 +168,7 @@ class Assembly:
         return {name: self._stored_in(name, known) for name in self._of_kinds("I", "C", "IC")}
 
     def _of_kinds(self, *kinds: str) -> list[str]:
-        """Elements of one port of these kinds, but those of the thermal domain, whose flows are heat."""
+        """Elements of one port of these kinds, but those of domains whose products are no power."""
         graph = self.graph
         return [
             name
@@ -182,18 +194,24 @@ class Assembly:
         return 0.5 / element.value * effort * effort
 
 
-def assemble(graph: BondGraph) -> Assembly:
-    """Raises GraphError for a graph that cannot be, a causal conflict, and loops that have no solution."""
+def assemble(graph: BondGraph, recorded: Iterable[tuple[str, str]] = ()) -> Assembly:
+    """recorded: (signal, element whose law would use it) of signals that are read later: displacements have states.
+
+    Raises GraphError for a graph that cannot be, a causal conflict, and loops that have no solution.
+    """
     checked = graph.checked()
     assigned = causality.assign(checked, checked.coordinates)
     equations = GraphEquations(checked, assigned)
+    recorded = tuple(recorded)
+    for signal, own in recorded:
+        equations.signal(signal, own)
     _add_energies(equations)
     order = []
     for group in in_order(equations.of, lambda v: [u for u in equations.of[v].uses if u in equations.of]):
         _check_balance(equations, group)
         looping = len(group) > 1 or group[0] in equations.of[group[0]].uses
         order.append(_loop(equations, group) if looping else group[0])
-    assembly = Assembly(checked, assigned, equations, tuple(order))
+    assembly = Assembly(checked, assigned, equations, tuple(order), recorded)
     _check_loops(assembly)
     return assembly
 
@@ -211,7 +229,7 @@ def _add_energies(equations: GraphEquations) -> None:
 def _check_balance(equations: GraphEquations, group: list[Variable]) -> None:
     """Raises GraphError for a coordinate whose rate changes no effort."""
     if len(group) == 1 and isinstance(equations.of[group[0]], Balance):
-        name = _element_of(equations, group[0])
+        name = element_of(equations, group[0])
         raise GraphError("nothing gives the flow of this junction: no inertia moves with it; bond one to it", name)
 
 
@@ -219,7 +237,7 @@ def _loop(equations: GraphEquations, group: list[Variable]) -> Loop:
     """Raises GraphError for a loop that is not linear."""
     for variable in group:
         if not equations.of[variable].affine_in(group):
-            name = _element_of(equations, variable)
+            name = element_of(equations, variable)
             others = [other for other in _names(equations, group) if other != name]
             what = f"algebraic loop: its law depends on what it computes, through {_listed(others)}"
             raise GraphError(f"{what}; put an inertia or a compliance into the loop", name)
@@ -252,12 +270,12 @@ def _is_symbolic(element: Element) -> bool:
 
 def _names(equations: GraphEquations, group: Sequence[Variable]) -> list[str]:
     """The elements, other than junctions, at the bonds of the variables."""
-    names = [_element_of(equations, variable) for variable in group]
+    names = [element_of(equations, variable) for variable in group]
     graph = equations.graph
     return [name for name in dict.fromkeys(names) if not graph.elements[name].is_junction] or names[:1]
 
 
-def _element_of(equations: GraphEquations, variable: Variable) -> str:
+def element_of(equations: GraphEquations, variable: Variable) -> str:
     """The element that computes the variable."""
     if not isinstance(variable.of, int):
         return variable.of.rpartition(".")[0] if variable.kind in ("state", "rate") else variable.of

@@ -11,7 +11,7 @@ the flow of the coordinate that divided by a ratio that can be 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cosim.bondgraph.elements import OUTPUTS, Side
@@ -144,9 +144,10 @@ def _conflict(found: Causality, bond: int, cause: str) -> GraphError:
     """Of a bond whose causality follows in two ways, from `cause` and from another element."""
     graph, other = found.graph, found.cause[bond]
     if cause == other:
-        near = [end for end in graph.bonds[bond] if graph.elements[end].is_junction]
-        around = {graph.other(end, k) for end in near for k in graph.at(end)} | set(graph.bonds[bond])
-        names = sorted(name for name in around if graph.elements[name].row.ports == 2)
+        # what follows goes round the loop, and fails in it or at a bond beside it
+        near = [k for end in graph.bonds[bond] for k in graph.at(end)]
+        loop = next(filter(None, map(graph.loop_through, [bond, *near])), [])
+        names = sorted(name for name in loop if graph.elements[name].row.ports == 2)
         what = f"{_quoted(names)} close a rigid loop" if names else "its junctions close a loop of one effort or flow"
         fix = "take one out, or make one elastic with a compliance"
         return GraphError(f"causal conflict: {what}; {fix}", (names or list(graph.bonds[bond]))[0])
@@ -162,8 +163,9 @@ def _conflict(found: Causality, bond: int, cause: str) -> GraphError:
     return GraphError(f"causal conflict: {what}; put {fix} between them", name)
 
 
-def _quoted(names: Iterable[str]) -> str:
-    return " and ".join(f"'{name}'" for name in names)
+def _quoted(names: Sequence[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if quoted[1:] else quoted)
 
 
 def _undetermined(found: Causality, name: str) -> GraphError:

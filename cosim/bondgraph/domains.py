@@ -10,7 +10,8 @@ class Domain:
     """Units of effort, flow, displacement ∫f dt and momentum ∫e dt, and of the values of I, C and R.
 
     In the thermal domain the effort is a temperature difference and the flow a heat flow, which is a power itself: the
-    product of both is none, a C stores its displacement, and an R loses nothing.
+    product of both is none, a C stores its displacement, and an R loses nothing. In the domain of signals the effort is
+    a state without unit and the flow its rate: neither has power.
     """
 
     effort: str
@@ -29,6 +30,7 @@ DOMAINS: dict[str, Domain] = {
     "rotational": Domain("N*m", "rad/s", "rad", "N*m*s", "kg*m^2", "N*m/rad", "N*m*s/rad"),
     "hydraulic": Domain("Pa", "m^3/s", "m^3", "Pa*s", "kg/m^4", "Pa/m^3", "Pa*s/m^3"),
     "thermal": Domain("K", "W", "J", "K*s", "", "K/J", "K/W", product_is_power=False),
+    "signal": Domain("1", "1/s", "1", "s", "", "1", "s", product_is_power=False),
 }
 
 # unit of a transformer's ratio m by the domains of its input and output: e_in = m e_out, f_out = m f_in

@@ -48,7 +48,7 @@ Value = Numeric | Law
 class ElementKind:
     """ports: number of bonds; None: two or more of a junction, one per domain of a field. value: what the value of an
     element is, "" without one. law: whether it may be a `Law`. output: what an element of one port computes. required:
-    it can compute nothing else."""
+    it can compute nothing else. bound: of a value that is a number."""
 
     doc: str
     ports: int | None
@@ -56,17 +56,23 @@ class ElementKind:
     law: bool = False
     output: Side | None = None
     required: bool = False
+    bound: Literal["", "above 0", "at least 0", "not 0"] = ""
+
+    def allows(self, value: float) -> bool:
+        """Whether a number is within the bound."""
+        holds = {"": True, "above 0": value > 0.0, "at least 0": value >= 0.0, "not 0": value != 0.0}
+        return holds[self.bound]
 
 
 KINDS: dict[str, ElementKind] = {
     "Se": ElementKind("source of effort", 1, "effort", law=True, output="effort", required=True),
     "Sf": ElementKind("source of flow", 1, "flow", law=True, output="flow", required=True),
-    "I": ElementKind("inertia", 1, "inertia", law=True, output="flow"),
-    "C": ElementKind("compliance", 1, "stiffness", law=True, output="effort"),
-    "R": ElementKind("resistance", 1, "resistance", law=True, output="effort"),
+    "I": ElementKind("inertia", 1, "inertia", law=True, output="flow", bound="above 0"),
+    "C": ElementKind("compliance", 1, "stiffness", law=True, output="effort", bound="above 0"),
+    "R": ElementKind("resistance", 1, "resistance", law=True, output="effort", bound="at least 0"),
     "IC": ElementKind("storage field", None),
-    "TF": ElementKind("transformer", 2, "ratio", law=True),
-    "GY": ElementKind("gyrator", 2, "constant", law=True),
+    "TF": ElementKind("transformer", 2, "ratio", law=True, bound="not 0"),
+    "GY": ElementKind("gyrator", 2, "constant", law=True, bound="not 0"),
     "0": ElementKind("junction of common effort", None),
     "1": ElementKind("junction of common flow", None),
 }
@@ -81,7 +87,8 @@ class Element:
 
     initial: of its state, or of the states of a field; energy: of an I or C whose value is a law, the stored energy [J]
     as a law of its momentum or displacement, without which it is integrated; of a field, that of the states of its
-    ports. stores: what each port of a field stores. gives: what an R by a law computes; inverse: its law, solved for
+    ports. stores: what each port of a field stores; ports: names under which bonds mean them, without which they are in
+    the order of the bonds. gives: what an R by a law computes; inverse: its law, solved for
     the other side.
     """
 
@@ -91,6 +98,7 @@ class Element:
     initial: Numeric = 0.0
     energy: Law | None = None
     stores: tuple[Stored, ...] = ()
+    ports: tuple[str, ...] = ()
     inverse: Law | None = None
     gives: Side | None = None
 
@@ -164,13 +172,20 @@ def R(domain: str, resistance: Value, inverse: Law | None = None, gives: Side | 
     return Element("R", (domain,), resistance, inverse=inverse, gives=gives)
 
 
-def IC(ports: Sequence[tuple[str, Stored]], energy: Callable[..., Numeric], initial: Sequence[Numeric]) -> Element:
+def IC(
+    ports: Sequence[tuple[str, Stored]],
+    energy: Callable[..., Numeric],
+    initial: Sequence[Numeric],
+    names: Sequence[str] = (),
+) -> Element:
     """A storage with several ports, a field, by its energy H [J] of their states: power into it is dH/dt, exactly.
 
-    ports: (domain, what it stores), in the order of the bonds; energy, initial: of the states in this order.
+    ports: (domain, what it stores), in the order of the bonds, or of `names`, and bonds name `element.port`; energy,
+    initial: of the states in this order.
     """
     domains, stores = zip(*ports, strict=True)
-    return Element("IC", domains, initial=np.array(initial), energy=Law(energy), stores=stores)
+    start = np.array(initial)
+    return Element("IC", domains, initial=start, energy=Law(energy), stores=stores, ports=tuple(names))
 
 
 def TF(domain: str, to: str, ratio: Value) -> Element:

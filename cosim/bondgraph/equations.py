@@ -323,6 +323,9 @@ def _resistance(g: GraphEquations, name: str, element: Element) -> Equations:
         return {e if gives_effort else f: g.function(law, name)}
     if gives_effort:
         return {e: linear(Term(element.value, f))}
+    if ops.is_zero(element.value):
+        what = "its effort is imposed, and a resistance of 0 has no flow for it"
+        raise GraphError(f"{what}; give it a value above 0, or take it out", name)
     return {f: linear(Term(1.0 / element.value, e))}
 
 

@@ -10,6 +10,8 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from cosim import ops
 from cosim.bondgraph.elements import Law
 from cosim.errors import did_you_mean, shortened
@@ -64,7 +66,25 @@ def law(text: str, constants: Mapping[str, float]) -> Law:
 
 def _compiled(node: ast.AST, constants: Mapping[str, float], uses: dict[str, None]) -> Evaluate:
     """The node as a function of its signals, whose names are added to `uses`."""
+    own: dict[str, None] = {}
+    evaluate = _node(node, constants, own)
+    uses |= own
+    if not own:
+        _check_constant(node, evaluate)
+    return evaluate
 
+
+def _check_constant(node: ast.AST, evaluate: Evaluate) -> None:
+    try:
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(evaluate({}))
+    except ZeroDivisionError:
+        finite = False
+    if not finite:
+        raise ValueError(f"'{shortened(ast.unparse(node))}' is not finite")
+
+
+def _node(node: ast.AST, constants: Mapping[str, float], uses: dict[str, None]) -> Evaluate:
     def parts(*nodes: ast.AST) -> list[Evaluate]:
         return [_compiled(part, constants, uses) for part in nodes]
 
@@ -86,7 +106,11 @@ def _compiled(node: ast.AST, constants: Mapping[str, float], uses: dict[str, Non
             type(op) in OPERATORS
         ):
             apply = OPERATORS[type(op)]
-            a, b = parts(left, right)
+            in_right: dict[str, None] = {}
+            a, b = _compiled(left, constants, uses), _compiled(right, constants, in_right)
+            uses |= in_right
+            if isinstance(op, ast.Div) and not in_right and b({}) == 0.0:
+                raise ValueError(f"'{shortened(ast.unparse(node))}' divides by 0")
             return lambda s: apply(a(s), b(s))
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             return _call(name, parts(*arguments))

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cosim import ops
 from cosim.bondgraph.domains import DOMAINS
 from cosim.bondgraph.elements import KINDS, OWN, TRANSDUCERS, Element, Law
 from cosim.errors import SectionError, did_you_mean
+from cosim.types import Numeric
 
 
 class GraphError(SectionError):
-    """A bond graph that cannot be; `element`: the one that the error is about."""
+    """A bond graph that cannot be; `element`: the one that the error is about; keys: of what is wrong in it."""
 
-    def __init__(self, what: str, element: str) -> None:
-        super().__init__(what, ("elements", element))
+    def __init__(self, what: str, element: str, *keys: str) -> None:
+        super().__init__(what, ("elements", element, *keys))
         self.element = element
 
 
@@ -27,6 +30,13 @@ class Bond(NamedTuple):
 
     tail: str
     head: str
+
+
+class End(NamedTuple):
+    """Of a bond: an element, and of a field with named ports one of them."""
+
+    element: str
+    port: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,9 +66,11 @@ class BondGraph:
     signals: dict[str, tuple[Law, str]] = field(default_factory=dict)
 
     def add(self, name: str, element: Element) -> str:
-        """Raises GraphError for a name that is taken."""
+        """Raises GraphError for a name that is taken, and for a value that no such element can have."""
         if name in self.elements:
             raise GraphError("there are two elements of this name; rename one", name)
+        if element.kind in KINDS:
+            check_values(name, element)
         self.elements[name] = element
         return name
 
@@ -89,35 +101,58 @@ class BondGraph:
         """The graph with its domains. Raises GraphError for elements and bonds that cannot be."""
         for name, element in self.elements.items():
             _check_element(name, element)
-        bonds = [Bond(self._end(tail), self._end(head)) for tail, head in self.bonds]
-        graph = CheckedGraph(self.elements, tuple(bonds), dict(self.inputs), dict(self.signals))
+        fields = {
+            f"{name}.{port}": End(name, port) for name, element in self.elements.items() for port in element.ports
+        }
+        ends = [(self._end(tail, fields), self._end(head, fields)) for tail, head in self.bonds]
+        bonds = tuple(Bond(tail.element, head.element) for tail, head in ends)
+        at_port = _bonds_of_fields(fields.values(), ends)
+        graph = CheckedGraph(self.elements, bonds, dict(self.inputs), dict(self.signals), at_port)
         _check_bonds(graph)
         return graph
 
-    def _end(self, name: str) -> str:
-        """The element that the name of an element or a port means."""
+    def place_of(self, error: GraphError) -> tuple[str, ...]:
+        """The keys of a section, as a file writes the graph, that an error is about."""
+        name, keys = error.element, [str(key) for key in error.keys[2:]]
+        first, dot, inside = name.partition(".")
+        if dot:
+            return "elements" if first in self.elements else "components", first, inside, *keys
+        junction = name in self.elements and self.elements[name].is_junction
+        return "junctions" if junction else "elements", name, *keys
+
+    def _end(self, name: str, fields: Mapping[str, End]) -> End:
+        """What the name of an element or a port means; fields: named ports of fields."""
         while name not in self.elements:
+            if name in fields:
+                return fields[name]
             if name not in self.ports:
-                known = [*self.elements, *self.ports]
+                known = [*self.elements, *self.ports, *fields]
                 raise GraphError(f"a bond names it, and there is no such element{did_you_mean(name, known)}", name)
             name = self.ports[name]
-        return name
+        if self.elements[name].ports:
+            ports = ", ".join(f"{name}.{port}" for port in self.elements[name].ports)
+            raise GraphError(f"a bond names it without a port; name one of {ports}", name)
+        return End(name)
 
 
 @dataclass(frozen=True)
 class CheckedGraph:
-    """Elements by name, and bonds between them."""
+    """Elements by name, and bonds between them. at_port: bonds of (field, named port)."""
 
     elements: dict[str, Element]
     bonds: tuple[Bond, ...]
     inputs: dict[str, str]
     signals: dict[str, tuple[Law, str]]
+    at_port: dict[End, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         at: dict[str, list[int]] = {name: [] for name in self.elements}
         for number, bond in enumerate(self.bonds):
             for name in bond:
                 at[name].append(number)
+        for name, element in self.elements.items():
+            if element.ports:
+                at[name] = [self.at_port[End(name, port)] for port in element.ports]
         object.__setattr__(self, "_at", at)
         object.__setattr__(self, "domains", _domains(self))
 
@@ -125,8 +160,14 @@ class CheckedGraph:
     _at: dict[str, list[int]] = field(init=False, repr=False)
 
     def at(self, name: str) -> list[int]:
-        """The bonds of an element, by number."""
+        """The bonds of an element, by number; of a field with named ports in their order."""
         return self._at[name]
+
+    @property
+    def named_bonds(self) -> list[Bond]:
+        """The bonds with the names that a graph under construction has: those of ports of fields too."""
+        ports = {(number, end.element): f"{end.element}.{end.port}" for end, number in self.at_port.items()}
+        return [Bond(*(ports.get((number, name), name) for name in bond)) for number, bond in enumerate(self.bonds)]
 
     def sign(self, name: str, bond: int) -> int:
         """+1 where power flows into the element, −1 where it flows out."""
@@ -141,6 +182,22 @@ class CheckedGraph:
         """The bonds into and out of a transformer or gyrator."""
         first, second = self.at(name)
         return (first, second) if self.sign(name, first) > 0 else (second, first)
+
+    def loop_through(self, bond: int) -> list[str]:
+        """The elements of a shortest loop of bonds through this one; none where it closes no loop."""
+        start, end = self.bonds[bond]
+        before: dict[str, str] = {start: ""}
+        waiting = [start]
+        for name in waiting:
+            for other in (self.other(name, k) for k in self.at(name) if k != bond):
+                if other not in before:
+                    before[other] = name
+                    waiting.append(other)
+        path, name = [], end if end in before else ""
+        while name:
+            path.append(name)
+            name = before[name]
+        return path
 
     def meant(self, signal: str, own: str) -> tuple[str, str]:
         """(element, `effort`, `flow`, …) that the law of `own` means by the name of a signal: that of an element
@@ -186,8 +243,62 @@ def _check_element(name: str, element: Element) -> None:
         pairs = ", ".join(f"{a} to {b}" for a, b in TRANSDUCERS[element.kind] if a != b)
         what = f"a {element.row.doc} from {' to '.join(element.domains)} is not known"
         raise GraphError(f"{what}; use the same domain on both sides, or {pairs}", name)
-    if element.kind == "I" and element.domains == ("thermal",):
-        raise GraphError("there is no thermal inertia; use a C for a heat capacity", name)
+    if element.kind == "I" and not DOMAINS[element.domains[0]].product_is_power:
+        fix = "use a C for a heat capacity" if element.domains == ("thermal",) else "use a C for a state"
+        raise GraphError(f"there is no {element.domains[0]} inertia; {fix}", name)
+    check_values(name, element)
+
+
+def check_values(name: str, element: Element) -> None:
+    """Raises GraphError for a value or an initial state of the element that is not finite, or not physical. Symbols
+    and laws of signals are not checked."""
+    value, row = element.value, element.row
+    if isinstance(value, Law) and element.kind in TRANSDUCERS and not value.uses:
+        value = value.fn()
+    for key, numbers in ((row.value, value), ("initial", element.initial)):
+        if not key or isinstance(numbers, Law) or ops.is_symbolic(numbers):
+            continue
+        array = np.asarray(numbers, dtype=float)
+        if not np.isfinite(array).all():
+            raise GraphError(f"must be finite, is {numbers}", name, key)
+        if key == row.value and not row.allows(float(array)):
+            raise GraphError(_beyond_bound(element, float(array)), name, key)
+    if element.kind == "IC" and element.energy is not None and not ops.is_symbolic(element.initial):
+        _check_energy(name, element.energy, element.initial)
+
+
+def _check_energy(name: str, energy: Law, initial: Numeric) -> None:
+    """Raises GraphError for a field whose energy is not finite at its initial state."""
+    try:
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(energy.fn(*initial))
+    except ZeroDivisionError:
+        finite = False
+    if not finite:
+        raise GraphError("is not finite at the initial state; give another one, or another energy", name, "energy")
+
+
+def _beyond_bound(element: Element, value: float) -> str:
+    if element.kind in TRANSDUCERS:
+        return f"a {element.row.doc} whose {element.row.value} is 0 transmits nothing; give another one"
+    known = element.domains[0] in DOMAINS
+    unit = f" {element.unit}" if known else ""
+    return f"must be {element.row.bound}{unit}, is {value:.12g}{unit}"
+
+
+def _bonds_of_fields(ports: Iterable[End], ends: Iterable[tuple[End, End]]) -> dict[End, int]:
+    """The bond at each named port. Raises GraphError for a port that has none, or several."""
+    found: dict[End, int] = {}
+    for number, both in enumerate(ends):
+        for end in both:
+            if end in found:
+                raise GraphError(f"its port '{end.port}' has two bonds; put a junction between", end.element)
+            if end.port:
+                found[end] = number
+    for end in ports:
+        if end not in found:
+            raise GraphError(f"its port '{end.port}' has no bond; bond one to {end.element}.{end.port}", end.element)
+    return found
 
 
 def _check_bonds(graph: CheckedGraph) -> None:

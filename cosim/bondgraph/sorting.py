@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
@@ -50,16 +51,17 @@ def tear(group: Sequence[V], uses: Callable[[V], Iterable[V]], guessed: Iterable
     """(items that are guessed, the others in the order in which they follow from these) of a group that uses itself:
     those given, and as long as there are loops, the item in the most of its links."""
     torn = list(guessed)
+    taken = set(torn)
     while True:
-        left = [item for item in group if item not in torn]
-
-        def inside(item: V, left: Sequence[V] = left) -> list[V]:
-            return [used for used in uses(item) if used in left]
-
-        parts = in_order(left, inside)
-        looping = [part for part in parts if len(part) > 1 or part[0] in inside(part[0])]
+        left = {item for item in group if item not in taken}
+        links = {item: [used for used in uses(item) if used in left] for item in group if item in left}
+        parts = in_order(links, links.__getitem__)
+        looping = [part for part in parts if len(part) > 1 or part[0] in links[part[0]]]
         if not looping:
             return torn, [item for part in parts for item in part]
         for part in looping:
-            users = {item: sum(item in inside(other) for other in part) for item in part}
-            torn.append(max(part, key=lambda item: users[item] * len([u for u in inside(item) if u in part])))
+            own = set(part)
+            users = Counter(used for item in part for used in set(links[item]))
+            worst = max(part, key=lambda item: users[item] * sum(used in own for used in links[item]))
+            torn.append(worst)
+            taken.add(worst)

@@ -5,10 +5,15 @@ from __future__ import annotations
 from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from cosim.cli import commands
+from cosim.cli import commands, remote_commands
 from cosim.errors import InputError, did_you_mean
+from cosim.output.binding import CONTROL_ADDRESS as ADDRESS
+from cosim.output.stream.publisher import DEFAULT_ENDPOINT
+
+if TYPE_CHECKING:
+    from cosim.rig.reading.yaml_source import Override
 
 ABOUT = "Robotics control co-simulation with hardware in the loop."
 WIDTH = 110  # columns of a help text
@@ -43,7 +48,8 @@ class CommandParser(ArgumentParser):
     def add_command(self, run: Callable[..., None], *words: tuple[tuple[str, ...], dict[str, Any]]) -> None:
         """A command with the name of the function that runs it, and its line of help."""
         about = (run.__doc__ or "").splitlines()[0]
-        parser = self.commands.add_parser(run.__name__, help=about, description=about)
+        name = run.__name__.rstrip("_")  # without that of a name of Python
+        parser = self.commands.add_parser(name, help=about, description=about)
         parser.set_defaults(command=run)
         for names, settings in words:
             parser.add_argument(*names, **settings)
@@ -82,6 +88,12 @@ def _flag(name: str, about: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     return _word(name, action="store_true", help=about)
 
 
+def _overrides_of(overlay: str) -> list[Override]:
+    from cosim.rig.reading.overlay import read_overlay
+
+    return read_overlay(overlay)
+
+
 def command_parser() -> CommandParser:
     parser = CommandParser(prog="cosim", description=ABOUT)
     parser.add_argument("--version", nargs=0, default=SUPPRESS, action=_ShowVersion, help="print the version")
@@ -95,13 +107,38 @@ def command_parser() -> CommandParser:
         default=[],
         help="replace a value of the rig, e.g. controllers.arm.kp=200; may be repeated",
     )
+    overlay = _word(
+        "--overlay",
+        metavar="F.yaml",
+        dest="overrides",
+        action="extend",
+        default=[],
+        type=_overrides_of,
+        help="replace all values that a file has, e.g. 'controllers.arm.kp: 200'; may be repeated",
+    )
     parser.add_command(
         commands.run,
         rig,
         _word("--duration", metavar="S", help="how long to run, e.g. 2.5 or 500 ms"),
         overrides,
+        overlay,
         _flag("--realtime", "run in real time"),
         _word("--record", metavar="F.mcap", help="record every tick"),
+        _word(
+            "--telemetry",
+            metavar="ENDPOINT",
+            nargs="?",
+            const=DEFAULT_ENDPOINT,
+            help=f"publish samples live; default: {DEFAULT_ENDPOINT}",
+        ),
+        _word(
+            "--control",
+            metavar="ENDPOINT",
+            nargs="?",
+            const=ADDRESS,
+            help=f"open a control socket; default: {ADDRESS}",
+        ),
+        _flag("--wait", "wait until a client starts the run"),
         _word(
             "--plot",
             metavar="F.png",
@@ -120,6 +157,12 @@ def command_parser() -> CommandParser:
             help="run the Python reference instead of machine code",
         ),
         _flag("--reference", "report the errors of the steps, by a run with steps of a tight tolerance"),
+        _word(
+            "--integrator",
+            metavar="NAME",
+            help="use this integrator, and report what its steps cost and their error",
+        ),
+        _word("--step", metavar="S", help="use this step, e.g. 0.5 ms, and report likewise"),
         _flag("--yes", "switch real motors on without confirmation"),
         _flag("--clear-faults", "clear faults of the drives first; look at their causes before"),
     )
@@ -127,6 +170,7 @@ def command_parser() -> CommandParser:
         commands.emulate,
         rig,
         overrides,
+        overlay,
         _word(
             "--fault",
             dest="faults",
@@ -136,11 +180,32 @@ def command_parser() -> CommandParser:
         ),
         _word("--duration", metavar="S", help="how long, e.g. 60 or 5 min; default: until Ctrl-C"),
     )
-    parser.add_command(commands.check, rig, overrides)
+    parser.add_command(commands.check, rig, overrides, overlay)
     parser.add_command(
         commands.compare,
         _word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
         _word("b", type=Path, help="the run to compare with it"),
+    )
+    parser.add_command(
+        commands.replay,
+        _word("recording", metavar="F.mcap", type=Path, help="the recording"),
+        _word("--telemetry", metavar="ENDPOINT", help=f"where to publish it; default: {DEFAULT_ENDPOINT}"),
+        _word("--speed", metavar="X", type=float, help="times as fast as it was; default: 1"),
+        _flag("--rerun", "run its rig again as fast as possible, with the files in it, and compare to the bit"),
+    )
+    parser.add_command(
+        commands.plot,
+        _word("words", metavar="F.mcap|SIGNAL", nargs="+", help="recordings or files of run.save, and signals to draw"),
+        _word("-o", dest="output", metavar="F.png", type=Path, help="png, svg or pdf; default: F.png, here"),
+    )
+    parser.add_command(
+        commands.export,
+        _word("recording", metavar="F.mcap", type=Path, help="the recording, or a pattern of its files"),
+        _word("--to", choices=("csv", "parquet", "mat"), required=True, help="the format"),
+        _word("-o", dest="output", metavar="FILE", type=Path, help="the file; default: named as the recording, here"),
+        _word("--signals", metavar="A/B,*/C", default="", help="only these signals"),
+        _word("--from", dest="start", metavar="S", help="from this time on, e.g. 2.5 or 500 ms"),
+        _word("--until", metavar="S", help="up to this time"),
     )
     parser.add_command(
         commands.new,
@@ -171,6 +236,7 @@ def command_parser() -> CommandParser:
         ),
         _flag("--force", "overwrite an existing rig"),
     )
+    parser.add_command(commands.key, _word("file", type=Path, help="the secret file to write"))
     parser.add_command(
         commands.derive,
         _word("mechanism", metavar="RIG|URDF", type=Path, help="a rig (YAML) or a robot (.urdf)"),
@@ -186,6 +252,13 @@ def command_parser() -> CommandParser:
         ),
         _word("--to", choices=("text", "latex"), default="text", help="of --bondgraph: equations alone in LaTeX"),
     )
+    connect = _word("--connect", metavar="ADDRESS", default=ADDRESS, help=f"of the run; default: {ADDRESS}")
+    force = _flag("--force", "take control from the client that holds it")
+    values = _word("values", metavar="NAME=VALUE", nargs="+", help="e.g. arm.kp=800 or 'arm.kp=800 N*m/rad'")
+    parser.add_command(remote_commands.set_, values, connect, force)
+    names = _word("names", metavar="NAME", nargs="*", help="parameters; default: all")
+    parser.add_command(remote_commands.get, names, connect)
+    parser.add_command(remote_commands.stop, connect, force, _flag("--now", "immediately, motors off"))
     parser.add_command(
         commands.bench,
         _word("--json", metavar="F.json", type=Path, default=Path("bench.json"), help="where to write the figures"),
@@ -197,5 +270,13 @@ def command_parser() -> CommandParser:
         _word("--duration", metavar="S", default="5 s", help="how long to measure, e.g. 5 or 2 min"),
         _word("--cpu", metavar="N", type=int, help="the CPU that the loop is to run on"),
         _word("--json", metavar="F.json", type=Path, help="write the figures; - for stdout"),
+    )
+    parser.add_command(
+        commands.dash,
+        _word("source", metavar="F.mcap|ADDRESS", help="a recording, or the address of the stream of a run"),
+        _word("--host", default="127.0.0.1", metavar="ADDRESS", help="who may open it; default: this machine alone"),
+        _word("--port", type=int, default=8080, metavar="N", help="of the page; 0: any; default: 8080"),
+        _flag("--dark", "dark colours"),
+        _word("--frame-rate", type=float, default=30.0, metavar="HZ", help="pictures of the 3D view; default: 30 Hz"),
     )
     return parser

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cosim.errors import CosimError, InputError
+
+if TYPE_CHECKING:
+    from cosim.rig.reading.yaml_source import Override
 
 
 def run(
     rig: Path,
     duration: str | None,
-    overrides: list[str],
+    overrides: list[Override],
     realtime: bool,
     record: str | None,
+    telemetry: str | None,
+    control: str | None,
+    wait: bool,
     plots: list[str],
     plot_joints: str,
     plot_signals: str,
     json: str | None,
     interpret: bool | None,
     reference: bool,
+    integrator: str | None,
+    step: str | None,
     yes: bool,
     clear_faults: bool,
 ) -> None:
@@ -33,21 +42,27 @@ def run(
     from cosim.rig.run import StoppedRun
 
     seconds = None if duration is None else console.duration_of(duration)
+    given = {"integrator": integrator, "step": step}
+    steps = {f"--{key}": f"schedule.{key}={value}" for key, value in given.items() if value}
+    given = {"publish": telemetry, "control": control}
+    published = [f"telemetry.{key}={value}" for key, value in given.items() if value is not None]
+    overrides = [*overrides, *steps.values(), *published]
+    compared = next(iter(steps), "--reference" if reference else "")
     joints, signals = _names(plot_joints), _names(plot_signals)
     console.check_targets(plots, json, record, rig)
     with console.busy(f"compiling {rig.stem}"), named_when_slow():
         loaded = load_rig(rig, overrides, interpret, realtime)
-    if reference:
+    if compared:
         from cosim.cli.reference_run import check_has_reference
 
-        check_has_reference(loaded)
+        check_has_reference(loaded, compared)
     check_plots(plots, loaded, signals, joints)
     console.check_inputs(input_files(loaded), plots, json, record)
     with named_when_slow():
         unstable, misfits = loaded.warnings
     for line in (*unstable, *misfits):
         print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
-    if loaded.hardware:
+    if loaded.hardware and not wait:  # else a client arms it
         from cosim.cli.confirm import confirm
         from cosim.cli.describe import what_moves
 
@@ -55,16 +70,20 @@ def run(
     fault: CosimError | None = None
     with console.run_display(loaded.run_spec.name, loaded.run_spec.schedule.pacing is not None) as shown:
         try:
-            finished = loaded.run(seconds, record, shown, clear_faults)
+            finished = loaded.run(seconds, record, shown, clear_faults, wait=wait)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
     fault = fault or invalid_results(finished, unstable)
     if json != "-":
         print_summary(finished, unstable)
-    if reference and fault is None:
-        from cosim.cli.reference_run import print_errors
+    if compared and fault is None and json != "-":
+        from cosim.cli.reference_run import print_errors, reference_of, step_line
 
-        print_errors(finished, rig, overrides, interpret)
+        exact = reference_of(finished, rig, overrides, interpret, compared)
+        if steps:
+            print(step_line(finished, exact))
+        if reference:
+            print_errors(finished, exact)
     failures = [*write_files(finished, plots, json, record, signals, joints), *([] if fault is None else [fault])]
     for failure in failures[:-1]:
         print(failure, file=sys.stderr)
@@ -77,7 +96,7 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def emulate(rig: Path, overrides: list[str], faults: list[str], duration: str | None) -> None:
+def emulate(rig: Path, overrides: list[Override], faults: list[str], duration: str | None) -> None:
     """Emulate the drives of a rig: its simulated motors behind the protocols of its drivers."""
     from cosim.output.console import duration_of
     from cosim.rig.emulate import emulate_rig, override_of
@@ -86,7 +105,7 @@ def emulate(rig: Path, overrides: list[str], faults: list[str], duration: str | 
     emulate_rig(rig, [*overrides, *override_of(faults)], seconds, print)
 
 
-def check(rig: Path, overrides: list[str]) -> None:
+def check(rig: Path, overrides: list[Override]) -> None:
     """Check a rig and describe it, without running it."""
     from cosim import load_rig
     from cosim.cli.describe import describe
@@ -105,6 +124,50 @@ def compare(a: Path, b: Path) -> None:
     print_comparison(compared(load_run(a), load_run(b)), str(a), str(b))
 
 
+def replay(recording: Path, telemetry: str | None, speed: float | None, rerun: bool) -> None:
+    """Publish a recording again with its timing, or run its rig again and compare to the bit."""
+    from cosim.cli.replay import publish_recording, rerun_recording
+
+    if not rerun:
+        publish_recording(recording, telemetry, 1.0 if speed is None else speed)
+        return
+    if telemetry is not None or speed is not None:
+        raise InputError("is as fast as possible and publishes nothing; pass it alone", "--rerun")
+    rerun_recording(recording)
+
+
+def plot(words: list[str], output: Path | None) -> None:
+    """Draw a run that is over, or signals of several over each other."""
+    from cosim.cli.plot_recordings import plot_recordings
+
+    plot_recordings(words, output)
+
+
+def export(
+    recording: Path,
+    to: Literal["csv", "parquet", "mat"],
+    output: Path | None,
+    signals: str,
+    start: str | None,
+    until: str | None,
+) -> None:
+    """Write the signals of a recording in another format."""
+    from cosim import open_recording
+    from cosim.output.console import quantity_of
+    from cosim.rig.export import export_run, selection_of
+
+    times = [
+        None if text is None else quantity_of(text, "s", option, (0.0, math.inf), "a time such as 2.5 or 500 ms")
+        for text, option in ((start, "--from"), (until, "--until"))
+    ]
+    path = Path(f"{recording.name.partition('.')[0]}.{to}") if output is None else output
+    if path.exists() and recording.exists() and path.samefile(recording):
+        raise InputError(f"{path}: is the recording; choose another file", "-o")
+    selection = selection_of(open_recording(recording), _names(signals), *times)
+    export_run(selection, to, path)
+    print(f"wrote    {path}: {len(selection.rows):,} ticks, {len(selection.columns):,} signals")
+
+
 def new(
     rig: Path,
     robot: str,
@@ -119,6 +182,14 @@ def new(
     from cosim.new.command import new_rig
 
     new_rig(rig, robot, bandwidth, actuator, floating, arguments, packages, force)
+
+
+def key(file: Path) -> None:
+    """Write keys for telemetry and control in a network: a secret file for the rig, FILE.pub for its clients."""
+    from cosim.output.curve import create_keys
+
+    public = create_keys(file)
+    print(f"wrote {file}, which only you may read, and {public} for clients")
 
 
 def derive(
@@ -156,3 +227,10 @@ def doctor(duration: str, cpu: int | None, json: Path | None) -> None:
     from cosim.doctor import main as examine
 
     examine(duration, cpu, json)
+
+
+def dash(source: str, host: str, port: int, dark: bool, frame_rate: float) -> None:
+    """Show a recording or a run in the browser."""
+    from cosim.dashboard.command import dash as serve
+
+    serve(source, host, port, dark, frame_rate)

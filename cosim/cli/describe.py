@@ -203,7 +203,7 @@ def _tick(rig: Rig) -> Iterator[str]:
     count = (
         f"as many per tick as a tolerance of {schedule.tolerance:g} needs"
         if schedule.adaptive
-        else f"{schedule.substeps} per tick"
+        else f"{schedule.substeps} per tick{', a multiple of the samples of drives' if rig.plant.periods else ''}"
     )
     yield f"step: {schedule.integrator}, {count}; run of {schedule.duration_ns / 1e9:g} s"
     if times := [

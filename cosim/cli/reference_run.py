@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from cosim.cli.comparison_report import differing_signals, signals_table
 from cosim.errors import InputError, RunError
 from cosim.output import console
 from cosim.rig.comparison import compare
+from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.run import Run, StoppedRun
+from cosim.units import format_seconds
 
 INTEGRATOR, TOLERANCE = "rodas4", 1e-9
 SETTINGS = (
@@ -21,27 +25,58 @@ SETTINGS = (
 )
 
 
-def check_has_reference(rig: Rig) -> None:
+MOTION = "position", "velocity"
+ROUNDING = 1e-9  # of the range of a motion
+
+
+def check_has_reference(rig: Rig, option: str) -> None:
     """Raises InputError for a rig whose reference would not be the same experiment."""
     if rig.hardware:
-        raise InputError("real motors have no reference; run the rig without its drivers", "--reference")
+        raise InputError("real motors have no reference; run the rig without its drivers", option)
 
 
-def print_errors(run: Run, path: Path, overrides: Sequence[str], interpret: bool | None) -> None:
-    """Print how far the signals of a finished run are from those of its reference. Raises RunError where the reference
-    stops."""
+def reference_of(run: Run, path: Path, overrides: Sequence[Override], interpret: bool | None, option: str) -> Run:
+    """The same run with steps for a tight tolerance. Raises RunError where it stops."""
     with console.busy("running the reference"):
         rig = load_rig(path, [*overrides, *SETTINGS], interpret)
         try:
-            reference = rig.run(float(run.t[-1]))
+            return rig.run(float(run.t[-1]))
         except StoppedRun as stopped:
-            raise RunError(f"the reference stops before the run: {stopped}", "--reference") from None
+            raise RunError(f"the reference stops before the run: {stopped}", option) from None
+
+
+def print_errors(run: Run, reference: Run) -> None:
+    """Print how far the signals of a finished run are from those of its reference."""
     comparison = compare(reference, run)
     print(f"reference  {INTEGRATOR} with steps for a tolerance of {TOLERANCE:g}, {_cost(run, reference)}")
     if not differing_signals(comparison):
         print("every signal is within 1e-9 of its size")
         return
     print(*signals_table(comparison, "error RMS").lines(), sep="\n")
+
+
+def step_line(run: Run, reference: Run) -> str:
+    """What the steps of a finished run cost, and how wrong a motion is."""
+    summary = run.summary
+    substeps = summary["substeps"]
+    times = "" if substeps == 1 else f" in {substeps} substeps"
+    speed = summary["speed"]
+    assert speed is not None  # of a run of this process
+    cost = f"{1e6 / speed['ticks_per_second']:.3g} us per tick, {speed['real_time_factor']:,.4g} × real time"
+    steps = f"{summary['integrator']}, {format_seconds(summary['step_s'])}{times}"
+    return f"steps    {steps}: {cost}; {_worst(run, reference)}"
+
+
+def _worst(run: Run, reference: Run) -> str:
+    differences = compare(reference, run).signals
+    found = {}
+    for name in (f"{joint}/{what}" for joint in run.rig.joints for what in MOTION):
+        if extent := float(np.ptp(reference[name])):
+            found[name] = differences[name].max / extent
+    name = max(found, key=lambda name: found[name], default=None)
+    if name is None or found[name] < ROUNDING:
+        return f"no motion is wrong by more than {ROUNDING:g} of its range"
+    return f"largest error {found[name]:.2g} of the range of {name}, at {differences[name].t:.6g} s"
 
 
 def _cost(run: Run, reference: Run) -> str:

@@ -11,6 +11,7 @@ from cosim.errors import CosimError, InputError, RunError, did_you_mean
 from cosim.output.output_files import write_file
 from cosim.paths import locate
 from cosim.rig.outline import outline_of
+from cosim.rig.rig_files import plugins_of
 from cosim.rig.run import Run
 
 if TYPE_CHECKING:
@@ -28,13 +29,7 @@ def input_files(rig: Rig) -> dict[Path, str]:
 def _input_files(rig: Rig) -> dict[Path, str]:
     spec = rig.spec
     found = {} if spec.mechanism.urdf is None else {spec.mechanism.urdf: "the URDF"}
-    plugins = [
-        plugin
-        for controller in spec.controllers
-        for plugin in (controller.plugin, controller.trajectory, controller.fallback)
-    ]
-    plugins += [plugin for joint in spec.joints.values() for plugin in (joint.actuator, joint.prescribed)]
-    for plugin in (plugin for plugin in plugins if plugin is not None):
+    for plugin in plugins_of(spec):
         if plugin.module.__file__:
             found[Path(plugin.module.__file__)] = f"'{plugin.type}'"
         if isinstance(file := getattr(plugin.params, "file", None), str):

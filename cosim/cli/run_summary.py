@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cosim.errors import RunError, plural
 from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
+from cosim.rig.recorded_run import StreamSummary
 from cosim.rig.run import Run
 from cosim.rig.summary import EnergySummary, JointSummary, RunSummary, speed_text
 
@@ -19,6 +20,7 @@ COARSE = 0.01
 # relative energy residual above which a run is called unstable
 UNSTABLE = 0.5
 MOST_SUBSTEPS = 1000  # that a warning recommends
+OFTEN = 0.01  # steps of the drives without convergence, per tick
 # smaller values, in SI, are shown as 0
 ROUNDING = 1e-12
 # energy [J] lost in an event below which it is not reported
@@ -96,6 +98,7 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
     return [
         *balance,
         *(bus_line(bus) for bus in summary["drivers"]),
+        *([] if summary["stream"] is None else [stream_line(summary["stream"])]),
         f"speed    {speed_text(summary)}",
         "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
         *reasons,
@@ -103,7 +106,10 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
 
 
 def step_error_lines(summary: RunSummary) -> list[str]:
-    """A warning where the estimated error of a step is above the tolerance."""
+    """A warning where the estimated error of a step is above the tolerance, or steps of the drives failed too often."""
+    if (unconverged := summary["unconverged"]) and unconverged > OFTEN * summary["ticks"]:
+        what = f"{unconverged} of the implicit steps of the drives did not converge"
+        return [f"warning  {what}; use more schedule.substeps, or compare with cosim run --reference"]
     error = summary["step_error"]
     if error is None or error["max"] <= 1.0:
         return []
@@ -132,6 +138,14 @@ def bus_line(bus: BusReport) -> str:
         f"bus      {bus['driver']} on {bus['connection']}: {bus['sent']:,} sent, {bus['received']:,} received,"
         f" {bus['errors']:,} {plural(bus['errors'], 'error')}; {load}{notes}"
     )
+
+
+def stream_line(stream: StreamSummary) -> str:
+    """Where the run was published, and what was not."""
+    if stream["failure"]:
+        return f"warning  no telemetry to the end: {stream['failure']}"
+    missed = stream["missed"]
+    return f"stream   {stream['endpoint']}" + (f": {missed:,} {plural(missed, 'tick')} missed" if missed else "")
 
 
 # events listed one by one; more are summarised

@@ -16,10 +16,13 @@ class Elimination:
     the zeros of A and is known when the code is made.
     """
 
-    def __init__(self, matrix: Numeric) -> None:
+    def __init__(self, matrix: Numeric, nonzero: np.ndarray | None = None) -> None:
+        """nonzero (n, n): the elements that are not 0 in general; by default those that are not 0 here."""
         n = len(matrix)
         a = [[matrix[i, j] for j in range(n)] for i in range(n)]
-        filled = np.array([[not ops.is_zero(value) for value in row] for row in a], dtype=bool).reshape(n, n)
+        if nonzero is None:
+            nonzero = np.array([[not ops.is_zero(value) for value in row] for row in a], dtype=bool)
+        filled = nonzero.reshape(n, n).copy()
         self._order = _order_of_little_fill(filled.copy())
         self._inverse: dict[int, Numeric] = {}  # of the pivots
         self._lower: list[tuple[int, int, Numeric]] = []  # (row, column, factor) in the order of their use
@@ -28,7 +31,7 @@ class Elimination:
         for k in self._order:
             left.remove(k)
             columns = [j for j in left if filled[k, j]]
-            self._inverse[k] = 1.0 / a[k][k]
+            self._inverse[k] = ops.reciprocal(a[k][k])
             self._upper[k] = [(j, a[k][j]) for j in columns]
             for i in (i for i in left if filled[i, k]):
                 factor = a[i][k] * self._inverse[k]

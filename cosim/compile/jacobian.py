@@ -79,6 +79,79 @@ class ImplicitJacobian(Jacobian):
         return casadi.sparsify(casadi.jacobian(value, x) + casadi.mtimes(casadi.jacobian(value, z), change))
 
 
+class Linearisation:
+    """(fn(x, *others), ∂fn/∂x) together, up to rounding, for fn: (n,) -> (m,); inlined where it is called with symbols.
+
+    Quotients are products with reciprocals: those of the value and of the derivatives have many divisors in common.
+    """
+
+    def __init__(self, fn: Callable[..., Numeric], shapes: Sequence[Shape]) -> None:
+        """Raises CompileError if fn cannot be traced."""
+        import casadi
+
+        self._columns, boxes = zip(*(symbols(f"x{k}", s) for k, s in enumerate(shapes)), strict=True)
+        with inlined():
+            value = column(fn(*boxes))
+        slope = casadi.jacobian(value, self._columns[0])
+        pattern = slope.sparsity()
+        places = np.array(pattern.row(), dtype=int), np.array(pattern.get_col(), dtype=int)
+        self.nonzero = np.zeros(pattern.shape, dtype=bool)  # derivatives that are not 0 in general
+        self.nonzero[places] = True
+        self._places = places
+        self._expressions = _with_reciprocals(self._columns, casadi.vertcat(value, *slope.nonzeros()))
+
+    @cached_property
+    def _numeric(self) -> Callable[..., Any]:
+        import casadi
+
+        return casadi.Function("linearisation", list(self._columns), [self._expressions])
+
+    def __call__(self, *arguments: Numeric) -> tuple[Numeric, Numeric]:
+        """fn (m,) and its derivatives (m, n)."""
+        import casadi
+
+        if any(map(ops.is_symbolic, arguments)):
+            given = [column(a) for a in arguments]
+            (found,) = casadi.substitute([self._expressions], list(self._columns), given)
+            values: Any = ops.array(found.elements())
+        else:
+            values = np.array(self._numeric(*arguments).full())[:, 0]
+        m = len(self.nonzero)
+        slope = np.zeros(self.nonzero.shape, dtype=object)
+        slope[self._places] = list(values[m:])
+        return values[:m], ops.array(slope.tolist())
+
+
+def _with_reciprocals(columns: Sequence[Any], expressions: Any) -> Any:
+    """The same expressions with products with reciprocals instead of quotients."""
+    import casadi
+
+    f = casadi.Function("f", list(columns), [casadi.densify(expressions)])
+    elements = [column.elements() for column in columns]
+    value: dict[int, Any] = {}
+    reciprocals: dict[int, Any] = {}
+    results: list[Any] = [0.0] * f.nnz_out(0)
+    for k in range(f.n_instructions()):
+        operation, given, out = f.instruction_id(k), f.instruction_input(k), f.instruction_output(k)
+        if operation == casadi.OP_OUTPUT:
+            results[out[1]] = value[given[0]]
+        elif operation == casadi.OP_INPUT:
+            value[out[0]] = elements[given[0]][given[1]]
+        elif operation == casadi.OP_CONST:
+            value[out[0]] = casadi.SX(f.instruction_constant(k))
+        elif operation == casadi.OP_DIV:
+            divisor = value[given[1]]
+            key = divisor.element_hash()
+            if key not in reciprocals:
+                reciprocals[key] = 1.0 / divisor if divisor.is_constant() else ops.reciprocal(divisor)
+            value[out[0]] = value[given[0]] * reciprocals[key]
+        elif len(given) == 1:
+            value[out[0]] = casadi.SX.unary(operation, value[given[0]])
+        else:
+            value[out[0]] = casadi.SX.binary(operation, *(value[i] for i in given))
+    return casadi.vertcat(*results)
+
+
 def _array(matrix: Any) -> Numeric:
     """A casadi matrix as an array of symbols, with 0 for structural zeros."""
     dense, pattern = np.zeros(matrix.shape, dtype=object), matrix.sparsity()

@@ -28,7 +28,7 @@ from cosim.compile.split import dependencies_first
 from cosim.compile.trace import RecordedCall, RoutineBase
 
 # whose first two operands may be exchanged without another bit; minima of 0 and −0 depend on the order
-_EXCHANGEABLE = frozenset({"ADD", "MUL", "AND", "OR", "EQ", "NE", "MULADD", "MULSUB", "SUBMUL"})
+EXCHANGEABLE = frozenset({"ADD", "MUL", "AND", "OR", "EQ", "NE", "MULADD", "MULSUB", "SUBMUL"})
 
 # of turns: the rest of the graph and its calls, loops over items, folds
 _REST, _ITEMS, _FOLDS, _PHASES = range(4)
@@ -79,7 +79,7 @@ class _Colors:
 
     def ordered(self, kind: str, operands: Sequence[int]) -> Sequence[int]:
         """The operands in an order that is the same for like nodes, as far as it makes no difference."""
-        if kind not in _EXCHANGEABLE:
+        if kind not in EXCHANGEABLE:
             return operands
         return *sorted(operands[:2], key=self.of.__getitem__), *operands[2:]
 

@@ -86,11 +86,10 @@ def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
     rest = iter(slots[len(trace.outputs) :])
     graph.arguments = [[next(rest) for _ in call.expressions] for call in trace.calls]
     graph.operations = sum(node[0] not in LEAVES for node in graph.nodes)
-    _fuse(graph)
     return graph
 
 
-def _fuse(graph: Graph) -> None:
+def fuse(graph: Graph) -> None:
     """Fuse a product that is used once with the sum that uses it.
 
     LLVM would fuse depending on neighbouring instructions, and one state would differ from a batch in the last bit.

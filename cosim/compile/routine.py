@@ -9,7 +9,7 @@ from functools import cached_property
 from cosim import ops
 from cosim.compile import emit
 from cosim.compile.like_items import with_loops
-from cosim.compile.lower import Graph, lower
+from cosim.compile.lower import Graph, fuse, lower
 from cosim.compile.trace import (
     RecordedCall,
     RoutineBase,
@@ -43,6 +43,13 @@ class Routine(RoutineBase):
 
     @cached_property
     def graph(self) -> Graph:
+        graph = self.unfused
+        fuse(graph)
+        return graph
+
+    @property
+    def unfused(self) -> Graph:
+        """A new graph with products and sums apart."""
         return lower(self._trace, emit.supported, origin(self.fn))
 
     @cached_property

@@ -67,7 +67,8 @@ class OpenNumbers:
     def used_by(self, expressions: Sequence[Numeric]) -> bool:
         import casadi
 
-        return any(symbol.element_hash() in self._hashes for symbol in casadi.symvar(casadi.vertcat(*expressions)))
+        used = casadi.symvar(casadi.SX(casadi.vertcat(*expressions)))  # of numbers alone vertcat is no SX
+        return any(symbol.element_hash() in self._hashes for symbol in used)
 
 
 _open_numbers: WeakSet[OpenNumbers] = WeakSet()

@@ -13,7 +13,14 @@ from cosim.derive.picture import BACKING, GraphPanel, corners
 from cosim.derive.text_boxes import LINE_HEIGHT, Point
 from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, ROSE, SOFT, VIOLET
 
-COLOURS = {"electrical": BLUE, "translational": GREEN, "rotational": VIOLET, "hydraulic": OCHRE, "thermal": ROSE}
+COLOURS = {
+    "electrical": BLUE,
+    "translational": GREEN,
+    "rotational": VIOLET,
+    "hydraulic": OCHRE,
+    "thermal": ROSE,
+    "signal": INK,
+}
 COMPONENT: dict[str, Any] = {"facecolor": "#f6f8fa", "edgecolor": "#d5dbe1"}
 BARB = 0.13, 0.07  # of a half arrow: along its bond, to its side
 STROKE = 0.09  # half of its length

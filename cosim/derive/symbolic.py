@@ -6,7 +6,7 @@ Numbers are exact fractions of what their shortest decimals say, so that simplif
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import sympy
@@ -19,11 +19,27 @@ from cosim.errors import CompileError
 from cosim.types import Numeric
 
 LARGEST_SIMPLIFIED = 1000  # operations of a formula beyond which it stays as it is
+LARGEST_EXPANDED = 200  # operations of a formula whose products of sums are written as sums
 LARGEST_CANCELLED = 400  # operations of a formula whose common factors are searched for
+SHORTEST_SHARED = 4  # operations of a term that is given a name because it occurs several times
 LARGEST_KEPT_DENOMINATOR = 10  # of a fraction that is printed as such: x/5, but 0.4 x and 0.02 x
 
 Formula = Any  # sympy's classes have no useful types
 TRUTH_VALUES = Relational, BooleanFunction, BooleanAtom
+
+
+class Min(sympy.Function):
+    """The smaller of two. That of sympy compares its arguments whenever it is built, which takes most of the time of a
+    derivation; printers know it by its name."""
+
+    nargs = 2
+
+    def _eval_is_real(self) -> bool | None:
+        return all(argument.is_real for argument in cast(Formula, self.args)) or None
+
+
+class Max(Min):
+    """The larger of two."""
 
 
 def formula_symbol(name: str) -> Formula:
@@ -63,14 +79,17 @@ def formulas(inputs: Mapping[Formula, Numeric], expressions: Sequence[Numeric]) 
 
 def simplified(formula: Formula) -> Formula:
     """The shortest of the formula, its common fraction, and this without common factors. Fractions stay together, as if
-    they were symbols: common denominators of numbers make no formula shorter."""
+    they were symbols: common denominators of numbers make no formula shorter. Long formulas stay as they are."""
+    if formula.is_Atom or sympy.count_ops(formula) > LARGEST_SIMPLIFIED:
+        return formula
     fractions = {
         r: sympy.Dummy(positive=True) for r in sorted({abs(r) for r in formula.atoms(sympy.Rational) if r.q > 1})
     }
     named = formula.xreplace(fractions | {-r: -symbol for r, symbol in fractions.items()})
     common = sympy.factor_terms(cast(Formula, sympy.together(named)))
     forms = [named, common]
-    if not named.has(sympy.Piecewise, sympy.Min, sympy.Max) and sympy.count_ops(common) < LARGEST_CANCELLED:
+    fraction = sympy.fraction(common)[1] != 1 and not named.has(sympy.Piecewise, Min, Max)
+    if fraction and sympy.count_ops(common) < LARGEST_CANCELLED:
         forms.append(sympy.factor_terms(sympy.cancel(common)))
     above, below = sympy.fraction(min(forms, key=sympy.count_ops))
     if below.could_extract_minus_sign():
@@ -78,9 +97,37 @@ def simplified(formula: Formula) -> Formula:
     return (above / below).xreplace({symbol: r for r, symbol in fractions.items()})
 
 
+def shared(
+    formulas: Sequence[Formula], names: Iterator[str]
+) -> tuple[list[list[tuple[Formula, Formula]]], list[Formula]]:
+    """(by formula, the terms that occur several times and that it is the first one to use, with the symbols that
+    replace them; the formulas with these symbols). names: of the symbols."""
+    found, rewritten = sympy.cse(list(formulas), sympy.numbered_symbols("_", sympy.Dummy, real=True), order="none")
+    known: dict[Formula, Formula] = {}  # what replaces each symbol of sympy: one of ours, or a short term
+    terms: list[tuple[Formula, Formula]] = []
+    for symbol, term in found:
+        term = cast(Formula, term).xreplace(known)
+        if not isinstance(term, sympy.Expr) or sympy.count_ops(term) < SHORTEST_SHARED:  # conditions stay in place
+            known[symbol] = term
+        else:
+            known[symbol] = formula_symbol(next(names))
+            terms.append((known[symbol], term))
+    rewritten = [cast(Formula, formula).xreplace(known) for formula in rewritten]
+    by_formula, defined = [], set[Formula]()
+    for formula in rewritten:
+        used, own = set(formula.free_symbols), []
+        for symbol, term in reversed(terms):  # each uses earlier ones
+            if symbol in used - defined:
+                used |= term.free_symbols
+                own.insert(0, (symbol, term))
+        defined |= {symbol for symbol, _ in own}
+        by_formula.append(own)
+    return by_formula, rewritten
+
+
 def expanded(formula: Formula) -> Formula:
-    """Without parentheses and common terms that cancel."""
-    return sympy.expand(formula)
+    """Without parentheses and common terms that cancel; long formulas stay as they are."""
+    return formula if sympy.count_ops(formula) > LARGEST_EXPANDED else sympy.expand(formula)
 
 
 def as_text(formula: Formula) -> str:
@@ -193,8 +240,8 @@ _OPERATIONS: dict[str, Callable[..., Formula]] = {
             "SIGN": sympy.sign,
             "FLOOR": sympy.floor,
             "CEIL": sympy.ceiling,
-            "FMIN": sympy.Min,
-            "FMAX": sympy.Max,
+            "FMIN": Min,
+            "FMAX": Max,
             "FMOD": _fmod,
             "COPYSIGN": _copysign,
             "LT": sympy.Lt,

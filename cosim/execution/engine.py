@@ -99,6 +99,10 @@ class Engine(ABC):
         """Bring the joints to rest, then end the ticks; from another thread. Only with `has_controlled_stop`."""
         self.view("controlled_stop", "requested")[...] = 1.0
 
+    def change(self, places: np.ndarray, values: np.ndarray) -> None:
+        """Store values (k,) at places (k,) of the memory, between two ticks."""
+        self.memory[places] = values
+
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """(k,) numbers of the ticks that left these rows (k, nr)."""
         first, last = (round(float(rows[k, self.program.time]) / self.tick_model.step) for k in (0, -1))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -50,6 +51,11 @@ class ExecutionMode(Protocol):
         thread."""
         ...
 
+    def change(self, places: np.ndarray, values: np.ndarray) -> int:
+        """Between two ticks that run, store values (k,) at places (k,) of the memory; the number of the second one.
+        Raises RunError when no tick follows."""
+        ...
+
     def collect(self, remaining: int, store: StoreBlock) -> LoopStatus:
         """Wait for some of the remaining ticks; RUNNING, or how they ended."""
         ...
@@ -88,10 +94,22 @@ class UnpacedTicks:
         return LoopStatus.RUNNING if status is LoopStatus.FINISHED and count < remaining else status
 
 
+class PlannedChange(NamedTuple):
+    """Values (k,) to be stored at places (k,) of the memory before a tick."""
+
+    tick: int
+    places: np.ndarray
+    values: np.ndarray
+
+
 class FreeRunning:
     """As fast as possible: a block of ticks in the caller's thread at each call."""
 
     privileges: tuple[Privilege, ...] = ()
+
+    def __init__(self, planned: Sequence[PlannedChange] = ()) -> None:
+        """planned: in the order of their ticks."""
+        self._planned = deque(planned)
 
     def open(self, engine: Engine, stack: ExitStack) -> None:
         self._engine, self._ticks = engine, UnpacedTicks(engine)
@@ -112,9 +130,16 @@ class FreeRunning:
         before(None)
         self._block = FIRST_BLOCK
 
+    def change(self, places: np.ndarray, values: np.ndarray) -> int:
+        self._engine.change(places, values)
+        return self._engine.number
+
     def collect(self, remaining: int, store: StoreBlock) -> LoopStatus:
+        while self._planned and self._planned[0].tick <= self._engine.number:
+            self.change(*self._planned.popleft()[1:])
+        until_change = self._planned[0].tick - self._engine.number if self._planned else remaining
         begun = time.perf_counter()
-        status = self._ticks.run(self._block, remaining, store)
+        status = self._ticks.run(min(self._block, until_change), remaining, store)
         if time.perf_counter() - begun < BLOCK_TIME / GROWTH:
             self._block *= GROWTH
         return status

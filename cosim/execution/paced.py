@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 import numpy as np
 
@@ -27,6 +28,7 @@ RING_TIME = 8.0  # s of the run that a ring holds
 MIN_PLACES = 1 << 12
 # s between looks at the ring, by engine; each look takes time from the Python engine
 POLL = {"compiled": 0.02, "Python": 0.05}
+CHANGE_POLL = 2e-4  # s
 STOP_TIMEOUT = 2.0  # s from the order to stop, after which a tick hangs
 STAMP_BYTES = 1 << 26  # in memory; further ones are on the disk
 LEAD_NS = 5_000_000  # from the order to start to the first tick, in which the thread of the loop wakes up
@@ -41,10 +43,12 @@ class Paced:
         tasks: Sequence[TaskTime],
         place: SourceLocation | str | None,
         clock: Clock | None,
+        postponed: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """tasks: with their deadlines; place: of `schedule.realtime` in the rig, for errors; clock: instead of the one
-        of the pacing."""
+        of the pacing; postponed: entered where an interrupt would lose rows."""
         self.pacing, self.tasks, self._place, self._given_clock = pacing, tuple(tasks), place, clock
+        self._postponed = postponed
         self.privileges: tuple[privileges.Privilege, ...] = ()
         self.slip_ns = self.lost_rows = 0
         self.future: Future[None] = Future()  # of the ticks
@@ -122,6 +126,18 @@ class Paced:
             if ring.status is not LoopStatus.STOPPED or ring.words[SharedWord.STOP] != StopRequest.PAUSE:
                 self._engine.stop()
 
+    def change(self, places: np.ndarray, values: np.ndarray) -> int:
+        if self.ring.changed_at is None:
+            raise RunError("the loop has not made the change before; the tick that it runs hangs")
+        self.ring.change(places, values)
+        longest = STOP_TIMEOUT + self._engine.tick_model.step_ns * 1e-9 / self.pacing.rate
+        until = time.monotonic() + longest
+        while (tick := self.ring.changed_at) is None and not self.future.done() and time.monotonic() < until:
+            time.sleep(CHANGE_POLL)
+        if tick is None and (tick := self.ring.changed_at) is None:
+            raise RunError("the run has ended" if self.future.done() else f"the loop has run no tick for {longest:g} s")
+        return tick
+
     def collect(self, remaining: int, store: StoreBlock) -> LoopStatus:
         # a loop that was stopped by force may never end
         if self._engine.force_stopped or self.future.done():
@@ -147,12 +163,13 @@ class Paced:
 
     def _read(self, store: StoreBlock) -> bool:
         """Store the rows in the ring; whether there were any."""
-        rows, stamps = self.ring.read(self.ring.places)
-        if len(rows):
-            shift = np.full(stamps.shape[1], self._paused_ns)
-            shift[-1] = 0  # CPU time
-            self._stamps.append(np.column_stack([self._engine.numbers(rows), stamps - shift]))
-            store(rows, stamps)
+        with self._postponed():
+            rows, stamps = self.ring.read(self.ring.places)
+            if len(rows):
+                shift = np.full(stamps.shape[1], self._paused_ns)
+                shift[-1] = 0  # CPU time
+                self._stamps.append(np.column_stack([self._engine.numbers(rows), stamps - shift]))
+                store(rows, stamps)
         return len(rows) > 0
 
     def _finish(self, store: StoreBlock) -> LoopStatus:

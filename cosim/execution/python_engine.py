@@ -176,6 +176,9 @@ class PythonEngine(Engine):
             if (status := pacer.wait(words)) is not LoopStatus.RUNNING:
                 return status
             number, taken = first + k, int(words[SharedWord.TAKEN])
+            if ring.changed_at is None:
+                self.change(ring.changes[:, 0], ring.changes[:, 1].view(float))
+                words[SharedWord.CHANGED_AT], words[SharedWord.CHANGES_MADE] = number, words[SharedWord.CHANGES]
             room = taken - int(words[SharedWord.READ]) < places
             place = taken % places if room else places
             self.number = number

@@ -19,7 +19,7 @@ import numpy as np
 from cosim.control.controlled_stop import SETTLING
 from cosim.errors import RunError, SourceLocation
 from cosim.execution.engine import Engine, Snapshot
-from cosim.execution.execution_mode import RECENT_TICKS, ExecutionMode, FreeRunning, UnpacedTicks
+from cosim.execution.execution_mode import RECENT_TICKS, ExecutionMode, FreeRunning, PlannedChange, UnpacedTicks
 from cosim.execution.paced import STOP_TIMEOUT, Paced
 from cosim.execution.stop_signals import StopOrder, StopSignals
 from cosim.tick.tick_block import TickBlock
@@ -52,6 +52,7 @@ ALLOWED = {
     "pause": {SchedulerState.RUNNING},
     "step": {SchedulerState.PAUSED},
     "resume": {SchedulerState.PAUSED},
+    "change": {SchedulerState.READY, SchedulerState.ARMED, SchedulerState.RUNNING, SchedulerState.PAUSED},
     "snapshot": {
         SchedulerState.READY,
         SchedulerState.ARMED,
@@ -76,13 +77,15 @@ class Scheduler:
         place: SourceLocation | str | None = None,
         clock: Clock | None = None,
         signals: StopSignals | None = None,
+        planned: Sequence[PlannedChange] = (),
     ) -> None:
         """make_engine: called by `prepare`; pacing: None for free running; tasks: with their deadlines, for real time;
         blend [s]: see `arm`; place: of `schedule.realtime` in the rig, for errors; clock: instead of the pacing's;
-        signals: that stop a run in real time, while they are entered."""
+        signals: that stop a run in real time, while they are entered; planned: changes of the memory in a free run."""
         self._make_engine, self.pacing, self._blend = make_engine, pacing, blend
-        self.mode: ExecutionMode = FreeRunning() if pacing is None else Paced(pacing, tasks, place, clock)
         self.signals = StopSignals() if signals is None else signals
+        paced = pacing and Paced(pacing, tasks, place, clock, self.signals.postponed)
+        self.mode: ExecutionMode = paced or FreeRunning(planned)
         self.state = SchedulerState.CONFIGURED
         self.fault = ""  # why it is in the state `fault`
         self._stack, self._closed = ExitStack(), False
@@ -167,8 +170,9 @@ class Scheduler:
     def _start_ticks(self) -> None:
         self.state = SchedulerState.RUNNING  # before the start: an interrupt must find the running loop
         try:
-            self.mode.start(self._remaining, self._before_ticks)
-        except BaseException:
+            with self.signals.postponed():  # ticks may run before this thread does: a signal stops them as later ones
+                self.mode.start(self._remaining, self._before_ticks)
+        except Exception:
             self.stop()
             raise
 
@@ -192,9 +196,12 @@ class Scheduler:
         """As `read`, without a copy: the rows of the block may change when more ticks run."""
         return self._blocks.popleft() if self.wait() else None
 
-    def wait(self) -> bool:
-        """Wait for a block; whether there is one."""
+    def wait(self, attend: Callable[[], object] = lambda: None) -> bool:
+        """Wait for a block; whether there is one. attend: called between looks at the ticks; it may pause them."""
         while not self._blocks and self.state is SchedulerState.RUNNING:
+            attend()
+            if self.state is not SchedulerState.RUNNING:
+                break
             status = self.mode.collect(self._remaining, self._store)
             if status is not LoopStatus.RUNNING:
                 self._end(status)
@@ -236,8 +243,13 @@ class Scheduler:
         self._check_allowed("step")
         end = self.engine.number + check_ticks(ticks)
         unpaced, status = UnpacedTicks(self.engine), LoopStatus.RUNNING
+        width = 0 if self.pacing is None else 3 + len(self.engine.program.tasks)
+
+        def store(rows: np.ndarray, _: np.ndarray) -> None:
+            self._store(rows, np.zeros((len(rows), width), dtype=np.int64))  # such ticks take no time of the clock
+
         while status is LoopStatus.RUNNING and self.engine.number < end:
-            status = unpaced.run(end - self.engine.number, self._remaining, self._store)
+            status = unpaced.run(end - self.engine.number, self._remaining, store)
         if status is not LoopStatus.RUNNING:
             self._end(status)
 
@@ -245,6 +257,17 @@ class Scheduler:
         """Continue: → running. The time of the rig does not advance in the pause."""
         self._check_allowed("resume")
         self._start_ticks()
+
+    def change(self, places: np.ndarray, values: np.ndarray) -> int:
+        """Store values (k,) at places (k,) of the memory, all between the same two ticks; the number of the second one.
+
+        Raises RunError when no tick follows.
+        """
+        self._check_allowed("change")
+        if self.state is SchedulerState.RUNNING:
+            return self.mode.change(places, values)
+        self.engine.change(places, values)
+        return self.engine.number
 
     def controlled_stop(self) -> None:
         """Controlled stop (IEC 60204-1 category 1) where the rig has a deceleration for it, else immediate stop: →

@@ -8,7 +8,10 @@ import numpy as np
 
 from cosim.execution.rig_state import MAX_SIZE, ROUNDING, Cause, RigState
 from cosim.plant.integrators import INTEGRATORS, System
+from cosim.plant.plant import Plant
 from cosim.types import Array
+
+DETAILED = 5  # states of a drive from which on it has more than a current and an elastic gear
 
 
 def fastest_plant(stop: RigState) -> tuple[str, float] | None:
@@ -48,8 +51,15 @@ def stiff_plant(stop: RigState) -> list[Cause]:
         needed *= 2
     substeps = "" if tick_model.substeps == 1 else f" in {tick_model.substeps} substeps"
     wrong = f"{part} has a time constant of {1e6 / abs(rates[fastest]):.3g} us, too short for a step of {stop.step_ms}"
-    fix = f"use schedule.substeps: {needed} or schedule.integrator: rosenbrock"
+    fix = f"use schedule.substeps: {needed} or schedule.integrator: {_stable(plant)}"
     return [Cause(joint, f"{wrong}{substeps} with {tick_model.integrator}; {fix}")]
+
+
+def _stable(plant: Plant) -> str:
+    """The integrator for a stiff plant: of detailed drives, whose backlash and stiction change within a step, the one
+    that iterates."""
+    detailed = any(len(actuator.initial(0.0, 0.0)) >= DETAILED for actuator in plant.actuators.values())
+    return "multirate" if detailed and not plant.model.constraint_rows else "rosenbrock"
 
 
 def _linearised(stop: RigState) -> tuple[Array, list[int]] | None:
@@ -61,7 +71,7 @@ def _linearised(stop: RigState) -> tuple[Array, list[int]] | None:
     moving = [
         i
         for path, (where, _) in plant.layout.places.items()
-        if path[0] in ("position", "velocity", "actuators")
+        if path[0] in ("position", "velocity", "actuators", "bristles")
         for i in range(where.start, where.stop)
     ]
     request = stop.window[-1]["request"] if stop.window else np.zeros(tick_model.nv)
@@ -93,6 +103,9 @@ def _part_of(state: RigState, index: int) -> tuple[int, str]:
         own = plant.layout.place("actuators", name).where
         if own.start <= index < own.stop:
             return names.index(name), f"the drive of joint '{name}'"
+    for where, dof in zip(plant.layout.index("bristles") if plant.bristles else (), plant.bristles.dofs, strict=True):
+        if where == index:
+            return dof, f"the friction of joint '{state.name(dof)}'"
     velocity = plant.layout.place("velocity").where
     if velocity.start <= index < velocity.stop:
         dof = int(np.flatnonzero(plant.unprescribed)[index - velocity.start])

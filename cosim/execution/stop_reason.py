@@ -115,6 +115,8 @@ def _not_finite(tick_model: TickModel, parts: State, k: int) -> Reason:
         return Reason(f"joint '{name}' {what}", "check its controller")
     what = f"is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s)"
     fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
+    if name in tick_model.plant.periods:
+        fix = f"try lower gains in joints.{name}.actuator.loops"
     return Reason(f"joint '{name}' {what}", fix, k)
 
 

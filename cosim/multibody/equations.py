@@ -6,7 +6,7 @@ constraints add rows to the same sweeps (`constrained_dynamics`); springs betwee
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from cosim.multibody.configuration_space import ConfigurationSpace
 from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, rows_by_dof, solve_tree
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.copies import CopiesRoutine, Forest
+from cosim.multibody.friction import JointFriction
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.least_norm import least_norm
 from cosim.multibody.mechanism import Pose
@@ -300,12 +301,31 @@ class MechanismEquations(ConfigurationSpace):
 
     # --- friction and springs ---
 
-    def friction_effort(self, v: Numeric) -> Numeric:
-        """Damping and Coulomb friction of the joints (nv,), along +v: d v + f v / √(v² + v_s²)."""
-        v = self.v_map.expand(v)
+    def friction_effort(self, v: Numeric, dry: Mapping[int, Numeric] | None = None) -> Numeric:
+        """Damping and Coulomb friction of the joints (nv,), along +v: d v + f v / √(v² + v_s²), and friction by a law.
+
+        dry: dof -> dry friction of a law that depends on more than the velocity, in place of `sliding_effort`."""
+        laws, own = self.friction_laws, dry or {}
+        v_tree = self.v_map.expand(v)
         damping, coulomb = self._per_dof("damping"), self._per_dof("friction")
-        smooth = v if _all_zero(coulomb) else ops.smooth_sign(v, FRICTION_SPEED)
-        return self.v_map.project(damping * v + coulomb * smooth)
+        if laws:
+            coulomb = ops.with_elements(coulomb, self.v_map.independent[list(laws)], [0.0] * len(laws))
+        smooth = v_tree if _all_zero(coulomb) else ops.smooth_sign(v_tree, FRICTION_SPEED)
+        friction = self.v_map.project(damping * v_tree + coulomb * smooth)
+        if not laws:
+            return friction
+        of_laws = [
+            friction[k] + law.viscous * v[k] + (own[k] if k in own else law.sliding_effort(v[k]))
+            for k, law in laws.items()
+        ]
+        return ops.with_elements(friction, laws, of_laws)
+
+    @cached_property
+    def friction_laws(self) -> dict[int, JointFriction]:
+        """Dof -> the law of its friction, where it has one."""
+        pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
+        laws = [law for joint, kind in pairs for law in (joint.friction_laws or (None,) * kind.nv)]
+        return {k: law for k, place in enumerate(self.v_map.independent) if (law := laws[place]) is not None}
 
     def spring_effort(self, q: Numeric) -> Numeric:
         """Effort of the springs in the joints (nv,), opposing +v: k (q − rest)."""
@@ -373,6 +393,12 @@ class MechanismEquations(ConfigurationSpace):
 
     def frame_pose(self, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
         return kinematics.frame_pose(self.sweeps, self.q_map.positions(q), body, frame, t)
+
+    def body_poses(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        """(n, 3, 4): axes (3, 3) and origin of every moving body, in the order of `tree.joints`, in ground axes."""
+        _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        rows = [[[*here.rotation[i], here.position[i]] for i in range(3)] for here in placed]
+        return ops.array(rows).reshape(len(placed), 3, 4)
 
     def moving_base_poses(self, q: Numeric, t: Numeric) -> dict[str, dict[str, Numeric]]:
         """Poses of the bodies whose joints depend on time alone, by joint: x, y, z [m], roll, pitch, yaw [rad] in

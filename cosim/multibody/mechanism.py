@@ -14,6 +14,7 @@ import numpy as np
 from cosim.errors import SourceLocation
 from cosim.multibody.constraint_laws import ConstraintLaw
 from cosim.multibody.force_laws import ForceLaw
+from cosim.multibody.friction import JointFriction
 from cosim.types import Numeric
 
 NOWHERE = SourceLocation("<inline>")
@@ -94,6 +95,7 @@ class Joint:
     max_effort: float = math.inf
     damping: float = 0.0  # N m s/rad or N s/m
     friction: float = 0.0  # Coulomb, N m or N
+    friction_laws: tuple[JointFriction | None, ...] = ()  # of its dofs, in place of `friction`; viscous adds to damping
     stiffness: float = 0.0  # of a spring in the joint, N m/rad or N/m, on each of its coordinates
     rest: float = 0.0  # coordinate at which that spring is unloaded
     mimic: Mimic | None = None

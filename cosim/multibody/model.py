@@ -274,7 +274,8 @@ class Model:
         return self._call("gravity_effort", q, *t, out=out)
 
     def friction_effort(self, v: ArrayLike, out: Output = None) -> Numeric:
-        """Damping and Coulomb friction of the joints (nv,): d v + f v / √(v² + v_s²), v_s = 0.01 rad/s or m/s.
+        """Damping and Coulomb friction of the joints (nv,): d v + f v / √(v² + v_s²), v_s = 0.01 rad/s or m/s; with a
+        law of friction what it has at this constant velocity, without load.
 
         The efforts that accelerate the mechanism are τ − friction_effort(v).
         """
@@ -337,6 +338,11 @@ class Model:
         """J (6, nv): (velocity of the frame's origin, angular velocity), both in ground axes, = J v."""
         return self._call("frame_jacobian", q, *t, out=out, frame=frame)
 
+    def body_poses(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """(n, 3, 4): axes (3, 3) and origin of each of the n moving bodies, in ground axes; their order is that of the
+        joints that move, mimic joints included."""
+        return self._call("body_poses", q, *t, out=out)
+
     # --- compilation ---
 
     def compiled(self, function: str, frame: str | None = None) -> Compiled | Interpreted:
@@ -388,6 +394,7 @@ class Model:
             "centroidal_momentum": ([q, v], [(6,)]),
             "centroidal_momentum_matrix": ([q], [(6, self.nv)]),
             "frame_pose": ([q], [(4, 4)]),
+            "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
             "frame_jacobian": ([q], [(6, self.nv)]),
         }[function]
         fn: Callable[..., Numeric] = getattr(self.equations, function)

@@ -12,7 +12,7 @@ from cosim.errors import CosimError, InputError, plural
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.robot_file import YAML, check_robot_file, format_of, read_robot
 from cosim.new.plan import Actuators, Plan, plan_rig
-from cosim.new.rig_text import Source, rig_text
+from cosim.new.rig_text import ModelSource, rig_text
 from cosim.output.console import busy, check_writable, quantity_of
 from cosim.output.output_files import write_file
 from cosim.paths import PACKAGE, expand, locate
@@ -57,7 +57,7 @@ def _planned(
     floating: bool,
     arguments: Mapping[str, str],
     packages: Sequence[str],
-) -> tuple[Plan, Source]:
+) -> tuple[Plan, ModelSource]:
     """The figures of the rig, and the keys of its mechanism."""
     file = _locate(robot, packages)
     format = format_of(file)
@@ -73,7 +73,7 @@ def _planned(
         keys["packages"] = [_from(rig, folder, Path(folder)) for folder in packages]
     if arguments:
         keys["xacro_arguments"] = arguments
-    return plan, Source(keys, floating or fixed)
+    return plan, ModelSource(keys, floating or fixed)
 
 
 def _check_names(rig: Path, robot: str, force: bool) -> None:
@@ -134,7 +134,7 @@ def _write(rig: Path, text: str) -> None:
         raise
 
 
-def _report(rig: Path, plan: Plan, source: Source) -> Iterator[str]:
+def _report(rig: Path, plan: Plan, source: ModelSource) -> Iterator[str]:
     moving, name = len(plan.moving), shlex.quote(str(rig))
     motors = sum(joint.rotor > 0.0 for joint in plan.moving)
     parts = [f"{moving} {plural(moving, 'joint')} that {'moves' if moving == 1 else 'move'}"]

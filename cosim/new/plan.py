@@ -61,7 +61,7 @@ USUAL = {
 
 
 @dataclass(frozen=True)
-class Figure:
+class PlannedValue:
     """A value, and why the rig has another one than the robot file; "": it is that of the file."""
 
     value: float
@@ -77,10 +77,10 @@ class JointPlan:
     locked: bool
     start: float
     goal: float
-    lower: Figure
-    upper: Figure
-    effort: Figure
-    velocity: Figure
+    lower: PlannedValue
+    upper: PlannedValue
+    effort: PlannedValue
+    velocity: PlannedValue
     rotor: float  # reflected inertia of its dc_motor [kg m² or kg]; 0: its actuator is ideal
 
     @property
@@ -92,7 +92,7 @@ class JointPlan:
         return USUAL[self.unit]
 
     @property
-    def replaced(self) -> dict[str, Figure]:
+    def replaced(self) -> dict[str, PlannedValue]:
         """The limits of the file that the rig replaces, by their key."""
         figures = {"lower": self.lower, "upper": self.upper, "velocity": self.velocity, "effort": self.effort}
         return {key: figure for key, figure in figures.items() if figure.reason}
@@ -251,38 +251,38 @@ def _sized(motion: _Motion, required: float, inertia: float, least_rotor: float 
         motion.locked,
         motion.start,
         motion.goal,
-        Figure(-usual.reach if motion.placeholder else joint.lower, reach),
-        Figure(usual.reach if motion.placeholder else joint.upper, reach and "likewise"),
+        PlannedValue(-usual.reach if motion.placeholder else joint.lower, reach),
+        PlannedValue(usual.reach if motion.placeholder else joint.upper, reach and "likewise"),
         effort,
         velocity,
         rotor,
     )
 
 
-def _effort(joint: Joint, usual: Usual, required: float, inertia: float) -> Figure:
+def _effort(joint: Joint, usual: Usual, required: float, inertia: float) -> PlannedValue:
     given, unit = joint.max_effort, usual.effort_unit
     default = _ceiled(RESERVE * required + inertia * usual.acceleration)
     chosen = f"chosen: {RESERVE:g} times what this motion requires, and a reserve"
     if math.isinf(given):
-        return Figure(default, f"the file has none; {chosen}")
+        return PlannedValue(default, f"the file has none; {chosen}")
     if given == 0.0:
-        return Figure(default, f"the file has 0; {chosen}")
+        return PlannedValue(default, f"the file has 0; {chosen}")
     if given < MARGIN * required:
-        return Figure(default, f"the file has {given:.4g} {unit}, this motion requires {required:.4g}; {chosen}")
+        return PlannedValue(default, f"the file has {given:.4g} {unit}, this motion requires {required:.4g}; {chosen}")
     if given >= usual.largest_effort and given > EXCESS * (required + inertia * usual.acceleration):
-        return Figure(default, f"the file has {given:.4g} {unit}, no limit of a real drive; {chosen}")
-    return Figure(given)
+        return PlannedValue(default, f"the file has {given:.4g} {unit}, no limit of a real drive; {chosen}")
+    return PlannedValue(given)
 
 
-def _velocity(joint: Joint, usual: Usual) -> Figure:
+def _velocity(joint: Joint, usual: Usual) -> PlannedValue:
     given, unit = joint.max_velocity, f"{usual.shown}/s"
     if math.isinf(given):
-        return Figure(usual.velocity, "the file has none; a usual value")
+        return PlannedValue(usual.velocity, "the file has none; a usual value")
     if given == 0.0:
-        return Figure(usual.velocity, "the file has 0; a usual value")
+        return PlannedValue(usual.velocity, "the file has 0; a usual value")
     if given >= usual.largest_velocity:
-        return Figure(usual.velocity, f"the file has {given / usual.factor:.4g} {unit}; a usual value")
-    return Figure(given)
+        return PlannedValue(usual.velocity, f"the file has {given / usual.factor:.4g} {unit}; a usual value")
+    return PlannedValue(given)
 
 
 def _ceiled(value: float) -> float:

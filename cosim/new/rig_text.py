@@ -19,14 +19,14 @@ STIFF_COMMENT = "  # implicit, for the strong friction of light joints"
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """Where the mechanism comes from: its keys in the section `mechanism`, and whether the base is free."""
 
     keys: Mapping[str, str | Mapping[str, str] | list[str]]
     floating: bool
 
 
-def rig_text(plan: Plan, source: Source) -> str:
+def rig_text(plan: Plan, source: ModelSource) -> str:
     """The rig of a plan."""
     return "\n".join([*_head(plan), "", *_mechanism(plan, source), *_joints(plan), *_end(plan), ""])
 
@@ -43,7 +43,7 @@ def _head(plan: Plan) -> Iterator[str]:
     yield f"description: {what}"
 
 
-def _mechanism(plan: Plan, source: Source) -> Iterator[str]:
+def _mechanism(plan: Plan, source: ModelSource) -> Iterator[str]:
     yield "mechanism:"
     for key, value in source.keys.items():
         if isinstance(value, str):

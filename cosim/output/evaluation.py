@@ -1,6 +1,6 @@
 """What the outputs take from blocks of ticks: the values of all signals, events, missed deadlines.
 
-An `Evaluation` is plain data and machine code, so it works in the process of the run and in the recorder process.
+An `Evaluation` is plain data and machine code, so it works in the process of the run and in a sink process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Frames between a run and its recorder process: layout, encoding and decoding.
+"""Frames between a run and its sink processes: layout, encoding and decoding.
 
 A frame is `HEADER` and a body. The bodies of values and ticks are arrays in memory layout; other bodies are msgpack.
 """
@@ -17,9 +17,9 @@ from cosim.tick.tick_block import TickBlock
 
 
 class FrameKind(IntEnum):
-    """Requests to the recorder process: START to END. Replies: READY (all sinks open), FAILED, DONE (all closed)."""
+    """Requests to a sink process: START to END. Replies: READY (all sinks open), FAILED, DONE (all closed)."""
 
-    START, VALUES, TICKS, EVENT, FAULT, END, READY, FAILED, DONE = range(9)
+    START, VALUES, TICKS, EVENT, FAULT, CHANGE, MISSED, SCHEMA, END, READY, FAILED, DONE = range(12)
 
 
 HEADER = struct.Struct("<BQ")  # kind, size of the body in bytes

@@ -2,17 +2,18 @@
 
 One topic per joint, `/joints/<joint>`, has a message of its interfaces per tick, so a viewer plots
 `/joints/elbow_joint.position`; `/energy` holds the energies of the rig, `/timing` the timing of its
-ticks, and `/log` the events.
+ticks, `/log` the events, and `/changes` what was changed while it ran.
 Format: https://mcap.dev/spec; samples in Protobuf or JSON (`cosim.output.sample_encoding`), events in JSON.
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +21,13 @@ from cosim.errors import RunError
 from cosim.output.output_files import write_error
 from cosim.output.recording_chunk import CHUNK_BYTES, RecordingChunk
 from cosim.output.recording_footer import Part, complete_recording, summary_of_parts
+from cosim.output.recording_index import METADATA, part_path
+from cosim.output.recording_topics import CHANGES_TOPIC, JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.sample_encoding import (
     SAMPLES,
     Channels,
     Encoding,
+    Numbers,
     message_record,
     topics_of,
 )
@@ -34,36 +38,17 @@ if TYPE_CHECKING:
 
 CHUNK_NS = 1_000_000_000
 BLOCK = 512  # ticks that are encoded together, in the cache
-ZSTD_LEVEL = -7  # numbers of 64 bits hardly get smaller with more work
+ZSTD_LEVEL = -7  # level 1 makes noise 8 % smaller, and a recording a third slower
 MOVED = "its file was removed or moved during the run; leave it in its place and run again"
-METADATA, LOG_TOPIC = "run", "/log"
-LOG_LEVELS: dict[Level, int] = {"info": 2, "warning": 3, "error": 4}
-LOG_SCHEMA = {
-    "title": "foxglove.Log",
-    "description": "An event of the run",
-    "type": "object",
-    "properties": {
-        "timestamp": {
-            "type": "object",
-            "title": "time",
-            "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}},
-            "description": "Time of the event, since 1970",
-        },
-        "level": {"type": "integer", "description": "Level: 2 info, 3 warning, 4 error"},
-        "message": {"type": "string", "description": "What happened"},
-        "name": {"type": "string", "description": "Program that logged it"},
-        "file": {"type": "string", "description": "Not used, empty"},
-        "line": {"type": "integer", "description": "Not used, 0"},
-    },
-    "required": ["timestamp", "level", "message", "name", "file", "line"],
-}
 
 
 class Recorder:
     """Writes one run to an MCAP file; use it in a `with` statement, or call `close`.
 
     path: the file, replaced if it exists. channels: (signal, unit) of each column. metadata: stored as the MCAP
-    metadata record `run`. start_ns: when the run began, since 1970.
+    metadata record `run`. start_ns: when the run began, since 1970. numbers: of the samples in Protobuf. split_size
+    [B], split_time [s]: after the chunk that reaches one of them the run goes on in a file `F.1.mcap`, `F.2.mcap`, …
+    Each can be read alone, with metadata and attachments.
 
     The log time of a message is `start_ns` plus its time in the run, its publish time the time in the run.
 
@@ -82,31 +67,57 @@ class Recorder:
         metadata: Mapping[str, str],
         encoding: Encoding = "protobuf",
         start_ns: int = 0,
+        numbers: Numbers = "float64",
+        split_size: float | None = None,
+        split_time: float | None = None,
     ) -> None:
-        from mcap.records import Header, Metadata, MetadataIndex
-        from mcap.writer import MCAP0_MAGIC
         from zstandard import ZstdCompressor
 
-        self._path, self._start_ns = path, start_ns
+        self._path, self._start_ns, self._metadata = path, start_ns, dict(metadata)
+        self._first_path, self._number = path, 0
+        self._split_bytes = math.inf if split_size is None else split_size
+        self._split_ns = math.inf if split_time is None else split_time * 1e9
+        self._attached: list[tuple[str, bytes, str]] = []
         self._topics = topics_of(channels)
-        self._samples = SAMPLES[encoding](self._topics)
+        self._samples = SAMPLES[encoding](self._topics, numbers)
         # the checksum of zstd is many times faster than the CRC of MCAP
         self._compress = ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).compress
-        self._parts: list[Part] = []
         self._chunk = RecordingChunk()
-        self._flushed_ns = 0
-        self._complete = 0  # bytes of the file that are complete parts
         try:
             self._file = open(path, "wb")  # noqa: SIM115 (closed by `close`)
         except OSError as cause:
             raise write_error(path, "recording", cause) from cause
+        self._parts: list[Part] = []
+        self._complete = 0  # bytes of the file that are complete parts
         with self._writing():
-            self._file.write(MCAP0_MAGIC)
-            self._add_record(Header(profile="", library="cosim"))
-            part = self._add_record(Metadata(name=METADATA, metadata=dict(metadata)))
-            part.index = MetadataIndex(part.start, part.end - part.start, METADATA)
-            self._define()
-            self._flush(0)
+            self._begin(0)
+
+    def _begin(self, t_ns: int) -> None:
+        """Write the start of a file: everything that it needs to be read alone."""
+        from mcap.records import Header, Metadata, MetadataIndex
+        from mcap.writer import MCAP0_MAGIC
+
+        self._parts, self._complete = [], 0
+        self._flushed_ns = self._begun_ns = t_ns
+        self._file.write(MCAP0_MAGIC)
+        self._add_record(Header(profile="", library="cosim"))
+        part = self._add_record(Metadata(name=METADATA, metadata=self._metadata))
+        part.index = MetadataIndex(part.start, part.end - part.start, METADATA)
+        for attached in self._attached:
+            self._add_attachment(*attached)
+        self._define()
+        self._flush(t_ns)
+
+    def _split(self, t_ns: int) -> None:
+        """Complete the file, and go on in the next one."""
+        self._file.write(summary_of_parts(self._parts, self._complete))
+        self._file.flush()
+        self._check_place()
+        self._file.close()
+        self._number += 1
+        self._path = part_path(self._first_path, self._number)
+        self._file = open(self._path, "wb")  # noqa: SIM115 (closed by `close`)
+        self._begin(t_ns)
 
     def append(self, t_ns: np.ndarray, rows: np.ndarray) -> None:
         """Add samples: t_ns (k,) integer ns, not negative; rows (k, len(channels)) in the channels' units."""
@@ -129,41 +140,47 @@ class Recorder:
             self._chunk.add_ticks(data[place:last], log_ns[ticks], begins[ticks] - place)
             if end <= len(t_ns):
                 self._flush(int(t_ns[end - 1]))
+                if self._complete >= self._split_bytes or self._flushed_ns - self._begun_ns >= self._split_ns:
+                    self._split(self._flushed_ns)
             begin, place = end, last
 
     def event(self, t_ns: int, text: str, level: Level = "info") -> None:
         """Add a line to the topic `/log`; level is `info`, `warning` or `error`. An error is on disk on return."""
-        from orjson import dumps
-
-        log_ns = int(t_ns) + self._start_ns
-        sec, nsec = divmod(log_ns, 1_000_000_000)
-        message = {
-            "timestamp": {"sec": sec, "nsec": nsec},
-            "level": LOG_LEVELS[level],
-            "message": text,
-            "name": "cosim",
-            "file": "",
-            "line": 0,
-        }
         with self._writing():
-            channel = len(self._topics) + 1
-            self._chunk.add_message(channel, log_ns, message_record(channel, log_ns, int(t_ns), dumps(message)))
+            self._add_json(LOG_TOPIC, t_ns, log_message(int(t_ns) + self._start_ns, text, LOG_LEVELS[level]))
             if level == "error":
                 self._flush(int(t_ns))
 
+    def change(self, t_ns: int, tick: int, name: str, value: Sequence[float]) -> None:
+        """Add a change of the rig before a tick to the topic `/changes`; on disk on return, because without it the run
+        cannot be repeated."""
+        with self._writing():
+            self._add_json(CHANGES_TOPIC, t_ns, {"tick": tick, "name": name, "value": list(value)})
+            self._flush(int(t_ns))
+
+    def _add_json(self, topic: str, t_ns: int, message: Mapping[str, Any]) -> None:
+        from orjson import dumps
+
+        log_ns, channel = int(t_ns) + self._start_ns, len(self._topics) + 1 + list(JSON_TOPICS).index(topic)
+        self._chunk.add_message(channel, log_ns, message_record(channel, log_ns, int(t_ns), dumps(message)))
+
     def attach(self, name: str, data: bytes, media_type: str) -> None:
         """Store a file, such as the rig file, as an attachment."""
-        from mcap.records import Attachment, AttachmentIndex
-
         with self._writing():
             self._flush(self._flushed_ns)
-            times = {"create_time": self._start_ns, "log_time": self._start_ns}
-            part = self._add_record(Attachment(**times, name=name, media_type=media_type, data=data))
-            place = part.start, part.end - part.start
-            part.index = AttachmentIndex(
-                offset=place[0], length=place[1], **times, data_size=len(data), name=name, media_type=media_type
-            )
+            self._attached.append((name, data, media_type))
+            self._add_attachment(name, data, media_type)
             self._file.flush()
+
+    def _add_attachment(self, name: str, data: bytes, media_type: str) -> None:
+        from mcap.records import Attachment, AttachmentIndex
+
+        times = {"create_time": self._start_ns, "log_time": self._start_ns}
+        part = self._add_record(Attachment(**times, name=name, media_type=media_type, data=data))
+        place = part.start, part.end - part.start
+        part.index = AttachmentIndex(
+            offset=place[0], length=place[1], **times, data_size=len(data), name=name, media_type=media_type
+        )
 
     def close(self) -> None:
         """Write the last chunk and the index, and close the file; idempotent."""
@@ -196,9 +213,9 @@ class Recorder:
                     id=number, topic=topic.name, message_encoding=samples.encoding, schema_id=number, metadata=units
                 )
             )
-        number = len(self._topics) + 1
-        definitions.append(Schema(id=number, name="foxglove.Log", encoding="jsonschema", data=dumps(LOG_SCHEMA)))
-        definitions.append(Channel(id=number, topic=LOG_TOPIC, message_encoding="json", schema_id=number, metadata={}))
+        for number, (topic, schema) in enumerate(JSON_TOPICS.items(), len(self._topics) + 1):
+            definitions.append(Schema(id=number, name=schema["title"], encoding="jsonschema", data=dumps(schema)))
+            definitions.append(Channel(id=number, topic=topic, message_encoding="json", schema_id=number, metadata={}))
         for item in definitions:
             self._add_record(item).definitions.append(item)
 
@@ -235,9 +252,9 @@ class Recorder:
             with suppress(OSError):
                 self._file.close()
             error = write_error(self._path, "recording", cause)
-            if not self._complete:
+            if not self._complete and not self._number:
                 raise error from cause
-            if in_place:
+            if in_place and self._complete:
                 with suppress(OSError):
                     complete_recording(self._path, self._complete)
             raise RunError(error.what, error.place) from cause
@@ -252,5 +269,5 @@ class Recorder:
     def _in_place(self) -> bool:
         try:
             return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path))
-        except OSError:
+        except (OSError, ValueError):  # of a closed file
             return False

@@ -5,17 +5,14 @@ Format: https://mcap.dev/spec.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import BinaryIO
 
 import numpy as np
 
-from cosim.output.recording_footer import HEADER, Part
+from cosim.output.recording_footer import CHUNK_HEAD, ENTRY, HEADER, INDEX_HEAD, SIZE, Part
 
 CHUNK_BYTES = 1 << 20  # of messages, before compression
-_CHUNK_HEAD, _SIZE, _INDEX_HEAD = struct.Struct("<QQQII"), struct.Struct("<Q"), struct.Struct("<HI")
-_ENTRY = np.dtype([("log", "<u8"), ("place", "<u8")])
 _ZSTD = b"zstd"
 
 
@@ -59,14 +56,14 @@ class RecordingChunk:
         first = min((int(each["log"].min()) for each in entries.values()), default=0)
         last = max((int(each["log"].max()) for each in entries.values()), default=0)
         part = Part(file.tell(), 0)
-        head = _CHUNK_HEAD.pack(first, last, self.size, 0, len(_ZSTD)) + _ZSTD + _SIZE.pack(len(data))
+        head = CHUNK_HEAD.pack(first, last, self.size, 0, len(_ZSTD)) + _ZSTD + SIZE.pack(len(data))
         file.write(HEADER.pack(Opcode.CHUNK, len(head) + len(data)) + head)
         file.write(data)
         end = file.tell()
         offsets: dict[int, int] = {}
         for channel, each in entries.items():
             offsets[channel], part.messages[channel] = file.tell(), len(each)
-            content = _INDEX_HEAD.pack(channel, each.nbytes) + each.tobytes()
+            content = INDEX_HEAD.pack(channel, each.nbytes) + each.tobytes()
             file.write(HEADER.pack(Opcode.MESSAGE_INDEX, len(content)) + content)
         part.end = file.tell()
         part.index = ChunkIndex(
@@ -84,10 +81,10 @@ class RecordingChunk:
 
     def _entries(self) -> dict[int, np.ndarray]:
         """Channel -> (log time, place) of its messages."""
-        found = {channel: np.array(each, _ENTRY) for channel, each in self._messages.items()}
+        found = {channel: np.array(each, ENTRY) for channel, each in self._messages.items()}
         if self._ticks:
             log, places = (np.concatenate(parts) for parts in zip(*self._ticks, strict=True))
-            entries = np.empty(places.shape[::-1], _ENTRY)
+            entries = np.empty(places.shape[::-1], ENTRY)
             entries["log"], entries["place"] = log, places.T
             found |= dict(enumerate(entries, 1))
         return found

@@ -11,10 +11,20 @@ from collections import Counter
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mcap.records import ChunkIndex
 
 HEADER = struct.Struct("<BQ")  # opcode, length of the content
+CHUNK_HEAD = struct.Struct("<QQQII")  # first and last log time, size, checksum; length of the name of the compression
+SIZE = struct.Struct("<Q")
+INDEX_HEAD = struct.Struct("<HI")  # channel, bytes of its entries
+ENTRY = np.dtype([("log", "<u8"), ("place", "<u8")])  # of a message in the index of its chunk
 FOOTER_LENGTH = 8 + 8 + 4
+_CHUNK_START = CHUNK_HEAD.size + 32 + SIZE.size  # with the longest name
 
 
 @dataclass
@@ -32,7 +42,7 @@ def complete_recording(path: str | Path, end: int) -> None:
     """End the recording after its last complete part within the first `end` bytes, with index and footer. Chunks are
     removed from the end until these fit on the disk. Raises OSError where nothing fits."""
     with open(path, "r+b", buffering=0) as file:
-        parts = _parts(file, end)
+        parts = parts_of(file, end)
         while True:
             size = parts[-1].end
             file.truncate(size)
@@ -50,20 +60,11 @@ def complete_recording(path: str | Path, end: int) -> None:
             parts.pop()
 
 
-def _parts(file: BinaryIO, end: int) -> list[Part]:
+def parts_of(file: BinaryIO, end: int) -> list[Part]:
+    """The complete records of the data section within the first `end` bytes; what is in a chunk is not read."""
     from mcap.data_stream import ReadDataStream
     from mcap.opcode import Opcode
-    from mcap.records import (
-        Attachment,
-        AttachmentIndex,
-        Channel,
-        Chunk,
-        ChunkIndex,
-        MessageIndex,
-        Metadata,
-        MetadataIndex,
-        Schema,
-    )
+    from mcap.records import Attachment, AttachmentIndex, Channel, Metadata, MetadataIndex, Schema
     from mcap.writer import MCAP0_MAGIC
 
     parts, at = [], len(MCAP0_MAGIC)
@@ -71,43 +72,52 @@ def _parts(file: BinaryIO, end: int) -> list[Part]:
         file.seek(at)
         opcode, length = HEADER.unpack(file.read(HEADER.size))
         stop = at + HEADER.size + length
-        if stop > end:
+        if stop > end or opcode in (Opcode.DATA_END, Opcode.FOOTER):
             break
-        content = ReadDataStream(BytesIO(file.read(length)))
         part = Part(at, stop)
         if opcode == Opcode.CHUNK:
-            chunk = Chunk.read(content)
-            part.index = ChunkIndex(
-                chunk_length=stop - at,
-                chunk_start_offset=at,
-                compression=chunk.compression,
-                compressed_size=len(chunk.data),
-                message_end_time=chunk.message_end_time,
-                message_index_length=0,
-                message_index_offsets={},
-                message_start_time=chunk.message_start_time,
-                uncompressed_size=chunk.uncompressed_size,
-            )
+            part.index = _chunk_index(file.read(min(length, _CHUNK_START)), at, stop)
         elif opcode == Opcode.MESSAGE_INDEX:
-            index = MessageIndex.read(content)
+            channel, size = INDEX_HEAD.unpack(file.read(INDEX_HEAD.size))
             part = parts.pop()  # belongs to the chunk
-            assert isinstance(part.index, ChunkIndex)
-            part.index.message_index_offsets[index.channel_id] = at
+            part.index.message_index_offsets[channel] = at
             part.index.message_index_length += stop - at
             part.end = stop
-            part.messages[index.channel_id] += len(index.records)
-        elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
-            part.definitions.append((Schema if opcode == Opcode.SCHEMA else Channel).read(content))
-        elif opcode == Opcode.ATTACHMENT:
-            item = Attachment.read(content)
-            part.index = AttachmentIndex(
-                at, stop - at, item.log_time, item.create_time, len(item.data), item.name, item.media_type
-            )
-        elif opcode == Opcode.METADATA:
-            part.index = MetadataIndex(at, stop - at, Metadata.read(content).name)
+            part.messages[channel] += size // ENTRY.itemsize
+        elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.ATTACHMENT, Opcode.METADATA):
+            content = ReadDataStream(BytesIO(file.read(length)))
+            if opcode == Opcode.ATTACHMENT:
+                item = Attachment.read(content)
+                part.index = AttachmentIndex(
+                    at, stop - at, item.log_time, item.create_time, len(item.data), item.name, item.media_type
+                )
+            elif opcode == Opcode.METADATA:
+                part.index = MetadataIndex(at, stop - at, Metadata.read(content).name)
+            else:
+                part.definitions.append((Schema if opcode == Opcode.SCHEMA else Channel).read(content))
         parts.append(part)
         at = stop
     return parts
+
+
+def _chunk_index(start: bytes, at: int, stop: int) -> ChunkIndex:
+    """Of a chunk whose content begins with `start`, without the messages. at, stop: place of its record."""
+    from mcap.records import ChunkIndex
+
+    first, last, size, _, word = CHUNK_HEAD.unpack_from(start)
+    name = start[CHUNK_HEAD.size : CHUNK_HEAD.size + word].decode()
+    (compressed,) = SIZE.unpack_from(start, CHUNK_HEAD.size + word)
+    return ChunkIndex(
+        chunk_length=stop - at,
+        chunk_start_offset=at,
+        compression=name,
+        compressed_size=compressed,
+        message_end_time=last,
+        message_index_length=0,
+        message_index_offsets={},
+        message_start_time=first,
+        uncompressed_size=size,
+    )
 
 
 def summary_of_parts(parts: list[Part], start: int) -> bytes:

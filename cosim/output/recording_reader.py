@@ -1,22 +1,36 @@
-"""Reads recordings: MCAP files that `cosim.output.recorder` wrote."""
+"""Reads recordings: MCAP files that `cosim.output.recorder` wrote, chunk by chunk where their samples are used."""
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.output.recorder import LOG_LEVELS, LOG_TOPIC, METADATA
-from cosim.output.sample_encoding import JOINTS, SCHEMA_PREFIX, decoded_protobuf, fields_of
+from cosim.output.recording_footer import CHUNK_HEAD, ENTRY, HEADER, SIZE
+from cosim.output.recording_index import DAMAGED, ChunkPlace, RecordingIndex, recordings_of
+from cosim.output.recording_topics import LOG_LEVELS, LOG_TOPIC
+from cosim.output.sample_encoding import (
+    JOINTS,
+    MESSAGE,
+    MESSAGE_HEAD,
+    SCHEMA_PREFIX,
+    fields_of,
+    number_of,
+    value_places,
+)
+from cosim.output.stored_array import StoredArray
 from cosim.types import Level
 
 if TYPE_CHECKING:
-    from mcap.records import Channel, McapRecord, Schema
+    from mcap.records import Channel, Schema
 
+NO_SAMPLES = "the recording holds no samples; record the run again"
 _LEVELS: dict[int, Level] = {number: level for level, number in LOG_LEVELS.items()}
 
 
@@ -31,94 +45,268 @@ class Recording(NamedTuple):
 
 
 def read_recording(path: str | Path) -> Recording:
-    """The samples and events of a recording.
+    """All samples and events of a recording, in memory.
 
     Values stored as null come back as NaN. Of a file cut off by a crash, the complete chunks are read.
     Raises InputError when the file cannot be read, is no MCAP file, is damaged or holds no samples.
     """
-    from mcap.records import Channel, Message, Metadata, Schema
-    from orjson import loads
-
-    topics: dict[int, tuple[str, ...]] = {}  # channel -> signals
-    encodings: dict[int, str] = {}
-    schemas: dict[int, Schema] = {}
-    times: dict[int, list[int]] = {}
-    messages: dict[int, list[bytes]] = {}
-    metadata: dict[str, str] = {}
-    log_channels: set[int] = set()
-    log: list[tuple[int, str, Level]] = []
-    for record in _records(path):
-        if isinstance(record, Message) and record.channel_id in topics:
-            times[record.channel_id].append(record.publish_time)
-            messages[record.channel_id].append(record.data)
-        elif isinstance(record, Message) and record.channel_id in log_channels:
-            event = loads(record.data)
-            log.append((record.publish_time, event["message"], _LEVELS.get(event["level"], "info")))
-        elif isinstance(record, Schema):
-            schemas[record.id] = record
-        elif isinstance(record, Metadata) and record.name == METADATA:
-            metadata = record.metadata
-        elif isinstance(record, Channel) and record.topic == LOG_TOPIC:
-            log_channels.add(record.id)
-        elif isinstance(record, Channel) and record.id not in topics:
-            schema = schemas.get(record.schema_id)
-            if schema is not None and schema.name.startswith(SCHEMA_PREFIX):
-                topics[record.id], encodings[record.id] = _signals(record, schema), record.message_encoding
-                times[record.id], messages[record.id] = [], []
-    if not topics:
-        raise InputError("the recording holds no samples; record the run again", str(path))
-
-    k = min(map(len, times.values()))  # an interrupt may have left the last tick on some topics only
-    samples: dict[str, np.ndarray] = {}
-    for channel, names in topics.items():
-        values = _DECODERS[encodings[channel]](messages[channel][:k], len(names))
-        samples.update(zip(names, values.T, strict=True))
-    t_ns = np.array(next(iter(times.values()))[:k], dtype=np.int64)
-    return Recording(t_ns, samples, metadata, log)
+    samples = RecordedSamples(recordings_of(path))
+    values = samples.values(0, samples.count, np.arange(len(samples.names)))
+    t_ns = samples.times(0, samples.count)
+    return Recording(t_ns, dict(zip(samples.names, values.T, strict=True)), samples.metadata, samples.log())
 
 
-def _signals(channel: Channel, schema: Schema) -> tuple[str, ...]:
-    """The signals of a topic in the order of its fields."""
+class SampleTopic(NamedTuple):
+    """signals: in the order of the fields; places: of their values in the record of a message, (n,), and dtype: their
+    type; None where the messages are JSON."""
+
+    channel: int
+    signals: tuple[str, ...]
+    places: np.ndarray | None
+    dtype: np.dtype
+
+    def values(self, chunk: Chunk, rows: slice, fields: np.ndarray) -> np.ndarray:
+        """(k, fields) of these messages of the channel in a chunk."""
+        begins = chunk.entries[self.channel]["place"][rows].astype(np.intp)
+        if self.places is None:
+            return self._from_json(chunk.data, begins)[:, fields]
+        size = self.dtype.itemsize
+        where = (self.places[fields][:, None] + np.arange(size)).ravel()
+        return chunk.data[begins[:, None] + where].view(self.dtype).astype(float, copy=False)
+
+    def _from_json(self, data: np.ndarray, begins: np.ndarray) -> np.ndarray:
+        """null becomes NaN."""
+        from orjson import loads
+
+        rows = [list(loads(_body(data, begin)).values()) for begin in begins.tolist()]
+        return np.array(rows, dtype=float).reshape(-1, len(self.signals))
+
+
+class Chunk(NamedTuple):
+    """data: the records, uint8; entries: channel -> (log time, place) of its messages."""
+
+    data: np.ndarray
+    entries: dict[int, np.ndarray]
+
+
+class RecordedSamples:
+    """The samples of a recording in one or several files; only the chunk that was read last is in memory."""
+
+    def __init__(self, indexes: Sequence[RecordingIndex]) -> None:
+        """Raises InputError where there are no samples."""
+        self.indexes = tuple(indexes)
+        self.topics = _topics_of(indexes[0])
+        if not self.topics:
+            raise InputError(NO_SAMPLES, str(indexes[0].path))
+        self.names = tuple(name for topic in self.topics for name in topic.signals)
+        self._fields = [(k, field) for k, topic in enumerate(self.topics) for field in range(len(topic.signals))]
+        self._last: tuple[ChunkPlace | None, Chunk | None] = None, None
+        self._chunks: list[ChunkPlace] = []
+        counts = []
+        for place in (place for index in indexes for place in index.chunks):
+            if count := self._count(place):
+                self._chunks.append(place)
+                counts.append(count)
+        self._first = np.cumsum([0, *counts])  # row of each chunk, and of the end
+        self.count = int(self._first[-1])
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return self.indexes[0].metadata
+
+    @property
+    def t(self) -> StoredArray:
+        """(count,) times in the run [s]."""
+        return StoredArray(partial(_seconds, self), self.count)
+
+    def table(self, columns: np.ndarray) -> StoredArray:
+        """(count, columns) of the signals with these numbers."""
+        return StoredArray(partial(_columns, self, columns), self.count, len(columns))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file has its end."""
+        return all(index.complete for index in self.indexes)
+
+    def times(self, begin: int, end: int) -> np.ndarray:
+        """(end − begin,) times in the run [ns]."""
+        channel, found = self.topics[0].channel, np.empty(end - begin, np.int64)
+        for place, rows, out in self._parts(begin, end):
+            found[out] = self._entries(place, channel)["log"][rows]
+        return found - self.start_ns
+
+    @cached_property
+    def start_ns(self) -> int:
+        """When the run began, since 1970."""
+        if not self._chunks:
+            return 0
+        place, channel = self._chunks[0], self.topics[0].channel
+        chunk = self._chunk(place)
+        begin = int(chunk.entries[channel]["place"][0])
+        _, _, _, _, log, publish = MESSAGE_HEAD.unpack_from(chunk.data.data, begin)
+        return log - publish
+
+    def values(self, begin: int, end: int, columns: np.ndarray) -> np.ndarray:
+        """(end − begin, columns) of the signals with these numbers."""
+        found = np.empty((end - begin, len(columns)))
+        wanted: dict[int, tuple[list[int], list[int]]] = {}  # topic -> places in `columns`, fields
+        for at, column in enumerate(columns):
+            topic, field = self._fields[column]
+            places, fields = wanted.setdefault(topic, ([], []))
+            places.append(at)
+            fields.append(field)
+        for place, rows, out in self._parts(begin, end):
+            chunk = self._chunk(place)
+            for topic, (places, fields) in wanted.items():
+                try:
+                    found[out, places] = self.topics[topic].values(chunk, rows, np.array(fields))
+                except (ValueError, IndexError, KeyError) as cause:
+                    raise InputError(DAMAGED, str(place.path)) from cause
+        return found
+
+    def log(self) -> list[tuple[int, str, Level]]:
+        """(time [ns], text, level) of the events."""
+        from orjson import loads
+
+        found = []
+        for t_ns, data in self.messages(LOG_TOPIC):
+            event = loads(data)
+            found.append((t_ns, event["message"], _LEVELS.get(event["level"], "info")))
+        return found
+
+    def messages(self, topic: str) -> Iterator[tuple[int, bytes]]:
+        """(time in the run [ns], content) of the messages of a topic; only chunks that have some are read."""
+        for index in self.indexes:
+            channels = [channel.id for channel in index.summary.channels.values() if channel.topic == topic]
+            for place in index.chunks:
+                if place.indexes and not any(channel in place.indexes for channel in channels):
+                    continue
+                chunk = self._chunk(place)
+                for channel in channels:
+                    for begin in chunk.entries.get(channel, np.empty(0, ENTRY))["place"].tolist():
+                        yield MESSAGE_HEAD.unpack_from(chunk.data.data, begin)[5], _body(chunk.data, begin)
+
+    def _count(self, place: ChunkPlace) -> int:
+        """Ticks in a chunk; an interrupt may have left the last one on some topics only."""
+        if place.indexes:
+            return min(place.indexes.get(topic.channel, (0, 0))[1] for topic in self.topics)
+        entries = self._chunk(place).entries
+        return min(len(entries.get(topic.channel, ())) for topic in self.topics)
+
+    def _parts(self, begin: int, end: int) -> Iterator[tuple[ChunkPlace, slice, slice]]:
+        """(chunk, rows in it, rows in the result) of rows begin to end."""
+        at = begin
+        while at < end:
+            number = int(np.searchsorted(self._first, at, side="right")) - 1
+            first, last = int(self._first[number]), min(int(self._first[number + 1]), end)
+            yield self._chunks[number], slice(at - first, last - first), slice(at - begin, last - begin)
+            at = last
+
+    def _entries(self, place: ChunkPlace, channel: int) -> np.ndarray:
+        """The message index of a channel; the chunk itself is not read."""
+        if not place.indexes:
+            return self._chunk(place).entries[channel]
+        at, count = place.indexes[channel]
+        try:
+            with open(place.path, "rb") as file:
+                file.seek(at)
+                return np.frombuffer(file.read(count * ENTRY.itemsize), ENTRY, count)
+        except (OSError, ValueError) as cause:
+            raise InputError(DAMAGED, str(place.path)) from cause
+
+    def _chunk(self, place: ChunkPlace) -> Chunk:
+        last, chunk = self._last
+        if chunk is None or last is not place:
+            chunk = _read_chunk(place)
+            self._last = place, chunk
+        return chunk
+
+
+def _seconds(samples: RecordedSamples, begin: int, end: int, _: np.ndarray) -> np.ndarray:
+    return samples.times(begin, end)[:, None] * 1e-9
+
+
+def _columns(samples: RecordedSamples, of: np.ndarray, begin: int, end: int, columns: np.ndarray) -> np.ndarray:
+    return samples.values(begin, end, of[columns])
+
+
+def _topics_of(index: RecordingIndex) -> list[SampleTopic]:
+    found = []
+    for channel in sorted(index.summary.channels.values(), key=lambda channel: channel.id):
+        schema = index.summary.schemas.get(channel.schema_id)
+        if schema is not None and schema.name.startswith(SCHEMA_PREFIX):
+            found.append(_topic_of(channel, schema))
+    return found
+
+
+def _topic_of(channel: Channel, schema: Schema) -> SampleTopic:
     from orjson import loads
 
     group = channel.topic.removeprefix(JOINTS).removeprefix("/")
-    fields = loads(schema.data)["properties"] if channel.message_encoding == "json" else fields_of(schema.data)
-    return tuple(f"{group}/{field}" for field in fields)
+    if channel.message_encoding == "json":
+        fields, places, dtype = tuple(loads(schema.data)["properties"]), None, np.dtype(float)
+    else:
+        fields, dtype = fields_of(schema.data), number_of(schema.data)
+        places = value_places(len(fields), dtype)
+    return SampleTopic(channel.id, tuple(f"{group}/{field}" for field in fields), places, dtype)
 
 
-def _decoded_json(messages: Sequence[bytes], fields: int) -> np.ndarray:
-    """(k, fields) of the data of k messages; null becomes NaN."""
-    from orjson import loads
-
-    rows = [list(loads(message).values()) for message in messages]
-    return np.array(rows, dtype=float).reshape(-1, fields)
-
-
-_DECODERS: dict[str, Callable[[Sequence[bytes], int], np.ndarray]] = {
-    "json": _decoded_json,
-    "protobuf": decoded_protobuf,
-}
-
-
-def _records(path: str | Path) -> Iterator[McapRecord]:
-    """Every MCAP record of a file, chunks unpacked; ends early, in silence, where the file is cut off."""
-    from mcap.exceptions import McapError
-    from mcap.stream_reader import StreamReader
-    from mcap.writer import MCAP0_MAGIC
+def _read_chunk(place: ChunkPlace) -> Chunk:
+    """Raises InputError for one that is damaged."""
     from zstandard import ZstdError
 
     try:
-        file = open(path, "rb")  # noqa: SIM115 (closed by the `with` below)
+        with open(place.path, "rb") as file:
+            file.seek(place.start)
+            record = file.read(place.length)
+            data = np.frombuffer(_unpacked(memoryview(record)[HEADER.size :]), np.uint8)
+            if not place.indexes:
+                return Chunk(data, _entries_of(data))
+            entries = {}
+            for channel, (at, count) in place.indexes.items():
+                file.seek(at)
+                entries[channel] = np.frombuffer(file.read(count * ENTRY.itemsize), ENTRY, count)
+            return Chunk(data, entries)
     except OSError as cause:
-        raise InputError(f"cannot read the recording: {cause.strerror}; check the path", str(path)) from cause
-    with file:
-        if file.read(len(MCAP0_MAGIC)) != MCAP0_MAGIC:
-            what = "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
-            raise InputError(what, str(path))
-        file.seek(0)
-        try:
-            yield from StreamReader(file, validate_crcs=True).records
-        except (McapError, ZstdError, struct.error, ValueError) as cause:
-            # a record that is cut off takes the reader to the end of the file, a damaged one leaves it before
-            if file.read(1):
-                raise InputError("the recording is damaged; record the run again", str(path)) from cause
+        raise InputError(f"cannot read the recording: {cause.strerror}; check the path", str(place.path)) from cause
+    except (ZstdError, struct.error, ValueError, KeyError) as cause:
+        raise InputError(DAMAGED, str(place.path)) from cause
+
+
+def _unpacked(content: memoryview) -> bytes:
+    """The records of the content of a chunk. Raises ValueError for a wrong checksum."""
+    _, _, size, checksum, word = CHUNK_HEAD.unpack_from(content)
+    compression = bytes(content[CHUNK_HEAD.size : CHUNK_HEAD.size + word]).decode()
+    packed = content[CHUNK_HEAD.size + word + SIZE.size :]
+    data = _UNPACKERS[compression](packed, size)
+    if checksum and zlib.crc32(data) != checksum:
+        raise ValueError("checksum")
+    return data
+
+
+def _unzstd(packed: memoryview, size: int) -> bytes:
+    from zstandard import ZstdDecompressor
+
+    return ZstdDecompressor().decompress(packed, max_output_size=size)
+
+
+_UNPACKERS: dict[str, Callable[[memoryview, int], bytes]] = {"zstd": _unzstd, "": lambda packed, _: bytes(packed)}
+
+
+def _entries_of(data: np.ndarray) -> dict[int, np.ndarray]:
+    """The message indexes of a chunk that lost them."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    at = 0
+    while at < len(data):
+        opcode, length = HEADER.unpack_from(data.data, at)
+        if opcode == MESSAGE:
+            _, _, channel, _, log, _ = MESSAGE_HEAD.unpack_from(data.data, at)
+            found.setdefault(channel, []).append((log, at))
+        at += HEADER.size + length
+    return {channel: np.array(entries, ENTRY) for channel, entries in found.items()}
+
+
+def _body(data: np.ndarray, begin: int) -> bytes:
+    """The content of the message whose record begins there."""
+    _, length = HEADER.unpack_from(data.data, begin)
+    return data[begin + MESSAGE_HEAD.size : begin + HEADER.size + length].tobytes()

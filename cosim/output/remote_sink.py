@@ -1,4 +1,4 @@
-"""The sinks of a run in a separate process: `cosim.output.recorder_process`."""
+"""A recording or a stream of a run in a process of its own: `cosim.output.sink_process`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import select
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,8 @@ from cosim.output.sinks import SinkConfig
 from cosim.tick.tick_block import TickBlock
 from cosim.types import Level
 
-TIMEOUT = 60.0  # s without any progress of the recorder process, while it is waited for
+TIMEOUT = 60.0  # s without any progress of the process, while it is waited for
+STREAM_TIMEOUT = 2.0  # s likewise at the end of a stream: nothing is lost with it
 PIPE_BYTES = 1 << 20  # the largest pipe of an unprivileged process on Linux
 MAX_WRITE_BYTES = 1 << 20  # of the backlog, per call, besides the frame of the call itself
 
@@ -37,6 +38,7 @@ MAX_WRITE_BYTES = 1 << 20  # of the backlog, per call, besides the frame of the 
 class QueuedFrame(NamedTuple):
     """A frame that is being written: its bytes, the number of its ticks, the sizes of the writes so far."""
 
+    kind: FrameKind
     data: memoryview
     ticks: int
     written: list[int]
@@ -54,17 +56,22 @@ class RemoteSink:
     the process does not start.
 
     A call never blocks: bytes that the pipe does not accept stay in a backlog in memory until the next call or
-    `close`. A recording that fails does not stop the run: `failure` has the reason, further calls do nothing, and
-    `close` raises. When the process of the run dies, the recorder process finishes the file with everything it got.
+    `close`. Of a recording all ticks are kept there; of a stream the newest ones, and `missed` counts the others.
+
+    A process that fails does not stop the run: `failure` has the reason, and further calls do nothing; `close` of a
+    recording raises it. When the process of the run dies, that of a recording finishes the file with all it got.
     """
 
-    def __init__(self, config: SinkConfig, evaluation: Evaluation | None = None) -> None:
-        """evaluation: computes the values of `ticks`, in the separate process."""
-        self._place = config.record or config.endpoint
+    def __init__(self, config: SinkConfig, evaluation: Evaluation | None = None, newest: int | None = None) -> None:
+        """evaluation: computes the values of `ticks`, in the separate process; newest: how many ticks wait at most, for
+        a stream."""
+        self._newest = newest
+        self._place = config.record or (config.stream.endpoint if config.stream else None)
         self._program, self._done = (
             ("recorder", "recorded") if config.record is not None else ("publisher", "published")
         )
         self._columns = len(config.channels)
+        self.missed = 0  # ticks that the process never gets
         self._ticks = 0
         self._backlog: deque[QueuedFrame] = deque()
         self._received: list[bytes] = []
@@ -72,7 +79,7 @@ class RemoteSink:
         self._error: CosimError | None = None
         self._closed = False
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "cosim.output.recorder_process"],
+            [sys.executable, "-P", "-m", "cosim.output.sink_process"],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -85,8 +92,8 @@ class RemoteSink:
             for end in (self._in, self._out):
                 os.set_blocking(end, False)
             _enlarge_pipe(self._in)
-            self._send(FrameKind.START, encode_fields((asdict(config), pickle.dumps(evaluation))))
-            if not self._wait(FrameKind.READY):
+            self._send(FrameKind.START, pickle.dumps((config, evaluation)))
+            if not self._wait(FrameKind.READY, TIMEOUT):
                 self._error = RunError(f"the {self._program} did not start within {TIMEOUT:g} s", self._place)
             if self._error is not None:
                 raise self._error
@@ -113,9 +120,21 @@ class RemoteSink:
     def fault(self, t_ns: int, what: str) -> None:
         self._send(FrameKind.FAULT, encode_fields((int(t_ns), what)))
 
+    def change(self, t_ns: int, tick: int, name: str, value: Sequence[float]) -> None:
+        self._send(FrameKind.CHANGE, encode_fields((int(t_ns), int(tick), name, list(value))))
+
+    def describe(self, schema: Mapping[str, Any]) -> None:
+        """A new schema of the stream."""
+        self._send(FrameKind.SCHEMA, encode_fields(schema))
+
+    @property
+    def endpoint(self) -> str:
+        """Where the stream is published, with the port that was chosen."""
+        return decode_fields(self._replies[FrameKind.READY])[0]
+
     @property
     def failure(self) -> str:
-        """Why calls do nothing any more; empty while the recorder process works."""
+        """Why calls do nothing any more; empty while the process works."""
         return str(self._error) if self._error is not None else ""
 
     @property
@@ -124,7 +143,7 @@ class RemoteSink:
         return sum(queued.remaining for queued in self._backlog)
 
     def close(self) -> None:
-        """Write the backlog and wait until the recorder process has finished; idempotent.
+        """Write the backlog and wait until the process has finished; idempotent.
 
         Raises RunError when something was not recorded, now or earlier in the run.
         """
@@ -133,16 +152,17 @@ class RemoteSink:
         try:
             self._send(FrameKind.END)
             self._closed = True
-            if not self._wait(FrameKind.DONE):
+            if not self._wait(FrameKind.DONE, self._timeout):
                 unwritten = sum(queued.ticks for queued in self._backlog)
-                what = f"the {self._program} made no progress for {TIMEOUT:g} s and was terminated"
+                what = f"the {self._program} made no progress for {self._timeout:g} s and was terminated"
                 missing = f"at least {unwritten:,} of {self._ticks:,} ticks are not {self._done}"
-                self._error = RunError(f"{what}; {missing}; use a faster disk and run again", self._place)
+                fix = "" if self._newest else "; use a faster disk and run again"
+                self._error = RunError(f"{what}; {missing}{fix}", self._place)
                 self._process.kill()
         finally:
             self._closed = True
             self._end_process()
-        if self._error is not None:
+        if self._error is not None and self._newest is None:
             raise self._error
 
     def __enter__(self) -> RemoteSink:
@@ -157,9 +177,27 @@ class RemoteSink:
         if self._closed:
             raise RunError(f"the {self._program} has ended; nothing can be added", self._place)
         data = encode_frame(kind, *parts)
-        self._backlog.append(QueuedFrame(memoryview(data), ticks, []))
+        self._backlog.append(QueuedFrame(kind, memoryview(data), ticks, []))
         self._write(MAX_WRITE_BYTES + len(data))
         self._receive()
+        if self._newest is not None:
+            self._drop_oldest(self._newest)
+
+    def _drop_oldest(self, newest: int) -> None:
+        """Drop blocks from the backlog, the oldest first, until at most `newest` ticks wait or the last block alone."""
+        excess = sum(queued.ticks for queued in self._backlog) - newest
+        if excess <= 0:
+            return
+        last, kept, missed = self._backlog[-1], deque[QueuedFrame](), self.missed
+        for queued in self._backlog:
+            if excess > 0 and queued.ticks and not queued.written and queued is not last:
+                excess, missed = excess - queued.ticks, missed + queued.ticks
+            elif queued.kind is not FrameKind.MISSED or queued.written:
+                kept.append(queued)
+        if missed > self.missed:
+            report = encode_frame(FrameKind.MISSED, encode_fields(missed))
+            kept.insert(bool(kept[0].written), QueuedFrame(FrameKind.MISSED, memoryview(report), 0, []))
+            self._backlog, self.missed = kept, missed
 
     def _write(self, limit: int) -> None:
         """Write as much of the backlog as the pipe accepts, at most `limit` bytes."""
@@ -188,37 +226,41 @@ class RemoteSink:
                 code = self._process.wait(timeout)
                 how = f"signal {-code}" if code < 0 else f"exit code {code}"
                 what = f"the {self._program} ended unexpectedly ({how}); the end of the run is not {self._done}"
-                self._error = RunError(f"{what}; run again", self._place)
+                self._error = RunError(what if self._newest else f"{what}; run again", self._place)
         if self._error is not None:
             self._backlog.clear()
+
+    @property
+    def _timeout(self) -> float:
+        return TIMEOUT if self._newest is None else STREAM_TIMEOUT
 
     @property
     def _at_end(self) -> bool:
         """The last read found the end of the stream."""
         return bool(self._received) and not self._received[-1]
 
-    def _wait(self, reply: FrameKind) -> bool:
-        """Write and read until `reply` or an error arrives; False after TIMEOUT without progress."""
+    def _wait(self, reply: FrameKind, timeout: float) -> bool:
+        """Write and read until `reply` or an error arrives; False after `timeout` [s] without progress."""
         while reply not in self._replies and self._error is None:
             poller = select.poll()
             poller.register(self._out, select.POLLIN)
             if self._backlog:
                 poller.register(self._in, select.POLLOUT)
-            if not poller.poll(TIMEOUT * 1e3):
+            if not poller.poll(timeout * 1e3):
                 break
             self._write(MAX_WRITE_BYTES)
-            self._receive(TIMEOUT)
+            self._receive(timeout)
             if self._at_end:
                 break
         return reply in self._replies or self._error is not None
 
     def _end_process(self) -> None:
-        """Close the pipes, which ends the recorder process, and wait for it."""
+        """Close the pipes, which ends the process, and wait for it."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         stdin.close()
         try:
-            self._process.wait(TIMEOUT)
+            self._process.wait(self._timeout)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -1,8 +1,8 @@
 """The samples of a recording as messages of MCAP: a topic per joint or group of the rig, in Protobuf or in JSON.
 
-Protobuf messages of a topic all have the same length: a field of type `double` is its tag and 8 bytes. So numpy lays
-out the messages of many ticks together, records of MCAP included. The schema of a topic is a FileDescriptorSet, see
-`descriptor.proto` of Protobuf; encoding: https://protobuf.dev/programming-guides/encoding.
+Protobuf messages of a topic all have the same length: a field is its tag and the 8 or 4 bytes of its value. So numpy
+lays out the messages of many ticks together, records of MCAP included. The schema of a topic is a FileDescriptorSet,
+see `descriptor.proto` of Protobuf; encoding: https://protobuf.dev/programming-guides/encoding.
 """
 
 from __future__ import annotations
@@ -18,14 +18,29 @@ import numpy as np
 
 Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or group of the rig>/<what>`
 Encoding = Literal["protobuf", "json"]
+Numbers = Literal["float64", "float32"]
 
 SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
 RIG_GROUPS = ("energy", "timing")  # groups of signals of the rig rather than a joint
 JOINTS = "/joints/"
 MESSAGE = 5  # opcode of MCAP
-_FIXED64, _DOUBLE, _OPTIONAL = 1, 1, 1  # wire type, type and label of a field
-_MESSAGE_HEAD = struct.Struct("<BQHIQQ")  # opcode, length; channel, sequence, log time, publish time
+_OPTIONAL = 1  # label of a field
+MESSAGE_HEAD = struct.Struct("<BQHIQQ")  # opcode, length; channel, sequence, log time, publish time
 _FEW = 15  # fields whose tags have one byte; others have two
+
+
+class NumberFormat(NamedTuple):
+    """wire: type of a field on the wire; kind: type in a descriptor."""
+
+    dtype: np.dtype
+    wire: int
+    kind: int
+
+
+NUMBERS: dict[Numbers, NumberFormat] = {
+    "float64": NumberFormat(np.dtype("<f8"), 1, 1),
+    "float32": NumberFormat(np.dtype("<f4"), 5, 2),
+}
 
 
 @dataclass(frozen=True)
@@ -62,14 +77,16 @@ class EncodedTicks(NamedTuple):
 
 
 class ProtobufSamples:
-    """Every topic is a message of fields of type `double`; numbers that are not finite are stored as they are."""
+    """Every topic is a message of fields of type `double` or `float`; numbers that are not finite are stored as they
+    are."""
 
     encoding = schema_encoding = "protobuf"
 
-    def __init__(self, topics: Sequence[Topic]) -> None:
+    def __init__(self, topics: Sequence[Topic], numbers: Numbers = "float64") -> None:
         """The channels of the topics have the numbers 1, 2, …"""
-        self._topics = topics
-        self._layout = np.dtype([(str(k), _record(len(topic.fields))) for k, topic in enumerate(topics)])
+        self._topics, self._numbers = topics, NUMBERS[numbers]
+        dtype, wire, _ = self._numbers
+        self._layout = np.dtype([(str(k), _record(len(topic.fields), dtype)) for k, topic in enumerate(topics)])
         self._order = np.array([column for topic in topics for _, _, column in topic.fields], dtype=np.intp)
         self._constant, self._ticks = np.zeros(1, self._layout), np.empty(0, self._layout)
         self._values = np.empty((0, len(self._order)))
@@ -77,9 +94,9 @@ class ProtobufSamples:
             message, n = self._constant[str(k)], len(topic.fields)
             message["opcode"], message["channel"] = MESSAGE, k + 1
             message["length"] = self._layout[str(k)].itemsize - 1 - 8
-            message["few"]["tag"] = _tags(range(1, min(n, _FEW) + 1))
+            message["few"]["tag"] = _tags(range(1, min(n, _FEW) + 1), wire)
             if n > _FEW:
-                message["more"]["tag"] = _tags(range(_FEW + 1, n + 1)).view("<u2")
+                message["more"]["tag"] = _tags(range(_FEW + 1, n + 1), wire).view("<u2")
         self._begins = np.array([self._layout.fields[str(k)][1] for k in range(len(topics))])  # type: ignore[index]
 
     def schemas(self) -> list[tuple[str, bytes]]:
@@ -87,7 +104,7 @@ class ProtobufSamples:
         has such names; the JSON name of a field is that of the signal in any case."""
         messages = _identifiers([topic.group for topic in self._topics])
         return [
-            (SCHEMA_PREFIX + message, _descriptor(message, [name for name, _, _ in topic.fields]))
+            (SCHEMA_PREFIX + message, _descriptor(message, [name for name, _, _ in topic.fields], self._numbers.kind))
             for message, topic in zip(messages, self._topics, strict=True)
         ]
 
@@ -109,29 +126,27 @@ class ProtobufSamples:
         return EncodedTicks(ticks.view(np.uint8), (ends - self._layout.itemsize)[:, None] + self._begins, ends)
 
 
-def decoded_protobuf(messages: Sequence[bytes], fields: int) -> np.ndarray:
-    """(k, fields) of the data of k messages. Raises ValueError for others than those of `ProtobufSamples`."""
-    layout = _record(fields)
-    data = b"".join(messages)
-    body = np.dtype([(name, layout.fields[name][0]) for name in ("few", "more") if name in (layout.names or ())])  # type: ignore[index]
-    if len(data) != len(messages) * body.itemsize:
-        raise ValueError("not the messages of a recording")
-    found = np.frombuffer(data, body)
-    return np.hstack([found[name]["value"] for name in body.names or ()])
+def value_places(fields: int, dtype: np.dtype) -> np.ndarray:
+    """(fields,) places of the values in the record of a message of `ProtobufSamples`."""
+    parts, size = _record(fields, dtype).fields or {}, dtype.itemsize
+    few = parts["few"][1] + 1 + (1 + size) * np.arange(min(fields, _FEW))
+    if fields <= _FEW:
+        return few
+    return np.concatenate([few, parts["more"][1] + 2 + (2 + size) * np.arange(fields - _FEW)])
 
 
-def _record(fields: int) -> np.dtype:
+def _record(fields: int, dtype: np.dtype) -> np.dtype:
     """The record of a message with so many fields."""
     parts: list[tuple[Any, ...]] = [("opcode", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4")]
     parts += [("log", "<u8"), ("publish", "<u8")]
-    parts.append(("few", [("tag", "u1"), ("value", "<f8")], (min(fields, _FEW),)))
+    parts.append(("few", [("tag", "u1"), ("value", dtype)], (min(fields, _FEW),)))
     if fields > _FEW:
-        parts.append(("more", [("tag", "<u2"), ("value", "<f8")], (fields - _FEW,)))
+        parts.append(("more", [("tag", "<u2"), ("value", dtype)], (fields - _FEW,)))
     return np.dtype(parts)
 
 
-def _tags(numbers: range) -> np.ndarray:
-    return np.frombuffer(b"".join(_varint(number << 3 | _FIXED64) for number in numbers), np.uint8)
+def _tags(numbers: range, wire: int) -> np.ndarray:
+    return np.frombuffer(b"".join(_varint(number << 3 | wire) for number in numbers), np.uint8)
 
 
 def _varint(number: int) -> bytes:
@@ -151,9 +166,9 @@ def _part(field: int, content: bytes | str) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(content)) + content
 
 
-def _descriptor(message: str, fields: Sequence[str]) -> bytes:
+def _descriptor(message: str, fields: Sequence[str], kind: int) -> bytes:
     parts = b"".join(
-        _part(2, _part(1, name) + _whole(3, k) + _whole(4, _OPTIONAL) + _whole(5, _DOUBLE) + _part(10, field))
+        _part(2, _part(1, name) + _whole(3, k) + _whole(4, _OPTIONAL) + _whole(5, kind) + _part(10, field))
         for k, (name, field) in enumerate(zip(_identifiers(fields), fields, strict=True), 1)
     )
     package = SCHEMA_PREFIX.removesuffix(".")
@@ -163,10 +178,20 @@ def _descriptor(message: str, fields: Sequence[str]) -> bytes:
 
 def fields_of(schema: bytes) -> tuple[str, ...]:
     """The JSON names of the fields of a FileDescriptorSet of `ProtobufSamples`, in the order of their numbers."""
+    return tuple(field[10].decode() for field in _fields_of(schema))
+
+
+def number_of(schema: bytes) -> np.dtype:
+    """The type of the values of these fields."""
+    kind = _fields_of(schema)[0][5]
+    return next(number.dtype for number in NUMBERS.values() if number.kind == kind)
+
+
+def _fields_of(schema: bytes) -> list[dict[int, Any]]:
     ((_, file),) = (part for part in _parts(schema) if part[0] == 1)
     ((_, message),) = (part for part in _parts(file) if part[0] == 4)
     fields = [dict(_parts(content)) for field, content in _parts(message) if field == 2]
-    return tuple(field[10].decode() for field in sorted(fields, key=lambda field: field[3]))
+    return sorted(fields, key=lambda field: field[3])
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, Any]]:
@@ -213,7 +238,8 @@ class JsonSamples:
 
     encoding, schema_encoding = "json", "jsonschema"
 
-    def __init__(self, topics: Sequence[Topic]) -> None:
+    def __init__(self, topics: Sequence[Topic], numbers: Numbers = "float64") -> None:
+        """numbers: of no use, the numbers of JSON are text."""
         self._topics = topics
 
     @cached_property
@@ -251,7 +277,7 @@ class JsonSamples:
 
 
 def message_record(channel: int, log_ns: int, publish_ns: int, data: bytes) -> bytes:
-    return _MESSAGE_HEAD.pack(MESSAGE, _MESSAGE_HEAD.size - 9 + len(data), channel, 0, log_ns, publish_ns) + data
+    return MESSAGE_HEAD.pack(MESSAGE, MESSAGE_HEAD.size - 9 + len(data), channel, 0, log_ns, publish_ns) + data
 
 
 SAMPLES: dict[Encoding, type[ProtobufSamples] | type[JsonSamples]] = {"protobuf": ProtobufSamples, "json": JsonSamples}

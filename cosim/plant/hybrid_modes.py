@@ -73,11 +73,21 @@ def _release(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
     return ModeChange(with_modes(s, "active", event.of, 0.0), {})
 
 
+def _disable(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
+    return ModeChange(with_modes(s, "disabled", event.of, 1.0), {})
+
+
+def _enable(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
+    return ModeChange(with_modes(s, "disabled", event.of, 0.0), {})
+
+
 ACTIONS: dict[str, Callable[[PlantEvent, State, EventInputs], ModeChange]] = {
     "latch": _latch,
     "unlatch": _unlatch,
     "unbrake": _unbrake,
     "release": _release,
+    "disable": _disable,
+    "enable": _enable,
 }
 
 
@@ -99,6 +109,11 @@ class HybridModes:
     def releases(self) -> bool:
         """Whether constraints can be released."""
         return any(event.do == "release" for event in self.events)
+
+    @cached_property
+    def switches(self) -> bool:
+        """Whether drives are switched on or off."""
+        return any(event.do in ("disable", "enable") for event in self.events)
 
     @cached_property
     def brakes(self) -> Brakes:
@@ -136,8 +151,10 @@ class HybridModes:
     def initial(self) -> State:
         n, zeros = len(self.indicators), np.zeros(len(self.event_names))
         applied = {"applied": np.zeros(self.nv)} if self.brakes.timed else {}
+        switched = {"disabled": np.zeros(self.nv)} if self.switches else {}
         return {
             **applied,
+            **switched,
             "latched": np.isin(np.arange(self.nv), self.latched).astype(float),
             "brake": np.zeros(self.nv),
             "slide": np.zeros(self.nv),

@@ -7,7 +7,7 @@ divided into steps that keep the tolerance.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -17,10 +17,11 @@ from cosim.compile.jacobian import ImplicitJacobian, Jacobian
 from cosim.compile.routine import Routine
 from cosim.compile.while_loop import repeated_while
 from cosim.plant.integrators import INTEGRATORS, Integrator
+from cosim.plant.multirate import Multirate
 from cosim.plant.ode_system import System
 from cosim.plant.plant import Plant
 from cosim.plant.step_control import StepControl, largest
-from cosim.types import Numeric
+from cosim.types import SETPOINTS, Numeric
 
 MAX_STEPS = 1000  # of an interval that is divided; accepted or not
 
@@ -33,6 +34,8 @@ class Integration:
     plant: Plant
     integrator: str
     compiled: bool = True
+    substeps: int = 1  # of the drives, where they take steps of their own
+    _samples: dict[tuple[str, ...], Callable[..., Numeric]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def method(self) -> Integrator:
@@ -80,11 +83,27 @@ class Integration:
             return j[:, 1:], j[:, 0]
 
         def rates(t: Numeric, x: Numeric) -> Numeric:
-            return self.plant.coordinate_rates(t, self.plant.layout.unpack(x))
+            return self.plant.coordinate_rates(t, self.plant.layout.unpack(x), request)
 
         return System(lambda t, x: self.flow(t, x, request), self.plant.coordinates, rates, jacobian)
 
     # --- steps ---
+
+    def sampled(self, t: Numeric, x: Numeric, request: Numeric, *setpoints: Numeric, dofs: tuple[str, ...]) -> Numeric:
+        """The state after the samples of the actuators of these dofs; see `Plant.sample`."""
+        return self._sample(dofs)(t, x, request, *setpoints) if dofs else x
+
+    def _sample(self, dofs: tuple[str, ...]) -> Callable[..., Numeric]:
+        if dofs not in self._samples:
+            nv = (self.plant.model.nv,)
+
+            def sample(t: Numeric, x: Numeric, request: Numeric, *setpoints: Numeric) -> Numeric:
+                return self.plant.layout.pack(
+                    self.plant.sample(t, self.plant.layout.unpack(x), request, setpoints, dofs)
+                )
+
+            self._samples[dofs] = self._part(sample, [(), (self._size,), nv, *([nv] * len(SETPOINTS))], "sample")
+        return self._samples[dofs]
 
     def at_start(self, x: Numeric) -> Numeric:
         """The state at the start of a tick."""
@@ -103,10 +122,13 @@ class Integration:
     @cached_property
     def _whole_step(self) -> Callable[..., Numeric]:
         shapes = [(), (self._size,), (self.plant.model.nv,), ()]
-        # the equations of an implicit method are long; substeps share their code
-        return self._part(self._one_step, shapes, "implicit_step") if self.method.implicit else self._one_step
+        # the equations of an implicit method are long, and samples need many substeps: they share their code
+        shared = self.method.implicit or bool(self.plant.periods)
+        return self._part(self._one_step, shapes, "implicit_step") if shared else self._one_step
 
     def _one_step(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
+        if self.method.multirate:
+            return self._corrected(t + h, self._multirate.step(t, x, request, h))
         end, error = self.method.step(self.system(request), t, x, h)
         if self.plant.control is not None:
             state, errors = self.plant.layout.unpack(end), self.plant.control.relative(error, end)
@@ -114,6 +136,10 @@ class Integration:
             found = [largest([before[dof], *errors[places]]) for dof, places in enumerate(self.plant.state_places)]
             end = self.plant.layout.pack(state | {"steps": {"error": ops.array(found)}})
         return self._corrected(t + h, end)
+
+    @cached_property
+    def _multirate(self) -> Multirate:
+        return Multirate(self.plant, self.substeps, self.compiled)
 
     def _corrected(self, t: Numeric, x: Numeric) -> Numeric:
         if not self.plant.drifts:

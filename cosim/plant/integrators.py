@@ -35,11 +35,13 @@ def rk4(system: System, t: Numeric, x: Numeric, h: Numeric) -> tuple[Numeric, No
 @dataclass(frozen=True)
 class Integrator:
     """estimate: the order of the method inside it whose difference is the estimated error, None without an estimate;
-    implicit: whether it solves linear equations, and is stable at any step for motions that decay."""
+    implicit: whether it solves linear equations, and is stable at any step for motions that decay; multirate: whether
+    drives take steps of their own (`Multirate`), which do to linear equations what `step` does."""
 
     step: Step
     estimate: int | None = None
     implicit: bool = False
+    multirate: bool = False
 
 
 INTEGRATORS: dict[str, Integrator] = {
@@ -47,4 +49,5 @@ INTEGRATORS: dict[str, Integrator] = {
     "rk4": Integrator(rk4),
     "rosenbrock": Integrator(ROS2.step, implicit=True),
     "rodas4": Integrator(RODAS4.step, estimate=3, implicit=True),
+    "multirate": Integrator(ROS2.step, implicit=True, multirate=True),
 }

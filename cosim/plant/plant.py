@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from cosim.layout import Layout, zeros_like
 from cosim.multibody import Model
 from cosim.multibody.assembly import ConsistentState, find_consistent_state
 from cosim.multibody.mechanism import Mechanism
+from cosim.plant.bristles import Bristles
 from cosim.plant.hybrid_modes import HybridModes
+from cosim.plant.indicators import STANDSTILL
 from cosim.plant.step_control import StepControl
-from cosim.types import Actuator, Numeric, State, Trajectory
+from cosim.types import SETPOINTS, Actuator, Numeric, SampledActuator, State, Trajectory
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Plant:
     real: tuple[str, ...] = ()  # dofs with a real motor
     rotors: Mapping[str, float] = field(default_factory=dict)  # reflected inertia of the drives of real dofs
     control: StepControl | None = None  # of integrators that estimate their error
+    multirate: bool = False  # whether the drives take steps of their own
 
     def with_modes(self, modes: HybridModes) -> Plant:
         """The same plant with these modes; its initial state is not solved for again."""
@@ -68,7 +72,7 @@ class Plant:
     def with_numbers(self, mechanism: Mechanism, actuators: Mapping[str, Actuator]) -> Plant:
         """The same plant with other numbers, or symbols, in the same mechanism and drives; its initial state is not
         solved for again."""
-        return self._sharing(("start",), replace(self, mechanism=mechanism, actuators=actuators))
+        return self._sharing(("start", "bristle_start"), replace(self, mechanism=mechanism, actuators=actuators))
 
     def _sharing(self, solved: Sequence[str], plant: Plant) -> Plant:
         """plant, with what this one has computed already."""
@@ -147,27 +151,55 @@ class Plant:
         return self.full_model.coordinate_names.index(dof)
 
     def initial(self) -> State:
-        """Coordinates and velocities that are not prescribed, states of actuators, work supplied and energy lost [J],
-        accelerations of real dofs, what is known of the steps of the integrator, and the modes."""
-        q, v = self.start.q, self.start.v
-        positions = self.start_positions
-        actuators = {
+        """Coordinates and velocities that are not prescribed, states of actuators, deflections of bristles, work
+        supplied and energy lost [J], accelerations of real dofs, what is known of the steps of the integrator, and the
+        modes."""
+        state = {
+            "position": self.start.q[self._state_coordinates],
+            "velocity": self.start.v[self.unprescribed],
+            "actuators": self._initial_actuators(),
+            "energy": {"work": np.zeros(()), "loss": np.zeros(())}
+            | ({"forces": np.zeros(())} if self._has_laws else {}),
+        }
+        return state | ({"bristles": self.bristle_start} if self.bristles else {}) | self._constants()
+
+    def _initial_actuators(self) -> dict[str, State]:
+        positions, v = self.start_positions, self.start.v
+        return {
             name: actuator.initial(positions[k], v[k])
             for name, actuator in self.actuators.items()
             for k in [self.model.dof_index(name)]
         }
-        state = {
-            "position": q[self._state_coordinates],
-            "velocity": v[self.unprescribed],
-            "actuators": actuators,
-            "energy": {"work": np.zeros(()), "loss": np.zeros(())}
-            | ({"forces": np.zeros(())} if self._has_laws else {}),
-        }
-        return state | self._constants()
+
+    @cached_property
+    def bristles(self) -> Bristles:
+        """Dry friction that depends on more than the velocity."""
+        return Bristles(self.model.equations.friction_laws, frozenset(self._real_dofs.tolist()))
+
+    @cached_property
+    def bristle_start(self) -> np.ndarray:
+        """Deflections (n,) of bristles at t = 0."""
+        q, v = self.start.q, self.start.v
+        state = {"position": q[self._state_coordinates], "velocity": v[self.unprescribed]}
+        state |= {"actuators": self._initial_actuators()} | self._constants()
+        return np.asarray(self.holding_bristles(state), dtype=float)
+
+    def holding_bristles(self, x: State) -> Numeric:
+        """Deflections (n,) of bristles that hold the dofs at rest of a state at t = 0, without a request to the
+        drives."""
+        v, n = self.motion(0.0, x)[1], len(self.bristles.dofs)
+        has_bristles = np.isin(np.arange(self.model.nv), self.bristles.dofs)
+        held = ops.logical_and(has_bristles, ops.absolute(v) <= STANDSTILL)
+        solution = self.efforts(0.0, x | {"bristles": np.zeros(n)}, np.zeros(self.model.nv), held=held)
+        drives = self._actuator_efforts(solution["outputs"])
+        return self.bristles.at_start(v, drives, -solution["locking_effort"])
 
     def _constants(self) -> State:
         """At t = 0, what is constant in continuous time."""
         constants: State = {"real": np.zeros(len(self.real))} if self.real else {}
+        if self.multirate:
+            before = np.zeros(self.full_model.nv)  # mean acceleration of the step before
+            constants["drive_steps"] = {"acceleration": before, "unconverged": np.zeros(())}
         constants |= {"steps": self.control.initial(self.full_model.nv)} if self.control else {}
         return constants | ({"modes": self.modes.initial()} if self.modes else {})
 
@@ -187,7 +219,7 @@ class Plant:
         """Indices of coordinates in the flat state: those of joints, and positions inside actuators."""
         parts = [self.layout.index("position")]
         for name, actuator in self.actuators.items():
-            parts += [self.layout.index("actuators", name, position) for position in actuator.rates]
+            parts += [self.layout.index("actuators", name, position) for position in actuator.positions]
         return np.concatenate(parts)
 
     @cached_property
@@ -206,16 +238,19 @@ class Plant:
         for name in self.actuators:
             where = self.layout.place("actuators", name).where
             pairs += [(self.model.dof_index(name), place) for place in range(where.start, where.stop)]
+        if self.bristles:
+            pairs += list(zip(self.bristles.dofs, self.layout.index("bristles"), strict=True))
         for dof, place in pairs:
             places[dof].append(place)
         return [np.array(of, dtype=int) for of in places]
 
-    def coordinate_rates(self, t: Numeric, x: State) -> Numeric:
+    def coordinate_rates(self, t: Numeric, x: State, request: Numeric) -> Numeric:
         """The rates of `coordinates`, in the same order."""
         q, v, _ = self.motion(t, x)
         parts = [self.model.equations.rate(q, v)[self._state_coordinates]]
+        rates, _ = self._actuator_flows(t, x, request, q, v)
         for name, actuator in self.actuators.items():
-            parts += [ops.array([x["actuators"][name][rate]]) for rate in actuator.rates.values()]
+            parts += [ops.array([rates[name][position]]) for position in actuator.positions]
         return ops.concatenate(parts)
 
     def motion(self, t: Numeric, x: State) -> tuple[Numeric, Numeric, Numeric]:
@@ -340,6 +375,34 @@ class Plant:
             rates[name], outputs[name] = actuator.flow(t, actuator.params, x["actuators"][name], u)
         return rates, outputs
 
+    @cached_property
+    def periods(self) -> dict[str, float]:
+        """Dof -> period [s] of the sampled part of its actuator."""
+        found = {name: getattr(actuator, "period", None) for name, actuator in self.actuators.items()}
+        return {name: period for name, period in found.items() if period is not None}
+
+    @cached_property
+    def drive_controlled(self) -> frozenset[str]:
+        """Dofs whose simulated drives close a velocity or position loop themselves."""
+        followed = {name: getattr(self.actuators[name], "mode", "effort") for name in self.periods}
+        return frozenset(name for name, mode in followed.items() if mode != "effort")
+
+    def sample(
+        self, t: Numeric, x: State, request: Numeric, setpoints: Sequence[Numeric], dofs: Sequence[str]
+    ) -> State:
+        """The state after the sampled parts of the actuators of these dofs were updated. setpoints: (nv,) for each of
+        SETPOINTS."""
+        q, v, _ = self.motion(t, x)
+        chart, states = self.model.equations.chart(q), dict(x["actuators"])
+        for name in dofs:
+            actuator, k = cast(SampledActuator, self.actuators[name]), self.model.dof_index(name)
+            u = {"request": request[k], "position": chart[k], "velocity": v[k]}
+            u |= {what: values[k] for what, values in zip(SETPOINTS, setpoints, strict=True)}
+            if self.modes.switches:
+                u["enabled"] = ops.where(x["modes"]["disabled"][k] > 0.5, 0.0, u["enabled"])
+            states[name] = states[name] | actuator.update(t, actuator.params, states[name], u)
+        return x | {"actuators": states}
+
     def _actuator_efforts(self, outputs: Mapping[str, Numeric]) -> Numeric:
         """(nv,) efforts of the actuators, 0 for dofs without one."""
         names = self.model.dof_names
@@ -352,22 +415,32 @@ class Plant:
         return self.model.equations.chart(q), v, self._actuator_efforts(outputs)
 
     def efforts(
-        self, t: Numeric, x: State, request: Numeric, acceleration: Numeric | None = None
+        self,
+        t: Numeric,
+        x: State,
+        request: Numeric,
+        acceleration: Numeric | None = None,
+        held: Numeric | None = None,
     ) -> dict[str, Numeric]:
         """All forces and accelerations of a state: q, v, a; `effort` of actuators and of imposed motions; `friction` of
         joints and brakes; `braking_effort` of slipping brakes, `static_effort` of sticking ones; `locking_effort`, that
         keeps locked dofs at rest; `multipliers` of the constraints; `input_power` [W] of constraints that depend on
-        time; `rates` and `outputs` of the actuators.
+        time; `rates` and `outputs` of the actuators; `joint_friction` without that of brakes; `bristle_rates`, and the
+        `bristle_power` [W] that they store.
 
         acceleration (nv,): of a plain tree, to be taken instead of the one that solves the equations of motion. What
-        they then lack is the `locking_effort` of the dofs that are not locked.
+        they then lack is the `locking_effort` of the dofs that are not locked. held: bool (nv,), dofs that are locked
+        too.
         """
         q, v, a = self.motion(t, x)
         rates, outputs = self._actuator_flows(t, x, request, q, v)
         equations = self.model.equations
-        friction = equations.friction_effort(v)
-        resistance = friction + equations.spring_effort(q)
         effort = self._actuator_efforts(outputs)
+        z = x["bristles"] if self.bristles else np.zeros(0)
+        friction = equations.friction_effort(v, self.bristles.dry_efforts(v, effort, z))
+        bristle_rates = self.bristles.rates(v, effort, z)
+        of_joints = {"joint_friction": friction, "bristle_rates": bristle_rates}
+        resistance = friction + equations.spring_effort(q)
         applied = effort - resistance
         of_brakes: dict[str, Numeric] = {}
         if self.modes.brakes:
@@ -375,6 +448,7 @@ class Plant:
             braking = of_brakes["braking_effort"]
             friction, applied = friction - braking, applied + braking
         known = self.locked_or_imposed(x)
+        known = known if held is None else ops.logical_or(known, held)
         multipliers, input_power = np.zeros(0), 0.0
         if acceleration is not None:
             a = ops.where(known, a, acceleration)
@@ -389,8 +463,10 @@ class Plant:
         solution = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "locking_effort": load - applied}
         return (
             solution
+            | of_joints
             | of_brakes
             | {"multipliers": multipliers, "input_power": input_power, "rates": rates, "outputs": outputs}
+            | {"bristle_power": self.bristles.stored_power(z, bristle_rates)}
         )
 
     def flow(self, t: Numeric, p: Numeric, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
@@ -416,12 +492,13 @@ class Plant:
         loss = (
             ops.total(y["loss"] for y in outputs.values()) + solution["friction"] @ v + equations.damper_loss(q, v, t)
         )
+        loss = loss - solution["bristle_power"] if self.bristles else loss
         dx = {
             "position": equations.rate(q, v)[self._state_coordinates],
             "velocity": a[self.unprescribed],
             "actuators": solution["rates"],
             "energy": {"work": power, "loss": loss},
-        }
+        } | ({"bristles": solution["bristle_rates"]} if self.bristles else {})
         if self._has_laws:
             dx["energy"]["forces"] = ops.total(equations.force_powers(q, v, t).values())
         return dx | zeros_like(self._constants())
@@ -445,6 +522,8 @@ class Plant:
             signals |= {f"{name}/{what}": values[k] for what, values in motion.items()}
             recorded = [s for s in outputs.get(name, {}) if s not in ("effort", "power", "loss", "stored")]
             signals |= {f"{name}/{s}": outputs[name][s] for s in recorded}
+        names, laws = model.dof_names, model.equations.friction_laws
+        signals |= {f"{names[k]}/friction_effort": -solution["joint_friction"][k] for k in laws}
         signals |= self._holding(x, solution)
         coordinates = zip(model.coordinate_names, model.coordinate_units, q, strict=True)
         signals |= {f"{name}/position": value for name, unit, value in coordinates if unit == "1"}
@@ -458,6 +537,7 @@ class Plant:
         potential = equations.potential_energy(q, t)
         elastic = equations.spring_energy(q, t)
         stored = kinetic + potential + elastic + ops.total(y["stored"] for y in outputs.values())
+        stored = stored + self.bristles.energy(x["bristles"]) if self.bristles else stored
         energies = {"kinetic": kinetic, "potential": potential, "stored": stored}
         energies |= {"elastic": elastic} if equations.has_springs else {}
         energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
@@ -465,6 +545,7 @@ class Plant:
         signals |= {f"{name}/power": power for name, power in equations.force_powers(q, v, t).items()}
         signals |= {f"energy/{name}": value for name, value in energies.items()}
         signals |= self.control.signals(x["steps"], model.dof_names) if self.control else {}
+        signals |= {"steps/unconverged": x["drive_steps"]["unconverged"]} if self.multirate else {}
         return signals | self._reactions(t, q, v, solution["multipliers"], self.active(x))
 
     def _holding(self, x: State, solution: Mapping[str, Numeric]) -> dict[str, Numeric]:

@@ -43,6 +43,11 @@ class CachedParts:
         return name in self._parts
 
     @property
+    def files(self) -> dict[str, str]:
+        """Absolute path -> hash of the files that the parts were computed from, so far."""
+        return {**({} if self._inputs is None else self._inputs.files), **self._tracker.files}
+
+    @property
     def unchanged(self) -> bool:
         """Whether the inputs are still those of the parts that were found."""
         return self._inputs is not None and self._inputs.unchanged

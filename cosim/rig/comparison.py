@@ -16,7 +16,7 @@ from cosim.output.signal_store import BLOCK
 from cosim.rig.run import Run, load_run
 
 # of the summary: what every run has anew
-VOLATILE = ("speed", "timing", "drivers")
+VOLATILE = ("speed", "timing", "drivers", "stream")
 
 
 @dataclass(frozen=True)

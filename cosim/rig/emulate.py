@@ -12,12 +12,14 @@ from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConne
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
 from cosim.hardware.emulation.server import EmulatedConnection, EmulationServer
 from cosim.rig.build.driver_context import driver_contexts
-from cosim.rig.build.emulated_plant import emulated_plant
+from cosim.rig.build.emulated_plant import emulated_plant, servo_loops
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.reading.yaml_source import read_value
+from cosim.rig.reading.yaml_source import Override, read_value
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.emulator import FAULT_KINDS
+from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
+from cosim.servo.commanded import CommandedLoops
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import acquire, quiet_interpreter
@@ -93,10 +95,24 @@ def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple
         resistance=resistance,
         inductance=inductance,
         lag=lag,
+        loops=_loops_of(joint, driver, scale, wiring.zero),
     )
     return motor, MotorWiring(
         k, scale, wiring.zero, spec.emulator.ambient, own.temperature_rise, own.thermal_time_constant
     )
+
+
+def _loops_of(joint: JointSpec, driver: DriverSpec, scale: float, zero: float) -> CommandedLoops | None:
+    """The sampled loops of the actuator where they are what the mode of the driver needs."""
+    loops = servo_loops(joint)
+    needed = {"effort": (), "velocity": ("velocity",), "position": ("velocity", "position")}[driver.mode]
+    if loops is None or not needed or any(getattr(loops, name) is None for name in needed):
+        return None
+    every = 1
+    if loops.velocity and loops.position:
+        every = round(loops.velocity.rate / loops.position.rate)
+    ratio = joint.actuator.params.ratio if joint.actuator else 1.0
+    return CommandedLoops(loops, ratio, scale, zero, every)
 
 
 def _windings(actuator: Any) -> tuple[float, float, float]:
@@ -129,7 +145,7 @@ def override_of(faults: Sequence[str]) -> list[tuple[str, str]]:
 
 def emulate_rig(
     path: str | Path,
-    overrides: Iterable[str | tuple[str, str]],
+    overrides: Iterable[Override],
     duration: float | None,
     report: Callable[[str], object],
 ) -> EmulationServer:

@@ -56,7 +56,7 @@ class Inputs:
         """Whether this process has no modules of the user but those of the files `own`, if any input is one: they may
         have been changed in it."""
         code = any(path.endswith(".py") for path in self.files)
-        return not code or all(file in own for file in _users_modules())
+        return not code or all(file in own for _, file in modules_of_user())
 
 
 class InputTracker:
@@ -78,6 +78,11 @@ class InputTracker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _state.tracker = self._outer.pop()
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Absolute path -> hash of the content of those so far."""
+        return dict(self._files)
 
     def inputs(self) -> Inputs | None:
         """Those so far; None where they are not all known, or have changed since they were read."""
@@ -168,12 +173,12 @@ def _is_of_user(path: str) -> bool:
     return not path.startswith((_STANDARD, _OWN)) and not any(f"{os.sep}{name}{os.sep}" in path for name in _INSTALLED)
 
 
-def _users_modules() -> Iterator[str]:
-    """Files of the user's modules in this process; the script that runs is none."""
+def modules_of_user() -> Iterator[tuple[str, str]]:
+    """(name, file) of the user's modules in this process; the script that runs is none."""
     for name, module in tuple(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name != "__main__" and isinstance(file, str) and file.endswith(".py") and _is_of_user(os.path.abspath(file)):
-            yield os.path.abspath(file)
+            yield name, os.path.abspath(file)
 
 
 def key_of(*request: object) -> str:

@@ -8,19 +8,19 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.errors import InputError
 from cosim.execution.execution_mode import block_ticks
 from cosim.output.output_files import write_error
 from cosim.output.run_folder import run_folder
 from cosim.output.signal_store import KeptTicks, SignalStore
 from cosim.output.store_file import SUFFIX, WHAT, StoreFile
 from cosim.rig.outline import RigOutline
+from cosim.rig.signal_patterns import matching_columns
 from cosim.units import show_time
 
 if TYPE_CHECKING:
@@ -73,14 +73,7 @@ def kept_names(kept: KeptTicks, outline: RigOutline) -> tuple[str, ...]:
 
 def _columns(patterns: Sequence[str], names: Sequence[str]) -> np.ndarray | None:
     """The columns of the signals that match a pattern, in the order of the rig; None without patterns."""
-    if not patterns:
-        return None
-    unknown = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
-    if unknown:
-        raise InputErrors(
-            [InputError(f"there is no signal '{name}'{did_you_mean(name, names)}", "keep.signals") for name in unknown]
-        )
-    return np.array([k for k, name in enumerate(names) if any(fnmatchcase(name, pattern) for pattern in patterns)])
+    return np.array(matching_columns(patterns, names, lambda _: "keep.signals")) if patterns else None
 
 
 def _folder(keep: KeepSpec) -> Path:

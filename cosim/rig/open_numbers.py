@@ -1,32 +1,36 @@
 """Numbers of the mechanism and the drives of a rig that become inputs of its compiled ticks instead of constants.
 
 joints.<dof>.actuator.<field>     a number of a drive
+joints.<dof>.friction.<field>     a number of a law of friction
 joints.<dof>.encoder.noise        the standard deviation of an encoder that has noise
 mechanism.<link>.mass             and com (3,), inertia (6,): ixx, iyy, izz, ixy, ixz, iyz about the centre of mass
-mechanism.<joint>.damping         and friction, of the joint itself
+mechanism.<joint>.damping         and friction, of the joint itself, unless the law of all its dofs replaces it
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from cosim import ops
+from cosim.compile import ArrayPort, Interpreted
+from cosim.compile.compiled import BatchFunction, compile_for_batches
 from cosim.compile.trace import OpenNumbers
 from cosim.control.tunables import Tunables
 from cosim.errors import CompileError, InputError, InputErrors, SourceLocation, where_raised
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
-from cosim.multibody.mechanism import Inertial, Joint, Mechanism
+from cosim.multibody.friction import JointFriction
+from cosim.multibody.mechanism import Inertial, Joint
 from cosim.plant.encoder import Encoders
 from cosim.plant.plant import Plant
 from cosim.rig.build.control_loops import build_loops
+from cosim.rig.build.friction import friction_laws, with_friction
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading import schema
-from cosim.rig.reading.plugins import Plugin
 from cosim.rig.reading.schema import Reading
 from cosim.tick.tick_model import TickModel
 from cosim.types import Actuator, Array, Numeric
@@ -40,13 +44,14 @@ class Changes:
     """What symbols replace in the parts of a rig."""
 
     drives: dict[str, Any] = field(default_factory=dict)  # dof -> parameters of its drive
+    friction: dict[str, JointFriction] = field(default_factory=dict)  # dof -> the law of its friction
     inertials: dict[str, Inertial] = field(default_factory=dict)  # link -> its inertial
     joints: dict[str, Joint] = field(default_factory=dict)
     noise: dict[int, Numeric] = field(default_factory=dict)  # dof -> standard deviation
 
     @property
     def of_mechanism(self) -> bool:
-        return bool(self.inertials or self.joints)
+        return bool(self.inertials or self.joints or self.friction)
 
 
 class RigNumber(NamedTuple):
@@ -72,8 +77,14 @@ def numbers_of(rig: WiredRig) -> dict[str, RigNumber]:
     for name, joint in rig.spec.joints.items():
         if joint.actuator is not None and name not in rig.plant.real:
             found |= {
-                f"joints.{name}.actuator.{item}": _of_drive(name, joint.actuator, item, where)
+                f"joints.{name}.actuator.{item}": _of_parameters(name, joint.actuator.params, item, where, "drives")
                 for item, where in Tunables(joint.actuator.params).fields.items()
+            }
+        if joint.friction is not None:
+            found |= {
+                f"joints.{name}.friction.{item}": _of_parameters(name, joint.friction, item, where, "friction")
+                for item, where in Tunables(joint.friction).fields.items()
+                if not (item == "load_friction" and joint.actuator is None)
             }
     for k, noise in enumerate(rig.tick_model.encoders.params.noise):
         if noise > 0.0:
@@ -84,27 +95,30 @@ def numbers_of(rig: WiredRig) -> dict[str, RigNumber]:
             found |= {f"mechanism.{link.name}.{what}": _of_link(link.name, link.inertial, what) for what in _LINK}
     for joint in mechanism.joints:
         if joint.kind != "fixed":
-            found |= {f"mechanism.{joint.name}.{what}": _of_joint(joint, what) for what in JOINT_NUMBERS}
+            replaced = bool(joint.friction_laws) and all(joint.friction_laws)
+            numbers = (what for what in JOINT_NUMBERS if not (what == "friction" and replaced))
+            found |= {f"mechanism.{joint.name}.{what}": _of_joint(joint, what) for what in numbers}
     return found
 
 
-def _of_drive(dof: str, plugin: Plugin, name: str, where: slice) -> RigNumber:
-    single = isinstance(getattr(plugin.params, name), float)
+def _of_parameters(dof: str, owner: Any, name: str, where: slice, of: Literal["drives", "friction"]) -> RigNumber:
+    """A field of the parameters of the drive of a dof, or of its law of friction."""
+    single = isinstance(getattr(owner, name), float)
 
     def open_(changes: Changes, symbols: Numeric) -> None:
-        params = changes.drives.setdefault(dof, copy.copy(plugin.params))
+        params = getattr(changes, of).setdefault(dof, copy.copy(owner))
         # without the checks of the class, which are for numbers
         object.__setattr__(params, name, symbols[0] if single else symbols)
 
     def check(values: Array) -> str:
         reading = Reading(lambda path: SourceLocation(""), [])
         given = values.tolist()[0] if single else values.tolist()
-        fields = {item: getattr(plugin.params, item) for item in Tunables(plugin.params).fields}
+        fields = {item: getattr(owner, item) for item in Tunables(owner).fields}
         section = {item: value for item, value in fields.items() if np.isfinite(value).all()} | {name: given}
-        schema.read_fields(type(plugin.params), section, (), reading)
-        return reading.errors[0].what if reading.errors else _refusal(plugin.params, name, given)
+        schema.read_fields(type(owner), section, (), reading)
+        return reading.errors[0].what if reading.errors else _refusal(owner, name, given)
 
-    values = Tunables(plugin.params).values[where]
+    values = Tunables(owner).values[where]
     return RigNumber(values, open_, check)
 
 
@@ -172,16 +186,12 @@ def opened(rig: WiredRig, names: Sequence[str]) -> TickModel:
 
     Raises InputErrors for a number on which the form of the code depends.
     """
-    numbers, changes = numbers_of(rig), Changes()
+    numbers = numbers_of(rig)
     symbols = OpenNumbers(sum(numbers[name].values.size for name in names))
-    first = 0
-    for name in names:
-        count = numbers[name].values.size
-        numbers[name].open(changes, ops.array(list(symbols.symbols[first : first + count])))
-        first += count
+    changes = _changes(numbers, names, symbols.symbols)
     base, reading = rig.tick_model, Reading(rig.spec.source.place, [], rig.spec.path.parent)
     try:
-        plant = _plant(rig.plant, changes, _drives(rig, changes))
+        plant = _plant(rig, changes)
         loops = [loop for loop in build_loops(rig.spec, plant, rig.limits, reading) if loop is not None]
         if reading.errors:
             raise InputErrors(reading.errors)
@@ -202,6 +212,27 @@ def opened(rig: WiredRig, names: Sequence[str]) -> TickModel:
         raise _structural(names, f"{where_raised(error)}: {str(error).splitlines()[0]}") from None
 
 
+def holding_bristles(rig: WiredRig, names: Sequence[str]) -> BatchFunction | Interpreted:
+    """(k, n) deflections of bristles that hold, from k states of the plant at t = 0 (k, nx) and values (k, numbers)."""
+    numbers, layout = numbers_of(rig), rig.plant.layout
+
+    def bristles(x: Numeric, values: Numeric) -> Numeric:
+        return _plant(rig, _changes(numbers, names, values)).holding_bristles(layout.unpack(x))
+
+    count = sum(numbers[name].values.size for name in names)
+    return compile_for_batches(bristles, [ArrayPort("x", (layout.size,)), ArrayPort("numbers", (count,))], "bristles")
+
+
+def _changes(numbers: Mapping[str, RigNumber], names: Sequence[str], values: Numeric) -> Changes:
+    """values (n,): of the numbers, side by side."""
+    changes, first = Changes(), 0
+    for name in names:
+        count = numbers[name].values.size
+        numbers[name].open(changes, ops.array(list(values[first : first + count])))
+        first += count
+    return changes
+
+
 def _structural(names: Sequence[str], why: str) -> InputError:
     what = f"the form of the code depends on {' or '.join(names)} ({why})"
     return InputError(f"{what}; load the rig with an override for each value instead", "parameters")
@@ -216,14 +247,15 @@ def _drives(rig: WiredRig, changes: Changes) -> dict[str, Actuator]:
     return drives
 
 
-def _plant(plant: Plant, changes: Changes, drives: dict[str, Actuator]) -> Plant:
+def _plant(rig: WiredRig, changes: Changes) -> Plant:
     """The plant with symbols in it; its initial state is that of its numbers."""
-    mechanism: Mechanism = plant.mechanism
+    plant, mechanism = rig.plant, rig.plant.mechanism
     if changes.of_mechanism:
         links = (replace(link, inertial=changes.inertials.get(link.name, link.inertial)) for link in mechanism.links)
         joints = (changes.joints.get(joint.name, joint) for joint in mechanism.joints)
         mechanism = replace(mechanism, links=tuple(links), joints=tuple(joints))
-    return plant.with_numbers(mechanism, drives)
+        mechanism = with_friction(mechanism, friction_laws(rig.spec) | changes.friction, rig.spec.owners)
+    return plant.with_numbers(mechanism, _drives(rig, changes))
 
 
 def _encoders(encoders: Encoders, noise: dict[int, Numeric]) -> Encoders:

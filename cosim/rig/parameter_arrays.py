@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cosim.errors import InputError, InputErrors, SourceLocation
-from cosim.rig.build.control_loops import controller_context
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.open_numbers import RigNumber, numbers_of
-from cosim.rig.parameters import reading_of, tunables_of, unknown_parameter, with_field
-from cosim.rig.reading.plugins import call_checked
-from cosim.rig.reading.schema import Reading
-from cosim.types import Array, Controller
+from cosim.rig.parameters import reading_of, refusals, tunables_of, unknown_parameter, with_field
+from cosim.types import Array
 
 
 @dataclass(frozen=True)
@@ -106,17 +102,9 @@ def _check_gains(rig: WiredRig, rows: Array, arrays: Mapping[str, Array]) -> Non
 
 def _check_controller(rig: WiredRig, number: int, rows: Array) -> None:
     """Raises InputErrors for the first run whose parameters a controller refuses."""
-    spec, loop = rig.spec.controllers[number], rig.tick_model.loops[number]
-    context = controller_context(spec, rig.spec, rig.plant, rig.limits)
-    place = SourceLocation(f"controller '{loop.name}'")
-
-    def load(values: Array) -> Controller:
-        return spec.plugin.module.load(loop.tunables.checked(values), context)
-
-    for k, row in enumerate(rows[:, loop.parameter_slice]):
-        reading = Reading(lambda path: place, [], rig.spec.path.parent)
-        call_checked(partial(load, row), (), reading)
-        _raise_for_run(reading.errors, k)
+    place = SourceLocation(f"controller '{rig.tick_model.loops[number].name}'")
+    for k, row in enumerate(rows):
+        _raise_for_run(refusals(rig, number, row, place), k)
 
 
 def _raise_for_run(errors: list[InputError], k: int) -> None:

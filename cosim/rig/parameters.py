@@ -42,10 +42,15 @@ def tunables_of(rig: WiredRig) -> dict[str, Tunable]:
 
 def values_of(rig: WiredRig) -> dict[str, float | list[float]]:
     """Name -> the value in SI, a list where it has one per joint."""
+    return values_from(rig, rig.tick_model.parameters)
+
+
+def values_from(rig: WiredRig, parameters: np.ndarray) -> dict[str, float | list[float]]:
+    """As `values_of`, from the parameters (np,) of the tick model."""
     return {
         name: values[0] if isinstance(getattr(item.loop.tunables.params, item.field), float) else values
         for name, item in tunables_of(rig).items()
-        for values in [rig.tick_model.parameters[item.where].tolist()]
+        for values in [parameters[item.where].tolist()]
     }
 
 
@@ -58,13 +63,50 @@ def set_values(rig: WiredRig, values: Mapping[str, ParameterValue]) -> None:
         example = next(iter(tunables_of(rig)), "arm.kp")
         what = f"expected a mapping such as {{'{example}': 3}}, got {schema.show(values)}"
         raise InputError(what, "parameters")
+    new = read_values(rig, values, rig.tick_model.parameters)
+    rig.cached.forget()
+    for where, numbers in new.values():
+        rig.tick_model.parameters[where] = numbers
+
+
+def read_values(
+    rig: WiredRig, values: Mapping[str, ParameterValue], present: np.ndarray
+) -> dict[str, tuple[slice, list[float]]]:
+    """Name -> (place in the parameters of the tick model, numbers in SI) of values that are to replace `present` ones.
+
+    Raises InputErrors for names that do not exist and values that the rig file could not have.
+    """
     errors: list[InputError] = []
-    new = {name: _read(rig, name, value, errors) for name, value in values.items()}
+    found = {name: _read(rig, name, value, errors) for name, value in values.items()}
     if errors:
         raise InputErrors(errors)
-    rig.cached.forget()
-    for where, numbers in filter(None, new.values()):
-        rig.tick_model.parameters[where] = numbers
+    new, after, known = (
+        {name: item for name, item in found.items() if item is not None},
+        present.copy(),
+        tunables_of(rig),
+    )
+    for where, numbers in new.values():
+        after[where] = numbers
+    for number in {known[name].number for name in new}:
+        names = [name for name in new if known[name].number == number]
+        place = SourceLocation(
+            f"parameter '{names[0]}'" if len(names) == 1 else f"controller '{known[names[0]].loop.name}'"
+        )
+        errors += refusals(rig, number, after, place)
+    if errors:
+        raise InputErrors(errors)
+    return new
+
+
+def refusals(rig: WiredRig, number: int, parameters: np.ndarray, place: SourceLocation) -> list[InputError]:
+    """Why the controller of this number refuses these parameters (np,) of the tick model: it may check them against one
+    another, its joints and its period."""
+    spec, loop = rig.spec.controllers[number], rig.tick_model.loops[number]
+    context = controller_context(spec, rig.spec, rig.plant, rig.limits)
+    reading = Reading(lambda path: place, [], rig.spec.path.parent)
+    given = parameters[loop.parameter_slice]
+    call_checked(lambda: spec.plugin.module.load(loop.tunables.checked(given), context), (), reading)
+    return reading.errors
 
 
 @contextmanager
@@ -93,10 +135,6 @@ def _read(
         return None
     tunable, reading = known[name], reading_of(rig, name)
     params = with_field(rig, tunable, value, reading)
-    if params is not None:  # the controller may check it against its joints and its period
-        spec = rig.spec.controllers[tunable.number]
-        context = controller_context(spec, rig.spec, rig.plant, rig.limits)
-        call_checked(lambda: spec.plugin.module.load(params, context), ("controllers", tunable.number), reading)
     errors += reading.errors
     if params is None or reading.errors:
         return None
@@ -112,11 +150,26 @@ def reading_of(rig: WiredRig, name: str) -> Reading:
 def with_field(rig: WiredRig, tunable: Tunable, value: ParameterValue, reading: Reading) -> Any:
     """The parameters of the controller as its file gives them, but for this field; None after an error."""
     spec, at = rig.spec.controllers[tunable.number], ("controllers", tunable.number)
-    units = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
-    kinds: dict[str, str | None] = {joint: "prismatic" if units[joint] == "m" else "revolute" for joint in spec.joints}
     section = {**rig.spec.source.data["controllers"][tunable.number], tunable.field: _plain(value)}
-    reading = reading.of(kinds, len(spec.joints))
+    reading = _of_joints(rig, tunable, reading)
     return schema.read(type(spec.plugin.params), section, at, reading, besides=("type", *KEYS))
+
+
+def unit_of(rig: WiredRig, name: str) -> str:
+    """The unit of a parameter, that of its joints where they are all of one kind."""
+    tunable = tunables_of(rig)[name]
+    declared = type(tunable.loop.tunables.params).__dataclass_fields__[tunable.field].metadata.get("unit", "1")
+    return _of_joints(rig, tunable, reading_of(rig, name)).unit(declared, None)
+
+
+def _of_joints(rig: WiredRig, tunable: Tunable, reading: Reading) -> Reading:
+    """For values of the joints of the controller."""
+    joints, units = (
+        rig.spec.controllers[tunable.number].joints,
+        dict(zip(rig.joints, rig.plant.model.dof_units, strict=True)),
+    )
+    kinds: dict[str, str | None] = {joint: "prismatic" if units[joint] == "m" else "revolute" for joint in joints}
+    return reading.of(kinds, len(joints))
 
 
 def unknown_parameter(rig: WiredRig, name: str, known: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -9,10 +10,9 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-import yaml
-
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import RigOutline
+from cosim.rig.rig_files import files_of, plugin_digests
 from cosim.rig.run_file import outline_json
 
 PACKAGES = ("cosim", "numpy", "casadi", "llvmlite")
@@ -20,17 +20,18 @@ GIT_TIME = 2.0  # s for an answer
 
 
 def attachments_of(rig: WiredRig) -> tuple[tuple[str, bytes], ...]:
-    """(name, content): the file, and the rig as it ran, after overrides."""
-    path, source = rig.spec.path, rig.spec.source
-    as_run = yaml.safe_dump(source.data, allow_unicode=True, sort_keys=False)
-    return (path.name, source.text.encode()), (f"{path.stem}.as_run.yaml", as_run.encode())
+    """(name, content): everything that the rig was read from, and the rig as it ran, after overrides."""
+    return tuple(files_of(rig).contents.items())
 
 
 def metadata_of(rig: WiredRig, outline: RigOutline, start_ns: int) -> dict[str, str]:
     """Text by name, for the record `run` of a recording."""
     started = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(start_ns // 10**9)) + f".{start_ns % 10**9:09d}Z"
     versions = {name: metadata.version(name) for name in PACKAGES}
+    files = files_of(rig)
     about = {"rig": rig.spec.name, "outline": outline_json(outline), "started": started}
+    about |= {"rig_file": files.rig, "as_run": files.as_run, "plugins": json.dumps(plugin_digests(rig))}
+    about |= {"changed_files": ", ".join(files.changed)} if files.changed else {}
     return about | versions | {"python": platform.python_version(), "system": platform.platform()} | _git(rig.spec.path)
 
 

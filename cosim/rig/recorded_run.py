@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -20,11 +20,28 @@ if TYPE_CHECKING:
     from cosim.rig.build.drivers import BusReport
 
 
+class StreamSummary(TypedDict):
+    """missed: ticks that the stream did not get; failure: why it ended before the run, or None."""
+
+    endpoint: str
+    missed: int
+    failure: str | None
+
+
+class Change(NamedTuple):
+    """Before the tick, the parameter `name` got these values in SI; or a controlled stop was ordered, value (1.0,)."""
+
+    tick: int
+    name: str
+    value: tuple[float, ...]
+
+
 @dataclass(eq=False)
 class RecordedRun:
     """Signals of a finished or stopped run: `run.t` in s, `run["elbow_joint/position"]`.
 
-    Of a run that keeps its signals on the disk, `t` and `values` are read from there where they are used.
+    Of a run that keeps its signals on the disk, and of an opened recording, `t` and `values` are read from there where
+    they are used.
     """
 
     rig: RigOutline
@@ -39,6 +56,8 @@ class RecordedRun:
     connections: tuple[BusReport, ...] = ()  # traffic of the connections of real drives
     statistics: SignalStatistics | None = None  # over all ticks of the run, for its summary
     kept: tuple[str, ...] | None = None  # names of the columns of `values`; None for all signals of the rig
+    stream: StreamSummary | None = None
+    changes: tuple[Change, ...] = ()  # of the rig while it ran
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -62,6 +81,13 @@ class RecordedRun:
         signal = self.values[:, column]
         signal.flags.writeable = False
         return signal
+
+    def chosen(self, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Some signals by name, each (k,); of a recording in one pass through its file."""
+        if isinstance(self.values, np.ndarray):
+            return {name: self[name] for name in names}
+        values = self.values[:, [self._columns[name] for name in names]]
+        return dict(zip(names, values.T, strict=True))
 
     def __iter__(self) -> Iterator[str]:
         """The names of the signals."""

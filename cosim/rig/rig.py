@@ -18,13 +18,15 @@ from cosim.rig.build.stand_ins import KNOWN
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.cached_parts import CachedParts
 from cosim.rig.input_tracking import key_of
+from cosim.rig.outline import channels_of
 from cosim.rig.run import Run
 from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
 from cosim.units import parse_quantity
 
 if TYPE_CHECKING:
     from cosim.rig.parameters import ParameterValue
-    from cosim.rig.reading.yaml_source import YamlSource
+    from cosim.rig.reading.yaml_source import Override, YamlSource
+    from cosim.rig.recorded_run import Change
     from cosim.rig.rollout_batch import RolloutBatch
     from cosim.rig.rollouts import Keep
     from cosim.rig.sections.keep import Keep as KeepSignals
@@ -37,6 +39,13 @@ NO_ARRAYS: Mapping[str, ArrayLike] = {}
 
 class Rig(WiredRig):
     """A checked rig file, wired and ready to run."""
+
+    def _build(self, spec: RigSpec) -> None:
+        super()._build(spec)
+        if spec.telemetry.publish is not None or spec.telemetry.signals:
+            from cosim.rig.stream import streamed_columns
+
+            streamed_columns(spec, [name for name, _ in channels_of(self)])
 
     def engine(self) -> Engine:
         """A new engine at t = 0: compiled when every part of a tick can be, else the Python engine."""
@@ -91,6 +100,8 @@ class Rig(WiredRig):
         clear_faults: bool = False,
         parameters: Mapping[str, ParameterValue] = NO_PARAMETERS,
         keep: KeepSignals | None = None,
+        wait: bool = False,
+        changes: Sequence[Change] = (),
     ) -> Run:
         """Run from t = 0 for `duration`, in s or as text such as `2 s` (default: the rig's), both ends included in the
         result.
@@ -98,6 +109,8 @@ class Rig(WiredRig):
         record: MCAP file written during the run; progress: called a few times per second;
         clear_faults: clear the faults that real drives report first (look at their causes before);
         parameters: set for this run only, see `set`;
+        wait: until a client starts the run, see `telemetry.control`;
+        changes: made again in this run, which is as fast as possible, such as `run.changes` of another;
         keep: `all` signals of all ticks, those of the `final` tick, or keys of the section `keep`, such as
         `{"every": 10, "signals": ["*/position"]}` (default: the rig's). The summary is that of all ticks in any case.
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to
@@ -107,13 +120,13 @@ class Rig(WiredRig):
             from cosim.rig.parameters import set_for_a_run
 
             with set_for_a_run(self, parameters):
-                return self.run(duration, record, progress, clear_faults, keep=keep)
+                return self.run(duration, record, progress, clear_faults, keep=keep, wait=wait, changes=changes)
         kept = self.run_spec.keep
         if keep is not None:
             from cosim.rig.sections.keep import keep_of
 
             kept = keep_of(keep)
-        return run_session(self, _seconds(duration), record, progress, clear_faults, kept)
+        return run_session(self, _seconds(duration), record, progress, clear_faults, kept, wait, changes)
 
     def rollouts(
         self,
@@ -161,11 +174,11 @@ class Rig(WiredRig):
 
         if not isinstance(data, Mapping):
             raise InputError(f"expected a mapping of the sections of a rig, got {show(data)}", "from_dict")
-        return cls(_read(source_of(data, folder), (), realtime), interpret)
+        return _tracked(lambda: _read(source_of(data, folder), (), realtime), interpret, cls)
 
 
 def load_rig(
-    path: str | Path, overrides: Iterable[str] = (), interpret: bool | None = None, realtime: bool = False
+    path: str | Path, overrides: Iterable[Override] = (), interpret: bool | None = None, realtime: bool = False
 ) -> Rig:
     """The rig of a file, after overrides like `controllers.arm.kp=200`.
 
@@ -185,7 +198,7 @@ def load_rig(
         return _read(load_yaml(path), texts, realtime)
 
     if interpreting() if interpret is None else interpret:
-        return Rig(read(), True)
+        return _tracked(read, True)
     cached = CachedParts.of(key_of(str(path), texts, realtime))
     if KNOWN in cached:
         return Rig.restored(cached, read)
@@ -193,7 +206,14 @@ def load_rig(
         return Rig(read(), False, cached)
 
 
-def _read(source: YamlSource, overrides: Sequence[str], realtime: bool) -> RigSpec:
+def _tracked(read: Callable[[], RigSpec], interpret: bool | None, kind: type[Rig] = Rig) -> Rig:
+    """A rig that is not kept for other processes, but knows its files."""
+    known = CachedParts()
+    with known.tracked():
+        return kind(read(), interpret, known)
+
+
+def _read(source: YamlSource, overrides: Sequence[Override], realtime: bool) -> RigSpec:
     from cosim.rig.sections.rig_spec import read_rig
 
     spec = read_rig(source, overrides)
@@ -207,7 +227,7 @@ def _read(source: YamlSource, overrides: Sequence[str], realtime: bool) -> RigSp
 def _rebuilt(source: YamlSource, interpret: bool, parameters: np.ndarray) -> Rig:
     from cosim.rig.sections.rig_spec import read_rig
 
-    rig = Rig(read_rig(source), interpret)
+    rig = _tracked(lambda: read_rig(source), interpret)
     rig.tick_model.parameters[:] = parameters
     return rig
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.plant.plant import Plant
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.tick.tick_model import TickModel
@@ -42,7 +43,7 @@ def read_starts(rig: WiredRig, model: TickModel, initial: Mapping[str, Any]) -> 
         errors.append(InputError(f"give as many values for each, got {counts}", "initial"))
     if errors:
         raise InputErrors(errors)
-    return Starts(model, values) if values else None
+    return Starts(model, rig.plant, values) if values else None
 
 
 def _described(value: object) -> str:
@@ -52,9 +53,11 @@ def _described(value: object) -> str:
 
 @dataclass
 class Starts:
-    """The memory at t = 0 of each run; values: positions and velocities by signal, (k,)."""
+    """The memory at t = 0 of each run. plant: with the numbers of the rig; values: positions and velocities by signal,
+    (k,)."""
 
     model: TickModel
+    plant: Plant
     values: Mapping[str, Array]
 
     def __len__(self) -> int:
@@ -62,7 +65,7 @@ class Starts:
 
     def __call__(self, k: int) -> Array:
         """(size,) Raises InputError for a start at which loops cannot be closed."""
-        plant, model = self.model.plant, self.model.plant.full_model
+        plant, model = self.plant, self.plant.full_model
         q, v = np.array(plant.position, dtype=float), np.array(plant.velocity, dtype=float)
         kept_q, kept_v = (kept.copy() for kept in plant.kept)
         for name, values in self.values.items():

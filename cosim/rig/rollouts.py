@@ -13,7 +13,7 @@ from cosim.errors import CompileError, InputError, InputErrors, did_you_mean
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.rollouts import Rollouts
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.open_numbers import opened
+from cosim.rig.open_numbers import holding_bristles, opened
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.rollout_batch import Faults, RolloutBatch
 from cosim.rig.rollout_starts import Starts, read_starts
@@ -54,12 +54,16 @@ def run_rollouts(
     accumulation = _accumulation(rig, metrics, ticks) if metrics else None
     gains, numbers = (model.layout.place(name).where for name in ("parameters", "numbers"))
     base = model.memory()
+    plant_place, bristle_place = (model.layout.place(*path).where for path in (("plant",), ("plant", "bristles")))
+    bristles = holding_bristles(rig, given.numbers) if given.numbers and rig.plant.bristles else None
 
     def first(chunk: slice) -> Array:
         n = chunk.stop - chunk.start
         memory = np.repeat(base[None], n, axis=0) if starts is None else np.array([starts(i) for i in range(k)[chunk]])
         memory[:, gains] = given.gains[chunk if given.k else slice(1)]
         memory[:, numbers] = given.values[chunk if given.k else slice(1)]
+        if bristles is not None:  # that hold with these numbers
+            memory[:, bristle_place] = bristles(memory[:, plant_place], memory[:, numbers])
         return memory
 
     def reason(number: int) -> str:

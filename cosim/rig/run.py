@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cosim.errors import RunError
 from cosim.rig.recorded_run import RecordedRun
-from cosim.rig.run_file import read_run, save_run
+from cosim.rig.run_file import read_recorded, read_run, save_run
 from cosim.rig.run_views import data_frame_of, dataset_of, figure_of, html_of
 from cosim.rig.summary import RunSummary, summary_of
 
@@ -66,11 +66,21 @@ class Run(RecordedRun):
 
 
 def load_run(path: str | Path) -> Run:
-    """A run that `Run.save` wrote, or of a recording (MCAP), which has neither timing nor counts of alarms.
+    """A run that `Run.save` wrote, or of a recording (MCAP), which has neither timing nor counts of alarms; in memory.
 
     Raises InputError for a file that is missing or none of these.
     """
     return Run(**read_run(path))
+
+
+def open_recording(path: str | Path) -> Run:
+    """The run of a recording (MCAP) of any length: its signals stay in the file, and are read where they are used.
+
+    path: the file; files `F.1.mcap`, … that continue `F.mcap` are a part of it. A pattern such as `F*.mcap` names the
+    files of one run. The fault of a recording that was cut off states it; it has all complete chunks.
+    Raises InputError for what is no recording of this version.
+    """
+    return Run(**read_recorded(path))
 
 
 class StoppedRun(RunError):

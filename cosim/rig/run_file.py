@@ -7,23 +7,28 @@ import math
 import os
 import weakref
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cosim.errors import CosimError, InputError
 from cosim.output.events import RunEvent
 from cosim.output.output_files import writing
+from cosim.output.recording_topics import CHANGES_TOPIC
 from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import BLOCK, SignalStore
 from cosim.output.store_file import SUFFIX as STORE_SUFFIX
 from cosim.output.store_file import StoreFile, read_store
 from cosim.rig.outline import ConstraintOutline, RigOutline
-from cosim.rig.recorded_run import RecordedRun
+from cosim.rig.recorded_run import Change, RecordedRun
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.timing.privileges import Privilege
+
+if TYPE_CHECKING:
+    from cosim.output.recording_reader import RecordedSamples
 
 SUFFIX = ".npz"
 KILLED = "the process of the run ended before the run did"
@@ -90,7 +95,7 @@ def read_run(path: str | Path) -> dict[str, Any]:
 
     Raises InputError for a file that is missing or none of these.
     """
-    readers = {".mcap": _from_recording, STORE_SUFFIX: _from_store}
+    readers = {".mcap": _whole_recording, STORE_SUFFIX: _from_store}
     return readers.get(Path(path).suffix, _from_arrays)(path)
 
 
@@ -125,6 +130,7 @@ def _fields(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     rest["rig"] = _outline(rest["rig"])
     rest["kept"] = None if rest.get("kept") is None else tuple(rest["kept"])
     rest["events"] = tuple(RunEvent(*event) for event in rest["events"])
+    rest["changes"] = tuple(Change(tick, name, tuple(value)) for tick, name, value in rest.get("changes", ()))
     rest["connections"] = tuple(rest["connections"])
     if (timing := rest.get("timing")) is not None:
         timing["tasks"] = tuple(TaskTime(**task) for task in timing["tasks"])
@@ -136,22 +142,67 @@ def _fields(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return rest
 
 
-def _from_recording(path: str | Path) -> dict[str, Any]:
+def _whole_recording(path: str | Path) -> dict[str, Any]:
+    fields = read_recorded(path)
+    return fields | {name: np.asarray(fields[name]) for name in ("t", "values")}
+
+
+def read_recorded(path: str | Path) -> dict[str, Any]:
+    """The fields of a run from a recording; its signals are read where they are used.
+
+    Raises InputError for a file that is no recording of this version, or holds no samples.
+    """
     import orjson
 
-    from cosim.output.recording_reader import read_recording
+    from cosim.output.recording_index import recordings_of
+    from cosim.output.recording_reader import RecordedSamples
 
-    recording = read_recording(path)
-    if "outline" not in recording.metadata:
+    samples = RecordedSamples(recordings_of(path))
+    if "outline" not in samples.metadata:
         raise InputError("the recording does not describe its rig; record the run again", str(path))
-    rig = _outline(orjson.loads(recording.metadata["outline"]))
-    values = np.column_stack([recording.signals[name] for name in rig.units])
-    events = [RunEvent(t_ns * 1e-9, text, math.nan, level=level) for t_ns, text, level in recording.log]
-    fault = next((event.name for event in reversed(events) if event.level == "error"), "")
-    reported = tuple(event for event in events if event.level != "error")
-    t = recording.t_ns * 1e-9
+    try:
+        rig = _outline(orjson.loads(samples.metadata["outline"]))
+        columns = np.array([samples.names.index(name) for name in rig.units], dtype=np.intp)
+    except (TypeError, KeyError, ValueError):
+        raise InputError(_other_version(samples.metadata), str(path)) from None
+    fault, events = _outcome(samples)
     unknown = {"busy": math.nan, "wall": math.nan}
-    return {"rig": rig, "t": t, "values": values, "fault": fault, "events": reported, **unknown}
+    values, changes = samples.table(columns), tuple(_changes_of(samples))
+    return {
+        "rig": rig,
+        "t": samples.t,
+        "values": values,
+        "fault": fault,
+        "events": events,
+        "changes": changes,
+        **unknown,
+    }
+
+
+def _changes_of(samples: RecordedSamples) -> Iterator[Change]:
+    """In the order in which they were made."""
+    import orjson
+
+    for _, data in samples.messages(CHANGES_TOPIC):
+        item = orjson.loads(data)
+        yield Change(item["tick"], item["name"], tuple(item["value"]))
+
+
+def _outcome(samples: RecordedSamples) -> tuple[str, tuple[RunEvent, ...]]:
+    """(fault, events) of a recording; of one without an end, this is its fault."""
+    events = [RunEvent(t_ns * 1e-9, text, math.nan, level=level) for t_ns, text, level in samples.log()]
+    faults = [event.name for event in events if event.level == "error"][-1:]
+    if not samples.complete:
+        last = f"after t = {samples.t[-1]:.6g} s" if samples.count else "before its first tick"
+        faults.append(f"the recording is cut off {last}: its program was killed, or is still writing it")
+    return "; and ".join(faults), tuple(event for event in events if event.level != "error")
+
+
+def _other_version(metadata: Mapping[str, str]) -> str:
+    wrote, reads = metadata.get("cosim", "an unknown version"), version("cosim")
+    if wrote == reads:
+        return "the recording does not fit this version of cosim; record the run again"
+    return f"was recorded by cosim {wrote}, and this is {reads}; read it with that version, or record the run again"
 
 
 def outline_json(outline: RigOutline) -> str:

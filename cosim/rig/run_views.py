@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cosim.errors import InputError, did_you_mean
 from cosim.rig.recorded_run import RecordedRun
 from cosim.rig.summary import RunSummary, speed_text
@@ -25,7 +27,8 @@ def data_frame_of(run: RecordedRun) -> pandas.DataFrame:
         import pandas
     except ImportError:
         raise ImportError("to_pandas needs pandas; run 'pip install pandas'") from None
-    frame = pandas.DataFrame(run.values, index=pandas.Index(run.t, name="t"), columns=list(run.signals), copy=False)
+    values, index = np.asarray(run.values), pandas.Index(np.asarray(run.t), name="t")
+    frame = pandas.DataFrame(values, index=index, columns=list(run.signals), copy=False)
     frame.attrs |= {"rig": run.rig.name, "units": {"t": "s", **run.units}}
     return frame
 
@@ -36,8 +39,9 @@ def dataset_of(run: RecordedRun) -> xarray.Dataset:
         import xarray
     except ImportError:
         raise ImportError("to_xarray needs xarray; run 'pip install xarray'") from None
-    variables = {name: ("t", run.values[:, k], {"units": unit}) for k, (name, unit) in enumerate(run.units.items())}
-    return xarray.Dataset(variables, {"t": ("t", run.t, {"units": "s"})}, {"rig": run.rig.name})
+    values, t = np.asarray(run.values), np.asarray(run.t)
+    variables = {name: ("t", values[:, k], {"units": unit}) for k, (name, unit) in enumerate(run.units.items())}
+    return xarray.Dataset(variables, {"t": ("t", t, {"units": "s"})}, {"rig": run.rig.name})
 
 
 def figure_of(
@@ -57,8 +61,8 @@ def figure_of(
     if signals and joints:
         raise InputError("give signals or joints, not both", "plot")
     plot = RunPlot(
-        t=run.t,
-        signals={name: run[name] for name in run.signals},
+        t=np.asarray(run.t),
+        signals=run.chosen(signals or run.signals),
         joints=run.joints,
         title=run.rig.name,
         units=run.units,

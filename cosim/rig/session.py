@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.compile import BatchFunction
 from cosim.errors import CosimError, InputError, RunError
 from cosim.execution.engine import Engine
+from cosim.execution.execution_mode import PlannedChange
 from cosim.execution.native_engine import NativeEngine
-from cosim.execution.scheduler import FOREVER, Scheduler
-from cosim.output.evaluation import Evaluation, MissMonitor
-from cosim.output.events import EventMonitor, RunEvent
+from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.output.run_status import RunStatus
-from cosim.output.signal_statistics import SignalStatistics
-from cosim.output.signal_store import SignalStore
 from cosim.output.timing_report import timing_lines
-from cosim.output.waiting_ticks import WaitingTicks
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.kept_signals import check_kept, kept_names, store_of
-from cosim.rig.outline import RigOutline, outline_of
+from cosim.rig.changes import planned_of
+from cosim.rig.kept_signals import check_kept, store_of
+from cosim.rig.outline import outline_of
+from cosim.rig.outputs import open_outputs
+from cosim.rig.recorded_run import Change
 from cosim.rig.run import Run, StoppedRun
 from cosim.rig.run_file import finish_store
+from cosim.rig.run_recorder import RunRecorder, evaluation_of
+from cosim.rig.run_words import ENDED, OrderedStop
 from cosim.rig.status_reports import StatusReports
-from cosim.rig.summary import followed_signals
-from cosim.tick.tick_block import TickBlock
-from cosim.types import Sink
 from cosim.units import LONGEST
 
 if TYPE_CHECKING:
-    from cosim.output.remote_sink import RemoteSink
-    from cosim.rig.build.drivers import BusReport
+    from cosim.rig.remote_control import RemoteControl
     from cosim.rig.sections.keep import KeepSpec
+
+PAUSE_POLL = 0.05  # s between looks at a paused run
 
 
 def make_engine(rig: WiredRig) -> Engine:
@@ -56,8 +52,9 @@ def make_engine(rig: WiredRig) -> Engine:
     return PythonEngine(model, plant, groups, **safety_of(spec.guard, rig.hardware, model.step, spec.source.place))
 
 
-def make_scheduler(rig: WiredRig) -> Scheduler:
-    """The scheduler of a rig, in real time where its schedule has real-time settings."""
+def make_scheduler(rig: WiredRig, planned: Sequence[PlannedChange] = ()) -> Scheduler:
+    """The scheduler of a rig, in real time where its schedule has real-time settings; planned: changes of the memory of
+    any other."""
     schedule = rig.run_spec.schedule
 
     def make() -> Engine:
@@ -69,7 +66,7 @@ def make_scheduler(rig: WiredRig) -> Scheduler:
         return engine
 
     place = rig.cached.recall("place of realtime", lambda: rig.place(("schedule", "realtime")))
-    return Scheduler(make, schedule.pacing, rig.tasks, schedule.blend, place)
+    return Scheduler(make, schedule.pacing, rig.tasks, schedule.blend, place, planned=planned)
 
 
 def ticks_of(rig: WiredRig, duration: float | None) -> int:
@@ -83,22 +80,44 @@ def ticks_of(rig: WiredRig, duration: float | None) -> int:
     return ticks
 
 
+def check_control(rig: WiredRig, wait: bool, changes: Sequence[Change]) -> None:
+    """Raises InputError for a rig that cannot be controlled, or that would wait for ever."""
+    telemetry, paced = rig.run_spec.telemetry, rig.run_spec.schedule.pacing is not None
+    if telemetry.control and not paced:
+        raise InputError("only a run in real time can be controlled; add --realtime or take it out", "--control")
+    if wait and not telemetry.control:
+        raise InputError("nobody could start this run; add --control", "--wait")
+    if changes and paced:
+        raise InputError("changes are planned for runs as fast as possible; run it without real time", "changes")
+
+
+def open_control(recorder: RunRecorder, stack: ExitStack) -> RemoteControl:
+    """The control socket of a run, closed by `stack`. Raises InputError when it cannot be bound."""
+    from cosim.rig.remote_control import control_of
+
+    return control_of(recorder, stack)
+
+
 def run_session(
     rig: WiredRig,
     duration: float | None,
-    record: str | Path | None,
-    progress: Callable[[RunStatus], None] | None,
-    clear_faults: bool,
-    keep: KeepSpec,
+    record: str | Path | None = None,
+    progress: Callable[[RunStatus], None] | None = None,
+    clear_faults: bool = False,
+    keep: KeepSpec | None = None,
+    wait: bool = False,
+    changes: Sequence[Change] = (),
 ) -> Run:
-    """See `Rig.run`."""
+    """See `Rig.run`; keep: by default the rig's."""
+    keep = rig.run_spec.keep if keep is None else keep
     ticks, outline = ticks_of(rig, duration), outline_of(rig)
+    check_control(rig, wait, changes)
     kept = check_kept(keep, outline, rig.run_model, ticks + 1)
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
-    with make_scheduler(rig) as scheduler, scheduler.signals:
+    with make_scheduler(rig, planned_of(rig, changes)) as scheduler, scheduler.signals:
         scheduler.prepare(clear_faults)
-        recorder = _record(RunRecorder(rig, outline, scheduler, store_of(keep, kept, outline)), record, progress)
+        recorder = _record(RunRecorder(rig, outline, scheduler, store_of(keep, kept, outline)), record, progress, wait)
         if rig.hardware:
             from cosim.rig.build.drivers import bus_report
 
@@ -115,150 +134,40 @@ def run_session(
     return run
 
 
-@dataclass
-class RunRecorder:
-    """The ticks of a run so far, their signals, events and faults."""
-
-    rig: WiredRig
-    outline: RigOutline
-    scheduler: Scheduler
-    store: SignalStore
-    sinks: list[Sink] = field(default_factory=list)
-    remote: RemoteSink | None = None  # of the sinks, the one that evaluates the ticks itself
-    done: int = 0  # ticks
-    now_ns: int = 0  # simulated time of the last tick
-    waiting: WaitingTicks = field(default_factory=WaitingTicks)  # whose signals are computed at the end
-    events: list[RunEvent] = field(default_factory=list)
-    fault: str = ""
-    connections: tuple[BusReport, ...] = ()  # of real drives
-    busy: float = 0.0  # s
-    begun: float = field(default_factory=time.perf_counter)
-
-    def __post_init__(self) -> None:
-        self._evaluate = evaluation_of(self.rig)
-        if self.scheduler.pacing is None and isinstance(self.rig.observe, BatchFunction):
-            self.rig.observe.begin()
-        self._statistics = SignalStatistics(
-            tuple(self.outline.units), followed_signals(self.outline, self.outline.units)
-        )
-
-    def add(self, block: TickBlock) -> None:
-        """Add finished ticks. Signals of a real-time run are computed at its end, because a Python loop shares the
-        interpreter: its sinks compute theirs in a separate process, except in an interpreted run."""
-        step_ns = self.rig.run_spec.schedule.step_ns
-        self.done, self.now_ns = self.done + len(block.numbers), int(block.numbers[-1]) * step_ns
-        if self.remote is not None:
-            self.remote.ticks(block)
-        if self.remote is None and (self.sinks or self.scheduler.pacing is None):
-            self.compute_signals(block, self.sinks)
-        else:
-            self.waiting.add(block)
-
-    def compute_signals(self, block: TickBlock, sinks: Sequence[Sink] = ()) -> None:
-        values, events = self._evaluate(block, sinks, self.store.room(len(block.numbers)))
-        self._statistics.add(values)
-        self.store.add(block.numbers, block.numbers * self.outline.step_ns * 1e-9)
-        self.events += events
-
-    def run(self) -> Run:
-        try:
-            for block in self.waiting.take():
-                self.compute_signals(block)
-        except RunError as error:  # the disk is full: what was written is kept
-            self.fault = f"{self.fault}; and {error}" if self.fault else str(error)
-        t, values = self.store.arrays()
-        paced = self.scheduler.pacing is not None
-        timing = self.scheduler.timing if paced else None
-        busy = self.busy if timing is None else timing.busy_s
-        wall = time.perf_counter() - self.begun
-        events, counts = tuple(self.events), self._evaluate.events.limit_alarms.counts
-        kept = None if self.store.kept.columns is None else kept_names(self.store.kept, self.outline)
-        outcome = self.fault, events, timing, counts, self.connections, self._statistics, kept
-        return Run(self.outline, t, values, busy, wall, *outcome)
-
-
-def evaluation_of(rig: WiredRig) -> Evaluation:
-    """What the outputs of a run compute; that of a compiled rig can be sent to another process."""
-    schedule, pacing = rig.run_spec.schedule, rig.run_spec.schedule.pacing
-    monitor = rig.cached.recall("events", lambda: EventMonitor(rig.tick_model))
-    evaluation = Evaluation(rig.observe, copy.deepcopy(monitor), schedule.step_ns)
-    if pacing is not None:
-        evaluation.tasks = rig.tasks
-        evaluation.misses = MissMonitor(
-            rig.tasks,
-            schedule.step_ns / pacing.rate,
-            round(pacing.warm_up * 1e9),
-            pacing.rate,
-            pacing.trigger is not None,
-            "compiled" if rig.native else "Python",
-        )
-    return evaluation
-
-
-def _open_sinks(
-    rig: WiredRig, outline: RigOutline, stack: ExitStack, record: str | Path | None
-) -> tuple[list[Sink], RemoteSink | None]:
-    """Open the recording and the telemetry of the rig; for a real-time run in a separate process, which is also the
-    second result if it evaluates the ticks."""
-    spec = rig.run_spec
-    if record is None and spec.telemetry.publish is None:
-        return [], None
-    from cosim.output.remote_sink import RemoteSink
-    from cosim.output.sinks import SinkConfig, open_sinks
-    from cosim.rig.provenance import attachments_of, metadata_of
-
-    start_ns = time.time_ns()
-    output = SinkConfig(
-        name=spec.name,
-        channels=tuple(outline.units.items()),
-        attachments=attachments_of(rig) if record is not None else (),
-        metadata=metadata_of(rig, outline, start_ns) if record is not None else {},
-        record=str(record) if record is not None else None,
-        encoding=spec.telemetry.encoding,
-        start_ns=start_ns,
-        endpoint=spec.telemetry.publish,
-        rate=spec.telemetry.rate,
-    )
-    if spec.schedule.pacing is None:
-        return open_sinks(stack, output), None
-    evaluation = None if rig.interpret else evaluation_of(rig)
-    remote = stack.enter_context(RemoteSink(output, evaluation))
-    return [remote], None if rig.interpret else remote
-
-
 def _record(
-    recorder: RunRecorder, record: str | Path | None, progress: Callable[[RunStatus], None] | None
+    recorder: RunRecorder, record: str | Path | None, progress: Callable[[RunStatus], None] | None, wait: bool
 ) -> RunRecorder:
-    rig, scheduler, ticks = recorder.rig, recorder.scheduler, recorder.store.kept.expected
+    rig, scheduler = recorder.rig, recorder.scheduler
     try:
         with ExitStack() as stack:
             scheduler.mode.arm()  # a run that cannot start writes no file
-            recorder.sinks, recorder.remote = _open_sinks(rig, recorder.outline, stack, record)
+            recorder.outputs = open_outputs(rig, recorder.outline, stack, record, evaluation_of(rig))
+            control = open_control(recorder, stack) if rig.run_spec.telemetry.control else None
             try:
-                try:
-                    scheduler.arm()
-                except CosimError as error:  # the recording of a run without ticks holds the reason
-                    for sink in recorder.sinks:
-                        sink.fault(recorder.now_ns, str(error))
-                    raise
-                recorder.begun = time.perf_counter()
-                # real joints make a controlled stop after the last tick, if the rig configures it
-                scheduler.start(FOREVER if rig.hardware and rig.run_model.has_controlled_stop else ticks)
-                _follow(recorder, ticks, progress)
+                if control is not None:
+                    control.wait_for_start(wait)
+                _run_ticks(recorder, progress, control)
             except KeyboardInterrupt:
                 scheduler.controlled_stop()
-                for block in iter(scheduler.read, None):
-                    recorder.add(block)
-                scheduler.signals.raise_again()
-                last = recorder.done - 1
-                message = f"interrupted after tick {last}" if recorder.done else "interrupted before the first tick"
-                recorder.fault = scheduler.fault or message
-            for sink in recorder.sinks:
+                _take_rest(recorder)
+                recorder.fault = scheduler.fault or recorder.when("interrupted")
+            except OrderedStop as order:
+                scheduler.controlled_stop()  # of a loop that an emergency stop has not ended
+                _take_rest(recorder)
+                if order.event:
+                    recorder.note(recorder.done, order.event)
+                ended = bool(order.event and recorder.done)
+                recorder.fault = scheduler.fault or ("" if ended else recorder.when(order.fault or order.event))
+            recorder.finish_changes()
+            for sink in recorder.outputs.sinks:
                 if recorder.fault:
                     sink.fault(recorder.now_ns, recorder.fault)
                 if scheduler.pacing is not None and recorder.done:
                     for line in timing_lines(scheduler.timing.summary()):
                         sink.event(recorder.now_ns, line)
+            recorder.outputs.describe(state=ENDED)
+            if control is not None:
+                control.tell()
     except RunError as error:
         # the recording failed; the run itself is kept
         if not recorder.done and not recorder.fault:
@@ -267,11 +176,39 @@ def _record(
     return recorder
 
 
-def _follow(recorder: RunRecorder, ticks: int, progress: Callable[[RunStatus], None] | None) -> None:
+def _run_ticks(
+    recorder: RunRecorder, progress: Callable[[RunStatus], None] | None, control: RemoteControl | None
+) -> None:
+    rig, scheduler, ticks = recorder.rig, recorder.scheduler, recorder.store.kept.expected
+    try:
+        scheduler.arm()
+    except CosimError as error:  # the recording of a run without ticks holds the reason
+        for sink in recorder.outputs.sinks:
+            sink.fault(recorder.now_ns, str(error))
+        raise
+    recorder.begun = time.perf_counter()
+    # real joints make a controlled stop after the last tick, if the rig configures it
+    scheduler.start(FOREVER if rig.hardware and rig.run_model.has_controlled_stop else ticks)
+    _follow(recorder, ticks, progress, control)
+
+
+def _follow(
+    recorder: RunRecorder,
+    ticks: int,
+    progress: Callable[[RunStatus], None] | None,
+    control: RemoteControl | None,
+) -> None:
     """Add blocks of ticks as they finish, until the run ends."""
     scheduler, before = recorder.scheduler, time.perf_counter()
     reports = None if progress is None else StatusReports(recorder.rig, ticks, progress)
-    while scheduler.wait():
+    attend = (lambda: None) if control is None else control.attend
+    while True:
+        if not scheduler.wait(attend):
+            if control is None or scheduler.state is not SchedulerState.PAUSED:
+                break
+            control.attend(PAUSE_POLL)
+            before = time.perf_counter()
+            continue
         recorder.busy += time.perf_counter() - before
         with scheduler.signals.postponed():  # a block that was read is not lost
             block = scheduler.borrow()
@@ -283,3 +220,10 @@ def _follow(recorder: RunRecorder, ticks: int, progress: Callable[[RunStatus], N
         if recorder.done >= ticks:
             scheduler.controlled_stop()
     recorder.fault = scheduler.fault
+
+
+def _take_rest(recorder: RunRecorder) -> None:
+    """The ticks until the stop; from then on a signal raises again."""
+    for block in iter(recorder.scheduler.read, None):
+        recorder.add(block)
+    recorder.scheduler.signals.raise_again()

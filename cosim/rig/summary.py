@@ -10,7 +10,7 @@ from cosim.errors import plural
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
 from cosim.rig.outline import ConstraintOutline, RigOutline
-from cosim.rig.recorded_run import RecordedRun
+from cosim.rig.recorded_run import RecordedRun, StreamSummary
 
 if TYPE_CHECKING:
     from cosim.rig.build.drivers import BusReport
@@ -23,6 +23,7 @@ _FORCES = "forces"  # energy of force laws
 _ERROR = "position_error"  # reference − position
 _STEP_ERROR = "step_error"
 _STEPS = ("steps/count", "steps/total")
+_UNCONVERGED = "steps/unconverged"
 
 
 Figures = Mapping[str, SignalFigures]
@@ -96,6 +97,7 @@ class RunSummary(TypedDict):
     substeps: int | str
     step_error: StepErrorSummary | None
     step_count: StepCountSummary | None
+    unconverged: int | None
     parameters: dict[str, float | list[float]]
     joints: dict[str, JointSummary]
     constraints: dict[str, dict[str, Any]]
@@ -105,6 +107,7 @@ class RunSummary(TypedDict):
     guard: dict[str, dict[str, AlarmCount]]
     energy: EnergySummary | None
     drivers: list[BusReport]
+    stream: StreamSummary | None
     speed: SpeedSummary | None
     timing: dict[str, Any] | None
     engine: dict[str, str]
@@ -132,6 +135,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "substeps": rig.substeps,
         "step_error": _step_error(rig, signals),
         "step_count": _step_count(signals, count),
+        "unconverged": int(signals[_UNCONVERGED].last) if _UNCONVERGED in signals else None,
         "parameters": rig.parameters,
         "joints": {name: _joint(rig, signals, name) for name in rig.joints if _has(signals, name, _MOTION)},
         "constraints": {
@@ -149,6 +153,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         # measured motion does not conserve it
         "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
         "drivers": list(run.connections),
+        "stream": run.stream,
         "speed": speed,
         "timing": None if run.timing is None else run.timing.summary(),
         "engine": rig.engine,
@@ -178,7 +183,7 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
             followed[f"{name}/{_ERROR}"] = reference, f"{name}/position"
     for name, outline in rig.constraints.items():
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
-    further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES)), *_STEPS]
+    further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES)), *_STEPS, _UNCONVERGED]
     further += [f"{name}/{_STEP_ERROR}" for name in rig.joints]
     followed |= {name: (name, None) for name in further}
     return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,9 @@ from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
 from cosim.plant.event_stepper import EventStepper
 from cosim.plant.integration import Integration
+from cosim.plant.integrators import INTEGRATORS
 from cosim.plant.plant import Plant
+from cosim.plant.sampling import due, samples_per_tick
 from cosim.types import COMMAND, FEEDBACK, Limits, Numeric, State, requested_effort
 
 # longest interval between two samples of a real joint [steps] that the gains of the observer follow
@@ -251,19 +254,36 @@ class TickFunctions:
 
     @cached_property
     def integration(self) -> Integration:
-        return Integration(self.plant, self.integrator, self.compiled)
+        drive_steps = self.substeps // self._steps
+        return Integration(self.plant, self.integrator, self.compiled, drive_steps)
+
+    @cached_property
+    def _steps(self) -> int:
+        """Of the whole plant in a tick; drives may take more."""
+        multirate = INTEGRATORS[self.integrator].multirate
+        return math.lcm(*self.samples.values()) if multirate else self.substeps
 
     @cached_property
     def stepping(self) -> EventStepper:
-        length = self.step / self.substeps
+        length = self.step / self._steps
         return EventStepper(self.plant, self.integration.advance, length, self.compiled, NOT_FINITE)
 
-    def advance(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
-        """The plant's state one step later."""
+    def advance(self, t: Numeric, x: Numeric, request: Numeric, *setpoints: Numeric) -> Numeric:
+        """The plant's state one step later. setpoints (nv,) each: SETPOINTS, of a plant with sampled actuators."""
         x = self.integration.at_start(x)
-        for k in range(self.substeps):
-            x = self.stepping.advance(t + k * self.stepping.length, x, request)
+        for k in range(self._steps):
+            begin, sampled = t + k * self.stepping.length, due(k, self._steps, self.samples)
+            x = self.integration.sampled(begin, x, request, *setpoints, dofs=sampled)
+            x = self.stepping.advance(begin, x, request)
         return x
+
+    @cached_property
+    def samples(self) -> dict[str, int]:
+        """Dof -> samples of its actuator per tick. Raises ValueError where that is no whole number."""
+        counts = {name: samples_per_tick(period, self.step_ns) for name, period in self.plant.periods.items()}
+        if None in counts.values():
+            raise ValueError("a tick is a whole number of samples of each actuator")
+        return {name: count for name, count in counts.items() if count}
 
     def plant_fault(self, t: Numeric, x: Numeric) -> Numeric:
         """0, or the fault code of the plant's state x: NOT_FINITE + a `PlantFault`."""

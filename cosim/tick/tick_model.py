@@ -111,6 +111,8 @@ class TickModel(TickFunctions):
             "bumpless_start": self._no_start,
             "controlled_stop": {"requested": np.zeros(()), "reason": np.zeros(()), "first_guard_fault": n},
             "fault": np.zeros(()),
+            # sampled drives that are switched on
+            **({"enabled": np.ones(self.nv)} if self.plant.periods else {}),
         }
 
     @property
@@ -251,13 +253,18 @@ class TickModel(TickFunctions):
             "read": self._read_calls(),
             "guard": self._guard_calls(),
             "write": self._write_calls(),
-            "step": [self._call("advance", self.advance, ["t", "plant", "request"], ["plant"])],
+            "step": [self._call("advance", self.advance, ["t", "plant", "request", *self._setpoints], ["plant"])],
             "publish": [],
         }
         tasks = []
         for name in self.order:
             tasks += [TickTask(name, tuple(calls[name]))] if name in calls else self._controller_tasks()
         return tuple(tasks)
+
+    @property
+    def _setpoints(self) -> tuple[Path, ...]:
+        """What sampled actuators follow."""
+        return (*_COMMAND[:2], "enabled") if self.plant.periods else ()
 
     def _read_calls(self) -> list[MemoryCall]:
         calls = [self._call("measure", self.measure, ["t", "plant", "sensors", "request"], ["sensors", *_MEASURED])]

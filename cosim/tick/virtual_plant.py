@@ -25,6 +25,7 @@ class VirtualPlant:
             self.view("measured_effort"),
         )
         self._request = self.view("request")
+        self._enabled = self.view("enabled") if tick_model.plant.periods else None
         self._measured_ns: int | None = None
         self.begin(0)
 
@@ -53,6 +54,11 @@ class VirtualPlant:
     def request(self, index: np.ndarray, effort: np.ndarray) -> None:
         """Request this effort of the drives of the joints at `index` until the next request."""
         self._request[index] = effort
+
+    def enable(self, index: np.ndarray, enabled: np.ndarray) -> None:
+        """Switch the simulated drives of the joints at `index` on (1) or off (0) where these know it."""
+        if self._enabled is not None:
+            self._enabled[index] = enabled
 
     def advance(self) -> None:
         """Step the plant by one tick."""

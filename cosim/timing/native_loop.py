@@ -96,8 +96,23 @@ def _code(program: TickProgram) -> str:
     routines = [*program.routines, *(call.routine for call in policies)]
     needed = {item.symbol: item for routine in routines for item in with_callees(routine)}
     parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
-    parts += [_LoopWriter(program, paced, *policies).text() for paced in (False, True)]
+    parts += [_change(), *(_LoopWriter(program, paced, *policies).text() for paced in (False, True))]
     return "\n".join(parts)
+
+
+def _change() -> str:
+    """The IR of the function that stores the values of a change in their places."""
+    text = LoopText()
+    text("define internal void @ticks.change(ptr %words, ptr %memory) noinline nounwind {", "entry:")
+    text(f"  %address = {text.load(SharedWord.CHANGE_TABLE)}", f"  %rows = {text.load(SharedWord.CHANGE_ROWS)}")
+    text("  %table = inttoptr i64 %address to ptr", "  br label %head")
+    text("head:", "  %row = phi i64 [ 0, %entry ], [ %next, %store ]", "  %done = icmp sge i64 %row, %rows")
+    text("  br i1 %done, label %end, label %store", "store:")
+    text(f"  %at = {text.at('%table', text.value('mul i64 %row, 2'), 'i64')}", "  %place = load i64, ptr %at, align 8")
+    value = text.value(f"load double, ptr {text.place('%at', 1)}, align 8")
+    text(f"  store double {value}, ptr {text.place('%memory', '%place')}, align 8")
+    text("  %next = add i64 %row, 1", "  br label %head", "end:", "  ret void", "}")
+    return "\n".join(text.lines)
 
 
 class _LoopWriter(LoopText):
@@ -123,6 +138,7 @@ class _LoopWriter(LoopText):
         self.leave_when("icmp sge i64 %done, %count", LoopStatus.FINISHED, "go")
         self._wait()
         self("  %number = add i64 %first, %done")
+        self._change()
         self._begin()
         ends = self._tasks()
         self._publish(ends)
@@ -149,6 +165,17 @@ class _LoopWriter(LoopText):
             self.store_policy(name, self.value(f"sub i64 {time}, %start.now"))
         self.call(self.check_clock, "%policy")
         self._end_on("clock", (LoopStatus.WENT_BACK, LoopStatus.JUMPED))
+
+    def _change(self) -> None:
+        """Make a change of the memory that was given since the last tick."""
+        self(
+            f"  %given = {self.load(SharedWord.CHANGES, 'acquire')}", f"  %made = {self.load(SharedWord.CHANGES_MADE)}"
+        )
+        self("  %unchanged = icmp eq i64 %given, %made", "  br i1 %unchanged, label %changed, label %change", "change:")
+        self("  call void @ticks.change(ptr %words, ptr %memory)")
+        self.store("%number", SharedWord.CHANGED_AT)
+        self.store("%given", SharedWord.CHANGES_MADE, "release")
+        self("  br label %changed", "changed:")
 
     def _begin(self) -> None:
         """Store the time of the tick in the memory, and the early part of its row in the ring."""

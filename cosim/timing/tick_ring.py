@@ -24,10 +24,15 @@ class SharedWord(IntEnum):
     PLACES = 3  # ticks that the ring holds
     STOP = 4  # a StopRequest
     READ = 5  # ticks read from the ring
-    NUMBER = 6  # of the next tick; the loop increments it
-    TAKEN = 7  # ticks put into the ring
-    LOST = 8  # ticks that found the ring full
-    STATUS = 9  # a LoopStatus
+    CHANGES = 6  # changes of the memory that were given
+    CHANGE_TABLE = 7  # address of the last one: rows (place, value)
+    CHANGE_ROWS = 8
+    NUMBER = 9  # of the next tick; the loop increments it
+    TAKEN = 10  # ticks put into the ring
+    LOST = 11  # ticks that found the ring full
+    STATUS = 12  # a LoopStatus
+    CHANGES_MADE = 13
+    CHANGED_AT = 14  # tick before which the last one was made
 
 
 class StopRequest(IntEnum):
@@ -105,6 +110,7 @@ class TickRing:
     words: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
+        self.changes = np.zeros((0, 2), dtype=np.int64)  # the table of the last change, values as their bits
         # one place more than counts, for ticks that find the ring full
         self.rows = np.zeros((self.places + 1, self.program.row))
         self.stamps = np.zeros((self.places + 1, 3 + len(self.program.tasks) if self.stamped else 0), dtype=np.int64)
@@ -126,6 +132,20 @@ class TickRing:
         at = first % max(self.places, 1)
         self.words[SharedWord.READ] = taken
         return self.rows[at : at + taken - first], self.stamps[at : at + taken - first]
+
+    def change(self, places: np.ndarray, values: np.ndarray) -> None:
+        """Have the loop store values (k,) at places (k,) of its memory, all before one tick; see `changed_at`. The
+        change before must have been made."""
+        self.changes = np.column_stack([places, np.asarray(values, float).view(np.int64)]).astype(np.int64, order="C")
+        self.words[SharedWord.CHANGE_TABLE] = self.changes.ctypes.data
+        self.words[SharedWord.CHANGE_ROWS] = len(self.changes)
+        self.words[SharedWord.CHANGES] += 1
+
+    @property
+    def changed_at(self) -> int | None:
+        """The tick before which the last change was made; None until then."""
+        made = self.words[SharedWord.CHANGES_MADE] == self.words[SharedWord.CHANGES]
+        return int(self.words[SharedWord.CHANGED_AT]) if made else None
 
     @property
     def room(self) -> int:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from cosim.drivers.common.motor import Motor
+from cosim.servo.commanded import CommandedLoops
 
 WATCHDOG = "watchdog"  # the fault of a drive that got no commands; the others are FAULT_CAUSES
 WATCHDOG_NS = 100_000_000  # until a command sets another
-POSITION_GAIN, VELOCITY_GAIN = 20.0, 0.2  # 1/s, N·m·s/rad
 
 
 class EmulatedDrive:
@@ -17,6 +17,7 @@ class EmulatedDrive:
 
     def __init__(self, motor: Motor) -> None:
         self.motor = motor
+        self.loops = motor.loops or CommandedLoops()
         self.reset()
 
     def reset(self) -> None:
@@ -27,16 +28,19 @@ class EmulatedDrive:
     def switch_off(self) -> None:
         self.mode, self.target, self.effort_limit = "", 0.0, self.motor.max_effort
         self.watchdog_ns = WATCHDOG_NS
+        self.motor.enabled = False
         self.motor.request(0.0)
 
     def enable(self, t_ns: int) -> None:
         """On, in effort mode and without effort, unless a fault is latched."""
         if not self.mode and not self.fault:
-            self.mode, self.command_ns = "effort", t_ns
+            self.mode, self.command_ns, self.motor.enabled = "effort", t_ns, True
 
     def command(self, mode: str, target: float, effort_limit: float, watchdog_ns: int, t_ns: int) -> None:
         """Follow a target in a mode [N·m, rad/s or rad]; a drive that is off stays off."""
         if self.mode:
+            if mode != self.mode:
+                self.loops.reset()
             self.mode, self.target, self.effort_limit = mode, target, effort_limit
             self.watchdog_ns, self.command_ns = watchdog_ns, t_ns
 
@@ -57,18 +61,15 @@ class EmulatedDrive:
             return self.switch_off()
         # in this order a limit that is not a number is the drive's own
         limit = max(0.0, min(self.motor.max_effort, self.effort_limit))
-        effort = self.requested_effort()
+        effort = self.requested_effort(limit)
         self.motor.request(min(max(effort, -limit), limit) if effort == effort else 0.0)
 
-    def requested_effort(self) -> float:
-        """By the cascade of position and velocity loop [N·m]."""
-        motor, velocity = self.motor, self.target
+    def requested_effort(self, limit: float) -> float:
+        """By the cascade of position and velocity loop [N·m]; limit: of the effort."""
         if self.mode == "effort":
             return self.target
-        if self.mode == "position":
-            velocity = POSITION_GAIN * (self.target - motor.position)
-        fastest = motor.max_velocity
-        return VELOCITY_GAIN * (min(max(velocity, -fastest), fastest) - motor.velocity)
+        motor, mode = self.motor, "position" if self.mode == "position" else "velocity"
+        return self.loops.effort(mode, self.target, motor.position, motor.velocity, motor.max_velocity, limit)
 
 
 DriveType = TypeVar("DriveType", bound=EmulatedDrive)

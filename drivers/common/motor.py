@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+from cosim.servo.commanded import CommandedLoops
+
 # what may be wrong with a motor from outside; every family has an error code of its own for each
 FAULT_CAUSES = ("overtemperature", "overcurrent", "undervoltage", "encoder")
 
@@ -27,6 +29,8 @@ class Motor(Protocol):
     resistance: float  # Ω, 0: an ideal motor, without windings
     inductance: float  # H
     lag: float  # s, time constant with which the effort follows a request
+    enabled: bool  # set by its drive: whether that is switched on, which a holding brake follows
+    loops: CommandedLoops | None  # of its drive, None: those of an emulated drive
 
     @property
     def shaft_position(self) -> float:
@@ -70,13 +74,14 @@ class Rotor:
     """A motor on its own: a disc with viscous friction, for trying a protocol without a rig."""
 
     resistance = inductance = lag = 0.0  # it has no windings
+    loops: CommandedLoops | None = None
 
     def __init__(self, inertia: float = 1e-3, friction: float = 1e-3, max_effort: float = 2.0) -> None:
         """inertia [kg·m²], friction [N·m·s/rad], max_effort [N·m]"""
         self.position = self.velocity = self.effort = self.current = 0.0
         self.temperature, self.voltage, self.torque_constant = 25.0, 24.0, 0.1
         self.max_effort, self.max_velocity, self.max_temperature = max_effort, 100.0, 80.0
-        self.fault_cause = ""
+        self.fault_cause, self.enabled = "", False
         self._inertia, self._friction = inertia, friction
 
     @property

@@ -236,6 +236,7 @@ class Node(Memory):
     def process(self, t_ns: int) -> None:
         """One step: measure, check for faults, request the effort of the mode."""
         ms, self.stepped_ns = max(t_ns - self.stepped_ns, 0) * 1e-6, t_ns
+        self.motor.enabled = self.torque
         self._measure(t_ns)
         self._check_faults()
         watchdog = self.table[t.BUS_WATCHDOG.address]

@@ -20,7 +20,7 @@ class AsciiLine(NamedTuple):
     checked: bool  # it had a checksum
 
 
-class Request(NamedTuple):
+class AsciiRequest(NamedTuple):
     """A command of one letter: motor number and arguments, in the manufacturer's units."""
 
     letter: str
@@ -80,12 +80,12 @@ def numbers(text: str) -> tuple[float, ...]:
     return tuple(found)
 
 
-def parse(text: str) -> Request | None:
+def parse(text: str) -> AsciiRequest | None:
     """A command `letter motor number …`; None without a valid motor number."""
     letter, found = text[:1], text[1:].split(maxsplit=1)
     if not found or not (found[0].isascii() and found[0].isdecimal() and len(found[0]) < 10):
         return None
-    return Request(letter, int(found[0]), numbers(found[1]) if len(found) > 1 else ())
+    return AsciiRequest(letter, int(found[0]), numbers(found[1]) if len(found) > 1 else ())
 
 
 # --- lines of the host -----------------------------------------------------------------------------

@@ -197,6 +197,7 @@ class Axis:
         step = max(t_ns - self.t_ns, 0) * 1e-9
         self.t_ns = t_ns
         self.active_errors = self._cause_errors()
+        self.motor.enabled = self.armed
         if not self.armed:
             self.motor.request(0.0)
             return

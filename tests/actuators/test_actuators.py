@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from cosim.actuators import dc_motor, ideal
-from cosim.actuators._friction import CREEP_SPEED, gear_friction
+from cosim.bondgraph.components._gear_friction import CREEP_SPEED, gear_friction
 from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError, SourceLocation
 from cosim.layout import Layout
 from cosim.rig.reading.schema import Reading, read
 from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Block
 from cosim.units import TURN
+from tests.actuators import dc_motor_by_hand
 
 MOTOR = {"resistance": 0.5, "inductance": 2e-3, "torque_constant": 0.04, "rotor_inertia": 3e-5, "ratio": 50.0}
 LOSSY = {**MOTOR, "viscous": 0.7, "coulomb": 1.5, "efficiency": 0.8}
@@ -30,6 +31,7 @@ CASES = {
     "elastic gear": (dc_motor, {**MOTOR, **ELASTIC}),
     "elastic and lossy gear": (dc_motor, {**LOSSY, **ELASTIC, "drive": "voltage"}),
 }
+CURRENT, TWIST, SPEED = (f"motor.{state}" for state in ("winding.flow", "spring.displacement", "inertia.flow"))
 INDEPENDENT = {"request", "position", "velocity"}
 
 
@@ -53,21 +55,20 @@ def flow(
 def states(actuator: Any, count: int = 40) -> Any:
     """Random states and inputs of an actuator, in all quadrants."""
     rng = np.random.default_rng(1)
-    sizes = {"current": 8.0, "angle": 0.5, "speed": 4.0, "request": 15.0, "position": 0.5, "velocity": 4.0}
+    sizes = {CURRENT: 8.0, TWIST: 0.5, SPEED: 4.0, "request": 15.0, "position": 0.5, "velocity": 4.0}
     for _ in range(count):
         draw = {name: rng.uniform(-size, size) for name, size in sizes.items()}
         yield {name: draw[name] for name in actuator.initial(0.0, 0.0)}, {name: draw[name] for name in INDEPENDENT}
 
 
 def test_actuators_are_blocks_with_the_signals_of_the_contract(actuator: Any) -> None:
-    rates = actuator.rates
     assert isinstance(actuator, Block)
     assert actuator.inputs is ACTUATOR_INPUTS and ACTUATOR_OUTPUTS.items() <= actuator.outputs.items()
     initial = actuator.initial(0.4, -0.2)
     dx, y = flow(actuator, initial)
     assert dx.keys() == initial.keys() and y.keys() == actuator.outputs.keys()
     assert all(np.shape(value) == () for value in (*dx.values(), *y.values(), *initial.values()))
-    assert set(rates) | set(rates.values()) <= set(initial)
+    assert set(actuator.positions) <= set(initial)
     assert get_type_hints(type(actuator.params), include_extras=True)
 
 
@@ -128,53 +129,64 @@ def test_an_ideal_actuator_gives_the_request_up_to_its_limit(limit: float, reque
 
 def test_a_rotor_moves_with_the_joint_of_a_rigid_gear_and_by_itself_behind_an_elastic_one() -> None:
     assert motor().reflected_inertia == pytest.approx(3e-5 * 50.0**2, rel=1e-15)
-    assert motor().rates == {} and set(motor().initial(1.0, 2.0)) == {"current"}
+    assert motor().positions == () and set(motor().initial(1.0, 2.0)) == {CURRENT}
     elastic = motor(**ELASTIC)
     assert elastic.reflected_inertia == 0.0
-    assert elastic.rates == {"angle": "speed"}
+    assert elastic.positions == (TWIST,)
     initial = {name: value.item() for name, value in elastic.initial(1.0, 2.0).items()}
-    assert initial == {"current": 0.0, "angle": 1.0, "speed": 2.0}
+    assert initial == {CURRENT: 0.0, TWIST: 0.0, SPEED: 2.0}
+
+
+@pytest.mark.parametrize("name", [name for name, (module, _) in CASES.items() if module is dc_motor])
+def test_the_graph_of_a_motor_has_the_equations_written_by_hand(name: str) -> None:
+    by_name = {CURRENT: "current", TWIST: "twist", SPEED: "speed"}
+    found = motor(**CASES[name][1])
+    for state, inputs in states(found):
+        dx, y = flow(found, state, **inputs)
+        rates, outputs = dc_motor_by_hand.flow(found.params, {by_name[key]: x for key, x in state.items()}, inputs)
+        assert {by_name[key]: value for key, value in dx.items()} == pytest.approx(rates, rel=1e-12, abs=1e-12)
+        assert y == pytest.approx(outputs, rel=1e-12, abs=1e-12)
 
 
 def test_the_voltage_of_a_voltage_drive_gives_the_effort_at_standstill() -> None:
     drive = motor(drive="voltage")
     current = 3.0 / (0.04 * 50.0)
-    dx, y = flow(drive, {"current": current}, request=3.0)
+    dx, y = flow(drive, {CURRENT: current}, request=3.0)
     assert y["effort"] == pytest.approx(3.0) and y["voltage"] == pytest.approx(0.5 * current)
-    assert dx["current"] == pytest.approx(0.0, abs=1e-9)
-    dx, y = flow(drive, {"current": current}, request=3.0, velocity=2.0)
-    assert dx["current"] == pytest.approx(-0.04 * 50.0 * 2.0 / 2e-3)  # the back-EMF brakes
+    assert dx[CURRENT] == pytest.approx(0.0, abs=1e-9)
+    dx, y = flow(drive, {CURRENT: current}, request=3.0, velocity=2.0)
+    assert dx[CURRENT] == pytest.approx(-0.04 * 50.0 * 2.0 / 2e-3)  # the back-EMF brakes
 
 
 @pytest.mark.parametrize("speed", [0.0, 3.0, -7.0])
 def test_a_current_drive_follows_its_target_with_its_bandwidth_at_any_speed(speed: float) -> None:
     drive = motor(bandwidth=80.0)
     target = 3.0 / (0.04 * 50.0)
-    dx, _ = flow(drive, {"current": target}, request=3.0, velocity=speed)
-    assert dx["current"] == pytest.approx(0.0, abs=1e-9)
-    dx, _ = flow(drive, {"current": 0.4}, request=3.0, velocity=speed)
-    assert dx["current"] == pytest.approx((0.5 / 2e-3 + TURN * 80.0) * (target - 0.4))
+    dx, _ = flow(drive, {CURRENT: target}, request=3.0, velocity=speed)
+    assert dx[CURRENT] == pytest.approx(0.0, abs=1e-9)
+    dx, _ = flow(drive, {CURRENT: 0.4}, request=3.0, velocity=speed)
+    assert dx[CURRENT] == pytest.approx((0.5 / 2e-3 + TURN * 80.0) * (target - 0.4))
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_limits_hold_current_and_voltage(sign: float) -> None:
     drive = motor(current_limit=2.0, voltage_limit=12.0)
-    dx, y = flow(drive, {"current": sign * 2.0}, request=sign * 1e9)
-    assert dx["current"] == pytest.approx(0.0, abs=1e-9) and y["voltage"] == pytest.approx(sign * 1.0)
-    _, y = flow(drive, {"current": -sign * 8.0}, request=sign * 1e9)
+    dx, y = flow(drive, {CURRENT: sign * 2.0}, request=sign * 1e9)
+    assert dx[CURRENT] == pytest.approx(0.0, abs=1e-9) and y["voltage"] == pytest.approx(sign * 1.0)
+    _, y = flow(drive, {CURRENT: -sign * 8.0}, request=sign * 1e9)
     assert y["voltage"] == sign * 12.0
     # beyond the no-load speed the voltage left cannot drive any current
-    dx, _ = flow(drive, {"current": 0.0}, request=sign * 1e9, velocity=sign * 12.0 / (0.04 * 50.0))
-    assert dx["current"] == pytest.approx(0.0, abs=1e-9)
+    dx, _ = flow(drive, {CURRENT: 0.0}, request=sign * 1e9, velocity=sign * 12.0 / (0.04 * 50.0))
+    assert dx[CURRENT] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_an_elastic_gear_gives_the_torque_of_its_twist_and_twist_rate() -> None:
     elastic = motor(**ELASTIC, viscous=0.7)
-    dx, y = flow(elastic, {"current": 1.5, "angle": 0.21, "speed": 2.0}, position=0.2, velocity=1.5)
+    dx, y = flow(elastic, {CURRENT: 1.5, TWIST: 0.01, SPEED: 2.0}, position=0.2, velocity=1.5)
     effort = 900.0 * 0.01 + 1.2 * 0.5
     assert y["effort"] == pytest.approx(effort)
-    assert dx["angle"] == 2.0
-    assert dx["speed"] == pytest.approx((50.0 * 0.04 * 1.5 - 0.7 * 2.0 - effort) / (3e-5 * 2500.0))
+    assert dx[TWIST] == 0.5
+    assert dx[SPEED] == pytest.approx((50.0 * 0.04 * 1.5 - 0.7 * 2.0 - effort) / (3e-5 * 2500.0))
     assert y["loss"] == pytest.approx(0.5 * 1.5**2 + 0.7 * 2.0**2 + 1.2 * 0.5**2)
 
 

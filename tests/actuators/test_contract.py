@@ -57,7 +57,7 @@ def test_signals_units_and_shapes(module: ModuleType, params: Any) -> None:
         assert signal.shape == () and signal.unit in {**UNITS, **JOINT_DIMENSIONS}
     assert math.isfinite(actuator.reflected_inertia) and actuator.reflected_inertia >= 0.0
     state = actuator.initial(0.4, -0.2)
-    assert set(actuator.rates) | set(actuator.rates.values()) <= set(state)
+    assert set(actuator.positions) <= set(state)
     dx, y = actuator.flow(0.0, actuator.params, state, {"request": 1.0, "position": 0.4, "velocity": -0.2})
     assert dx.keys() == state.keys() and y.keys() == actuator.outputs.keys()
     assert all(np.shape(value) == () for value in (*state.values(), *dx.values(), *y.values()))

@@ -23,22 +23,23 @@ SERVO = pmsm.Params(4, 0.5, 1.0e-3, 1.8e-3, 0.02, inertia=1e-3)
 
 
 def test_a_rigid_drive_is_the_dc_motor_to_rounding() -> None:
-    """The same machine, gear and loop: written by hand in `dc_motor`, assembled here."""
+    """The same machine, gear and loop, out of two parts and out of one."""
     control = CurrentControl(200.0, current_limit=3.0, voltage_limit=5.0)
     gears = (gear_stage.Params(50.0, viscous=0.7),)
     assembled = drive.load(drive.Params(Component("dc_machine", dc_machine, MACHINE), control, gears))
-    by_hand = dc_motor.load(dc_motor.Params(0.5, 2e-3, 0.04, 3e-5, 5.0, 3.0, ratio=50.0, viscous=0.7))
-    assert assembled.reflected_inertia == pytest.approx(by_hand.reflected_inertia, rel=1e-12)
+    motor = dc_motor.load(dc_motor.Params(0.5, 2e-3, 0.04, 3e-5, 5.0, 3.0, ratio=50.0, viscous=0.7))
+    assert assembled.reflected_inertia == pytest.approx(motor.reflected_inertia, rel=1e-12)
     rng = np.random.default_rng(0)
     for _ in range(20):
         current, request, velocity = rng.normal(size=3) * [4.0, 10.0, 3.0]
         u = {"request": request, "position": 0.3, "velocity": velocity}
         (name,) = assembled.initial(0.0, 0.0)
         dx, y = assembled.flow(0.0, assembled.params, {name: current}, u)
-        dx_by_hand, y_by_hand = by_hand.flow(0.0, by_hand.params, {"current": current}, u)
-        assert dx[name] == pytest.approx(dx_by_hand["current"], rel=1e-10)
+        (current_of_motor,) = motor.initial(0.0, 0.0)
+        dx_of_motor, y_of_motor = motor.flow(0.0, motor.params, {current_of_motor: current}, u)
+        assert dx[name] == pytest.approx(dx_of_motor[current_of_motor], rel=1e-10)
         for signal in ("effort", "power", "loss", "stored", "current", "voltage"):
-            assert y[signal] == pytest.approx(y_by_hand[signal], rel=1e-10), signal
+            assert y[signal] == pytest.approx(y_of_motor[signal], rel=1e-10), signal
 
 
 def test_a_current_loop_answers_with_its_bandwidth() -> None:
@@ -108,10 +109,11 @@ def test_what_should_stick_does_not_creep_in_a_minute() -> None:
     assert np.ptp(one_joint(creeping, duration="10 s").run()["hinge/position"]) > 1e-3
 
 
-@pytest.mark.parametrize("name", ["two_stage_gear", "industrial_arm"])
-def test_the_energy_of_a_sample_rig_closes(name: str) -> None:
-    run = load_rig(RIGS / f"{name}.yaml").run(duration=0.2)
-    assert abs(run.summary["energy"]["residual_relative"]) < 1e-6
+@pytest.mark.parametrize(("name", "bound"), [("two_stage_gear", 1e-6), ("industrial_arm", 5e-3)])
+def test_the_energy_of_a_sample_rig_closes(name: str, bound: float) -> None:
+    """With the steps of the sample; of the second order where they are fixed."""
+    energy = load_rig(RIGS / f"{name}.yaml").run(duration=0.2).summary["energy"]
+    assert energy is not None and abs(energy["residual_relative"]) < bound
 
 
 def test_two_stages_start_with_impacts() -> None:
@@ -141,6 +143,41 @@ def test_a_drive_that_turns_does_not_move_a_linear_joint() -> None:
         "joints.rail.actuator: its bond graph moves the joint by a torque, and 'rail' moves by a force; end it with a"
         " TF to that domain"
     )
+
+
+@pytest.mark.parametrize("loss", [{"load_friction": 0.1}, {"efficiency": 0.9}])
+def test_a_rotor_does_not_follow_its_joint_through_a_friction_that_grows_with_the_load(loss: dict[str, float]) -> None:
+    """Its inertia would be none that the mechanism can take: the friction depends on the acceleration."""
+    motor = {"type": "dc_machine", "resistance": 0.5, "inductance": 1e-3, "inertia": 1e-4, "torque_constant": 0.05}
+    with pytest.raises(InputError) as raised:
+        one_joint({"type": "drive", "motor": motor, "gears": [{"ratio": 40, **loss}]})
+    assert str(raised.value).endswith(
+        "motor.inertia: it follows the joint rigidly with a ratio that changes or a friction that grows with its"
+        " torque; put a compliance between it and the joint"
+    )
+
+
+def test_a_worm_in_a_drive_holds_the_joint_when_the_drive_gives_nothing() -> None:
+    """A self-locking stage under a load of 30 N·m, which the current loop would not hold without a request."""
+    motor = {"type": "dc_machine", "resistance": 0.5, "inductance": 1e-3, "inertia": 1e-4, "torque_constant": 0.05}
+    worm = {
+        "ratio": 40,
+        "stiffness": 500,
+        "damping": 0.5,
+        "efficiency": 0.4,
+        "back_efficiency": -0.5,
+        "breakaway": 1e-3,
+    }
+    body = {"name": "link", "joint": "hinge", "axis": [0, 1, 0], "mass": 3, "com": [1, 0, 0], "inertia": [0.1, 1, 1]}
+    hanging = {
+        "mechanism": {"bodies": [body]},
+        "joints": {"hinge": {"actuator": {"type": "drive", "motor": motor, "gears": [{**worm, "bristle_time": 1e-3}]}}},
+        "schedule": {"step": "1 ms", "duration": "5 s", "integrator": "rodas4", "substeps": "auto"},
+    }
+    run = Rig.from_dict(hanging).run()
+    twist = 3 * 9.81 / 40 / 500 + 1e-3 / 1.5
+    assert run["hinge/position"][-1] == pytest.approx(twist / 40, rel=1e-3)
+    assert np.ptp(run["hinge/position"][run.t > 2.0]) < 1e-9
 
 
 def test_a_joint_is_mechanical() -> None:

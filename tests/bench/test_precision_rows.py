@@ -6,7 +6,7 @@ import pytest
 from cosim.bench import rows_precision
 from cosim.bench.paired_timing import Budget
 from cosim.bench.rows import NotMeasured
-from cosim.bench.rows_precision import EFFORTS, ERROR, TICKS, TOLERANCES, precise, problem, reference, scipy_method
+from cosim.bench.rows_precision import EFFORTS, ERROR, TICKS, TOLERANCES, loosest, scipy_method, stiff_arm
 
 
 class Errors:
@@ -23,18 +23,18 @@ def test_the_loosest_tolerance_that_is_precise_enough_is_taken():
         made.append(tolerance)
         return lambda: 3.0 * tolerance
 
-    ((solve, error),) = precise(Errors(), [solver])
-    assert solve() == error <= ERROR < 3.0 * made[-2]
+    found = loosest(Errors(), solver, TOLERANCES, ERROR)
+    assert found() <= ERROR < 3.0 * made[-2]
     assert made == list(TOLERANCES[: len(made)])
 
 
 def test_a_method_without_a_precise_enough_tolerance_is_not_measured():
     with pytest.raises(NotMeasured, match="no tolerance keeps an error of 1e-07"):
-        precise(Errors(), [lambda tolerance: lambda: 1.0])
+        loosest(Errors(), lambda tolerance: lambda: 1.0, TOLERANCES, ERROR)
 
 
 def test_sampled_efforts_are_held_for_a_tick():
-    sampled, constant = problem(True), problem(False)
+    sampled, constant = stiff_arm(True), stiff_arm(False)
     assert constant.pieces == [(0, TICKS)] and len(sampled.pieces) == TICKS
     assert (constant.efforts == EFFORTS).all() and not (np.diff(sampled.efforts, axis=0) == 0.0).all(axis=1).any()
     seen = []
@@ -44,8 +44,8 @@ def test_sampled_efforts_are_held_for_a_tick():
 
 
 def test_programs_of_other_people_agree_on_the_motion():
-    of = problem(True)
-    exact, lsoda = reference(True), scipy_method(of, "LSODA", 1e-9)()
+    of = stiff_arm(True)
+    exact, lsoda = of.reference, scipy_method(of, "LSODA", 1e-9)()
     assert of.error(lsoda) < 1e-7 < of.error(np.broadcast_to(exact[0], exact.shape))
 
 

@@ -316,3 +316,19 @@ def test_a_long_ladder_is_assembled_and_has_the_frequencies_of_its_matrices() ->
         if k < 5:
             assert matrix[speeds[k + 1], twists[k]] == pytest.approx(stiffness[k] / inertias[k + 1])
             assert matrix[twists[k], speeds[k + 1]] == pytest.approx(-1.0)
+
+
+def test_a_state_without_power_takes_no_part_in_the_energy() -> None:
+    """A filtered current, τ ẏ = i − y, beside the inductor that it measures."""
+    graph = divider()
+    graph.junction("filtered", "0")
+    graph.add("rate", Sf("signal", Law(lambda i, y: (i - y) / 0.02, ("coil.flow", "state.effort"))))
+    graph.add("state", C("signal", 1.0, 0.3))
+    graph.chain("rate", "filtered", "state")
+    assembly = assemble(graph)
+    x = {"coil.flow": 2.0, "state.displacement": 0.5}
+    dx, known = assembly.flow(0.0, x, {"voltage": 12.0})
+    assert dx["state.displacement"] == pytest.approx(1.5 / 0.02, rel=1e-12)
+    assert assembly.initial()["state.displacement"] == 0.3
+    assert [state.unit for state in assembly.states] == ["A", "1"]
+    assert set(assembly.supplied(known)) == {"supply"} and set(assembly.stored(known)) == {"coil"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,7 +106,7 @@ def test_a_winding_heats_to_its_steady_temperatures_and_its_resistance_rises() -
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_shaft_with_backlash_swings_as_published(form: str) -> None:
+def test_a_shaft_with_backlash_swings_as_published(form: Any) -> None:
     """ElastoBacklash of the Modelica Standard Library 4.1.0: an inertia on the ground, wound up beyond its backlash."""
     graph = BondGraph()
     graph.junction("speed", "1")
@@ -144,7 +145,7 @@ def test_two_inertias_on_a_shaft_resonate_at_their_frequency() -> None:
 @pytest.mark.parametrize("elastic", [False, True])
 def test_the_efficiency_of_a_stage_over_its_load(load: float, elastic: bool) -> None:
     """Problem 1 of theory §8: η = M_load / (M_load + M_0 + μ M_load)."""
-    mesh = {"stiffness": 5e3, "damping": 2.0} if elastic else {}
+    mesh: dict[str, Any] = {"stiffness": 5e3, "damping": 2.0} if elastic else {}
     stage = gear_stage.Params(10.0, **mesh, inertia=0.01, coulomb=0.4, load_friction=0.15, creep_speed=1e-6)
     torque = (load * 1.15 + 0.4) / 10.0
     graph = BondGraph()
@@ -215,6 +216,34 @@ def test_a_strain_wave_gear_hardens_and_has_its_kinematic_error() -> None:
     assert graph_angle == pytest.approx(with_error, abs=2e-3)
 
 
+def test_a_strain_wave_gear_has_the_hysteresis_of_its_closed_form() -> None:
+    """Both branches of M_h over the twist, and the energy of a cycle, at any speed: after the first cycles."""
+    torque, stiffness, a = 12.0, 6e4, 4e-4
+    params = harmonic_drive.Params(50.0, 2e4, hysteresis=torque, hysteresis_stiffness=stiffness)
+    graph = BondGraph(inputs={"speed": "rad/s"})
+    graph.include("gear", harmonic_drive.build(params))
+    graph.add("motor", Sf("rotational", given("speed")))
+    graph.add("ground", Sf("rotational", 0.0))
+    graph.chain("motor", "gear.input")
+    graph.chain("gear.output", "ground")
+    # from the middle out, then two cycles of a second: −a to a to −a
+    t = np.linspace(0.0, 2.0, 81)
+    rate = 2.0 * math.pi
+    found = Simulation(assemble(graph), t, lambda t: {"speed": 50.0 * a * rate * math.cos(rate * t)}, method="DOP853")
+    twist = found["gear.spring.displacement"]
+    assert twist == pytest.approx(a * np.sin(rate * t), abs=1e-9)
+    peak = torque * math.tanh(stiffness * a / torque)
+    rising = torque - (torque + peak) * np.exp(-stiffness / torque * (twist + a))
+    falling = -torque + (torque + peak) * np.exp(-stiffness / torque * (a - twist))
+    held = stiffness * found["gear.hysteresis.stiffness.displacement"]
+    steady = t > 1.0
+    expected = np.where(np.cos(rate * t) > 0.0, rising, falling)
+    assert held[steady] == pytest.approx(expected[steady], abs=2e-3 * torque)
+    lost = found.dissipated[-1] - found.dissipated[40]
+    assert lost == pytest.approx(4.0 * torque * (a - torque / stiffness * math.tanh(stiffness * a / torque)), rel=2e-3)
+    assert found.energy_gap() < 1e-7
+
+
 # --- friction ---
 
 
@@ -241,7 +270,7 @@ def test_bristles_hold_what_should_stick() -> None:
 
 @pytest.mark.parametrize("speed", [0.002, 0.02, 1.0, -0.3])
 @pytest.mark.parametrize("model", ["stribeck", "lugre"])
-def test_steady_sliding_has_the_friction_of_the_stribeck_curve(model: str, speed: float) -> None:
+def test_steady_sliding_has_the_friction_of_the_stribeck_curve(model: Any, speed: float) -> None:
     params = friction.Params(
         2.5, model, static=3.0, stribeck_speed=0.01, viscous=0.4, creep_speed=1e-7, bristle_damping=20.0
     )
@@ -260,6 +289,10 @@ WRONG = {
         lambda: dc_machine.Params(0.5, 1e-3, excitation=0.1),
         "a field winding has excitation, field_resistance and field_inductance; give all three",
     ),
+    "half a hysteresis": (
+        lambda: harmonic_drive.Params(50.0, 2e4, hysteresis=10.0),
+        "a hysteresis has a torque and a stiffness; give hysteresis and hysteresis_stiffness",
+    ),
     "less friction at rest": (
         lambda: friction.Params(2.0, static=1.0),
         "static is 1, less than coulomb with 2; exchange them",
@@ -274,7 +307,7 @@ WRONG = {
     ),
     "a stage that locks itself": (
         lambda: gear_stage.Params(10.0, load_friction=1.0),
-        "load_friction is 1: the load could never drive the stage (self-locking); give less than 1",
+        "the load cannot drive the stage (self-locking); give breakaway, or less friction",
     ),
 }
 

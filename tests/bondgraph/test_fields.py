@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from cosim import ops
+from cosim import Rig, load_rig, ops
 from cosim.bondgraph import IC, BondGraph, I, Law, R, Se, assemble
 from cosim.bondgraph.graph import GraphError
 from cosim.compile import ArrayPort, compile
+from cosim.errors import InputError
 from tests.bondgraph.graphs import given
 from tests.bondgraph.simulation import Simulation
 
@@ -158,3 +161,114 @@ def test_a_field_with_a_free_port() -> None:
     with pytest.raises(GraphError) as raised:
         assemble(graph)
     assert str(raised.value) == "elements.capacitor: this field has 2 bonds, not 1; bond each port once"
+
+
+# --- in a file ---
+
+RIG = """
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {{name: core, joint: slide, type: prismatic, axis: [1, 0, 0], mass: 0.1 kg}}
+joints:
+  slide:
+    actuator:
+      type: bond_graph
+      graph:
+        constants: {{length: 10 mm}}
+        junctions: {{mesh: 1, core: 1}}
+        elements:
+          supply: {{type: Se, domain: electrical, effort: 5 V}}
+          resistor: {{type: R, domain: electrical, resistance: 2 ohm}}
+          damping: {{type: R, domain: translational, resistance: 3 N*s/m}}
+          coil:
+            type: IC
+            ports:
+              flux: {flux}
+              x: {x}
+            energy: {energy}
+        bonds: [supply -> mesh -> resistor, core -> damping, core -> joint, {bonds}]
+schedule: {{step: 1 ms, duration: 50 ms, integrator: rodas4, tolerance: 1e-10, substeps: auto}}
+"""
+RIGHT = {
+    "flux": "{domain: electrical, stores: momentum, initial: 0.1 V*s}",
+    "x": "{domain: translational, initial: 2 mm}",
+    "energy": "0.5 * flux^2 * (1 + x / length) / 0.2",
+    "bonds": "mesh -> coil.flux, core -> coil.x",
+}
+
+
+def in_a_file(folder: Path, **changed: str) -> Rig:
+    file = folder / "rig.yaml"
+    file.write_text(RIG.format(**{**RIGHT, **changed}))
+    return load_rig(file)
+
+
+@pytest.mark.parametrize("bonds", [RIGHT["bonds"], "core -> coil.x, mesh -> coil.flux"])
+def test_a_field_of_a_file_is_that_of_python(bonds: str, tmp_path: Path) -> None:
+    """Whatever the order of its bonds."""
+    run = in_a_file(tmp_path, bonds=bonds).run()
+    motion = Simulation(assemble(solenoid()), [0.0, 0.05], lambda t: {"voltage": 5.0}, method="DOP853")
+    assert run["slide/position"][-1] == pytest.approx(motion["coil.displacement_2"][-1] - 0.002, rel=1e-6)
+    energy = run.summary["energy"]
+    assert energy is not None and abs(energy["residual_relative"]) < 1e-8
+
+
+WRONG: dict[str, tuple[dict[str, str], str]] = {
+    "an unknown name in the energy": (
+        {"energy": "0.5 * flux^2 * (1 + y / length)"},
+        "22 {coil}.energy: uses 'y', which is no port of the field; known: flux, x",
+    ),
+    "a port that the energy leaves out": (
+        {"energy": "flux^2"},
+        "22 {coil}.energy: does not depend on 'x'; take this port out, or use it",
+    ),
+    "an energy that is not finite": (
+        {"energy": "flux^2 / (x - 0.002)"},
+        "22 {coil}.energy: is not finite at the initial state; give another one, or another energy",
+    ),
+    "what it stores": (
+        {"flux": "{domain: electrical, stores: charge}"},
+        "20 {coil}.ports.flux.stores: expected one of displacement, momentum; got 'charge'",
+    ),
+    "an unknown domain": (
+        {"flux": "{domain: magnetic}"},
+        "20 {coil}.ports.flux.domain: there is no domain 'magnetic'; known: electrical, translational, rotational,"
+        " hydraulic, thermal, signal",
+    ),
+    "an initial state of another unit": (
+        {"x": "{domain: translational, initial: 2 rad}"},
+        "21 {coil}.ports.x.initial: unit 'rad' does not fit here; use m, cm, mm, um",
+    ),
+    "a bond without a port": (
+        {"bonds": "mesh -> coil, core -> coil.x"},
+        "17 {coil}: a bond names it without a port; name one of coil.flux, coil.x",
+    ),
+    "a port that is misspelt": (
+        {"bonds": "mesh -> coil.flx, core -> coil.x"},
+        "17 {coil}.flx: a bond names it, and there is no such element; did you mean 'coil.flux'?",
+    ),
+    "a port without a bond": (
+        {"bonds": "mesh -> coil.flux, mesh -> core"},
+        "17 {coil}: its port 'x' has no bond; bond one to coil.x",
+    ),
+    "a port with two bonds": (
+        {"bonds": "mesh -> coil.flux, core -> coil.x, core -> coil.x"},
+        "17 {coil}: its port 'x' has two bonds; put a junction between",
+    ),
+    "a bond of another domain": (
+        {"bonds": "core -> coil.flux, mesh -> coil.x"},
+        "16 {graph}.elements.damping: the bond of 'coil' (electrical) and 'damping' (translational) joins two domains;"
+        " put a TF or GY between them",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_field_in_a_file_is_one_line(case: str, tmp_path: Path) -> None:
+    changed, message = WRONG[case]
+    with pytest.raises(InputError) as raised:
+        in_a_file(tmp_path, **changed)
+    graph = "joints.slide.actuator.graph"
+    line = str(raised.value).splitlines()[0]
+    assert line == f"{tmp_path / 'rig.yaml'}:{message.format(graph=graph, coil=f'{graph}.elements.coil')}"

@@ -82,6 +82,20 @@ CASES: dict[str, tuple[BondGraph, str]] = {
         "elements.g: causal conflict: 'g' and 'h' close a rigid loop; take one out, or make one elastic with a"
         " compliance",
     ),
+    "three gears in a ring": (
+        graph(
+            {"J": I(M, 1.0), "K": I(M, 1.0), "L": I(M, 1.0), **{name: TF(M, M, 2.0) for name in "ghi"}},
+            {"u": "1", "v": "1", "w": "1"},
+            "u -> g -> v -> J", "v -> h -> w -> K", "w -> i -> u -> L",
+        ),
+        "elements.g: causal conflict: 'g', 'h' and 'i' close a rigid loop; take one out, or make one elastic with a"
+        " compliance",
+    ),
+    "a resistance of 0 across a source": (
+        graph({"a": Se(E, 1.0), "short": R(E, 0.0), "r": R(E, 1.0)}, {"n": "0"}, "a -> n -> r", "n -> short"),
+        "elements.short: its effort is imposed, and a resistance of 0 has no flow for it; give it a value above 0, or"
+        " take it out",
+    ),
     "a transformer with two inputs": (
         graph({"a": Se(M, 1.0), "b": Se(M, 1.0), "g": TF(M, M, 2.0)}, {}, "a -> g", "b -> g"),
         "elements.g: a transformer has one bond in and one out, not 2 in and 0 out; turn a bond round, or add the"

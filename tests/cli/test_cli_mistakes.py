@@ -72,7 +72,8 @@ telemetry: 5
         "rig.yaml:10 controllers[1].kp: expected a number, got 'a'",
         "rig.yaml:11 schedule: unknown key 'duraton'; did you mean 'duration'?",
         "rig.yaml:11 schedule.step: unit 'V' does not fit here; use s, ms, us, min, h",
-        "rig.yaml:11 schedule.integrator: expected one of semi_implicit_euler, rk4, rosenbrock, rodas4; got 'rk5'",
+        "rig.yaml:11 schedule.integrator: expected one of semi_implicit_euler, rk4, rosenbrock, rodas4, multirate;"
+        " got 'rk5'",
         "rig.yaml:12 telemetry: expected a mapping, got 5",
     ]
 
@@ -178,12 +179,12 @@ def test_durations_that_are_none(command, duration, message):
         (
             "colour=red",
             "unknown key 'colour'; known: mechanism, name, description, joints, drivers, emulator, controllers, events,"
-            " guard, schedule, telemetry, keep",
+            " guard, schedule, telemetry, recording, keep",
         ),
         ("joints.hing.limits.upper=1", "unknown joint 'hing'; did you mean 'hinge'?"),
         (
             "joints.hinge.driver=sim",
-            "unknown key 'driver'; known: actuator, encoder, initial, limits, prescribed, latched, stops",
+            "unknown key 'driver'; known: actuator, encoder, initial, limits, prescribed, latched, stops, friction",
         ),
         ("kp", "expected key=value, for example schedule.step=2ms"),
         ("schedule.step=[", "broken YAML: expected the node content, but found '<stream end>'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cosim import compare, load_rig
@@ -55,3 +56,32 @@ def test_real_motors_have_no_reference(command):
     code, out, err = command("run", str(RIGS / "arm_can.yaml"), "--reference", "--yes")
     assert (code, out) == (2, "")
     assert err == ["--reference: real motors have no reference; run the rig without its drivers"]
+
+
+def test_other_steps_say_what_they_cost_and_how_wrong_they_are(command, rig):
+    coarse = rig("20 ms")
+    code, out, err = command("run", str(coarse), "--integrator", "rosenbrock", "--step", "10 ms")
+    assert (code, err) == (0, [])
+    words = (
+        r"steps    rosenbrock, 10 ms: \S+ us per tick, \S+ × real time; largest error (\S+) of the range of (\S+), at "
+    )
+    found = re.match(words, out.splitlines()[-1])
+    settings = ["schedule.integrator=rosenbrock", "schedule.step=10 ms"]
+    run, exact = (
+        load_rig(coarse, settings).run(),
+        load_rig(coarse, ["schedule.step=10 ms", "schedule.substeps=50"]).run(),
+    )
+    errors = {
+        name: compare(exact, run).signals[name].max / np.ptp(exact[name])
+        for name in ("hinge/position", "hinge/velocity")
+    }
+    assert found[2] == max(errors, key=errors.get)
+    assert float(found[1]) == pytest.approx(errors[found[2]], rel=0.05)
+
+
+def test_steps_without_error_and_unknown_integrators(command, rig):
+    code, out, _ = command("run", str(rig("1 ms")), "--step", "0.1 ms", "--duration", "0.05")
+    assert code == 0 and out.splitlines()[-1].endswith("; no motion is wrong by more than 1e-09 of its range")
+    code, out, err = command("run", str(rig("1 ms")), "--integrator", "rk5")
+    known = "semi_implicit_euler, rk4, rosenbrock, rodas4, multirate"
+    assert (code, err) == (2, [f"--set schedule.integrator=rk5: expected one of {known}; got 'rk5'"])

@@ -88,3 +88,9 @@ def test_derivatives_contain_them(numbers):
     routine = Routine(lambda x: slope(x), [(2,)], "outer")
     (found,) = native(routine, [3.0, 5.0], [0.0, 2.0, 0.0])
     assert found.reshape(2, 2).tolist() == [[12.0, 0.0], [0.0, 20.0]]
+
+
+def test_a_function_of_constants_uses_none_of_them():
+    opened = OpenNumbers(1)
+    routine = Routine(lambda x: np.array([1.0, 2.0]), [(2,)], "constant")
+    assert routine.open_numbers is None and opened.symbols.shape == (1,)

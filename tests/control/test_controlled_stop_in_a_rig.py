@@ -44,6 +44,12 @@ def distance(monkeypatch):
     monkeypatch.setattr("cosim.control.controlled_stop.MAX_OVERRUN", 10.0)
 
 
+@pytest.fixture(autouse=True)
+def short_blocks(monkeypatch):
+    """Blocks of a free run stay short on a fast machine too: a stop comes within the motion."""
+    monkeypatch.setattr("cosim.execution.execution_mode.BLOCK_TIME", 0.0)
+
+
 @pytest.fixture
 def rig_of(tmp_path):
     def load(*overrides, interpret=False, text=RIG):

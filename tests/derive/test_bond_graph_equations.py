@@ -7,13 +7,17 @@ import pytest
 import sympy
 
 from cosim import ops
+from cosim.bondgraph import BondGraph, I, Law, R, Se, assemble
 from cosim.bondgraph.equations import Variable
 from cosim.compile.trace import symbols
-from cosim.derive.bond_graph_equations import GraphFormulas, equation_lines, formulas_of, latex_lines
+from cosim.derive.bond_graph_equations import GraphFormulas, Named, equation_lines, formulas_of, latex_lines
+from cosim.derive.bond_graph_report import graph_actuators, outputs_of
 from cosim.derive.symbolic import as_text, formula_symbol, formulas, simplified
 from cosim.derive.tables import quantity
 from cosim.errors import CompileError
+from tests.bondgraph.graphs import ladder
 from tests.derive.bond_graphs import GRAPHS, manipulator, motor
+from tests.kit.samples import FOLDER
 
 A, B, D = (formula_symbol(name) for name in "abd")
 
@@ -27,7 +31,7 @@ FORMULAS = [
     (lambda a, b, d: ops.where(a < b, 0.0, d), "Piecewise((d, a >= b), (0, True))"),
     (lambda a, b, d: (a < b) * 3.0 + (b <= d) * a, None),
     (lambda a, b, d: ops.sign(a) * ops.absolute(b), "Abs(b)*sign(a)"),
-    (lambda a, b, d: ops.minimum(a, ops.maximum(b, 0.5)), "Min(a, Max(1/2, b))"),
+    (lambda a, b, d: ops.minimum(a, ops.maximum(b, 0.5)), "Min(a, Max(b, 1/2))"),
     (lambda a, b, d: ops.reciprocal(a) * b, "b/a"),
     (lambda a, b, d: ops.remainder(a, b), None),
     (lambda a, b, d: ops.smooth_sign(a, 3.0), "a/sqrt(a**2 + 9)"),
@@ -78,10 +82,13 @@ def test_the_equations_are_those_that_are_integrated(name):
     def value(formula):
         return float(sympy.lambdify(list(values), formula, "math")(*values.values()))
 
-    for system in found.systems:
-        matrix = np.array([[value(a) for a in row] for row in system.rows])
-        solution = np.linalg.solve(matrix, [value(b) for b in system.right])
-        values |= dict(zip(system.unknown, solution, strict=True))
+    for step in found.steps:
+        if isinstance(step, Named):
+            values[step.symbol] = value(step.formula)
+            continue
+        matrix = np.array([[value(a) for a in row] for row in step.rows])
+        solution = np.linalg.solve(matrix, [value(b) for b in step.right])
+        values |= dict(zip(step.unknown, solution, strict=True))
 
     assert set(found.rates) == {state.name for state in assembly.states if not state.account}
     for state, formula in found.rates.items():
@@ -141,7 +148,7 @@ def test_the_equations_of_a_motor_in_latex():
 
 
 def test_a_very_long_formula_is_shown_by_its_size():
-    product = sympy.prod(A + k for k in range(1, 1200))
+    product = sympy.Mul(*(A + k for k in range(1, 1200)))
     found = GraphFormulas({"x.flow": product}, {}, [], {}, [])
     assert equation_lines(found) == ["equations: x' is dx/dt", "  x.flow'  = (2397 operations)"]
 
@@ -162,3 +169,96 @@ def test_a_very_long_formula_is_shown_by_its_size():
 )
 def test_quantities(value, unit, text):
     assert quantity(value, unit) == text
+
+
+# --- large graphs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rig", ["two_stage_gear", "hydraulic_full"])
+def test_equations_of_drives_are_short_and_those_that_are_integrated(rig):
+    """Values of laws have the names of their elements, and what occurs several times in them has a name too."""
+    actuator = next(iter(graph_actuators(FOLDER / "drives" / f"{rig}.yaml").values()))
+    assembly = actuator.assembly
+    found = formulas_of(assembly, outputs_of(actuator))
+    rng = np.random.default_rng(3)
+    x = {s.name: np.float64(float(s.initial) * rng.uniform(0.9, 1.1) + rng.uniform(0, 1e-3)) for s in assembly.states}
+    u = {name: np.float64(rng.uniform(0.1, 0.5)) for name in [*assembly.inputs, *(f"{i}'" for i in assembly.inputs)]}
+    rates, known = assembly.flow(0.3, x, u)
+    values = {formula_symbol(name): value for name, value in {"t": 0.3, **x, **u}.items()}
+    values |= {symbol: parameter.value for symbol, parameter in found.parameters.items()}
+    names = {symbol: sympy.Dummy() for symbol in {*values, *(step.symbol for step in found.named)}}
+
+    def value(formula):
+        given = [symbol for symbol in formula.free_symbols]
+        fn = sympy.lambdify([names[s] for s in given], formula.xreplace(names), "math")
+        return float(fn(*(values[symbol] for symbol in given)))
+
+    for step in found.named:
+        values[step.symbol] = value(step.formula)
+    for state, formula in found.rates.items():
+        assert value(formula) == pytest.approx(float(rates[state]), rel=1e-9, abs=1e-9)
+    for output, variable in outputs_of(actuator).items():
+        assert value(found.outputs[output]) == pytest.approx(float(known[variable]), rel=1e-9, abs=1e-9)
+    formulas_found = [*found.rates.values(), *found.outputs.values(), *(step.formula for step in found.named)]
+    assert max(map(sympy.count_ops, formulas_found)) < 60
+    lines = equation_lines(found)
+    assert len(set(lines) - {""}) == len([line for line in lines if line])  # nothing is said twice
+    assert len("\n".join(latex_lines(found))) < 12000
+
+
+def test_values_of_laws_are_named_by_their_elements():
+    actuator = graph_actuators(FOLDER / "drives" / "two_stage_gear.yaml")["shaft"]
+    lines = [" ".join(line.split()) for line in equation_lines(formulas_of(actuator.assembly, outputs_of(actuator)))]
+    torque = "first.mesh.damper.effort + first.mesh.spring.effort"
+    assert "first_torque = first.mesh.spring.effort" in lines
+    load = "second.mesh.damper.effort - second.mesh.spring.effort"
+    assert (
+        f"first.inertia.flow' = (-first.friction.effort - {load} + ({torque})/m_first.ratio)/I_first.inertia" in lines
+    )
+    assert (
+        "first.mesh.spring.effort = 200*first.mesh.spring.displacement"
+        " - 200*Min(Max(first.mesh.spring.displacement, -0.00436332312998582), 0.00436332312998582)"
+    ) in lines
+
+
+def test_a_term_of_a_law_that_occurs_several_times_has_a_name():
+    graph = BondGraph(inputs={"a1": "N*m"})  # so that this name is taken
+    graph.junction("shaft", "1")
+    graph.add("drive", Se("rotational", Law(lambda a1: a1, ("a1",))))
+    graph.add("rotor", I("rotational", 2.0))
+
+    def drag(w):
+        wake = ops.exp(-w) / (1.0 + ops.sin(w))
+        return (
+            wake * ops.tanh(wake)
+            + 3.0 * ops.sin(wake)
+            + ops.cos(wake) * w
+            + ops.log(wake)
+            + ops.exp(wake)
+            + ops.tan(wake)
+        )
+
+    graph.add("drag", R("rotational", Law(drag, ("flow",))))
+    graph.chain("drive", "shaft", "rotor")
+    graph.bond("shaft", "drag")
+    found = formulas_of(assemble(graph), {})
+    w, wake = (formula_symbol(name) for name in ("rotor.flow", "a2"))
+    assert [step.symbol.name for step in found.named] == ["a2", "drag.effort"]
+    assert found.named[0].formula == sympy.exp(-w) / (sympy.sin(w) + 1)
+    expected = (
+        wake * sympy.tanh(wake)
+        + 3 * sympy.sin(wake)
+        + w * sympy.cos(wake)
+        + sympy.log(wake)
+        + sympy.exp(wake)
+        + sympy.tan(wake)
+    )
+    assert found.named[1].formula == expected
+    assert equation_lines(found)[1] == "  rotor.flow'  = (a1 - drag.effort)/I_rotor"
+    assert r"e_{\mathrm{drag}} &= " in "\n".join(latex_lines(found))
+
+
+def test_a_large_graph_has_short_equations():
+    found = formulas_of(assemble(ladder(20)), {})
+    assert len(found.rates) == 40 and not found.steps
+    assert max(map(sympy.count_ops, found.rates.values())) < 10

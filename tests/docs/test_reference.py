@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.bondgraph.components import _current_control, _thermal
+from cosim.bondgraph.components import _current_control, _inverter, _overload, _thermal
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
@@ -25,14 +25,17 @@ from cosim.drivers.dynamixel import SerialSettings
 from cosim.drivers.transport import CanParams, SerialParams
 from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.hardware import estop
+from cosim.multibody import friction
 from cosim.output.limit_alarms import PAUSE
-from cosim.output.telemetry import CHANNELS_INTERVAL
+from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
+from cosim.output.stream.publisher import DEFAULT_ENDPOINT
 from cosim.rig import emulate
 from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import WATCHDOG, bus_report
 from cosim.rig.outline import channels_of
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
+from cosim.rig.recorded_run import StreamSummary
 from cosim.rig.sections import (
     bodies,
     constraints,
@@ -54,6 +57,9 @@ from cosim.rig.sections import (
     schedule,
     size,
 )
+from cosim.rig.stream import Schema
+from cosim.servo import brake, cascade
+from cosim.servo import encoder as shaft_encoder
 from cosim.tick.metrics import METRICS
 from cosim.tick.tick_model import ORDER
 from cosim.timing import deadlines, pacing, spread
@@ -87,6 +93,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`joints.<joint>.initial`": (joints._Initial, set()),
     "`joints.<joint>.limits`": (limits.JointLimits, set()),
     "`joints.<joint>.stops`": (joints._Stops, set()),
+    "`joints.<joint>.friction`": (friction.JointFriction, set()),
     "Joints of several dofs": (joints._MultiDofJointKeys, set()),
     "Initial state of a joint with several dofs": (joints._MultiDofInitial, set()),
     "`events`": (events.EventKeys, set()),
@@ -112,9 +119,18 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`schedule.realtime`": (pacing.Pacing, set()),
     "`schedule.realtime.trigger`": (pacing.Trigger, set()),
     "`telemetry`": (rig_spec.TelemetrySpec, set()),
+    "`recording`": (rig_spec.RecordingSpec, set()),
     "`keep`": (keep.KeepSpec, set()),
     "Thermal nodes": (_thermal.Thermal, set()),
     "Control of the current": (_current_control.CurrentControl, set()),
+    "I²t limit": (_overload.Overload, set()),
+    "Inverter": (_inverter.Inverter, set()),
+    "Sampled loops": (cascade.ServoLoops, set()),
+    "The current loop": (cascade.CurrentLoop, set()),
+    "The velocity loop": (cascade.VelocityLoop, set()),
+    "The position loop": (cascade.PositionLoop, set()),
+    "The encoder of a drive": (shaft_encoder.ShaftEncoder, set()),
+    "The brake of a drive": (brake.HoldingBrake, set()),
 }
 PACKAGES = {
     "Actuator": "cosim.actuators",
@@ -179,7 +195,9 @@ def test_every_dataclass_of_a_section_has_its_table():
     }
     common = {base for cls in schemas for base in cls.__mro__[1:]}  # what several sections have
     assert schemas - common == {
-        cls for cls, _ in SECTIONS.values() if not cls.__module__.startswith(("cosim.drivers", "cosim.bondgraph"))
+        cls
+        for cls, _ in SECTIONS.values()
+        if not cls.__module__.startswith(("cosim.drivers", "cosim.bondgraph", "cosim.servo"))
     }
 
 
@@ -310,7 +328,7 @@ mechanism:
   springs: [{name: cord, between: [base, skate], points: [[2, 0, 0], [0, 0, 0]], stiffness: 1}]
   frames: [{name: nose, link: skate}]
   forces: [{name: breeze, type: breeze.py, between: [skate]}]
-joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}}
+joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}, body.rz: {friction: {model: smooth, coulomb: 1}}}
 events: [{do: brake, of: body, effort: 1, at: 1}]
 """
 BREEZE = """
@@ -335,8 +353,10 @@ OF_SOME = {
     "<joint>/step_error": r"body\.(x|rz)/step_error",
     "steps/count": r"steps/count",
     "steps/total": r"steps/total",
+    "steps/unconverged": r"steps/unconverged",
     "energy/forces": r"energy/forces",
     "<force>/power": r"breeze/power",
+    "<joint>/friction_effort": r"body\.rz/friction_effort",
     "<joint>/holding_effort": r"body\.rx/holding_effort",
     "<joint>/brake_slip": r"body\.rx/brake_slip",
     "<constraint>/slip": r"edge/slip",
@@ -363,7 +383,8 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     estimating = "schedule.integrator=rodas4", "schedule.tolerance=0.1"
     skate = load_rig(tmp_path / "skate.yaml", estimating).run(0.01)
     dividing = load_rig(folder / "ur5_sim.yaml", ["schedule.integrator=rodas4", "schedule.substeps=auto"])
-    recorded = (*skate.signals, *dividing.tick_model.signals.names)
+    apart = load_rig(folder / "ur5_sim.yaml", ["schedule.integrator=multirate"])
+    recorded = (*skate.signals, *dividing.tick_model.signals.names, *apart.tick_model.signals.names)
     for pattern in OF_SOME.values():
         assert any(re.fullmatch(pattern, name) for name in recorded), pattern
     assert {"violation_max", "reaction_peak"} == set(skate.summary["constraints"]["leash"])
@@ -372,7 +393,8 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"joints.<joint>.{key}" for key in run.summary["joints"]["elbow_joint"]}
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
     fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak")}
-    fields.add("guard.<joint>.<limit>")
+    fields |= {f"stream.{key}" for key in StreamSummary.__annotations__}
+    fields = {*fields, "guard.<joint>.<limit>"} - {"stream"}
     assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"parameters", "engine"}
     cut = load_rig(folder / "ur5_sim.yaml", ["joints.elbow_joint.limits={effort: 1}"]).run(0.01).summary["guard"]
     (meaning,) = (row[1] for row in TABLES["Summary"] if row[0] == "`guard.<joint>.<limit>`")
@@ -452,8 +474,12 @@ def test_every_metric_is_listed():
     }
 
 
-def test_the_repetition_of_names_in_telemetry_is_stated():
-    assert f"every {CHANNELS_INTERVAL} samples" in TEXT
+def test_the_messages_of_the_stream_are_listed():
+    listed = {row[0].strip("`") for row in TABLES["Samples"][1:]}
+    assert listed == {*SAMPLE_FIELDS, "<part>"}
+    assert {row[0].strip("`") for row in TABLES["Schema"][1:]} == {*Schema.__annotations__, "signals"}
+    assert {row[0].strip("`") for row in TABLES["Events of the stream"][1:]} == set(event_of("", 0.0, 0.0, "info"))
+    assert DEFAULT_ENDPOINT in TEXT
 
 
 def test_a_controller_gets_every_listed_input():

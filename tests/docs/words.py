@@ -33,7 +33,7 @@ PROSE: dict[str, str] = {
     r"\bg[ia]ve[sn]? up\b|\bgiving up\b|\brate asked for\b|\bpace\b": "clock slip; abandoned; real-time factor",
     r"\brehears\w*": "timing pre-check",
     r"\blate wakes?\b|\bw[ao]ke(s|n)? (up )?(too )?late\b": "wake-up latency",
-    r"\bpulses?\b|\bpulsed\b": "external trigger",
+    r"(?<!index )\bpulses?\b|\bpulsed\b": "external trigger",
     r"`most`|`grace`|\bgrace\b": "max_consecutive, warm_up",
     r"\bat once\b|\bc[oa]me?s? to rest\b|\bcoming to rest\b": "immediate stop; controlled stop; together",
     r"\blet(s|ting)? go\b|\bshorted phases\b": "torque off, coasting; dynamic braking",
@@ -105,7 +105,7 @@ NAMES: dict[str, str] = {
     "rescue": "fallback",
     "rests": "standstill",
     "verdict": "stop_reason",
-    "neighbour": "recorder_process",
+    "neighbour": "sink_process",
     "share": "fraction",
 }
 

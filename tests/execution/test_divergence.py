@@ -41,7 +41,25 @@ def reason(folder, text, **files):
     return re.sub(r"(moves at|is|position|velocity) (-?[\d.e+]+|-?inf|nan) (rad|m)", r"\1 NUMBER \3", told[1], count=2)
 
 
+SERVO = """
+mechanism: {gravity: [0, 0, 0], bodies: [{name: disc, joint: axis, axis: [0, 0, 1], mass: 1 kg, inertia: [1, 1, 0.02]}]}
+joints:
+  axis:
+    actuator:
+      type: drive
+      motor: {type: dc_machine, resistance: 0.5, inductance: 2 mH, torque_constant: 0.05}
+      loops: {velocity: {gain: 500}, position: {gain: 30}}
+controllers: [{type: feedforward_pd, kp: 0, kd: 0, trajectory: {type: quintic, goal: 0.5, duration: 1}}]
+schedule: {duration: 5, step: 1 ms}
+"""
+
+
 CASES = {
+    "sampled loops": (
+        SERVO,
+        "joint 'axis' is not finite (position NUMBER rad, velocity NUMBER rad/s); try lower gains in"
+        " joints.axis.actuator.loops",
+    ),
     # one kp and kd for shoulder and wrist
     "damping": (
         ARM % ("limits: {velocity: 20}", 400, 20),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import numpy as np
 import pytest
 
+from cosim.execution.paced import Paced
 from cosim.execution.posix_signals import raise_on_termination, termination_signals
 from cosim.execution.scheduler import SchedulerState
 from cosim.rig.run import StoppedRun
+from cosim.timing.tick_ring import SharedWord, TickRing
 from tests.execution.scheduler_helpers import Bench
 from tests.kit.rigs import rig_in
 
@@ -116,6 +119,36 @@ def test_a_controlled_stop_begins_with_the_next_tick(rig_of):
 def test_the_second_signal_stops_immediately(rig_of, raises_on_termination):
     run = stopped(rig_of({60: signal.SIGINT, 70: signal.SIGTERM}, text=MOVING))
     assert (len(run.t), run.fault) == (71, "interrupted after tick 70")
+
+
+def test_a_signal_before_the_start_returns_makes_a_controlled_stop(rig_of, monkeypatch):
+    start = Paced.start
+
+    def slow_start(self, ticks, before):
+        """The thread of the program waits for the processor while ticks run."""
+        start(self, ticks, before)
+        while self.ring.words[SharedWord.NUMBER] < 62:
+            time.sleep(0.001)
+
+    monkeypatch.setattr(Paced, "start", slow_start)
+    run = stopped(rig_of({60: signal.SIGINT}, text=MOVING))
+    assert abs(run["b/reference_velocity"][-1]) < 1e-6
+
+
+def test_a_signal_while_rows_are_read_loses_none(rig_of, monkeypatch):
+    read = TickRing.read
+
+    def interrupted_read(self, limit):
+        rows = read(self, limit)
+        if self.words[SharedWord.NUMBER] > 60 and not signalled:
+            signalled.append(True)
+            signal.raise_signal(signal.SIGINT)
+        return rows
+
+    signalled = []
+    monkeypatch.setattr(TickRing, "read", interrupted_read)
+    run = stopped(rig_of({}))
+    assert signalled and len(run.t) >= 61 and np.ptp(np.diff(run.t)) < 1e-9
 
 
 STILL = """

@@ -18,7 +18,7 @@ class Plant:
     def __init__(self, n=2, step_ns=MS):
         self.tick_model = SimpleNamespace(step_ns=step_ns)
         self.sample = tuple(np.zeros(n) for _ in range(3))
-        self.requested, self.log = np.zeros(n), []
+        self.requested, self.enabled, self.log = np.zeros(n), np.zeros(n), []
 
     def begin(self, t_ns):
         self.t_ns = t_ns
@@ -29,6 +29,9 @@ class Plant:
 
     def request(self, index, effort):
         self.requested[index] = effort
+
+    def enable(self, index, enabled):
+        self.enabled[index] = enabled
 
     def advance(self):
         self.log.append("step")

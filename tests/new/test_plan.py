@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cosim.actuators.dc_motor import DcMotor, Params
+from cosim.actuators import dc_motor
 from cosim.multibody.description.urdf import parse_urdf
 from cosim.new.motors import SUPPLY, motor_keys, reflected_inertia
 from cosim.new.plan import plan_rig
@@ -144,7 +144,7 @@ def test_a_motor_reaches_its_effort_at_its_velocity(effort, velocity):
     keys = motor_keys(effort, velocity, reflected_inertia(effort, velocity))
     units = {"resistance": "ohm", "inductance": "H", "torque_constant": "N*m/A", "rotor_inertia": "kg*m^2"}
     units |= {"ratio": "1", "voltage_limit": "V", "current_limit": "A", "bandwidth": "Hz"}
-    motor = DcMotor(Params(**{key: parse_quantity(text, units[key]) for key, text in keys.items()}))
+    motor = dc_motor.load(dc_motor.Params(**{key: parse_quantity(text, units[key]) for key, text in keys.items()}))
     p = motor.params
     assert p.torque_constant * p.ratio * p.current_limit == pytest.approx(effort, rel=0.02)
     needed = p.resistance * p.current_limit + p.torque_constant * p.ratio * velocity

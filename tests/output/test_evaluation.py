@@ -21,7 +21,7 @@ from cosim.rig.session import evaluation_of
 from cosim.tick.tick_block import TickBlock
 from tests.execution.scheduler_helpers import MS, Bench
 from tests.kit.rigs import rig_in
-from tests.output.test_recorder_process import logged
+from tests.output.test_sink_process import logged
 
 RIG = """
 name: latched
@@ -115,8 +115,10 @@ def test_the_run_computes_nothing_while_it_runs(rig, tmp_path, monkeypatch):
         states.append((schedulers[0].state, os.getpid()))
         return call(self, block, sinks, out)
 
-    def noted(rig, make=rig_session.make_scheduler):
-        schedulers.append(make(rig))
+    make = rig_session.make_scheduler
+
+    def noted(*arguments):
+        schedulers.append(make(*arguments))
         return schedulers[0]
 
     monkeypatch.setattr(Evaluation, "__call__", evaluate)

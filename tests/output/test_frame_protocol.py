@@ -10,7 +10,7 @@ from cosim.output.frame_protocol import (
     encode_fields,
     encode_frame,
 )
-from cosim.output.recorder_process import serve
+from cosim.output.sink_process import serve
 
 
 def test_frames_are_decoded_wherever_the_stream_is_split():
@@ -28,7 +28,7 @@ def test_a_batch_without_ticks_is_a_batch():
     assert t_ns.shape == (0,) and values.shape == (0, 3)
 
 
-def test_the_recorder_process_ends_at_the_end_of_its_input():
+def test_the_sink_process_ends_at_the_end_of_its_input():
     source, end = os.pipe()
     answers, received = os.pipe()
     os.close(end)

@@ -416,3 +416,19 @@ def test_a_flipped_bit_is_an_input_error_not_wrong_numbers(tmp_path):
     with pytest.raises(InputError) as error:
         read_recording(path)
     assert str(error.value) == f"{path}: the recording is damaged; record the run again"
+
+
+# --- changes ------------------------------------------------------------------------------------------
+
+
+def test_changes_are_stored_to_the_bit_and_on_disk_at_once(tmp_path, encoding):
+    path, values = tmp_path / "a.mcap", (0.1 + 0.2, 5e-324, 1e300)
+    with Recorder(path, CHANNELS, {}, encoding) as recorder:
+        recorder.append(*samples(10))
+        recorder.change(10 * MS, 10, "arm.kp", values)
+        size = path.stat().st_size
+        recorder.append(*samples(10))
+        assert path.stat().st_size == size
+    (message,) = (message for message in recorded_messages(path) if message.topic == "/changes")
+    assert (message.schema, message.t_ns) == ("Change", 10 * MS)
+    assert message.fields == {"tick": 10, "name": "arm.kp", "value": list(values)}

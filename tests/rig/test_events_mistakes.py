@@ -49,7 +49,10 @@ def mistakes(joints, *events):
         ("3", ": expected a mapping, got 3"),
         ("{of: rod, at: 1}", ": missing key 'do'"),
         ("{do: latch, at: 1}", ": missing key 'of'"),
-        ("{do: lock, of: rod, at: 1}", ".do: expected one of latch, unlatch, brake, unbrake, release; got 'lock'"),
+        (
+            "{do: lock, of: rod, at: 1}",
+            ".do: expected one of latch, unlatch, brake, unbrake, release, disable, enable; got 'lock'",
+        ),
         ("{do: latch, of: rdo, at: 1}", ".of: there is no 'rdo'; did you mean 'rod'?"),
         ("{do: release, of: mesch, at: 1}", ".of: there is no 'mesch'; did you mean 'mesh'?"),
         (

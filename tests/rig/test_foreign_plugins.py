@@ -244,7 +244,7 @@ def test_a_parameter_that_it_does_not_have(kind, outside):
     "kind, error",
     [
         ("actuator", ": is a NoneType without 'inputs'; an actuator has inputs, outputs, params, initial, flow,"
-         " reflected_inertia and rates"),
+         " reflected_inertia and positions"),
         ("trajectory", ": is a NoneType without 'end'; a trajectory has end and sample"),
         ("controller", ": is a NoneType without 'inputs'; a controller has inputs, outputs, params,"
          " initial and update"),

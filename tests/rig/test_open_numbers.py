@@ -241,7 +241,7 @@ class Params:
     size: float = param(default=1.0)
 
 class Spring:
-    inputs, outputs, reflected_inertia, rates = ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, 0.0, {}
+    inputs, outputs, reflected_inertia, positions = ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, 0.0, ()
 
     def __init__(self, params):
         self.params = params

@@ -26,7 +26,7 @@ def test_the_rig_as_it_ran_versions_and_commit_are_in_the_file(tmp_path, encodin
     git(tmp_path, "init")
     git(tmp_path, "add", "arm.yaml")
     git(tmp_path, "commit", "-m", "arm")
-    rig = load_rig(path, ["controllers.hold.kp=70", f"telemetry.encoding={encoding}"])
+    rig = load_rig(path, ["controllers.hold.kp=70", f"recording.encoding={encoding}"])
     found = []
     for changed in (False, True):
         if changed:

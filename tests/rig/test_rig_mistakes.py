@@ -229,7 +229,10 @@ def test_a_controller_on_a_prescribed_joint(rigs):
             "step: must be a whole number of nanoseconds, is 333.33333 us; nearest: 333.333 us",
         ),
         ("{step: 10 ms, duration: 5 ms}", "duration: must be at least the step of 10 ms, is 5 ms"),
-        ("{integrator: rk5}", "integrator: expected one of semi_implicit_euler, rk4, rosenbrock, rodas4; got 'rk5'"),
+        (
+            "{integrator: rk5}",
+            "integrator: expected one of semi_implicit_euler, rk4, rosenbrock, rodas4, multirate; got 'rk5'",
+        ),
         ("{substeps: 0}", "substeps: must be at least 1, is 0"),
         ("{substeps: auot}", "substeps: expected a number of substeps or 'auto', got 'auot'; did you mean 'auto'?"),
         (

@@ -217,7 +217,7 @@ controllers:
 schedule:
   duration: 0.5 ms
   integrator: rk5
-telemetry: {port: 3}
+telemetry: {share: 3}
 """
 
 
@@ -235,9 +235,9 @@ rig.yaml:18 controllers[0].kp: expected 2 numbers (one per joint), got 3
 rig.yaml:19 controllers[1].type: unknown controller 'pid'; did you mean 'pd'?
 rig.yaml:20 controllers[1].joints[0]: joint 'hinge' is already commanded by controller 'arm' (line 14)
 rig.yaml:22 schedule.duration: must be at least the step of 1 ms, is 500 us
-rig.yaml:23 schedule.integrator: expected one of semi_implicit_euler, rk4, rosenbrock, rodas4; got 'rk5'
-rig.yaml:24 telemetry: unknown key 'port'; known: publish, rate, encoding
-""".splitlines()
+rig.yaml:23 schedule.integrator: expected one of semi_implicit_euler, rk4, rosenbrock, rodas4, multirate; got 'rk5'
+rig.yaml:24 telemetry: unknown key 'share'; known: publish, rate, signals, decimation, format, network, key, control, control_timeout, control_lost
+""".splitlines()  # noqa: E501
 
 
 def test_many_mistakes_in_the_order_of_their_lines(rigs):

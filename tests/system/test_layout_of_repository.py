@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 FLAT = {"__init__", "__main__", "errors", "layout", "ops", "paths", "types", "units"}  # the shared words
 PLUGINS = ("controllers", "drivers")  # folders of the repository, linked into `cosim`
 # folders of tests that belong to no single room
-ACROSS = {"conformance", "docs", "kit", "oracle", "shared", "system"}
+ACROSS = {"browser", "conformance", "docs", "kit", "oracle", "shared", "system"}
 # names that every plug-in of a kind gives to its own part
 CONTRACT = {"Client", "Emulator", "JointParams", "Node", "Params"}
 

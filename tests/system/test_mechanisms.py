@@ -20,6 +20,7 @@ RESIDUALS = {
     "solar_array_fixed": 1e-9,
     "solar_array_free": 1e-9,
     "solar_linkage": 1e-9,
+    "stick_slip": 1e-6,
     "suspension": 1e-6,
     "swinging_cylinder": 1e-8,
     "triple_pendulum": 1e-11,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
 import numpy as np
 import pytest
+from orjson import loads
 
 from cosim.errors import InputError
 from cosim.rig.outline import signal_units
@@ -98,33 +100,59 @@ def free_endpoint():
 
 
 def test_a_subscriber_gets_samples_during_the_run(rig_of):
-    import msgpack
     import zmq
 
     endpoint, received = free_endpoint(), []
     rig = rig_of(RIG, f"telemetry={{publish: '{endpoint}', rate: 200 Hz}}", "schedule.duration=2000 s")
     with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
-        subscriber.setsockopt(zmq.SUBSCRIBE, b"swing/")
+        subscriber.setsockopt(zmq.SUBSCRIBE, b"")
         subscriber.setsockopt(zmq.RECONNECT_IVL, 5)
         subscriber.connect(endpoint)  # before the run binds it: the run need not wait for anyone
 
         def listen(fraction: float) -> None:
-            if any(topic == "swing/sample" for topic, _ in received):
+            if {"n", "schema"} <= {key for message in received for key in message}:
                 raise KeyboardInterrupt  # as the user ends a long run
             while subscriber.poll(50 if not received else 0):
-                topic, body = subscriber.recv_multipart()
-                received.append((topic.decode(), msgpack.unpackb(body)))
+                received.append(loads(subscriber.recv()))
 
         with pytest.raises(StoppedRun, match="interrupted after tick") as caught:
             rig.run(progress=listen)
     run = caught.value.run
-    samples = [body for topic, body in received if topic == "swing/sample"]
-    assert samples and {topic for topic, _ in received} <= {"swing/sample", "swing/channels"}
-    for body in samples:
-        assert body["t_ns"] % 5_000_000 == 0
-        np.testing.assert_array_equal(body["values"], run.values[body["t_ns"] // 1_000_000])
-    for channels in (body for topic, body in received if topic == "swing/channels"):
-        assert dict(zip(channels["names"], channels["units"], strict=True)) == signal_units(rig)
+    samples = [message for message in received if "n" in message]
+    assert run.summary["stream"] == {"endpoint": endpoint, "missed": 0, "failure": None}
+    for sample in samples:
+        assert sample["tick"] % 5 == 0 and sample["t"] == pytest.approx(run.t[sample["tick"]])
+        for name in run.signals:
+            group, what = name.split("/")
+            assert sample[group][what] == run[name][sample["tick"]]
+    schema = loads(next(message["schema"] for message in received if "schema" in message))
+    assert schema["signals"] == signal_units(rig)
+    assert (schema["rig"], schema["pid"], schema["realtime"]) == (rig.spec.name, os.getpid(), False)
+    assert (schema["rate"], schema["step"], schema["control"]) == (200.0, 0.001, None)
+    assert schema["joints"]["hinge"]["unit"] == "rad" and schema["joints"]["hinge"]["real"] is False
+    kp = {"unit": "N*m/rad", "min": 0, "max": None, "value": [50.0]}
+    assert schema["parameters"]["hold.kp"] == kp and schema["parameters"].keys() == rig.parameters.keys()
+
+
+@pytest.mark.parametrize(
+    ("signals", "number", "error"),
+    [
+        ("[hinge/positon]", 0, "there is no signal 'hinge/positon'; did you mean 'hinge/position'?"),
+        ("['hinge/*', timing/latency]", 1, "there is no signal 'timing/latency'; known: hinge/position, hinge/vel"),
+    ],
+)
+def test_signals_that_do_not_exist_are_reported_when_the_rig_is_read(rig_of, signals, number, error):
+    with pytest.raises(InputError) as caught:
+        rig_of(f"{RIG}telemetry: {{signals: {signals}}}\n")
+    line = RIG.count("\n") + 1
+    assert f".yaml:{line} telemetry.signals[{number}]: {error}" in str(caught.value)
+
+
+def test_a_joint_with_the_name_of_a_field_cannot_be_published(rig_of):
+    with pytest.raises(InputError) as caught:
+        rig_of(RIG.replace("hinge", "tick"), "telemetry.publish=ipc://rig")
+    what = "'tick' is a field of every sample and cannot be the name of a joint too; rename the joint"
+    assert str(caught.value) == f"--set telemetry.publish=ipc://rig: {what}"
 
 
 def test_an_endpoint_in_use_is_reported_before_the_run(rig_of):

@@ -437,6 +437,6 @@ def test_computed_torque_is_refused_where_the_drive_closes_a_loop(arm, mode):
     with pytest.raises(InputErrors) as caught:
         load_rig(path)
     assert str(caught.value).endswith(
-        "controllers[0]: the drive of joint 'elbow' closes a loop of its own; use mode: effort of its driver, or type:"
+        "controllers[0]: the drive of joint 'elbow' closes a loop of its own; use mode: effort of the drive, or type:"
         " feedforward_pd"
     )

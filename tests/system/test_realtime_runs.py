@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
+from orjson import loads
 
 from cosim.drivers import sim
 from cosim.errors import InputError
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
-from cosim.output.recorder_process import RUN_DIED
 from cosim.output.recording_reader import read_recording
-from cosim.rig.outline import signal_units
+from cosim.output.run_status import RunStatus
+from cosim.output.sink_process import RUN_DIED
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
@@ -182,36 +186,46 @@ def free_endpoint():
         return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
 
 
-def test_a_subscriber_gets_samples_during_a_real_time_run(rig_of):
-    import msgpack
+def test_a_subscriber_gets_samples_during_a_real_time_run(rig_of, tmp_path):
+    """Its stream and its recording are processes of their own: the run outlives a stream that is killed."""
     import zmq
 
-    endpoint, received = free_endpoint(), []
+    endpoint, received, record = free_endpoint(), [], tmp_path / "run.mcap"
     rig = rig_of(DROP, f"telemetry={{publish: '{endpoint}', rate: 200 Hz}}", "schedule.duration=1000 s", push=OPEN)
     with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
-        subscriber.setsockopt(zmq.SUBSCRIBE, b"drop/")
+        subscriber.setsockopt(zmq.SUBSCRIBE, b'{"timestamp"')
         subscriber.setsockopt(zmq.RECONNECT_IVL, 5)
         subscriber.connect(endpoint)
+        killed: list[float] = []
 
-        def listen(fraction: float) -> None:
-            if any(topic == b"drop/sample" for topic, _ in received):
-                raise KeyboardInterrupt  # as the user ends a long run
+        def listen(status: RunStatus) -> None:
             while subscriber.poll(0):
-                received.append(subscriber.recv_multipart())
+                received.append(loads(subscriber.recv()))
+            if received and not killed:
+                os.kill(sink_processes()[0], signal.SIGKILL)
+                killed.append(status.t)
+            if killed and status.t > killed[0] + 0.1:
+                raise KeyboardInterrupt  # as the user ends a long run
 
         with pytest.raises(StoppedRun, match="interrupted after tick") as caught:
-            rig.run(progress=listen)
-    run, names = caught.value.run, {}
-    for topic, body in received:
-        if topic == b"drop/channels":
-            names = msgpack.unpackb(body)["names"]
-            assert tuple(names) == run.signals and set(signal_units(rig)) < set(names)
-    samples = [msgpack.unpackb(body) for topic, body in received if topic == b"drop/sample"]
-    for sample in samples:
-        tick = sample["t_ns"] // 1_000_000
-        assert sample["t_ns"] % 5_000_000 == 0
-        np.testing.assert_array_equal(sample["values"], run.values[tick])
-    assert samples
+            rig.run(progress=listen, record=record)
+    run = caught.value.run
+    for sample in received:
+        assert sample["tick"] % 5 == 0
+        assert sample["hinge"]["position"] == run["hinge/position"][sample["tick"]]
+    failure = f"{endpoint}: the publisher ended unexpectedly (signal 9); the end of the run is not published"
+    assert run.summary["stream"] == {"endpoint": endpoint, "missed": 0, "failure": failure}
+    warnings = [event.name for event in run.events if "publisher" in event.name]
+    assert warnings == [f"{failure}; the run goes on without telemetry"]
+    assert len(read_recording(record)[0]) == len(run.t)
+    logged = [m["message"] for _, m in messages(record)["/log"]]
+    assert [text for text in logged if "publisher" in text] == warnings
+
+
+def sink_processes():
+    """The sink processes of this one, in the order of their start."""
+    children = [pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+    return sorted(int(pid) for pid in children if "sink_process" in Path("/proc", pid, "cmdline").read_text())
 
 
 # --- who runs when ----------------------------------------------------------------------------------

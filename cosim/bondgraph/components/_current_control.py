@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 
 from cosim import ops
+from cosim.bondgraph import BondGraph, Law
+from cosim.bondgraph.components._inverter import Inverter
+from cosim.bondgraph.components._overload import HEATING, Overload, add_heating
 from cosim.types import Numeric, param, params
 from cosim.units import TURN
 
@@ -14,6 +17,23 @@ class CurrentControl:
     bandwidth: float = param(unit="Hz", above=0.0, default=500.0, doc="of the current loop")
     current_limit: float = param(unit="A", above=0.0, default=math.inf, doc="amplitude of a phase")
     voltage_limit: float = param(unit="V", above=0.0, default=math.inf, doc="amplitude of a phase")
+    overload: Overload | None = param(default=None, doc="I²t limit: `current_limit` lasts for a short time")
+    inverter: Inverter | None = param(default=None, doc="with its dead time; without it the voltage is exact")
+
+    def __post_init__(self) -> None:
+        if self.overload is not None and not self.overload.continuous_current < self.current_limit < math.inf:
+            raise ValueError(
+                "an overload is between its continuous_current and current_limit; give a current_limit above it"
+            )
+
+    @property
+    def limited_by(self) -> tuple[str, ...]:
+        """The signals of `largest_current`."""
+        return () if self.overload is None else (HEATING,)
+
+    def largest_current(self, *signals: Numeric) -> Numeric:
+        """Amplitude of a phase [A]."""
+        return self.current_limit if self.overload is None else self.overload.limit(self.current_limit, *signals)
 
     @property
     def rate(self) -> float:
@@ -21,6 +41,16 @@ class CurrentControl:
         return TURN * self.bandwidth
 
 
-def limited(value: Numeric, limit: float) -> Numeric:
+LIMIT = "current_limit"  # a recorded signal
+
+
+def add_current_limit(graph: BondGraph, control: CurrentControl, square: Law) -> None:
+    """The heating by these squares of the current, and its limit as a recorded signal, of a drive with an overload."""
+    if control.overload is not None:
+        add_heating(graph, control.overload, square)
+        graph.signals[LIMIT] = Law(control.largest_current, control.limited_by), "A"
+
+
+def limited(value: Numeric, limit: Numeric) -> Numeric:
     """The value within ± limit."""
     return value if ops.is_infinite(limit) else ops.clip(value, -limit, limit)

@@ -10,9 +10,12 @@ from functools import partial
 from operator import mul
 
 from cosim.bondgraph import GY, BondGraph, I, Law, R, Se
-from cosim.bondgraph.components._current_control import CurrentControl, limited
+from cosim.bondgraph.components._current_control import CurrentControl, add_current_limit, limited
+from cosim.bondgraph.components._sampled_current import MachineWindings
 from cosim.bondgraph.components._thermal import Thermal, add_windings
 from cosim.types import Numeric, param, params
+
+SQUARE = Law(lambda current: current * current, ("winding.flow",))
 
 
 @params
@@ -63,21 +66,60 @@ def build(params: Params) -> BondGraph:
     return graph
 
 
+def _constant(params: Params) -> float:
+    if params.torque_constant is None:
+        raise ValueError("a drive controls machines with permanent magnets; give torque_constant")
+    return params.torque_constant
+
+
 def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGraph:
     """The machine on a source of voltage that closes a loop of its current; port: `shaft`. The input `request` is an
     effort behind gears of this ratio."""
     graph = build(params)
-    constant = params.torque_constant
-    if constant is None:
-        raise ValueError("a drive controls machines with permanent magnets; give torque_constant")
+    constant = _constant(params)
 
-    def voltage(request: Numeric, current: Numeric, speed: Numeric) -> Numeric:
-        target = limited(request / (ratio * constant), control.current_limit)
+    def voltage(request: Numeric, current: Numeric, speed: Numeric, *heating: Numeric) -> Numeric:
+        target = limited(request / (ratio * constant), control.largest_current(*heating))
         windings = params.resistance * target + params.inductance * control.rate * (target - current)
-        return limited(windings + constant * speed, control.voltage_limit)
+        return _of_inverter(control, limited(windings + constant * speed, control.voltage_limit), current)
 
-    graph.add("supply", Se("electrical", Law(voltage, ("request", "winding.flow", "rotor.flow"))))
+    add_current_limit(graph, control, SQUARE)
+    _supply(graph, Law(voltage, ("request", "winding.flow", "rotor.flow", *control.limited_by)))
+    return graph
+
+
+def _supply(graph: BondGraph, voltage: Law) -> None:
+    """A source of voltage, and the recorded signals."""
+    graph.add("supply", Se("electrical", voltage))
     graph.bond("supply", "mesh")
     for name, signal, unit in (("current", "winding.flow", "A"), ("voltage", "supply.effort", "V")):
         graph.signals[name] = Law(lambda value: value, (signal,)), unit
+
+
+def _of_inverter(control: CurrentControl, commanded: Numeric, current: Numeric) -> Numeric:
+    """The voltage of a full bridge."""
+    return commanded if control.inverter is None else commanded + 2.0 * control.inverter.error(current)
+
+
+def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
+    """The machine on an inverter that is commanded the voltage `voltage`, an input; port: `shaft`."""
+    graph = build(params)
+    graph.inputs["voltage"] = "V"
+    _supply(graph, Law(partial(_of_inverter, control), ("voltage", "winding.flow")))
+    add_current_limit(graph, control, SQUARE)
     return graph
+
+
+def windings(params: Params, control: CurrentControl) -> MachineWindings:
+    """What a sampled current loop knows of the machine. Raises ValueError for one without permanent magnets."""
+    constant = _constant(params)
+    return MachineWindings(
+        axes=("",),
+        currents=("winding.flow",),
+        resistance=params.resistance,
+        inductances=(params.inductance,),
+        setpoints=lambda torque, speed, largest: (limited(torque / constant, largest),),
+        induced=lambda currents, speed: (constant * speed,),
+        limited=lambda voltages: (limited(voltages[0], control.voltage_limit),),
+        torque_constant=constant,
+    )

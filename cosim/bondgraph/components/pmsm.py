@@ -13,10 +13,12 @@ Ports: `d` and `q`, the meshes that sources of voltage are bonded to; `shaft`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from cosim import ops
 from cosim.bondgraph import GY, BondGraph, C, I, Law, R, Se
-from cosim.bondgraph.components._current_control import CurrentControl, limited
+from cosim.bondgraph.components._current_control import CurrentControl, add_current_limit, limited
+from cosim.bondgraph.components._sampled_current import MachineWindings
 from cosim.bondgraph.components._thermal import Thermal, add_windings
 from cosim.types import Numeric, param, params
 
@@ -24,6 +26,8 @@ from cosim.types import Numeric, param, params
 SCALE = math.sqrt(1.5)
 LOWEST_SPEED = 1e-3  # rad/s, electrical, below which the back-EMF does not limit
 SMALLEST_VOLTAGE = 1e-12  # V²
+CURRENTS = ("winding_d.flow", "winding_q.flow")
+SQUARE = Law(lambda d, q: (d * d + q * q) / (SCALE * SCALE), CURRENTS)  # of the amplitude of a phase
 BACK_EMF = 0.9  # of the limit of the voltage; the rest drives the currents
 
 
@@ -78,37 +82,110 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     i_d = (√((U / pω)² − (L_q i_q)²) − ψ) / L_d, at most 0. Voltages are limited as a vector, their direction is kept.
     """
     p, ld, lq, r = params.pole_pairs, params.inductance_d, params.inductance_q, params.resistance
-    flux, largest = SCALE * params.flux, SCALE * control.current_limit
-    limit = SCALE * control.voltage_limit
+    flux = SCALE * params.flux
     graph = build(params)
 
-    def targets(request: Numeric, speed: Numeric) -> tuple[Numeric, Numeric]:
-        """Setpoints of both currents."""
-        i_q = limited(request / (ratio * p * flux), largest)
-        if ops.is_infinite(limit):
-            return 0.0, i_q
-        voltage = BACK_EMF * limit / ops.maximum(ops.absolute(p * speed), LOWEST_SPEED)
-        room = ops.sqrt(ops.maximum(voltage * voltage - (lq * i_q) * (lq * i_q), 0.0))
-        i_d = ops.clip((room - flux) / ld, -largest, 0.0)
-        rest = ops.sqrt(ops.maximum(largest * largest - i_d * i_d, 0.0))
-        return i_d, ops.clip(i_q, -rest, rest)
-
-    def voltages(request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric) -> tuple[Numeric, Numeric]:
-        d, q = targets(request, speed)
+    def voltages(
+        request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric, *heating: Numeric
+    ) -> tuple[Numeric, Numeric]:
+        """Commanded ones."""
+        largest = SCALE * control.largest_current(*heating)
+        d, q = setpoints(params, control, request / (ratio * p * flux), speed, largest)
         u_d = r * d + ld * control.rate * (d - i_d) - p * speed * lq * i_q
         u_q = r * q + lq * control.rate * (q - i_q) + p * speed * (ld * i_d + flux)
-        if ops.is_infinite(limit):
-            return u_d, u_q
-        scale = ops.minimum(limit / ops.sqrt(u_d * u_d + u_q * u_q + SMALLEST_VOLTAGE), 1.0)
-        return scale * u_d, scale * u_q
+        return within_limit(control, u_d, u_q)
 
-    uses = ("request", "winding_d.flow", "winding_q.flow", "rotor.flow")
-    for k, axis in enumerate(("d", "q")):
-        graph.add(f"inverter_{axis}", Se("electrical", Law(lambda *known, k=k: voltages(*known)[k], uses)))
+    uses = ("request", *CURRENTS, "rotor.flow", *control.limited_by)
+    given = voltages
+    if control.inverter is not None:
+        uses = (*uses, "rotor.displacement")
+
+        def given(*known: Numeric) -> tuple[Numeric, Numeric]:
+            *others, angle = known
+            (u_d, u_q), (_, i_d, i_q, *_) = voltages(*others), others
+            return _of_inverter(params, control, u_d, u_q, i_d, i_q, angle)
+
+    add_current_limit(graph, control, SQUARE)
+    _supply(graph, [Law(lambda *known, k=k: given(*known)[k], uses) for k in range(2)])
+    return graph
+
+
+def _of_inverter(
+    params: Params, control: CurrentControl, u_d: Numeric, u_q: Numeric, i_d: Numeric, i_q: Numeric, angle: Numeric
+) -> tuple[Numeric, Numeric]:
+    """The voltages of an inverter with dead time that is commanded u_d and u_q, at this angle of the rotor [rad]."""
+    assert control.inverter is not None
+    errors = control.inverter.errors(per_phase(i_d), per_phase(i_q), params.pole_pairs * angle)
+    return u_d + SCALE * errors[0], u_q + SCALE * errors[1]
+
+
+def setpoints(
+    params: Params, control: CurrentControl, wanted: Numeric, speed: Numeric, largest: Numeric
+) -> tuple[Numeric, Numeric]:
+    """Setpoints of both currents, from that of i_q before its limit and the speed [rad/s]; largest: amplitude."""
+    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
+    limit = SCALE * control.voltage_limit
+    i_q = limited(wanted, largest)
+    if ops.is_infinite(limit):
+        return 0.0, i_q
+    voltage = BACK_EMF * limit / ops.maximum(ops.absolute(p * speed), LOWEST_SPEED)
+    room = ops.sqrt(ops.maximum(voltage * voltage - (lq * i_q) * (lq * i_q), 0.0))
+    i_d = ops.clip((room - flux) / ld, -largest, 0.0)
+    rest = ops.sqrt(ops.maximum(largest * largest - i_d * i_d, 0.0))
+    return i_d, ops.clip(i_q, -rest, rest)
+
+
+def within_limit(control: CurrentControl, u_d: Numeric, u_q: Numeric) -> tuple[Numeric, Numeric]:
+    """The voltages that the inverter can give."""
+    limit = SCALE * control.voltage_limit
+    if ops.is_infinite(limit):
+        return u_d, u_q
+    scale = ops.minimum(limit / ops.sqrt(u_d * u_d + u_q * u_q + SMALLEST_VOLTAGE), 1.0)
+    return scale * u_d, scale * u_q
+
+
+def _supply(graph: BondGraph, voltages: Sequence[Law]) -> None:
+    """A source of voltage in each axis, and the recorded signals."""
+    for axis, voltage in zip(("d", "q"), voltages, strict=True):
+        graph.add(f"inverter_{axis}", Se("electrical", voltage))
         graph.bond(f"inverter_{axis}", f"mesh_{axis}")
         graph.signals[f"current_{axis}"] = Law(per_phase, (f"winding_{axis}.flow",)), "A"
         graph.signals[f"voltage_{axis}"] = Law(per_phase, (f"inverter_{axis}.effort",)), "V"
+
+
+def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
+    """The machine on an inverter that is commanded `voltage_d` and `voltage_q`, inputs; port: `shaft`."""
+    graph = build(params)
+    graph.inputs |= {"voltage_d": "V", "voltage_q": "V"}
+    commanded = [Law(lambda voltage: voltage, (f"voltage_{axis}",)) for axis in "dq"]
+    if control.inverter is not None:
+        uses = ("voltage_d", "voltage_q", *CURRENTS, "rotor.displacement")
+        commanded = [Law(lambda *known, k=k: _of_inverter(params, control, *known)[k], uses) for k in range(2)]
+    _supply(graph, commanded)
+    add_current_limit(graph, control, SQUARE)
     return graph
+
+
+def windings(params: Params, control: CurrentControl) -> MachineWindings:
+    """What a sampled current loop knows of the machine."""
+    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
+
+    def induced(currents: tuple[Numeric, ...], speed: Numeric) -> tuple[Numeric, Numeric]:
+        i_d, i_q = currents
+        return -p * speed * lq * i_q, p * speed * (ld * i_d + flux)
+
+    return MachineWindings(
+        axes=("_d", "_q"),
+        currents=CURRENTS,
+        resistance=params.resistance,
+        inductances=(ld, lq),
+        setpoints=lambda torque, speed, largest: setpoints(
+            params, control, torque / (p * flux), speed, SCALE * largest
+        ),
+        induced=induced,
+        limited=lambda voltages: within_limit(control, *voltages),
+        torque_constant=p * flux * SCALE,
+    )
 
 
 def per_phase(value: Numeric) -> Numeric:

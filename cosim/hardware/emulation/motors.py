@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim.servo.commanded import CommandedLoops
 from cosim.tick.virtual_plant import VirtualPlant
 
 
@@ -26,6 +27,8 @@ class EmulatedMotor:
     resistance: float = 0.0  # Ω, 0: an ideal motor, without windings
     inductance: float = 0.0  # H
     lag: float = 0.0  # s, of the effort behind a request
+    loops: CommandedLoops | None = None  # of its drive
+    enabled: bool = False  # whether its drive is switched on
     # of the motor, and as its encoder gives them
     shaft_position: float = 0.0
     shaft_velocity: float = 0.0
@@ -108,10 +111,11 @@ class EmulatedMotors:
         return any(motor.requested for motor in self.motors)
 
     def write_requests(self) -> None:
-        """Request the efforts of all motors of the plant."""
+        """Request the efforts of all motors of the plant, and switch their drives on or off."""
         for k, (motor, wired) in enumerate(zip(self.motors, self._wiring, strict=True)):
             self._request[k] = motor.requested * wired.scale
         self.plant.request(self._index, self._request)
+        self.plant.enable(self._index, np.array([motor.enabled for motor in self.motors], dtype=float))
 
     def scale_of(self, motor: EmulatedMotor) -> float:
         """Drive position / joint position."""

@@ -174,6 +174,7 @@ class EmulationServer:
             after = set(connection.faulty_connection.active)
             if "power_loss" in after - before:
                 for motor in connection.motors:
+                    motor.enabled = False
                     motor.request(0.0)
             if "power_loss" in before - after:
                 connection.drives.reset(self._due)

@@ -10,6 +10,7 @@ from cosim.control.control_loop import ControlLoop
 from cosim.control.limits import LIMITS
 from cosim.errors import InputError
 from cosim.plant.plant import Plant
+from cosim.rig.build.driver_context import drive_controlled
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.reading.contracts import check_controller, load_trajectory
 from cosim.rig.reading.plugins import Plugin, call_checked
@@ -57,6 +58,7 @@ def controller_context(controller: ControllerSpec, spec: RigSpec, plant: Plant, 
     """What a controller is loaded with. limits: (nv,)."""
     names = list(spec.joints)
     index = np.array([names.index(name) for name in controller.joints], dtype=int)
+    closed = drive_controlled(plant, spec.drivers)
     return ControllerContext(
         joints=controller.joints,
         index=index,
@@ -64,9 +66,7 @@ def controller_context(controller: ControllerSpec, spec: RigSpec, plant: Plant, 
         period=controller.period_ns * 1e-9,
         limits=limits.at(index),
         prescribed=~plant.unprescribed,
-        drive_controlled=tuple(
-            name for spec in spec.drivers if spec.mode != "effort" for name in spec.joints if name in controller.joints
-        ),
+        drive_controlled=tuple(name for name in controller.joints if name in closed),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cosim.control.load_emulation import LoadMotor
+from cosim.plant.plant import Plant
 from cosim.rig.reading.yaml_source import YamlSource
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.types import DriverContext, Limits
@@ -41,10 +42,9 @@ def real_joints(drivers: Sequence[DriverSpec]) -> tuple[str, ...]:
     return tuple(name for spec in drivers if not spec.loads for name in spec.joints)
 
 
-def drive_controlled(joints: Sequence[str], drivers: Sequence[DriverSpec]) -> np.ndarray | None:
-    """(nv,) truth values: joints whose drives close a velocity or position loop themselves; None: no joint."""
-    names = {name for spec in drivers if spec.mode != "effort" for name in spec.joints}
-    return np.isin(joints, list(names)) if names else None
+def drive_controlled(plant: Plant, drivers: Sequence[DriverSpec]) -> frozenset[str]:
+    """Joints whose drives, real or simulated, close a velocity or position loop themselves."""
+    return plant.drive_controlled | {name for spec in drivers if spec.mode != "effort" for name in spec.joints}
 
 
 def observer_bandwidths(drivers: Sequence[DriverSpec]) -> np.ndarray:

@@ -9,12 +9,15 @@ import numpy as np
 
 from cosim.errors import InputErrors
 from cosim.plant.integrators import INTEGRATORS
+from cosim.plant.sampling import samples_per_tick
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.sections.schedule import ScheduleSpec
+from cosim.servo.cascade import ServoLoops
 from cosim.types import Actuator, Array
+from cosim.units import format_seconds, show_time
 
 LONGEST_STEP_NS = 1_000_000  # of the emulated drives
 # rate · step of the fastest actuator; the explicit integrators are stable up to 2
@@ -43,20 +46,52 @@ def emulated_plant(spec: RigSpec) -> RigSpec:
 def _current_controlled(joint: JointSpec) -> JointSpec:
     """Drives with a protocol control the current: with a voltage of 0, a motor that is off would brake."""
     plugin = joint.actuator
-    if plugin is None or getattr(plugin.params, "drive", None) != "voltage":
+    loops = servo_loops(joint)
+    if loops is not None:  # those of position and velocity are in the emulated drives
+        changes: dict[str, object] = {"loops": dataclasses.replace(loops, mode="effort", encoder=None)}
+    elif plugin is not None and getattr(plugin.params, "drive", None) == "voltage":
+        changes = {"drive": "current"}
+    else:
         return joint
-    params = dataclasses.replace(plugin.params, drive="current")
+    assert plugin is not None
+    params = dataclasses.replace(plugin.params, **changes)
     return dataclasses.replace(joint, actuator=plugin._replace(params=params))
 
 
 def _schedule(spec: RigSpec) -> ScheduleSpec:
     """The schedule in equal parts of its step."""
     given = spec.schedule
-    parts = -(-given.step_ns // LONGEST_STEP_NS)
+    unit = _samples(spec)
+    parts = -(-given.step_ns // (LONGEST_STEP_NS * unit)) * unit
     step_ns, substeps = given.step_ns // parts, -(-given.substeps // parts)
     if not INTEGRATORS[given.integrator].implicit:  # which is stable at any step
         substeps = max(substeps, _needed_substeps(spec, step_ns))
     return dataclasses.replace(given, step_ns=step_ns, substeps=substeps)
+
+
+def servo_loops(joint: JointSpec) -> ServoLoops | None:
+    """The sampled loops of the drive of a joint."""
+    return getattr(joint.actuator.params, "loops", None) if joint.actuator else None
+
+
+def _samples(spec: RigSpec) -> int:
+    """Parts of the step at which all velocity loops are sampled. Raises InputErrors for a period that fits no part."""
+    reading, step_ns, counts = Reading(spec.source.place, [], spec.path.parent), spec.schedule.step_ns, [1]
+    for name, joint in spec.joints.items():
+        loops = servo_loops(joint)
+        if loops is None or loops.velocity is None:
+            continue
+        count = samples_per_tick(1.0 / loops.velocity.rate, step_ns)
+        if count is None or step_ns % count:
+            at = ("joints", name, "actuator", "loops", "velocity", "rate")
+            every, step = format_seconds(1.0 / loops.velocity.rate), show_time(step_ns)
+            what = f"a step of {step} is no whole number of its samples, {every} each, in whole nanoseconds"
+            reading.fail(at, f"{what}; change the rate to emulate the drive")
+        else:
+            counts.append(count)
+    if reading.errors:
+        raise InputErrors(reading.errors)
+    return math.lcm(*counts)
 
 
 def _needed_substeps(spec: RigSpec, step_ns: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from cosim.plant.plant import LoopClosure, Plant
 from cosim.rig.sections.events import EventSpec
 from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import Numeric
+from cosim.types import BRAKE, Numeric
 from cosim.units import TURN
 
 ROUNDING = 1e-15  # relative error of a sum of steps
@@ -105,8 +105,24 @@ def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
             over = _states(plant)[event.over] if event.over else (ELAPSED, of[0])
             brake = Brake(number, event.name, tuple(of), event.efforts, event.points, over, event.static_ratio, creep)
         events.append(PlantEvent(event.name, _value(event), event.do, tuple(of), brake))
-    signals = tuple(dict.fromkeys(event.signal for event in spec.events if event.signal))
+    signals = [event.signal for event in spec.events if event.signal]
+    for name, drive in plant.actuators.items():
+        if (effort := getattr(drive, "braking_effort", None)) is not None:
+            events += _holding_brake(name, model.dof_index(name), effort, events)
+            signals.append(f"{name}/{BRAKE}")
+    signals = tuple(dict.fromkeys(signals))
     return HybridModes(model.nv, len(couplings), tuple(events), stops, latched, signals)
+
+
+def _holding_brake(name: str, dof: int, effort: float, others: Sequence[PlantEvent]) -> list[PlantEvent]:
+    """The brake of a drive, which closes and opens with its signal."""
+    number = 1 + sum(other.brake is not None for other in others)
+    closes, opens = f"the brake of '{name}' closes", f"the brake of '{name}' opens"
+    brake, signal = Brake(number, closes, (dof,), (effort,), over=(ELAPSED, dof)), f"{name}/{BRAKE}"
+    return [
+        PlantEvent(closes, lambda inputs: inputs[signal] - 0.5, "brake", (dof,), brake),
+        PlantEvent(opens, lambda inputs: 0.5 - inputs[signal], "unbrake", (dof,)),
+    ]
 
 
 def _states(plant: Plant) -> dict[str, tuple[str, int]]:
@@ -139,6 +155,10 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
         if len(event.dofs) == 1 and event.do != "unlatch" and is_spherical_dof(spec, event.dofs[0]):
             of = _OF_A_SPHERICAL_JOINT.format(event.dofs[0], spec.owners[event.dofs[0]])
             yield (*event.key, "of"), f"{of}; name the whole joint"
+        for name in event.dofs if event.do in ("disable", "enable") else ():
+            if name not in plant.periods:
+                what = f"joint '{name}' has no simulated drive with sampled loops to {event.do}"
+                yield (*event.key, "of"), f"{what}; give its actuator of type drive 'loops'"
         for name in event.dofs:
             if name in plant.prescribed:
                 yield (*event.key, "of"), f"joint '{name}' is prescribed and follows its trajectory; name another one"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from cosim.errors import InputErrors
 from cosim.plant.encoder import Encoders
+from cosim.plant.integrators import INTEGRATORS
 from cosim.plant.plant import Plant
+from cosim.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
 from cosim.plant.step_control import StepControl
+from cosim.rig.build.friction import check_friction, friction_laws, with_friction
 from cosim.rig.build.initial_state import hybrid_modes_of, is_spherical_dof, loop_closure_of, with_initial_state
 from cosim.rig.reading.contracts import load_actuator, load_trajectory
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.units import TURN
+from cosim.units import TURN, show_time
 
 
 def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
@@ -33,12 +37,13 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
                 reading.fail(path, f"{what}; use mechanism.moving_base or a chain of revolute and prismatic joints")
             start = np.array([joint.initial_position], dtype=float)
             prescribed[name] = load_trajectory(joint.prescribed, (name,), start, path, reading)
+    check_friction(spec, reading)
     if reading.errors:
         raise InputErrors(reading.errors)
     mechanism, schedule = spec.mechanism, spec.schedule
     rotors = {name: actuators.pop(name).reflected_inertia for name in real if name in actuators}
     plant = Plant(
-        mechanism.description,
+        with_friction(mechanism.description, friction_laws(spec), spec.owners),
         mechanism.gravity,
         actuators,
         prescribed,
@@ -46,11 +51,33 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         real=tuple(real),
         rotors=rotors,
         control=None if schedule.tolerance is None else StepControl(schedule.tolerance, schedule.adaptive),
+        multirate=INTEGRATORS[schedule.integrator].multirate,
     )
     _check_motion(plant, reading)
+    if plant.multirate and plant.full_model.constraint_rows:
+        what = "multirate takes mechanisms without closed loops and constraints"
+        reading.fail(("schedule", "integrator"), f"{what}; use rosenbrock or rodas4")
+        raise InputErrors(reading.errors)
     plant = with_initial_state(plant, spec)
     _check_redundancy(plant, spec, reading)
     return plant.with_modes(hybrid_modes_of(spec, plant))
+
+
+def with_samples(spec: RigSpec, plant: Plant, reading: Reading) -> RigSpec:
+    """The rig with substeps that are a multiple of the samples of its actuators. Records actuators of whose periods a
+    tick is no whole number."""
+    schedule, samples = spec.schedule, {}
+    for name, period in plant.periods.items():
+        count = samples_per_tick(period, schedule.step_ns)
+        if count is None:
+            fixes = " or ".join(show_time(step) for step in nearest_steps(period, schedule.step_ns))
+            every, step = show_time(period * 1e9), show_time(schedule.step_ns)
+            what = f"its loops run every {every}, and the step of {step} is no whole number of these"
+            reading.fail(("joints", name, "actuator"), f"{what}; use schedule.step: {fixes}")
+        else:
+            samples[name] = count
+    substeps = whole_substeps(schedule.substeps, samples)
+    return replace(spec, schedule=replace(schedule, substeps=substeps)) if samples else spec
 
 
 def _check_motion(plant: Plant, reading: Reading) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from cosim.control.guard import Guard
 from cosim.errors import InputError, InputErrors
 from cosim.plant.plant import Plant
@@ -18,7 +20,7 @@ from cosim.rig.build.driver_context import (
 from cosim.rig.build.drivers import bus_loads
 from cosim.rig.build.guard import guard_of, with_encoders, with_real_defaults
 from cosim.rig.build.initial_state import is_spherical_dof
-from cosim.rig.build.plant import build_encoders, build_plant
+from cosim.rig.build.plant import build_encoders, build_plant, with_samples
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.tick.tick_model import TickModel
@@ -26,9 +28,10 @@ from cosim.types import DriverContext, Limits
 
 
 class RigParts(NamedTuple):
-    """limits, guard: (nv,); tick_model: one control cycle; contexts: driver -> its DriverContext; bus_loads: driver ->
-    fraction of its bus that is used, at worst."""
+    """spec: with the substeps that samples of actuators need; limits, guard: (nv,); tick_model: one control cycle;
+    contexts: driver -> its DriverContext; bus_loads: driver -> fraction of its bus that is used, at worst."""
 
+    spec: RigSpec
     plant: Plant
     guard: Guard
     limits: Limits
@@ -39,11 +42,13 @@ class RigParts(NamedTuple):
 
 def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
     """compiled: False for plain Python. Raises InputErrors for parts that do not fit together."""
-    schedule, drivers, joints = spec.schedule, spec.drivers, tuple(spec.joints)
+    drivers, joints = spec.drivers, tuple(spec.joints)
     reading = Reading(spec.source.place, [], spec.path.parent)
     guard = guard_of(spec)
     limits = guard.limits
     plant = build_plant(spec, real_joints(drivers), reading)
+    spec = with_samples(spec, plant, reading)
+    schedule = spec.schedule
     loops = build_loops(spec, plant, limits, reading)
     _check_real_joints(spec, reading)
     contexts = driver_contexts(drivers, joints, limits, schedule.step_ns * 1e-9, spec.source)
@@ -57,6 +62,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
     guard = with_encoders(with_real_defaults(guard, spec, followed_positions(loops)), spec, encoders)
     if reading.errors:
         raise InputErrors(reading.errors)
+    closed = drive_controlled(plant, drivers)
     tick_model = TickModel(
         plant=plant,
         encoders=encoders,
@@ -68,11 +74,11 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
         compiled=compiled,
         loads=load_motors(joints, plant.rotors, drivers),
         bandwidths=observer_bandwidths(drivers),
-        drive_controlled=drive_controlled(joints, drivers),
+        drive_controlled=np.isin(joints, list(closed)) if closed else None,
         deceleration=spec.guard.deceleration,
         order=spec.schedule.order,
     )
-    return RigParts(plant, guard, limits, tick_model, contexts, loads)
+    return RigParts(spec, plant, guard, limits, tick_model, contexts, loads)
 
 
 def _check_real_joints(spec: RigSpec, reading: Reading) -> None:

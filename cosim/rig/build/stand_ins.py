@@ -14,7 +14,11 @@ _SPEC = ("name", "path", "description", "drivers")
 _SECTIONS = {
     "schedule": ("step_ns", "rate", "duration_ns", "blend", "pacing"),
     "keep": ("signals", "every", "last", "budget", "file"),
-    "telemetry": ("publish", "rate", "encoding"),
+    "telemetry": (
+        *("publish", "rate", "signals", "decimation", "format", "key"),
+        *("control", "control_timeout", "control_lost"),
+    ),
+    "recording": ("encoding", "numbers", "split_size", "split_time"),
     "guard": ("estop", "watchdog"),
 }
 _TICK_MODEL = (

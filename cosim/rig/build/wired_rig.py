@@ -94,7 +94,7 @@ class WiredRig:
         from cosim.rig.build.rig_parts import build_parts
 
         parts = build_parts(spec, not self.interpret)
-        self.spec, self.joints = spec, tuple(spec.joints)
+        self.joints = tuple(spec.joints)
         self.__dict__.update(parts._asdict())
 
     def keep(self) -> None:

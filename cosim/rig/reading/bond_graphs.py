@@ -11,26 +11,28 @@ graph:
   components: {gear: {type: gear_stage, ratio: 10}}
   bonds: [supply -> armature -> winding, armature -> motor -> shaft]
   ports: {shaft: shaft}
+  signals: {heating: {law: resistance.effort * resistance.flow, unit: W}}
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from cosim.bondgraph import expressions
 from cosim.bondgraph.domains import DOMAINS
-from cosim.bondgraph.elements import KINDS, Element, Law, R
+from cosim.bondgraph.elements import IC, KINDS, OUTPUTS, Element, Law, R
 from cosim.bondgraph.graph import BondGraph, Component, GraphError
 from cosim.errors import did_you_mean, shortened
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import COMPONENT, call_checked, read_plugin
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.reading.yaml_values import YamlValue
+from cosim.types import Numeric
 from cosim.units import UNITS, parse_any
 
-SECTIONS = ("constants", "inputs", "junctions", "elements", "components", "bonds", "ports")
+SECTIONS = ("constants", "inputs", "junctions", "elements", "components", "bonds", "ports", "signals")
 JUNCTIONS = {0: "0", 1: "1", "0": "0", "1": "1"}
 
 
@@ -62,6 +64,10 @@ def read_graph(data: YamlValue, path: KeyPath, reading: Reading) -> BondGraph:
             graph.include(name, component)
     _read_bonds(graph, sections.get("bonds"), (*path, "bonds"), reading)
     graph.ports |= {name: str(target) for name, target in section("ports").items()}
+    for name, value in section("signals").items():
+        signal = _signal(value, (*path, "signals", name), constants, reading)
+        if signal is not None:
+            graph.signals[name] = signal
     return graph
 
 
@@ -70,6 +76,19 @@ def _added(graph: BondGraph, name: str, element: Element, path: KeyPath, reading
         graph.add(name, element)
     except GraphError as error:
         reading.fail((*path, *error.keys), error.what)
+
+
+def _signal(
+    value: YamlValue, path: KeyPath, constants: Mapping[str, float], reading: Reading
+) -> tuple[Law, str] | None:
+    """(law, unit) of a recorded signal; None after an error."""
+    data = reading.mapping(value, path)
+    schema.check_keys(data, ("law", "unit"), path, reading)
+    unit = str(data.get("unit", "1"))
+    if unit not in UNITS:
+        return reading.fail((*path, "unit"), f"there is no unit '{unit}'{did_you_mean(unit, UNITS)}")
+    law = _law(data.get("law"), (*path, "law"), constants, reading)
+    return None if law is None else (law, unit)
 
 
 def _inputs(data: Mapping[str, Any], path: KeyPath, reading: Reading) -> dict[str, str]:
@@ -121,8 +140,10 @@ def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], re
     """None after an error."""
     data, before = reading.mapping(value, path), len(reading.errors)
     kind = data.get("type")
+    if kind == "IC":
+        return _field(data, path, constants, reading)
     if not isinstance(kind, str) or kind not in KINDS or KINDS[kind].ports is None:
-        known = ", ".join(name for name, row in KINDS.items() if row.ports is not None)
+        known = ", ".join(name for name, row in KINDS.items() if row.ports is not None or name == "IC")
         reading.fail((*path, "type"), f"expected one of {known}; got {schema.show(kind)}")
         return None
     row = KINDS[kind]
@@ -150,6 +171,50 @@ def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], re
     if "energy" in data:
         element = replace(element, energy=_law(data["energy"], (*path, "energy"), constants, reading))
     return element if len(reading.errors) == before else None
+
+
+def _field(
+    data: Mapping[str, YamlValue], path: KeyPath, constants: Mapping[str, float], reading: Reading
+) -> Element | None:
+    """A storage with several ports; None after an error."""
+    before = len(reading.errors)
+    schema.check_keys(data, ("type", "ports", "energy"), path, reading)
+    sections = reading.mapping(data.get("ports"), (*path, "ports"))
+    if len(sections) < 2:
+        reading.fail((*path, "ports"), "a storage field has two ports or more; give each with its 'domain'")
+    ports, initial = [], []
+    for name, section in sections.items():
+        at = (*path, "ports", name)
+        port = reading.mapping(section, at)
+        schema.check_keys(port, ("domain", "stores", "initial"), at, reading)
+        domain, stores = _domain(port.get("domain"), (*at, "domain"), reading), port.get("stores", "displacement")
+        if stores not in OUTPUTS:
+            reading.fail((*at, "stores"), f"expected one of {', '.join(OUTPUTS)}; got {schema.show(stores)}")
+        elif len(reading.errors) == before:
+            unit = getattr(DOMAINS[domain], stores)
+            ports.append((domain, stores))
+            initial.append(schema.number(port.get("initial", 0.0), unit, (*at, "initial"), reading))
+    energy = _energy(data.get("energy"), tuple(sections), (*path, "energy"), constants, reading)
+    if len(reading.errors) > before or energy is None:
+        return None
+    return IC(ports, energy, initial, tuple(sections))
+
+
+def _energy(
+    value: YamlValue, ports: tuple[str, ...], path: KeyPath, constants: Mapping[str, float], reading: Reading
+) -> Callable[..., Numeric] | None:
+    """The energy of a field as a function of the states of its ports; None after an error."""
+    law = _law(value, path, constants, reading)
+    if law is None:
+        return None
+    for name in law.uses:
+        if name not in ports:
+            return reading.fail(path, f"uses '{name}', which is no port of the field{did_you_mean(name, ports)}")
+    for name in ports:
+        if name not in law.uses:
+            return reading.fail(path, f"does not depend on '{name}'; take this port out, or use it")
+    places = [ports.index(name) for name in law.uses]
+    return lambda *states: law.fn(*(states[k] for k in places))
 
 
 def _domain(value: YamlValue, path: KeyPath, reading: Reading) -> str:

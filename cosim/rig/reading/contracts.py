@@ -35,7 +35,7 @@ def load_actuator(plugin: Plugin, path: KeyPath, reading: Reading) -> Actuator |
 
     def make() -> Actuator:
         block = plugin.module.load(plugin.params)
-        _check_members(block, "an actuator", (*BLOCK, "flow", "reflected_inertia", "rates"))
+        _check_members(block, "an actuator", (*BLOCK, "flow", "reflected_inertia", "positions"))
         _check_state(block, 0.0, 0.0)
         _check_signals("input", block.inputs, _shapes(ACTUATOR_INPUTS), "ACTUATOR_INPUTS")
         _check_signals("output", block.outputs, None, "ACTUATOR_OUTPUTS")

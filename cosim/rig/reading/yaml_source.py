@@ -25,6 +25,7 @@ _KINDS = (
 )
 _PART = r"[^.\[\]\s](?:[^.\[\]\n]*[^.\[\]\s])?"  # names may have blanks inside
 _KEY = rf"{_PART}(?:\.{_PART}|\[{_PART}\])*"
+Override = str | tuple[str, str]  # `key=value`, or it and the place or option that messages name
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 
 
@@ -45,8 +46,8 @@ class YamlSource:
         return SourceLocation(self.file, mark, dotted(path))
 
 
-def load_yaml(path: str | Path) -> YamlSource:
-    """Read a YAML file whose top level is a mapping.
+def load_yaml(path: str | Path, least: str = "a 'mechanism'") -> YamlSource:
+    """Read a YAML file whose top level is a mapping. least: what it must have, for the message of an empty one.
 
     Raises InputError for a file that is missing, too large, empty or not YAML, InputErrors for duplicate keys.
     """
@@ -54,7 +55,7 @@ def load_yaml(path: str | Path) -> YamlSource:
     text = _text(Path(path))
     data, marks = parse(text, file)
     if data is None:
-        raise InputError("the file is empty; it needs at least a 'mechanism'", SourceLocation(file))
+        raise InputError(f"the file is empty; it needs at least {least}", SourceLocation(file))
     if not isinstance(data, dict):
         place = YamlSource(file, text, {}, marks).place(())
         raise InputError("expected 'key: value' lines at the top level", place)

@@ -54,7 +54,7 @@ def _over_of(interface: str) -> type[OverKeys]:
 
 
 _UNITS = {what: f"joint {what}" for what in ("position", "velocity", "acceleration", "effort")}
-_UNITS["holding_effort"] = _UNITS["effort"]
+_UNITS["holding_effort"] = _UNITS["friction_effort"] = _UNITS["effort"]
 # of signals of a named frame `<frame>.<part>/<interface>`, by part and interface
 FRAME_UNITS = {(axis, "position"): "m" for axis in "xyz"} | {(axis, "velocity"): "m/s" for axis in "xyz"}
 FRAME_UNITS |= {(angle, "position"): "rad" for angle in ("roll", "pitch", "yaw")}
@@ -68,7 +68,7 @@ OF_A_SIGNAL: dict[str, tuple[type, Mapping[str, type]]] = {
 
 @params
 class EventKeys:
-    do: Literal["latch", "unlatch", "brake", "unbrake", "release"] = param()
+    do: Literal["latch", "unlatch", "brake", "unbrake", "release", "disable", "enable"] = param()
     of: Reference = param(doc="a joint, one of its dofs, or for `release` also a loop or constraint")
     name: Title | None = param(default=None, doc="default: `<do> <of>`")
     at: float | None = param(unit="s", min=0, default=None, doc="time of the event")

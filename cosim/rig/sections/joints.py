@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from cosim.control.limits import POSITION_TOLERANCE
 from cosim.control.plausibility import starts_outside
 from cosim.errors import did_you_mean
+from cosim.multibody.friction import JointFriction
 from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Joint
 from cosim.rig.reading import bond_graphs  # noqa: F401 (adds the reader of parameters that are bond graphs)
@@ -61,6 +62,7 @@ class _JointFile:
     prescribed: dict | None = param(default=None)
     latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
     stops: _Stops = param(default=_Stops())
+    friction: JointFriction | None = param(default=None, doc="in place of the mechanism's, with its `damping`")
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class JointSpec:
     latched: bool
     stops: tuple[tuple[float, float], ...]  # (side, bound)
     restitution: float
+    friction: JointFriction | None
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,7 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
         latched=values.get("latched", False),
         stops=_stops(stops, position, joint, at, reading),
         restitution=stops.restitution,
+        friction=values.get("friction"),
     )
 
 

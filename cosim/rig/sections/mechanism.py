@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -129,7 +130,7 @@ def _robot_file(key: str, section: dict[str, YamlValue], reading: Reading) -> Pa
     return path
 
 
-def _xacro_arguments(section: dict[str, YamlValue]) -> dict[str, str]:
+def xacro_arguments_of(section: Mapping[str, YamlValue]) -> dict[str, str]:
     """The values as xacro has them: text."""
 
     def text(value: YamlValue) -> str:
@@ -138,18 +139,23 @@ def _xacro_arguments(section: dict[str, YamlValue]) -> dict[str, str]:
     return {name: text(value) for name, value in (section.get("xacro_arguments") or {}).items()}
 
 
+def packages_of(section: Mapping[str, YamlValue], folder: Path) -> list[Path]:
+    """Where ROS packages are searched first; folder: of the rig."""
+    return [folder / expand(place) for place in section.get("packages") or ()]
+
+
 def _tree_of_robot(
     file: Path, format: str, section: dict[str, YamlValue], reading: Reading, findings: Diagnostics
 ) -> _Tree:
     """The links and joints of a robot file, on a new ground link for a floating or moving base."""
-    packages = [reading.folder / expand(folder) for folder in section.get("packages") or ()]
+    packages = packages_of(section, reading.folder)
     if format != "urdf" and section.get("xacro_arguments"):
         reading.fail(("mechanism", "xacro_arguments"), "xacro arguments are for a URDF or xacro file; take them out")
     if format != "urdf" and section.get("floating_base"):
         what = "floating_base is for a URDF; a free base of an MJCF file has a <freejoint>"
         reading.fail(("mechanism", "floating_base"), what)
     findings.raise_errors()
-    mechanism = read_robot(file, format, _xacro_arguments(section), packages)
+    mechanism = read_robot(file, format, xacro_arguments_of(section), packages)
     findings.notes.extend(mechanism.notes)
     links, joints = list(mechanism.links), list(mechanism.joints)
     floating, moving_base = section.get("floating_base"), section.get("moving_base")

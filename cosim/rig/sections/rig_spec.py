@@ -6,16 +6,19 @@ Times are integer nanoseconds, positions and limits SI. Nothing is built yet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cosim.control.limits import LIMITS, SATURATE
 from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
-from cosim.output.sample_encoding import Encoding
+from cosim.output.curve import check_network
+from cosim.output.sample_encoding import Encoding, Numbers
+from cosim.output.stream.decimation import Decimation
+from cosim.output.stream.messages import Format
 from cosim.rig.reading.names import Line, Title
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields
-from cosim.rig.reading.yaml_source import YamlSource, load_yaml, override
+from cosim.rig.reading.yaml_source import Override, YamlSource, load_yaml, override
 from cosim.rig.sections.controllers import ControllerSpec, read_controllers
 from cosim.rig.sections.dofs import dofs_of
 from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_real_time, read_drivers
@@ -37,6 +40,7 @@ from cosim.rig.sections.size import check_size
 from cosim.types import param, params
 
 LARGEST_PORT = 65535
+MEGABYTE = 1e6
 # names that joints cannot have
 RESERVED = {"all": "the settings of all joints", "energy": "the energies of the rig"}
 
@@ -53,7 +57,22 @@ def _endpoint(text: str) -> str:
 class TelemetrySpec:
     publish: Annotated[str, _endpoint] | None = param(default=None, doc="ZeroMQ endpoint")
     rate: float = param(unit="Hz", above=0, default=50.0)
-    encoding: Encoding = param(default="protobuf", doc="of the samples in a recording")
+    signals: tuple[str, ...] = param(default=(), doc="only these, such as elbow/position or */effort")
+    decimation: Decimation = param(default="last", doc="how a sample stands for the ticks since the one before")
+    format: Format = param(default="json", doc="of the messages")
+    network: bool = param(default=False, doc="the endpoint may be in the network")
+    key: str | None = param(default=None, doc="file of the keys that encrypt it")
+    control: Annotated[str, _endpoint] | None = param(default=None, doc="ZeroMQ endpoint of the control socket")
+    control_timeout: float = param(unit="s", above=0, default=2.0, doc="of silence after which control is lost")
+    control_lost: Literal["continue", "rest"] = param(default="continue", doc="what the run does then")
+
+
+@params
+class RecordingSpec:
+    encoding: Encoding = param(default="protobuf", doc="of the samples")
+    numbers: Numbers = param(default="float64", doc="of the samples in Protobuf")
+    split_size: float | None = param(unit="B", min=MEGABYTE, default=None, doc="size after which another file follows")
+    split_time: float | None = param(unit="s", min=1, default=None, doc="time after which another file follows")
 
 
 @params
@@ -69,6 +88,7 @@ class _RigFile:
     guard: dict | None = param(default=None)
     schedule: dict | None = param(default=None)
     telemetry: TelemetrySpec = param(default=TelemetrySpec())
+    recording: RecordingSpec = param(default=RecordingSpec())
     # and `keep`
 
 
@@ -90,11 +110,12 @@ class RigSpec:
     guard: GuardSpec
     schedule: ScheduleSpec
     telemetry: TelemetrySpec
+    recording: RecordingSpec
     keep: KeepSpec
     source: YamlSource
 
 
-def read_rig(path: str | Path | YamlSource, overrides: Iterable[str | tuple[str, str]] = ()) -> RigSpec:
+def read_rig(path: str | Path | YamlSource, overrides: Iterable[Override] = ()) -> RigSpec:
     """The rig file at `path`, or one that was read already, with its mechanism, after overrides like
     `controllers.arm.kp=200`, or pairs of one and the option of the command line that messages name.
 
@@ -174,10 +195,27 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         controllers=tuple(controllers),
         guard=guard,
         schedule=schedule,
-        telemetry=top.get("telemetry", TelemetrySpec()),
+        telemetry=_checked_telemetry(top.get("telemetry", TelemetrySpec()), reading),
+        recording=top.get("recording", RecordingSpec()),
         keep=read_keep(source.data.get("keep") if isinstance(source.data, dict) else None, reading),
         source=source,
     )
+
+
+def _checked_telemetry(telemetry: TelemetrySpec, reading: Reading) -> TelemetrySpec:
+    """With the path of its key file; errors are recorded."""
+    if telemetry is None:
+        return TelemetrySpec()
+    for name in ("publish", "control"):
+        if (endpoint := getattr(telemetry, name)) is not None:
+            try:
+                check_network(endpoint, telemetry.network, telemetry.key, "telemetry")
+            except ValueError as error:
+                reading.fail(("telemetry", name), str(error))
+    file = None if telemetry.key is None else reading.file(telemetry.key, ("telemetry", "key"))
+    if file is not None and not file.is_file():
+        reading.fail(("telemetry", "key"), f"there is no file {file}; write one with `cosim key`")
+    return replace(telemetry, key=None if file is None else str(file))
 
 
 def _check_guard(

@@ -18,7 +18,7 @@ from cosim.timing.pacing import Pacing, Trigger
 from cosim.types import param, params
 from cosim.units import LONGEST, show_time
 
-Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4"]
+Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4", "multirate"]
 AUTO = "auto"  # number of substeps
 TOLERANCE = 1e-9  # relative, of a time that must be a whole multiple
 SHORTEST = 50_000  # ns from tick to tick; the wake-up latency of a thread is a large part of it

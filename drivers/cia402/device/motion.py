@@ -250,6 +250,7 @@ def _brake(node: Node, step: float) -> None:
 def run(node: Node, step: float) -> None:
     """One step of the present state and mode; without power the demand follows the motor."""
     node.limited = False
+    node.motor.enabled = node.state in machine.POWERED
     if step > 0.0:
         _estimate_inertia(node, step)
     if node.state not in machine.POWERED:

@@ -123,6 +123,7 @@ class Servo(ServoState):
     def process(self, t_ns: int) -> None:
         """One step: start-up, faults, watchdog, control loop."""
         dt, self.t_ns = (t_ns - self.t_ns) * 1e-9, t_ns
+        self.motor.enabled = self.mode not in (Mode.STOPPED, Mode.FAULT)
         if self.sweep:
             self.outbox += self.sweep(t_ns)
         if self.mode in (Mode.STOPPED, Mode.FAULT):

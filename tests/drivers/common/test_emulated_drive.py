@@ -2,7 +2,7 @@
 
 import math
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cosim.drivers.common.driver import MODES
@@ -21,6 +21,9 @@ def drive_at(mode: str, target: float, limit: float) -> EmulatedDrive:
 
 
 @given(st.sampled_from(sorted(MODES)), numbers, numbers)
+@example("position", 1e307, 1.0)
+@example("position", math.inf, 1.0)
+@example("velocity", -1e308, 1.0)
 def test_effort_is_finite_and_within_both_limits(mode: str, target: float, limit: float) -> None:
     effort = drive_at(mode, target, limit).motor.effort
     assert math.isfinite(effort) and abs(effort) <= 2.0

@@ -1,4 +1,4 @@
-"""The process that records and publishes for a real-time run: `python -m cosim.output.recorder_process`.
+"""A process that records or publishes for a real-time run: `python -m cosim.output.sink_process`.
 
 It reads frames (`cosim.output.frame_protocol`) from its standard input and replies on its standard output. It ends on
 request, or when its input ends because the process of the run died: then it finishes the recording with all it has.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import select
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -22,11 +23,13 @@ from cosim.output.frame_protocol import (
     encode_fields,
     encode_frame,
 )
-from cosim.output.sinks import SinkConfig, open_sinks
+from cosim.output.sinks import open_sinks
+from cosim.output.stream.stream_sink import SCHEMA_PERIOD, StreamSink
 
 NICENESS = 10
 READ_BYTES = 1 << 16  # small: a pipe is locked while it is read, and the run would have to wait
-SINK_METHODS = {FrameKind.EVENT: "event", FrameKind.FAULT: "fault"}
+SINK_METHODS = {FrameKind.EVENT: "event", FrameKind.FAULT: "fault", FrameKind.CHANGE: "change"}
+STREAM_METHODS = {FrameKind.MISSED: "missed", FrameKind.SCHEMA: "describe"}
 RUN_DIED = "the process of the run ended before the run did"
 
 Reply = Callable[[FrameKind, bytes], None]
@@ -42,31 +45,36 @@ def serve(source: int, destination: int, ready: Callable[[], object] = lambda: N
 
     try:
         with ExitStack() as stack:
-            _process_frames(_read_frames(source), stack, reply, ready)
+            _process_frames(source, stack, reply, ready)
         reply(FrameKind.DONE)
     except Exception as error:
         reply(FrameKind.FAILED, encode_fields(_error_fields(error)))
 
 
-def _read_frames(source: int) -> Iterator[tuple[FrameKind, bytes]]:
+def _read_frames(source: int, idle: Callable[[], object]) -> Iterator[tuple[FrameKind, bytes]]:
+    """idle: called when nothing came for SCHEMA_PERIOD."""
     decoder = FrameDecoder()
-    while data := os.read(source, READ_BYTES):
+    while True:
+        while not select.select([source], [], [], SCHEMA_PERIOD)[0]:
+            idle()
+        if not (data := os.read(source, READ_BYTES)):
+            return
         yield from decoder.feed(data)
 
 
-def _process_frames(
-    frames: Iterator[tuple[FrameKind, bytes]], stack: ExitStack, reply: Reply, ready: Callable[[], object]
-) -> None:
+def _process_frames(source: int, stack: ExitStack, reply: Reply, ready: Callable[[], object]) -> None:
+    streams: list[StreamSink] = []
+    frames = _read_frames(source, lambda: [stream.idle() for stream in streams])
     start = next(frames, None)
     if start is None:
         return
-    fields, evaluation = decode_fields(start[1])
-    config, evaluate = SinkConfig(**fields), pickle.loads(evaluation)  # the run is trusted: it started this process
+    config, evaluate = pickle.loads(start[1])  # the run is trusted: it started this process
     sinks = open_sinks(stack, config)
+    streams += [sink for sink in sinks if isinstance(sink, StreamSink)]
     if evaluate is not None:
         evaluate.prepare()
     ready()
-    reply(FrameKind.READY, b"")
+    reply(FrameKind.READY, encode_fields([stream.endpoint for stream in streams]))
     last_ns = 0
     for kind, body in frames:
         if kind is FrameKind.END:
@@ -81,6 +89,9 @@ def _process_frames(
             block = decode_ticks(body)
             last_ns = int(block.numbers[-1]) * evaluate.step_ns if len(block.numbers) else last_ns
             evaluate(block, sinks)
+        elif kind in STREAM_METHODS:
+            for stream in streams:
+                getattr(stream, STREAM_METHODS[kind])(decode_fields(body))
         else:
             fields = decode_fields(body)
             last_ns = fields[0]
@@ -93,7 +104,7 @@ def _process_frames(
 def _error_fields(error: Exception) -> tuple[int, str, str | None]:
     """(exit code, what, place) of the error that the run raises."""
     if not isinstance(error, CosimError):
-        return RunError.exit_code, f"recording failed: {describe_exception(error)}", None
+        return RunError.exit_code, f"the output failed: {describe_exception(error)}", None
     kind = InputError if isinstance(error, InputError) else RunError
     return kind.exit_code, error.what, str(error.place) if error.place else None
 

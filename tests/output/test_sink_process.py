@@ -1,4 +1,4 @@
-"""The recorder process: it records and publishes the same as one process, and its failures do not block a run."""
+"""The sink processes: they record and publish the same as one process, and their failures do not block a run."""
 
 import gc
 import os
@@ -10,10 +10,9 @@ import socket
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
-import msgpack
 import numpy as np
 import pytest
 import zmq
@@ -22,16 +21,16 @@ from orjson import loads
 
 import cosim.output.remote_sink
 from cosim.errors import InputError, RunError
-from cosim.output import recorder_process
+from cosim.output import sink_process
 from cosim.output.frame_protocol import (
     FrameKind,
-    encode_fields,
     encode_frame,
 )
-from cosim.output.recorder_process import RUN_DIED
 from cosim.output.recording_reader import read_recording
 from cosim.output.remote_sink import RemoteSink
+from cosim.output.sink_process import RUN_DIED
 from cosim.output.sinks import SinkConfig, open_sinks
+from cosim.output.stream.stream_sink import StreamConfig
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,6 +57,13 @@ def samples(k, first=0):
 
 def recording(path):
     return replace(OUTPUT, record=str(path))
+
+
+def publishing(endpoint, **settings):
+    schema = {"version": 1, "rig": "arm"}
+    config = {"signals": OUTPUT.channels, "columns": tuple(range(COLUMNS)), "step_ns": MS, "start_ns": 10**18}
+    stream = StreamConfig(endpoint, **{**config, "realtime": False, "schema": schema, "rate": 1000.0, **settings})
+    return replace(OUTPUT, stream=stream)
 
 
 def feed(sink):
@@ -120,24 +126,82 @@ def test_arrays_may_have_any_memory_layout_and_change_after_the_call(tmp_path):
 
 
 def test_a_subscriber_receives_samples_during_the_run(tmp_path):
-    output = replace(OUTPUT, endpoint=f"ipc://{tmp_path / 'rig'}", rate=1000.0, record=str(tmp_path / "a.mcap"))
-    received = []
-    with zmq.Context() as context, context.socket(zmq.SUB) as subscriber, RemoteSink(output) as remote:
-        subscriber.setsockopt(zmq.SUBSCRIBE, b"arm/")
-        subscriber.connect(output.endpoint)
+    output, received = publishing(f"ipc://{tmp_path / 'rig'}"), []
+    with zmq.Context() as context, context.socket(zmq.SUB) as subscriber, RemoteSink(output, newest=500) as remote:
+        subscriber.setsockopt(zmq.SUBSCRIBE, b'{"timestamp"')
+        subscriber.connect(remote.endpoint)
         for k in range(500):
             remote(*samples(1, k))
             if subscriber.poll(20):
-                received = [subscriber.recv_multipart()]
+                received = [loads(subscriber.recv())]
                 break
         assert received, "the subscriber received nothing"
-        while received[-1][0] != b"arm/sample":
+    k = received[0]["tick"]
+    names = ("position", "velocity")
+    expected = [None if np.isnan(value) else value for value in samples(1, k)[1][0].tolist()]
+    assert [received[0]["elbow"][name] for name in names] == expected[:2]
+    assert (received[0]["n"], received[0]["t"], received[0]["timestamp"]) == (k, k / 1e3, 1e9 + k / 1e3)
+
+
+def test_a_stream_gets_the_newest_ticks_and_counts_the_others(tmp_path):
+    """A process that does not read stands for one that is too slow."""
+    output = publishing(f"ipc://{tmp_path / 'rig'}")
+    with zmq.Context() as context, context.socket(zmq.SUB) as subscriber, RemoteSink(output, newest=1000) as remote:
+        subscriber.setsockopt(zmq.RCVHWM, 0)
+        subscriber.setsockopt(zmq.SUBSCRIBE, b"")
+        subscriber.connect(remote.endpoint)
+        assert subscriber.poll(5000)  # the schema: it has joined
+        stop(remote._process.pid)
+        for first in range(0, 300_000, 500):
+            remote(*samples(500, first))
+            assert remote.backlog_bytes < 1000 * 8 * (1 + COLUMNS) + 1000
+        remote.event(300_000 * MS, "a")  # is not dropped
+        os.kill(remote._process.pid, signal.SIGCONT)
+        remote(*samples(1, 300_000))
+        missed = remote.missed
+        assert missed > 200_000 and missed % 500 == 0
+        received = [loads(subscriber.recv())]
+        while received[-1].get("tick", 0) < 300_000:
             assert subscriber.poll(5000)
-            received.append(subscriber.recv_multipart())
-    body = msgpack.unpackb(received[-1][1])
-    k = body["t_ns"] // MS
-    np.testing.assert_array_equal(body["values"], samples(1, k)[1][0])
-    assert k < len(read_recording(output.record)[0])
+            received.append(loads(subscriber.recv()))
+            remote.event(300_000 * MS, "b")  # writes the backlog on
+    last = [m for m in received if "tick" in m][-1]
+    assert last["missed"] == missed
+    assert "a" in [m["event"] for m in received if "event" in m]
+
+
+def test_nothing_of_a_stream_fails_the_run(tmp_path):
+    remote = RemoteSink(publishing(f"ipc://{tmp_path / 'rig'}"), newest=1000)
+    os.kill(remote._process.pid, signal.SIGKILL)
+    died(remote._process.pid)
+    remote(*samples(10))
+    assert remote.failure.endswith("the publisher ended unexpectedly (signal 9); the end of the run is not published")
+    remote.close()
+
+
+def test_a_stalled_stream_is_ended_soon(tmp_path, monkeypatch):
+    monkeypatch.setattr(cosim.output.remote_sink, "STREAM_TIMEOUT", 0.1)
+    remote = RemoteSink(publishing(f"ipc://{tmp_path / 'rig'}"), newest=1000)
+    stop(remote._process.pid)
+    remote.close()
+    assert "the publisher made no progress for 0.1 s and was terminated" in remote.failure
+
+
+def test_the_schema_is_repeated_while_nothing_happens(tmp_path):
+    with (
+        zmq.Context() as context,
+        context.socket(zmq.SUB) as subscriber,
+        RemoteSink(publishing(f"ipc://{tmp_path / 'rig'}"), newest=1000) as remote,
+    ):
+        subscriber.setsockopt(zmq.SUBSCRIBE, b'{"schema"')
+        subscriber.connect(remote.endpoint)
+        assert subscriber.poll(5000)
+        schema = loads(loads(subscriber.recv())["schema"])
+        assert schema == {"version": 1, "rig": "arm", "signals": dict(OUTPUT.channels)}
+        remote.describe({**schema, "state": "ended"})
+        while schema.get("state") != "ended":
+            assert subscriber.poll(5000)
+            schema = loads(loads(subscriber.recv())["schema"])
 
 
 @pytest.mark.parametrize("name", ["missing/a.mcap", "", b"missing\xff/\xfe.mcap".decode(errors="surrogateescape")])
@@ -166,15 +230,15 @@ def test_a_port_in_use_raises_the_same_error_as_in_one_process(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(InputError) as error:
-            RemoteSink(replace(recording(tmp_path / "a.mcap"), endpoint=endpoint))
+            RemoteSink(replace(publishing(endpoint), record=str(tmp_path / "a.mcap")))
     fix = "stop the other program or give another port"
     assert str(error.value) == f"{endpoint}: cannot publish telemetry: Address already in use; {fix}"
     assert error.value.place == endpoint
 
 
-def test_the_recorder_process_imports_no_heavy_packages():
+def test_the_sink_process_imports_no_heavy_packages():
     heavy = {"casadi", "llvmlite", "matplotlib", "scipy", "yaml", "typer", "rich", "cosim.rig", "cosim.compile"}
-    script = f"import sys, cosim.output.recorder_process\nprint(*({heavy} & sys.modules.keys()))"
+    script = f"import sys, cosim.output.sink_process\nprint(*({heavy} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
@@ -188,7 +252,7 @@ def small_pipe(monkeypatch):
     monkeypatch.setattr(cosim.output.remote_sink, "PIPE_BYTES", 1 << 16)
 
 
-def test_a_stopped_recorder_process_blocks_nothing_and_gets_all_ticks_later(tmp_path, small_pipe):
+def test_a_stopped_sink_process_blocks_nothing_and_gets_all_ticks_later(tmp_path, small_pipe):
     with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         stop(remote._process.pid)
         backlog = []
@@ -220,7 +284,7 @@ def test_later_calls_write_the_backlog(tmp_path, small_pipe):
     np.testing.assert_array_equal(read_recording(tmp_path / "a.mcap")[0], np.arange(k + 1) * MS)
 
 
-def test_a_recorder_process_without_progress_is_terminated_and_lost_ticks_are_reported(tmp_path, monkeypatch):
+def test_a_sink_process_without_progress_is_terminated_and_lost_ticks_are_reported(tmp_path, monkeypatch):
     path = tmp_path / "a.mcap"
     remote = RemoteSink(recording(path))
     monkeypatch.setattr(cosim.output.remote_sink, "TIMEOUT", 0.1)
@@ -242,20 +306,20 @@ def test_a_recorder_process_without_progress_is_terminated_and_lost_ticks_are_re
 @pytest.mark.parametrize(
     ("output", "words"),
     [
-        ({"record": "a.mcap"}, ("recorder", "recorded")),
-        ({"endpoint": "ipc://rig"}, ("publisher", "published")),
+        (recording("a.mcap"), ("recorder", "recorded")),
+        (publishing("ipc://rig"), ("publisher", "published")),
     ],
 )
-def test_a_killed_recorder_process_is_reported_by_the_next_call_and_by_close(tmp_path, monkeypatch, output, words):
+def test_a_killed_sink_process_is_reported_by_the_next_call_and_by_close(tmp_path, monkeypatch, output, words):
     monkeypatch.chdir(tmp_path)
-    remote = RemoteSink(replace(OUTPUT, **output))
+    remote = RemoteSink(output)
     remote(*samples(10))
     os.kill(remote._process.pid, signal.SIGKILL)
     died(remote._process.pid)
     assert remote.failure == ""
     remote(*samples(10, 10))
     what = f"the {words[0]} ended unexpectedly (signal 9); the end of the run is not {words[1]}; run again"
-    assert remote.failure == f"{next(iter(output.values()))}: {what}"
+    assert remote.failure == f"{output.record or output.stream.endpoint}: {what}"
     for _ in range(3):
         remote(*samples(10, 20))
         remote.event(30 * MS, "more")
@@ -288,7 +352,7 @@ def test_an_unexpected_error_is_reported_in_one_line(tmp_path):
     remote.event(0, "a level that does not exist", "grave")
     with pytest.raises(RunError) as error:
         remote.close()
-    assert str(error.value).startswith("recording failed: KeyError: 'grave' (")
+    assert str(error.value).startswith("the output failed: KeyError: 'grave' (")
     assert "\n" not in str(error.value) and "recorder.py:" in str(error.value)
 
 
@@ -315,7 +379,7 @@ def test_a_call_after_close_raises(tmp_path):
 DYING = f"""
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_recorder_process import RemoteSink, recording, samples
+from test_sink_process import RemoteSink, recording, samples
 remote = RemoteSink(recording(sys.argv[1]))
 for first in range(0, 900, 100):
     remote(*samples(100, first))
@@ -336,7 +400,7 @@ def test_a_run_that_dies_leaves_a_complete_file_with_an_error_event(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_that_end_the_run_do_not_end_the_recorder_process(tmp_path, number):
+def test_signals_that_end_the_run_do_not_end_the_sink_process(tmp_path, number):
     with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         pid = remote._process.pid
         assert os.getpgid(pid) != os.getpgid(0)
@@ -349,12 +413,12 @@ def test_signals_that_end_the_run_do_not_end_the_recorder_process(tmp_path, numb
 def test_the_priority_is_lowered_when_the_sinks_are_open(monkeypatch):
     """Before, the run waits for it: at a low priority a busy machine would take minutes."""
     order = []
-    monkeypatch.setattr(recorder_process, "open_sinks", lambda stack, config: order.append("opened") or [])
+    monkeypatch.setattr(sink_process, "open_sinks", lambda stack, config: order.append("opened") or [])
     (source, give), (take, destination) = os.pipe(), os.pipe()
-    fields = encode_fields((asdict(OUTPUT), pickle.dumps(None)))
+    fields = pickle.dumps((OUTPUT, None))
     os.write(give, encode_frame(FrameKind.START, fields))
     os.close(give)
-    recorder_process.serve(source, destination, lambda: order.append("lowered"))
+    sink_process.serve(source, destination, lambda: order.append("lowered"))
     assert order == ["opened", "lowered"]
     for end in (source, take, destination):
         os.close(end)

@@ -1,0 +1,56 @@
+"""Commands for a run that runs elsewhere, through its control socket."""
+
+from __future__ import annotations
+
+from cosim.errors import InputError
+
+
+def set_(values: list[str], connect: str, force: bool) -> None:
+    """Set parameters of a run while it runs, all between the same two ticks."""
+    from cosim.client import connect as connected
+
+    changes = dict(map(_assignment, values))
+    with connected(connect, "cosim set") as client, client.control(force):
+        tick = client.set(changes)
+        print(f"before tick {tick:,}: " + ", ".join(f"{name} = {value}" for name, value in changes.items()))
+
+
+def get(names: list[str], connect: str) -> None:
+    """Print parameters of a run while it runs."""
+    from cosim.client import connect as connected
+    from cosim.output.text_table import TextTable
+
+    with connected(connect, "cosim get") as client:
+        known, values = client.parameters(), client.get(*names)
+    table = TextTable(("parameter", "unit"), ("value", "min", "max"))
+    for name, value in values.items():
+        numbers = value if isinstance(value, list) else [value]
+        bounds = [known[name][key] for key in ("min", "max")]
+        shown = ("–" if bound is None else f"{bound:g}" for bound in bounds)
+        table.add_row(name, known[name]["unit"], ", ".join(f"{number:g}" for number in numbers), *shown)
+    print("\n".join(table.lines()))
+
+
+def stop(connect: str, force: bool, now: bool) -> None:
+    """Stop a run while it runs: a controlled stop where it has one, or immediately."""
+    from cosim.client import connect as connected
+
+    with connected(connect, "cosim stop") as client:
+        if now:
+            client.estop()
+            return
+        with client.control(force):
+            client.stop()
+
+
+def _assignment(text: str) -> tuple[str, float | list[float] | str]:
+    """Name and value of `arm.kp=800`, `arm.kp=[800, 400]` or `arm.kp=800 N*m/rad`."""
+    from orjson import JSONDecodeError, loads
+
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip() or not value.strip():
+        raise InputError(f"expected NAME=VALUE such as arm.kp=800, got '{text}'", "cosim set")
+    try:
+        return name.strip(), loads(value)
+    except JSONDecodeError:
+        return name.strip(), value.strip()

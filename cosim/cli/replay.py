@@ -1,0 +1,51 @@
+"""A recording again: published with its timing, or its rig run anew and compared with it."""
+
+from __future__ import annotations
+
+import platform
+from contextlib import suppress
+from pathlib import Path
+
+from cosim.errors import RunError, plural
+from cosim.output import console
+from cosim.output.recording_index import read_index
+from cosim.output.stream.publisher import DEFAULT_ENDPOINT
+from cosim.rig.republish import republish
+from cosim.rig.rerun import Rerun, rerun
+from cosim.rig.run import open_recording
+
+
+def publish_recording(path: Path, endpoint: str | None, speed: float) -> None:
+    """Publish a recording until its end, or Ctrl-C."""
+    run = open_recording(path)
+    length = f"{run.rig.name}, {run.t[-1]:.6g} s" if len(run.t) else run.rig.name
+
+    def ready(bound: str) -> None:
+        print(f"publishes {length}, at {speed:g} times its speed: {bound}; Ctrl-C ends", flush=True)
+
+    with suppress(KeyboardInterrupt):
+        republish(run, endpoint or DEFAULT_ENDPOINT, speed, ready)
+
+
+def rerun_recording(path: Path) -> None:
+    """Print what was compared. Raises RunError where a signal differs."""
+    with console.busy(f"running {path.name} again"):
+        again = rerun(path)
+    recorded = again.recorded
+    ticks, signals, changes = len(recorded.t), len(recorded.signals), len(again.changes)
+    counts = ((ticks, "tick"), (signals, "signal"), (changes, "change"))
+    print(f"rerun    {recorded.rig.name}  " + ", ".join(f"{k:,} {plural(k, what)}" for k, what in counts))
+    if again.difference is not None:
+        raise RunError(_difference(again, path), str(path))
+    print("equal    every signal at every tick, to the bit")
+
+
+def _difference(again: Rerun, path: Path) -> str:
+    first = again.difference
+    assert first is not None
+    metadata = read_index(path).metadata
+    recorded = f"{first.recorded!r}, now {first.rerun!r}"
+    where = f"'{first.signal}' differs first, at tick {first.tick} (t = {first.t:.6g} s): {recorded}"
+    made = f"cosim {metadata.get('cosim')}, numpy {metadata.get('numpy')} on {metadata.get('system')}"
+    here = "this system" if metadata.get("system") == platform.platform() else platform.platform()
+    return f"{where}; it was recorded with {made}; run it again there, this is {here}"

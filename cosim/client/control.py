@@ -1,0 +1,179 @@
+"""Control of a run from another program, see the reference page of the control socket."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import InputError, RunError
+from cosim.output.binding import CONTROL_ADDRESS as ADDRESS
+
+RELEASE_TIMEOUT = 0.5  # s
+BEATS = 4  # heartbeats within the time after which control is lost
+
+Value = float | str | Sequence[float]
+
+
+def connect(
+    address: str = ADDRESS, name: str = "client", timeout: float = 2.0, key: str | Path | None = None
+) -> ControlClient:
+    """A client of the run whose control socket has this address.
+
+    name: how others see it; timeout [s]: for each answer; key: file of the public key of the run, see `telemetry.key`.
+    Raises InputError for what is no address, RunError when nothing answers.
+    """
+    client = ControlClient(address, name, timeout, key)
+    try:
+        client.status()
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+class ControlClient:
+    """One method per command; each waits for the answer. What is refused raises the reason: InputError for what no run
+    of this rig accepts, else RunError.
+
+    It may be used by several threads. Use it in a `with` statement, or call `close`.
+    """
+
+    def __init__(
+        self, address: str = ADDRESS, name: str = "client", timeout: float = 2.0, key: str | Path | None = None
+    ) -> None:
+        import zmq
+
+        self.address, self.name, self.timeout = address, name, timeout
+        self._lock, self._number = threading.Lock(), 0
+        self._socket = zmq.Context.instance().socket(zmq.DEALER)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        try:
+            if key is not None:
+                from cosim.output.curve import secure_client
+
+                secure_client(self._socket, key)
+            self._socket.connect(address)
+        except zmq.ZMQError as cause:
+            self._socket.close()
+            what = f"no address of a control socket ({zmq.strerror(cause.errno or 0)}); give one such as {ADDRESS}"
+            raise InputError(what, address) from cause
+
+    def request(self, command: str, **fields: Any) -> dict[str, Any]:
+        """The fields of the reply. Raises RunError when it is refused, or when nothing answers within `timeout`."""
+        return self._request(command, self.timeout, **fields)
+
+    def _request(self, command: str, timeout: float, **fields: Any) -> dict[str, Any]:
+        from orjson import dumps, loads
+
+        with self._lock:
+            self._number += 1
+            self._socket.send(dumps({"id": self._number, "command": command, "client": self.name, **fields}))
+            until, reply = time.monotonic() + timeout, {}
+            while reply.get("id") != self._number:  # others answer requests that were given up
+                if not self._socket.poll(max(0, round((until - time.monotonic()) * 1e3))):
+                    what = f"nothing answers within {timeout:g} s; check that the run is there, with --control"
+                    raise RunError(what, self.address)
+                reply = loads(self._socket.recv())
+        if not reply.pop("ok"):
+            kind = InputError if reply.get("input") else RunError
+            raise kind(reply["error"], self.address)
+        del reply["id"]
+        return reply
+
+    # --- what anyone may ---
+
+    def status(self) -> dict[str, Any]:
+        """State, tick and time of the run, its signals, joints and parameters, and who holds control."""
+        return self.request("status")
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Name -> value in SI, unit, min and max of what can be set."""
+        return self.request("list")["parameters"]
+
+    def get(self, *names: str) -> dict[str, float | list[float]]:
+        """Present values of parameters in SI; of all of them without names."""
+        return self.request("get", **({"names": list(names)} if names else {}))["values"]
+
+    def files(self) -> tuple[str, dict[str, str]]:
+        """(name of the rig file, content of the files of the rig by name)."""
+        reply = self.request("files")
+        return reply["rig"], reply["files"]
+
+    def marker(self, text: str) -> int:
+        """Put a text into the events of the run; the tick."""
+        return self.request("marker", text=text)["tick"]
+
+    def estop(self) -> None:
+        """Stop immediately, motors off."""
+        self.request("estop")
+
+    # --- what the holder of control may ---
+
+    @contextmanager
+    def control(self, force: bool = False) -> Iterator[ControlClient]:
+        """Hold control in this block, with heartbeats from a thread. force: take it from another client."""
+        period, ended = self.take(force) / BEATS, threading.Event()
+
+        def beat() -> None:
+            with suppress(RunError):  # the run has ended, or another client has taken control
+                while not ended.wait(period):
+                    self.request("heartbeat")
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            ended.set()
+            thread.join()
+            with suppress(RunError):  # the run may have ended
+                self._request("release", RELEASE_TIMEOUT)
+
+    def take(self, force: bool = False) -> float:
+        """Take control; it is lost when nothing was sent for the returned time [s]."""
+        return self.request("take", force=force)["timeout"]
+
+    def release(self) -> None:
+        self.request("release")
+
+    def set(self, values: Mapping[str, Value]) -> int:
+        """Set parameters, all between the same two ticks; the number of the second one. See `Rig.set` for values."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return self.request("set", values=plain)["tick"]
+
+    def arm(self) -> None:
+        """Unlock `start` of a rig with real motors for a while."""
+        self.request("arm")
+
+    def start(self) -> None:
+        """Start a run that waits for it."""
+        self.request("start")
+
+    def pause(self) -> int:
+        """Pause; the tick that comes next."""
+        return self.request("pause")["tick"]
+
+    def resume(self) -> None:
+        self.request("resume")
+
+    def step(self, ticks: int = 1) -> int:
+        """Run some ticks in a pause; the tick that comes next."""
+        return self.request("step", ticks=ticks)["tick"]
+
+    def stop(self) -> None:
+        """End the run by a controlled stop, where the rig has one."""
+        self.request("stop")
+
+    def close(self) -> None:
+        """Disconnect. Idempotent."""
+        self._socket.close()
+
+    def __enter__(self) -> ControlClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,187 @@
+"""The stream of a run in another program: always its newest sample, however slow the program is."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from cosim.errors import InputError
+
+ADDRESS = "tcp://127.0.0.1:9872"
+MOST_EVENTS = 1000  # that are kept
+OLD = 1.0  # s without a sample after which the last one is old, or LATE periods if that is longer
+LATE = 5
+OTHERS = (b'{"schema"', b'{"event"', b"\x82\xa6schema", b"\x84\xa5event")  # in JSON and in MessagePack
+FIELDS = ("timestamp", "n", "tick", "t", "missed")  # of every sample
+
+
+@dataclass(frozen=True)
+class Sample:
+    """timestamp: s since 1970; n: number of the sample; t: simulated time [s]; missed: ticks that never came to the
+    stream; values: by the name of the signal, NaN where it is not finite."""
+
+    timestamp: float
+    n: int
+    tick: int
+    t: float
+    missed: int
+    values: dict[str, float]
+
+    def __getitem__(self, name: str) -> float:
+        return self.values[name]
+
+
+def subscribe(
+    address: str = ADDRESS, signals: str | Sequence[str] = (), key: str | None = None, every: bool = False
+) -> Subscriber:
+    """Follow the stream of a run at this address; it may start later.
+
+    signals: only these, names or patterns such as `*/position`; key: file with the public key of an encrypted stream;
+    every: every sample that arrives, instead of the newest one. Raises InputError for what is no address or no key.
+    """
+    return Subscriber(address, [signals] if isinstance(signals, str) else signals, key, every)
+
+
+class Subscriber:
+    """Iterates over samples, which is not ended by the end of a run. Use it in a `with` statement, or call `close`.
+
+    Samples have a socket of their own, which keeps the newest one alone. It can have one subscription only, so it is
+    opened with the first schema, which shows how samples begin.
+
+    schema: of the rig, None before the first one; events: the newest ones, as published; missed: samples of the stream
+    that were not returned here.
+    """
+
+    def __init__(self, address: str, signals: Sequence[str], key: str | None, every: bool) -> None:
+        import zmq
+
+        self.schema: dict[str, Any] | None = None
+        self.events: deque[dict[str, Any]] = deque(maxlen=MOST_EVENTS)
+        self.missed = 0
+        self._signals, self._last, self._arrived = tuple(signals), -1, -math.inf
+        self._address, self._key, self._newest = address, key, not every
+        self._poller, self._beginning, self._samples = zmq.Poller(), b"", None
+        self._others = self._connected(OTHERS, newest=False)
+
+    def _connected(self, beginnings: Sequence[bytes], newest: bool) -> Any:
+        """A socket for messages that begin so, or for the newest of them alone."""
+        import zmq
+
+        address, key = self._address, self._key
+        socket = zmq.Context.instance().socket(zmq.SUB)
+        try:
+            socket.setsockopt(zmq.LINGER, 0)
+            socket.setsockopt(zmq.CONFLATE, newest)
+            if key is not None:
+                from cosim.output.curve import secure_client
+
+                secure_client(socket, key)
+            for beginning in beginnings:
+                socket.setsockopt(zmq.SUBSCRIBE, beginning)
+            socket.connect(address)
+        except zmq.ZMQError as cause:
+            socket.close()
+            what = f"no address of a stream ({zmq.strerror(cause.errno or 0)}); give one such as {ADDRESS}"
+            raise InputError(what, address) from cause
+        except InputError:
+            socket.close()
+            raise
+        self._poller.register(socket, zmq.POLLIN)
+        return socket
+
+    def receive(self, timeout: float | None = None) -> Sample | None:
+        """The next sample; None when there is none for `timeout` [s], by default for ever."""
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            wait = None if timeout is None else math.ceil(max(0.0, end - time.monotonic()) * 1e3)
+            ready = dict(self._poller.poll(wait))
+            if self._others in ready:
+                self._take(self._others.recv())
+            if self._samples is not None and self._samples in ready:
+                return self._sample(decode(self._samples.recv()))
+            if time.monotonic() >= end:
+                return None
+
+    def __iter__(self) -> Iterator[Sample]:
+        while (sample := self.receive()) is not None:
+            yield sample
+
+    @property
+    def age(self) -> float:
+        """Time [s] since the last sample arrived; infinite before the first one."""
+        return time.monotonic() - self._arrived
+
+    @property
+    def old(self) -> bool:
+        """Whether the last sample is older than a running stream explains: the run has ended, is paused or cut off."""
+        rate = self.schema["rate"] if self.schema else math.inf
+        return self.age > max(OLD, LATE / rate)
+
+    def close(self) -> None:
+        """Idempotent."""
+        for socket in filter(None, (self._samples, self._others)):
+            socket.close()
+
+    def __enter__(self) -> Subscriber:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self, data: bytes) -> None:
+        message = decode(data)
+        if "event" in message:
+            self.events.append(message)
+            return
+        self.schema = schema = decode(message["schema"].encode())
+        beginning = _beginning_of_samples(data, schema)
+        if beginning != self._beginning:  # of the first run, or of another one at this address
+            if self._samples is not None:
+                self._poller.unregister(self._samples)
+                self._samples.close()
+            self._samples, self._beginning = self._connected([beginning], self._newest), beginning
+
+    def _sample(self, message: dict[str, Any]) -> Sample:
+        fields = [message.pop(name) for name in FIELDS]
+        sample = Sample(*fields, values=dict(self._chosen(message)))
+        if self._last < sample.n and self._last >= 0:
+            self.missed += sample.n - self._last - 1
+        self._last, self._arrived = sample.n, time.monotonic()
+        return sample
+
+    def _chosen(self, message: dict[str, Any]) -> Iterator[tuple[str, float]]:
+        for name, value in _leaves("", message):
+            if not self._signals or any(fnmatchcase(name, pattern) for pattern in self._signals):
+                yield name, math.nan if value is None else value
+
+
+def decode(data: bytes) -> dict[str, Any]:
+    """A message of either format."""
+    if data[:1] == b"{":
+        from orjson import loads
+
+        return loads(data)
+    from msgpack import unpackb
+
+    return unpackb(data)
+
+
+def _beginning_of_samples(schema_message: bytes, schema: dict[str, Any]) -> bytes:
+    """The first bytes of samples in the format of this message; in MessagePack a map begins with its size."""
+    if schema_message[:1] == b"{":
+        return b'{"timestamp"'
+    size = len(FIELDS) + len({name.partition("/")[0] for name in schema["signals"]})
+    return bytes([0x80 + size]) if size < 16 else b"\xde" + size.to_bytes(2, "big")
+
+
+def _leaves(prefix: str, message: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in message.items():
+        if isinstance(value, dict):
+            yield from _leaves(f"{prefix}{key}/", value)
+        else:
+            yield prefix + key, value

@@ -1,0 +1,1 @@
+"""The page of a run in a browser: live, or from a recording."""

@@ -1,0 +1,37 @@
+"""Poses of the bodies of a scene from the samples of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cosim.multibody.model import Model
+from cosim.output.scene.scene import quaternions
+
+
+class Poses:
+    """Of one rig: from rows with these signals to positions (n, 3) [m] and quaternions (n, 4) of its moving bodies."""
+
+    def __init__(self, model: Model, signals: Mapping[str, int]) -> None:
+        """signals: name -> column. Raises KeyError if the position of a joint is not among them."""
+        names = model.coordinate_names
+        self.model, self._timed = model, model.equations.timed
+        self._columns = np.array([signals[f"{name}/position"] for name in names], dtype=int)
+        references = [signals.get(f"{name}/reference_position", -1) for name in names]
+        self._references = np.array(references, dtype=int)
+        # a loop does not close at positions that are chosen one by one
+        self.has_reference = bool((self._references >= 0).any()) and not model.equations.constraints.members
+
+    def actual(self, row: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """row: (number of signals,)"""
+        return self._poses(row[self._columns], t)
+
+    def reference(self, row: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """At the references; at the actual position of a joint that has none."""
+        q = row[self._columns]
+        return self._poses(np.where(self._references >= 0, row[self._references], q), t)
+
+    def _poses(self, q: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+        poses = self.model.body_poses(q, t) if self._timed else self.model.body_poses(q)
+        return poses[:, :, 3], quaternions(poses[:, :, :3])

@@ -1,0 +1,90 @@
+"""Where a page has its data from: a run or a recording, behind one interface. Plain data, without protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from cosim.types import Level
+
+Value = float | list[float]
+
+
+class JointAbout(NamedTuple):
+    """Bounds in rad or m; NaN where there are none. real: moved by a motor."""
+
+    unit: str
+    lower: float = float("nan")
+    upper: float = float("nan")
+    velocity: float = float("nan")
+    effort: float = float("nan")
+    real: bool = False
+
+
+class ParameterAbout(NamedTuple):
+    unit: str
+    lower: float | None
+    upper: float | None
+    value: Value
+
+
+@dataclass(frozen=True)
+class About:
+    """What does not change during a run. units: signal -> unit, in the order of the columns; path: of the rig file."""
+
+    name: str
+    path: str
+    units: Mapping[str, str]
+    joints: Mapping[str, JointAbout] = field(default_factory=dict)
+    parameters: Mapping[str, ParameterAbout] = field(default_factory=dict)
+    step: float = float("nan")  # s
+
+    @property
+    def real(self) -> bool:
+        """Whether motors move."""
+        return any(joint.real for joint in self.joints.values())
+
+
+class PageEvent(NamedTuple):
+    t: float
+    text: str
+    level: Level
+
+
+class News(NamedTuple):
+    """What came since the last call: times (k,) and samples (k, number of signals). restarted: forget what was."""
+
+    t: np.ndarray
+    values: np.ndarray
+    events: tuple[PageEvent, ...] = ()
+    restarted: bool = False
+
+
+class Status(NamedTuple):
+    """state: of the run, or `replay`, `connecting`, `gone`; age: s since anything came; holder: of control."""
+
+    state: str
+    age: float = 0.0
+    missed: int = 0  # ticks that the run could not hand over
+    lost: int = 0  # samples that did not arrive
+    holder: str = ""
+    mine: bool = True  # control is held here
+    reason: str = ""  # why it is gone
+
+
+class Source(Protocol):
+    """`poll` never waits."""
+
+    @property
+    def about(self) -> About | None:
+        """None until it is known."""
+
+    @property
+    def status(self) -> Status: ...
+
+    def poll(self) -> News: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,76 @@
+"""The stream of a run as the source of a page that watches it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cosim.dashboard.source import About, News, Status
+from cosim.dashboard.stream_reader import StreamReader, about_of
+from cosim.errors import InputError
+
+MOST_MESSAGES = 2_000  # per poll
+GONE = 5.0  # s without a message, the schema included, after which a run is gone
+NOTHING = News(np.empty(0), np.empty((0, 0)))
+
+
+class Watch:
+    """A subscriber; ZeroMQ connects again by itself when a run publishes at the address once more."""
+
+    def __init__(self, address: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """Raises InputError for what is no address."""
+        import zmq
+
+        self.address, self._clock = address, clock
+        self.about: About | None = None
+        self._reader = StreamReader(())
+        self._state, self._heard, self._sampled = "", clock(), clock()
+        self._socket = zmq.Context.instance().socket(zmq.SUB)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.RCVHWM, MOST_MESSAGES)
+        self._socket.subscribe(b"")
+        try:
+            self._socket.connect(address)
+        except zmq.ZMQError as cause:
+            self._socket.close()
+            what = f"no address of a stream ({zmq.strerror(cause.errno or 0)}); give one such as tcp://127.0.0.1:9872"
+            raise InputError(what, address) from cause
+
+    @property
+    def status(self) -> Status:
+        silence = self._clock() - self._heard
+        if self.about is None:
+            return Status("connecting", reason=f"nothing is published at {self.address}" if silence > 1.0 else "")
+        if silence > GONE and self._state != "ended":
+            return Status("gone", silence, reason=f"nothing came for {silence:.0f} s")
+        return Status(self._state, self._clock() - self._sampled, self._reader.missed, self._reader.lost)
+
+    def poll(self) -> News:
+        from orjson import loads
+        from zmq import NOBLOCK, Again
+
+        for _ in range(MOST_MESSAGES):
+            try:
+                message = loads(self._socket.recv(NOBLOCK))
+            except Again:
+                break
+            self._heard = self._clock()
+            if "schema" in message:
+                self._learn(loads(message["schema"]))
+            elif self.about is not None:
+                self._sampled = self._heard
+                self._reader.add(message)
+        return NOTHING if self.about is None else self._reader.take()
+
+    def _learn(self, schema: Mapping[str, Any]) -> None:
+        """The first schema gives the signals; later ones the state."""
+        self._state = schema.get("state") or "running"
+        if self.about is None:
+            self.about = about_of(schema)
+            self._reader = StreamReader(list(self.about.units))
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,162 @@
+"""From a model to its scene."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from cosim.multibody.mechanism import Inertial, Joint, Pose
+from cosim.multibody.model import Model
+from cosim.multibody.tree import Tree
+from cosim.output.scene.scene import Scene, SceneBody, SceneSpring, Shape, placement
+from cosim.output.scene.stand_in_shapes import BAR, bar, inertia_box, joint_shape
+from cosim.output.scene.visuals import Visual
+
+DIAMETER = 0.075  # of the thickest joint over the extent of the mechanism
+THINNEST = 0.4  # of the thickest joint, for those that carry little mass
+CUT = "@"  # in the name of a link that is a part of another one
+
+
+def scene_of(
+    model: Model,
+    start: np.ndarray,
+    actuated: Collection[str] = (),
+    visuals: Mapping[str, Sequence[Visual]] | None = None,
+    notes: Sequence[str] = (),
+) -> Scene:
+    """start: positions (nq,) at the start; actuated: joints with a drive; visuals: of the links of the robot file, see
+    `read_visuals`. A body without visuals is shown as bars between its joints."""
+    tree = model.equations.tree
+    timed = model.equations.timed
+    poses = _with_ground(model.body_poses(start, 0.0) if timed else model.body_poses(start))
+    shapes = _shapes(model, tree, poses, actuated, visuals or {})
+    names = (tree.mechanism.root, *(joint.child for joint in tree.joints))
+    parents = (0, *(parent + 1 for parent in tree.parents))
+    bodies = tuple(
+        SceneBody(name, parent, placement(pose[:, :3], pose[:, 3]), tuple(own))
+        for name, parent, pose, own in zip(names, parents, poses, shapes, strict=True)
+    )
+    springs = tuple(
+        SceneSpring(spring.name, _point(tree, *spring.ends[0]), _point(tree, *spring.ends[1]))
+        for spring in model.mechanism.springs
+    )
+    return Scene(
+        name=model.mechanism.name,
+        bodies=bodies,
+        springs=springs,
+        coordinates=model.coordinate_names,
+        extent=_extent(poses, shapes),
+        floor=_floor(poses),
+        closed=bool(model.equations.constraints.members),
+        timed=timed,
+        notes=tuple(notes),
+    )
+
+
+def _with_ground(poses: np.ndarray) -> np.ndarray:
+    """(n + 1, 3, 4): the ground first."""
+    return np.concatenate([np.eye(4)[None, :3], poses])
+
+
+def _body_of(tree: Tree, link: str) -> tuple[int, Pose]:
+    body, pose = tree.frames[link]
+    return body + 1, pose
+
+
+def _point(tree: Tree, link: str, point: np.ndarray) -> tuple[int, tuple[float, float, float]]:
+    body, pose = _body_of(tree, link)
+    x, y, z = map(float, pose.position + pose.rotation @ point)
+    return body, (x, y, z)
+
+
+def _shapes(
+    model: Model, tree: Tree, poses: np.ndarray, actuated: Collection[str], visuals: Mapping[str, Sequence[Visual]]
+) -> list[list[Shape]]:
+    """The shapes of every body."""
+    found: list[list[Shape]] = [[] for _ in poses]
+    inertials = [link for link in tree.mechanism.links if link.inertial is not None]
+    for link in model.mechanism.links:
+        body, pose = _body_of(tree, link.name)
+        found[body] += [_visual(link.name, pose, visual) for visual in visuals.get(link.name, ())]
+    shown = [bool(shapes) for shapes in found]
+    frames = _joint_frames(model, tree)
+    diameters = _diameters(tree, _reach(poses, frames, inertials, tree))
+    for joint, body, frame, start in frames:
+        diameter = diameters[body] if start or body else diameters[_body_of(tree, joint.child)[0]]
+        if not shown[body]:
+            found[body] += bar(joint.child, np.zeros(3), frame.position, BAR * diameter) if body or start else []
+            found[body] += joint_shape(joint, frame, diameter, joint.name in actuated) if start else []
+    for link in inertials:
+        body, pose = _body_of(tree, link.name)
+        inertial = link.inertial
+        assert inertial is not None
+        com = pose.position + pose.rotation @ inertial.com
+        ends = any(at == body and not start for _, at, _, start in frames)
+        if body and not shown[body] and not ends:
+            found[body] += bar(link.name, np.zeros(3), com, BAR * diameters[body])
+        if body and CUT not in link.name:
+            inertia = pose.rotation @ inertial.inertia @ pose.rotation.T
+            found[body] += inertia_box(link.name, Inertial(inertial.mass, com, inertia))
+    return found
+
+
+def _visual(link: str, pose: Pose, visual: Visual) -> Shape:
+    frame = pose @ visual.pose
+    where = placement(frame.rotation, frame.position)
+    return Shape(visual.kind, "visual", link, where, visual.size, visual.color, visual.file)
+
+
+def _joint_frames(model: Model, tree: Tree) -> list[tuple[Joint, int, Pose, bool]]:
+    """(joint, body, the joint's frame in it, whether the joint is drawn there): a joint is drawn on its child, and
+    a bar of its parent leads to it; a joint that closes a loop is drawn on its parent, and bars of both lead to it."""
+    found = []
+    for k, joint in enumerate(tree.joints):
+        _, own = _body_of(tree, joint.child)
+        parent, pose = _body_of(tree, joint.parent)
+        found.append((joint, k + 1, own, True))
+        found.append((joint, parent, pose @ joint.pose, False))
+    for loop in model.mechanism.loops:
+        if not loop.coordinates:
+            parent, pose = _body_of(tree, loop.joint.parent)
+            found.append((loop.joint, parent, pose @ loop.joint.pose, True))
+        child, pose = _body_of(tree, loop.joint.child)
+        found.append((loop.joint, child, pose @ loop.child_pose, False))
+    return found
+
+
+def _reach(poses: np.ndarray, frames: Sequence[tuple], inertials: Sequence, tree: Tree) -> float:
+    """Length [m] along the longest chain of bodies, to the centre of mass of the last one."""
+    lengths = np.zeros(len(poses))
+    for k, parent in enumerate(tree.parents, 1):
+        at = 0 if parent < 0 else parent + 1
+        lengths[k] = lengths[at] + np.linalg.norm(poses[k, :, 3] - poses[at, :, 3]) * (at > 0)
+    ends = [lengths.max()]
+    for link in inertials:
+        body, pose = _body_of(tree, link.name)
+        ends.append(lengths[body] + float(np.linalg.norm(pose.position + pose.rotation @ link.inertial.com)))
+    return max(*ends, 1e-3)
+
+
+def _diameters(tree: Tree, reach: float) -> np.ndarray:
+    """(n + 1,) of the joints of the bodies, by the mass that they carry."""
+    masses = np.array([0.0, *(body.mass for body in tree.bodies)])
+    for k in range(len(masses) - 1, 0, -1):
+        if tree.parents[k - 1] >= 0:
+            masses[tree.parents[k - 1] + 1] += masses[k]
+    fractions = np.cbrt(masses / (masses.max() or 1.0))
+    fractions[0] = 1.0
+    return DIAMETER * reach * np.clip(fractions, THINNEST, 1.0)
+
+
+def _extent(poses: np.ndarray, shapes: Sequence[Sequence[Shape]]) -> float:
+    """Diagonal [m] of the box around the origins of the shapes and bodies at the start."""
+    points = [pose[:, 3] for pose in poses]
+    for pose, own in zip(poses, shapes, strict=True):
+        points += [pose[:, 3] + pose[:, :3] @ np.array(shape.pose.position) for shape in own]
+    spread = np.ptp(points, axis=0)
+    return max(float(np.linalg.norm(spread)), 1e-2)
+
+
+def _floor(poses: np.ndarray) -> float:
+    return float(min(poses[:, 2, 3].min(), 0.0))

@@ -1,0 +1,1 @@
+"""Control of a run by other programs: requests over ZeroMQ, checked and answered in a separate process."""

@@ -1,0 +1,57 @@
+"""Changes of a rig while it runs: what was changed, before which tick, and the same changes planned for another run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cosim.control.controlled_stop import REQUESTED, ControlledStop
+from cosim.errors import InputError, did_you_mean
+from cosim.execution.execution_mode import PlannedChange
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.recorded_run import Change
+
+if TYPE_CHECKING:
+    from cosim.execution.engine import Engine
+
+CONTROLLED_STOP = "controlled_stop"  # the name of the order to stop
+
+
+def places_of(rig: WiredRig, where: slice) -> np.ndarray:
+    """(k,) places in the memory of a part of the parameters."""
+    first = rig.run_model.layout.place("parameters").where.start
+    return first + np.arange(where.start, where.stop)
+
+
+def planned_of(rig: WiredRig, changes: Iterable[Change]) -> list[PlannedChange]:
+    """The changes as they are made between ticks. Raises InputError for one that this rig does not have."""
+    changes = sorted(changes, key=lambda change: change.tick)
+    if not changes:  # then the parts of the rig are not looked at
+        return []
+    from cosim.rig.parameters import tunables_of
+
+    known, planned = tunables_of(rig), list[PlannedChange]()
+    for tick, name, value in changes:
+        if name == CONTROLLED_STOP and rig.run_model.has_controlled_stop:
+            requested = rig.run_model.layout.place("controlled_stop", "requested").where
+            places = np.arange(requested.start, requested.stop)
+        elif name in known:
+            places = places_of(rig, known[name].where)
+        else:
+            raise InputError(f"there is no parameter '{name}'{did_you_mean(name, known)}", "changes")
+        if len(value) not in (1, len(places)):
+            raise InputError(f"'{name}' has {len(places)} values, got {len(value)}", "changes")
+        planned.append(PlannedChange(tick, places, np.broadcast_to(np.array(value, dtype=float), len(places))))
+    return planned
+
+
+def ordered_stop(engine: Engine) -> Sequence[Change]:
+    """The order to stop that began the controlled stop of the ticks that have run, if there was one."""
+    model = engine.tick_model
+    if not model.has_controlled_stop or engine.view("controlled_stop", "reason") != REQUESTED:
+        return ()
+    n = model.nv
+    stop = ControlledStop.of(engine.view("bumpless_start")[2 + 2 * n :])
+    return (Change(round(float(stop.t) / model.step), CONTROLLED_STOP, (1.0,)),)

@@ -1,0 +1,139 @@
+"""The outputs of a run while it runs: its recording and its stream, each in a process of its own in real time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.outline import RigOutline
+from cosim.rig.recorded_run import StreamSummary
+from cosim.tick.tick_block import TickBlock
+from cosim.types import Level, Sink
+
+if TYPE_CHECKING:
+    from cosim.output.evaluation import Evaluation
+    from cosim.output.remote_sink import RemoteSink
+
+BACKLOG = 0.5  # s of ticks that may wait for a stream that is too slow
+
+
+@dataclass
+class Outputs:
+    """sinks: of blocks that this process evaluates, and of events; remotes: of the sinks, those that evaluate blocks
+    themselves; stream: of the remotes or sinks that have a process, the stream."""
+
+    endpoint: str | None = None  # of the stream
+    sinks: list[Sink] = field(default_factory=list)
+    remotes: list[RemoteSink] = field(default_factory=list)
+    stream: RemoteSink | None = None
+    failed: bool = False  # the stream, and it was reported
+    schema: Any = field(default_factory=dict)  # of the stream, a Schema
+    describe_stream: Callable[[Any], None] | None = None  # publishes a schema
+
+    def add(self, block: TickBlock) -> None:
+        """Hand finished ticks to the processes that evaluate them; never waits."""
+        for remote in self.remotes:
+            remote.ticks(block)
+
+    def event(self, t_ns: int, what: str, level: Level = "info") -> None:
+        for sink in self.sinks:
+            sink.event(t_ns, what, level)
+
+    def change(self, t_ns: int, tick: int, name: str, value: Sequence[float]) -> None:
+        for sink in self.sinks:
+            sink.change(t_ns, tick, name, value)
+
+    def describe(self, values: Mapping[str, Any] = MappingProxyType({}), **changes: Any) -> None:
+        """Replace parts of the schema of the stream; values: of parameters."""
+        if self.describe_stream is None:
+            return
+        self.schema.update(changes)
+        for name, value in values.items():
+            self.schema["parameters"][name]["value"] = value
+        self.describe_stream(self.schema)
+
+    @property
+    def evaluated_here(self) -> list[Sink]:
+        return [] if self.remotes else self.sinks
+
+    def new_failure(self) -> str:
+        """Why the stream has failed, once; else empty."""
+        if self.failed or self.stream is None or not self.stream.failure:
+            return ""
+        self.failed = True
+        return f"{self.stream.failure}; the run goes on without telemetry"
+
+    @property
+    def summary(self) -> StreamSummary | None:
+        if self.endpoint is None:
+            return None
+        missed, failure = (0, None) if self.stream is None else (self.stream.missed, self.stream.failure or None)
+        return {"endpoint": self.endpoint, "missed": missed, "failure": failure}
+
+
+def open_outputs(
+    rig: WiredRig,
+    outline: RigOutline,
+    stack: ExitStack,
+    record: str | Path | None,
+    evaluation: Evaluation,
+) -> Outputs:
+    """Open the recording and the stream of a run, closed by `stack`.
+
+    evaluation: copied to processes. Raises InputError or RunError when one cannot be opened.
+    """
+    spec = rig.run_spec
+    if record is None and spec.telemetry.publish is None:
+        return Outputs()
+    from cosim.output.sinks import SinkConfig, open_sinks
+    from cosim.output.stream.stream_sink import StreamSink
+    from cosim.rig.provenance import attachments_of, metadata_of
+    from cosim.rig.stream import schema_of, stream_config_of
+
+    start_ns, schema = time.time_ns(), schema_of(rig, outline)
+    channels = tuple(outline.units.items())
+    configs = []
+    if spec.telemetry.publish is not None:  # first: a failure here must not overwrite an existing recording
+        configs.append(SinkConfig(spec.name, channels, stream=stream_config_of(rig, outline, start_ns, schema)))
+    if record is not None:
+        configs.append(
+            SinkConfig(
+                name=spec.name,
+                channels=channels,
+                attachments=attachments_of(rig),
+                metadata=metadata_of(rig, outline, start_ns),
+                record=str(record),
+                encoding=spec.recording.encoding,
+                numbers=spec.recording.numbers,
+                split_size=spec.recording.split_size,
+                split_time=spec.recording.split_time,
+                start_ns=start_ns,
+            )
+        )
+    if spec.schedule.pacing is None:
+        sinks = [sink for config in configs for sink in open_sinks(stack, config)]
+        outputs = Outputs(None, sinks, schema=schema)
+        for sink in sinks:
+            if isinstance(sink, StreamSink):
+                outputs.endpoint, outputs.describe_stream = sink.endpoint, sink.describe
+        return outputs
+    from cosim.output.remote_sink import RemoteSink
+
+    newest = round(BACKLOG * 1e9 * spec.schedule.rate / spec.schedule.step_ns)
+    remotes = [
+        stack.enter_context(
+            RemoteSink(config, None if rig.interpret else evaluation, newest if config.stream else None)
+        )
+        for config in configs
+    ]
+    outputs = Outputs(None, list(remotes), [] if rig.interpret else remotes, schema=schema)
+    if spec.telemetry.publish is not None:
+        outputs.stream = remotes[0]
+        outputs.endpoint, outputs.describe_stream = outputs.stream.endpoint, outputs.stream.describe
+    return outputs

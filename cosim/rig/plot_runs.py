@@ -1,0 +1,78 @@
+"""The plot of several runs, one over the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cosim.errors import InputError
+from cosim.rig.run import Run
+from cosim.rig.signal_patterns import matching_columns
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from cosim.output.plot.curves import Samples
+
+MOST_ROWS = 24
+TRACKED = ("/position", "/reference_position")
+
+
+def plot_runs(runs: Mapping[str, Run], signals: Sequence[str] = (), file: str | Path | None = None) -> Figure:
+    """Plot signals of several runs, a row for each signal and a colour for each run.
+
+    runs: by the name that the legend shows; signals: names or patterns such as `*/position`, by default the position
+    errors of the 8 joints that move most in the first run, or their positions where none has a reference; a run may
+    lack some of them. file: png, svg or pdf to write.
+    Raises InputErrors for a signal that no run has, InputError for one with different units, for too many signals, and
+    for a file that cannot be written.
+    """
+    from cosim.output.plot.overlay_figure import OverlaidRun, draw_overlay
+    from cosim.output.plot.style import save, styled
+
+    units = _common_units(runs)
+    if signals:
+        chosen = [list(units)[k] for k in matching_columns(signals, list(units), lambda _: "plot")]
+        samples = {name: run.chosen([signal for signal in chosen if signal in run]) for name, run in runs.items()}
+    else:
+        chosen, samples = _tracking(runs)
+        units |= {f"{name}_error": unit for name, unit in units.items()}
+    if len(chosen) > MOST_ROWS:
+        raise InputError(f"{len(chosen)} signals are too many for one plot; choose {MOST_ROWS} at most", "plot")
+    drawn = [OverlaidRun(name, np.asarray(run.t), samples[name]) for name, run in runs.items()]
+
+    def draw() -> Figure:
+        return draw_overlay(drawn, chosen, units)
+
+    return styled(draw) if file is None else save(file, draw)
+
+
+def _tracking(runs: Mapping[str, Run]) -> tuple[list[str], dict[str, Mapping[str, Samples]]]:
+    """The errors or positions that are drawn by default, and all errors and positions of each run."""
+    from cosim.output.plot.joint_columns import most_active, position_errors
+    from cosim.output.plot.run_plot import MAX_JOINTS
+
+    samples: dict[str, Mapping[str, Samples]] = {}
+    for name, run in runs.items():
+        positions = run.chosen(
+            [signal for signal in run.signals if signal.endswith(("/position", "/reference_position"))]
+        )
+        samples[name] = {**positions, **position_errors(run.joints, positions)}
+    name, first = next(iter(runs.items()))
+    shown = most_active(first.joints, first.chosen([f"{joint}/position" for joint in first.joints]), MAX_JOINTS)
+    errors = [f"{joint}/position_error" for joint in shown if f"{joint}/position_error" in samples[name]]
+    return errors or [f"{joint}/position" for joint in shown], samples
+
+
+def _common_units(runs: Mapping[str, Run]) -> dict[str, str]:
+    """Of all signals. Raises InputError for a signal that has another unit in another run."""
+    units: dict[str, str] = {}
+    for name, run in runs.items():
+        for signal, unit in run.units.items():
+            if units.setdefault(signal, unit) != unit:
+                what = f"'{signal}' is in {unit}, in the runs before in {units[signal]}; plot runs of one rig"
+                raise InputError(what, name)
+    return units

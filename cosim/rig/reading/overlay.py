@@ -1,0 +1,28 @@
+"""Overlays: a YAML file of values that replace those of a rig, as `--set` does; its keys are paths with dots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from cosim.rig.reading.yaml_source import Override, load_yaml
+
+
+def read_overlay(path: str | Path) -> list[Override]:
+    """The overrides of a file in its order, each with its line. Raises InputError for a file that is none."""
+    source = load_yaml(path, least="one value")
+    return [(f"{key}={_flow(value)}", str(source.place((key,)))) for key, value in source.data.items()]
+
+
+def overlay_text(values: Mapping[str, object], rig: str) -> str:
+    """The file with these values; rig: the file that they are for."""
+    lines = [f"{key}: {_flow(value)}\n" for key, value in values.items()]
+    return f"# cosim run {rig} --overlay THIS_FILE\n" + "".join(lines)
+
+
+def _flow(value: object) -> str:
+    """In one line. YAML ends a lone scalar with a line of dots."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
+    return text.removesuffix("...\n").strip()

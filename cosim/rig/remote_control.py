@@ -1,0 +1,197 @@
+"""A run that other programs control: it carries out what comes from its control socket, between ticks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cosim.errors import CosimError, InputError, RunError
+from cosim.execution.scheduler import SchedulerState
+from cosim.remote.control_link import ControlLink
+from cosim.remote.control_process import ControlSetup
+from cosim.remote.desk import Order
+from cosim.rig.changes import places_of
+from cosim.rig.parameters import read_values, values_from
+from cosim.rig.provenance import attachments_of
+from cosim.rig.recorded_run import Change
+from cosim.rig.run_words import ENDED, WAITING, OrderedStop
+from cosim.rig.stream import schema_of
+
+if TYPE_CHECKING:
+    from cosim.rig.run_recorder import RunRecorder
+
+ARMED_TIME = 30.0  # s from `arm` within which `start` must come
+UPDATE_PERIOD = 0.1  # s
+START_POLL = 0.05  # s
+
+
+class RemoteControl:
+    """Carries out orders. Without `attend`, nothing happens."""
+
+    def __init__(self, recorder: RunRecorder, link: ControlLink, rest_when_lost: bool) -> None:
+        """rest_when_lost: whether a controlled stop follows when control is lost, else it goes on."""
+        self.recorder, self.rig, self.scheduler, self.link = recorder, recorder.rig, recorder.scheduler, link
+        self.rest_when_lost = rest_when_lost
+        self.started = False
+        self._armed_until = 0.0
+        self._ended = False  # the link, and it was reported
+        self._told, self._state = 0.0, ""
+        self._commands: Mapping[str, Callable[[Order], dict[str, Any]]] = {
+            "set": self._set,
+            "arm": self._arm,
+            "start": self._start,
+            "pause": self._pause,
+            "resume": self._resume,
+            "step": self._step,
+            "stop": self._stop,
+            "estop": self._emergency_stop,
+            "marker": self._marker,
+        }
+
+    def wait_for_start(self, wait: bool) -> None:
+        """Return when a client starts the run; immediately unless it waits for that. Raises OrderedStop."""
+        self.started = not wait
+        while not self.started:
+            self.attend(START_POLL)
+
+    @property
+    def state(self) -> str:
+        if not self.started:
+            return "armed" if time.monotonic() < self._armed_until else WAITING
+        state = self.scheduler.state
+        return ENDED if state in (SchedulerState.STOPPED, SchedulerState.FAULT) else str(state)
+
+    @property
+    def tick(self) -> int:
+        """The next one, as far as the rows were read."""
+        return self.recorder.done if self.scheduler.state is SchedulerState.RUNNING else self.scheduler.engine.number
+
+    def attend(self, timeout: float = 0.0) -> None:
+        """Carry out what has come, or comes within `timeout` [s]. Raises OrderedStop."""
+        if timeout and not self.link.ended:
+            self.link.wait(timeout)
+        elif timeout:
+            time.sleep(timeout)
+        for item in self.link.take():
+            with self.scheduler.signals.postponed():  # an order is carried out and recorded, or neither
+                self._carry_out(item) if isinstance(item, Order) else self._lost(item)
+        if self.link.ended and not self._ended:
+            self._ended = True
+            self.recorder.note(self.tick, "the control socket has ended; no further commands are possible", "warning")
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell clients and subscribers the state of the run, where it has changed or is old."""
+        now, state = time.monotonic(), self.state
+        if state != self._state or now - self._told >= UPDATE_PERIOD:
+            step = self.rig.run_model.step
+            self.link.update({"state": state, "tick": self.tick, "t": self.tick * step})
+            if state != self._state:
+                self.recorder.outputs.describe(state=state)
+            self._told, self._state = now, state
+
+    def _carry_out(self, order: Order) -> None:
+        try:
+            reply = {"ok": True, **self._commands[order.command](order)}
+        except CosimError as error:
+            reply = {"ok": False, "error": f"{order.command}: {error}", "input": isinstance(error, InputError)}
+        except OrderedStop:
+            self.link.reply(order.token, {"ok": True, "tick": self.tick})
+            raise
+        self.link.reply(order.token, reply)
+
+    def _lost(self, name: str) -> None:
+        event = f"control by '{name}' was lost: its heartbeat ended"
+        self.recorder.note(self.tick, event, "warning")
+        self._armed_until = 0.0
+        if self.rest_when_lost and self.started:
+            raise OrderedStop(fault=event)
+
+    # --- commands ---
+
+    def _set(self, order: Order) -> dict[str, Any]:
+        present = self.scheduler.engine.view("parameters")
+        new = read_values(self.rig, order.fields["values"], present)
+        places = [place for where, _ in new.values() for place in places_of(self.rig, where)]
+        before = present.copy()
+        tick = self.scheduler.change(np.array(places), np.concatenate([numbers for _, numbers in new.values()]))
+        for name, (where, numbers) in new.items():
+            self.recorder.change(Change(tick, name, tuple(numbers)))
+            was, now = (_show(part) for part in (before[where].tolist(), numbers))
+            self.recorder.note(tick, f"{name} = {now} (was {was}), set by '{order.client}'")
+        values = values_from(self.rig, self.scheduler.engine.view("parameters"))
+        self.link.update({"values": {name: values[name] for name in new}})
+        self.recorder.outputs.describe({name: values[name] for name in new})
+        return {"tick": tick}
+
+    def _arm(self, order: Order) -> dict[str, Any]:
+        self._check_waits()
+        self._armed_until = time.monotonic() + ARMED_TIME
+        return {"seconds": ARMED_TIME}
+
+    def _start(self, order: Order) -> dict[str, Any]:
+        self._check_waits()
+        if self.rig.hardware and self.state != "armed":
+            raise RunError("this rig has real motors; arm it first")
+        self.started = True
+        return {"tick": self.tick}
+
+    def _check_waits(self) -> None:
+        if self.started:
+            raise RunError("the run has started; start another one")
+
+    def _pause(self, order: Order) -> dict[str, Any]:
+        self._check_started()
+        self.scheduler.pause()
+        self.recorder.note(self.tick, f"paused by '{order.client}'")
+        return {"tick": self.tick}
+
+    def _resume(self, order: Order) -> dict[str, Any]:
+        self._check_started()
+        self.scheduler.resume()
+        return {"tick": self.tick}
+
+    def _step(self, order: Order) -> dict[str, Any]:
+        self._check_started()
+        self.scheduler.step(order.fields.get("ticks", 1))
+        return {"tick": self.tick}
+
+    def _check_started(self) -> None:
+        if not self.started:
+            raise RunError("the run has not started; start it first")
+
+    def _stop(self, order: Order) -> dict[str, Any]:
+        raise OrderedStop(f"stopped by '{order.client}'")
+
+    def _emergency_stop(self, order: Order) -> dict[str, Any]:
+        self.scheduler.stop()  # before anything else
+        raise OrderedStop(fault=f"emergency stop by '{order.client}'")
+
+    def _marker(self, order: Order) -> dict[str, Any]:
+        tick = self.tick
+        self.recorder.note(tick, f"marker by '{order.client}': {order.fields['text']}")
+        return {"tick": tick}
+
+
+def control_of(recorder: RunRecorder, stack: ExitStack) -> RemoteControl:
+    """The control of a run with `telemetry.control`, closed by `stack`. Raises InputError when it cannot be bound."""
+    rig, telemetry = recorder.rig, recorder.rig.run_spec.telemetry
+    assert telemetry.control is not None
+    status = schema_of(rig, recorder.outline, WAITING) | {"signals": dict(recorder.outline.units)}
+    status |= {"stream": recorder.outputs.endpoint, "tick": 0, "t": 0.0}
+    files = {name: content.decode(errors="replace") for name, content in attachments_of(rig)}
+    link = stack.enter_context(
+        ControlLink(ControlSetup(telemetry.control, status, files, telemetry.control_timeout, telemetry.key))
+    )
+    link.update({"control": link.endpoint})
+    recorder.outputs.describe(control=link.endpoint, state=WAITING)
+    return RemoteControl(recorder, link, telemetry.control_lost == "rest")
+
+
+def _show(numbers: list[float]) -> str:
+    same = len(set(numbers)) == 1
+    return f"{numbers[0]:g}" if same else "[" + ", ".join(f"{number:g}" for number in numbers) + "]"

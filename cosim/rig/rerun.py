@@ -1,0 +1,128 @@
+"""A recording run again: the rig from the files in it, its parameters and changes, and the comparison to the bit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cosim.errors import InputError
+from cosim.output.recording_index import RecordingIndex, recordings_of
+from cosim.output.recording_reader import RecordedSamples
+from cosim.output.sample_encoding import RIG_GROUPS
+from cosim.output.signal_store import BLOCK
+from cosim.rig.recorded_run import Change
+from cosim.rig.rig_files import plugin_digests
+from cosim.rig.run import Run, StoppedRun, open_recording
+from cosim.rig.session import run_session
+from cosim.rig.unpacked_rig import rig_of_files
+
+if TYPE_CHECKING:
+    from cosim.rig.rig import Rig
+
+TIMING = RIG_GROUPS[1] + "/"  # signals that every run in real time has anew
+SETTINGS = ("schedule.realtime=false", "keep=null", "telemetry=null")
+
+
+class FirstDifference(NamedTuple):
+    """Where a rerun leaves its recording; t in s."""
+
+    signal: str
+    tick: int
+    t: float
+    recorded: float
+    rerun: float
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """recorded, run: both runs; changes: that were made again; difference: the first, None where all ticks are equal to
+    the bit."""
+
+    recorded: Run
+    run: Run
+    changes: tuple[Change, ...]
+    difference: FirstDifference | None
+
+
+def rerun(path: str | Path) -> Rerun:
+    """Run the rig of a recording again, from the files in it, and compare all of its signals but the timing.
+
+    Raises InputError for a recording that cannot be run again: of real motors, of 32-bit numbers, of plug-ins that have
+    changed, or of only a part of a run.
+    """
+    indexes = recordings_of(path)
+    samples, recorded = RecordedSamples(indexes), open_recording(path)
+    _check(samples, recorded, str(path))
+    files = {name: content for index in reversed(indexes) for name, content in index.files().items()}
+    interpret = True if "everything" in recorded.rig.engine else None
+    rig = rig_of_files(files, samples.metadata["as_run"], SETTINGS, interpret)
+    _check_plugins(rig, indexes[0])
+    wanted = {name: value for name, value in recorded.rig.parameters.items() if rig.parameters.get(name) != value}
+    for name, value in wanted.items():
+        rig.set(name, value)
+    ticks = samples.count - 1
+    try:
+        run = run_session(rig, ticks * recorded.rig.step_ns * 1e-9, changes=recorded.changes)
+    except StoppedRun as stopped:
+        run = stopped.run
+    return Rerun(recorded, run, recorded.changes, _first_difference(recorded, run))
+
+
+def _check(samples: RecordedSamples, recorded: Run, place: str) -> None:
+    """Raises InputError for a recording that cannot be run again."""
+    metadata = samples.metadata
+    if recorded.rig.hardware:
+        raise InputError("is of real motors, whose motion cannot be computed again; compare it with another run", place)
+    if "as_run" not in metadata:
+        raise InputError("does not hold the files of its rig; record the run again", place)
+    if changed := metadata.get("changed_files"):
+        what = f"{changed} was changed between the start of the program and the run"
+        raise InputError(f"{what}, so it is not what ran; record the run again", place)
+    if any(topic.dtype.itemsize < 8 for topic in samples.topics):
+        what = "holds numbers of 32 bits, which cannot be compared to the bit"
+        raise InputError(f"{what}; record with recording.numbers: float64", place)
+    if samples.count < 2:
+        raise InputError("has no two ticks; record the run again", place)
+    times = recorded.t
+    step = recorded.rig.step_ns * 1e-9
+    if times[0] != 0.0:
+        raise InputError(f"begins at t = {times[0]:.6g} s; give the first file of the run", place)
+    if round(times[-1] / step) != samples.count - 1:
+        raise InputError("the run has skipped ticks; only runs that have every tick can be run again", place)
+
+
+def _check_plugins(rig: Rig, index: RecordingIndex) -> None:
+    """Raises InputError where a plug-in that is not in the recording is another one now."""
+    recorded: Mapping[str, str] = json.loads(index.metadata.get("plugins", "{}"))
+    present = plugin_digests(rig)
+    for type, digest in recorded.items():
+        if present.get(type) != digest:
+            version = index.metadata.get("cosim", "?")
+            what = f"'{type}' has changed since the run was recorded with cosim {version}"
+            raise InputError(f"{what}; run it again with that version", str(index.path))
+
+
+def _first_difference(recorded: Run, run: Run) -> FirstDifference | None:
+    """The first tick, and there the first signal, that is not the same number in both."""
+    names = [name for name in recorded.signals if not name.startswith(TIMING)]
+    columns = [[each.signals.index(name) for name in names] for each in (recorded, run)]
+    common = min(len(recorded.t), len(run.t))
+    for begin in range(0, common, BLOCK):
+        rows = slice(begin, min(begin + BLOCK, common))
+        a, b = (each.values[rows][:, chosen] for each, chosen in zip((recorded, run), columns, strict=True))
+        # a recording in JSON has NaN for all numbers that are not finite
+        differs = (a.view(np.int64) != b.view(np.int64)) & ~((a == b) | (np.isnan(a) & ~np.isfinite(b)))
+        if differs.any():
+            row = int(differs.any(axis=1).argmax())
+            column = int(differs[row].argmax())
+            t, pair = float(recorded.t[begin + row]), (float(a[row, column]), float(b[row, column]))
+            return FirstDifference(names[column], begin + row, t, *pair)
+    if len(run.t) < len(recorded.t):
+        t = float(recorded.t[common])
+        return FirstDifference("the end of the run", common, t, float(recorded.t[-1]), float(run.t[-1]))
+    return None

@@ -1,0 +1,134 @@
+"""The files of a rig, to take it elsewhere: the rig, its robot, plug-ins and tables by name.
+
+The names are paths relative to the folder that all files have in common, so the rig finds them where they are unpacked
+(`cosim.rig.unpacked_rig`).
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cosim.errors import InputError
+from cosim.paths import expand
+from cosim.rig.input_tracking import modules_of_user
+
+if TYPE_CHECKING:
+    from cosim.rig.build.wired_rig import WiredRig
+    from cosim.rig.reading.plugins import Plugin
+    from cosim.rig.sections.rig_spec import RigSpec
+
+AS_RUN = ".as_run.yaml"
+
+
+@dataclass(frozen=True)
+class RigFiles:
+    """contents: name -> content; rig: name of the rig file among them; as_run: of the rig as it ran, after overrides;
+    changed: names of files that are no longer what the rig was built from."""
+
+    contents: dict[str, bytes]
+    rig: str
+    as_run: str
+    changed: tuple[str, ...]
+
+
+def files_of(rig: WiredRig) -> RigFiles:
+    """Every file that the rig was built from, but those of installed programs."""
+    import yaml
+
+    path, source = rig.spec.path.absolute(), rig.spec.source
+    read = {Path(file): digest for file, digest in rig.cached.files.items() if _belongs(file, digest)}
+    read.pop(path, None)  # its text was kept
+    for file in _imported_before(read):
+        read[file] = _digest(file)
+    root = Path(os.path.commonpath([path.parent, *(file.parent for file in read)]))
+    contents = {_name(path, root): source.text.encode()}
+    changed = []
+    for file, digest in read.items():
+        contents[_name(file, root)] = file.read_bytes() if file.exists() else b""
+        if _digest(file) != digest:
+            changed.append(_name(file, root))
+    as_run = path.with_name(path.stem + AS_RUN)
+    data = _relocated(source.data, path.parent, [path, *read])
+    text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
+    contents[_name(as_run, root)] = text.encode()
+    return RigFiles(contents, _name(path, root), _name(as_run, root), tuple(changed))
+
+
+def plugins_of(spec: RigSpec) -> Iterator[Plugin]:
+    """The plug-ins of controllers and joints that the rig names."""
+    for controller in spec.controllers:
+        yield from filter(None, (controller.plugin, controller.trajectory, controller.fallback))
+    for joint in spec.joints.values():
+        yield from filter(None, (joint.actuator, joint.prescribed))
+
+
+def plugin_digests(rig: WiredRig) -> dict[str, str]:
+    """Type -> SHA-256 of the module, of plug-ins that are installed rather than among the files of the rig."""
+    files = rig.cached.files
+    modules = {plugin.type: plugin.module.__file__ for plugin in plugins_of(rig.spec)}
+    return {
+        type: hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        for type, file in sorted(modules.items())
+        if file and os.path.abspath(file) not in files
+    }
+
+
+def _imported_before(files: Iterable[Path]) -> list[Path]:
+    """Files of modules of the user that these Python files import, directly or not, and that this program had
+    imported before."""
+    modules, seen = dict(modules_of_user()), set(files)
+    waiting, found = [file for file in seen if file.suffix == ".py"], []
+    while waiting:
+        for name in _imports(waiting.pop()):
+            file = Path(modules[name]) if name in modules else None
+            if file is not None and file not in seen:
+                seen.add(file)
+                found.append(file)
+                waiting.append(file)
+    return found
+
+
+def _imports(file: Path) -> set[str]:
+    """The names of modules that a Python file imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes()) if file.exists() else ast.Module([], [])):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else ""
+
+
+def _belongs(file: str, digest: str) -> bool:
+    return bool(digest) and file not in sys.path and os.path.isfile(file)
+
+
+def _name(file: Path, root: Path) -> str:
+    return file.relative_to(root).as_posix()
+
+
+def _relocated(data: Any, folder: Path, files: list[Path]) -> Any:
+    """The data with absolute paths of files, and of folders above them, relative to the folder of the rig."""
+    if isinstance(data, dict):
+        return {key: _relocated(value, folder, files) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_relocated(item, folder, files) for item in data]
+    if not isinstance(data, str) or not data.startswith(("/", "~", "$")):
+        return data
+    try:
+        path = Path(os.path.normpath(expand(data)))
+    except InputError:
+        return data
+    inside = path.is_absolute() and any(path == file or path in file.parents for file in files)
+    return os.path.relpath(path, folder) if inside else data

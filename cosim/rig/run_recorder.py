@@ -1,0 +1,134 @@
+"""What a run has recorded so far: its ticks, signals, events, changes and faults."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cosim.compile import BatchFunction
+from cosim.errors import RunError
+from cosim.execution.scheduler import Scheduler
+from cosim.output.evaluation import Evaluation, MissMonitor
+from cosim.output.events import EventMonitor, RunEvent
+from cosim.output.signal_statistics import SignalStatistics
+from cosim.output.signal_store import SignalStore
+from cosim.output.waiting_ticks import WaitingTicks
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.changes import ordered_stop
+from cosim.rig.kept_signals import kept_names
+from cosim.rig.outline import RigOutline
+from cosim.rig.outputs import Outputs
+from cosim.rig.recorded_run import Change
+from cosim.rig.run import Run
+from cosim.rig.summary import followed_signals
+from cosim.tick.tick_block import TickBlock
+from cosim.types import Level, Sink
+
+if TYPE_CHECKING:
+    from cosim.rig.build.drivers import BusReport
+
+
+@dataclass
+class RunRecorder:
+    """The ticks of a run so far, their signals, events and faults."""
+
+    rig: WiredRig
+    outline: RigOutline
+    scheduler: Scheduler
+    store: SignalStore
+    outputs: Outputs = field(default_factory=Outputs)
+    done: int = 0  # ticks
+    now_ns: int = 0  # simulated time of the last tick
+    waiting: WaitingTicks = field(default_factory=WaitingTicks)  # whose signals are computed at the end
+    events: list[RunEvent] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    fault: str = ""
+    connections: tuple[BusReport, ...] = ()  # of real drives
+    busy: float = 0.0  # s
+    begun: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        self._evaluate = evaluation_of(self.rig)
+        if self.scheduler.pacing is None and isinstance(self.rig.observe, BatchFunction):
+            self.rig.observe.begin()
+        self._statistics = SignalStatistics(
+            tuple(self.outline.units), followed_signals(self.outline, self.outline.units)
+        )
+
+    def add(self, block: TickBlock) -> None:
+        """Add finished ticks. Signals of a real-time run are computed at its end, because a Python loop shares the
+        interpreter: its sinks compute theirs in processes of their own, except in an interpreted run."""
+        step_ns = self.rig.run_spec.schedule.step_ns
+        self.done, self.now_ns = self.done + len(block.numbers), int(block.numbers[-1]) * step_ns
+        self.outputs.add(block)
+        if (here := self.outputs.evaluated_here) or self.scheduler.pacing is None:
+            self.compute_signals(block, here)
+        else:
+            self.waiting.add(block)
+        if failure := self.outputs.new_failure():
+            self.note(self.done - 1, failure, "warning")
+
+    def note(self, tick: int, what: str, level: Level = "info") -> None:
+        """An event before a tick that the ticks themselves do not show."""
+        t_ns = tick * self.outline.step_ns
+        self.events.append(RunEvent(t_ns * 1e-9, what, 0.0, level=level))
+        self.outputs.event(t_ns, what, level)
+
+    def change(self, change: Change) -> None:
+        self.changes.append(change)
+        self.outputs.change(self.now_ns, *change)
+
+    def finish_changes(self) -> None:
+        """After the last tick: add the order to stop, which a signal may have given too."""
+        for change in ordered_stop(self.scheduler.engine):
+            self.change(change)
+
+    def when(self, what: str) -> str:
+        """What happened, and after which tick."""
+        return f"{what} after tick {self.done - 1}" if self.done else f"{what} before the first tick"
+
+    def compute_signals(self, block: TickBlock, sinks: Sequence[Sink] = ()) -> None:
+        values, events = self._evaluate(block, sinks, self.store.room(len(block.numbers)))
+        self._statistics.add(values)
+        self.store.add(block.numbers, block.numbers * self.outline.step_ns * 1e-9)
+        self.events += events
+
+    def run(self) -> Run:
+        try:
+            for block in self.waiting.take():
+                self.compute_signals(block)
+        except RunError as error:  # the disk is full: what was written is kept
+            self.fault = f"{self.fault}; and {error}" if self.fault else str(error)
+        t, values = self.store.arrays()
+        paced = self.scheduler.pacing is not None
+        timing = self.scheduler.timing if paced else None
+        busy = self.busy if timing is None else timing.busy_s
+        wall = time.perf_counter() - self.begun
+        events, counts = (
+            tuple(sorted(self.events, key=lambda event: event.t)),
+            self._evaluate.events.limit_alarms.counts,
+        )
+        kept = None if self.store.kept.columns is None else kept_names(self.store.kept, self.outline)
+        outcome = self.fault, events, timing, counts, self.connections, self._statistics, kept, self.outputs.summary
+        return Run(self.outline, t, values, busy, wall, *outcome, changes=tuple(self.changes))
+
+
+def evaluation_of(rig: WiredRig) -> Evaluation:
+    """What the outputs of a run compute; that of a compiled rig can be sent to another process."""
+    schedule, pacing = rig.run_spec.schedule, rig.run_spec.schedule.pacing
+    monitor = rig.cached.recall("events", lambda: EventMonitor(rig.tick_model))
+    evaluation = Evaluation(rig.observe, copy.deepcopy(monitor), schedule.step_ns)
+    if pacing is not None:
+        evaluation.tasks = rig.tasks
+        evaluation.misses = MissMonitor(
+            rig.tasks,
+            schedule.step_ns / pacing.rate,
+            round(pacing.warm_up * 1e9),
+            pacing.rate,
+            pacing.trigger is not None,
+            "compiled" if rig.native else "Python",
+        )
+    return evaluation

@@ -1,0 +1,123 @@
+"""The stream of a rig: which signals it publishes, and the schema that describes the rig to a subscriber."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from cosim.errors import InputError, SourceLocation
+from cosim.output.stream.messages import SAMPLE_FIELDS
+from cosim.output.stream.stream_sink import StreamConfig
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.outline import RigOutline
+from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.signal_patterns import matching_columns
+
+VERSION = 1  # of the schema
+BOUNDS = ("lower", "upper", "velocity", "effort")
+
+
+class Schema(TypedDict):
+    """What a subscriber needs to know of the rig, in SI; what is not known is None. The sink adds `signals`, those of
+    its samples with their units. See the reference of the stream for each field."""
+
+    version: int
+    rig: str
+    path: str
+    pid: int
+    state: str
+    realtime: bool
+    rate: float
+    step: float
+    control: str | None
+    joints: dict[str, dict[str, Any]]
+    parameters: dict[str, dict[str, Any]]
+
+
+def streamed_columns(spec: RigSpec, names: Sequence[str]) -> tuple[int, ...]:
+    """The columns of the signals that are published, of these. Raises InputErrors for `telemetry.signals` that do not
+    exist, InputError for signals that a sample has no room for."""
+    columns = matching_columns(
+        spec.telemetry.signals, names, lambda number: spec.source.place(("telemetry", "signals", number))
+    )
+    check_names([names[k] for k in columns], spec.source.place(("telemetry", "publish")))
+    return columns
+
+
+def check_names(names: Sequence[str], place: SourceLocation | str | None) -> None:
+    """Raises InputError at the place for signals that a sample has no room for."""
+    for group in (name.partition("/")[0] for name in names):
+        if group in SAMPLE_FIELDS:
+            what = f"'{group}' is a field of every sample and cannot be the name of a joint too"
+            raise InputError(f"{what}; rename the joint", place)
+
+
+def stream_config_of(rig: WiredRig, outline: RigOutline, start_ns: int, schema: Schema) -> StreamConfig:
+    """The stream of a run. The spec of the rig has `telemetry.publish`."""
+    telemetry, schedule, signals = rig.run_spec.telemetry, rig.run_spec.schedule, tuple(outline.units.items())
+    columns = rig.cached.recall("streamed", lambda: streamed_columns(rig.spec, tuple(outline.units)))
+    assert telemetry.publish is not None
+    return StreamConfig(
+        endpoint=telemetry.publish,
+        signals=tuple(signals[k] for k in columns),
+        columns=columns,
+        step_ns=outline.step_ns,
+        start_ns=start_ns,
+        realtime=schedule.pacing is not None,
+        schema=schema,
+        rate=telemetry.rate,
+        decimation=telemetry.decimation,
+        format=telemetry.format,
+        key=telemetry.key,
+    )
+
+
+def schema_of(rig: WiredRig, outline: RigOutline, state: str = "running", control: str | None = None) -> Schema:
+    """The schema now. state: of the session; control: endpoint of its control socket."""
+    parameters = rig.cached.recall("parameters of the stream", lambda: _parameters(rig))
+    rate, realtime = rig.run_spec.telemetry.rate, rig.run_spec.schedule.pacing is not None
+    return schema_of_outline(outline, rate, realtime, parameters, state, control)
+
+
+def schema_of_outline(
+    outline: RigOutline,
+    rate: float,
+    realtime: bool,
+    parameters: Mapping[str, dict[str, Any]],
+    state: str = "running",
+    control: str | None = None,
+) -> Schema:
+    """rate [Hz]: of the samples; parameters: unit and bounds by name."""
+    return {
+        "version": VERSION,
+        "rig": outline.name,
+        "path": outline.path,
+        "pid": os.getpid(),
+        "state": state,
+        "realtime": realtime,
+        "rate": rate,
+        "step": outline.step_ns / 1e9,
+        "control": control,
+        "joints": {
+            name: {
+                "unit": outline.units.get(f"{name}/position"),
+                **{key: outline.limits.get(name, {}).get(key) for key in BOUNDS},
+                "real": role == "real",
+            }
+            for name, role in outline.roles.items()
+        },
+        "parameters": {name: {**about, "value": outline.parameters.get(name)} for name, about in parameters.items()},
+    }
+
+
+def _parameters(rig: WiredRig) -> dict[str, dict[str, Any]]:
+    """Unit and bounds of each tunable parameter, as its controller declares them."""
+    from cosim.rig.parameters import tunables_of, unit_of
+
+    found = {}
+    for name, item in tunables_of(rig).items():
+        declared = type(item.loop.tunables.params).__dataclass_fields__[item.field].metadata
+        lower = declared.get("min") if declared.get("min") is not None else declared.get("above")
+        found[name] = {"unit": unit_of(rig, name), "min": lower, "max": declared.get("max")}
+    return found

@@ -1,0 +1,67 @@
+"""A rig from its files by name (`cosim.rig.rig_files`), as recordings have them, in a temporary folder."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from cosim.errors import InputError
+from cosim.rig.input_tracking import modules_of_user
+from cosim.rig.reading.yaml_source import Override
+from cosim.rig.rig import Rig, load_rig
+
+
+def rig_of_files(
+    files: Mapping[str, bytes | str], name: str, overrides: Iterable[Override] = (), interpret: bool | None = None
+) -> Rig:
+    """The rig in the file `name` among `files`, unpacked to a temporary folder that is removed with the rig.
+
+    Python files among them run, as those of any rig do. Raises InputError for a name that is not among the files or
+    leaves the folder, InputErrors for mistakes in the rig.
+    """
+    if name not in files:
+        raise InputError(f"there is no file '{name}' among the files of the rig; give one of {', '.join(files)}", "rig")
+    folder = tempfile.TemporaryDirectory(prefix="cosim-rig-")
+    try:
+        for each, content in files.items():
+            inside = PurePosixPath(each)
+            if inside.is_absolute() or ".." in inside.parts:
+                raise InputError("is not a name within a folder; the files of the rig cannot be unpacked", each)
+            path = Path(folder.name) / inside
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        with _importing_from(folder.name, files):
+            rig = load_rig(Path(folder.name) / name, overrides, interpret)
+        _check_modules(folder.name, files)
+    except BaseException:
+        folder.cleanup()
+        raise
+    weakref.finalize(rig, folder.cleanup)
+    return rig
+
+
+@contextmanager
+def _importing_from(folder: str, files: Iterable[str]) -> Iterator[None]:
+    """Modules that plug-ins import beside them are those in the folder."""
+    before = list(sys.path)
+    sys.path[:0] = sorted({str((Path(folder) / name).parent) for name in files if name.endswith(".py")})
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _check_modules(folder: str, files: Mapping[str, bytes | str]) -> None:
+    """Raises InputError where this program has imported another module of the name of one of the files."""
+    known = {PurePosixPath(name).stem: content for name, content in files.items() if name.endswith(".py")}
+    for module, file in modules_of_user():
+        content = known.get(module.rpartition(".")[2])
+        if content is None or file.startswith(folder):
+            continue
+        if Path(file).read_bytes() != (content.encode() if isinstance(content, str) else content):
+            what = f"the module '{module}' of this program is another one than that of the run"
+            raise InputError(f"{what}; run it again in a new program", file)

@@ -1,0 +1,1 @@
+"""The sampled loops of a servo drive as pure functions: encoder, position, velocity and PI control."""

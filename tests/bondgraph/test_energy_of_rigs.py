@@ -1,0 +1,22 @@
+"""The energy balance of every rig in rigs/drives, by the integrator of `cosim run --reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from cosim import Rig
+from cosim.cli.reference_run import SETTINGS
+from tests.kit.samples import FOLDER
+
+NAMES = sorted(path.stem for path in (FOLDER / "drives").glob("*.yaml"))
+SECONDS = 0.05  # most have no later start of their motion
+LATER = {"hydraulic_boom": 0.5}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_rig_is_supplied_with_it_stores_or_dissipates(sample: Callable[..., Rig], name: str) -> None:
+    energy = sample(f"drives/{name}", *SETTINGS).run(LATER.get(name, SECONDS)).summary["energy"]
+    assert energy is not None and energy["residual_relative"] < 1e-6
+    assert energy["dissipated"] > 1e-6 and abs(energy["work_in"]) > 1e-6

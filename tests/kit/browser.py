@@ -1,0 +1,119 @@
+"""A headless browser, and a page of `cosim dash` in it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+# root needs no sandbox; a machine without a GPU renders in software
+OPTIONS = [
+    "--no-sandbox",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+    "--disable-gpu-compositing",
+    "--disable-gpu-rasterization",
+    "--disable-accelerated-2d-canvas",
+]
+SOON, READY = 10_000, 60_000  # ms
+LOCAL = re.compile(r"^(data:|blob:|(https?|wss?)://(localhost|127\.0\.0\.1)[:/])")
+
+
+@contextmanager
+def browser_or_reason() -> Iterator[Any]:
+    """The browser, or as text why there is none."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        yield "no browser: install chromium"
+        return
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        yield "playwright is not installed: pip install 'cosim[test]'"
+        return
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+class Dash:
+    """A process of `cosim dash`; url: of its page."""
+
+    def __init__(self, *words: str) -> None:
+        command = [sys.executable, "-m", "cosim", "dash", *words, "--port", "0"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.lines: list[str] = []
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if found := re.search(r"http://\S+", line):
+                self.url = found[0]
+                return
+        raise AssertionError(f"cosim dash ended: {''.join(self.lines)}")
+
+    def close(self) -> None:
+        """Ends by Ctrl-C, with the exit code 0."""
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(20) == 0
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class OpenedPage:
+    """tab: of playwright; external: addresses outside of this machine that the page asked for."""
+
+    def __init__(self, dash: Dash, browser: Any, width: int = 1280, height: int = 720) -> None:
+        self.dash, self.external = dash, []
+        self.tab = browser.new_page(viewport={"width": width, "height": height})
+        self.tab.on("request", self._note)
+        self.tab.on("websocket", self._note)
+        self.tab.goto(dash.url)
+        self.tab.wait_for_selector("[data-status]", timeout=READY)
+
+    def _note(self, request: Any) -> None:
+        if not LOCAL.match(request.url):
+            self.external.append(request.url)
+
+    def wait_for_status(self, text: str, timeout: float = SOON) -> None:
+        self.tab.wait_for_selector(f'[data-status="{text}"]', timeout=timeout)
+
+    def wait_for_text(self, text: str, timeout: float = SOON) -> None:
+        self.tab.get_by_text(text).first.wait_for(timeout=timeout)
+
+    def press(self, button: str) -> None:
+        self.tab.get_by_role("button", name=button, exact=True).click(timeout=SOON)
+
+    def open(self, name: str) -> None:
+        self.tab.get_by_role("tab", name=name, exact=True).click(timeout=SOON)
+
+    def slide(self, value: float) -> None:
+        """Write a time into the number beside the slider of a replay."""
+        box = self.tab.locator("input[inputmode='decimal'], input[type='text']").first
+        box.fill(str(value))
+        box.press("Enter")
+
+    def detail(self) -> str:
+        """The second line of the state."""
+        return self.tab.locator("[data-status] + div").inner_text()
+
+    def picture(self, path: Path | None = None) -> bytes:
+        """A screenshot, without the notification that rendering is done in software."""
+        note = self.tab.locator(".mantine-Notification-closeButton")
+        if note.count():
+            note.first.click()
+            self.tab.wait_for_timeout(500)
+        return self.tab.screenshot(path=path)
+
+    def close(self) -> None:
+        self.tab.close()
+        self.dash.close()

@@ -1,0 +1,86 @@
+"""Encryption: a client with the public key hears the stream, one without hears nothing, and wrong files are refused."""
+
+import stat
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+import zmq
+
+from cosim.client import subscribe
+from cosim.errors import InputError
+from cosim.output.curve import check_network, create_keys, is_local, secure, secure_client
+from cosim.output.stream.stream_sink import StreamConfig, StreamSink
+
+SIGNALS = (("elbow/position", "rad"),)
+
+
+@pytest.fixture
+def keys(tmp_path):
+    file = tmp_path / "rig.key"
+    return file, create_keys(file)
+
+
+def test_only_clients_with_the_key_hear_the_stream(keys):
+    secret, public = keys
+    other = create_keys(secret.with_name("other.key"))
+    config = StreamConfig("tcp://127.0.0.1:*", SIGNALS, (0,), 1_000_000, 0, False, {"rate": 50.0}, key=str(secret))
+    with ExitStack() as stack:
+        sink = StreamSink(stack, config)
+        deaf = [stack.enter_context(zmq.Context.instance().socket(zmq.SUB)) for _ in range(2)]
+        secure_client(deaf[1], other)
+        for socket in deaf:
+            socket.setsockopt(zmq.SUBSCRIBE, b"")
+            socket.connect(sink.endpoint)
+        hearing = stack.enter_context(subscribe(sink.endpoint, key=str(public)))
+        for k in range(500):
+            sink(np.array([k * 20_000_000]), np.array([[float(k)]]))
+            sink.describe({"rate": 50.0})
+            if (sample := hearing.receive(0.02)) is not None:
+                break
+        assert sample is not None and sample["elbow/position"] == sample.n
+        assert [socket.poll(100) for socket in deaf] == [0, 0]
+
+
+def test_the_secret_is_readable_by_its_owner_only_and_never_overwritten(keys):
+    secret, public = keys
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert "secret" not in public.read_text()
+    with pytest.raises(InputError) as caught:
+        create_keys(secret)
+    assert str(caught.value) == f"{secret}: exists already; a key is never overwritten, give another name"
+    secret.unlink()
+    with pytest.raises(InputError):
+        create_keys(secret)  # the public file is that of another key
+    assert not secret.exists()
+
+
+def test_files_that_are_no_keys_are_refused(keys, tmp_path):
+    secret, public = keys
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "short").write_text('curve\n    public-key = "abc"\n')
+    secret.chmod(0o640)
+    wrong = {
+        secret: "others can read the secret key (mode 040); chmod 600 it",
+        public: "has no secret key; give the file without .pub",
+        tmp_path / "none": "there is no such key file; write one with `cosim key`",
+        tmp_path / "text": "is no key file; write one with `cosim key`",
+        tmp_path / "short": "has a key of a wrong length; write a new file with `cosim key`",
+    }
+    with zmq.Context.instance().socket(zmq.PUB) as socket:
+        for file, what in wrong.items():
+            with pytest.raises(InputError) as caught:
+                secure(socket, file)
+            assert str(caught.value) == f"{file}: {what}"
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    with pytest.raises(InputError) as caught:
+        create_keys(tmp_path / "none" / "rig.key")
+    assert str(caught.value).endswith("cannot be written: No such file or directory; give another place")
+
+
+@pytest.mark.parametrize("endpoint", ["tcp://127.0.0.1:1", "tcp://localhost:1", "tcp://[::1]:1", "ipc:///tmp/a"])
+def test_local_endpoints_need_no_key(endpoint):
+    check_network(endpoint, network=False, key=None, section="telemetry")
+    assert is_local(endpoint)

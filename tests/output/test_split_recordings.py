@@ -1,0 +1,105 @@
+"""Long recordings in several files, numbers of 32 bits; files are validated by independent readers."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+
+from cosim.errors import InputError, RunError
+from cosim.output.recorder import Recorder
+from cosim.output.recording_index import recordings_of
+from cosim.output.recording_reader import read_recording
+from tests.kit.disk import small_disk
+from tests.kit.recordings import recorded_messages
+
+JOINTS = 2
+CHANNELS = tuple((f"j{joint}/s{k}", "m") for joint in range(JOINTS) for k in range(10))
+MS = 1_000_000
+
+
+def samples(ticks):
+    return np.arange(ticks) * MS, np.random.default_rng(5).standard_normal((ticks, len(CHANNELS)))
+
+
+def write(path, ticks, block=700, start_ns=10**18, started="now", **options):
+    t_ns, rows = samples(ticks)
+    metadata = {"rig": "long", "started": started}
+    with Recorder(path, CHANNELS, metadata, start_ns=start_ns, **options) as recorder:
+        recorder.attach("rig.yaml", b"name: long", "application/yaml")
+        for begin in range(0, ticks, block):
+            recorder.append(t_ns[begin : begin + block], rows[begin : begin + block])
+            recorder.event(t_ns[begin], "block")
+    return t_ns, rows
+
+
+def validated(path):
+    """(attachments, metadata, ticks) of a file that mcap reads with all checks: counts, monotonic times."""
+    with open(path, "rb") as file:
+        reader = make_reader(file, validate_crcs=True)
+        summary = reader.get_summary()
+        times: dict[str, list[int]] = {}
+        for _, channel, message in reader.iter_messages():
+            times.setdefault(channel.topic, []).append(message.log_time)
+        counts = {summary.channels[k].topic: n for k, n in summary.statistics.channel_message_counts.items()}
+        attachments = [(item.name, item.data) for item in reader.iter_attachments()]
+        (metadata,) = [item.metadata for item in reader.iter_metadata()]
+    assert counts == {topic: len(each) for topic, each in times.items()}
+    assert all(a < b for each in times.values() for a, b in itertools.pairwise(each))
+    ticks = counts.get("/joints/j0", 0)
+    assert {counts.get(f"/joints/j{joint}", 0) for joint in range(JOINTS)} == {ticks}
+    return attachments, metadata, ticks
+
+
+@pytest.mark.parametrize("options", [{"split_size": 1e6}, {"split_time": 4.0}])
+def test_a_long_recording_is_several_files_that_are_read_as_one(tmp_path, options):
+    t_ns, rows = write(tmp_path / "a.mcap", 16_000, **options)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["a.1.mcap", "a.2.mcap", "a.3.mcap", "a.mcap"]
+    found = [validated(tmp_path / name) for name in names]
+    assert sum(ticks for *_, ticks in found) == 16_000
+    assert all(each[:2] == ([("rig.yaml", b"name: long")], found[0][1]) for each in found)
+    for name in ("a.mcap", "a*.mcap"):
+        recording = read_recording(tmp_path / name)
+        np.testing.assert_array_equal(recording.t_ns, t_ns)
+        np.testing.assert_array_equal(np.column_stack(list(recording.signals.values())), rows)
+        assert len(recording.log) == -(-16_000 // 700)
+    last = read_recording(tmp_path / "a.3.mcap")
+    assert last.t_ns[-1] == t_ns[-1] and len(last.t_ns) == found[2][2]
+
+
+def test_files_of_an_earlier_run_are_no_part_of_it(tmp_path):
+    write(tmp_path / "a.mcap", 9_000, split_time=4.0, started="before")
+    write(tmp_path / "a.mcap", 5_000, split_time=4.0)
+    assert [index.path.name for index in recordings_of(tmp_path / "a.mcap")] == ["a.mcap", "a.1.mcap"]
+    assert len(read_recording(tmp_path / "a.mcap").t_ns) == 5_000
+    with pytest.raises(InputError) as caught:
+        read_recording(tmp_path / "a*.mcap")
+    what = f"is of another run than {tmp_path / 'a.mcap'}; give a pattern of the files of one run"
+    assert str(caught.value) == f"{tmp_path / 'a.2.mcap'}: {what}"
+
+
+def test_a_full_disk_leaves_all_files_readable(tmp_path):
+    with small_disk(tmp_path) as disk:
+        with pytest.raises(RunError) as caught:
+            write(disk / "a.mcap", 16_000, split_size=150_000)
+        what = "cannot write the recording: No space left on device; free space on the disk and run again"
+        assert str(caught.value).endswith(what)
+        read = read_recording(disk / "a.mcap")
+        files = sorted(path for path in disk.iterdir() if path.stat().st_size)
+        assert len(files) > 1 and sum(validated(path)[2] for path in files) == len(read.t_ns) > 1_000
+
+
+def test_numbers_of_32_bits_are_fields_of_type_float(tmp_path):
+    t_ns, rows = write(tmp_path / "a.mcap", 3_000, numbers="float32")
+    write(tmp_path / "b.mcap", 3_000)
+    read = read_recording(tmp_path / "a.mcap")
+    np.testing.assert_array_equal(np.column_stack(list(read.signals.values())), rows.astype(np.float32))
+    np.testing.assert_array_equal(read.t_ns, t_ns)
+    schema, topic, _, fields = recorded_messages(tmp_path / "a.mcap")[0]
+    assert (schema, topic) == ("cosim.j0", "/joints/j0")
+    assert list(fields.values()) == rows[0, :10].astype(np.float32).tolist()
+    a, b = ((tmp_path / f"{name}.mcap").stat().st_size / rows.size for name in "ab")
+    assert a <= 8.0 and a < 0.7 * b

@@ -1,0 +1,91 @@
+"""The desk of the control socket: one client holds control, others watch; the run is asked what passed the checks."""
+
+from __future__ import annotations
+
+import pytest
+from orjson import dumps
+
+from cosim.remote.desk import MAX_OPEN, ControlDesk, Order
+
+A, B = (b"a",), (b"b", b"")
+
+
+@pytest.fixture
+def desk():
+    parameters = {"arm.kp": {"value": [1.0, 2.0], "unit": "N*m/rad", "min": 0.0, "max": None}}
+    return ControlDesk({"state": "running", "parameters": parameters}, {"rig.yaml": "name: rig"}, timeout=2.0)
+
+
+def ask(desk, who, command, now=0.0, **fields):
+    return desk.handle(who, dumps({"id": 1, "command": command, **fields}), now)
+
+
+def error(desk, *request, **fields):
+    reply = ask(desk, *request, **fields)
+    assert reply["ok"] is False and reply["id"] == 1
+    return reply["error"]
+
+
+def test_what_is_known_is_answered_without_the_run(desk):
+    assert ask(desk, A, "status") == {"id": 1, "ok": True, "holder": None, **desk.status}
+    assert ask(desk, A, "get") == {"id": 1, "ok": True, "values": {"arm.kp": [1.0, 2.0]}}
+    assert ask(desk, A, "list")["parameters"]["arm.kp"]["unit"] == "N*m/rad"
+    assert ask(desk, A, "files") == {"id": 1, "ok": True, "files": {"rig.yaml": "name: rig"}, "rig": "rig.yaml"}
+    assert error(desk, A, "get", names=["arm.kd"]) == "get: there is no parameter 'arm.kd'; did you mean 'arm.kp'?"
+
+
+def test_the_run_tells_what_has_changed(desk):
+    desk.update({"state": "paused", "values": {"arm.kp": [3.0, 3.0]}})
+    assert ask(desk, A, "status")["state"] == "paused"
+    assert ask(desk, A, "get")["values"] == {"arm.kp": [3.0, 3.0]}
+
+
+def test_only_the_holder_of_control_changes_the_run(desk):
+    change = {"values": {"arm.kp": 5}}
+    assert error(desk, A, "set", **change) == "set: you do not hold control; take it first"
+    assert ask(desk, A, "take", client="tuner") == {"id": 1, "ok": True, "timeout": 2.0}
+    assert ask(desk, A, "set", **change) == Order(1, "set", "tuner", change)
+    assert error(desk, B, "set", **change) == "set: control is held by 'tuner'"
+    fix = "wait until it is released, or take it with force"
+    assert error(desk, B, "take", client="dash") == f"take: control is held by 'tuner'; {fix}"
+    assert ask(desk, A, "release")["ok"] and ask(desk, B, "take", client="dash")["ok"]
+    assert ask(desk, A, "take", client="tuner", force=True)["ok"]
+    assert error(desk, B, "pause") == "pause: control is held by 'tuner'"
+    assert ask(desk, B, "status")["holder"] == "tuner"
+
+
+def test_anyone_stops_in_an_emergency_and_sets_markers(desk):
+    ask(desk, A, "take", client="tuner")
+    assert ask(desk, B, "estop") == Order(1, "estop", "a client", {})
+    assert ask(desk, B, "marker", text="loud", client="phone") == Order(2, "marker", "phone", {"text": "loud"})
+
+
+def test_control_is_lost_in_silence(desk):
+    ask(desk, A, "take", client="tuner", now=0.0)
+    ask(desk, A, "heartbeat", now=1.5)
+    assert desk.lost(3.5) is None
+    assert desk.lost(3.6) == "tuner"
+    assert desk.lost(9.0) is None
+    assert error(desk, A, "heartbeat", now=9.0) == "heartbeat: you do not hold control; take it first"
+
+
+def test_garbage_is_no_sign_of_life(desk):
+    ask(desk, A, "take", client="tuner", now=0.0)
+    assert desk.handle(A, b"?", 2.0)["ok"] is False
+    assert desk.lost(2.1) == "tuner"
+
+
+def test_replies_reach_who_asked(desk):
+    first, second = ask(desk, B, "marker", text="x"), desk.handle(A, dumps({"id": "z", "command": "estop"}), 0.0)
+    assert desk.answered(second.token, {"ok": True}) == (A, {"id": "z", "ok": True})
+    assert desk.answered(first.token, {"ok": False, "error": "no"}) == (B, {"id": 1, "ok": False, "error": "no"})
+
+
+def test_a_client_cannot_flood_the_run(desk):
+    orders = [ask(desk, A, "marker", text="x") for _ in range(MAX_OPEN)]
+    assert error(desk, A, "marker", text="x") == "marker: too many open requests; wait for their replies"
+    assert isinstance(ask(desk, B, "marker", text="x"), Order)
+    assert isinstance(ask(desk, A, "estop"), Order)  # never refused
+    desk.answered(orders[0].token, {"ok": True})
+    desk.answered(orders[1].token, {"ok": True})
+    assert isinstance(ask(desk, A, "marker", text="x"), Order)

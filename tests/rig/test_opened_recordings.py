@@ -1,0 +1,140 @@
+"""Recordings of any length as runs: read where they are used, whole or cut off."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import orjson
+import pytest
+
+from cosim import compare, load_run, open_recording
+from cosim.errors import InputError
+from cosim.output.recorder import Recorder
+from cosim.output.recording_index import read_index
+from cosim.output.stored_array import StoredArray
+from cosim.rig import Rig
+from tests.rig.test_run_forms import MOVING
+
+
+@pytest.fixture(scope="module", params=["protobuf", "json"])
+def recorded(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("recorded") / "a.mcap"
+    run = Rig.from_dict({**MOVING, "recording": {"encoding": request.param}}).run(record=path)
+    return path, run
+
+
+def test_an_opened_recording_is_the_run(recorded):
+    path, run = recorded
+    opened = open_recording(path)
+    assert isinstance(opened.t, StoredArray) and isinstance(opened.values, StoredArray)
+    np.testing.assert_array_equal(opened.t, run.t)
+    for name in run:
+        np.testing.assert_array_equal(opened[name], run[name])
+    assert opened.summary["joints"] == run.summary["joints"] and opened.summary["outcome"] == "finished"
+    assert opened.to_pandas().equals(run.to_pandas()) and opened.to_xarray().equals(run.to_xarray())
+    assert compare(opened, run).identical
+    assert opened.plot(["elbow/position"]).axes
+    loaded = load_run(path)
+    assert isinstance(loaded.values, np.ndarray) and loaded.summary == opened.summary
+    np.testing.assert_array_equal(loaded.values, run.values)
+
+
+def test_an_opened_recording_is_pickled_as_its_file(recorded):
+    opened = pickle.loads(pickle.dumps(open_recording(recorded[0])))
+    np.testing.assert_array_equal(opened["elbow/position"], recorded[1]["elbow/position"])
+
+
+def test_a_signal_that_does_not_exist_is_a_key_error(recorded):
+    with pytest.raises(KeyError, match="no signal 'elbow/posit'; did you mean 'elbow/position'"):
+        open_recording(recorded[0])["elbow/posit"]
+
+
+def recording_of(path, ticks, block=5_000):
+    """A recording of 20 signals of which the first counts the ticks."""
+    units = {f"j{k}/position": "rad" for k in range(20)}
+    outline = {**orjson.loads(orjson.dumps(Rig.from_dict(MOVING).run(0.01).rig)), "units": units, "roles": {}}
+    metadata = {"rig": "long", "outline": orjson.dumps(outline).decode(), "cosim": "0"}
+    noise = np.random.default_rng(4).standard_normal((block, 20))
+    with Recorder(path, tuple(units.items()), metadata) as recorder:
+        for begin in range(0, ticks, block):
+            noise[:, 0] = np.arange(begin, begin + block)
+            recorder.append(np.arange(begin, begin + block) * 1_000_000, noise)
+    return path
+
+
+def test_a_long_recording_does_not_go_to_memory(tmp_path):
+    ticks = 100_000
+    opened = open_recording(recording_of(tmp_path / "a.mcap", ticks))
+    assert opened.values.nbytes == 16e6 < (tmp_path / "a.mcap").stat().st_size
+    tracemalloc.start()
+    try:
+        for begin in range(0, ticks, 10_000):
+            np.testing.assert_array_equal(opened.values[begin : begin + 9, 0], np.arange(begin, begin + 9))
+        assert opened.t[-1] == (ticks - 1) * 1_000_000 * 1e-9
+        assert opened.summary["ticks"] == ticks - 1
+        np.testing.assert_array_equal(opened["j0/position"], np.arange(ticks))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 12e6  # a chunk, and 1 signal
+
+
+def test_a_recording_that_was_cut_off_is_read_up_to_its_last_complete_chunk_and_says_so(tmp_path):
+    whole = recording_of(tmp_path / "a.mcap", 20_000).read_bytes()
+    chunk = read_index(tmp_path / "a.mcap").chunks[2]
+    message = "the recording is cut off after t = {} s: its program was killed, or is still writing it"
+    ends = np.cumsum([c.indexes[1][1] for c in read_index(tmp_path / "a.mcap").chunks])
+    # within a chunk; after it, before its message indexes; within these; before the summary
+    places = {chunk.start + 100: ends[1], chunk.start + chunk.length: ends[2]}
+    places |= {chunk.start + chunk.length + 40: ends[2], len(whole) - 30: ends[-1]}
+    for size, ticks in places.items():
+        (tmp_path / "cut.mcap").write_bytes(whole[:size])
+        opened = open_recording(tmp_path / "cut.mcap")
+        np.testing.assert_array_equal(opened["j0/position"], np.arange(ticks))
+        assert opened.fault == message.format(f"{(ticks - 1) * 1e-3:.6g}") == opened.summary["outcome"]
+
+
+def test_a_recording_without_a_tick_says_so(tmp_path):
+    whole = recording_of(tmp_path / "a.mcap", 5_000).read_bytes()
+    (tmp_path / "a.mcap").write_bytes(whole[: read_index(tmp_path / "a.mcap").chunks[0].start])
+    opened = open_recording(tmp_path / "a.mcap")
+    what = "the recording is cut off before its first tick: its program was killed, or is still writing it"
+    assert (len(opened.t), opened.fault) == (0, what)
+
+
+def test_a_damaged_chunk_is_an_error_where_it_is_used(tmp_path):
+    data = bytearray(recording_of(tmp_path / "a.mcap", 20_000).read_bytes())
+    chunk = read_index(tmp_path / "a.mcap").chunks[1]
+    data[chunk.start + chunk.length // 2] ^= 1
+    (tmp_path / "a.mcap").write_bytes(data)
+    opened = open_recording(tmp_path / "a.mcap")
+    assert opened.values[0, 0] == 0.0
+    with pytest.raises(InputError) as caught:
+        opened["j0/position"]
+    assert str(caught.value) == f"{tmp_path / 'a.mcap'}: the recording is damaged; record the run again"
+
+
+def refused(path):
+    with pytest.raises(InputError) as caught:
+        open_recording(path)
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+def test_a_recording_of_another_version_is_refused(tmp_path):
+    path = tmp_path / "a.mcap"
+    Recorder(
+        path, (("j/position", "rad"),), {"outline": '{"parameters": {}, "constraints": {}}', "cosim": "9.1"}
+    ).close()
+    fix = "read it with that version, or record the run again"
+    assert refused(path) == f"was recorded by cosim 9.1, and this is 0.1.0; {fix}"
+    Recorder(path, (("j/position", "rad"),), {}).close()
+    assert refused(path) == "the recording does not describe its rig; record the run again"
+
+
+def test_what_is_no_recording_is_refused(tmp_path):
+    (tmp_path / "a.mcap").write_text("name: arm\n")
+    assert refused(tmp_path / "a.mcap") == "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
+    assert refused(tmp_path / "none.mcap") == "cannot read the recording: No such file or directory; check the path"
+    assert refused(tmp_path / "b*.mcap") == "there is no such file; check the pattern"

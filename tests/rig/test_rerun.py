@@ -1,0 +1,238 @@
+"""A recording is run again from the files in it, to the bit; what cannot be is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from mcap.reader import make_reader
+
+from cosim import load_rig, open_recording
+from cosim.errors import InputError
+from cosim.output.recorder import Recorder
+from cosim.output.recording_index import read_index
+from cosim.output.recording_topics import CHANGES_TOPIC
+from cosim.rig import Rig
+from cosim.rig.recorded_run import Change
+from cosim.rig.rerun import rerun
+from cosim.rig.rig_files import files_of
+from cosim.rig.session import run_session
+from cosim.rig.unpacked_rig import rig_of_files
+from tests.kit.command import Command
+from tests.rig.test_parameters import ARM
+from tests.rig.test_run_forms import MOVING
+
+OWN = """
+import numpy as np
+from numpy import sin
+from gains import KP
+from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+
+@params
+class Params:
+    scale: float = param(default=1.0)
+
+class Own:
+    def __init__(self, params, context):
+        self.params, self.inputs, self.outputs = params, joint_signals(FEEDBACK, 2), joint_signals(COMMAND, 2)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        rest = {name: np.zeros(2) for name in COMMAND}
+        return {}, rest | {"effort": p.scale * KP * (0.1 * sin(t) - u["position"])}
+
+load = Own
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A rig in a folder beside that of its robot and its table, with a controller in Python that imports a module."""
+    (tmp_path / "rigs").mkdir()
+    (tmp_path / "robots").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path / "rigs"))
+    monkeypatch.delitem(sys.modules, "gains", raising=False)
+    (tmp_path / "rigs" / "own.py").write_text(OWN)
+    (tmp_path / "rigs" / "gains.py").write_text("KP = 40.0\n")
+    robot = '<robot name="r"><link name="world"/>'
+    for name, parent in (("a", "world"), ("b", "a")):
+        robot += (
+            f'<link name="{name}"><inertial><mass value="1"/><origin xyz="0.1 0 0"/>'
+            '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+            f'<joint name="j_{name}" type="continuous"><parent link="{parent}"/><child link="{name}"/>'
+            '<axis xyz="0 1 0"/></joint>'
+        )
+    (tmp_path / "robots" / "r.urdf").write_text(robot + "</robot>")
+    rig = {
+        "mechanism": {"urdf": str(tmp_path / "robots" / "r.urdf")},  # an absolute path
+        "joints": {"all": {"actuator": {"type": "ideal"}}},
+        "controllers": [{"name": "own", "type": "own.py"}],
+        "schedule": {"step": "1 ms", "duration": 0.1},
+    }
+    (tmp_path / "rigs" / "arm.yaml").write_text(yaml.safe_dump(rig))
+    return tmp_path
+
+
+def test_a_recording_holds_all_files_and_runs_again_without_the_originals(folder):
+    rig = load_rig(folder / "rigs" / "arm.yaml", ["schedule.step=0.5 ms"])
+    run = rig.run("50 ms", record=folder / "a.mcap", parameters={"own.scale": 1.3})
+    with open(folder / "a.mcap", "rb") as file:
+        attached = {item.name: item.media_type for item in make_reader(file, validate_crcs=True).iter_attachments()}
+    assert attached == {
+        "rigs/arm.yaml": "application/yaml",
+        "rigs/arm.as_run.yaml": "application/yaml",
+        "robots/r.urdf": "application/xml",
+        "rigs/own.py": "text/x-python",
+        "rigs/gains.py": "text/x-python",
+    }
+    shutil.rmtree(folder / "robots")
+    (folder / "rigs" / "own.py").unlink()
+    (folder / "rigs" / "gains.py").unlink()
+    del sys.modules["gains"]
+    again = rerun(folder / "a.mcap")
+    assert again.difference is None and len(again.run.t) == 101
+    np.testing.assert_array_equal(again.run.values, run.values)
+
+
+@pytest.mark.parametrize("realtime", [False, True])
+@pytest.mark.parametrize("encoding", ["protobuf", "json"])
+def test_runs_are_equal_to_the_bit(tmp_path, encoding, realtime):
+    rig = Rig.from_dict({**MOVING, "recording": {"encoding": encoding}}, realtime=realtime)
+    rig.run(0.05, record=tmp_path / "a.mcap", parameters={"hold.kp": [1 / 3, 70]})
+    again = rerun(tmp_path / "a.mcap")
+    assert again.difference is None and len(again.run.t) == 51
+
+
+def with_changes(path, changes):
+    """A recording of a run in which parameters were changed."""
+    rig = Rig.from_dict(MOVING)
+    run = run_session(rig, 0.1, changes=changes)
+    files = files_of(rig)
+    Rig.from_dict(MOVING).run(0.1, record=path)
+    metadata = read_index(path).metadata
+    with Recorder(path, tuple(run.units.items()), metadata) as recorder:
+        for name, content in files.contents.items():
+            recorder.attach(name, content, "text/plain")
+        for tick, name, value in changes:
+            recorder.change(tick * 1_000_000, tick, name, value)
+        recorder.append(np.round(run.t * 1e9).astype(np.int64), run.values)
+
+
+def test_recorded_changes_are_made_again_at_their_ticks(tmp_path):
+    changes = [Change(30, "hold.kp", (1 / 3, 50.0)), Change(30, "hold.kd", (2.0, 3.0)), Change(70, "hold.kp", (9.0,))]
+    with_changes(tmp_path / "a.mcap", changes)
+    again = rerun(tmp_path / "a.mcap")
+    assert again.difference is None and list(again.changes) == changes
+    with open(tmp_path / "a.mcap", "rb") as file:
+        found = [json.loads(m.data) for *_, m in make_reader(file).iter_messages(topics=[CHANGES_TOPIC])]
+    assert found[0] == {"tick": 30, "name": "hold.kp", "value": [1 / 3, 50.0]}
+
+
+def rewritten(path, values=None, files=True, **metadata):
+    """The recording with other values, without files, or with other metadata, of which empty ones are left out."""
+    run, index = open_recording(path), read_index(path)
+    values, contents = np.array(run.values) if values is None else values, index.files() if files else {}
+    known, t_ns = index.metadata | metadata, np.round(np.asarray(run.t) * 1e9).astype(np.int64)
+    with Recorder(path, tuple(run.units.items()), {name: text for name, text in known.items() if text}) as recorder:
+        for name, content in contents.items():
+            recorder.attach(name, content, "text/plain")
+        recorder.append(t_ns, values)
+
+
+def edited(path, place, value):
+    """The recording with one number replaced; its signal."""
+    run = open_recording(path)
+    values = np.array(run.values)
+    values[place] = value
+    rewritten(path, values)
+    return run.signals[place[1]]
+
+
+def test_the_first_signal_that_differs_is_named(tmp_path):
+    run = Rig.from_dict(MOVING).run(0.05, record=tmp_path / "a.mcap")
+    name = edited(tmp_path / "a.mcap", (20, 3), np.nextafter(run.values[20, 3], np.inf))
+    first = rerun(tmp_path / "a.mcap").difference
+    assert (first.signal, first.tick, first.t) == (name, 20, run.t[20])
+    assert first.rerun == run.values[20, 3] < first.recorded
+
+
+def test_the_command_reports_a_rerun(tmp_path, capsys, monkeypatch):
+    command, path = Command(capsys, monkeypatch), tmp_path / "a.mcap"
+    Rig.from_dict(MOVING).run(0.05, record=path)
+    printed = "rerun    arm  51 ticks, 21 signals, 0 changes\nequal    every signal at every tick, to the bit\n"
+    assert command("replay", "--rerun", path) == (0, printed, [])
+    name = edited(path, (7, 2), 1e9)
+    code, _, (line,) = command("replay", "--rerun", path)
+    assert code == 1 and line.startswith(f"{path}: '{name}' differs first, at tick 7 (t = 0.007 s): 1000000000.0, now ")
+
+
+def refused(path):
+    with pytest.raises(InputError) as caught:
+        rerun(path)
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+def test_what_cannot_be_run_again_is_refused(tmp_path):
+    path = tmp_path / "a.mcap"
+    Rig.from_dict(MOVING).run(0.05, record=path)
+    outline = json.loads(read_index(path).metadata["outline"])
+    rewritten(path, changed_files="own.py")
+    what = (
+        "own.py was changed between the start of the program and the run, so it is not what ran; record the run again"
+    )
+    assert refused(path) == what
+    rewritten(path, outline=json.dumps({**outline, "hardware": True}))
+    what = "is of real motors, whose motion cannot be computed again; compare it with another run"
+    assert refused(path) == what
+    rewritten(path, outline=json.dumps(outline), as_run="")
+    assert refused(path) == "does not hold the files of its rig; record the run again"
+
+
+def test_a_plug_in_that_has_changed_is_refused(tmp_path):
+    path = tmp_path / "a.mcap"
+    Rig.from_dict(ARM).run(0.05, record=path)
+    plugins = json.loads(read_index(path).metadata["plugins"])
+    assert {"pd_gravity", "ideal"} <= plugins.keys()
+    rewritten(path, plugins=json.dumps(plugins | {"pd_gravity": "0" * 64}))
+    what = "'pd_gravity' has changed since the run was recorded with cosim 0.1.0; run it again with that version"
+    assert refused(path) == what
+
+
+def test_a_file_that_was_changed_after_the_rig_was_loaded_is_noted(folder):
+    rig = load_rig(folder / "rigs" / "arm.yaml")
+    rig.run(0.01)
+    (folder / "rigs" / "gains.py").write_text("KP = 41.0\n")
+    assert files_of(rig).changed == ("rigs/gains.py",)
+
+
+def test_a_module_of_this_program_that_is_another_one_is_refused(folder):
+    load_rig(folder / "rigs" / "arm.yaml").run(0.01, record=folder / "a.mcap")
+    (folder / "rigs" / "gains.py").write_text("KP = 41.0\n")
+    with pytest.raises(InputError) as caught:
+        rerun(folder / "a.mcap")
+    what = "the module 'gains' of this program is another one than that of the run; run it again in a new program"
+    assert str(caught.value) == f"{folder / 'rigs' / 'gains.py'}: {what}"
+
+
+@pytest.mark.parametrize("name", ["../a.yaml", "/a.yaml"])
+def test_a_name_that_leaves_the_folder_is_refused(name):
+    with pytest.raises(InputError) as caught:
+        rig_of_files({name: "x", "rig.yaml": "x"}, "rig.yaml")
+    assert str(caught.value) == f"{name}: is not a name within a folder; the files of the rig cannot be unpacked"
+    with pytest.raises(InputError) as caught:
+        rig_of_files({"a.yaml": "x"}, "b.yaml")
+    what = "there is no file 'b.yaml' among the files of the rig; give one of a.yaml"
+    assert str(caught.value) == f"rig: {what}"
+
+
+def test_samples_run_again_to_the_bit(tmp_path):
+    for rig in ("ur5_sim", "user_controller", "impedance/ur5_impedance", "mechanisms/car_axis", "ur5_realtime"):
+        load_rig(Path(__file__).parents[2] / "rigs" / f"{rig}.yaml").run("50 ms", record=tmp_path / "a.mcap")
+        assert rerun(tmp_path / "a.mcap").difference is None, rig

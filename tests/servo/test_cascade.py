@@ -1,0 +1,112 @@
+"""The cascade of a drive on numbers, against the formulas; and in the coordinates of an emulated drive."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cosim.servo import cascade
+from cosim.servo.brake import HoldingBrake
+from cosim.servo.cascade import CurrentLoop, DriveLimits, Measured, PositionLoop, ServoLoops, Setpoints, VelocityLoop
+from cosim.servo.commanded import CommandedLoops
+from cosim.servo.encoder import ShaftEncoder
+from cosim.servo.pi import next_integral
+
+VELOCITY = VelocityLoop(gain=2.0, integral_time=0.01, limit=3.0, rate=1000.0)  # T / T_i = 0.1
+POSITION = PositionLoop(gain=5.0, feedforward=0.5, rate=500.0)
+LOOPS = ServoLoops(velocity=VELOCITY, position=POSITION)
+WIDE = DriveLimits(math.inf, math.inf)
+START = {"velocity_setpoint": 0.25, "integral": 0.75, "effort_setpoint": -1.0}
+
+
+def step(mode="position", measured=(0.1, 0.2, 1.0), limits=WIDE, due=(True, True), wanted=(0.3, 0.4, 0.6)):
+    after = cascade.followed(LOOPS, mode, START, Setpoints(*wanted), Measured(*measured), limits, due)
+    return [pytest.approx(float(after[name]), abs=1e-12) for name in START]
+
+
+def test_a_sample_within_the_limits() -> None:
+    # v* = 0.5 · 0.4 + 5 (0.3 − 0.1) = 1.2; M = 2 (1.2 − 0.2) + 0.75 + 0.6; I' = 0.75 + 0.1 · 2
+    assert step() == [1.2, 0.95, 3.35]
+    # the velocity itself; M = 2 (0.4 − 0.2) + 0.75 + 0.6; I' = 0.75 + 0.1 · 0.4
+    assert step("velocity") == [0.4, 0.79, 1.75]
+    assert step("effort") == [0.0, 0.0, 0.6]
+
+
+def test_loops_that_are_not_due_hold_their_outputs() -> None:
+    # the velocity loop follows the held setpoint: M = 2 (0.25 − 0.2) + 0.75 + 0.6
+    assert step(due=(False, True)) == [0.25, 0.76, 1.45]
+    assert step(due=(False, False)) == list(START.values())
+    assert step("velocity", due=(False, False)) == list(START.values())
+
+
+def test_limits_and_the_integral_behind_them() -> None:
+    # v* within 0.5; M = 2 (0.5 − 0.2) + 0.75 + 0.6 = 1.95
+    assert step(limits=DriveLimits(0.5, math.inf)) == [0.5, 0.81, 1.95]
+    # M wanted 3.35, given 1: I' = 0.75 + 0.1 (2 + 1 − 3.35)
+    assert step(limits=DriveLimits(math.inf, 1.0)) == [1.2, 0.715, 1.0]
+    assert step("effort", limits=DriveLimits(math.inf, 0.5)) == [0.0, 0.0, 0.5]
+    assert next_integral(1.0, 0.1, 2.0, 5.0, 4.0) == pytest.approx(1.1)
+
+
+def test_the_position_loop_is_open_while_the_angle_is_unknown() -> None:
+    assert step(measured=(0.1, 0.2, 0.0)) == [0.2, 0.75, 1.35]
+
+
+@pytest.mark.parametrize(
+    ("loops", "message"),
+    [
+        (
+            {"velocity": VelocityLoop(gain=1.0, rate=900.0), "position": PositionLoop(gain=1.0, rate=400.0)},
+            "use 450 Hz",
+        ),
+        ({"velocity": VelocityLoop(gain=1.0, rate=1e3), "position": PositionLoop(gain=1.0, rate=4e3)}, "use 1000 Hz"),
+        ({"velocity": VelocityLoop(gain=1.0, rate=1e3, integral_time=0.9e-3)}, "give 'position', or another mode"),
+        ({"mode": "velocity", "velocity": VelocityLoop(gain=1.0, rate=1e3, integral_time=0.9e-3)}, "use 1 ms or more"),
+        ({"mode": "effort"}, "take 'loops' out"),
+    ],
+)
+def test_loops_that_do_not_fit_together(loops, message: str) -> None:
+    with pytest.raises(ValueError, match=rf"; .*{message}$"):
+        ServoLoops(**loops)
+
+
+def test_loops_at_their_bounds_fit() -> None:
+    shortest = VelocityLoop(gain=1.0, rate=1e3, integral_time=1e-3)
+    assert ServoLoops(velocity=shortest, position=PositionLoop(gain=0.0, rate=1e3)).period == 1e-3
+    loops = ServoLoops(mode="effort", current=CurrentLoop(rate=8e3), velocity=shortest)
+    assert (list(loops.loops), loops.period) == (["current"], 1.0 / 8e3)
+
+
+def test_defaults() -> None:
+    assert (HoldingBrake(1.0).opens, HoldingBrake(1.0).closes) == (0.05, 0.03)
+    assert (CurrentLoop().rate, CurrentLoop().delay) == (16e3, 1)
+
+
+@pytest.mark.parametrize(("scale", "zero"), [(1.0, 0.0), (-20.0, 0.3), (0.25, -1.0)])
+@pytest.mark.parametrize("encoder", [None, ShaftEncoder(cpr=1 << 30, offset=0.02)])
+def test_an_emulated_drive_runs_the_loops_of_its_joint(scale: float, zero: float, encoder: ShaftEncoder | None) -> None:
+    """In its own coordinates, drive position = scale · (joint position − zero), the power is the same."""
+    loops = ServoLoops(velocity=VELOCITY, position=POSITION, encoder=encoder)
+    commanded = CommandedLoops(loops, 7.0, scale, zero, every=2)
+    x, limits = cascade.initial(), DriveLimits(2.0, 4.0)
+    motion = 0.3 + 0.2 * 1e-3 * np.arange(8)
+    for k, q in enumerate(motion):
+        # the speed of an encoder is a difference, which begins with that of the drive
+        v, known = (0.2 if encoder is None or k else 0.0), q + (0.0 if encoder is None else 0.02 / 7.0)
+        goal = 0.5 + 0.02 * k
+        wanted = Setpoints(goal, 0.0, 0.0)
+        x = cascade.followed(loops, "position", x, wanted, Measured(known, v, 1.0), limits, (k % 2 == 0, True))
+        found = commanded.effort(
+            "position", scale * (goal - zero), scale * (q - zero), scale * 0.2, abs(scale) * 2.0, 4.0 / abs(scale)
+        )
+        assert found * scale == pytest.approx(float(x["effort_setpoint"]), abs=1e-4)
+    # that of sample 6
+    assert float(x["velocity_setpoint"]) == pytest.approx(5.0 * (0.62 - motion[6] - (0.02 / 7.0 if encoder else 0.0)))
+
+
+def test_a_command_of_a_velocity() -> None:
+    commanded = CommandedLoops(ServoLoops(mode="velocity", velocity=VELOCITY), scale=-2.0)
+    # v* = 1/−2, v = 0.2/−2: M = 2 (−0.5 + 0.1) at the joint
+    assert commanded.effort("velocity", 1.0, 5.0, 0.2, 100.0, 100.0) == pytest.approx(0.4)

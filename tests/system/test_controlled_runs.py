@@ -1,0 +1,224 @@
+"""Whole runs in real time, controlled through their sockets by real clients, and repeated from what they recorded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim.client import connect, subscribe
+from cosim.errors import InputError, RunError
+from cosim.rig import Rig
+from cosim.rig.rerun import rerun
+from cosim.rig.run import StoppedRun
+
+BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
+ARM = {
+    "name": "arm",
+    "mechanism": {
+        "bodies": [
+            {"name": "upper", "joint": "shoulder", **BODY},
+            {"name": "fore", "parent": "upper", "joint": "elbow", "origin": {"xyz": [0.4, 0, 0]}, **BODY},
+        ]
+    },
+    "joints": {"all": {"actuator": {"type": "ideal"}, "limits": {"velocity": 5}}},
+    "guard": {"deceleration": 4},
+    "controllers": [
+        {
+            "name": "hold",
+            "type": "pd_gravity",
+            "kp": 100,
+            "kd": [5, 3],
+            "trajectory": {"type": "sine", "amplitude": 0.2, "frequency": "1 Hz"},
+        }
+    ],
+    "schedule": {"step": "1 ms", "duration": 60, "realtime": {"warm_up": "0 s"}},
+    "telemetry": {"control_timeout": 0.5},
+}
+
+
+def arm(folder, **telemetry):
+    endpoint = f"ipc://{folder}/control"
+    return Rig.from_dict({**ARM, "telemetry": {**ARM["telemetry"], "control": endpoint, **telemetry}})
+
+
+class Running(threading.Thread):
+    """A run in another thread: `run`, or why there is none."""
+
+    def __init__(self, rig, **keys):
+        super().__init__(daemon=True)
+        self.rig, self.keys, self.result = rig, keys, None
+        self.start()
+
+    def run(self):
+        try:
+            self.result = self.rig.run(**self.keys)
+        except RunError as error:
+            self.result = error
+
+    def client(self, name="tuner"):
+        return connect(self.rig.run_spec.telemetry.control, name, timeout=20.0)
+
+    def finished(self):
+        self.join(30.0)
+        assert not self.is_alive()
+        return self.result
+
+
+def wait_for(client, state, tick=0):
+    while (status := client.status())["state"] != state or status["tick"] < tick:
+        time.sleep(0.01)
+    return status
+
+
+def test_what_a_client_changes_is_recorded_and_can_be_repeated_to_the_bit(tmp_path):
+    running = Running(arm(tmp_path), wait=True, record=tmp_path / "run.mcap")
+    with running.client() as client, client.control():
+        assert client.status()["state"] == "waiting"
+        assert client.set({"hold.kd": 4}) == 0
+        client.start()
+        wait_for(client, "running", 50)
+        first = client.set({"hold.kp": 60, "hold.kd": 2})
+        at = client.pause()
+        assert client.step(7) == at + 7
+        client.set({"hold.kp": [80, 90]})
+        client.resume()
+        client.marker("halfway")
+        wait_for(client, "running", at + 60)
+        client.stop()
+    run = running.finished()
+    assert run.fault == "" and abs(run["shoulder/reference_velocity"][-1]) < 1e-6
+    assert [(change.tick, change.name) for change in run.changes] == [
+        *((0, "hold.kd"), (first, "hold.kp"), (first, "hold.kd"), (at + 7, "hold.kp")),
+        (run.changes[-1].tick, "controlled_stop"),
+    ]
+    names = [event.name for event in run.events]
+    assert "hold.kp = [80, 90] (was 60), set by 'tuner'" in names and "marker by 'tuner': halfway" in names
+    assert names[-1] == "stopped by 'tuner'"
+    again = rerun(tmp_path / "run.mcap")
+    assert again.difference is None and again.changes == run.changes
+    without = Rig.from_dict({**ARM, "schedule": {"step": "1 ms", "duration": float(run.t[-1])}, "telemetry": {}}).run()
+    assert not np.array_equal(without["elbow/position"], run["elbow/position"])
+
+
+def test_values_that_the_rig_could_not_have_are_refused_and_nothing_is_set(tmp_path):
+    running = Running(arm(tmp_path), wait=True)
+    with running.client() as client, client.control():
+        before = client.get()
+        with pytest.raises(InputError, match=r"set: parameter 'hold\.kp': must be at least 0"):
+            client.set({"hold.kd": 1, "hold.kp": -1})
+        with pytest.raises(InputError, match=r"set: parameter 'hold\.kq': there is no such parameter; did you mean"):
+            client.set({"hold.kq": 1})
+        with pytest.raises(RunError, match="pause: the run has not started; start it first"):
+            client.pause()
+        assert client.get() == before
+        client.stop()
+    assert str(running.finished()).endswith("stopped by 'tuner' before the first tick")
+
+
+def test_a_subscriber_sees_the_states_of_a_run(tmp_path):
+    running = Running(arm(tmp_path, publish=f"ipc://{tmp_path}/stream"), wait=True, duration=0.5)
+    seen = []
+    with running.client() as client, subscribe(client.status()["stream"]) as subscriber, client.control():
+        while "waiting" not in seen:
+            seen.append(state_of(subscriber))
+        client.set({"hold.kp": 33})
+        while subscriber.schema["parameters"]["hold.kp"]["value"] != [33.0, 33.0]:
+            state_of(subscriber)
+        client.start()
+        while "ended" not in seen:
+            seen.append(state_of(subscriber))
+    assert running.finished().fault == "" and "running" in seen
+
+
+def state_of(subscriber):
+    subscriber.receive(0.05)
+    return subscriber.schema["state"] if subscriber.schema else None
+
+
+def test_an_emergency_stop_ends_the_run_within_its_tick(tmp_path):
+    running = Running(arm(tmp_path))
+    with running.client() as other, running.client("watcher") as watcher, other.control():
+        wait_for(watcher, "running", 30)
+        watcher.estop()
+    stopped = running.finished()
+    assert isinstance(stopped, StoppedRun)
+    assert stopped.run.fault == f"emergency stop by 'watcher' after tick {len(stopped.run.t) - 1}"
+    assert abs(stopped.run["shoulder/reference_velocity"][-1]) > 1e-3  # not a controlled one
+
+
+@pytest.mark.parametrize("lost", ["continue", "rest"])
+def test_what_happens_when_control_is_lost_is_the_choice_of_the_rig(tmp_path, lost):
+    running = Running(arm(tmp_path, control_lost=lost))
+    with running.client() as client:
+        wait_for(client, "running")
+        client.take()
+        what = "control by 'tuner' was lost: its heartbeat ended"
+        if lost == "rest":
+            run = running.finished().run
+            assert run.fault.startswith(what) and abs(run["shoulder/reference_velocity"][-1]) < 1e-6
+            return
+        time.sleep(1.0)  # in silence
+        assert client.status()["holder"] is None
+        wait_for(client, "running", client.status()["tick"] + 50)
+        client.take()
+        client.stop()
+    run = running.finished()
+    assert run.fault == "" and what in [event.name for event in run.events]
+
+
+def test_the_run_goes_on_when_the_control_process_dies(tmp_path):
+    running = Running(arm(tmp_path), duration=1.5)
+    with running.client() as client:
+        wait_for(client, "running")
+        children = subprocess.run(["pgrep", "-f", "control_process"], capture_output=True, text=True).stdout.split()
+        parents = {int(pid): Path(f"/proc/{pid}/stat").read_text().split()[3] for pid in children}
+        mine = [pid for pid, parent in parents.items() if parent == str(os.getpid())]
+        os.kill(mine[0], signal.SIGKILL)
+    run = running.finished()
+    assert run.fault == "" and len(run.t) == 1501
+    assert "the control socket has ended; no further commands are possible" in [event.name for event in run.events]
+
+
+@pytest.mark.parametrize(
+    ("settings", "keys", "message"),
+    [
+        ({"realtime": "no"}, {}, "--control: only a run in real time can be controlled; add --realtime or take it out"),
+        ({"control": None}, {"wait": True}, "--wait: nobody could start this run; add --control"),
+    ],
+)
+def test_what_cannot_be_controlled_is_refused(tmp_path, settings, keys, message):
+    telemetry = {"control": settings.get("control", f"ipc://{tmp_path}/control")}
+    schedule = {"step": "1 ms", "duration": 1} if "realtime" in settings else ARM["schedule"]
+    telemetry = {key: value for key, value in telemetry.items() if value}
+    with pytest.raises(InputError) as caught:
+        Rig.from_dict({**ARM, "schedule": schedule, "telemetry": telemetry}).run(**keys)
+    assert str(caught.value) == message
+
+
+def test_commands_for_a_run_elsewhere(tmp_path):
+    endpoint = f"ipc://{tmp_path}/control"
+    running = Running(arm(tmp_path))
+
+    def cosim(*words):
+        command = [sys.executable, "-m", "cosim", *words, "--connect", endpoint]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    with running.client() as client:
+        wait_for(client, "running")
+    done = cosim("set", "hold.kp=70", "hold.kd=2 N*m*s/rad")
+    assert done.returncode == 0 and done.stdout.endswith("hold.kp = 70, hold.kd = 2 N*m*s/rad\n"), done.stderr
+    assert "hold.kp" in cosim("get").stdout and "70, 70" in cosim("get", "hold.kp").stdout
+    wrong = cosim("set", "hold.kp")
+    assert (wrong.returncode, wrong.stderr) == (2, "cosim set: expected NAME=VALUE such as arm.kp=800, got 'hold.kp'\n")
+    wrong = cosim("set", "hold.kp=-1")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1) and "must be at least 0" in wrong.stderr
+    assert cosim("stop").returncode == 0
+    assert running.finished().fault == ""
