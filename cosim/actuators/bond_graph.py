@@ -1,4 +1,4 @@
-"""An actuator written as a bond graph in the rig file (theory §8).
+"""An actuator written as a bond graph in the rig file.
 
 The graph bonds to `joint`, which has the motion of the joint. Its laws may use the inputs `request`, `position` and
 `velocity` of the joint. `signals` names what is recorded: {current: winding.flow}; the `signals` of the graph itself,

@@ -2,7 +2,7 @@
 
     request ─▶ current loop ─▶ motor ─▶ stage ─▶ … ─▶ stage ─▶ joint, with friction
 
-It is assembled from the bond graphs of the components (theory §9). The last stage moves the joint rigidly, its inertia
+It is assembled from the bond graphs of the components. The last stage moves the joint rigidly, its inertia
 is that of the joint; further elasticity is a further stage. Its loops are continuous, or sampled with `loops`.
 """
 

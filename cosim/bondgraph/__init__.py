@@ -1,4 +1,5 @@
-"""Bond graphs: elements and junctions with power bonds, assembled to the equations of a pure block (theory §8).
+"""Bond graphs: elements and junctions with power bonds, assembled to the equations of a pure block (after
+Karnopp, Margolis and Rosenberg, System Dynamics).
 
 A bond carries an effort e and a flow f, whose product is a power. A `BondGraph` is built from elements, junctions and
 components; `assemble` finds its causality and its states, and sorts its equations.

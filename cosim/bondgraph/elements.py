@@ -1,4 +1,4 @@
-"""The elements of bond graphs in one table, and the values that they have (theory §8).
+"""The elements of bond graphs in one table, and the values that they have.
 
 | element | law | state |
 |---|---|---|

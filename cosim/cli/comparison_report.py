@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from cosim.output.text_table import TextTable
@@ -9,6 +10,7 @@ from cosim.rig.comparison import Comparison
 
 MOST_SIGNALS, MOST_FIELDS = 12, 24  # that are listed
 ROUNDING = 1e-9  # relative to the size of a signal: smaller differences are summed up in a line
+NOISE = 1e-15  # relative to the largest signal of the same unit: below it is what rounding leaves of a signal that is 0
 
 
 def print_comparison(comparison: Comparison, a: str, b: str) -> None:
@@ -50,7 +52,13 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
 def differing_signals(comparison: Comparison) -> dict[str, float]:
     """The signals that differ -> the largest difference relative to their size, the largest first."""
     sizes = {name: _size(comparison, name) for name in comparison.signals}
-    relative = {name: d.max / sizes[name] if sizes[name] else 0.0 for name, d in comparison.signals.items()}
+    largest: dict[str, float] = {}
+    for name, difference in comparison.signals.items():
+        if math.isfinite(sizes[name]):
+            largest[difference.unit] = max(largest.get(difference.unit, 0.0), sizes[name])
+    relative = {
+        name: d.max / sizes[name] for name, d in comparison.signals.items() if d.max > NOISE * largest.get(d.unit, 0.0)
+    }
     return {name: r for name, r in sorted(relative.items(), key=lambda item: -item[1]) if r > ROUNDING}
 
 

@@ -1,6 +1,6 @@
 """Load emulation: a load motor applies to the shaft of a motor under test the effort of the simulated joint.
 
-The joint follows the measured motion of the shaft; the hybrid dynamics gives its required effort τ (theory §2).
+The joint follows the measured motion of the shaft; the hybrid dynamics gives its required effort τ.
 On the bench (J_m + J_b) a = τ_m + τ_l − b v, in the mechanism τ_m = τ + J_m a, so τ_l = J_b a + b v − τ.
 """
 

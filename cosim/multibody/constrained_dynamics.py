@@ -1,4 +1,4 @@
-"""Constrained motion by the separate-body sweeps (Popov and Vereshchagin 1974–1978; theory §1 and §6).
+"""Constrained motion by the separate-body sweeps (Popov and Vereshchagin 1974–1978).
 
 A constraint is a row G q̈ + γ = 0 whose reaction λ acts along Gᵀ: as wrenches F on bodies and efforts g on
 joints. In the inward sweep the articulated force of a body becomes Q + Σ E_r λ_r. Each column s transmits

@@ -1,7 +1,7 @@
 """Constraint laws: the table of equations between frames and coordinates.
 
 A law defines what must vanish: `residual(frames, q, t)` gives the holonomic rows f = 0, `rate(frames, q, v, t)`
-the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0 (theory §6). Both are pure functions; their exact
+the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0. Both are pure functions; their exact
 derivatives give the acceleration rows and the directions of the reactions (`constraint_rows`). Frames are given in
 ground axes. λ of a row is the force or moment named in `rows`.
 """
@@ -123,7 +123,7 @@ def coupling(
 
 def knife_edge() -> ConstraintLaw:
     """The origin of the second frame does not move along that frame's y axis, relative to the first one: a
-    skate, a knife edge, a wheel of zero radius (theory §6: ẏ cos φ − ẋ sin φ = 0)."""
+    skate, a knife edge, a wheel of zero radius (ẏ cos φ − ẋ sin φ = 0)."""
 
     def rate(frames: Sequence[FrameState], q: Numeric, v: Numeric, t: Numeric) -> Numeric:
         base, edge = frames

@@ -1,6 +1,6 @@
-"""The separate-body method (Vereshchagin 1974; articulated bodies) in O(n): theory §1 and §2.
+"""The separate-body method (Vereshchagin 1974; articulated bodies) in O(n), for any mix of prescribed and free joints.
 
-Notation of the theory: M, Q are the articulated inertia and force of a body and its descendants,
+Notation: M, Q are the articulated inertia and force of a body and its descendants,
 a = C a_p + S q̈ + a′ its acceleration, R = M a − Q the force through its joint, τ = Sᵀ R (+ rotor) the
 effort along it. A joint with several degrees of freedom is a chain of single ones: each column s of S obeys
 one scalar equation,
@@ -185,7 +185,7 @@ def hybrid_dynamics(
     gravity: Numeric,
     t: Numeric = 0.0,
 ) -> tuple[Numeric, Numeric]:
-    """(q̈, τ) of all dofs from q̈ of the prescribed ones and τ of the others; theory §1 and §2.
+    """(q̈, τ) of all dofs from q̈ of the prescribed ones and τ of the others.
 
     q: (nq,); v, qdd, tau: (nv,); prescribed: (nv,) truth values, constants or symbols; gravity: (3,).
     """

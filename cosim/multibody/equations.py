@@ -209,7 +209,7 @@ class MechanismEquations(ConfigurationSpace):
         """The impulse balance when the constraint rates must change by −demand (m,) and fixed dofs by `jump` (nv,).
 
         The fields of the result hold velocity changes Δv (nv,), impulses of the fixed dofs (nv,) and Λ (m,) in place
-        of accelerations and forces: G Δv = −demand, M Δv = Gᵀ Λ + impulse (theory §6). Finite forces have no effect.
+        of accelerations and forces: G Δv = −demand, M Δv = Gᵀ Λ + impulse. Finite forces have no effect.
         """
         moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         return self._impulse(moving, rows, demand, jump, fixed, active)

@@ -220,7 +220,7 @@ class Model:
     def forward_dynamics(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None
     ) -> Numeric:
-        """q̈ (nv,) under efforts τ (nv,) (theory §1, separate-body sweeps; §6 with constraints).
+        """q̈ (nv,) under efforts τ (nv,) (separate-body sweeps, with multipliers for constraints).
 
         τ is the whole effort along each joint; damping and friction are not subtracted here: see
         `friction_effort`. Raises ValueError or TypeError for arrays of the wrong shape or type.
@@ -244,8 +244,8 @@ class Model:
         *t: ArrayLike,
         out: Numeric = None,
     ) -> Numeric:
-        """(q̈, τ), full vectors (nv,) each: τ of the dofs whose q̈ is prescribed (theory §2), q̈ of the others under
-        the given τ; the other entries are passed through.
+        """(q̈, τ), full vectors (nv,) each: τ of the dofs whose q̈ is prescribed, q̈ of the others under the given τ;
+        the other entries are passed through (hybrid dynamics; Featherstone 2008, chapter 9).
 
         prescribed: bool (nv,). out: a tuple of two arrays.
         """
@@ -253,7 +253,7 @@ class Model:
 
     def reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`. For a cut joint: force
-        [N] and moment [N m] on its child, along the axes of its frame on the parent (theory §6, Hᵀλ)."""
+        [N] and moment [N m] on its child, along the axes of its frame on the parent (Hᵀλ)."""
         return self._call("reactions", q, v, tau, *t, out=out)
 
     def constraint_violation(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:

@@ -7,7 +7,7 @@ a = (g, 0), and the velocity of the origin does not enter the dynamics.
 
 A spatial inertia is the symmetric matrix [A Bᵀ; B C] of 3×3 blocks that maps an acceleration (a, α) to
 a force and a moment, f = A a + Bᵀ α and n = B a + C α. A rigid body has A = m E, B = m c×, C = J about
-the origin (theory: M = diag(m E, J) at the centre of mass).
+the origin (M = diag(m E, J) at the centre of mass).
 """
 
 from __future__ import annotations

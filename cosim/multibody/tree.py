@@ -103,7 +103,7 @@ def check_inertia_of_motion(tree: Tree) -> None:
     """Check that the effort of every joint meets inertia.
 
     Raises InputErrors for links that can move without inertia. The criterion is the inertia against an effort while
-    the joints of descendants are free, U of theory §1, in one configuration in general position. Symbols are not
+    the joints of descendants are free, U = Sᵀ M S, in one configuration in general position. Symbols are not
     checked.
     """
     if any(ops.is_symbolic(number) for b in tree.bodies for number in (b.mass, b.moment, b.inertia, b.rotor)):

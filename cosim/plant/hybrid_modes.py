@@ -1,4 +1,4 @@
-"""Discrete modes of a mechanism: latches, brakes, hard stops, released constraints (theory §6).
+"""Discrete modes of a mechanism: latches, brakes, hard stops, released constraints.
 
 All modes are state: latched dofs, the brakes that act and the directions in which they slip (0: they stick), touched
 stops, active constraints. An `EventIndicator` fires when its value crosses zero upwards; its effect changes modes, and

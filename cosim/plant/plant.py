@@ -1,4 +1,4 @@
-"""Mechanism and actuators as one continuous block (theory §2, §6, §9).
+"""Mechanism and actuators as one continuous block.
 
 Input: the effort requested of the drive of each dof. A prescribed dof follows its trajectory; the hybrid dynamics
 gives its required effort. A dof with neither actuator nor trajectory is passive. Discrete modes (locked dofs, released

@@ -43,7 +43,7 @@ def geared_motor(ratio: float = 0.1, load: float = 2.0) -> BondGraph:
 
 
 def manipulator() -> BondGraph:
-    """Two point masses in a horizontal plane on two joints with relative angles (theory §8)."""
+    """Two point masses in a horizontal plane on two joints with relative angles."""
     graph = BondGraph(inputs={"torque_1": "N*m", "torque_2": "N*m"})
     angles = ("joint_1.displacement", "joint_2.displacement")
     for k in (1, 2):

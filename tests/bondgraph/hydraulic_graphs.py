@@ -7,7 +7,7 @@ from typing import Any
 from cosim.bondgraph import BondGraph, I, Law, Se
 from cosim.bondgraph.components import cylinder, orifice, pressure_pump, spool_valve
 
-AREA, STROKE, MASS, FORCE, SUPPLY = 0.0201, 1.0, 6000.0, 15e3, 1e6  # theory §10
+AREA, STROKE, MASS, FORCE, SUPPLY = 0.0201, 1.0, 6000.0, 15e3, 1e6  # SI units, of both worked models
 OPENING = 1.2566e-4  # m²
 
 
@@ -34,9 +34,9 @@ def between(component: BondGraph, pressure: float) -> BondGraph:
 
 
 def loaded_cylinder(graph: BondGraph, force: float = -FORCE, mass: float = MASS, **keys: Any) -> BondGraph:
-    """Adds `cylinder`, a mass and a force on its rod; keys: of the cylinder beside those of theory §10."""
-    theory = {"area_a": AREA, "area_b": AREA, "stroke": STROKE, "extension": 0.5, "dead_volume": 1e-4}
-    graph.include("cylinder", built(cylinder, **{**theory, **keys}))
+    """Adds `cylinder`, a mass and a force on its rod; keys: of the cylinder beside those of the worked models."""
+    worked = {"area_a": AREA, "area_b": AREA, "stroke": STROKE, "extension": 0.5, "dead_volume": 1e-4}
+    graph.include("cylinder", built(cylinder, **{**worked, **keys}))
     graph.add("mass", I("translational", mass))
     graph.add("force", Se("translational", force))
     graph.bond("cylinder.rod", "mass")
@@ -45,7 +45,7 @@ def loaded_cylinder(graph: BondGraph, force: float = -FORCE, mass: float = MASS,
 
 
 def throttled_cylinder(**keys: Any) -> BondGraph:
-    """The cylinder between two orifices, as in theory §10."""
+    """The cylinder between two orifices."""
     graph = loaded_cylinder(supplied(), **keys)
     for name in ("inlet", "outlet"):
         graph.include(name, built(orifice, area=OPENING))

@@ -205,7 +205,7 @@ def test_rates_are_those_derived_by_hand(name: str) -> None:
 
 
 def test_a_planar_manipulator_is_the_multibody_model_to_rounding() -> None:
-    """Problem 2 of theory §8; the masses are in derivative causality behind ratios that depend on the angles."""
+    """The planar manipulator: its masses are in derivative causality behind ratios that depend on the angles."""
     assembly = assemble(graphs.manipulator())
     assert assembly.causality.coordinates == ["joint_1", "joint_2"]
     (l1, l2), (m1, m2) = graphs.LENGTHS, graphs.MASSES

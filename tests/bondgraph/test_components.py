@@ -144,7 +144,7 @@ def test_two_inertias_on_a_shaft_resonate_at_their_frequency() -> None:
 @pytest.mark.parametrize("load", [0.2, 1.0, 5.0, 40.0])
 @pytest.mark.parametrize("elastic", [False, True])
 def test_the_efficiency_of_a_stage_over_its_load(load: float, elastic: bool) -> None:
-    """Problem 1 of theory §8: η = M_load / (M_load + M_0 + μ M_load)."""
+    """η = M_load / (M_load + M_0 + μ M_load)."""
     mesh: dict[str, Any] = {"stiffness": 5e3, "damping": 2.0} if elastic else {}
     stage = gear_stage.Params(10.0, **mesh, inertia=0.01, coulomb=0.4, load_friction=0.15, creep_speed=1e-6)
     torque = (load * 1.15 + 0.4) / 10.0

@@ -38,7 +38,7 @@ def test_a_lossy_gear_sticks_and_slips_as_published(sample: Sample) -> None:
 
 
 def test_the_efficiency_of_a_stage_over_its_load_has_its_closed_form(sample: Sample) -> None:
-    """η = M_load / (M_load + M_0 + μ M_load) (theory §9), as the load rises."""
+    """η = M_load / (M_load + M_0 + μ M_load), as the load rises."""
     run = sample("drives/gear_efficiency").run()
     later = run.t > 0.01  # the mesh has been wound up
     load, efficiency = run["output/load_torque"][later], run["output/efficiency"][later]

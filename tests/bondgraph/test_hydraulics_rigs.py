@@ -12,7 +12,7 @@ import pytest
 from cosim import Rig, load_rig
 from cosim.errors import InputError
 
-SUPPLY, AREA, FORCE, OPENING = 1e6, 0.0201, 15e3, 1.2566e-4  # theory §10
+SUPPLY, AREA, FORCE, OPENING = 1e6, 0.0201, 15e3, 1.2566e-4  # SI units, as in the rig files
 SPEED = 0.7 * OPENING * math.sqrt((SUPPLY - FORCE / AREA) / 900.0) / AREA
 PRESSURE_B = 0.5 * (SUPPLY - FORCE / AREA)  # each edge takes half of what is left
 

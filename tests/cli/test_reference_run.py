@@ -52,6 +52,12 @@ def test_a_run_without_error_says_so(command, rig):
     assert out.splitlines()[-1] == "every signal is within 1e-9 of its size"
 
 
+def test_what_rounding_leaves_of_a_current_that_is_zero_is_no_error(command):
+    code, out, _ = command("run", str(RIGS / "drives" / "industrial_arm.yaml"), "--reference", "--duration", "0.3")
+    listed = [line.split()[0] for line in out.splitlines() if "_joint/" in line]
+    assert code == 0 and listed and not [name for name in listed if name.endswith("current_d")]
+
+
 def test_real_motors_have_no_reference(command):
     code, out, err = command("run", str(RIGS / "arm_can.yaml"), "--reference", "--yes")
     assert (code, out) == (2, "")

@@ -1,4 +1,4 @@
-"""Friction of a gear: viscous, Coulomb, and load-dependent (theory §8, §9).
+"""Friction of a gear: viscous, Coulomb, and load-dependent.
 
 M_T = b ω + (M_0 + μ |M|) s(ω) with s(ω) = ω / √(ω² + ω_s²), smooth around standstill. A gear mesh of efficiency
 η loses the fraction 1 − η of the motor's power when the motor drives, and 1/η − 1 of the power that reaches the

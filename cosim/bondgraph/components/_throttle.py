@@ -1,8 +1,8 @@
 """Flow through a sharp edge, turbulent with a laminar transition: Q = K Δp / (Δp² + Δp_t²)^¼, K = μ A √(2/ρ).
 
-Far above Δp_t this is Q = μ A √(2 Δp / ρ) (theory §10), below it is laminar. Δp_t is the pressure at which the
-turbulent law gives the Reynolds number of the transition: μ √(2 Δp_t / ρ) D ρ / η = Re, D the hydraulic diameter. The
-inverse is in closed form: with y = (Q / K)², Δp = (Q / K) √((y + √(y² + 4 Δp_t²)) / 2).
+Far above Δp_t this is Q = μ A √(2 Δp / ρ) (Merritt, Hydraulic Control Systems), below it is laminar. Δp_t is the
+pressure at which the turbulent law gives the Reynolds number of the transition: μ √(2 Δp_t / ρ) D ρ / η = Re, D the
+hydraulic diameter. The inverse is in closed form: with y = (Q / K)², Δp = (Q / K) √((y + √(y² + 4 Δp_t²)) / 2).
 """
 
 from __future__ import annotations

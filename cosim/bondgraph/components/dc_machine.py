@@ -1,4 +1,4 @@
-"""DC machine (theory §9): L i̇ = U − R i − K ω, J ω̇ = K i − b ω − M, with permanent magnets or a field winding.
+"""DC machine: L i̇ = U − R i − K ω, J ω̇ = K i − b ω − M, with permanent magnets or a field winding.
 
 Ports: `armature`, the mesh that a source of voltage is bonded to; `shaft`. With a field winding K = G i_f, and the port
 `field` is the mesh of that winding: L_f i̇_f = U_f − R_f i_f.

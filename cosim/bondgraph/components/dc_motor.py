@@ -1,4 +1,4 @@
-"""Permanent-magnet DC motor with drive electronics and a gear, all at the joint (theory §9); port: `joint`.
+"""Permanent-magnet DC motor with drive electronics and a gear, all at the joint; port: `joint`.
 
     L i̇ = U − R i − K ω        torque K i        ω = u θ̇
     rigid gear:    effort = u K i − friction(θ̇), the reflected inertia u² J moves with the joint

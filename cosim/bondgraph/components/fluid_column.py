@@ -1,4 +1,4 @@
-"""The inertia of the fluid in a chamber whose wall moves: m = ρ V / A², V = V0 − ∫ Q_wall dt (theory §10, m(S)).
+"""The inertia of the fluid in a chamber whose wall moves: m = ρ V / A², V = V0 − ∫ Q_wall dt (m(S)).
 
 A field: the momentum Γ = ∫ Δp dt, and the volume w that the wall has swept in. From T(Γ, w) = Γ² / (2 m(w)) the flow is
 Γ / m, and the pressure on the wall ρ Q² / (2 A²), the dynamic pressure.

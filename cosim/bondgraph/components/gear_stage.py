@@ -1,4 +1,4 @@
-"""One stage of a gear train (theory §9): an elastic mesh with backlash, a ratio, the inertia of its output and friction
+"""One stage of a gear train: an elastic mesh with backlash, a ratio, the inertia of its output and friction
 that grows with the load.
 
 The friction of the output shaft is M_T = M_0 + μ |M_load|, against its motion. At steady speed the load is what the

@@ -1,4 +1,4 @@
-"""A motor or pump of fixed displacement w per radian: M = w Δp, Q = w ω (theory §10), with leakage and friction."""
+"""A motor or pump of fixed displacement w per radian: M = w Δp, Q = w ω, with leakage and friction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cylinder of rigid fluid without losses: F = A_a p_a − A_b p_b, Q_a = A_a v, Q_b = A_b v (theory §10)."""
+"""A cylinder of rigid fluid without losses: F = A_a p_a − A_b p_b, Q_a = A_a v, Q_b = A_b v."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line of rigid fluid: Δp = ρ l / A dQ/dt + 128 η l / (π d⁴) Q, laminar (theory §10)."""
+"""A line of rigid fluid: Δp = ρ l / A dQ/dt + 128 η l / (π d⁴) Q, laminar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A four-way spool valve: four edges between pressure `p`, tank `t` and the consumers `a`, `b` (theory §10).
+"""A four-way spool valve: four edges between pressure `p`, tank `t` and the consumers `a`, `b`.
 
 A positive opening x joins p with a and b with t, a negative one p with b and a with t. An edge is a gap around the
 spool of the height o(x) = (s + √(s² + c²)) / 2, s = ±x − overlap: the opening beyond the overlap, and near closing

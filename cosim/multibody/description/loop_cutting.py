@@ -1,4 +1,4 @@
-"""From a mechanism with loops to a tree and the constraints that close the loops (theory §3: cut joints, reduced tree).
+"""From a mechanism with loops to a tree and the constraints that close the loops (cut joints, reduced tree).
 
 A joint that closes a loop is cut: the closure rows of the joint table constrain its two frames. A loop joint with
 coordinates stays in the tree; then the link behind it is cut into parts of equal mass, and a weld joins the parts.

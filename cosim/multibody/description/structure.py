@@ -1,4 +1,4 @@
-"""The structure of a mechanism as a directed graph: bodies are vertices, joints are edges (theory §3; Wittenburg).
+"""The structure of a mechanism as a directed graph: bodies are vertices, joints are edges (Wittenburg).
 
 Numbering is regular: body 0 is the root (the ground or the moving base), every other body has a larger
 number than its parent, and every subtree has consecutive numbers. Joint a of the tree has the child a; the n* cut
