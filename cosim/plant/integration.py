@@ -169,8 +169,9 @@ class Integration:
         steps = self.plant.layout.unpack(x)["steps"]
         length = control.first_length(steps["length"], left)
         end, error = self.method.step(self.system(request), t, x, length)
-        moving = np.concatenate(self.plant.state_places)
-        worst = largest(control.relative(error, end)[moving])
+        # energy too: a force that counteracts another one may have a kink where the motion has none
+        estimated = np.concatenate([*self.plant.state_places, self.plant.energy_places])
+        worst = largest(control.relative(error, end)[estimated])
         accepted = worst <= 1.0
         planned = control.next_length(length, worst, order + 1)
         # a step that ends with the interval says nothing against a longer one

@@ -244,6 +244,12 @@ class Plant:
             places[dof].append(place)
         return [np.array(of, dtype=int) for of in places]
 
+    @cached_property
+    def energy_places(self) -> np.ndarray:
+        """Indices in the flat state of the integrals of power."""
+        where = self.layout.place("energy").where
+        return np.arange(where.start, where.stop)
+
     def coordinate_rates(self, t: Numeric, x: State, request: Numeric) -> Numeric:
         """The rates of `coordinates`, in the same order."""
         q, v, _ = self.motion(t, x)

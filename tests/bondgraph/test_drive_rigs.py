@@ -37,6 +37,22 @@ def test_a_lossy_gear_sticks_and_slips_as_published(sample: Sample) -> None:
     assert ((friction > -0.5001 * mesh) & (friction < 1.0001 * mesh))[5:].all()
 
 
+def test_a_shaft_with_backlash_throws_its_inertia_as_published(sample: Sample) -> None:
+    """ElastoBacklash of the Modelica Standard Library 4.1.0."""
+    run = sample("drives/backlash").run()
+    at = np.searchsorted(run.t, np.array([0.1, 0.25, 0.5, 1.0]) - 1e-9)
+    assert run["inertia/position"][at] == pytest.approx([0.2498311, 0.5808075, -0.30993973, -0.1555704], abs=5e-5)
+    assert run["inertia/velocity"][at] == pytest.approx([52.893741, 30.080733, -17.228305, -7.02293], rel=2e-5)
+
+
+def test_a_dc_machine_starts_as_published(sample: Sample) -> None:
+    """DCPM_Start of the Modelica Standard Library 4.1.0."""
+    run = sample("drives/dc_start").run()
+    at = np.searchsorted(run.t, np.array([0.5, 1.0, 2.0]) - 1e-9)
+    assert run["shaft/current"][at] == pytest.approx([91.915255, 92.527382, 99.9743466], rel=1e-6)
+    assert run["shaft/velocity"][at] == pytest.approx([51.63637, 149.81254, 149.2278453], rel=1e-6)
+
+
 def test_the_efficiency_of_a_stage_over_its_load_has_its_closed_form(sample: Sample) -> None:
     """η = M_load / (M_load + M_0 + μ M_load), as the load rises."""
     run = sample("drives/gear_efficiency").run()
