@@ -50,7 +50,7 @@ class GraphActuator:
         self.params = params
         self.assembly = assemble(graph, ((signal, JOINT) for signal in outputs.values()))
         self.moves = self._unit_of_joint()
-        self.recorded = {name: self.assembly.equations.signal(signal, JOINT) for name, signal in outputs.items()}
+        self.recorded = {name: self.assembly.variable(signal, JOINT) for name, signal in outputs.items()}
         units = self.assembly.unit_of
         self.outputs: Signals = {**ACTUATOR_OUTPUTS, **{n: Signal((), units(v)) for n, v in self.recorded.items()}}
         states = {state.name: state.unit for state in self.assembly.states}

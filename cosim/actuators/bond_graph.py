@@ -8,7 +8,7 @@ laws with a unit, are recorded too.
 from __future__ import annotations
 
 from cosim.actuators._graph_actuator import GraphActuator
-from cosim.bondgraph.graph import BondGraph, GraphError
+from cosim.bondgraph.graph import BondGraph, GraphError, SignalError
 from cosim.errors import SectionError
 from cosim.types import ACTUATOR_OUTPUTS, param, params
 
@@ -16,7 +16,9 @@ from cosim.types import ACTUATOR_OUTPUTS, param, params
 @params
 class Params:
     graph: BondGraph = param(doc="its elements, junctions, components and bonds")
-    signals: dict = param(default=None, doc="recorded signals: name -> `<element>.effort`, `.flow`, `.displacement`")
+    signals: dict = param(
+        default=None, doc="recorded: name -> `<element>.effort`, `.flow`, `.displacement`, `.energy`"
+    )
 
 
 def load(params: Params) -> GraphActuator:
@@ -31,5 +33,8 @@ def load(params: Params) -> GraphActuator:
             raise SectionError("expected the name of a signal, such as winding.flow", place)
     try:
         return GraphActuator(params, params.graph, {**own, **signals})
+    except SignalError as error:
+        name = next(name for name, signal in signals.items() if signal == error.signal)
+        raise SectionError(error.what, ("signals", name)) from None
     except GraphError as error:
         raise SectionError(error.what, ("graph", *params.graph.place_of(error))) from None

@@ -17,7 +17,8 @@ from cosim.bondgraph import causality
 from cosim.bondgraph.causality import Causality
 from cosim.bondgraph.domains import DOMAINS
 from cosim.bondgraph.elements import Element, Law
-from cosim.bondgraph.equations import TIME, Balance, Function, GraphEquations, StateVariable, Variable
+from cosim.bondgraph.energies import ENERGY, STORAGES, add_accounts, carries_power, recorded_variable, stored_energy
+from cosim.bondgraph.equations import TIME, Balance, GraphEquations, StateVariable, Variable
 from cosim.bondgraph.graph import BondGraph, CheckedGraph, GraphError
 from cosim.bondgraph.sorting import in_order, tear
 from cosim.compile.elimination import Elimination
@@ -131,13 +132,19 @@ class Assembly:
 
     # --- signals ---
 
+    def variable(self, signal: str, own: str) -> Variable:
+        """Of a recorded signal; own: element whose law would use it. Raises GraphError for one that does not exist."""
+        return recorded_variable(self.equations, signal, own)
+
     def unit_of(self, variable: Variable) -> str:
-        """Of an effort, flow, state, input or recorded signal."""
+        """Of an effort, flow, energy, state, input or recorded signal."""
         if variable.kind in ("e", "f"):
             domain = DOMAINS[self.graph.domains[int(variable.of)]]
             return domain.effort if variable.kind == "e" else domain.flow
         if variable.kind == "state":
             return self.equations.states[str(variable.of)].unit
+        if variable.kind == ENERGY:
+            return "J"
         if variable.kind == "signal":
             return self.graph.signals[str(variable.of)][1]
         return self.graph.inputs.get(str(variable.of), "s")
@@ -165,33 +172,13 @@ class Assembly:
 
     def stored(self, known: Values) -> dict[str, Numeric]:
         """By storage: its energy [J]."""
-        return {name: self._stored_in(name, known) for name in self._of_kinds("I", "C", "IC")}
+        stored = {name: stored_energy(self.equations, name) for name in self._of_kinds(*STORAGES)}
+        return {name: energy.value(known) for name, energy in stored.items()}
 
     def _of_kinds(self, *kinds: str) -> list[str]:
         """Elements of one port of these kinds, but those of domains whose products are no power."""
-        graph = self.graph
-        return [
-            name
-            for name, element in graph.elements.items()
-            if element.kind in kinds and DOMAINS[graph.domains[graph.at(name)[0]]].product_is_power
-        ]
-
-    def _stored_in(self, name: str, known: Values) -> Numeric:
-        element = self.graph.elements[name]
-        if element.kind == "IC":
-            assert element.energy is not None
-            states = [f"{name}.{what}_{k}" for k, what in enumerate(element.stores, 1)]
-            return element.energy.fn(*(known[Variable("state", state)] for state in states))
-        if isinstance(element.value, Law):
-            if element.energy is None:
-                return known[Variable("state", f"{name}.stored")]
-            return self.equations.function(element.energy, name).value(known)
-        bond = self.graph.at(name)[0]
-        if element.kind == "I":
-            flow = known[Variable("f", bond)]
-            return 0.5 * element.value * flow * flow
-        effort = known[Variable("e", bond)]
-        return 0.5 / element.value * effort * effort
+        of_kinds = (name for name, element in self.graph.elements.items() if element.kind in kinds)
+        return [name for name in of_kinds if carries_power(self.graph, name)]
 
 
 def assemble(graph: BondGraph, recorded: Iterable[tuple[str, str]] = ()) -> Assembly:
@@ -204,8 +191,8 @@ def assemble(graph: BondGraph, recorded: Iterable[tuple[str, str]] = ()) -> Asse
     equations = GraphEquations(checked, assigned)
     recorded = tuple(recorded)
     for signal, own in recorded:
-        equations.signal(signal, own)
-    _add_energies(equations)
+        recorded_variable(equations, signal, own)
+    add_accounts(equations)
     order = []
     for group in in_order(equations.of, lambda v: [u for u in equations.of[v].uses if u in equations.of]):
         _check_balance(equations, group)
@@ -214,16 +201,6 @@ def assemble(graph: BondGraph, recorded: Iterable[tuple[str, str]] = ()) -> Asse
     assembly = Assembly(checked, assigned, equations, tuple(order), recorded)
     _check_loops(assembly)
     return assembly
-
-
-def _add_energies(equations: GraphEquations) -> None:
-    """States for the energies of storages by laws that come without one."""
-    for name, element in equations.graph.elements.items():
-        (bond, *_) = equations.graph.at(name)
-        thermal = not DOMAINS[equations.graph.domains[bond]].product_is_power
-        if element.kind in ("I", "C") and isinstance(element.value, Law) and element.energy is None and not thermal:
-            power = Function(lambda e, f: e * f, (Variable("e", bond), Variable("f", bond)))
-            equations.add_state(StateVariable(f"{name}.stored", "J", 0.0, account=True), power)
 
 
 def _check_balance(equations: GraphEquations, group: list[Variable]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -23,6 +23,14 @@ class GraphError(SectionError):
     def __init__(self, what: str, element: str, *keys: str) -> None:
         super().__init__(what, ("elements", element, *keys))
         self.element = element
+
+
+class SignalError(GraphError):
+    """A recorded `signal` that a graph does not have."""
+
+    def __init__(self, error: GraphError, signal: str) -> None:
+        super().__init__(error.what, error.element)
+        self.signal = signal
 
 
 class Bond(NamedTuple):
@@ -199,7 +207,7 @@ class CheckedGraph:
             name = before[name]
         return path
 
-    def meant(self, signal: str, own: str) -> tuple[str, str]:
+    def meant(self, signal: str, own: str, kinds: Sequence[str] = OWN) -> tuple[str, str]:
         """(element, `effort`, `flow`, …) that the law of `own` means by the name of a signal: that of an element
         in its component, or in one around it. Raises GraphError for a signal that does not exist."""
         if signal in OWN:
@@ -208,9 +216,9 @@ class CheckedGraph:
         scopes = own.split(".")[:-1]
         inside = [".".join([*scopes[:depth], target]) for depth in range(len(scopes), -1, -1)]
         found = [name for name in inside if name in self.elements]
-        if not found or what not in OWN:
-            known = ["t", *self.inputs, *OWN, *(f"{name}.effort" for name in self.elements)]
-            raise GraphError(f"its law uses '{signal}', which is no signal{did_you_mean(signal, known)}", own)
+        if not found or what not in kinds:
+            known = ["t", *self.inputs, *OWN, *(f"{name}.{what}" for name in self.elements for what in kinds)]
+            raise GraphError(f"there is no signal '{signal}'{did_you_mean(signal, known)}", own)
         return found[0], what
 
     @property

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from cosim import load_rig
-from cosim.bondgraph import GY, IC, TF, BondGraph, C, Element, I, Law, R, Se, Sf
+from cosim.bondgraph import GY, IC, TF, BondGraph, C, Element, I, Law, R, Se, Sf, assemble
 from cosim.bondgraph.graph import GraphError
 from cosim.errors import InputError
+from tests.kit.samples import FOLDER
 
 E, M = "electrical", "rotational"
 
@@ -88,6 +89,7 @@ GEAR = "{type: gear_stage, ratio: 10}"
 ITEM = "{type: I, domain: rotational, inertia: 0.1}"
 ACTUATOR = "joints.hinge.actuator"
 TO_JOINT = "gear.output -> joint"
+CLOSED = "gear.output -> far -> joint, near -> free -> far"
 # what differs from the right rig, line, key and message
 IN_A_FILE: dict[str, tuple[dict[str, str], str]] = {
     "an inertia of 0": (
@@ -128,11 +130,11 @@ IN_A_FILE: dict[str, tuple[dict[str, str], str]] = {
         "10 {graph}.junctions.free: a junction joins two bonds or more, not 0; add bonds, or take it out",
     ),
     "a signal with the name of an output": (
-        {"more": "gear.output -> far -> joint, near -> free -> far", "signal": "loss"},
+        {"more": CLOSED, "signal": "loss"},
         "18 {actuator}.signals.loss: there is an output of this name already; give the signal another one",
     ),
     "a signal that is a number": (
-        {"more": "gear.output -> far -> joint, near -> free -> far", "signal": "torque: 3, other"},
+        {"more": CLOSED, "signal": "torque: 3, other"},
         "18 {actuator}.signals.torque: expected the name of a signal, such as winding.flow",
     ),
     "a signal of an unknown unit": (
@@ -204,3 +206,28 @@ def test_a_wrong_value_in_a_file_is_one_line(case: str, tmp_path: Path) -> None:
         load_rig(file)
     line = str(raised.value).splitlines()[0]
     assert line == f"{file}:{message.format(actuator=ACTUATOR, graph=f'{ACTUATOR}.graph')}"
+
+
+ENERGIES = {
+    "supply.enery": "there is no signal 'supply.enery'; did you mean 'supply.energy'?",
+    "gear.energy": "'gear' neither stores nor dissipates energy; record that of a storage, a resistance or a source",
+    "rotor.energy": "'rotor' neither stores nor dissipates energy; record that of a storage, a resistance or a source",
+}
+
+
+@pytest.mark.parametrize("signal", ENERGIES)
+def test_a_recorded_signal_that_there_is_not_is_one_line(signal: str) -> None:
+    setting = f"joints.drum.actuator.signals={{heat: {signal}}}"
+    with pytest.raises(InputError) as raised:
+        load_rig(FOLDER / "drives" / "electromechanical.yaml", [setting])
+    assert str(raised.value).splitlines() == [f"--set {setting}: {ENERGIES[signal]}"]
+
+
+def test_heat_has_no_energy_of_its_own() -> None:
+    graph = BondGraph()
+    for name, element in {"warm": Se("thermal", 5.0), "sink": R("thermal", 1.0)}.items():
+        graph.add(name, element)
+    graph.bond("warm", "sink")
+    with pytest.raises(GraphError) as raised:
+        assemble(graph, [("sink.energy", "warm")])
+    assert raised.value.what == "effort times flow of 'sink' is no power; record its displacement or its flow"

@@ -117,7 +117,7 @@ CASES: dict[str, tuple[BondGraph, str]] = {
     ),
     "an unknown signal": (
         graph({"a": Se(E, Law(cube, ("coil.flux",))), "coil": I(E, 1.0)}, {}, "a -> coil"),
-        "elements.a: its law uses 'coil.flux', which is no signal; did you mean 'coil.effort'?",
+        "elements.a: there is no signal 'coil.flux'; did you mean 'coil.flow'?",
     ),
     "junctions alone": (
         graph({}, {"n": "1", "m": "0"}, "n -> m", "m -> n"),

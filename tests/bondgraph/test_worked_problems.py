@@ -43,6 +43,23 @@ def test_the_electromechanical_drive_has_the_motion_of_its_equations(sample: Sam
     np.testing.assert_allclose(run["drum/position"], expected[4], atol=1e-6)
 
 
+def test_the_energies_of_its_elements_are_those_of_the_rig(sample: Sample) -> None:
+    held, lost, given = ("winding", "inertia", "spring"), ("resistance", "friction", "damper"), ("supply", "load")
+    names = ", ".join(f"{name}: {name}.energy" for name in (*held, *lost, *given))
+    run = sample("drives/electromechanical", f"joints.drum.actuator.signals={{{names}}}").run()
+    assert {run.units[f"drum/{name}"] for name in held + lost + given} == {"J"}
+
+    def total(elements: tuple[str, ...]) -> np.ndarray:
+        return np.sum([run[f"drum/{name}"] for name in elements], axis=0)
+
+    for name in held + lost + given:
+        assert np.ptp(run[f"drum/{name}"]) > 1e-3
+    exact = 1e-9 * run["energy/work"].max()
+    np.testing.assert_allclose(total(given), run["energy/work"], atol=exact)
+    np.testing.assert_allclose(total(lost), run["energy/dissipated"], atol=exact)
+    np.testing.assert_allclose(total(held) + run["energy/kinetic"], run["energy/stored"], atol=exact)
+
+
 def test_two_inertias_resonate_on_the_shaft(sample: Sample) -> None:
     """ω² = k (1/J_m + u²/J), without current, friction and damping."""
     still = (f"{GRAPH}.supply.effort=0", f"{GRAPH}.resistance.resistance=1e9", f"{GRAPH}.damper.resistance=0")
