@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -258,6 +259,20 @@ def floor(x: Numeric) -> Numeric:
 
 def ceil(x: Numeric) -> Numeric:
     return _apply(np.ceil, "CEIL", (x,))
+
+
+class _Quantisation(threading.local):
+    """off: `quantised` is its mean in this thread, which has a derivative."""
+
+    off = False
+
+
+quantisation = _Quantisation()
+
+
+def quantised(x: Numeric, size: Numeric) -> Numeric:
+    """The whole multiple of `size` next to x."""
+    return x if quantisation.off else size * floor(x / size + 0.5)
 
 
 def remainder(x: Numeric, y: Numeric) -> Numeric:

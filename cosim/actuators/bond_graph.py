@@ -16,9 +16,7 @@ from cosim.types import ACTUATOR_OUTPUTS, param, params
 @params
 class Params:
     graph: BondGraph = param(doc="its elements, junctions, components and bonds")
-    signals: dict = param(
-        default=None, doc="recorded: name -> `<element>.effort`, `.flow`, `.displacement`, `.energy`"
-    )
+    signals: dict = param(default=None, doc="recorded: name -> `<element>.effort`, `.flow`, `.displacement`, `.energy`")
 
 
 def load(params: Params) -> GraphActuator:

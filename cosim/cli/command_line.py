@@ -182,6 +182,18 @@ def command_parser() -> CommandParser:
     )
     parser.add_command(commands.check, rig, overrides, overlay)
     parser.add_command(
+        commands.analyze,
+        rig,
+        _word(
+            "--at", metavar="S", default="0", help="after this time of a run, e.g. 0.5 or 500 ms; default: its start"
+        ),
+        overrides,
+        overlay,
+        _word("--joint", metavar="A,B", default="", help="joints whose loops are analyzed; default: all"),
+        _word("--plot", metavar="F.png", help="draw Bode and Nyquist diagrams and steps (png, svg, pdf)"),
+        _word("--json", metavar="F.json", help="write the figures; - for stdout"),
+    )
+    parser.add_command(
         commands.compare,
         _word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
         _word("b", type=Path, help="the run to compare with it"),

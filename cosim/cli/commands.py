@@ -115,6 +115,17 @@ def check(rig: Path, overrides: list[Override]) -> None:
         describe(load_rig(rig, overrides))
 
 
+def analyze(rig: Path, at: str, overrides: list[Override], joint: str, plot: str | None, json: str | None) -> None:
+    """Linearise a rig at a state: poles, frequency responses, margins and steps of its loops."""
+    from cosim.analysis.command import analyze_rig
+    from cosim.output.console import quantity_of
+    from cosim.output.slow_code import named_when_slow
+
+    seconds = quantity_of(at, "s", "--at", (0.0, math.inf), "a time such as 0.5 or 500 ms")
+    with named_when_slow():
+        analyze_rig(rig, seconds, overrides, _names(joint), plot, json)
+
+
 def compare(a: Path, b: Path) -> None:
     """Compare two runs: their settings, summaries and signals."""
     from cosim import compare as compared

@@ -61,7 +61,7 @@ class Encoders:
     @staticmethod
     def _quantised(p: Params, position: Numeric) -> Numeric:
         size = np.where(p.resolution > 0.0, p.resolution, 1.0)
-        return ops.where(p.resolution > 0.0, size * ops.floor(position / size + 0.5), position)
+        return ops.where(p.resolution > 0.0, ops.quantised(position, size), position)
 
     def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         random, errors = _normal(x["random"])

@@ -42,8 +42,7 @@ def counted(p: ShaftEncoder, angle: Numeric) -> Numeric:
     """The angle [rad] in whole counts."""
     if p.cpr is None:
         return angle
-    size = TURN / p.cpr
-    return size * ops.floor(angle / size + 0.5)
+    return ops.quantised(angle, TURN / p.cpr)
 
 
 def initial(p: ShaftEncoder, angle: float, speed: float) -> State:

@@ -254,25 +254,25 @@ class TickFunctions:
 
     @cached_property
     def integration(self) -> Integration:
-        drive_steps = self.substeps // self._steps
+        drive_steps = self.substeps // self.plant_steps
         return Integration(self.plant, self.integrator, self.compiled, drive_steps)
 
     @cached_property
-    def _steps(self) -> int:
+    def plant_steps(self) -> int:
         """Of the whole plant in a tick; drives may take more."""
         multirate = INTEGRATORS[self.integrator].multirate
         return math.lcm(*self.samples.values()) if multirate else self.substeps
 
     @cached_property
     def stepping(self) -> EventStepper:
-        length = self.step / self._steps
+        length = self.step / self.plant_steps
         return EventStepper(self.plant, self.integration.advance, length, self.compiled, NOT_FINITE)
 
     def advance(self, t: Numeric, x: Numeric, request: Numeric, *setpoints: Numeric) -> Numeric:
         """The plant's state one step later. setpoints (nv,) each: SETPOINTS, of a plant with sampled actuators."""
         x = self.integration.at_start(x)
-        for k in range(self._steps):
-            begin, sampled = t + k * self.stepping.length, due(k, self._steps, self.samples)
+        for k in range(self.plant_steps):
+            begin, sampled = t + k * self.stepping.length, due(k, self.plant_steps, self.samples)
             x = self.integration.sampled(begin, x, request, *setpoints, dofs=sampled)
             x = self.stepping.advance(begin, x, request)
         return x

@@ -231,6 +231,7 @@ FUNCTIONS = {
     "sign": (lambda a, b: ops.sign(a), np.sign(A)),
     "floor": (lambda a, b: ops.floor(a), np.floor(A)),
     "ceil": (lambda a, b: ops.ceil(a), np.ceil(A)),
+    "quantised": (lambda a, b: ops.quantised(a, 0.25), 0.25 * np.floor(A / 0.25 + 0.5)),
     "remainder": (ops.remainder, np.fmod(A, B)),
     "minimum": (ops.minimum, np.minimum(A, B)),
     "maximum": (ops.maximum, np.maximum(A, B)),

@@ -1,0 +1,63 @@
+"""`cosim analyze`: a rig linearised at a state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cosim.analysis.frequency import respond
+from cosim.analysis.linearisation import linearise
+from cosim.analysis.loops import all_loops_margin, closed_dofs, is_stable, loop_figures
+from cosim.analysis.modes import modes_of
+from cosim.analysis.report import Analysis
+from cosim.errors import InputError, did_you_mean
+from cosim.output.output_files import write_file
+from cosim.output.plot.style import save
+from cosim.rig.reading.yaml_source import Override
+from cosim.rig.rig import Rig, load_rig
+
+
+def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
+    """Linearise a rig after `at` seconds of its run; joints: dofs whose loops are looked at, all by default.
+
+    Raises InputError for a rig or a joint that cannot be analyzed, see `linearise`.
+    """
+    linear = linearise(rig, at)
+    for name in joints:
+        if name not in linear.dofs:
+            raise InputError(f"there is no joint '{name}'{did_you_mean(name, linear.dofs)}", "--joint")
+    response = respond(linear)
+    closed = [dof for dof in closed_dofs(response) if not joints or linear.dofs[dof] in joints]
+    loops = [loop_figures(linear, response, dof) for dof in closed]
+    several = len(closed) > 1 and is_stable(linear)
+    return Analysis(linear, response, modes_of(linear), loops, all_loops_margin(response, closed) if several else None)
+
+
+def analyze_rig(
+    path: Path, at: float, overrides: Sequence[Override], joints: Sequence[str], plot: str | None, json: str | None
+) -> None:
+    """Print the analysis of a rig, draw it and write its figures."""
+    from cosim.output import console
+
+    console.check_targets([plot] if plot else [], json, None, path)
+    with console.busy(f"linearising {path.stem}"):
+        rig = load_rig(path, overrides)
+        found = analyze(rig, at, joints)
+    name = rig.run_spec.name
+    if json != "-":
+        print(*found.lines(name), sep="\n")
+    if plot:
+        from cosim.analysis.plot import draw
+
+        save(plot, lambda: draw(found, name))
+        if json != "-":
+            print(f"wrote     plot {plot}")
+    if json:
+        import orjson
+
+        text = orjson.dumps(found.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        if json == "-":
+            print(text.decode(), end="")
+        else:
+            write_file(json, text, "figures")
+            print(f"wrote     figures {json}")

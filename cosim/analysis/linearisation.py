@@ -1,0 +1,174 @@
+"""A tick of a rig linearised at a state: x(k + 1) = A x(k) + B d(k), y(k) = C x(k) + D d(k).
+
+The derivative of a tick is the product of those of its calls, each by exact differentiation. The time, parameters and
+the modes of the plant are held; encoders measure without their quantisation; a saturation has the slope that it has at
+the state. Disturbances d enter where loops are broken: efforts requested of the drives, and measured positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.analysis.tick_slopes import Slope, places_of, slope_of
+from cosim.errors import CompileError, InputError
+from cosim.rig.rig import Rig
+from cosim.tick.memory_call import MemoryCall
+from cosim.tick.tick_model import TickModel
+from cosim.types import Array
+
+
+@dataclass(frozen=True)
+class LinearRig:
+    """The tick of a rig at a state.
+
+    A (n, n), B (n, 2 nv), C (2 nv, n), D (2 nv, 2 nv): inputs are disturbances of the efforts requested of the drives
+    (nv,), then of the measured positions (nv,); outputs the requested efforts with their disturbance, then the true
+    positions. step [s]; states: of what each is a part, such as 'controller arm'; dofs: names of the nv dofs; exact:
+    whether A is the derivative of the tick itself, else the plant moves by the exponential of its equations.
+    """
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    step: float
+    t: float
+    states: tuple[str, ...]
+    dofs: tuple[str, ...]
+    exact: bool
+
+
+def linearise(rig: Rig, at: float = 0.0) -> LinearRig:
+    """Linearise the tick of a rig after `at` seconds of its run.
+
+    Raises InputError for a rig with real motors, with tasks of several rates, and with a controller without derivative;
+    RunError where the run stops before.
+    """
+    tick_model = rig.tick_model
+    _check(rig, tick_model)
+    return linearise_at(tick_model, memory_at(rig, at))
+
+
+def memory_at(rig: Rig, at: float) -> Array:
+    """The memory of the rig between two ticks, after `at` seconds of its run. Raises RunError where it stops before."""
+    ticks = round(at / rig.tick_model.step)
+    if not ticks:
+        return rig.tick_model.memory()
+    with rig.scheduler() as scheduler:
+        scheduler.prepare()
+        scheduler.arm()
+        scheduler.start(ticks)
+        while scheduler.borrow() is not None:
+            pass
+        if scheduler.fault:
+            raise InputError(f"the run stops before: {scheduler.fault}", "--at")
+        memory = scheduler.engine.memory.copy()
+    memory[rig.tick_model.layout.place("t").where] = ticks * rig.tick_model.step
+    return memory
+
+
+def linearise_at(tick_model: TickModel, memory: Array) -> LinearRig:
+    """Of the tick that begins with this memory (see `TickModel.initial`)."""
+    slopes, exact = _slopes(tick_model)
+    nv, size, place = tick_model.nv, tick_model.layout.size, tick_model.layout.place
+    request, measured = (place(*path).where for path in (("request",), ("measured", "position")))
+    memory, derivative = memory.copy(), np.hstack([np.eye(size), np.zeros((size, 2 * nv))])
+    derivative[place("t").where] = 0.0
+    written = np.zeros(size, dtype=bool)
+    outputs = np.zeros((2 * nv, size + 2 * nv))
+    with np.errstate(all="ignore"):
+        for task in tick_model.tasks:
+            for call in task.calls:
+                inputs, results = places_of(call)
+                derivative[results] = slopes[call.name](memory[inputs]) @ derivative[inputs]
+                written[results] = True
+                _evaluate(call, memory)
+                if call.name == "measure":
+                    outputs[nv:] = derivative[measured]
+                    derivative[measured, size + nv :] += np.eye(nv)
+                if call.name == "request":
+                    derivative[request, size : size + nv] += np.eye(nv)
+                    outputs[:nv] = derivative[request]
+    states = _states(derivative[:, :size], outputs[:, :size], written)
+    A, B = derivative[np.ix_(states, states)], derivative[states, size:]
+    names = _parts(tick_model)
+    return LinearRig(
+        A,
+        B,
+        outputs[:, states],
+        outputs[:, size:],
+        tick_model.step,
+        float(memory[place("t").where].item()),
+        tuple(names[k] for k in states),
+        tuple(tick_model.plant.model.dof_names),
+        exact,
+    )
+
+
+def _check(rig: Rig, tick_model: TickModel) -> None:
+    if rig.hardware:
+        raise InputError("real motors have no linear model; analyze the rig without its drivers", "analyze")
+    slow = next((task for task in tick_model.tasks if task.ticks > 1), None)
+    if slow is not None:
+        what = f"task '{slow.name}' runs every {slow.ticks} ticks; a rig of several rates has no frequency response"
+        raise InputError(f"{what}; set its period to the step", "analyze")
+    for name, why in tick_model.untraceable.items():
+        raise InputError(f"controller '{name}' has no derivative: {why}", "analyze")
+
+
+def _slopes(tick_model: TickModel) -> tuple[dict[str, Slope], bool]:
+    """(the derivative of each call by its name, whether all are exact)."""
+    found: dict[str, Slope] = {}
+    exact = True
+    for call in (call for task in tick_model.tasks for call in task.calls):
+        try:
+            found[call.name], own = slope_of(call, tick_model)
+        except CompileError as error:
+            raise InputError(f"{call.name} has no derivative: {error.what}", "analyze") from None
+        exact &= own
+    return found, exact
+
+
+def _evaluate(call: MemoryCall, memory: Array) -> None:
+    """Make the call on the memory, in Python."""
+    results = call.fn(*(memory[where].reshape(shape).copy() for where, shape in call.inputs))
+    for (where, _), value in zip(call.outputs, results if isinstance(results, tuple) else (results,), strict=True):
+        memory[where] = np.reshape(np.asarray(value, dtype=float), -1)
+
+
+def _states(A: Array, C: Array, written: Array) -> Array:
+    """Indices of what passes from tick to tick and has an influence on an output (structurally observable)."""
+    linked, seen = A != 0.0, np.any(C != 0.0, axis=0) & written
+    while True:
+        more = seen | (np.any(linked[seen], axis=0) & written)
+        if np.array_equal(more, seen):
+            return np.flatnonzero(seen)
+        seen = more
+
+
+def _parts(tick_model: TickModel) -> list[str]:
+    """Of each number of the memory what it is a part of."""
+    names, plant = [""] * tick_model.layout.size, tick_model.plant
+    for path, (where, _) in tick_model.layout.places.items():
+        names[where] = [_part(path)] * (where.stop - where.start)
+    start = tick_model.layout.place("plant").where.start
+    velocities = np.flatnonzero(plant.unprescribed)
+    dofs = {"position": plant.state_coordinate_names, "velocity": [plant.model.dof_names[k] for k in velocities]}
+    for what, owners in dofs.items():
+        for place, owner in zip(plant.layout.index(what), owners, strict=True):
+            names[start + place] = f"{what} of {owner}"
+    return names
+
+
+def _part(path: tuple[str, ...]) -> str:
+    match path:
+        case ("plant", "actuators", joint, *_):
+            return f"drive of {joint}"
+        case ("controllers", name, *_):
+            return f"controller {name}"
+        case ("sensors", *_):
+            return "encoders"
+        case _:
+            return " ".join(path)

@@ -1,0 +1,41 @@
+"""The modes of the closed loop: poles with their frequency, damping, and the part that takes part most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.analysis.linearisation import LinearRig
+
+DELAY = 1e-12  # |z| of a mode that ends within a tick
+
+
+@dataclass(frozen=True)
+class ClosedLoopMode:
+    """A pole s [rad/s], or a pair of conjugate ones, of which this has the positive imaginary part. part: of the state
+    with the largest participation factor (Perez-Arriaga, Verghese and Schweppe 1982)."""
+
+    pole: complex
+    part: str
+
+    @property
+    def frequency(self) -> float:
+        """|s| [rad/s]."""
+        return abs(self.pole)
+
+    @property
+    def damping(self) -> float:
+        """1: no oscillation; below 0: it grows."""
+        return -self.pole.real / self.frequency if self.frequency else 1.0
+
+
+def modes_of(rig: LinearRig) -> list[ClosedLoopMode]:
+    """The slowest first."""
+    z, right = np.linalg.eig(rig.A)
+    left = np.linalg.pinv(right)
+    found = []
+    for k in np.flatnonzero((np.abs(z) > DELAY) & (np.imag(z) >= 0.0)):
+        part = rig.states[int(np.argmax(np.abs(right[:, k] * left[k])))]
+        found.append(ClosedLoopMode(complex(np.log(z[k]) / rig.step), part))
+    return sorted(found, key=lambda mode: mode.frequency)

@@ -1,0 +1,94 @@
+"""The plot of an analysis: Bode diagrams, Nyquist diagram and steps of the loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cosim.analysis.loops import DiskMargin, step_response
+from cosim.analysis.report import Analysis
+from cosim.output.plot.signal_figure import COLORS
+from cosim.output.plot.style import DPI, FAINT, INK, PALE, fix_layout
+from cosim.units import TURN
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIZE = 11.0, 7.6  # inches
+NYQUIST = 2.5  # half of the width of its diagram
+LOWEST = -80.0  # dB that are drawn
+
+
+def draw(analysis: Analysis, name: str) -> Figure:
+    """The matplotlib figure."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(rect=(0.0, 0.02, 1.0, 0.88), w_pad=0.12, h_pad=0.08)
+    figure = Figure(figsize=SIZE, dpi=DPI, layout=layout)
+    (gain, nyquist), (phase, step) = figure.subplots(2, 2)
+    rig, response = analysis.rig, analysis.response
+    hertz, dofs = response.omega / TURN, [rig.dofs.index(loop.dof) for loop in analysis.loops]
+    for k, dof in enumerate(dofs):
+        color, loop = COLORS[k % len(COLORS)], response.loop(dof)
+        gain.plot(hertz, _decibel(loop), color=color, label=rig.dofs[dof], linewidth=1.5)
+        gain.plot(hertz, _decibel(response.tracking[:, dof, dof]), color=color, linewidth=0.9, linestyle="--")
+        phase.plot(hertz, np.degrees(np.unwrap(np.angle(loop))), color=color, linewidth=1.5)
+        nyquist.plot(np.real(loop), np.imag(loop), color=color, linewidth=1.5)
+        nyquist.plot(np.real(loop), -np.imag(loop), color=color, linewidth=0.6, alpha=0.5)
+        if not analysis.unstable:
+            found = step_response(rig, dof)
+            step.step(np.arange(len(found)) * rig.step, found, where="post", color=color, linewidth=1.5)
+    _format_bode(gain, "gain [dB]", "loop (solid), closed loop (dashed)", 0.0)
+    low, high = gain.get_ylim()
+    gain.set_ylim(max(low, LOWEST), high)
+    _format_bode(phase, "phase [°]", "phase of the loop", -180.0)
+    _format_nyquist(nyquist, analysis)
+    step.set(xlabel="time [s]", title="position after a step of its reference, by feedback alone")
+    step.axhline(1.0, color=PALE, linewidth=0.8)
+    handles, names = gain.get_legend_handles_labels()
+    figure.legend(handles, names, loc="upper left", bbox_to_anchor=(0.008, 0.952), ncols=6, frameon=False, fontsize=8.5)
+    figure.text(0.012, 0.965, f"{name} at {rig.t:.6g} s", fontsize=13.0, weight="bold", color=INK)
+    figure.text(0.012, 0.008, _note(analysis), fontsize=8.5, color=FAINT)
+    fix_layout(figure)
+    return figure
+
+
+def _decibel(values: np.ndarray) -> np.ndarray:
+    return 20.0 * np.log10(np.maximum(np.abs(values), 1e-12))
+
+
+def _format_bode(axes: Axes, label: str, title: str, level: float) -> None:
+    axes.set(xscale="log", xlabel="frequency [Hz]", ylabel=label, title=title)
+    axes.axhline(level, color=PALE, linewidth=0.8)
+    axes.margins(x=0.0)
+
+
+def _format_nyquist(axes: Axes, analysis: Analysis) -> None:
+    angle = np.linspace(0.0, TURN, 200)
+    axes.plot(np.cos(angle), np.sin(angle), color=PALE, linewidth=0.8, linestyle=":")
+    axes.plot([-1.0], [0.0], marker="+", color=INK, markersize=8)
+    if margins := _disk_margins(analysis):
+        low, high = min(margins, key=lambda margin: margin.alpha).gains
+        if math.isfinite(high):  # the loop stays outside of this disk
+            left, right = -1.0 / low, -1.0 / high
+            middle, radius = 0.5 * (left + right), 0.5 * (right - left)
+            axes.fill(middle + radius * np.cos(angle), radius * np.sin(angle), color=PALE, alpha=0.25, linewidth=0.0)
+    axes.set(xlim=(-NYQUIST, NYQUIST), ylim=(-NYQUIST, NYQUIST), aspect="equal", xlabel="real", ylabel="imaginary")
+    axes.set_title("Nyquist diagram, smallest disk margin in grey")
+
+
+def _note(analysis: Analysis) -> str:
+    stable = "unstable" if analysis.unstable else "stable"
+    together = "" if analysis.together is None else f", of all loops together {analysis.together.alpha:.2f}"
+    alone = [margin.alpha for margin in _disk_margins(analysis)]
+    return f"{stable}; smallest disk margin {min(alone):.2f}{together}" if alone else stable
+
+
+def _disk_margins(analysis: Analysis) -> Sequence[DiskMargin]:
+    """Of each loop of a stable rig."""
+    return [loop.margins.disk for loop in analysis.loops if loop.margins is not None]

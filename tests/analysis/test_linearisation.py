@@ -1,0 +1,202 @@
+"""The linearised tick against central differences of the tick itself, and against textbook loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from cosim import InputError, Rig
+from cosim.analysis import linearisation
+from cosim.analysis.frequency import poles, respond
+from cosim.analysis.linearisation import linearise, linearise_at, memory_at
+from cosim.analysis.loops import DiskMargin, all_loops_margin, is_stable, loop_figures, margins_of, step_response
+from cosim.analysis.modes import modes_of
+from cosim.analysis.tick_slopes import _exponential_of, slope_of, unquantised
+
+Sample = Callable[..., Rig]
+
+SERVO = """
+mechanism:
+  gravity: [0, 0, 0]
+  bodies: [{name: disk, joint: hinge, axis: [0, 0, 1], mass: 1 kg, inertia: [0.1, 0.1, 0.2]}]
+controllers:
+  - {name: hold, type: feedforward_pd, kp: 80, kd: 6, trajectory: {type: quintic, goal: 1 rad, duration: 1 s}}
+schedule: {step: 0.1 ms, duration: 1 s, integrator: rk4}
+"""
+J, KP, KD = 0.2, 80.0, 6.0
+
+
+def differences(rig: Rig, at: float, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
+    """(A by central differences of the interpreted tick without quantisation, A of `linearise`)."""
+    found: list[np.ndarray] = []
+    states_of = linearisation._states
+    monkeypatch.setattr(linearisation, "_states", lambda *a: found.append(states_of(*a)) or found[-1])
+    memory, model = memory_at(rig, at), rig.tick_model
+    exact = linearise_at(model, memory)
+    assert exact.exact
+
+    def tick(before: np.ndarray) -> np.ndarray:
+        after = before.copy()
+        with unquantised():
+            for task in model.tasks:
+                for call in task.calls:
+                    linearisation._evaluate(call, after)
+        return after
+
+    columns = []
+    for state in found[0]:
+        low, high = memory.copy(), memory.copy()
+        width = 1e-6 * max(1.0, abs(memory[state]))
+        low[state], high[state] = memory[state] - width, memory[state] + width
+        columns.append((tick(high) - tick(low))[found[0]] / (2.0 * width))
+    return np.column_stack(columns), exact.A
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("ur5_sim", 0.5),
+        ("two_link", 0.3),
+        ("arm_sim", 0.4),
+        ("mechanisms/parallelogram", 0.0),
+        ("prescribed_wrist", 0.7),
+    ],
+)
+def test_a_is_the_derivative_of_the_tick(sample: Sample, name: str, at: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, found = differences(sample(name), at, monkeypatch)
+    assert len(found) and np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()
+
+
+def test_an_encoder_has_a_slope_in_spite_of_its_counts(rig_of: Callable[..., Rig]) -> None:
+    encoder = "joints: {hinge: {encoder: {cpr: CPR, delay: 1}}}"
+    coarse, fine = (linearise(rig_of(SERVO + encoder.replace("CPR", str(cpr))), 0.3) for cpr in (1000, 1_000_000))
+    np.testing.assert_allclose(coarse.A, fine.A, rtol=1e-9, atol=1e-12)
+    assert any(part == "encoders" for part in coarse.states)
+
+
+def test_a_loop_has_the_margins_of_the_textbook(rig_of: Callable[..., Rig]) -> None:
+    """L = (k_d s + k_p) / (J s²), with the delay of half a step of 0.1 ms that sampling costs."""
+    rig = linearise(rig_of(SERVO), 0.5)
+    figures = loop_figures(rig, respond(rig), 0)
+    crossover = math.sqrt((KD**2 + math.sqrt(KD**4 + 4.0 * J**2 * KP**2)) / (2.0 * J**2))
+    assert figures.crossover == pytest.approx(crossover, rel=1e-3)
+    assert figures.margins is not None
+    assert figures.margins.phase == pytest.approx(math.atan(KD * crossover / KP), abs=2e-3)
+    assert figures.margins.delay == pytest.approx(figures.margins.phase / crossover, rel=1e-3)
+    assert sorted(poles(rig), key=abs) == pytest.approx(sorted(np.roots([J, KD, KP]), key=abs), rel=5e-3)
+    assert is_stable(rig)
+
+
+def test_a_closed_loop_steps_as_its_equation(rig_of: Callable[..., Rig]) -> None:
+    """J q̈ + k_d q̇ + k_p q = k_p r: the damping acts on the velocity, which the reference does not change."""
+    rig = linearise(rig_of(SERVO.replace("kd: 6", "kd: 2")), 0.5)
+    found = step_response(rig, 0)
+    sigma, omega = 2.0 / (2.0 * J), math.sqrt(KP / J - (2.0 / (2.0 * J)) ** 2)
+    t = np.arange(len(found)) * rig.step
+    expected = 1.0 - np.exp(-sigma * t) * (np.cos(omega * t) + sigma / omega * np.sin(omega * t))
+    assert np.abs(found - expected).max() < 5e-3
+    step = loop_figures(rig, respond(rig), 0).step
+    assert step is not None
+    assert step.overshoot == pytest.approx(math.exp(-math.pi * sigma / omega), rel=1e-2)
+    assert step.steady_state_error == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["two_link", "ur5_sim"])
+def test_a_gain_margin_is_where_the_rig_becomes_unstable(sample: Sample, name: str) -> None:
+    """The requested effort of the dof with the smallest margin, times a little less and a little more."""
+    rig = linearise(sample(name), 0.3)
+    response = respond(rig)
+    margins = [margins_of(response.loop(k), response.omega).gain for k in range(len(rig.dofs))]
+    dof = int(np.argmin(margins))
+    assert 1.0 < margins[dof] < 100.0
+    for factor, stable in ((0.99, True), (1.01, False)):
+        # u = g (u_c + d): d = (g − 1) u_c makes the loop g times as strong
+        gain = margins[dof] * factor - 1.0
+        feedback = np.outer(rig.B[:, dof], gain * rig.C[dof])
+        assert bool(np.all(np.abs(np.linalg.eigvals(rig.A + feedback)) < 1.0)) is stable
+
+
+def test_all_loops_together_have_no_larger_margin_than_each(sample: Sample) -> None:
+    rig = linearise(sample("ur5_sim"), 0.5)
+    response = respond(rig)
+    alone = min(margins_of(response.loop(k), response.omega).disk.alpha for k in range(6))
+    together = all_loops_margin(response, list(range(6)))
+    assert 0.2 < together.alpha <= alone + 1e-9
+    rng = np.random.default_rng(0)
+    low, high = together.gains
+    for _ in range(200):  # gains in all loops at once, within the margin
+        gains = np.diag(np.exp(rng.uniform(math.log(low), math.log(high), 6)) - 1.0)
+        A = rig.A + rig.B[:, :6] @ gains @ rig.C[:6]
+        assert np.abs(np.linalg.eigvals(A)).max() < 1.0
+
+
+def test_a_disk_margin_names_gains_and_phases() -> None:
+    margin = DiskMargin(1.0)
+    assert margin.gains == pytest.approx((1.0 / 3.0, 3.0))
+    assert math.degrees(margin.phase) == pytest.approx(53.13, abs=0.01)
+    assert DiskMargin(2.0).gains == (0.0, math.inf)
+
+
+def test_the_exponential_of_a_plant_is_close_to_the_derivative_of_its_steps(sample: Sample) -> None:
+    short = sample("ur5_sim", "schedule.substeps=8")
+    model = short.tick_model
+    (call,) = [call for task in model.tasks for call in task.calls if call.name == "advance"]
+    memory = memory_at(short, 0.5)
+    z = np.concatenate([memory[where] for where, _ in call.inputs])
+    slope, exact = slope_of(call, model)
+    assert exact
+    by_steps, by_exponential = slope(z), _exponential_of(call, model)(z)
+    moving = np.concatenate(model.plant.state_places)
+    columns = [*(1 + moving), *range(len(z) - model.nv, len(z))]
+    scale = np.abs(by_steps[moving][:, columns]).max()
+    assert (
+        np.abs(by_exponential - by_steps)[moving][:, columns].max() < 2e-3 * scale
+    )  # the slope itself changes within a tick
+
+
+@pytest.mark.parametrize("name", ["drives/servo_axis", "drives/industrial_arm", "drives/electromechanical"])
+def test_steps_of_chosen_number_are_replaced_by_an_exponential(sample: Sample, name: str) -> None:
+    rig = linearise(sample(name), 0.5)
+    assert not rig.exact and np.isfinite(rig.A).all()
+
+
+def test_the_mode_of_a_pendulum_has_its_frequency(rig_of: Callable[..., Rig]) -> None:
+    rig = rig_of(
+        """
+        mechanism:
+          bodies: [{name: bob, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5],
+                    inertia: [0.01, 0.01, 0.01]}]
+        schedule: {step: 1 ms, duration: 1 s}
+        """
+    )
+    (mode,) = modes_of(linearise(rig))
+    assert mode.frequency == pytest.approx(math.sqrt(9.81 * 0.5 / 0.26), rel=1e-6)
+    assert abs(mode.damping) < 1e-6 and mode.part.endswith("of hinge")
+
+
+# --- what cannot be linearised ---
+
+
+def test_real_motors_have_no_linear_model(sample: Sample) -> None:
+    with pytest.raises(
+        InputError, match=r"^analyze: real motors have no linear model; analyze the rig without its drivers$"
+    ):
+        linearise(sample("arm_can"))
+
+
+def test_several_rates_have_no_frequency_response(sample: Sample) -> None:
+    what = r"a rig of several rates has no frequency response; set its period to the step"
+    with pytest.raises(InputError, match=rf"^analyze: task '.*' runs every \d+ ticks; {what}$"):
+        linearise(sample("ur5_realtime"))
+
+
+def test_a_controller_in_python_has_no_derivative(rig_of: Callable[..., Rig]) -> None:
+    text = SERVO.split("controllers:")[0] + "controllers: [{name: own, type: push.py}]\n"
+    rig = rig_of(text, push="effort = -q if q[0] > 0 else -v")
+    with pytest.raises(
+        InputError, match=r"^analyze: controller 'own' has no derivative: .*push\.py:\d+: a Python `if`"
+    ):
+        linearise(rig)
