@@ -47,6 +47,28 @@ def inverse(name: str, budget: Budget) -> Measurement:
     return beside(ours, peer, budget)
 
 
+def derivatives(name: str, budget: Budget) -> Measurement:
+    """Of the accelerations with respect to q, v and τ."""
+    robot = load_robot(name, mimics=False)
+    model, (q, v, tau) = robot.model, random_state(robot.model)
+    out = tuple(np.empty((model.nv, model.nv)) for _ in range(3))
+    model.forward_dynamics_derivatives(q, v, tau, out=out)
+
+    def ours(n: int) -> None:
+        call = model.forward_dynamics_derivatives
+        for _ in range(n):
+            call(q, v, tau, out=out)
+
+    def peer() -> tuple[RepeatedCall, float]:
+        pinocchio = Pinocchio.from_urdf(robot.text, model)
+        block, data, P = pinocchio.block("computeABADerivatives", q, v, tau), pinocchio.data, pinocchio.spread
+        block(1)
+        expected = [P.T @ matrix @ P for matrix in (data.ddq_dq, data.ddq_dv, data.Minv)]
+        return block, max(relative_difference(*pair) for pair in zip(out, expected, strict=True))
+
+    return beside(ours, peer, budget)
+
+
 def native(function: str, name: str, budget: Budget) -> Measurement:
     """A loop in machine code around ours, and the same loop around the peer. name: of a file, or CHAIN."""
     robot = None if name == CHAIN else load_robot(name, mimics=False)
@@ -113,6 +135,20 @@ CASES = (
     ),
     BenchCase("inverse_dynamics ur5", "UR5, 6 dof, from Python", partial(inverse, UR5), RNEA),
     BenchCase("inverse_dynamics talos", "TALOS, 32 dof, from Python", partial(inverse, TALOS), RNEA),
+    *(
+        BenchCase(
+            f"derivatives {short}",
+            f"{about}: accelerations by q, v and τ, from Python",
+            partial(derivatives, name),
+            "pinocchio computeABADerivatives from Python",
+            target=FASTER,
+        )
+        for short, name, about in (
+            ("ur5", UR5, "UR5, 6 dof"),
+            ("panda", PANDA, "Panda, 9 dof"),
+            ("talos", TALOS, "TALOS, 32 dof"),
+        )
+    ),
     BenchCase("hybrid_dynamics ur5", "UR5, every other joint prescribed", partial(hybrid, UR5), FREE),
     BenchCase("hybrid_dynamics talos", "TALOS, every other joint prescribed", partial(hybrid, TALOS), FREE),
     *(

@@ -16,6 +16,7 @@ from cosim.compile.compiled import Output
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.constraint_rows import body_constraints, body_forces, spring_dampers
 from cosim.multibody.constraint_set import ConstraintSet
+from cosim.multibody.derivatives import DynamicsDerivatives
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.urdf import read_urdf
@@ -168,6 +169,10 @@ class Model:
     def _dof_indices(self) -> dict[str, int]:
         return {name: k for k, name in enumerate(self.dof_names)}
 
+    @cached_property
+    def _derivatives(self) -> DynamicsDerivatives:
+        return DynamicsDerivatives(self.equations, self.nq, self.nv)
+
     @property
     def dof_units(self) -> tuple[str, ...]:
         """(nv,): `rad` or `m`"""
@@ -233,6 +238,23 @@ class Model:
         """τ (nv,) required for q̈ (nv,) in the tree, with no reactions in cut joints. For mechanisms with loops,
         `hybrid_dynamics` gives the efforts of the actuated joints."""
         return self._call("inverse_dynamics", q, v, qdd, *t, out=out)
+
+    def forward_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Numeric = None
+    ) -> Numeric:
+        """(∂q̈/∂q, ∂q̈/∂v, ∂q̈/∂τ), (nv, nv) each, of `forward_dynamics`. ∂/∂q is along the velocities of the dofs: the
+        change per unit of d in `integrate(q, d)`. out: a tuple of three arrays.
+
+        Raises CompileError for a mechanism of more than 64 dofs, whose code would be too long.
+        """
+        return self._call("forward_dynamics_derivatives", q, v, tau, *t, out=out)
+
+    def inverse_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Numeric = None
+    ) -> Numeric:
+        """(∂τ/∂q, ∂τ/∂v, ∂τ/∂q̈), (nv, nv) each, of `inverse_dynamics`; the last one is the mass matrix. ∂/∂q and
+        errors are as of `forward_dynamics_derivatives`."""
+        return self._call("inverse_dynamics_derivatives", q, v, qdd, *t, out=out)
 
     def hybrid_dynamics(
         self,
@@ -374,6 +396,8 @@ class Model:
         inputs, shapes = {
             "forward_dynamics": ([q, v, tau], [nv]),
             "inverse_dynamics": ([q, v, qdd], [nv]),
+            "forward_dynamics_derivatives": ([q, v, tau], [nv * 2] * 3),
+            "inverse_dynamics_derivatives": ([q, v, qdd], [nv * 2] * 3),
             "hybrid_dynamics": ([q, v, qdd, tau, ArrayPort("prescribed", nv, boolean=True)], [nv, nv]),
             "reactions": ([q, v, tau], [m]),
             "constraint_violation": ([q, v], [(sum(self.equations.constraints.holonomic),), m]),
@@ -397,7 +421,8 @@ class Model:
             "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
             "frame_jacobian": ([q], [(6, self.nv)]),
         }[function]
-        fn: Callable[..., Numeric] = getattr(self.equations, function)
+        source = self._derivatives if function.endswith("_derivatives") else self.equations
+        fn: Callable[..., Numeric] = getattr(source, function)
         if frame is not None:
             if frame not in self._tree.frames:
                 raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.frames)}")

@@ -1,0 +1,81 @@
+"""Exact derivatives of the dynamics.
+
+Those of the inverse dynamics τ = ID(q, v, q̈) follow by differentiation of its sweep. Those of the forward dynamics of a
+tree follow from them by the implicit function theorem (Carpentier and Mansard, Analytical derivatives of rigid body
+dynamics algorithms, RSS 2018): ∂q̈/∂x = −M⁻¹ ∂ID/∂x at the solution q̈, ∂q̈/∂τ = M⁻¹. With constraints they are those of
+the constrained solution itself.
+
+∂/∂q is along the velocities of the dofs: column k is the change per unit of motion of dof k, as `Model.integrate` adds
+it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from cosim import ops
+from cosim.compile.elimination import Elimination
+from cosim.compile.jacobian import Jacobian
+from cosim.errors import CompileError
+from cosim.multibody.equations import MechanismEquations
+from cosim.types import Numeric
+
+MOST_DOFS = 64  # their code grows with the cube
+
+
+class DynamicsDerivatives:
+    """Of the equations of a mechanism; q (nq,), all others (nv,)."""
+
+    def __init__(self, equations: MechanismEquations, nq: int, nv: int) -> None:
+        """Raises CompileError for a mechanism of more than MOST_DOFS dofs."""
+        if nv > MOST_DOFS:
+            raise CompileError(f"the derivatives of {nv} dofs would be too long; a mechanism may have {MOST_DOFS}")
+        self.equations, self.nq, self.nv = equations, nq, nv
+
+    def inverse_dynamics_derivatives(
+        self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric
+    ) -> tuple[Numeric, Numeric, Numeric]:
+        """(∂τ/∂q, ∂τ/∂v, ∂τ/∂q̈ = M), (nv, nv) each."""
+        by_state = self._inverse(ops.concatenate([q, v]), qdd, *t)
+        by_coordinates, by_velocity = by_state[:, : self.nq], by_state[:, self.nq :]
+        return by_coordinates @ self._motion(q), by_velocity, self.equations.mass_matrix(q, *t)
+
+    def forward_dynamics_derivatives(
+        self, q: Numeric, v: Numeric, tau: Numeric, *t: Numeric
+    ) -> tuple[Numeric, Numeric, Numeric]:
+        """(∂q̈/∂q, ∂q̈/∂v, ∂q̈/∂τ), (nv, nv) each."""
+        n = self.nv
+        if not self.equations.is_plain_tree:
+            found = self._forward(ops.concatenate([q, v, tau]), *t)
+            by_coordinates, by_velocity, by_effort = np.split(found, [self.nq, self.nq + n], axis=1)
+            return by_coordinates @ self._motion(q), by_velocity, by_effort
+        qdd = self.equations.forward_dynamics(q, v, tau, *t)
+        by_position, by_velocity, mass = self.inverse_dynamics_derivatives(q, v, qdd, *t)
+        inverse = Elimination(mass).solve(np.eye(n))
+        return -(inverse @ by_position), -(inverse @ by_velocity), inverse
+
+    @cached_property
+    def _inverse(self) -> Jacobian:
+        def efforts(state: Numeric, qdd: Numeric, *t: Numeric) -> Numeric:
+            return self.equations.inverse_dynamics(state[: self.nq], state[self.nq :], qdd, *t)
+
+        return Jacobian(efforts, [(self.nq + self.nv,), (self.nv,), *self._time], "inverse_derivatives")
+
+    @cached_property
+    def _forward(self) -> Jacobian:
+        def accelerations(z: Numeric, *t: Numeric) -> Numeric:
+            q, v, tau = z[: self.nq], z[self.nq : self.nq + self.nv], z[self.nq + self.nv :]
+            return self.equations.forward_dynamics(q, v, tau, *t)
+
+        return Jacobian(accelerations, [(self.nq + 2 * self.nv,), *self._time], "forward_derivatives")
+
+    @property
+    def _time(self) -> list[tuple[int, ...]]:
+        return [()] if self.equations.timed else []
+
+    def _motion(self, q: Numeric) -> Numeric:
+        """(nq, nv): rates of the coordinates per velocity of each dof."""
+        columns = [self.equations.rate(q, unit) for unit in np.eye(self.nv)]
+        return ops.array([[column[k] for column in columns] for k in range(self.nq)]).reshape(self.nq, self.nv)
