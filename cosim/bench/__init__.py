@@ -22,6 +22,7 @@ from cosim.bench import (
     rows_rollouts,
     rows_runs,
     rows_start,
+    rows_stream,
     rows_tick,
 )
 from cosim.bench.paired_timing import FULL, QUICK
@@ -43,6 +44,7 @@ CASES: tuple[BenchCase, ...] = (
     *rows_rollouts.CASES,
     *rows_runs.CASES,
     *rows_recordings.CASES,
+    *rows_stream.CASES,
     *rows_chain.CASES,
     *rows_loops.CASES,
     *rows_realtime.CASES,
