@@ -1,5 +1,6 @@
 """Fixtures and hooks for every room."""
 
+import gc
 import signal
 import sys
 
@@ -22,3 +23,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     durations.sort_and_mark(items, durations.read())
+
+
+def pytest_collection_finish() -> None:
+    """What pytest holds of ten thousand tests is not garbage: each real-time run would look through it when it begins."""
+    gc.collect()
+    gc.freeze()
