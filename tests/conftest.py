@@ -1,6 +1,7 @@
 """Fixtures and hooks for every room."""
 
 import gc
+import os
 import signal
 import sys
 
@@ -14,11 +15,18 @@ from tests.kit.samples import sample
 __all__ = ["command", "rig_of", "sample"]
 
 
-# keep what pytest compiles of test modules: without it, each collection takes three times as long
+# keep what Python compiles, also in programs that tests start: without it, a collection takes three times as long
 sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # a job in the background ignores it, and so would the programs that tests send it to
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are processors: tests of hardware and of real time wait more than they compute."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors + max(processors // 2, 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,6 +34,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What pytest holds of ten thousand tests is not garbage: each real-time run would look through it when it begins."""
+    """What pytest holds of ten thousand tests is not garbage: each real-time run would look through it as it begins."""
     gc.collect()
     gc.freeze()
