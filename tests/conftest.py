@@ -18,6 +18,8 @@ __all__ = ["command", "rig_of", "sample"]
 # keep what Python compiles, also in programs that tests start: without it, a collection takes three times as long
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# else it reserves 1 GiB in each process that has seen a data frame, which every real-time run there would lock
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 # a job in the background ignores it, and so would the programs that tests send it to
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
