@@ -9,6 +9,7 @@ import pwd
 import resource
 import sys
 import threading
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -238,6 +239,17 @@ def test_python_is_calm_and_then_as_before(collecting):
     finally:
         (gc.enable if enabled else gc.disable)()
         gc.freeze()
+
+
+def test_garbage_is_collected_before_the_loop():
+    class Node:
+        pass
+
+    node = Node()
+    node.itself, gone = node, weakref.ref(node)
+    del node
+    with quiet_interpreter():
+        assert gone() is None
 
 
 def test_what_a_program_has_frozen_stays_frozen():
