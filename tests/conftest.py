@@ -1,5 +1,7 @@
 """Fixtures and hooks for every room."""
 
+import gc
+import os
 import signal
 import sys
 
@@ -13,12 +15,27 @@ from tests.kit.samples import sample
 __all__ = ["command", "rig_of", "sample"]
 
 
-# keep what pytest compiles of test modules: without it, each collection takes three times as long
+# keep what Python compiles, also in programs that tests start: without it, a collection takes three times as long
 sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# else it reserves 1 GiB in each process that has seen a data frame, which every real-time run there would lock
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 # a job in the background ignores it, and so would the programs that tests send it to
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are processors: tests of hardware and of real time wait more than they compute."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors + max(processors // 2, 1)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     durations.sort_and_mark(items, durations.read())
+
+
+def pytest_collection_finish() -> None:
+    """What pytest holds of ten thousand tests is not garbage: each real-time run would look through it as it begins."""
+    gc.collect()
+    gc.freeze()

@@ -119,13 +119,15 @@ _state = _TrackerState()
 
 @cache
 def _install() -> None:
+    state = _state  # the module's names are gone when the interpreter, at its end, still opens files
+
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if (tracker := _state.tracker) is not None:
-            _state.tracker = None  # it opens files too
+        if (tracker := state.tracker) is not None:
+            state.tracker = None  # it opens files too
             try:
                 tracker.notice(event, arguments)
             finally:
-                _state.tracker = tracker
+                state.tracker = tracker
 
     sys.addaudithook(hook)
 

@@ -102,9 +102,12 @@ def _check_gains(rig: WiredRig, rows: Array, arrays: Mapping[str, Array]) -> Non
 
 def _check_controller(rig: WiredRig, number: int, rows: Array) -> None:
     """Raises InputErrors for the first run whose parameters a controller refuses."""
-    place = SourceLocation(f"controller '{rig.tick_model.loops[number].name}'")
+    loop, checked = rig.tick_model.loops[number], set[bytes]()
+    place = SourceLocation(f"controller '{loop.name}'")
     for k, row in enumerate(rows):
-        _raise_for_run(refusals(rig, number, row, place), k)
+        if (values := row[loop.parameter_slice].tobytes()) not in checked:
+            checked.add(values)
+            _raise_for_run(refusals(rig, number, row, place), k)
 
 
 def _raise_for_run(errors: list[InputError], k: int) -> None:

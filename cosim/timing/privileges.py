@@ -89,17 +89,22 @@ def refuse_missing(privileges: Sequence[Privilege], place: SourceLocation | str 
 
 @contextmanager
 def quiet_interpreter() -> Iterator[None]:
-    """No garbage collection, and short turns of Python's threads: for a real-time loop in Python."""
-    collecting, interval = gc.isenabled(), sys.getswitchinterval()
+    """No garbage collection, and short turns of Python's threads: for a real-time loop in Python.
+
+    What the program itself has frozen stays so: it is neither looked at here nor thawed.
+    """
+    collecting, interval, frozen = gc.isenabled(), sys.getswitchinterval(), gc.get_freeze_count() > 0
     gc.collect()
     gc.disable()
-    gc.freeze()
+    if not frozen:
+        gc.freeze()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         yield
     finally:
         sys.setswitchinterval(interval)
-        gc.unfreeze()
+        if not frozen:
+            gc.unfreeze()
         if collecting:
             gc.enable()
 

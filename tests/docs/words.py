@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -156,6 +157,13 @@ def in_prose(path: str, line: int, kind: str, text: str) -> Iterator[Found]:
             yield Found(path, line + text.count("\n", 0, match.start()), kind, f"{match[0]!r} in …{around}…", instead)
 
 
+@cache
+def in_file(file: Path) -> tuple[Found, ...]:
+    """Of a file of Python or a page; none of others."""
+    search = {".py": in_code, ".md": in_page}.get(file.suffix)
+    return () if search is None else tuple(search(file))
+
+
 def in_code(file: Path) -> Iterator[Found]:
     path = str(file.relative_to(ROOT))
     tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -185,10 +193,7 @@ def all_found(paths: tuple[str, ...]) -> list[Found]:
         for file in [place] if place.is_file() else sorted(place.rglob("*")):
             if any(part.is_symlink() for part in file.parents):
                 continue  # cosim/drivers and cosim/controllers are checked as drivers/ and controllers/
-            if file.suffix == ".py":
-                found.update(in_code(file))
-            elif file.suffix == ".md":
-                found.update(in_page(file))
+            found.update(in_file(file))
     return sorted(found)
 
 

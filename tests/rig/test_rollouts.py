@@ -11,6 +11,7 @@ import cosim
 from cosim import InputError, InputErrors, Rig
 from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rollout_starts import read_starts
+from tests.kit.rigs import controller, rig_in
 
 BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
 UPPER = {"name": "upper", "joint": "shoulder", **BODY}
@@ -307,10 +308,32 @@ def test_mistakes(arm, name):
     assert str(caught.value).startswith(message)
 
 
+PUSHED = """
+name: pushed
+mechanism:
+  bodies: [{name: bob, joint: pivot, mass: 1, com: [0.2, 0, 0], inertia: [0.01, 0.02, 0.02], axis: [0, 1, 0]}]
+joints: {pivot: {actuator: {type: ideal}}}
+controllers: [{name: push, type: push.py}]
+schedule: {step: 1 ms, duration: 0.1}
+"""
+
+
 def test_more_than_the_memory_holds(arm):
     with pytest.raises(InputError) as caught:
         arm.rollouts({"hold.kp": np.full(1_000_000, 50.0)}, keep="all", duration=1000.0)
     assert "; keep fewer with signals=[…], every=n or metrics=[…]" in str(caught.value)
+
+
+def test_the_first_run_that_a_controller_refuses_is_named(tmp_path):
+    refusing = controller("effort = ops.array([p.size])").replace(
+        "    return Push",
+        "    if params.size > 4.0:\n        raise ValueError(f'{params.size:g} is too much')\n    return Push",
+    )
+    rig = rig_in(tmp_path, PUSHED, push=refusing)
+    assert rig.rollouts({"push.size": [1.0, 1.0, 3.0]}, duration=0.01).stopped.tolist() == [False] * 3
+    with pytest.raises(InputErrors) as caught:
+        rig.rollouts({"push.size": [1.0, 1.0, 3.0, 1.0, 6.0, 5.0]})
+    assert str(caught.value).startswith("controller 'push' of run 4: cannot be set up: ValueError: 6 is too much (")
 
 
 def test_a_metric_that_cannot_be_compiled_names_its_line(arm):
@@ -325,17 +348,7 @@ def test_a_metric_that_cannot_be_compiled_names_its_line(arm):
 
 
 def test_a_controller_in_python_is_named(rig_of):
-    rig = rig_of(
-        """
-        name: pushed
-        mechanism:
-          bodies: [{name: bob, joint: pivot, mass: 1, com: [0.2, 0, 0], inertia: [0.01, 0.02, 0.02], axis: [0, 1, 0]}]
-        joints: {pivot: {actuator: {type: ideal}}}
-        controllers: [{name: push, type: push.py}]
-        schedule: {step: 1 ms, duration: 0.1}
-        """,
-        push="effort = np.array([math.sin(t)])",
-    )
+    rig = rig_of(PUSHED, push="effort = np.array([math.sin(t)])")
     with pytest.raises(InputError) as caught:
         rig.rollouts()
     assert "rollouts need compiled ticks, and controller 'push' runs in Python (" in str(caught.value)

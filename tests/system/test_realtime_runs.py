@@ -21,6 +21,7 @@ from cosim.execution.python_engine import PythonEngine
 from cosim.output.recording_reader import read_recording
 from cosim.output.run_status import RunStatus
 from cosim.output.sink_process import RUN_DIED
+from cosim.rig import status_reports
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
@@ -331,7 +332,8 @@ def motors(monkeypatch):
 
 @pytest.mark.parametrize("realtime", ["no", "{rate: 0.2}"])
 @pytest.mark.parametrize("push", [OPEN, OPEN_IN_PYTHON], ids=["machine code", "Python"])
-def test_an_interrupted_run_keeps_its_data(rig_of, tmp_path, motors, push, realtime):
+def test_an_interrupted_run_keeps_its_data(rig_of, tmp_path, motors, monkeypatch, push, realtime):
+    monkeypatch.setattr(status_reports, "PERIOD", 0.005)  # s; all ticks until the third report are read again below
     fractions, path = [], tmp_path / "run.mcap"
 
     def interrupt(fraction):

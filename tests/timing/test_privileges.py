@@ -9,6 +9,7 @@ import pwd
 import resource
 import sys
 import threading
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -223,12 +224,13 @@ def test_this_system_is_left_as_it_was():
 
 @pytest.mark.parametrize("collecting", [True, False])
 def test_python_is_calm_and_then_as_before(collecting):
-    frozen, interval, enabled = gc.get_freeze_count(), sys.getswitchinterval(), gc.isenabled()
+    interval, enabled = sys.getswitchinterval(), gc.isenabled()
     try:
+        gc.unfreeze()
         (gc.enable if collecting else gc.disable)()
         with pytest.raises(ZeroDivisionError), quiet_interpreter():
             assert not gc.isenabled()
-            assert gc.get_freeze_count() > frozen
+            assert gc.get_freeze_count() > 0
             assert sys.getswitchinterval() == pytest.approx(1e-4)
             raise ZeroDivisionError
         assert gc.isenabled() is collecting
@@ -236,3 +238,23 @@ def test_python_is_calm_and_then_as_before(collecting):
         assert sys.getswitchinterval() == interval
     finally:
         (gc.enable if enabled else gc.disable)()
+        gc.freeze()
+
+
+def test_garbage_is_collected_before_the_loop():
+    class Node:
+        pass
+
+    node = Node()
+    node.itself, gone = node, weakref.ref(node)
+    del node
+    with quiet_interpreter():
+        assert gone() is None
+
+
+def test_what_a_program_has_frozen_stays_frozen():
+    gc.freeze()
+    frozen, young = gc.get_freeze_count(), [[]]
+    with quiet_interpreter():
+        assert gc.get_freeze_count() <= frozen and gc.is_tracked(young)
+    assert 0 < gc.get_freeze_count() <= frozen
