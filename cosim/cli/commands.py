@@ -234,3 +234,10 @@ def dash(source: str, host: str, port: int, dark: bool, frame_rate: float) -> No
     from cosim.dashboard.command import dash as serve
 
     serve(source, host, port, dark, frame_rate)
+
+
+def foxglove(address: str, host: str, port: int, key: str | None) -> None:
+    """Show a run live in Foxglove, and let it set parameters."""
+    from cosim.foxglove.command import serve
+
+    serve(address, host, port, key)
