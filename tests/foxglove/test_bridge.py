@@ -14,7 +14,7 @@ from cosim.foxglove.bridge import GONE
 from cosim.foxglove.command import open_bridge
 from cosim.rig.run import StoppedRun
 from tests.foxglove.client import FoxgloveClient
-from tests.kit.foxglove import matrix, message_class
+from tests.kit.foxglove import foxglove_messages, matrix, message_class
 from tests.kit.rigs import rig_in
 
 RIG = """
@@ -119,6 +119,7 @@ def test_a_run_is_shown_as_its_recording_and_tuned(tmp_path):
     assert [change.name for change in run.changes] == ["hold.kp"]
     with open(tmp_path / "a.mcap", "rb") as file:
         summary = make_reader(file).get_summary()
+    assert len([each for each in foxglove_messages(tmp_path / "a.mcap") if each.topic == "/tf"]) > 10
     recorded = {channel.topic: summary.schemas[channel.schema_id].name for channel in summary.channels.values()}
     assert {topic: channel["schemaName"] for topic, channel in channels.items()} == {
         topic: name for topic, name in recorded.items() if topic != "/changes"
