@@ -291,4 +291,20 @@ def command_parser() -> CommandParser:
         _flag("--dark", "dark colours"),
         _word("--frame-rate", type=float, default=30.0, metavar="HZ", help="pictures of the 3D view; default: 30 Hz"),
     )
+    parser.add_command(
+        commands.layout,
+        rig,
+        _word("--for", dest="program", choices=("plotjuggler", "foxglove"), required=True, help="the program"),
+        _flag("--recording", "of PlotJuggler: for recordings instead of the stream"),
+        _word("-o", dest="output", metavar="FILE", type=Path, help="the file; default: named as the rig, here"),
+        overrides,
+        overlay,
+    )
+    parser.add_command(
+        commands.foxglove,
+        _word("address", metavar="ADDRESS", nargs="?", default=DEFAULT_ENDPOINT, help="of the stream of a run"),
+        _word("--host", default="127.0.0.1", metavar="ADDRESS", help="who may connect; default: this machine alone"),
+        _word("--port", type=int, default=8765, metavar="N", help="for Foxglove; 0: any; default: 8765"),
+        _word("--key", metavar="F.pub", help="the public key of an encrypted run"),
+    )
     return parser

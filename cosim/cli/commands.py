@@ -245,3 +245,18 @@ def dash(source: str, host: str, port: int, dark: bool, frame_rate: float) -> No
     from cosim.dashboard.command import dash as serve
 
     serve(source, host, port, dark, frame_rate)
+
+
+def foxglove(address: str, host: str, port: int, key: str | None) -> None:
+    """Show a run live in Foxglove, and let it set parameters."""
+    from cosim.foxglove.command import serve
+
+    serve(address, host, port, key)
+
+
+def layout(rig: Path, program: str, recording: bool, output: Path | None, overrides: list[Override]) -> None:
+    """Write a layout of PlotJuggler or Foxglove for the signals of a rig."""
+    from cosim import load_rig
+    from cosim.cli.layout import write_layout
+
+    print(f"wrote {write_layout(load_rig(rig, overrides), program, recording, output)}")

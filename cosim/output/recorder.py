@@ -2,7 +2,8 @@
 
 One topic per joint, `/joints/<joint>`, has a message of its interfaces per tick, so a viewer plots
 `/joints/elbow_joint.position`; `/energy` holds the energies of the rig, `/timing` the timing of its
-ticks, `/log` the events, and `/changes` what was changed while it ran.
+ticks, `/log` the events, and `/changes` what was changed while it ran. The topics of `cosim.output.view3d` have the
+mechanism in 3D for Foxglove; nothing here reads them.
 Format: https://mcap.dev/spec; samples in Protobuf or JSON (`cosim.output.sample_encoding`), events in JSON.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,10 @@ from cosim.output.sample_encoding import (
     message_record,
     topics_of,
 )
+from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
+from cosim.output.view3d.motion import Motion, ViewMessage
+from cosim.output.view3d.schemas import schema_of
+from cosim.output.view3d.view import View
 from cosim.types import Level
 
 if TYPE_CHECKING:
@@ -48,7 +53,7 @@ class Recorder:
     path: the file, replaced if it exists. channels: (signal, unit) of each column. metadata: stored as the MCAP
     metadata record `run`. start_ns: when the run began, since 1970. numbers: of the samples in Protobuf. split_size
     [B], split_time [s]: after the chunk that reaches one of them the run goes on in a file `F.1.mcap`, `F.2.mcap`, …
-    Each can be read alone, with metadata and attachments.
+    Each can be read alone, with metadata and attachments. view: of the mechanism in 3D, None for none.
 
     The log time of a message is `start_ns` plus its time in the run, its publish time the time in the run.
 
@@ -70,6 +75,7 @@ class Recorder:
         numbers: Numbers = "float64",
         split_size: float | None = None,
         split_time: float | None = None,
+        view: View | None = None,
     ) -> None:
         from zstandard import ZstdCompressor
 
@@ -80,6 +86,7 @@ class Recorder:
         self._attached: list[tuple[str, bytes, str]] = []
         self._topics = topics_of(channels)
         self._samples = SAMPLES[encoding](self._topics, numbers)
+        self._motion = None if view is None else Motion(view)
         # the checksum of zstd is many times faster than the CRC of MCAP
         self._compress = ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).compress
         self._chunk = RecordingChunk()
@@ -107,6 +114,8 @@ class Recorder:
             self._add_attachment(*attached)
         self._define()
         self._flush(t_ns)
+        if self._motion is not None:
+            self._add_view(self._motion.standing(t_ns + self._start_ns, t_ns))
 
     def _split(self, t_ns: int) -> None:
         """Complete the file, and go on in the next one."""
@@ -138,6 +147,8 @@ class Recorder:
             ticks = slice(begin, min(end, len(t_ns)))
             last = int(ends[ticks][-1])
             self._chunk.add_ticks(data[place:last], log_ns[ticks], begins[ticks] - place)
+            if self._motion is not None:
+                self._add_view(self._motion.moving(log_ns[ticks], t_ns[ticks], rows[ticks]))
             if end <= len(t_ns):
                 self._flush(int(t_ns[end - 1]))
                 if self._complete >= self._split_bytes or self._flushed_ns - self._begun_ns >= self._split_ns:
@@ -161,8 +172,16 @@ class Recorder:
     def _add_json(self, topic: str, t_ns: int, message: Mapping[str, Any]) -> None:
         from orjson import dumps
 
-        log_ns, channel = int(t_ns) + self._start_ns, len(self._topics) + 1 + list(JSON_TOPICS).index(topic)
-        self._chunk.add_message(channel, log_ns, message_record(channel, log_ns, int(t_ns), dumps(message)))
+        self._add_message(len(self._topics) + 1 + list(JSON_TOPICS).index(topic), int(t_ns), dumps(message))
+
+    def _add_view(self, messages: Iterable[ViewMessage]) -> None:
+        first = len(self._topics) + len(JSON_TOPICS) + 1
+        for topic, t_ns, data in messages:
+            self._add_message(first + list(VIEW_TOPICS).index(topic), t_ns, data)
+
+    def _add_message(self, channel: int, t_ns: int, data: bytes) -> None:
+        log_ns = t_ns + self._start_ns
+        self._chunk.add_message(channel, log_ns, message_record(channel, log_ns, t_ns, data))
 
     def attach(self, name: str, data: bytes, media_type: str) -> None:
         """Store a file, such as the rig file, as an attachment."""
@@ -216,6 +235,13 @@ class Recorder:
         for number, (topic, schema) in enumerate(JSON_TOPICS.items(), len(self._topics) + 1):
             definitions.append(Schema(id=number, name=schema["title"], encoding="jsonschema", data=dumps(schema)))
             definitions.append(Channel(id=number, topic=topic, message_encoding="json", schema_id=number, metadata={}))
+        if self._motion is not None:
+            for number, (topic, message) in enumerate(VIEW_TOPICS.items(), len(definitions) // 2 + 1):
+                name, data = schema_of(message)
+                definitions.append(Schema(id=number, name=name, encoding="protobuf", data=data))
+                definitions.append(
+                    Channel(id=number, topic=topic, message_encoding="protobuf", schema_id=number, metadata={})
+                )
         for item in definitions:
             self._add_record(item).definitions.append(item)
 

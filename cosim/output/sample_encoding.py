@@ -16,6 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from cosim.output.protobuf_wire import part, varint, whole
+
 Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or group of the rig>/<what>`
 Encoding = Literal["protobuf", "json"]
 Numbers = Literal["float64", "float32"]
@@ -146,34 +148,17 @@ def _record(fields: int, dtype: np.dtype) -> np.dtype:
 
 
 def _tags(numbers: range, wire: int) -> np.ndarray:
-    return np.frombuffer(b"".join(_varint(number << 3 | wire) for number in numbers), np.uint8)
-
-
-def _varint(number: int) -> bytes:
-    parts = bytearray()
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*parts, number])
-
-
-def _whole(field: int, number: int) -> bytes:
-    return _varint(field << 3) + _varint(number)
-
-
-def _part(field: int, content: bytes | str) -> bytes:
-    content = content.encode() if isinstance(content, str) else content
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
+    return np.frombuffer(b"".join(varint(number << 3 | wire) for number in numbers), np.uint8)
 
 
 def _descriptor(message: str, fields: Sequence[str], kind: int) -> bytes:
     parts = b"".join(
-        _part(2, _part(1, name) + _whole(3, k) + _whole(4, _OPTIONAL) + _whole(5, kind) + _part(10, field))
+        part(2, part(1, name) + whole(3, k) + whole(4, _OPTIONAL) + whole(5, kind) + part(10, field))
         for k, (name, field) in enumerate(zip(_identifiers(fields), fields, strict=True), 1)
     )
     package = SCHEMA_PREFIX.removesuffix(".")
-    file = _part(1, f"{package}/{message}.proto") + _part(2, package)
-    return _part(1, file + _part(4, _part(1, message) + parts) + _part(12, "proto3"))
+    file = part(1, f"{package}/{message}.proto") + part(2, package)
+    return part(1, file + part(4, part(1, message) + parts) + part(12, "proto3"))
 
 
 def fields_of(schema: bytes) -> tuple[str, ...]:
@@ -188,8 +173,8 @@ def number_of(schema: bytes) -> np.dtype:
 
 
 def _fields_of(schema: bytes) -> list[dict[int, Any]]:
-    ((_, file),) = (part for part in _parts(schema) if part[0] == 1)
-    ((_, message),) = (part for part in _parts(file) if part[0] == 4)
+    ((_, file),) = (found for found in _parts(schema) if found[0] == 1)
+    ((_, message),) = (found for found in _parts(file) if found[0] == 4)
     fields = [dict(_parts(content)) for field, content in _parts(message) if field == 2]
     return sorted(fields, key=lambda field: field[3])
 
@@ -198,7 +183,7 @@ def _parts(data: bytes) -> Iterator[tuple[int, Any]]:
     """(field, content) of a message with whole numbers and parts."""
     at = 0
 
-    def varint() -> int:
+    def read_varint() -> int:
         nonlocal at
         number = shift = 0
         while True:
@@ -209,7 +194,7 @@ def _parts(data: bytes) -> Iterator[tuple[int, Any]]:
             shift += 7
 
     while at < len(data):
-        tag, value = varint(), varint()
+        tag, value = read_varint(), read_varint()
         if tag & 7:
             yield tag >> 3, data[at : at + value]
             at += value

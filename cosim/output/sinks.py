@@ -16,6 +16,7 @@ import numpy as np
 from cosim.output.recorder import Recorder
 from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
+from cosim.output.view3d.view import View
 from cosim.types import Level, Sink
 
 MEDIA_TYPES = {
@@ -34,7 +35,7 @@ class SinkConfig:
 
     channels: (signal, unit) of every column. attachments: (name, content) of the files of the rig, stored in the
     recording, as is the metadata. record: the MCAP file, None for none; encoding: of its samples; start_ns: when the
-    run began, since 1970; numbers, split_size, split_time: see `Recorder`. stream: None for none.
+    run began, since 1970; numbers, split_size, split_time, view: see `Recorder`. stream: None for none.
     """
 
     name: str
@@ -47,6 +48,7 @@ class SinkConfig:
     numbers: Numbers = "float64"
     split_size: float | None = None
     split_time: float | None = None
+    view: View | None = None
     stream: StreamConfig | None = None
 
 
@@ -64,6 +66,7 @@ class RecordingSink:
                 config.numbers,
                 config.split_size,
                 config.split_time,
+                config.view,
             )
         )
         for name, content in config.attachments:

@@ -94,6 +94,7 @@ def open_outputs(
     from cosim.output.sinks import SinkConfig, open_sinks
     from cosim.output.stream.stream_sink import StreamSink
     from cosim.rig.provenance import attachments_of, metadata_of
+    from cosim.rig.scene import view_of
     from cosim.rig.stream import schema_of, stream_config_of
 
     start_ns, schema = time.time_ns(), schema_of(rig, outline)
@@ -113,6 +114,7 @@ def open_outputs(
                 numbers=spec.recording.numbers,
                 split_size=spec.recording.split_size,
                 split_time=spec.recording.split_time,
+                view=view_of(rig, tuple(outline.units), spec.recording.frame_rate),
                 start_ns=start_ns,
             )
         )

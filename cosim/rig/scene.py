@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from cosim.compile import ArrayPort, BatchFunction, compile_for_batches
 from cosim.errors import CosimError
+from cosim.multibody.model import Model
 from cosim.output.scene.build import scene_of
 from cosim.output.scene.scene import Scene
 from cosim.output.scene.visuals import Visual, read_visuals
+from cosim.output.view3d.view import FixedLink, View, fixed_links, in_link_frames, joint_columns, mounts_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.sections.mechanism import packages_of, xacro_arguments_of
 
@@ -15,6 +22,35 @@ def scene_of_rig(rig: WiredRig) -> Scene:
     scene = rig.cached.recall("scene", lambda: _scene(rig))
     rig.cached.save()
     return scene
+
+
+def view_of(rig: WiredRig, signals: Sequence[str], rate: float | None) -> View | None:
+    """What the mechanism in 3D is made of, from these signals; None without a rate, and where positions are not among
+    them."""
+    positions = {name: column for column, name in enumerate(signals)}
+    if rate is None:
+        return None
+    scene = scene_of_rig(rig)
+    columns = [positions.get(f"{name}/position") for name in scene.coordinates]
+    if None in columns:
+        return None
+    shown, poses, mounts, links = rig.cached.recall("view", lambda: _view(rig.plant.model, scene))
+    found = tuple(column for column in columns if column is not None)
+    return View(shown, poses, mounts, found, links, joint_columns(rig.joints, signals), rate)
+
+
+def _view(model: Model, scene: Scene) -> tuple[Scene, BatchFunction, np.ndarray, tuple[FixedLink, ...]]:
+    """What of a View does not depend on the signals."""
+    mounts = mounts_of(model, scene)
+    placed = np.array([np.column_stack([mount.rotation, mount.position]) for mount in mounts[1:]]).reshape(-1, 3, 4)
+    return in_link_frames(scene, mounts), _batch_poses(model), placed, fixed_links(model, scene, mounts)
+
+
+def _batch_poses(model: Model) -> BatchFunction:
+    ports = [ArrayPort("q", (model.nq,)), *([ArrayPort("t", ())] if model.equations.timed else [])]
+    poses = compile_for_batches(model.equations.body_poses, ports, "body_poses", interpret=False)
+    assert isinstance(poses, BatchFunction)
+    return poses
 
 
 def _scene(rig: WiredRig) -> Scene:

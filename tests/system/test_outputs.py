@@ -10,6 +10,7 @@ import pytest
 from orjson import loads
 
 from cosim.errors import InputError
+from cosim.output.view3d.motion import TOPICS
 from cosim.rig.outline import signal_units
 from cosim.rig.run import StoppedRun
 from tests.kit.recordings import recorded_messages
@@ -28,7 +29,7 @@ UNSTABLE = "controllers.hold.kd=1e9"
 
 
 def messages(path):
-    """topic -> [(time in ns, message)] as the mcap package reads them."""
+    """topic -> [(time in ns, message)] as the mcap package reads them; counts without those of the view in 3D."""
     from mcap.reader import make_reader
 
     found: dict[str, list] = {}
@@ -41,6 +42,7 @@ def messages(path):
         metadata = {m.name: m.metadata for m in reader.iter_metadata()}
     assert summary is not None and summary.statistics is not None
     counts = {summary.channels[k].topic: n for k, n in summary.statistics.channel_message_counts.items()}
+    counts = {topic: n for topic, n in counts.items() if topic not in TOPICS}
     return found, counts, attachments, metadata
 
 

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.output.scene.scene import Role, Scene, Shape
+from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape
 
 if TYPE_CHECKING:
     import viser
 
-COLORS: dict[Role, tuple[int, int, int]] = {
-    "visual": (190, 196, 204),
-    "link": (176, 184, 194),
-    "joint": (120, 128, 140),
-    "drive": (43, 108, 176),
-    "inertia": (199, 154, 46),
-}
 GHOST = (209, 96, 61)
 AT_LIMIT = (214, 48, 49)
 SPRING = (63, 156, 104)
@@ -86,7 +79,7 @@ class ScenePanel:
         own = None if shape.color is None else tuple(round(255 * part) for part in shape.color[:3])
         position, wxyz = shape.pose
         look: dict[str, Any] = {
-            "color": color or own or COLORS[shape.role],
+            "color": color or own or ROLE_COLORS[shape.role],
             "opacity": None if opacity == 1.0 else opacity,
             "position": position,
             "wxyz": wxyz,

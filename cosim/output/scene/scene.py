@@ -14,6 +14,15 @@ Role = Literal["visual", "link", "joint", "drive", "inertia"]
 ShapeKind = Literal["box", "cylinder", "ellipsoid", "mesh"]
 Color = tuple[float, float, float, float]  # red, green, blue, opacity, each from 0 to 1
 
+# of shapes without a colour: red, green, blue, each up to 255
+ROLE_COLORS: dict[Role, tuple[int, int, int]] = {
+    "visual": (190, 196, 204),
+    "link": (176, 184, 194),
+    "joint": (120, 128, 140),
+    "drive": (43, 108, 176),
+    "inertia": (199, 154, 46),
+}
+
 
 class ScenePose(NamedTuple):
     """A frame in another: origin (3,) [m] and unit quaternion w, x, y, z."""
@@ -99,3 +108,9 @@ def placement(rotation: np.ndarray, position: np.ndarray) -> ScenePose:
     x, y, z = map(float, position)
     w, i, j, k = map(float, quaternions(rotation))
     return ScenePose((x, y, z), (w, i, j, k))
+
+
+def rotated(wxyz: tuple[float, float, float, float], point: np.ndarray) -> np.ndarray:
+    """A point (3,) turned by a unit quaternion."""
+    w, axis = wxyz[0], np.array(wxyz[1:])
+    return point + 2.0 * np.cross(axis, np.cross(axis, point) + w * point)

@@ -1,0 +1,183 @@
+"""From the messages of a stream to channels of Foxglove: the topics that a recording of the run has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from foxglove import Channel, Context, Schema, StatusLevel
+
+from cosim.client import Sample, Subscriber
+from cosim.errors import CosimError
+from cosim.output.recording_topics import JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
+from cosim.output.sample_encoding import JsonSamples, topics_of
+from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
+from cosim.output.view3d.motion import Motion, ViewMessage
+from cosim.output.view3d.schemas import schema_of
+
+if TYPE_CHECKING:
+    from foxglove.websocket import WebSocketServer
+
+    from cosim.foxglove.parameters import RunParameters
+
+WAIT = 0.1  # s for a sample, at most
+STANDING = {"/scene", "/tf_static"}
+GONE = 5.0  # s without a schema, which comes every second, after which the run is gone
+NOTHING, NO_VIEW = "nothing", "view"  # numbers of statuses
+
+
+class Bridge:
+    """One run after another at the address of the subscriber."""
+
+    def __init__(
+        self, subscriber: Subscriber, server: WebSocketServer, context: Context, parameters: RunParameters
+    ) -> None:
+        self._subscriber, self._server, self._context, self._parameters = subscriber, server, context, parameters
+        parameters.report, parameters.withdraw = server.publish_status, server.remove_status
+        self._schema: dict[str, Any] | None = None
+        self._run: BridgedRun | None = None
+        self._heard, self._gone = time.monotonic(), False
+
+    def step(self) -> None:
+        """Pass on what comes within WAIT."""
+        sample = self._subscriber.receive(WAIT)
+        if self._subscriber.schema is not self._schema:
+            self._schema, self._heard = self._subscriber.schema, time.monotonic()
+            self._learn(self._subscriber.schema)
+        self._watch()
+        if self._run is None:
+            return
+        while self._subscriber.events:
+            self._run.log(self._subscriber.events.popleft())
+        if self._parameters.take_subscribed() & STANDING:
+            self._run.show_standing()
+        if sample is not None:
+            self._run.add(sample)
+
+    def _learn(self, schema: dict[str, Any] | None) -> None:
+        assert schema is not None
+        new = self._parameters.learn(schema)  # first: a client may set them as soon as there are channels
+        if self._run is None or not self._run.is_of(schema):
+            if self._run is not None:
+                self._run.close()
+                self._server.clear_session()
+            self._run = BridgedRun(schema, self._context)
+            self._server.remove_status([NO_VIEW])
+            if self._run.note:
+                self._server.publish_status(self._run.note, StatusLevel.Warning, NO_VIEW)
+        if new:
+            self._server.publish_parameter_values(new)
+
+    def _watch(self) -> None:
+        """State when nothing comes any more, and withdraw it when something does."""
+        ended = self._schema is not None and self._schema["state"] == "ended"
+        gone = time.monotonic() - self._heard > GONE and not ended
+        if gone and not self._gone:
+            self._server.publish_status("nothing comes from the run any more", StatusLevel.Warning, NOTHING)
+        if self._gone and not gone:
+            self._server.remove_status([NOTHING])
+        self._gone = gone
+
+
+class BridgedRun:
+    """The channels of one run. note: why its mechanism is not shown, empty if it is."""
+
+    def __init__(self, schema: Mapping[str, Any], context: Context) -> None:
+        self._about = _identity(schema)
+        self._names, self.note = list(schema["signals"]), ""
+        topics = topics_of(list(schema["signals"].items()))
+        self._fields = [[name for name, _, _ in topic.fields] for topic in topics]
+        self._columns = [[column for _, _, column in topic.fields] for topic in topics]
+        self._groups = [
+            _channel(topic.name, (name, "jsonschema", data), context, {name: unit for name, unit, _ in topic.fields})
+            for topic, (name, data) in zip(topics, JsonSamples(topics).schemas(), strict=True)
+        ]
+        self._log = _channel(LOG_TOPIC, _json_schema(LOG_TOPIC), context)
+        self._motion = self._motion_of(schema)
+        self._view = {
+            topic: _channel(topic, _protobuf_schema(message), context)
+            for topic, message in VIEW_TOPICS.items()
+            if self._motion is not None
+        }
+
+    def is_of(self, schema: Mapping[str, Any]) -> bool:
+        return self._about == _identity(schema)
+
+    def add(self, sample: Sample) -> None:
+        from orjson import dumps
+
+        stamp_ns = round(sample.timestamp * 1e9)
+        row = np.array([sample.values.get(name, np.nan) for name in self._names])
+        values = [value if np.isfinite(value) else None for value in row.tolist()]
+        for channel, fields, columns in zip(self._groups, self._fields, self._columns, strict=True):
+            content = dict(zip(fields, (values[column] for column in columns), strict=True))
+            channel.log(dumps(content), log_time=stamp_ns)
+        if self._motion is not None:
+            stamps, times = np.array([stamp_ns]), np.array([round(sample.t * 1e9)])
+            for message in self._motion.moving(stamps, times, row[None]):
+                self._show(message, stamp_ns)
+
+    def log(self, event: Mapping[str, Any]) -> None:
+        from orjson import dumps
+
+        stamp_ns = round(event["timestamp"] * 1e9)
+        self._log.log(dumps(log_message(stamp_ns, event["event"], LOG_LEVELS[event["level"]])), log_time=stamp_ns)
+
+    def show_standing(self) -> None:
+        """The shapes, for a viewer that has come."""
+        stamp_ns = time.time_ns()
+        if self._motion is not None:
+            for message in self._motion.standing(stamp_ns, 0):
+                self._show(message, stamp_ns)
+
+    def close(self) -> None:
+        for channel in (*self._groups, self._log, *self._view.values()):
+            channel.close()
+
+    def _show(self, message: ViewMessage, stamp_ns: int) -> None:
+        self._view[message.topic].log(message.data, log_time=stamp_ns)
+
+    def _motion_of(self, schema: Mapping[str, Any]) -> Motion | None:
+        """Of the rig in the file that the schema names."""
+        from cosim.rig.rig import load_rig
+        from cosim.rig.scene import view_of
+
+        try:
+            view = view_of(load_rig(schema["path"]), self._names, schema["rate"])
+        except CosimError as error:
+            self.note = f"the mechanism is not shown: {error}"
+            return None
+        if view is None:
+            self.note = "the mechanism is not shown: the stream has no positions; publish */position too"
+            return None
+        return Motion(view)
+
+
+def _identity(schema: Mapping[str, Any]) -> tuple[Any, ...]:
+    return schema["rig"], schema["path"], schema["pid"], schema["signals"]
+
+
+def _json_schema(topic: str) -> tuple[str, str, bytes]:
+    from orjson import dumps
+
+    return JSON_TOPICS[topic]["title"], "jsonschema", dumps(JSON_TOPICS[topic])
+
+
+def _protobuf_schema(message: str) -> tuple[str, str, bytes]:
+    name, data = schema_of(message)
+    return name, "protobuf", data
+
+
+def _channel(
+    topic: str, schema: tuple[str, str, bytes], context: Context, metadata: dict[str, str] | None = None
+) -> Channel:
+    name, encoding, data = schema
+    return Channel(
+        topic,
+        schema=Schema(name=name, encoding=encoding, data=data),
+        message_encoding="json" if encoding == "jsonschema" else "protobuf",
+        context=context,
+        metadata=metadata,
+    )

@@ -1,0 +1,91 @@
+"""The motion of a mechanism as messages: transforms of its links, states of its joints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.output.protobuf_wire import part
+from cosim.output.scene.scene import ScenePose, quaternions
+from cosim.output.view3d.meshes import MeshReader
+from cosim.output.view3d.message_pattern import MessagePattern, constant, joined, number, time, within
+from cosim.output.view3d.scene_update import scene_update
+from cosim.output.view3d.view import View
+
+# topic -> message of Foxglove
+TOPICS = {
+    "/tf": "FrameTransforms",
+    "/tf_static": "FrameTransforms",
+    "/scene": "SceneUpdate",
+    "/joint_states": "JointStates",
+}
+
+
+class ViewMessage(NamedTuple):
+    """t_ns: in the run."""
+
+    topic: str
+    t_ns: int
+    data: bytes
+
+
+class Motion:
+    """The messages of one run, in order: `standing` first, and again where a viewer may begin; then `moving`."""
+
+    def __init__(self, view: View) -> None:
+        self._view, self._period_ns, self._interval = view, 1e9 / view.rate, -1
+        self._meshes = MeshReader()
+        ground, *bodies = (body.name for body in view.scene.bodies)
+        self._transforms = joined(*(_transform(ground, body) for body in bodies))
+        self._static = joined(*(_transform(link.parent, link.name) for link in view.links))
+        self._states = joined(time(1), *(_state(joint.name, joint.columns) for joint in view.joints))
+        columns = [column for joint in view.joints for column in joint.columns if column is not None]
+        self._state_columns = np.array(columns, dtype=np.intp)
+
+    def standing(self, stamp_ns: int, t_ns: int) -> Iterator[ViewMessage]:
+        """What does not change: the shapes, and links at fixed places of their bodies. stamp_ns: since 1970."""
+        yield ViewMessage("/scene", t_ns, scene_update(self._view.scene, stamp_ns, self._meshes))
+        if self._view.links:
+            numbers = [_numbers(link.pose) for link in self._view.links]
+            (data,) = self._static.filled(np.array([stamp_ns]), np.array(numbers).reshape(1, -1))
+            yield ViewMessage("/tf_static", t_ns, data)
+
+    def moving(self, stamps_ns: np.ndarray, t_ns: np.ndarray, rows: np.ndarray) -> Iterator[ViewMessage]:
+        """Of the ticks that are due: the first at or after each multiple of the period. stamps_ns: (k,) since 1970;
+        t_ns: (k,) in the run; rows: (k, …) all signals."""
+        if not len(t_ns):
+            return
+        intervals = (t_ns // self._period_ns).astype(np.int64)
+        due = np.flatnonzero(np.diff(intervals, prepend=self._interval))
+        self._interval = int(intervals[-1])
+        if not len(due):
+            return
+        stamps, times, chosen = stamps_ns[due], t_ns[due], rows[due]
+        poses = self._view.link_poses(times, chosen)
+        wxyz = quaternions(poses[..., :3])
+        numbers = np.concatenate([poses[..., 3], np.roll(wxyz, -1, axis=-1)], axis=-1)
+        transforms = self._transforms.filled(stamps, numbers)
+        states = self._states.filled(stamps, chosen[:, self._state_columns])
+        for t, transform, state in zip(times.tolist(), transforms, states, strict=True):
+            yield ViewMessage("/tf", t, transform)
+            yield ViewMessage("/joint_states", t, state)
+
+
+def _transform(parent: str, child: str) -> MessagePattern:
+    """A FrameTransform of FrameTransforms."""
+    names = constant(part(2, parent) + part(3, child))
+    translation, rotation = map(number, (1, 2, 3)), map(number, (1, 2, 3, 4))
+    return within(1, time(1), names, within(4, *translation), within(5, *rotation))
+
+
+def _state(name: str, columns: tuple[int | None, int | None, int | None]) -> MessagePattern:
+    """A JointState of JointStates."""
+    present = [number(field) for field, column in zip((2, 3, 5), columns, strict=True) if column is not None]
+    return within(2, constant(part(1, name)), *present)
+
+
+def _numbers(pose: ScenePose) -> tuple[float, ...]:
+    w, x, y, z = pose.wxyz
+    return *pose.position, x, y, z, w

@@ -1,0 +1,97 @@
+"""What the messages of the mechanism in 3D are made of, as plain data that can be sent to another process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cosim.output.scene.scene import Scene, ScenePose, placement, rotated
+
+if TYPE_CHECKING:
+    from cosim.compile import BatchFunction
+    from cosim.multibody.mechanism import Pose
+    from cosim.multibody.model import Model
+
+
+class FixedLink(NamedTuple):
+    """A link that does not move on the link `parent`; pose: in it."""
+
+    name: str
+    parent: str
+    pose: ScenePose
+
+
+class JointColumns(NamedTuple):
+    """A joint, and the columns of its position, velocity and effort; None for a signal that is not there."""
+
+    name: str
+    columns: tuple[int | None, int | None, int | None]
+
+
+@dataclass(frozen=True)
+class View:
+    """scene: shapes in the frames of the links that bodies are named after; poses: (positions (k, nq), times (k,) where
+    the scene is `timed`) -> axes and origins (k, n, 3, 4) of its moving bodies; mounts: (n, 3, 4) of these links in
+    their bodies; positions: columns of the positions among the signals; links: the others, and named frames; joints:
+    those with one degree of freedom; rate [Hz] of simulated time."""
+
+    scene: Scene
+    poses: BatchFunction
+    mounts: np.ndarray
+    positions: tuple[int, ...]
+    links: tuple[FixedLink, ...]
+    joints: tuple[JointColumns, ...]
+    rate: float
+
+    def link_poses(self, t_ns: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(k, n, 3, 4) at times (k,), from all signals (k, …)."""
+        q = np.ascontiguousarray(rows[:, list(self.positions)])
+        poses = self.poses(q, t_ns * 1e-9) if self.scene.timed else self.poses(q)
+        found = poses[..., :3] @ self.mounts
+        found[..., 3] += poses[..., 3]
+        return found
+
+
+def mounts_of(model: Model, scene: Scene) -> list[Pose]:
+    """The frames of the links that bodies are named after, in their bodies, the ground first."""
+    return [model.equations.tree.frames[body.name][1] for body in scene.bodies]
+
+
+def in_link_frames(scene: Scene, mounts: Sequence[Pose]) -> Scene:
+    """The scene with shapes in the frames of these links instead of those of the bodies."""
+    bodies = tuple(
+        body._replace(shapes=tuple(shape._replace(pose=_within(mount, shape.pose)) for shape in body.shapes))
+        for body, mount in zip(scene.bodies, mounts, strict=True)
+    )
+    return replace(scene, bodies=bodies)
+
+
+def _within(mount: Pose, pose: ScenePose) -> ScenePose:
+    back = mount.inverse()
+    axes = np.column_stack([rotated(pose.wxyz, axis) for axis in np.eye(3)])
+    return placement(back.rotation @ axes, back.position + back.rotation @ np.array(pose.position))
+
+
+def fixed_links(model: Model, scene: Scene, mounts: Sequence[Pose]) -> tuple[FixedLink, ...]:
+    """The links and named frames that no body is named after."""
+    names = [body.name for body in scene.bodies]
+    found = []
+    for link, (body, pose) in model.equations.tree.frames.items():
+        if link not in names:
+            within = mounts[body + 1].inverse() @ pose
+            found.append(FixedLink(link, names[body + 1], placement(within.rotation, within.position)))
+    return tuple(found)
+
+
+def joint_columns(joints: Sequence[str], signals: Sequence[str]) -> tuple[JointColumns, ...]:
+    """Of these joints, as far as they have a position among the signals."""
+    places = {name: column for column, name in enumerate(signals)}
+    found = []
+    for joint in joints:
+        position, velocity, effort = (places.get(f"{joint}/{what}") for what in ("position", "velocity", "effort"))
+        if position is not None:
+            found.append(JointColumns(joint, (position, velocity, effort)))
+    return tuple(found)

@@ -1,0 +1,243 @@
+"""Runs in real time in Foxglove: a client of its protocol finds channels, samples, the mechanism and parameters."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+
+from cosim.client import connect
+from cosim.foxglove.bridge import GONE
+from cosim.foxglove.command import open_bridge
+from cosim.rig.run import StoppedRun
+from tests.foxglove.client import FoxgloveClient
+from tests.kit.foxglove import foxglove_messages, matrix, message_class
+from tests.kit.rigs import rig_in
+
+RIG = """
+name: arm
+mechanism:
+  bodies:
+    - {name: upper, joint: a, axis: [0, 1, 0], mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.02, 0.02]}
+    - {name: fore, joint: b, axis: [0, 0, 1], origin: {xyz: [0.4, 0, 0], rpy: [0.3, 0, 0]}, mass: 1 kg,
+       com: [0.2, 0, 0], inertia: [0.01, 0.02, 0.02]}
+joints: {all: {actuator: {type: ideal}}}
+controllers:
+  - {name: hold, type: pd_gravity, kp: 100, kd: [5, 3], trajectory: {type: sine, amplitude: 0.2, frequency: 1 Hz}}
+schedule: {step: 1 ms, duration: 120, realtime: {warm_up: 0 s}}
+"""
+
+SETTLED = 0.3  # s: the SDK announces a channel a moment before it accepts subscriptions to it
+
+
+class Running(threading.Thread):
+    """A run of a rig in another thread, ended by `stop`."""
+
+    def __init__(self, rig, **keys):
+        super().__init__(daemon=True)
+        self.rig, self.keys, self.result = rig, keys, None
+        self.start()
+
+    def run(self):
+        try:
+            self.result = self.rig.run(**self.keys)
+        except StoppedRun as stopped:
+            self.result = stopped.run
+
+    def stop(self):
+        with connect(self.rig.run_spec.telemetry.control, "test", timeout=20.0) as client, client.control(force=True):
+            client.stop()
+        self.join(30.0)
+        assert not self.is_alive()
+        return self.result
+
+
+def arm(folder, *settings, control=True):
+    published = [f"telemetry.publish=ipc://{folder}/stream"]
+    controlled = [f"telemetry.control=ipc://{folder}/control"] if control else []
+    return rig_in(folder, RIG, *published, *controlled, *settings)
+
+
+@contextmanager
+def bridged(folder):
+    """A client of a bridge that runs in a thread."""
+    ended = threading.Event()
+    with open_bridge(f"ipc://{folder}/stream", "127.0.0.1", 0) as (bridge, port):
+
+        def work():
+            while not ended.is_set():
+                bridge.step()
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        client = FoxgloveClient(port)
+        try:
+            yield client
+        finally:
+            client.close()
+            ended.set()
+            thread.join(10.0)
+
+
+def values_of(client, number):
+    """Parameters of the reply to this request."""
+    (reply,) = client.until(lambda: [text for text in client.of("parameterValues") if text.get("id") == number])
+    return {item["name"]: item["value"] for item in reply["parameters"]}
+
+
+def test_a_run_is_shown_as_its_recording_and_tuned(tmp_path):
+    rig = arm(tmp_path)
+    running = Running(rig, record=tmp_path / "a.mcap")
+    with bridged(tmp_path) as client:
+        client.until(lambda: "/joint_states" in client.channels)
+        time.sleep(SETTLED)
+        client.subscribe(*client.channels)
+        client.until(lambda: len(client.of_topic("/tf")) > 10 and client.of_topic("/scene"))
+        check_motion(rig, client)
+
+        client.send("getParameters", parameterNames=[], id="all")
+        assert values_of(client, "all") == {"hold.kp": [100.0, 100.0], "hold.kd": [5.0, 3.0]}
+        client.send("setParameters", parameters=[{"name": "hold.kp", "value": [150, 90.5]}], id="set")
+        assert values_of(client, "set") == {"hold.kp": [150.0, 90.5]}
+        with connect(rig.run_spec.telemetry.control, timeout=20.0) as control:
+            assert control.get() == {"hold.kp": [150.0, 90.5], "hold.kd": [5.0, 3.0]}
+
+        both = [{"name": "hold.kd", "value": [4, 4]}, {"name": "hold.kp", "value": [-1, 90]}]
+        client.send("setParameters", parameters=both, id="bad")
+        assert values_of(client, "bad") == {"hold.kp": [150.0, 90.5], "hold.kd": [5.0, 3.0]}
+        (status,) = client.until(lambda: client.of("status"))
+        place = rig.run_spec.telemetry.control
+        assert status["level"] == 2
+        assert status["message"] == (f"{place}: set: parameter 'hold.kp': must be at least 0 N*m/rad, is -1 N*m/rad")
+        (event,) = client.until(lambda: client.of_topic("/log"))
+        assert json.loads(event.data)["message"] == "hold.kp = [150, 90.5] (was 100), set by 'Foxglove'"
+        channels = dict(client.channels)
+    run = running.stop()
+    assert [change.name for change in run.changes] == ["hold.kp"]
+    with open(tmp_path / "a.mcap", "rb") as file:
+        summary = make_reader(file).get_summary()
+    assert len([each for each in foxglove_messages(tmp_path / "a.mcap") if each.topic == "/tf"]) > 10
+    recorded = {channel.topic: summary.schemas[channel.schema_id].name for channel in summary.channels.values()}
+    assert {topic: channel["schemaName"] for topic, channel in channels.items()} == {
+        topic: name for topic, name in recorded.items() if topic != "/changes"
+    }
+
+
+def check_motion(rig, client):
+    """Transforms against forward kinematics at the positions of the same time; shapes; joint states."""
+    samples = {
+        joint: {each.log_ns: json.loads(each.data) for each in client.of_topic(f"/joints/{joint}")} for joint in "ab"
+    }
+    checked = 0
+    for message in client.of_topic("/tf"):
+        if not all(message.log_ns in samples[joint] for joint in "ab"):
+            continue  # the last one
+        q = np.array([samples[joint][message.log_ns]["position"] for joint in "ab"])
+        transforms = message_class("FrameTransforms").FromString(message.data).transforms
+        assert [each.child_frame_id for each in transforms] == ["upper", "fore"]
+        for each in transforms:
+            assert each.parent_frame_id == "base"
+            np.testing.assert_allclose(matrix(each), rig.plant.model.frame_pose(q, each.child_frame_id), atol=1e-9)
+        checked += 1
+    assert checked > 5
+    entities = message_class("SceneUpdate").FromString(client.of_topic("/scene")[0].data).entities
+    assert {entity.frame_id for entity in entities} == {"upper", "fore"}
+    states = next(each for each in client.of_topic("/joint_states") if each.log_ns in samples["b"])
+    joints = message_class("JointStates").FromString(states.data).joints
+    assert [(joint.name, joint.position) for joint in joints] == [
+        (name, samples[name][states.log_ns]["position"]) for name in "ab"
+    ]
+
+
+def test_parameters_that_others_set_are_published(tmp_path):
+    rig = arm(tmp_path)
+    running = Running(rig)
+    with bridged(tmp_path) as client:
+        client.until(lambda: "/joint_states" in client.channels)
+        client.send("subscribeParameterUpdates", parameterNames=["hold.kp"])
+        with connect(rig.run_spec.telemetry.control, timeout=20.0) as control, control.control():
+            control.set({"hold.kp": 77.0})
+
+        def published():
+            items = [item for text in client.of("parameterValues") for item in text["parameters"]]
+            return [item["value"] for item in items if item["name"] == "hold.kp"]
+
+        client.until(lambda: [77.0, 77.0] in published() or 77.0 in published())
+    running.stop()
+
+
+def test_a_run_without_control_refuses_sets(tmp_path):
+    running = Running(arm(tmp_path, control=False), duration=4.0)
+    with bridged(tmp_path) as client:
+        client.until(lambda: "/joint_states" in client.channels)
+        client.send("setParameters", parameters=[{"name": "hold.kp", "value": 3.0}], id="set")
+        assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
+        message = client.until(lambda: client.of("status"))[0]["message"]
+        assert message == "the run has no control socket; run it with --control"
+    running.join(30.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ({"x": 1.0}, "parameter 'hold.kp' cannot be {'x': 1.0}; give a number, or a list of numbers"),
+        ("many", "set: parameter 'hold.kp': expected a number, got 'many'"),
+        ([1.0, 2.0, 3.0], "set: parameter 'hold.kp': expected 2 numbers (one per joint), got 3"),
+    ],
+)
+def test_what_is_no_value_changes_nothing(tmp_path, value, wrong):
+    rig = arm(tmp_path)
+    running = Running(rig)
+    with bridged(tmp_path) as client:
+        client.until(lambda: "/joint_states" in client.channels)
+        client.send("setParameters", parameters=[{"name": "hold.kp", "value": value}], id="set")
+        assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
+        message = client.until(lambda: client.of("status"))[0]["message"]
+        assert message.removeprefix(f"{rig.run_spec.telemetry.control}: ") == wrong
+    assert running.stop().changes == ()
+
+
+def test_a_stream_without_positions_shows_no_mechanism(tmp_path):
+    running = Running(arm(tmp_path, 'telemetry.signals=["*/effort"]'))
+    with bridged(tmp_path) as client:
+        message = client.until(lambda: client.of("status"))[0]["message"]
+        assert message == "the mechanism is not shown: the stream has no positions; publish */position too"
+        client.until(lambda: "/joints/b" in client.channels)
+        assert "/tf" not in client.channels
+    running.stop()
+
+
+def test_a_rig_file_that_is_gone_shows_no_mechanism(tmp_path):
+    rig = arm(tmp_path)
+    running = Running(rig)
+    time.sleep(0.5)
+    rig.run_spec.path.rename(tmp_path / "moved.yaml")
+    with bridged(tmp_path) as client:
+        message = client.until(lambda: client.of("status"))[0]["message"]
+        assert message.startswith(f"the mechanism is not shown: {rig.run_spec.path}: ")
+        client.until(lambda: "/joints/b" in client.channels)
+        assert "/tf" not in client.channels
+    running.stop()
+
+
+def test_the_next_run_is_a_session_of_its_own_and_silence_is_stated(tmp_path):
+    first = Running(arm(tmp_path))
+    with bridged(tmp_path) as client:
+        client.until(lambda: "/joint_states" in client.channels)
+        before = client.of("serverInfo")[-1]["sessionId"]
+        first.stop()
+        second = Running(arm(tmp_path, 'telemetry.signals=["a/*"]'))
+        client.until(lambda: client.of("serverInfo")[-1]["sessionId"] != before, 20.0)
+        client.until(lambda: "/joints/b" not in client.channels and "/joints/a" in client.channels)
+        second.stop()
+
+
+def test_silence_is_stated_once(tmp_path):
+    with bridged(tmp_path) as client:
+        started = time.monotonic()
+        (status,) = client.until(lambda: client.of("status"), 3 * GONE)
+        assert time.monotonic() - started > 0.8 * GONE
+        assert (status["message"], status["level"]) == ("nothing comes from the run any more", 1)

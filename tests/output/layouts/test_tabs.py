@@ -1,0 +1,30 @@
+"""Which plots of which signals a layout has."""
+
+from cosim.output.layouts.foxglove import signal_path
+from cosim.output.layouts.plotjuggler import recording_name, stream_name
+from cosim.output.layouts.tabs import MOST_PLOTS, LayoutPlot, tabs_of
+
+
+def test_tabs_have_what_there_is():
+    signals = ["a/position", "a/reference_position", "b/position", "energy/work", "steps/count", "energy/stored"]
+    found = [(tab.title, tab.plots) for tab in tabs_of(signals, ["a", "b"])]
+    position = LayoutPlot("a", ("a/reference_position", "a/position")), LayoutPlot("b", ("b/position",))
+    energy = LayoutPlot("energy", ("energy/work", "energy/stored"))
+    assert found == [("position", position), ("energy", (energy,))]
+
+
+def test_many_joints_are_several_tabs_of_columns():
+    joints = [f"j{k}" for k in range(MOST_PLOTS + 1)]
+    first, second = tabs_of([f"{joint}/effort" for joint in joints], joints)
+    assert (first.title, second.title) == ("effort 1–12", "effort 13–13")
+    assert [len(column) for column in first.columns] == [4, 4, 4]
+    assert [plot.title for tab in (first, second) for plot in tab.plots] == joints
+
+
+def test_names_of_curves():
+    assert stream_name("elbow/position") == "/elbow/position"
+    assert recording_name("elbow/position") == "/joints/elbow/position"
+    assert recording_name("energy/work") == "/energy/work"
+    assert signal_path("elbow/position") == "/joints/elbow.position"
+    assert signal_path("hull.x/position") == '"/joints/hull.x".position'
+    assert signal_path("timing/latency") == "/timing.latency"

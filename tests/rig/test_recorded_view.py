@@ -1,0 +1,173 @@
+"""The mechanism in 3D in recordings: Foxglove's classes read what forward kinematics computes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+
+from cosim import load_rig, open_recording
+from cosim.output.scene.scene import rotated
+from cosim.rig.rerun import rerun
+from cosim.rig.scene import scene_of_rig
+from tests.kit.foxglove import foxglove_messages, matrix
+from tests.kit.rigs import rig_in
+
+ROOT = Path(__file__).parents[2]
+RIGS = [
+    "rigs/ur5_sim.yaml",
+    "rigs/prescribed_wrist.yaml",
+    "rigs/mechanisms/four_bar.yaml",
+    "rigs/mechanisms/floating_chain.yaml",
+    "rigs/mechanisms/arm_on_moving_base.yaml",
+    "rigs/mechanisms/hoist.yaml",
+]
+FRAMES = """
+mechanism:
+  bodies:
+    - {name: upper, joint: a, axis: [0, 1, 0], mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.02, 0.02]}
+  frames:
+    - {name: tip, link: upper, origin: {xyz: [30 cm, 0, 10 cm], rpy: [20 deg, 0, 40 deg]}}
+    - {name: mark, link: base, origin: {xyz: [1, 2, 3]}}
+joints: {a: {initial: {position: 0.3, velocity: 1}}}
+schedule: {step: 1 ms, duration: 0.1}
+"""
+
+
+def of_topic(messages, topic):
+    return [each for each in messages if each.topic == topic]
+
+
+def in_ground(static, moving):
+    """Frame -> its pose (4, 4) in the ground, as a viewer finds it."""
+    edges = {each.child_frame_id: each for message in (*static, moving) for each in message.content.transforms}
+
+    def pose(frame):
+        return pose(edges[frame].parent_frame_id) @ matrix(edges[frame]) if frame in edges else np.eye(4)
+
+    return {frame: pose(frame) for frame in edges}
+
+
+def check_poses(rig, run, messages):
+    """Every frame of every message, against the pose of the link at that time."""
+    model, rows = rig.plant.model, np.rint(run.t * 1e9).astype(np.int64)
+    static, moving = of_topic(messages, "/tf_static"), of_topic(messages, "/tf")
+    for message in moving:
+        row = int(np.searchsorted(rows, message.t_ns))
+        q = np.array([run[f"{name}/position"][row] for name in model.coordinate_names])
+        t = [run.t[row]] if model.equations.timed else []
+        found = in_ground(static, message)
+        assert found.keys() == model.equations.tree.frames.keys() - {model.mechanism.root}
+        for frame, pose in found.items():
+            np.testing.assert_allclose(pose, model.frame_pose(q, frame, *t), atol=1e-9, rtol=0)
+        assert {each.timestamp.ToNanoseconds() for each in message.content.transforms} == {message.log_ns}
+    return moving
+
+
+@pytest.mark.parametrize("path", RIGS)
+def test_transforms_are_the_poses_of_all_links(path, tmp_path):
+    rig = load_rig(ROOT / path)
+    run = rig.run(duration=0.2, record=tmp_path / "a.mcap")
+    messages = foxglove_messages(tmp_path / "a.mcap")
+    moving = check_poses(rig, run, messages)
+    assert [each.t_ns for each in moving] == [k * 20_000_000 for k in range(11)]
+    (scene,) = of_topic(messages, "/scene")
+    frames = {each.child_frame_id for each in moving[0].content.transforms} | {rig.plant.model.mechanism.root}
+    assert {entity.frame_id for entity in scene.content.entities} <= frames
+    assert scene.content.entities
+
+
+def test_named_frames_stand_on_their_bodies(tmp_path):
+    rig = rig_in(tmp_path, FRAMES)
+    run = rig.run(record=tmp_path / "a.mcap")
+    messages = foxglove_messages(tmp_path / "a.mcap")
+    check_poses(rig, run, messages)
+    (static,) = of_topic(messages, "/tf_static")
+    assert {each.child_frame_id for each in static.content.transforms} >= {"tip", "mark"}
+
+
+def test_joint_states_are_the_signals(tmp_path):
+    run = load_rig(ROOT / "rigs/ur5_sim.yaml").run(duration=0.1, record=tmp_path / "a.mcap")
+    for message in of_topic(foxglove_messages(tmp_path / "a.mcap"), "/joint_states"):
+        row = message.t_ns // 1_000_000
+        states = message.content
+        assert states.timestamp.ToNanoseconds() == message.log_ns
+        assert [joint.name for joint in states.joints] == list(run.rig.joints)
+        for joint in states.joints:
+            for what in ("position", "velocity", "effort"):
+                assert getattr(joint, what) == run[f"{joint.name}/{what}"][row]
+
+
+def test_the_rate_is_set_and_null_leaves_them_out(tmp_path):
+    for rate, ticks in (("250", 26), ("null", 0), ("3000", 101)):
+        rig = load_rig(ROOT / "rigs/ur5_sim.yaml", [f"recording.frame_rate={rate}"])
+        rig.run(duration=0.1, record=tmp_path / "a.mcap")
+        messages = foxglove_messages(tmp_path / "a.mcap")
+        assert [len(of_topic(messages, topic)) for topic in ("/tf", "/joint_states")] == [ticks, ticks]
+        with open(tmp_path / "a.mcap", "rb") as file:
+            topics = {channel.topic for channel in make_reader(file).get_summary().channels.values()}
+        assert ("/scene" in topics) == (ticks > 0)
+
+
+def test_every_file_of_a_split_recording_shows_the_mechanism(tmp_path):
+    rig = load_rig(ROOT / "rigs/ur5_sim.yaml", ["recording.split_time=1"])
+    rig.run(duration=2.5, record=tmp_path / "a.mcap")
+    t_ns = []
+    for name in ("a.mcap", "a.1.mcap", "a.2.mcap"):
+        messages = foxglove_messages(tmp_path / name)
+        first = messages[0]
+        assert [len(of_topic(messages, topic)) for topic in ("/scene", "/tf_static")] == [1, 1]
+        assert {messages[0].topic, messages[1].topic} == {"/scene", "/tf_static"}
+        assert first.log_ns == min(each.log_ns for each in messages)
+        t_ns += [each.t_ns for each in of_topic(messages, "/tf")]
+    assert t_ns == [k * 20_000_000 for k in range(126)]
+
+
+@pytest.mark.parametrize("encoding", ["protobuf", "json"])
+def test_they_are_no_signals_and_the_rerun_is_equal(tmp_path, encoding):
+    rig = load_rig(ROOT / "rigs/two_link.yaml", [f"recording.encoding={encoding}"])
+    run = rig.run(duration=0.2, record=tmp_path / "a.mcap")
+    opened = open_recording(tmp_path / "a.mcap")
+    assert opened.signals == run.signals
+    assert rerun(tmp_path / "a.mcap").difference is None
+    assert len(of_topic(foxglove_messages(tmp_path / "a.mcap"), "/tf")) == 11
+
+
+@pytest.mark.parametrize("path", RIGS)
+def test_shapes_are_where_the_scene_has_them(path, tmp_path):
+    rig = load_rig(ROOT / path)
+    rig.run(duration=0.01, record=tmp_path / "a.mcap")
+    messages = foxglove_messages(tmp_path / "a.mcap")
+    frames = in_ground(of_topic(messages, "/tf_static"), of_topic(messages, "/tf")[0])
+    (update,) = of_topic(messages, "/scene")
+    found = {
+        entity.id: [
+            (frames.get(entity.frame_id, np.eye(4)) @ np.append([*three(primitive.pose.position)], 1.0))[:3]
+            for primitive in (*entity.cubes, *entity.spheres, *entity.cylinders)
+        ]
+        for entity in update.content.entities
+    }
+    for body in scene_of_rig(rig).bodies:
+        shapes = [shape for shape in body.shapes if shape.role != "inertia"] or body.shapes
+        order = sorted(shapes, key=lambda shape: ("box", "ellipsoid", "cylinder").index(shape.kind))
+        places = [
+            np.array(body.pose.position) + rotated(body.pose.wxyz, np.array(shape.pose.position)) for shape in order
+        ]
+        np.testing.assert_allclose(found.get(body.name, []), places, atol=1e-9)
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_a_recording_that_was_cut_off_is_read_without_them(tmp_path, interpret):
+    """Also of a rig that runs in Python, whose poses are computed all the same."""
+    rig = load_rig(ROOT / "rigs/two_link.yaml", interpret=interpret)
+    run = rig.run(duration=2.2, record=tmp_path / "a.mcap")
+    whole = (tmp_path / "a.mcap").read_bytes()
+    (tmp_path / "cut.mcap").write_bytes(whole[: int(0.9 * len(whole))])
+    cut = open_recording(tmp_path / "cut.mcap")
+    assert cut.signals == run.signals and 1000 < len(cut.t) < len(run.t)
+    np.testing.assert_array_equal(np.asarray(cut.values), run.values[: len(cut.t)])
+    assert len(of_topic(foxglove_messages(tmp_path / "a.mcap"), "/tf")) == 111
+
+
+def three(vector):
+    return vector.x, vector.y, vector.z
