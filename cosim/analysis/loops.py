@@ -15,6 +15,7 @@ import numpy as np
 
 from cosim.analysis.frequency import FrequencyResponse, poles
 from cosim.analysis.linearisation import LinearRig
+from cosim.analysis.modes import modes_of
 from cosim.errors import InputError
 from cosim.types import Array
 
@@ -81,7 +82,8 @@ class LoopFigures:
 
 
 def is_stable(rig: LinearRig) -> bool:
-    return bool(np.all(np.abs(np.linalg.eigvals(rig.A)) < 1.0))
+    """Whether no mode grows; what is held or integrated does not."""
+    return not any(mode.grows for mode in modes_of(rig))
 
 
 def closed_dofs(response: FrequencyResponse) -> list[int]:

@@ -9,12 +9,13 @@ import numpy as np
 from cosim.analysis.linearisation import LinearRig
 
 DELAY = 1e-12  # |z| of a mode that ends within a tick
+HELD = 1e-8  # |z − 1| of what is held or integrated
 
 
 @dataclass(frozen=True)
 class ClosedLoopMode:
-    """A pole s [rad/s], or a pair of conjugate ones, of which this has the positive imaginary part. part: of the state
-    with the largest participation factor (Perez-Arriaga, Verghese and Schweppe 1982)."""
+    """A pole s [rad/s], 0 of what is held or integrated; of a conjugate pair the one with the positive imaginary part.
+    part: of the state with the largest participation factor (Perez-Arriaga, Verghese and Schweppe 1982)."""
 
     pole: complex
     part: str
@@ -23,6 +24,10 @@ class ClosedLoopMode:
     def frequency(self) -> float:
         """|s| [rad/s]."""
         return abs(self.pole)
+
+    @property
+    def grows(self) -> bool:
+        return self.pole.real > 0.0
 
     @property
     def damping(self) -> float:
@@ -37,5 +42,6 @@ def modes_of(rig: LinearRig) -> list[ClosedLoopMode]:
     found = []
     for k in np.flatnonzero((np.abs(z) > DELAY) & (np.imag(z) >= 0.0)):
         part = rig.states[int(np.argmax(np.abs(right[:, k] * left[k])))]
-        found.append(ClosedLoopMode(complex(np.log(z[k]) / rig.step), part))
+        pole = 0.0 if abs(z[k] - 1.0) < HELD else complex(np.log(z[k]) / rig.step)
+        found.append(ClosedLoopMode(complex(pole), part))
     return sorted(found, key=lambda mode: mode.frequency)

@@ -30,7 +30,7 @@ class Analysis:
 
     @property
     def unstable(self) -> list[ClosedLoopMode]:
-        return [mode for mode in self.modes if mode.pole.real > 0.0]
+        return [mode for mode in self.modes if mode.grows]
 
     def as_json(self) -> dict[str, Any]:
         """Angular frequencies in rad/s, angles in rad, times in s; None for what is infinite or does not exist."""
@@ -66,9 +66,12 @@ class Analysis:
             low, high = self.together.gains
             gains = f"gains × {low:.3g} to {high:.3g}" if math.isfinite(high) else f"any gains from × {low:.3g} on"
             yield f"together  stable with {gains} in all loops, or phases of ±{_degrees(self.together.phase)}"
-        yield from self._mode_table().lines()
-        if len(self.modes) > SHOWN:
-            yield f"… and {len(self.modes) - SHOWN} faster ones"
+        moving = [mode for mode in self.modes if mode.frequency]
+        yield from _mode_table(moving[:SHOWN]).lines()
+        if len(moving) > SHOWN:
+            yield f"… and {len(moving) - SHOWN} faster ones"
+        if held := len(self.modes) - len(moving):
+            yield f"{held} with the pole 0: what is held or integrated"
         for mode in self.unstable:
             doubled = format_seconds(math.log(2.0) / mode.pole.real)
             yield f"unstable  {_frequency(mode)}, mostly {mode.part}: doubles within {doubled}"
@@ -99,13 +102,14 @@ class Analysis:
             )
         return table
 
-    def _mode_table(self) -> TextTable:
-        table = TextTable(["mode"], ["frequency", "damping", "time constant"])
-        for mode in self.modes[:SHOWN]:
-            decay = -mode.pole.real
-            lasting = format_seconds(1.0 / decay) if decay > 0.0 else NONE
-            table.add_row(mode.part, _frequency(mode), f"{mode.damping:.3g}", lasting)
-        return table
+
+def _mode_table(modes: Sequence[ClosedLoopMode]) -> TextTable:
+    table = TextTable(["mode"], ["frequency", "damping", "time constant"])
+    for mode in modes:
+        decay = -mode.pole.real
+        lasting = format_seconds(1.0 / decay) if decay > 0.0 else NONE
+        table.add_row(mode.part, _frequency(mode), f"{mode.damping:.3g}", lasting)
+    return table
 
 
 def _frequency(mode: ClosedLoopMode) -> str:

@@ -91,7 +91,7 @@ def _sample_slope(integration: Integration, dofs: tuple[str, ...], arguments: tu
 
 
 def _motion_slope(integration: Integration, t: Array, x: Array, request: Array, length: float) -> Array:
-    """∂(x after `length`)/∂(x, request) of the motion linearised at x, exactly integrated."""
+    """∂(x after `length`)/∂(x, request) of the motion linearised at x, integrated exactly and corrected for drift."""
     from scipy.linalg import expm
 
     rate = np.asarray(integration.flow(t, x, request), dtype=float)
@@ -99,7 +99,11 @@ def _motion_slope(integration: Integration, t: Array, x: Array, request: Array, 
     flow = Jacobian(lambda u, t, x: integration.flow(t, x, u), [request.shape, (), x.shape], "slope_request")
     both = np.zeros((len(x) + len(request),) * 2)
     both[: len(x)] = np.hstack([by_state, flow(request, t, x)])
-    return expm(both * length)[: len(x)]
+    motion = expm(both * length)[: len(x)]
+    if not integration.plant.drifts:
+        return motion
+    corrected = Jacobian(lambda x, t: integration.corrected(t, x), [x.shape, ()], "slope_corrected")
+    return corrected(x, t) @ motion
 
 
 def _size(call: MemoryCall) -> int:

@@ -128,20 +128,21 @@ class Integration:
 
     def _one_step(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
         if self.method.multirate:
-            return self._corrected(t + h, self._multirate.step(t, x, request, h))
+            return self.corrected(t + h, self._multirate.step(t, x, request, h))
         end, error = self.method.step(self.system(request), t, x, h)
         if self.plant.control is not None:
             state, errors = self.plant.layout.unpack(end), self.plant.control.relative(error, end)
             before = state["steps"]["error"]
             found = [largest([before[dof], *errors[places]]) for dof, places in enumerate(self.plant.state_places)]
             end = self.plant.layout.pack(state | {"steps": {"error": ops.array(found)}})
-        return self._corrected(t + h, end)
+        return self.corrected(t + h, end)
 
     @cached_property
     def _multirate(self) -> Multirate:
         return Multirate(self.plant, self.substeps, self.compiled)
 
-    def _corrected(self, t: Numeric, x: Numeric) -> Numeric:
+    def corrected(self, t: Numeric, x: Numeric) -> Numeric:
+        """The state without what violates its constraints."""
         if not self.plant.drifts:
             return x
         return self.plant.layout.pack(self.plant.correct_drift(t, self.plant.layout.unpack(x)))
@@ -177,7 +178,7 @@ class Integration:
         # a step that ends with the interval says nothing against a longer one
         cut = ops.logical_and(accepted, length < steps["length"])
         planned = ops.where(cut, ops.maximum(planned, steps["length"]), planned)
-        state = self.plant.layout.unpack(ops.where(accepted, self._corrected(t + length, end), x))
+        state = self.plant.layout.unpack(ops.where(accepted, self.corrected(t + length, end), x))
         counted = {name: steps[name] + 1.0 for name in ("count", "total")}
         state = state | {"steps": steps | {"length": planned} | counted}
         left = ops.where(accepted, left - length, left)

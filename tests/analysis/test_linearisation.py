@@ -177,6 +177,21 @@ def test_the_mode_of_a_pendulum_has_its_frequency(rig_of: Callable[..., Rig]) ->
     assert abs(mode.damping) < 1e-6 and mode.part.endswith("of hinge")
 
 
+def test_the_modes_of_a_linkage_obey_its_constraints(sample: Sample) -> None:
+    """The drift that a closed loop allows in the coordinates of its tree is no mode: all of the boom's are stable."""
+    rig = linearise(sample("drives/hydraulic_boom"), 0.2)
+    assert not rig.exact and is_stable(rig)
+    assert sum(mode.frequency == 0.0 for mode in modes_of(rig)) <= 3
+    margins = margins_of(respond(rig).loop(rig.dofs.index("piston")), respond(rig).omega)
+    assert 0.0 < margins.gain_reduction < 0.1 and 2.0 < margins.gain < 4.0  # its integral part needs some gain
+
+
+def test_what_a_controller_remembers_is_no_growing_mode(sample: Sample) -> None:
+    rig = linearise(sample("impedance/ur5_impedance"), 0.2)
+    held = [mode for mode in modes_of(rig) if mode.frequency == 0.0]
+    assert {mode.part for mode in held} == {"controller impedance"} and is_stable(rig)
+
+
 # --- what cannot be linearised ---
 
 
