@@ -34,6 +34,7 @@ def open_bridge(address: str, host: str, port: int, key: str | None = None) -> I
     what is no address or no key, for a port that cannot be opened, and where foxglove-sdk is not installed.
     """
     from cosim.client import subscribe
+    from cosim.output.curve import is_local
 
     check_installed()
     from foxglove import Context
@@ -41,7 +42,7 @@ def open_bridge(address: str, host: str, port: int, key: str | None = None) -> I
     from cosim.foxglove.bridge import Bridge
     from cosim.foxglove.parameters import RunParameters
 
-    context, parameters = Context(), RunParameters(key)
+    context, parameters = Context(), RunParameters(key, is_local(f"tcp://{host}:{port}"))
     with subscribe(address, key=key, every=True) as subscriber:
         server = open_server(host, port, context, parameters)
         try:

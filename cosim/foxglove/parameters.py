@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from foxglove.websocket import ChannelView, Client
 
 CLIENT = "Foxglove"  # the name that events of the run have
+FROM_NETWORK = "parameters can be set from this machine alone; serve 127.0.0.1"
 NO_SOCKET = "the run has no control socket; run it with --control"
 REFUSED = "set"  # number of the status
 
@@ -25,9 +26,9 @@ Report = Callable[[str, StatusLevel, str], None]
 class RunParameters(ServerListener):
     """Called by the threads of the server. A set is that of all of its parameters, or of none."""
 
-    def __init__(self, key: str | None = None) -> None:
-        """key: file of the public key of the run."""
-        self._key, self._client, self._endpoint = key, None, None
+    def __init__(self, key: str | None, local: bool) -> None:
+        """key: file of the public key of the run; local: only this machine can connect, else nothing can be set."""
+        self._key, self._local, self._client, self._endpoint = key, local, None, None
         self._values: dict[str, Any] = {}
         self.report: Report = lambda what, level, number: None
         self.withdraw: Callable[[list[str]], None] = lambda numbers: None
@@ -80,6 +81,8 @@ class RunParameters(ServerListener):
 
     def _set(self, values: Mapping[str, Any]) -> None:
         """Raises InputError or RunError for what is refused."""
+        if not self._local:
+            raise RunError(FROM_NETWORK)
         if self._endpoint is None:
             raise RunError(NO_SOCKET)
         for name, value in values.items():

@@ -62,10 +62,10 @@ def arm(folder, *settings, control=True):
 
 
 @contextmanager
-def bridged(folder):
+def bridged(folder, host="127.0.0.1"):
     """A client of a bridge that runs in a thread."""
     ended = threading.Event()
-    with open_bridge(f"ipc://{folder}/stream", "127.0.0.1", 0) as (bridge, port):
+    with open_bridge(f"ipc://{folder}/stream", host, 0) as (bridge, port):
 
         def work():
             while not ended.is_set():
@@ -167,6 +167,18 @@ def test_parameters_that_others_set_are_published(tmp_path):
 
         client.until(lambda: [77.0, 77.0] in published() or 77.0 in published())
     running.stop()
+
+
+def test_the_network_can_set_nothing(tmp_path):
+    rig = arm(tmp_path)
+    running = Running(rig)
+    with bridged(tmp_path, host="0.0.0.0") as client:
+        client.until(lambda: "/joint_states" in client.channels)
+        client.send("setParameters", parameters=[{"name": "hold.kp", "value": 3.0}], id="set")
+        assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
+        message = client.until(lambda: client.of("status"))[0]["message"]
+        assert message == "parameters can be set from this machine alone; serve 127.0.0.1"
+    assert running.stop().changes == ()
 
 
 def test_a_run_without_control_refuses_sets(tmp_path):

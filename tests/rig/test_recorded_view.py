@@ -7,6 +7,7 @@ import pytest
 from mcap.reader import make_reader
 
 from cosim import load_rig, open_recording
+from cosim.errors import InputErrors
 from cosim.output.scene.scene import rotated
 from cosim.rig.rerun import rerun
 from cosim.rig.scene import scene_of_rig
@@ -107,6 +108,16 @@ def test_the_rate_is_set_and_null_leaves_them_out(tmp_path):
         with open(tmp_path / "a.mcap", "rb") as file:
             topics = {channel.topic for channel in make_reader(file).get_summary().channels.values()}
         assert ("/scene" in topics) == (ticks > 0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "wrong"), [("0", "must be above 0 Hz, is 0 Hz"), ("fast", "expected a number, got 'fast'")]
+)
+def test_what_is_no_rate(rate, wrong):
+    override = f"recording.frame_rate={rate}"
+    with pytest.raises(InputErrors) as caught:
+        load_rig(ROOT / "rigs/two_link.yaml", [override])
+    assert [error.what for error in caught.value.errors] == [wrong]
 
 
 def test_every_file_of_a_split_recording_shows_the_mechanism(tmp_path):
