@@ -129,9 +129,9 @@ def serve_stream(address: str, joining: Joining, at: Address, look: Look, say: S
     from cosim.dashboard.run_control import RunControl
     from cosim.dashboard.watch import Watch
 
-    watch = Watch(address, key=joining.key)
     if joining.control is not None:
         check_control_address(joining.control, joining.key)
+    watch = Watch(address, key=joining.key)
     live = LiveRun(watch, RunControl(joining.key), address=joining.control)
     try:
         server = open_server(at)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from cosim.errors import RunError
+from cosim.output.binding import free_addresses
 
 END_TIMEOUT = 5.0  # s of an orderly stop, motors off and recording complete, before it is killed
 # the run ends with the page, even if that is killed
@@ -107,12 +107,3 @@ class RunProcess:
                 self._process.kill()
                 self._process.wait()
         self._output.close()
-
-
-def free_addresses(count: int) -> list[str]:
-    """Of ports of this machine that are free now."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = [f"tcp://127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
-    for probe in probes:
-        probe.close()
-    return addresses

@@ -16,8 +16,10 @@ MOST_EVENTS = 60
 QUANTITY = re.compile(r"\d[\d.]*(e[+-]?\d+)?( [mµ]?s\b)?")  # in the text of an event
 COLORS = {"good": "#2f9e62", "busy": "#3b82c4", "warning": "#c98a1b", "bad": "#d1453b", "idle": "#868e96"}
 MARKS = {"info": COLORS["busy"], "warning": COLORS["warning"], "error": COLORS["bad"]}
-# the slider of a gain stands on a logarithmic axis: the number beside it would be an exponent
-GAIN_STYLE = "<style>.mantine-Slider-root + .mantine-NumberInput-root {display: none}</style>"
+# the slider of a gain stands on a logarithmic axis: the numbers beside it and above it would be exponents
+GAIN_STYLE = (
+    "<style>.mantine-Slider-root + .mantine-NumberInput-root, .mantine-Slider-label {display: none !important}</style>"
+)
 
 # state -> word, colour
 STATES: dict[str, tuple[str, str]] = {

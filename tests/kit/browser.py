@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-# root needs no sandbox; a machine without a GPU renders in software
-OPTIONS = [
-    "--no-sandbox",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--ignore-gpu-blocklist",
-    "--disable-gpu-compositing",
-    "--disable-gpu-rasterization",
-    "--disable-accelerated-2d-canvas",
-]
+from cosim.bench.headless import headless_browser
+from cosim.bench.rows import NotMeasured
+
 SOON, READY = 10_000, 60_000  # ms
 CHART = """title => {
     const charts = Object.values(window.__viserTestpoints?.uplots ?? {}).map(item => item.chart);
@@ -37,19 +27,12 @@ LOCAL = re.compile(r"^(data:|blob:|(https?|wss?)://(localhost|127\.0\.0\.1)[:/])
 @contextmanager
 def browser_or_reason() -> Iterator[Any]:
     """The browser, or as text why there is none."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        yield "no browser: install chromium"
-        return
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        yield "playwright is not installed: pip install 'cosim[test]'"
-        return
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=OPTIONS)
+    with ExitStack() as stack:
+        try:
+            browser = stack.enter_context(headless_browser())
+        except NotMeasured as reason:
+            browser = str(reason)
         yield browser
-        browser.close()
 
 
 class Dash:

@@ -101,6 +101,7 @@ class ChartsPanel:
             legend={"show": len(chart.curves) > 1},
             cursor={"sync": {"key": "time"}, "drag": {"x": True, "y": False, "setScale": True}},
             height=height,
+            padding=(10, 8, 0, 0),  # room for half a label
         )
 
     def update(self, history: History, now: float | None) -> None:

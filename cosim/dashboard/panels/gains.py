@@ -49,17 +49,20 @@ class GainRow:
         self.number = server.gui.add_number(
             unit or "value", value, step=_step(value), min=about.lower, max=about.upper, hint=hint, order=order + 0.5
         )
+        # as set by `show`, or by the user and taken
+        self._slider_known, self._number_known = self.slider.value, self.number.value
         self._typed: float | None = None  # time of the last key
         self.slider.on_update(self._slid)
         self.number.on_update(self._type)
 
     def _slid(self, event: Any) -> None:
         if event.client is not None:  # not by `show`
-            self.panel.move(self, self.range.value(self.slider.value))
+            self._slider_known = self.slider.value
+            self.panel.move(self, self.range.value(self._slider_known))
 
     def _type(self, event: Any) -> None:
         if event.client is not None:
-            self._typed = time.monotonic()
+            self._number_known, self._typed = self.number.value, time.monotonic()
 
     def update(self, enabled: bool) -> None:
         if self._typed is not None and time.monotonic() - self._typed > TYPED:
@@ -78,10 +81,12 @@ class GainRow:
     def show(self) -> None:
         """The present value, unless the user is typing one."""
         value = self.panel.gains.at(self.name, self.index)
-        if self._typed is None and self.number.value != value:
-            self.number.value = value
-        if self.range.value(self.slider.value) != value:
-            self.slider.value = self.range.position(value)
+        # a value of the user arrives in another thread, before it is taken: it must not be overwritten until then
+        number, slider = self.number, self.slider
+        if self._typed is None and value != number.value == self._number_known:
+            number.value = self._number_known = value
+        if slider.value == self._slider_known and self.range.value(slider.value) != value:
+            slider.value = self._slider_known = self.range.position(value)
 
     def remove(self) -> None:
         self.slider.remove()
