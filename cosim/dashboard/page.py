@@ -97,6 +97,9 @@ class Page:
     def draw(self, scene: Scene) -> None:
         self.scene = ScenePanel(self.server, scene)
         self.scene.paint(self.dark)
+        for client in self.server.get_clients().values():
+            if _shape(client) < NARROW:
+                self.scene.step_back(client)
 
     def _follow(self, about: About, model: Model) -> None:
         """Move the scene from now on."""
@@ -158,11 +161,13 @@ class Page:
 
     def _welcome(self, client: viser.ClientHandle) -> None:
         """Charts stand on the left, on a narrow upright screen under the controls."""
-        shape = client.camera.image_width / max(client.camera.image_height, 1)
+        shape = _shape(client)
         if self.charts is not None and shape < NARROW:
             self.charts.panel.dock_below(self.server.gui.main_panel)
         elif self.charts is not None and shape > WIDE:
             self.charts.panel.dock_left()
+        if self.scene is not None and shape < NARROW:
+            self.scene.step_back(client)
         self._show_all()
 
     def _show_all(self) -> None:
@@ -243,6 +248,11 @@ class Page:
             look()
             due = max(due + period, time.monotonic())
             time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _shape(client: viser.ClientHandle) -> float:
+    """Width over height of the 3D view."""
+    return client.camera.image_width / max(client.camera.image_height, 1)
 
 
 def _assign(handle: Any, content: str) -> None:

@@ -61,7 +61,9 @@ def control_html(line: str, note: Note, moves: Sequence[str]) -> str:
         parts.append(_colored(note.text, note.level))
     if moves:
         lines = "<br>".join(html.escape(text) for text in moves)
-        style = f"border-left:3px solid {COLORS['warning']};padding:.2em .6em;margin:.4em 0"
+        style = (
+            f"border-left:3px solid {COLORS['warning']};padding:.2em .6em;margin:.4em 0;max-height:16em;overflow:auto"
+        )
         parts.append(f'<div data-moves style="{style}">{lines}</div>')
     return f'<div data-control style="font-size:.85em;padding:0 .9em .6em">{"".join(parts)}</div>'
 

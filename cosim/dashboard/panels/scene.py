@@ -74,11 +74,17 @@ class ScenePanel:
 
     def _camera(self) -> None:
         """A view from the front right, a little above, that holds the whole mechanism."""
+        self.server.initial_camera.position, self.server.initial_camera.look_at = self._view(1.05)
+
+    def step_back(self, client: viser.ClientHandle) -> None:
+        """The same from farther away, for an upright screen."""
+        client.camera.position, client.camera.look_at = self._view(2.1)
+
+    def _view(self, away: float) -> tuple[np.ndarray, np.ndarray]:
+        """Position and target of a camera; away: in extents of the scene."""
         points = np.array([body.pose.position for body in self.scene.bodies])
         middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
-        away = 1.05 * self.scene.extent
-        self.server.initial_camera.position = tuple(middle + away * np.array([0.85, -1.0, 0.55]))
-        self.server.initial_camera.look_at = tuple(middle)
+        return middle + away * self.scene.extent * np.array([0.85, -1.0, 0.55]), middle
 
     def _add(self, name: str, shape: Shape, color: tuple[int, int, int] | None = None, opacity: float = 1.0) -> None:
         own = None if shape.color is None else tuple(round(255 * part) for part in shape.color[:3])
