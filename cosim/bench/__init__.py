@@ -11,6 +11,7 @@ from cosim.bench import (
     rows_batch,
     rows_chain,
     rows_compile,
+    rows_dashboard,
     rows_drives,
     rows_dynamics,
     rows_hardware,
@@ -50,6 +51,7 @@ CASES: tuple[BenchCase, ...] = (
     *rows_realtime.CASES,
     *rows_hardware.CASES,
     *rows_start.CASES,
+    *rows_dashboard.CASES,
     *rows_compile.CASES,
 )
 

@@ -285,7 +285,18 @@ def command_parser() -> CommandParser:
     )
     parser.add_command(
         commands.dash,
-        _word("source", metavar="F.mcap|ADDRESS", help="a recording, or the address of the stream of a run"),
+        _word(
+            "source",
+            metavar="RIG|F.mcap|ADDRESS",
+            nargs="?",
+            help="a rig to run, a recording, or the address of the stream of a run",
+        ),
+        overrides,
+        overlay,
+        _word("--duration", metavar="S", help="of the runs of a rig, e.g. 60 or 5 min; default: the rig's"),
+        _word("--connect", metavar="ADDRESS", help=f"of the stream of a run that exists, e.g. {DEFAULT_ENDPOINT}"),
+        _word("--control", metavar="ADDRESS", help="of its control socket; default: the one that the stream names"),
+        _word("--key", metavar="F.pub", help="the public key of an encrypted run"),
         _word("--host", default="127.0.0.1", metavar="ADDRESS", help="who may open it; default: this machine alone"),
         _word("--port", type=int, default=8080, metavar="N", help="of the page; 0: any; default: 8080"),
         _flag("--dark", "dark colours"),

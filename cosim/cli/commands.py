@@ -64,7 +64,7 @@ def run(
         print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
     if loaded.hardware and not wait:  # else a client arms it
         from cosim.cli.confirm import confirm
-        from cosim.cli.describe import what_moves
+        from cosim.rig.moving_motors import what_moves
 
         confirm(list(what_moves(loaded)), yes, sys.stdin, sys.stdout)
     fault: CosimError | None = None
@@ -240,11 +240,29 @@ def doctor(duration: str, cpu: int | None, json: Path | None) -> None:
     examine(duration, cpu, json)
 
 
-def dash(source: str, host: str, port: int, dark: bool, frame_rate: float) -> None:
-    """Show a recording or a run in the browser."""
+def dash(
+    source: str | None,
+    overrides: list[Override],
+    duration: str | None,
+    connect: str | None,
+    control: str | None,
+    key: str | None,
+    host: str,
+    port: int,
+    dark: bool,
+    frame_rate: float,
+) -> None:
+    """Show a rig, a run or a recording in the browser: a rig is run, and controlled from the page."""
+    from cosim.dashboard.command import Joining, RigChoice
     from cosim.dashboard.command import dash as serve
 
-    serve(source, host, port, dark, frame_rate)
+    if source is not None and connect is not None:
+        raise InputError(f"pass one of '{source}' and --connect {connect}", "dash")
+    if (shown := source or connect) is None:
+        raise InputError("nothing to show; pass a rig, a recording, or --connect with the address of a stream", "dash")
+    if connect is not None and "://" not in connect:
+        raise InputError(f"'{connect}' is no address of a stream; give one such as tcp://127.0.0.1:9872", "--connect")
+    serve(shown, host, port, dark, frame_rate, RigChoice(overrides, duration), Joining(control, key))
 
 
 def foxglove(address: str, host: str, port: int, key: str | None) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.control.limits import LIMITS, STOP
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
+from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.schedule import ScheduleSpec
@@ -27,77 +26,8 @@ def describe(rig: Rig) -> None:
     state = first_tick(rig)
     notes = (*time_constants(rig, state), *(f"warning: {line}" for line in warnings(rig, state)))
     print(f"{rig.spec.path}: OK")
-    for line in (*_mechanism(rig), *_parts(rig), *notes, *_tick(rig), *(_guard(rig) if rig.hardware else ())):
+    for line in (*_mechanism(rig), *_parts(rig), *notes, *_tick(rig), *(stop_lines(rig) if rig.hardware else ())):
         print(f"  {line}")
-
-
-def what_moves(rig: Rig) -> Iterator[str]:
-    """The real motors that a run switches on, the limits in force, and what stops it."""
-    yield f"{rig.spec.name} moves real motors:"
-    for line in (*_lines(rig), *_guard(rig)):
-        yield f"  {line}"
-
-
-def _lines(rig: Rig) -> Iterator[str]:
-    """Buses of real drives, and the motors on them."""
-    for driver in rig.spec.drivers:
-        kind, connection = driver.plugin.name, driver.family.connection_name(driver.plugin.params)
-        mode = "load motors" if driver.loads else f"{driver.mode} mode"
-        yield f"driver {driver.name}: {kind} on {connection}, {mode}, bus load up to {rig.bus_loads[driver.name]:.0%}"
-        for name, wired in driver.wiring.items():
-            if driver.loads:
-                limits = _limits(rig, name, driver.loads[name].effort)[0]
-                yield f"  node {wired.address}, load of {name}: {limits}"
-            else:
-                yield f"  node {wired.address}, {name}: {_real_limits(rig, name)}"
-
-
-def _real_limits(rig: Rig, name: str) -> str:
-    """The limits of a real joint."""
-    given, default = _limits(rig, name, rig.spec.joints[name].limits["effort"])
-    return given + (f"; by default {default}" if default else "")
-
-
-def _limits(rig: Rig, name: str, effort: float) -> tuple[str, str]:
-    """The limits of a motor: those of the rig, and defaults."""
-    k, given = rig.joints.index(name), rig.spec.joints[name].limits
-    bounds = {key: float(values[k]) for key, values in rig.guard.bounds.items()} | {"effort": effort}
-    own, default = [], []
-    for row in LIMITS:
-        values = [bounds[key] for key in row.bound_keys]
-        if any(map(isfinite, values)):
-            shown = f"{row.key} {row.show(values, rig.plant.model.dof_units[k], 4)}"
-            (own if any(isfinite(given[key]) for key in row.bound_keys) else default).append(shown)
-    return _units(", ".join(own)), _units(", ".join(default))
-
-
-def _units(text: str) -> str:
-    return text.replace("*", "·").replace("degC", "°C")
-
-
-def _guard(rig: Rig) -> Iterator[str]:
-    """How a run with real motors is stopped."""
-    guard, real = rig.spec.guard, np.isin(rig.joints, rig.plant.real)
-    stopping = [row for row in LIMITS if (rig.guard.has_action(STOP, row.key) & real).any()]
-    controlled = [row.key for row in stopping if row.stop_category == 1 and guard.deceleration is not None]
-    if controlled:
-        yield f"controlled stop at {guard.deceleration:.4g} rad/s^2: limits of {_joined(controlled, 'or')}"
-    if immediate := [row.key for row in stopping if row.key not in controlled]:
-        yield f"immediate stop: limits of {_joined(immediate, 'or')}"
-    yield f"immediate stop: no feedback of a drive for {guard.stale * 1e3:.4g} ms, or a fault of a drive"
-    if guard.soft_start:
-        yield f"soft start: the effort limit ramps up within {guard.soft_start:.4g} s"
-    estop = guard.estop
-    inputs = [] if estop is None else [f"key {estop.key}"] * bool(estop.key) + [f"file {estop.file}"] * bool(estop.file)
-    if estop and estop.id is not None:
-        beat = "" if estop.heartbeat is None else f" or its silence for {estop.heartbeat:g} s"
-        inputs.append(f"message {estop.id:#x} on {estop.interface} {estop.channel}{beat}")
-    yield f"emergency stop: {_joined(inputs, 'or')}" if inputs else "emergency stop: none but Ctrl-C; see guard.estop"
-
-
-def _joined(words: list[str], last: str) -> str:
-    """`a, b <last> c`"""
-    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def _mechanism(rig: Rig) -> Iterator[str]:
@@ -128,12 +58,12 @@ def _parts(rig: Rig) -> Iterator[str]:
         kind = joint.actuator.name if joint.actuator else ""
         role = "prescribed" if name in rig.plant.prescribed else f"actuated by {kind}" if kind else "passive"
         if name in rig.plant.real:
-            yield f"  {name}: real, {_real_limits(rig, name)}"
+            yield f"  {name}: real, {real_limits(rig, name)}"
             continue
         latched = ", latched" if rig.joints.index(name) in rig.plant.modes.latched else ""
         found = " (computed)" if closes and not joint.initial_given[0] and role != "prescribed" else ""
         stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
-        given = _real_limits(rig, name)
+        given = real_limits(rig, name)
         limits = f"; limits: {given}" if given else ""
         yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}{limits}"
     for loop in description.loops:
@@ -145,7 +75,7 @@ def _parts(rig: Rig) -> Iterator[str]:
     if rig.plant.start.redundant:
         rows = ", ".join(rig.plant.full_model.constraint_rows[r] for r in rig.plant.start.redundant)
         yield f"  redundant: {rows}"
-    yield from _lines(rig)
+    yield from bus_lines(rig)
     for controller in spec.controllers:
         yield f"controller {_controller(controller)}"
         head = f"{controller.name}."
@@ -185,7 +115,7 @@ def _left_out(rig: Rig) -> Iterator[str]:
     ]
     why += [f"{joint.name} ({bound_reason(joint)})" for joint in spec.mechanism.description.joints if joint.mimic]
     if why:
-        yield f"{_joined(reaching, 'and')} leave{'s' * (len(reaching) == 1)} out {_joined(why, 'and')}"
+        yield f"{joined(reaching, 'and')} leave{'s' * (len(reaching) == 1)} out {joined(why, 'and')}"
     driven = len(rig.plant.actuators) + len(rig.plant.real)
     constrained = len(rig.plant.full_model.constraint_rows) - len(rig.plant.start.redundant)
     independent = rig.plant.full_model.nv - constrained

@@ -18,6 +18,10 @@ BEATS = 4  # heartbeats within the time after which control is lost
 Value = float | str | Sequence[float]
 
 
+class NoAnswer(RunError):
+    """Nothing answers at the address."""
+
+
 def connect(
     address: str = ADDRESS, name: str = "client", timeout: float = 2.0, key: str | Path | None = None
 ) -> ControlClient:
@@ -63,7 +67,7 @@ class ControlClient:
             raise InputError(what, address) from cause
 
     def request(self, command: str, **fields: Any) -> dict[str, Any]:
-        """The fields of the reply. Raises RunError when it is refused, or when nothing answers within `timeout`."""
+        """The fields of the reply. Raises NoAnswer when none comes within `timeout`, else the reason of a refusal."""
         return self._request(command, self.timeout, **fields)
 
     def _request(self, command: str, timeout: float, **fields: Any) -> dict[str, Any]:
@@ -76,7 +80,7 @@ class ControlClient:
             while reply.get("id") != self._number:  # others answer requests that were given up
                 if not self._socket.poll(max(0, round((until - time.monotonic()) * 1e3))):
                     what = f"nothing answers within {timeout:g} s; check that the run is there, with --control"
-                    raise RunError(what, self.address)
+                    raise NoAnswer(what, self.address)
                 reply = loads(self._socket.recv())
         if not reply.pop("ok"):
             kind = InputError if reply.get("input") else RunError

@@ -6,96 +6,213 @@ import io
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cosim.dashboard.look import Look
-from cosim.errors import CosimError, InputError
+from cosim.errors import CosimError, InputError, InputErrors, RunError
 
 if TYPE_CHECKING:
     import viser
 
+    from cosim.dashboard.launch import RunProcess
     from cosim.dashboard.page import Page
     from cosim.dashboard.watch import Watch
+    from cosim.rig.reading.yaml_source import Override
 
 WAIT = 0.02  # s
+ANSWER = 2.0  # s, after which it is stated that nothing is published
+RIGS = (".yaml", ".yml")
+Say = Callable[[str], None]
 
 
-def dash(source: str, host: str, port: int, dark: bool, frame_rate: float) -> None:
-    """Serve the page of a recording, or of a run whose stream has this address, until Ctrl-C.
+class RigChoice(NamedTuple):
+    """What of a rig is run. overrides, duration: as of `cosim run`."""
 
-    frame_rate [Hz]: of the 3D view. Raises InputError for a port in use, for what is neither, and where viser is not
-    installed.
+    overrides: Sequence[Override] = ()
+    duration: str | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """Of `cosim run`."""
+        texts = [item if isinstance(item, str) else item[0] for item in self.overrides]
+        words = [word for text in texts for word in ("--set", text)]
+        return words if self.duration is None else [*words, "--duration", self.duration]
+
+
+class Joining(NamedTuple):
+    """How a run is joined. control: address of its control socket, by default that of its stream's schema; key: file
+    with the public key of both."""
+
+    control: str | None = None
+    key: str | None = None
+
+
+ALL_OF_RIG, AS_STREAMED = RigChoice(), Joining()
+
+
+class Address(NamedTuple):
+    """Where the page is served."""
+
+    host: str
+    port: int
+
+
+def dash(
+    source: str,
+    host: str,
+    port: int,
+    dark: bool,
+    frame_rate: float,
+    choice: RigChoice = ALL_OF_RIG,
+    joining: Joining = AS_STREAMED,
+) -> None:
+    """Serve a page until Ctrl-C: of a rig, which it runs, of a run whose stream has this address, or of a recording.
+
+    frame_rate [Hz]: of the 3D view. Raises InputError for a port in use, for what is none of them, where viser is not
+    installed, and for a rig that does not run.
     """
     check_port(host, port)
     if not frame_rate > 0.0:
         raise InputError(f"{frame_rate:g} is no rate; give one above 0, such as 30", "--frame-rate")
-    serve = serve_stream if "://" in source else serve_recording
-    serve(source, host, port, Look(dark, frame_rate), partial(print, flush=True))
+    look, at, say = Look(dark, frame_rate), Address(host, port), partial(print, flush=True)
+    if "://" in source:
+        serve_stream(source, joining, at, look, say)
+    elif source.endswith(RIGS):
+        serve_rig(source, choice, at, look, say)
+    else:
+        serve_recording(source, at, look, say)
 
 
-def serve_stream(address: str, host: str, port: int, look: Look, say: Callable[[str], None]) -> None:
+def serve_rig(path: str, choice: RigChoice, at: Address, look: Look, say: Say) -> None:
+    """The run is a child process: it compiles while the page opens. Raises its error if it does not come up."""
+    from cosim.dashboard.launch import RunProcess
+
+    process = RunProcess(path, choice.words)
+    process.start()
+    try:
+        from cosim.dashboard.live import LiveRun
+        from cosim.dashboard.run_control import RunControl
+        from cosim.dashboard.watch import Watch
+
+        live = LiveRun(Watch(process.stream), RunControl(), process, process.control)
+    except BaseException:
+        process.close()
+        raise
+    try:
+        server = open_server(at)
+        _check_first(process)
+        _tell(path, server, at, say)
+        from cosim.dashboard.page import Page
+
+        page = Page(server, live, look)
+    except BaseException:
+        live.close()
+        raise
+    threading.Thread(target=_show_mechanism, args=(page, path, say, choice.overrides), daemon=True).start()
+    _serve(page, lambda: not live.began and _check_first(process))
+
+
+def _check_first(process: RunProcess) -> None:
+    """Raises the error of a rig that does not run, which ends the page."""
+    if (outcome := process.outcome) is None or outcome.code <= 0:
+        return
+    if outcome.code == 2:
+        raise InputErrors(map(InputError, outcome.error.splitlines()))
+    raise RunError(outcome.reason)
+
+
+def serve_stream(address: str, joining: Joining, at: Address, look: Look, say: Say) -> None:
+    from cosim.dashboard.live import LiveRun
+    from cosim.dashboard.run_control import RunControl
     from cosim.dashboard.watch import Watch
 
-    watch = Watch(address)
-    server = open_server(host, port)
-    from cosim.dashboard.page import Page
+    if joining.control is not None:
+        check_control_address(joining.control, joining.key)
+    watch = Watch(address, key=joining.key)
+    live = LiveRun(watch, RunControl(joining.key), address=joining.control)
+    try:
+        server = open_server(at)
+        from cosim.dashboard.page import Page
 
-    page = Page(server, watch, look)
+        page = Page(server, live, look)
+    except BaseException:
+        live.close()
+        raise
     threading.Thread(target=_show_watched, args=(page, watch, say), daemon=True).start()
-    say(f"{address}: open http://{_shown(host)}:{server.get_port()} in a browser; Ctrl-C ends")
+    _tell(address, server, at, say)
     _serve(page)
 
 
-def _show_watched(page: Page, watch: Watch, say: Callable[[str], None]) -> None:
+def check_control_address(address: str, key: str | None) -> None:
+    """Raises InputError for what is no address or no key. Nothing need answer yet."""
+    from cosim.client.control import ControlClient
+
+    ControlClient(address, key=key).close()
+
+
+def _show_watched(page: Page, watch: Watch, say: Say) -> None:
     """Once it is known which rig it is."""
+    until, told = time.monotonic() + ANSWER, False
     while watch.about is None:
         time.sleep(WAIT)
+        if not told and time.monotonic() > until:
+            say(f"warning: {watch.address}: nothing is published there; the page waits for a run")
+            told = True
     _show_mechanism(page, watch.about.path, say)
 
 
-def serve_recording(path: str, host: str, port: int, look: Look, say: Callable[[str], None]) -> None:
+def serve_recording(path: str, at: Address, look: Look, say: Say) -> None:
     from cosim import load_run
     from cosim.dashboard.replay import Replay
 
     replay = Replay(load_run(path))
-    server = open_server(host, port)
+    server = open_server(at)
     from cosim.dashboard.page import Page
 
     page = Page(server, replay, look)
     page.update()
     threading.Thread(target=_show_mechanism, args=(page, replay.about.path, say), daemon=True).start()
-    say(f"{replay.about.name}: open http://{_shown(host)}:{server.get_port()} in a browser; Ctrl-C ends")
+    _tell(replay.about.name, server, at, say)
     _serve(page)
 
 
-def _show_mechanism(page: Page, path: str, say: Callable[[str], None]) -> None:
+def _show_mechanism(page: Page, path: str, say: Say, overrides: Sequence[Override] = ()) -> None:
     try:
-        show_rig(page, path)
+        show_rig(page, path, overrides)
     except CosimError as error:
-        say(f"warning: the mechanism is not shown: {error}")
+        if not page.closed:
+            say(f"warning: the mechanism is not shown: {error}")
 
 
-def show_rig(page: Page, path: str) -> None:
-    """The scene of the rig of a file, and its model for the motion. Raises InputErrors."""
+def show_rig(page: Page, path: str, overrides: Sequence[Override] = ()) -> None:
+    """The scene of the rig of a file, its model for the motion, its buses and real motors. Raises InputErrors."""
+    from cosim.rig.moving_motors import what_moves
     from cosim.rig.rig import load_rig
     from cosim.rig.scene import scene_of_rig
 
-    rig = load_rig(path)
+    rig = load_rig(path, overrides)
     page.draw(scene_of_rig(rig))
     page.model = rig.plant.model
+    if rig.hardware:
+        page.bus_loads = dict(rig.bus_loads)
+        page.say_what_moves(list(what_moves(rig)))
 
 
-def _serve(page: Page) -> None:
+def _tell(what: str, server: viser.ViserServer, at: Address, say: Say) -> None:
+    say(f"{what}: open http://{_shown(at.host)}:{server.get_port()} in a browser; Ctrl-C ends")
+
+
+def _serve(page: Page, look: Callable[[], object] = lambda: None) -> None:
+    """look: called with each update; it may raise an error, which ends the page."""
     try:
-        page.run()
+        page.run(look)
     except KeyboardInterrupt:
         pass
     finally:
-        page.source.close()
-        page.server.stop()
+        page.close()
 
 
 def check_port(host: str, port: int) -> None:
@@ -111,8 +228,9 @@ def check_port(host: str, port: int) -> None:
             raise InputError(what, "--port") from None
 
 
-def open_server(host: str, port: int) -> viser.ViserServer:
+def open_server(at: Address) -> viser.ViserServer:
     """Raises InputError if viser is not installed."""
+    host, port = at
     try:
         import viser
     except ImportError:

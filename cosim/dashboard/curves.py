@@ -9,7 +9,6 @@ import numpy as np
 
 BLUE, RUST, GREEN, OCHRE, VIOLET, GREY = "#3b82c4", "#d1603d", "#3f9c68", "#c79a2e", "#8a63c9", "#9aa0a6"
 PALETTE = (BLUE, RUST, GREEN, OCHRE, VIOLET, GREY, "#2aa7b5", "#c4568f")
-SHORT = {"N*m": "N·m", "1": ""}
 
 
 class Curve(NamedTuple):
@@ -68,7 +67,8 @@ def signal_chart(signals: Sequence[str], units: Mapping[str, str]) -> Chart:
 
 
 def shown_unit(unit: str) -> str:
-    return SHORT.get(unit, unit)
+    """As it is written by hand."""
+    return "" if unit == "1" else unit.replace("*", "·").replace("^2", "²").replace("degC", "°C")
 
 
 def values_of(curve: Curve, column: Callable[[str], np.ndarray]) -> np.ndarray:

@@ -13,6 +13,8 @@ from cosim.dashboard.source import JointAbout
 Column = Callable[[str], np.ndarray]
 NEAR = 0.01  # of the range, within which a joint is at its limit
 HOT = 70.0  # degC
+BUSY = 0.8  # of a bus
+NO_LOADS: Mapping[str, float] = {}
 END = "timing/end_to_end"
 TASKS = ("timing/latency", END)
 
@@ -27,11 +29,17 @@ class Figure(NamedTuple):
 
 
 def figures(
-    units: Mapping[str, str], column: Column, step: float, lost: int, start: Mapping[str, float]
+    units: Mapping[str, str],
+    column: Column,
+    step: float,
+    lost: int,
+    start: Mapping[str, float],
+    bus_loads: Mapping[str, float] = NO_LOADS,
 ) -> list[Figure]:
     """column: the recent values of a signal; step: of a tick [s]; lost: samples that did not arrive; start: signal ->
-    its first value, of energies."""
-    return [*_timing(units, column, step, lost), *_energy(units, column, start), *_drives(units, column)]
+    its first value, of energies; bus_loads: driver -> fraction of its bus that is used at worst."""
+    buses = [Figure("buses", name, f"up to {load:.0%}", load > BUSY) for name, load in bus_loads.items()]
+    return [*_timing(units, column, step, lost), *_energy(units, column, start), *_drives(units, column), *buses]
 
 
 def _timing(units: Mapping[str, str], column: Column, step: float, lost: int) -> list[Figure]:
@@ -80,9 +88,8 @@ def _drives(units: Mapping[str, str], column: Column) -> list[Figure]:
     found = []
     for name in units:
         joint, _, what = name.rpartition("/")
-        if what in ("temperature", "bus_load") and len(column(name)) and math.isfinite(now := float(column(name)[-1])):
-            text = f"{now:.0f} °C" if what == "temperature" else f"{now:.0%}"
-            found.append(Figure("drives", f"{joint} {what.replace('_', ' ')}", text, now > HOT))
+        if what == "temperature" and len(column(name)) and math.isfinite(now := float(column(name)[-1])):
+            found.append(Figure("drives", f"{joint} temperature", f"{now:.0f} °C", now > HOT))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,18 +11,24 @@ import numpy as np
 from cosim.dashboard import words
 from cosim.dashboard.health import at_limits, figures
 from cosim.dashboard.history import History
+from cosim.dashboard.live import LiveRun
 from cosim.dashboard.look import Look
 from cosim.dashboard.panels.charts import ChartsPanel
+from cosim.dashboard.panels.events import EventsPanel
+from cosim.dashboard.panels.gains import GainsPanel
 from cosim.dashboard.panels.replay import ReplayPanel
-from cosim.dashboard.panels.scene import ScenePanel
+from cosim.dashboard.panels.run import RunPanel
+from cosim.dashboard.panels.scene import ScenePanel, light
+from cosim.dashboard.panels.view import ViewPanel
 from cosim.dashboard.poses import Poses
 from cosim.dashboard.replay import Replay
 from cosim.dashboard.source import About, PageEvent, Source
-from cosim.multibody.model import Model
 from cosim.output.scene.scene import Scene
 
 if TYPE_CHECKING:
     import viser
+
+    from cosim.multibody.model import Model
 
 RATE = 30.0  # Hz, of updates
 CHART_TICKS = 5  # updates per update of charts and figures
@@ -38,6 +44,7 @@ class Page:
         self.server, self.source, self.dark = server, source, look.dark
         self._frame, self._next_frame = 1.0 / look.frame_rate, 0.0
         self.about: About | None = None
+        self.closed = False
         self.history = History(0)
         self.events: list[PageEvent] = []
         self.start: dict[str, float] = {}
@@ -46,27 +53,24 @@ class Page:
         self.model: Model | None = None
         self.poses: Poses | None = None
         self.links: dict[str, str] = {}
+        self.bus_loads: Mapping[str, float] = {}
         self._ticks, self._shown, self._drawn = 0, "", ""
+        light(server)
         server.gui.set_panel_label("cosim")
         self.head = server.gui.add_html("")
+        self.live = source if isinstance(source, LiveRun) else None
+        self.run_panel = None if self.live is None else RunPanel(server, self.live)
         self.replay: ReplayPanel | None = None
         if isinstance(source, Replay):
             with server.gui.add_folder("run"):
                 self.replay = ReplayPanel(server, source)
         tabs = server.gui.add_tab_group()
-        with tabs.add_tab("Events"):
-            self.event_list = server.gui.add_html(words.events_html([]))
+        self.gains: GainsPanel | None = None
+        self.gains_place = None if self.live is None else tabs.add_tab("Gains")
+        self.event_panel = EventsPanel(server, tabs.add_tab("Events"), self.live)
         with tabs.add_tab("Health"):
             self.figures = server.gui.add_html(words.figures_html([]))
-        with tabs.add_tab("View"):
-            self.dark_box = server.gui.add_checkbox("dark", look.dark)
-            self.ghost_box = server.gui.add_checkbox("reference as ghost", True)
-            self.inertia_box = server.gui.add_checkbox("inertia boxes", False)
-            self.shadow_box = server.gui.add_checkbox("shadows", False, hint="slow where no GPU draws the page")
-        self.dark_box.on_update(lambda _: self.paint(self.dark_box.value))
-        self.inertia_box.on_update(lambda _: self.scene and self.scene.show_inertias(self.inertia_box.value))
-        self.shadow_box.on_update(lambda _: self.scene and self.scene.show_shadows(self.shadow_box.value))
-        self.ghost_box.on_update(lambda _: self._show_ghost())
+        self.view = ViewPanel(server, tabs.add_tab("View"), look.dark, self.paint, self._show_parts)
         server.gui.main_panel.dock_right()
         server.gui.main_panel.set_width(320)
         self.paint(look.dark)
@@ -75,14 +79,27 @@ class Page:
     # --- what is known of the run ---
 
     def describe(self, about: About) -> None:
-        """Build the panels of a run."""
-        self.about, self.history = about, History(len(about.units))
+        """Build the panels of a run, anew for one with other signals."""
+        for panel in (self.charts, self.gains):
+            if panel is not None:
+                panel.remove()
+        self.about, self.history, self.poses = about, History(len(about.units)), None
         self.charts = ChartsPanel(self.server, about, whole=isinstance(self.source, Replay))
         self.charts.paint(self.dark)
+        if self.live is not None and self.live.gains is not None:
+            self.gains = GainsPanel(self.server, self.gains_place, self.live, self.live.gains)
+        if self.run_panel is not None and not self.run_panel.moves:
+            names = ", ".join(name for name, joint in about.joints.items() if joint.real)
+            self.run_panel.moves = [f"real motors move: {names}"]
+        for client in self.server.get_clients().values():
+            self._welcome(client)
 
     def draw(self, scene: Scene) -> None:
         self.scene = ScenePanel(self.server, scene)
         self.scene.paint(self.dark)
+        for client in self.server.get_clients().values():
+            if _shape(client) < NARROW:
+                self.scene.step_back(client)
 
     def _follow(self, about: About, model: Model) -> None:
         """Move the scene from now on."""
@@ -90,9 +107,16 @@ class Page:
         self.links = {joint.name: joint.child for joint in model.joints}
         self._show_ghost()
 
+    def _show_parts(self) -> None:
+        """Of the scene, as chosen."""
+        if self.scene is not None:
+            self.scene.show_inertias(self.view.inertia.value)
+            self.scene.show_shadows(self.view.shadows.value)
+        self._show_ghost()
+
     def _show_ghost(self) -> None:
         if self.scene is not None:
-            self.scene.show_ghost(self.ghost_box.value and self.poses is not None and self.poses.has_reference)
+            self.scene.show_ghost(self.view.ghost.value and self.poses is not None and self.poses.has_reference)
 
     def paint(self, dark: bool) -> None:
         self.dark = dark
@@ -109,13 +133,13 @@ class Page:
     def update(self) -> None:
         """Take what came, and show it if anyone looks."""
         news = self.source.poll()
-        if self.about is None:
-            if (about := self.source.about) is None:
-                if self.server.get_clients():
-                    self._show_status(None)
-                return
+        if (about := self.source.about) is None:
+            if self.server.get_clients():
+                self._show_status(None)
+            return
+        if about is not self.about:
             self.describe(about)
-            assert self.about is not None
+        assert self.about is not None
         if self.model is not None and self.poses is None and self.scene is not None:
             self._follow(self.about, self.model)
         if news.restarted:
@@ -137,11 +161,13 @@ class Page:
 
     def _welcome(self, client: viser.ClientHandle) -> None:
         """Charts stand on the left, on a narrow upright screen under the controls."""
-        shape = client.camera.image_width / max(client.camera.image_height, 1)
+        shape = _shape(client)
         if self.charts is not None and shape < NARROW:
             self.charts.panel.dock_below(self.server.gui.main_panel)
         elif self.charts is not None and shape > WIDE:
             self.charts.panel.dock_left()
+        if self.scene is not None and shape < NARROW:
+            self.scene.step_back(client)
         self._show_all()
 
     def _show_all(self) -> None:
@@ -155,6 +181,8 @@ class Page:
         self._show_status(t)
         if self.replay is not None:
             self.replay.update()
+        if self.gains is not None:
+            self.gains.update()
         key = f"{t} {len(self.history)}"
         if row is not None and t is not None and key != self._drawn and time.monotonic() >= self._next_frame:
             self._show_scene(row, t)
@@ -169,22 +197,26 @@ class Page:
         if self.scene is None or self.poses is None or self.about is None:
             return
         self.scene.show(*self.poses.actual(row, t))
-        if self.poses.has_reference and self.ghost_box.value:
+        if self.poses.has_reference and self.view.ghost.value:
             self.scene.show_reference(*self.poses.reference(row, t))
         at = {name: float(row[k]) for k, name in enumerate(self.about.units) if name.endswith("/position")}
         positions = {name.removesuffix("/position"): value for name, value in at.items()}
         self.scene.mark(at_limits(self.about.joints, positions), self.links)
 
     def _show_status(self, t: float | None) -> None:
-        name = self.about.name if self.about else ""
-        _assign(self.head, words.headline_html(words.headline(self.source.status, name, t)))
+        name, status = self.about.name if self.about else "", self.source.status
+        if status.t is not None and t is not None:
+            t = max(t, status.t)
+        _assign(self.head, words.headline_html(words.headline(status, name, t)))
+        if self.run_panel is not None:
+            self.run_panel.update()
 
     def _show_figures(self, now: float | None) -> None:
         if self.charts is None or self.about is None:
             return
         self.charts.update(self.history, now)
         shown = [event for event in self.events if now is None or event.t <= now + 1e-9]
-        _assign(self.event_list, words.events_html(shown))
+        self.event_panel.update(shown)
         end = len(self.history) if now is None else int(np.searchsorted(self.history.t, now, side="right"))
         begin = 0 if not end else int(np.searchsorted(self.history.t, self.history.t[end - 1] - RECENT))
         columns = {name: k for k, name in enumerate(self.about.units)}
@@ -193,16 +225,34 @@ class Page:
         def column(name: str) -> np.ndarray:
             return self.history.column(columns[name], slice(begin, end))
 
-        rows = figures(self.about.units, column, self.about.step, status.missed + status.lost, self.start)
+        lost = status.missed + status.lost
+        rows = figures(self.about.units, column, self.about.step, lost, self.start, self.bus_loads)
         _assign(self.figures, words.figures_html(rows))
 
-    def run(self, ended: Callable[[], bool] = lambda: False) -> None:
-        """Update until Ctrl-C, or `ended`."""
+    def say_what_moves(self, lines: list[str]) -> None:
+        """The real motors of the rig with their limits, a line each."""
+        if self.run_panel is not None:
+            self.run_panel.moves = lines
+
+    def close(self) -> None:
+        """End the run if it belongs to the page, and the server."""
+        self.closed = True
+        self.source.close()
+        self.server.stop()
+
+    def run(self, look: Callable[[], object] = lambda: None) -> None:
+        """Update until Ctrl-C, or until `look` raises."""
         period, due = 1.0 / RATE, time.monotonic()
-        while not ended():
+        while True:
             self.update()
+            look()
             due = max(due + period, time.monotonic())
             time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _shape(client: viser.ClientHandle) -> float:
+    """Width over height of the 3D view."""
+    return client.camera.image_width / max(client.camera.image_height, 1)
 
 
 def _assign(handle: Any, content: str) -> None:

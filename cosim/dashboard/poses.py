@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.multibody.model import Model
 from cosim.output.scene.scene import quaternions
+
+if TYPE_CHECKING:
+    from cosim.multibody.model import Model
 
 
 class Poses:

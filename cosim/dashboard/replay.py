@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cosim.dashboard.source import About, JointAbout, News, PageEvent, Status
-from cosim.rig.run import Run
+
+if TYPE_CHECKING:
+    from cosim.rig.run import Run
 
 NO_LIMITS: Mapping[str, float] = {}
 

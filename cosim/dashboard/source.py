@@ -25,10 +25,13 @@ class JointAbout(NamedTuple):
 
 
 class ParameterAbout(NamedTuple):
+    """joints: those of a list of values."""
+
     unit: str
     lower: float | None
     upper: float | None
     value: Value
+    joints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class About:
     def real(self) -> bool:
         """Whether motors move."""
         return any(joint.real for joint in self.joints.values())
+
+    def same_signals(self, other: About) -> bool:
+        """Whether samples and parameters of both are alike, so that a page of one can show the other."""
+        mine, its = ((about.name, list(about.units), list(about.parameters)) for about in (self, other))
+        return mine == its
 
 
 class PageEvent(NamedTuple):
@@ -72,7 +80,8 @@ class Status(NamedTuple):
     lost: int = 0  # samples that did not arrive
     holder: str = ""
     mine: bool = True  # control is held here
-    reason: str = ""  # why it is gone
+    reason: str = ""  # why it is gone, or has failed
+    t: float | None = None  # s, of the run, which may be ahead of its samples
 
 
 class Source(Protocol):

@@ -22,7 +22,13 @@ def about_of(schema: Mapping[str, Any]) -> About:
         for name, joint in (schema.get("joints") or {}).items()
     }
     parameters = {
-        name: ParameterAbout(item.get("unit") or "", item.get("min"), item.get("max"), _value(item["value"]))
+        name: ParameterAbout(
+            item.get("unit") or "",
+            item.get("min"),
+            item.get("max"),
+            value_of(item["value"]),
+            tuple(item.get("joints", ())),
+        )
         for name, item in (schema.get("parameters") or {}).items()
     }
     return About(
@@ -50,12 +56,17 @@ class StreamReader:
     def _add_sample(self, sample: Mapping[str, Any]) -> None:
         number, t = sample["n"], sample["t"]
         if t < self._t:
-            self._rows.clear()
-            self._restarted, self.lost, self._number = True, 0, -1
+            self.restart()
         if self._number >= 0:
             self.lost += max(0, number - self._number - 1)
         self._number, self._t, self.missed = number, t, sample.get("missed") or 0
         self._rows.append((t, [_at(sample, path) for path in self._paths]))
+
+    def restart(self) -> None:
+        """What comes next is of another run."""
+        self._rows.clear()
+        self._events.clear()
+        self._restarted, self.missed, self.lost, self._number, self._t = True, 0, 0, -1, -math.inf
 
     def take(self) -> News:
         """What was added since the last call."""
@@ -77,5 +88,5 @@ def _number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
-def _value(value: Any) -> Value:
+def value_of(value: Any) -> Value:
     return [_number(item) for item in value] if isinstance(value, list) else _number(value)

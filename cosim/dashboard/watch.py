@@ -20,12 +20,14 @@ NOTHING = News(np.empty(0), np.empty((0, 0)))
 class Watch:
     """A subscriber; ZeroMQ connects again by itself when a run publishes at the address once more."""
 
-    def __init__(self, address: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Raises InputError for what is no address."""
+    def __init__(self, address: str, clock: Callable[[], float] = time.monotonic, key: str | None = None) -> None:
+        """key: file of the public key of an encrypted stream. Raises InputError for what is no address or no key."""
         import zmq
 
         self.address, self._clock = address, clock
         self.about: About | None = None
+        self.control: str | None = None  # address of the control socket, as the stream states it
+        self._pid = 0
         self._reader = StreamReader(())
         self._state, self._heard, self._sampled = "", clock(), clock()
         self._socket = zmq.Context.instance().socket(zmq.SUB)
@@ -33,11 +35,18 @@ class Watch:
         self._socket.setsockopt(zmq.RCVHWM, MOST_MESSAGES)
         self._socket.subscribe(b"")
         try:
+            if key is not None:
+                from cosim.output.curve import secure_client
+
+                secure_client(self._socket, key)
             self._socket.connect(address)
         except zmq.ZMQError as cause:
             self._socket.close()
             what = f"no address of a stream ({zmq.strerror(cause.errno or 0)}); give one such as tcp://127.0.0.1:9872"
             raise InputError(what, address) from cause
+        except InputError:
+            self._socket.close()
+            raise
 
     @property
     def status(self) -> Status:
@@ -46,7 +55,9 @@ class Watch:
             return Status("connecting", reason=f"nothing is published at {self.address}" if silence > 1.0 else "")
         if silence > GONE and self._state != "ended":
             return Status("gone", silence, reason=f"nothing came for {silence:.0f} s")
-        return Status(self._state, self._clock() - self._sampled, self._reader.missed, self._reader.lost)
+        # no sample is expected in a pause
+        age = silence if self._state == "paused" else self._clock() - self._sampled
+        return Status(self._state, age, self._reader.missed, self._reader.lost)
 
     def poll(self) -> News:
         from orjson import loads
@@ -66,11 +77,16 @@ class Watch:
         return NOTHING if self.about is None else self._reader.take()
 
     def _learn(self, schema: Mapping[str, Any]) -> None:
-        """The first schema gives the signals; later ones the state."""
+        """The first schema of a run gives the signals; later ones the state."""
         self._state = schema.get("state") or "running"
-        if self.about is None:
-            self.about = about_of(schema)
-            self._reader = StreamReader(list(self.about.units))
+        self.control = schema.get("control")
+        if self.about is not None and schema.get("pid") == self._pid:
+            return
+        self._pid, about = schema.get("pid") or 0, about_of(schema)
+        if self.about is None or not self.about.same_signals(about):
+            self.about, self._reader = about, StreamReader(list(about.units))
+        self._sampled = self._heard
+        self._reader.restart()
 
     def close(self) -> None:
         self._socket.close()

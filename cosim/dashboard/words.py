@@ -8,23 +8,31 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cosim.dashboard.health import Figure
+from cosim.dashboard.run_control import Note
 from cosim.dashboard.source import PageEvent, Status
 
 OLD = 1.5  # s without a message, after which data of a run are old
 MOST_EVENTS = 60
 QUANTITY = re.compile(r"\d[\d.]*(e[+-]?\d+)?( [mµ]?s\b)?")  # in the text of an event
 COLORS = {"good": "#2f9e62", "busy": "#3b82c4", "warning": "#c98a1b", "bad": "#d1453b", "idle": "#868e96"}
+MARKS = {"info": COLORS["busy"], "warning": COLORS["warning"], "error": COLORS["bad"]}
+# the slider of a gain stands on a logarithmic axis: the numbers beside it and above it would be exponents
+GAIN_STYLE = (
+    "<style>.mantine-Slider-root + .mantine-NumberInput-root, .mantine-Slider-label {display: none !important}</style>"
+)
 
 # state -> word, colour
 STATES: dict[str, tuple[str, str]] = {
     "replay": ("Replay", "busy"),
     "connecting": ("Connecting", "warning"),
+    "starting": ("Starting", "warning"),
     "waiting": ("Ready to start", "idle"),
     "armed": ("Motors armed", "warning"),
     "running": ("Running", "good"),
     "paused": ("Paused", "busy"),
     "stopping": ("Stopping", "warning"),
     "ended": ("Ended", "idle"),
+    "failed": ("Failed", "bad"),
     "gone": ("The run is gone", "bad"),
 }
 
@@ -38,23 +46,41 @@ class Headline(NamedTuple):
 def headline(status: Status, name: str, t: float | None) -> Headline:
     """Of the run `name` at t [s]."""
     word, color = STATES.get(status.state, (status.state, "idle"))
-    at = "" if t is None else f"t = {t:.2f} s"
+    digits = 3 if status.state == "paused" else 2  # a step is seen
+    at = "" if t is None else f"t = {t:.{digits}f} s"
     if status.state in ("running", "paused") and status.age > OLD:
         return Headline("Data are old", f"{name}: nothing came for {status.age:.0f} s; shown is {at}", COLORS["bad"])
     detail = " · ".join(filter(None, [name, at, status.reason]))
     return Headline(word, detail, COLORS[color])
 
 
-def holder_line(status: Status) -> str:
-    """Who holds control; empty where it is held here or by nobody."""
-    if status.mine or not status.holder:
-        return ""
-    return f"Watching only: {status.holder} has control."
+def control_html(line: str, note: Note, moves: Sequence[str]) -> str:
+    """line: who has control; note: how the last command went; moves: what the motors will move."""
+    parts = [f'<div style="opacity:.75">{html.escape(line)}</div>']
+    if note.text:
+        parts.append(_colored(note.text, note.level))
+    if moves:
+        lines = "<br>".join(html.escape(text) for text in moves)
+        style = (
+            f"border-left:3px solid {COLORS['warning']};padding:.2em .6em;margin:.4em 0;max-height:16em;overflow:auto"
+        )
+        parts.append(f'<div data-moves style="{style}">{lines}</div>')
+    return f'<div data-control style="font-size:.85em;padding:0 .9em .6em">{"".join(parts)}</div>'
+
+
+def note_html(text: str, level: str) -> str:
+    return (
+        f'<div data-note style="font-size:.85em;padding:.2em .9em;word-break:break-all">{_colored(text, level)}</div>'
+    )
+
+
+def _colored(text: str, level: str) -> str:
+    return f'<div style="color:{MARKS[level]};font-weight:600">{html.escape(text)}</div>'
 
 
 def headline_html(shown: Headline) -> str:
     return (
-        f'<div style="padding:.6em .9em;border-radius:6px;color:white;background:{shown.color};margin:0 .5em .2em">'
+        f'<div style="padding:.6em .9em;border-radius:6px;color:white;background:{shown.color};margin:0 .5em .9em">'
         f'<div style="font-weight:700;font-size:1.1em" data-status="{html.escape(shown.text)}">'
         f"{html.escape(shown.text)}</div>"
         f'<div style="font-size:.85em;opacity:.92">{html.escape(shown.detail)}</div></div>'
@@ -94,10 +120,10 @@ def events_html(events: Sequence[PageEvent]) -> str:
     """The last events, the newest first."""
     if not events:
         return '<div style="opacity:.6;padding:.5em .9em">No events yet.</div>'
-    mark = {"info": COLORS["busy"], "warning": COLORS["warning"], "error": COLORS["bad"]}
+    pad = "padding:.15em .6em"
     rows = [
-        f'<tr><td style="white-space:nowrap;text-align:right;opacity:.7;padding:.15em .6em">{group.event.t:.3f} s</td>'
-        f'<td style="border-left:3px solid {mark[group.event.level]};padding:.15em .6em">{_event_text(group)}</td></tr>'
+        f'<tr><td style="white-space:nowrap;text-align:right;opacity:.7;{pad}">{group.event.t:.3f} s</td>'
+        f'<td style="border-left:3px solid {MARKS[group.event.level]};{pad}">{_event_text(group)}</td></tr>'
         for group in gathered(events)
     ]
     return f'<table style="font-size:.85em;border-collapse:collapse;margin:.4em">{"".join(rows)}</table>'

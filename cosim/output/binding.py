@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import socket as sockets
 from typing import Any
 
 from cosim.errors import InputError
@@ -29,3 +30,12 @@ def bind(socket: Any, endpoint: str, what: str) -> str:
         reason, fix = zmq.strerror(cause.errno or 0), FIXES.get(cause.errno or 0, DEFAULT_FIX)
         raise InputError(f"cannot {what}: {reason}; {fix}", endpoint) from cause
     return socket.getsockopt_string(zmq.LAST_ENDPOINT)
+
+
+def free_addresses(count: int) -> list[str]:
+    """Of ports of this machine that are free now."""
+    probes = [sockets.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = [f"tcp://127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
+    for probe in probes:
+        probe.close()
+    return addresses

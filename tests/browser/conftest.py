@@ -38,6 +38,26 @@ def dash(browser) -> Iterator[Callable[..., OpenedPage]]:
         page.close()
 
 
+SWING = """\
+name: swing
+mechanism:
+  bodies:
+    - {name: link, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+controllers:
+  - {name: hold, type: pid, kp: 50, ki: 0, kd: 5, trajectory: {type: sine, amplitude: 0.5, frequency: 1 Hz, ramp: 0.5}}
+guard: {stale: 1 s}
+schedule: {duration: 300 s}
+"""
+
+
+@pytest.fixture
+def swing(tmp_path: Path) -> Path:
+    """A rig whose error depends on its gains."""
+    path = tmp_path / "swing.yaml"
+    path.write_text(SWING)
+    return path
+
+
 @pytest.fixture(scope="session")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("browser") / "arm.mcap"

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cosim.dashboard.command import dash
+from cosim import load_rig
+from cosim.dashboard import command as command_module
+from cosim.dashboard.command import Joining, RigChoice, dash
 from cosim.errors import InputError
+from tests.kit.command import RIG, command
+
+__all__ = ["command"]
 
 
 def refusal(path: Path, port: int = 0, frame_rate: float = 30.0) -> str:
@@ -47,9 +52,66 @@ def test_a_file_that_is_no_recording(tmp_path: Path) -> None:
 
 
 def test_viser_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cosim import load_rig
-
     path = tmp_path / "run.npz"
     load_rig("rigs/arm_sim.yaml").run(0.01).save(path)
     monkeypatch.setitem(sys.modules, "viser", None)
     assert refusal(path) == "dash: the page needs viser; run pip install 'cosim[dash]'"
+
+
+def test_a_rig_that_is_wrong_ends_the_page_with_its_lines(tmp_path: Path) -> None:
+    path = tmp_path / "rig.yaml"
+    path.write_text("mechanism: {bodies: []}\nscedule: {}\n")
+    with pytest.raises(InputError) as caught:
+        dash(str(path), "127.0.0.1", 0, False, 30.0)
+    with pytest.raises(InputError) as same:
+        load_rig(path)
+    assert str(caught.value) == str(same.value)
+
+
+def test_a_rig_that_does_not_exist(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "none.yaml") == f"{tmp_path / 'none.yaml'}: no such file"
+
+
+def test_a_value_that_no_rig_has(tmp_path: Path) -> None:
+    path = tmp_path / "rig.yaml"
+    path.write_text(RIG)
+    with pytest.raises(InputError) as caught:
+        dash(str(path), "127.0.0.1", 0, False, 30.0, RigChoice(["schedule.duration=-1"]))
+    assert str(caught.value).startswith("--set schedule.duration")
+
+
+def test_what_is_no_address_of_a_control_socket() -> None:
+    with pytest.raises(InputError) as caught:
+        dash("tcp://127.0.0.1:9", "127.0.0.1", 0, False, 30.0, joining=Joining("tcp://nowhere"))
+    expected = "no address of a control socket (Invalid argument); give one such as tcp://127.0.0.1:9873"
+    assert str(caught.value) == f"tcp://nowhere: {expected}"
+
+
+def test_words_of_the_command_that_do_not_fit(command) -> None:
+    nothing = "dash: nothing to show; pass a rig, a recording, or --connect with the address of a stream"
+    assert command.refuses("dash") == [nothing]
+    assert command.refuses("dash", "rig.yaml", "--connect", "tcp://127.0.0.1:9872") == [
+        "dash: pass one of 'rig.yaml' and --connect tcp://127.0.0.1:9872"
+    ]
+    assert command.refuses("dash", "--connect", "run.mcap") == [
+        "--connect: 'run.mcap' is no address of a stream; give one such as tcp://127.0.0.1:9872"
+    ]
+
+
+def test_nothing_at_the_address_is_stated_once_and_the_page_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watched:
+        address, looks = "tcp://127.0.0.1:9", 0
+
+        @property
+        def about(self):
+            self.looks += 1
+            return None if self.looks < 5 else type("About", (), {"path": "none.yaml"})()
+
+    class Shown:
+        closed = False
+
+    said: list[str] = []
+    monkeypatch.setattr(command_module, "ANSWER", 0.0)
+    command_module._show_watched(Shown(), Watched(), said.append)  # type: ignore[arg-type]
+    waits = "warning: tcp://127.0.0.1:9: nothing is published there; the page waits for a run"
+    assert said == [waits, "warning: the mechanism is not shown: none.yaml: no such file"]

@@ -5,8 +5,9 @@ import pytest
 
 from cosim.dashboard.curves import joint_charts, signal_chart, values_of
 from cosim.dashboard.health import at_limits, figures, spread
+from cosim.dashboard.run_control import Note
 from cosim.dashboard.source import JointAbout, PageEvent, Status
-from cosim.dashboard.words import MOST_EVENTS, events_html, gathered, headline, holder_line
+from cosim.dashboard.words import MOST_EVENTS, control_html, events_html, gathered, headline
 
 UNITS = {"a/position": "rad", "a/reference_position": "rad", "a/effort": "N*m", "b/position": "m"}
 
@@ -28,9 +29,22 @@ def test_the_headline_states_the_state_and_whether_data_are_old(status: Status, 
     assert headline(status, "arm", 1.5)[:2] == (text, detail)
 
 
-def test_who_holds_control_is_shown_where_it_is_another_client() -> None:
-    assert holder_line(Status("running", holder="notebook", mine=False)) == "Watching only: notebook has control."
-    assert holder_line(Status("running", holder="dashboard")) == ""
+def test_a_paused_run_shows_its_time_to_the_millisecond() -> None:
+    assert headline(Status("paused"), "arm", 1.5)[:2] == ("Paused", "arm · t = 1.500 s")
+
+
+def test_what_was_refused_and_what_will_move_stand_with_who_has_control() -> None:
+    text = control_html("You have control.", Note("pause: <no>", "error"), ["driver can0: up to 34%"])
+    assert "You have control." in text and "pause: &lt;no&gt;" in text and "driver can0: up to 34%" in text
+    assert "data-moves" not in control_html("You have control.", Note(), [])
+
+
+def test_the_load_of_a_bus_is_a_warning_near_its_end() -> None:
+    rows = figures({}, {}.__getitem__, 1e-3, 0, {}, {"can0": 0.34, "can1": 0.9})
+    assert [(row.group, row.name, row.value, row.warning) for row in rows] == [
+        ("buses", "can0", "up to 34%", False),
+        ("buses", "can1", "up to 90%", True),
+    ]
 
 
 def test_events_are_listed_the_newest_first_and_cannot_be_html() -> None:

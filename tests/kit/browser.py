@@ -3,47 +3,36 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-# root needs no sandbox; a machine without a GPU renders in software
-OPTIONS = [
-    "--no-sandbox",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--ignore-gpu-blocklist",
-    "--disable-gpu-compositing",
-    "--disable-gpu-rasterization",
-    "--disable-accelerated-2d-canvas",
-]
+from cosim.bench.headless import headless_browser
+from cosim.bench.rows import NotMeasured
+
 SOON, READY = 10_000, 60_000  # ms
+CHART = """title => {
+    const charts = Object.values(window.__viserTestpoints?.uplots ?? {}).map(item => item.chart);
+    const found = charts.find(chart => chart.root.querySelector('.u-title')?.textContent.startsWith(title));
+    return found ? found.data.map(column => Array.from(column)) : [];
+}"""
 LOCAL = re.compile(r"^(data:|blob:|(https?|wss?)://(localhost|127\.0\.0\.1)[:/])")
 
 
 @contextmanager
 def browser_or_reason() -> Iterator[Any]:
     """The browser, or as text why there is none."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        yield "no browser: install chromium"
-        return
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        yield "playwright is not installed: pip install 'cosim[test]'"
-        return
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=OPTIONS)
+    with ExitStack() as stack:
+        try:
+            browser = stack.enter_context(headless_browser())
+        except NotMeasured as reason:
+            browser = str(reason)
         yield browser
-        browser.close()
 
 
 class Dash:
@@ -70,13 +59,15 @@ class Dash:
 
 
 class OpenedPage:
-    """tab: of playwright; external: addresses outside of this machine that the page asked for."""
+    """tab: of playwright; external: addresses outside of this machine that the page asked for; errors: of its
+    scripts."""
 
     def __init__(self, dash: Dash, browser: Any, width: int = 1280, height: int = 720) -> None:
-        self.dash, self.external = dash, []
+        self.dash, self.external, self.errors = dash, [], []
         self.tab = browser.new_page(viewport={"width": width, "height": height})
         self.tab.on("request", self._note)
         self.tab.on("websocket", self._note)
+        self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
         self.tab.goto(dash.url)
         self.tab.wait_for_selector("[data-status]", timeout=READY)
 
@@ -101,6 +92,24 @@ class OpenedPage:
         box = self.tab.locator("input[inputmode='decimal'], input[type='text']").first
         box.fill(str(value))
         box.press("Enter")
+
+    def chart(self, title: str) -> list[list[float]]:
+        """Times and curves of a chart, as the page draws them; title: how it begins."""
+        return self.tab.evaluate(CHART, title)
+
+    def wait_until(self, condition: Callable[[], bool], timeout: float = 10.0) -> None:
+        end = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < end, self.tab.inner_text("body")
+            self.tab.wait_for_timeout(50)
+
+    def set_number(self, label: str, value: float | str) -> None:
+        """Type into the box of this label."""
+        name = self.tab.locator("label").filter(has_text=re.compile(f"^{re.escape(label)}$")).first
+        name.locator("xpath=ancestor::*[.//input][1]").locator("input").first.fill(str(value))
+
+    def text(self) -> str:
+        return self.tab.inner_text("body")
 
     def detail(self) -> str:
         """The second line of the state."""

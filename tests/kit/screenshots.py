@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tests.kit.browser import Dash, OpenedPage, browser_or_reason
 
@@ -15,21 +16,43 @@ TIME = 2.5  # s, of the shown motion
 SETTLED = 3000  # ms until everything is drawn
 
 
+def run(browser: Any, path: Path) -> None:
+    """A run that was paused in its motion, with a gain that was changed."""
+    page = OpenedPage(Dash(RIG, "--frame-rate", "5"), browser)
+    page.wait_for_status("Ready to start", timeout=60_000)
+    page.tab.wait_for_selector(".uplot")
+    slider = page.tab.get_by_role("slider").first
+    for _ in range(20):
+        slider.press("ArrowRight")
+    page.press("Start")
+    page.wait_for_status("Running")
+    page.wait_until(lambda: page.chart("shoulder_pan_joint position")[0][-1] > TIME)
+    page.press("Pause")
+    page.wait_for_status("Paused")
+    page.tab.wait_for_timeout(SETTLED)
+    page.picture(path)
+    page.close()
+
+
+def recording(browser: Any, path: Path, file: str) -> None:
+    page = OpenedPage(Dash(file, "--dark"), browser)
+    page.tab.wait_for_selector(".uplot")
+    page.slide(TIME)
+    page.wait_for_text(f"t = {TIME:.2f} s")
+    page.open("Health")
+    page.tab.wait_for_timeout(SETTLED)
+    page.picture(path)
+    page.close()
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, browser_or_reason() as browser:
         if isinstance(browser, str):
             sys.exit(browser)
-        recording = str(Path(folder) / "ur5.mcap")
-        subprocess.run([sys.executable, "-m", "cosim", "run", RIG, "--record", recording], check=True)
-        for name, options in (("light", ()), ("dark", ("--dark",))):
-            page = OpenedPage(Dash(recording, *options), browser)
-            page.tab.wait_for_selector(".uplot")
-            page.slide(TIME)
-            page.wait_for_text(f"t = {TIME:.2f} s")
-            page.open("Health")
-            page.tab.wait_for_timeout(SETTLED)
-            page.picture(FOLDER / f"dashboard_{name}.png")
-            page.close()
+        run(browser, FOLDER / "dashboard_light.png")
+        file = str(Path(folder) / "ur5.mcap")
+        subprocess.run([sys.executable, "-m", "cosim", "run", RIG, "--record", file], check=True)
+        recording(browser, FOLDER / "dashboard_dark.png", file)
 
 
 if __name__ == "__main__":

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 SHOWN = ("position", "error", "effort")
 WINDOWS = {"2 s": 2.0, "10 s": 10.0, "60 s": 60.0, "all": float("inf")}
-HEIGHT = 150
+HEIGHT = 132
 CURSOR = "#868e96"
 
 
 class ChartsPanel:
     def __init__(self, server: viser.ViserServer, about: About, whole: bool) -> None:
-        """whole: show all of a recording."""
+        """whole: show all of a recording, with a line at the shown time."""
+        self.whole = whole
         self.server, self.about, self.dark = server, about, False
         self.columns = {name: k for k, name in enumerate(about.units)}
         self.handles: list[tuple[Chart, Any]] = []
@@ -86,7 +87,8 @@ class ChartsPanel:
         for curve in chart.curves:
             line = {"label": curve.label, "stroke": curve.color, "width": 1.6, "points": {"show": False}}
             series.append(line | ({"dash": (6.0, 4.0)} if curve.dashed else {}))
-        series.append({"label": "now", "stroke": CURSOR, "width": 1.0, "points": {"show": False}, "auto": False})
+        if self.whole:
+            series.append({"label": "now", "stroke": CURSOR, "width": 1.0, "points": {"show": False}, "auto": False})
         unit = f" [{chart.unit}]" if chart.unit else ""
         # the browser keeps the zoom as fractions of the time that is shown, which must not be of length 0
         empty = [np.array([0.0, 1.0]), *(np.full(2, np.nan) for _ in series[1:])]
@@ -99,6 +101,7 @@ class ChartsPanel:
             legend={"show": len(chart.curves) > 1},
             cursor={"sync": {"key": "time"}, "drag": {"x": True, "y": False, "setScale": True}},
             height=height,
+            padding=(10, 8, 0, 0),  # room for half a label
         )
 
     def update(self, history: History, now: float | None) -> None:
@@ -108,13 +111,16 @@ class ChartsPanel:
         rows = history.last(WINDOWS[self.window.value])
         for chart, handle in [*self.handles, *([self.own] if self.own else [])]:
             t, curves = self._data(chart, history, rows)
-            handle.data = _with_now(t, curves, now)
+            handle.data = _with_now(t, curves, now) if self.whole else tuple(map(np.array, (t, *curves)))
 
     def _data(self, chart: Chart, history: History, rows: slice) -> tuple[np.ndarray, list[np.ndarray]]:
         def column(name: str) -> np.ndarray:
             return history.column(self.columns[name], rows)
 
         return thinned(history.t[rows], [values_of(curve, column) for curve in chart.curves])
+
+    def remove(self) -> None:
+        self.panel.remove()
 
     def paint(self, dark: bool) -> None:
         self.dark = dark

@@ -18,6 +18,15 @@ AT_LIMIT = (214, 48, 49)
 SPRING = (63, 156, 104)
 
 
+def light(server: viser.ViserServer) -> None:
+    """The light of an empty scene, before a browser draws it."""
+    server.scene.world_axes.visible = False
+    # most of the time of a picture where no GPU draws it: a remote desktop, a virtual machine
+    server.scene.configure_environment_map(None)
+    server.scene.configure_default_lights(cast_shadow=False)
+    server.scene.add_light_hemisphere("/sky", sky_color=(255, 255, 255), ground_color=(150, 150, 150), intensity=2.5)
+
+
 class ScenePanel:
     """Poses are given per moving body: body k of the scene is row k − 1."""
 
@@ -26,13 +35,6 @@ class ScenePanel:
         self.meshes: dict[str, Any] = {}
         self.ghost_shown, self.inertia_shown = True, False
         extent = scene.extent
-        server.scene.world_axes.visible = False
-        # most of the time of a picture where no GPU draws it: a remote desktop, a virtual machine
-        server.scene.configure_environment_map(None)
-        server.scene.add_light_hemisphere(
-            "/sky", sky_color=(255, 255, 255), ground_color=(150, 150, 150), intensity=2.5
-        )
-        self.show_shadows(False)
         self.grid = server.scene.add_grid(
             "/floor",
             width=8 * extent,
@@ -44,16 +46,13 @@ class ScenePanel:
             fade_distance=6 * extent,
         )
         self.bodies = [server.scene.add_frame(f"/robot/{k}", show_axes=False) for k in range(len(scene.bodies))]
-        self.ghosts = [server.scene.add_frame(f"/ghost/{k}", show_axes=False) for k in range(len(scene.bodies))]
+        self.ghosts: list[Any] = []  # added when they are shown first
         self.inertias: list[Any] = []
         self.marks: dict[str, Any] = {}
         for k, body in enumerate(scene.bodies):
-            for frame in (self.bodies[k], self.ghosts[k]):
-                frame.position, frame.wxyz = body.pose
+            self.bodies[k].position, self.bodies[k].wxyz = body.pose
             for i, shape in enumerate(body.shapes):
                 self._add(f"/robot/{k}/{i}", shape)
-                if shape.role != "inertia" and k:
-                    self._add(f"/ghost/{k}/{i}", shape, GHOST, 0.22)
             if k:
                 self.marks[body.name] = server.scene.add_icosphere(
                     f"/robot/{k}/limit", radius=0.075 * extent, color=AT_LIMIT, opacity=0.45, visible=False
@@ -64,16 +63,21 @@ class ScenePanel:
             self.springs = server.scene.add_line_segments(
                 "/springs", points, SPRING, thickness=3.0, thickness_units="screen"
             )
-        self.show_ghost(False)
         self._camera()
 
     def _camera(self) -> None:
         """A view from the front right, a little above, that holds the whole mechanism."""
+        self.server.initial_camera.position, self.server.initial_camera.look_at = self._view(1.05)
+
+    def step_back(self, client: viser.ClientHandle) -> None:
+        """The same from farther away, for an upright screen."""
+        client.camera.position, client.camera.look_at = self._view(2.1)
+
+    def _view(self, away: float) -> tuple[np.ndarray, np.ndarray]:
+        """Position and target of a camera; away: in extents of the scene."""
         points = np.array([body.pose.position for body in self.scene.bodies])
         middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
-        away = 1.05 * self.scene.extent
-        self.server.initial_camera.position = tuple(middle + away * np.array([0.85, -1.0, 0.55]))
-        self.server.initial_camera.look_at = tuple(middle)
+        return middle + away * self.scene.extent * np.array([0.85, -1.0, 0.55]), middle
 
     def _add(self, name: str, shape: Shape, color: tuple[int, int, int] | None = None, opacity: float = 1.0) -> None:
         own = None if shape.color is None else tuple(round(255 * part) for part in shape.color[:3])
@@ -137,11 +141,23 @@ class ScenePanel:
         frame = self.bodies[body]
         return tf.SO3(np.asarray(frame.wxyz)).apply(np.array(point)) + np.asarray(frame.position)
 
+    def _add_ghosts(self) -> None:
+        ghosts = [self.server.scene.add_frame(f"/ghost/{k}", show_axes=False) for k in range(len(self.scene.bodies))]
+        for k, body in enumerate(self.scene.bodies):
+            ghosts[k].position, ghosts[k].wxyz = body.pose
+            for i, shape in enumerate(body.shapes):
+                if shape.role != "inertia" and k:
+                    self._add(f"/ghost/{k}/{i}", shape, GHOST, 0.22)
+        self.ghosts = ghosts
+
     def show_reference(self, positions: np.ndarray, quaternions: np.ndarray) -> None:
-        for frame, position, wxyz in zip(self.ghosts[1:], positions, quaternions, strict=True):
+        ghosts = self.ghosts[1:]  # none before they are shown first
+        for frame, position, wxyz in zip(ghosts, positions, quaternions, strict=False):
             frame.position, frame.wxyz = position, wxyz
 
     def show_ghost(self, visible: bool) -> None:
+        if visible and not self.ghosts:
+            self._add_ghosts()
         for frame in self.ghosts:
             frame.visible = visible
 

@@ -1,0 +1,83 @@
+"""The real motors that a run switches on, their limits, and what stops them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cosim.control.limits import LIMITS, STOP
+
+if TYPE_CHECKING:
+    from cosim.rig.rig import Rig
+
+
+def what_moves(rig: Rig) -> Iterator[str]:
+    """The real motors that a run switches on, the limits in force, and what stops it."""
+    yield f"{rig.spec.name} moves real motors:"
+    for line in (*bus_lines(rig), *stop_lines(rig)):
+        yield f"  {line}"
+
+
+def bus_lines(rig: Rig) -> Iterator[str]:
+    """Buses of real drives, and the motors on them."""
+    for driver in rig.spec.drivers:
+        kind, connection = driver.plugin.name, driver.family.connection_name(driver.plugin.params)
+        mode = "load motors" if driver.loads else f"{driver.mode} mode"
+        yield f"driver {driver.name}: {kind} on {connection}, {mode}, bus load up to {rig.bus_loads[driver.name]:.0%}"
+        for name, wired in driver.wiring.items():
+            if driver.loads:
+                limits = _limits(rig, name, driver.loads[name].effort)[0]
+                yield f"  node {wired.address}, load of {name}: {limits}"
+            else:
+                yield f"  node {wired.address}, {name}: {real_limits(rig, name)}"
+
+
+def real_limits(rig: Rig, name: str) -> str:
+    """The limits of a real joint."""
+    given, default = _limits(rig, name, rig.spec.joints[name].limits["effort"])
+    return given + (f"; by default {default}" if default else "")
+
+
+def _limits(rig: Rig, name: str, effort: float) -> tuple[str, str]:
+    """The limits of a motor: those of the rig, and defaults."""
+    k, given = rig.joints.index(name), rig.spec.joints[name].limits
+    bounds = {key: float(values[k]) for key, values in rig.guard.bounds.items()} | {"effort": effort}
+    own, default = [], []
+    for row in LIMITS:
+        values = [bounds[key] for key in row.bound_keys]
+        if any(map(isfinite, values)):
+            shown = f"{row.key} {row.show(values, rig.plant.model.dof_units[k], 4)}"
+            (own if any(isfinite(given[key]) for key in row.bound_keys) else default).append(shown)
+    return _units(", ".join(own)), _units(", ".join(default))
+
+
+def _units(text: str) -> str:
+    return text.replace("*", "·").replace("degC", "°C")
+
+
+def stop_lines(rig: Rig) -> Iterator[str]:
+    """How a run with real motors is stopped."""
+    guard, real = rig.spec.guard, np.isin(rig.joints, rig.plant.real)
+    stopping = [row for row in LIMITS if (rig.guard.has_action(STOP, row.key) & real).any()]
+    controlled = [row.key for row in stopping if row.stop_category == 1 and guard.deceleration is not None]
+    if controlled:
+        yield f"controlled stop at {guard.deceleration:.4g} rad/s^2: limits of {joined(controlled, 'or')}"
+    if immediate := [row.key for row in stopping if row.key not in controlled]:
+        yield f"immediate stop: limits of {joined(immediate, 'or')}"
+    yield f"immediate stop: no feedback of a drive for {guard.stale * 1e3:.4g} ms, or a fault of a drive"
+    if guard.soft_start:
+        yield f"soft start: the effort limit ramps up within {guard.soft_start:.4g} s"
+    estop = guard.estop
+    inputs = [] if estop is None else [f"key {estop.key}"] * bool(estop.key) + [f"file {estop.file}"] * bool(estop.file)
+    if estop and estop.id is not None:
+        beat = "" if estop.heartbeat is None else f" or its silence for {estop.heartbeat:g} s"
+        inputs.append(f"message {estop.id:#x} on {estop.interface} {estop.channel}{beat}")
+    yield f"emergency stop: {joined(inputs, 'or')}" if inputs else "emergency stop: none but Ctrl-C; see guard.estop"
+
+
+def joined(words: list[str], last: str) -> str:
+    """`a, b <last> c`"""
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

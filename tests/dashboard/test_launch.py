@@ -1,0 +1,145 @@
+"""The run as a child of the page: it comes up, is controlled, ends, and starts again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cosim.dashboard.actions import AGAIN, PAUSE, START, STEP
+from cosim.dashboard.launch import Outcome, RunProcess
+from cosim.dashboard.live import LiveRun
+from cosim.dashboard.run_control import RunControl
+from cosim.dashboard.source import PageEvent
+from cosim.dashboard.watch import Watch
+from cosim.errors import RunError
+from tests.kit.command import RIG
+
+LIMIT = 30.0  # s
+
+
+class Followed:
+    """A run that is polled as a page does it."""
+
+    def __init__(self, path: Path, *options: str) -> None:
+        self.process = RunProcess(str(path), options)
+        self.process.start()
+        self.live = LiveRun(Watch(self.process.stream), RunControl(), self.process, self.process.control)
+        self.events: list[PageEvent] = []
+        self.ticks = 0
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + LIMIT
+        while not condition():
+            assert time.monotonic() < end, (self.live.status, self.live.note)
+            news = self.live.poll()
+            self.events = [*([] if news.restarted else self.events), *news.events]
+            time.sleep(0.01)
+
+    def until_state(self, state: str) -> None:
+        self.until(lambda: self.live.state == state)
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> Iterator[Followed]:
+    path = tmp_path / "swing.yaml"
+    path.write_text(RIG)
+    run = Followed(path, "--duration", "100")
+    yield run
+    run.live.close()
+
+
+def test_a_run_is_started_tuned_paused_stepped_killed_and_started_again(followed: Followed) -> None:
+    live = followed.live
+    assert live.state == "starting"
+    followed.until(lambda: live.state == "waiting" and live.situation.mine)
+    live.do(START)
+    followed.until_state("running")
+    assert live.gains is not None
+    live.set(live.gains.move("hold.kp", None, 77.0, time.monotonic()))
+    followed.until(lambda: any("hold.kp = 77 (was 50), set by 'dashboard'" in event.text for event in followed.events))
+    live.mark("here")
+    followed.until(lambda: any(event.text == "marker by 'dashboard': here" for event in followed.events))
+    live.do(PAUSE)
+    followed.until_state("paused")
+    before = live.control.status["tick"]
+    live.do(STEP, ticks=7)
+    followed.until(lambda: live.control.status["tick"] == before + 7)
+
+    os.kill(followed.process.pid, signal.SIGKILL)
+    followed.until_state("gone")
+    assert live.status.reason == "its process was killed by SIGKILL (9)"
+    live.set(live.gains.move("hold.kp", None, 88.0, time.monotonic()))  # for the next run
+    live.do(AGAIN)
+    followed.until_state("running")
+    followed.until(lambda: live.control.status["parameters"]["hold.kp"]["value"] == [88.0])
+    live.estop()
+    followed.until_state("failed")
+    assert live.status.reason.startswith("emergency stop by 'dashboard' after tick ")
+    assert live.gains.present["hold.kp"] == [88.0]
+
+
+def test_control_of_another_client_is_seen_and_taken_over(followed: Followed) -> None:
+    from cosim.client import connect
+
+    live = followed.live
+    followed.until(lambda: live.situation.mine)
+    live.do("Release control")
+    followed.until(lambda: not live.situation.mine)
+    with connect(followed.process.control, "tuner") as tuner, tuner.control():
+        followed.until(lambda: live.situation.holder == "tuner")
+        tuner.set({"hold.kp": 12})
+        assert live.gains is not None
+        followed.until(lambda: live.gains.present["hold.kp"] == [12.0])
+        live.do("Take it over")
+        followed.until(lambda: live.situation.mine)
+
+
+def test_what_a_run_refuses_is_said_and_the_gain_goes_back(followed: Followed) -> None:
+    live = followed.live
+    followed.until(lambda: live.situation.mine)
+    assert live.gains is not None
+    live.set(live.gains.move("hold.kp", None, -5.0, time.monotonic()))
+    followed.until(lambda: live.note.level == "error")
+    assert live.note.text == "set: parameter 'hold.kp': must be at least 0 N*m/rad, is -5 N*m/rad"
+    followed.until(lambda: live.gains.present["hold.kp"] == [50.0])
+
+
+def test_the_run_ends_with_the_page_even_if_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "swing.yaml").write_text(RIG)
+    page = (
+        "import sys, time; from cosim.dashboard.launch import RunProcess; "
+        "run = RunProcess(sys.argv[1]); run.start(); print(run.pid, flush=True); time.sleep(60)"
+    )
+    words = [sys.executable, "-c", page, str(tmp_path / "swing.yaml")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        parent.kill()
+    end = time.monotonic() + LIMIT
+    while Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "swing.yaml").write_text(RIG)
+    process = RunProcess(str(tmp_path / "swing.yaml"))
+    process.start()
+    try:
+        with pytest.raises(RunError, match="the run has not ended; stop it first"):
+            process.start()
+    finally:
+        process.close()
+    assert not process.running
+
+
+def test_an_outcome_is_told_in_words() -> None:
+    assert (Outcome(0, "warning").state, Outcome(0, "warning").reason) == ("ended", "")
+    assert (Outcome(1, "a\nlimit reached").state, Outcome(1, "a\nlimit reached").reason) == ("failed", "limit reached")
+    assert Outcome(1, "").reason == "it wrote no reason"
+    assert (Outcome(-9, "").state, Outcome(-9, "").reason) == ("gone", "its process was killed by SIGKILL (9)")
