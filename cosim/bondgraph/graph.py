@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,12 @@ class End(NamedTuple):
 
 @dataclass(frozen=True)
 class Component:
-    """A component of the library: its type, its module and its parameters."""
+    """A component of the library: its type, its module and its parameters. word: for it, in messages; types: that a
+    section may name, if few; default: type of a section that names none."""
+
+    word: ClassVar[str] = "component"
+    types: ClassVar[tuple[str, ...]] = ()
+    default: ClassVar[str | None] = None
 
     type: str
     module: Any
@@ -49,6 +54,18 @@ class Component:
 
     def build(self) -> BondGraph:
         return self.module.build(self.params)
+
+
+class Machine(Component):
+    """The motor of a drive."""
+
+    word, types = "motor", ("dc_machine", "pmsm")
+
+
+class Stage(Component):
+    """A stage of the gear train of a drive."""
+
+    word, types, default = "stage", ("gear_stage", "harmonic_drive"), "gear_stage"
 
 
 @dataclass
