@@ -32,4 +32,7 @@ def load(params: Params) -> GraphActuator:
     try:
         return GraphActuator(params, params.graph, {**own, **signals})
     except GraphError as error:
+        for name, signal in signals.items():
+            if error.what.startswith(wrong := f"its law uses '{signal}', which"):
+                raise SectionError(f"'{signal}'{error.what.removeprefix(wrong)}", ("signals", name)) from None
         raise SectionError(error.what, ("graph", *params.graph.place_of(error))) from None

@@ -124,7 +124,7 @@ class BondGraph:
         ends = [(self._end(tail, fields), self._end(head, fields)) for tail, head in self.bonds]
         bonds = tuple(Bond(tail.element, head.element) for tail, head in ends)
         at_port = _bonds_of_fields(fields.values(), ends)
-        graph = CheckedGraph(self.elements, bonds, dict(self.inputs), dict(self.signals), at_port)
+        graph = CheckedGraph(self.elements, bonds, dict(self.inputs), dict(self.signals), at_port, dict(self.ports))
         _check_bonds(graph)
         return graph
 
@@ -154,13 +154,15 @@ class BondGraph:
 
 @dataclass(frozen=True)
 class CheckedGraph:
-    """Elements by name, and bonds between them. at_port: bonds of (field, named port)."""
+    """Elements by name, and bonds between them. at_port: bonds of (field, named port); ports: of components, name ->
+    element or port inside, whose signals it has."""
 
     elements: dict[str, Element]
     bonds: tuple[Bond, ...]
     inputs: dict[str, str]
     signals: dict[str, tuple[Law, str]]
     at_port: dict[End, int] = field(default_factory=dict)
+    ports: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         at: dict[str, list[int]] = {name: [] for name in self.elements}
@@ -223,12 +225,18 @@ class CheckedGraph:
             return own, signal
         target, _, what = signal.rpartition(".")
         scopes = own.split(".")[:-1]
-        inside = [".".join([*scopes[:depth], target]) for depth in range(len(scopes), -1, -1)]
+        inside = [self._behind(".".join([*scopes[:depth], target])) for depth in range(len(scopes), -1, -1)]
         found = [name for name in inside if name in self.elements]
         if not found or what not in OWN:
             known = ["t", *self.inputs, *OWN, *(f"{name}.effort" for name in self.elements)]
             raise GraphError(f"its law uses '{signal}', which is no signal{did_you_mean(signal, known)}", own)
         return found[0], what
+
+    def _behind(self, name: str) -> str:
+        """The element behind a port; any other name as it is."""
+        while name not in self.elements and name in self.ports:
+            name = self.ports[name]
+        return name
 
     @property
     def coordinates(self) -> list[str]:

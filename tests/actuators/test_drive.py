@@ -343,3 +343,31 @@ def test_a_drive_far_too_fast_for_its_step_is_a_warning() -> None:
     assert [warning.split(", too short")[0] for warning in rig.warnings[0]] == [
         "the drive of joint 'hinge' has a time constant of 0.1 us"
     ]
+
+
+def hydraulic(**more: Any) -> dict[str, Any]:
+    graph = {
+        "elements": {"tank": {"type": "Se", "domain": "hydraulic", "effort": 0}},
+        "components": {
+            "pump": {"type": "flow_pump", "flow": "6 l/min", "leakage": "0.1 l/min/bar"},
+            "line": {"type": "chamber", "volume": "0.1 l", "pressure": "2 bar"},
+            "motor": {"type": "hydraulic_motor", "displacement": "6 cm^3/turn"},
+        },
+        "bonds": ["pump.port -> line.port", "line.port -> motor.a", "motor.b -> tank", "motor.shaft -> joint"],
+    }
+    return {"type": "bond_graph", "graph": graph, **more}
+
+
+def test_the_pressure_at_every_port_is_a_signal() -> None:
+    """Also at one that has another name inside its component."""
+    run = one_joint(hydraulic(signals={"p": "pump.port.effort", "a": "motor.a.effort"}), duration="10 ms").run()
+    assert run["hinge/p"][0] > 1e5
+    np.testing.assert_allclose(run["hinge/p"], run["hinge/a"], rtol=1e-12)
+
+
+def test_a_recorded_signal_that_is_none_is_named_where_it_stands() -> None:
+    with pytest.raises(InputError) as raised:
+        one_joint(hydraulic(signals={"p": "pump.prt.effort"}))
+    assert str(raised.value).startswith(
+        "<dict> joints.hinge.actuator.signals.p: 'pump.prt.effort' is no signal; did you mean 'pump."
+    )

@@ -24,7 +24,7 @@ from cosim.bondgraph import expressions
 from cosim.bondgraph.domains import DOMAINS
 from cosim.bondgraph.elements import IC, KINDS, OUTPUTS, Element, Law, R
 from cosim.bondgraph.graph import BondGraph, Component, GraphError, Machine, Stage
-from cosim.errors import did_you_mean, shortened
+from cosim.errors import did_you_mean
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import COMPONENT, call_checked, known_names, read_plugin
 from cosim.rig.reading.schema import KeyPath, Reading
@@ -238,7 +238,7 @@ def _law(value: YamlValue, path: KeyPath, constants: Mapping[str, float], readin
     try:
         return expressions.law(str(value), constants)
     except ValueError as error:
-        return reading.fail(path, shortened(str(error)))
+        return reading.fail(path, str(error))
 
 
 schema.READERS |= {
