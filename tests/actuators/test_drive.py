@@ -20,6 +20,7 @@ from tests.bondgraph.simulation import Simulation, bench
 RIGS = Path(__file__).parents[2] / "rigs/drives"
 MACHINE = dc_machine.Params(0.5, 2e-3, inertia=3e-5, torque_constant=0.04)
 MOTOR = {"type": "dc_machine", "resistance": 0.5, "inductance": 1e-3, "inertia": 1e-4, "torque_constant": 0.05}
+INVERTER = {"dead_time": 1e-6, "switching_frequency": 16e3, "supply_voltage": 24}
 SERVO = pmsm.Params(4, 0.5, 1.0e-3, 1.8e-3, 0.02, inertia=1e-3)
 
 
@@ -159,6 +160,10 @@ def test_a_drive_records_its_temperatures() -> None:
         (
             {"gears": [{"type": "shaft", "stiffness": 40}]},
             "gears[0].type: 'shaft' is no stage of a gear train; use gear_stage or harmonic_drive",
+        ),
+        (
+            {"control": {"voltage_limit": 60, "inverter": INVERTER}},
+            "control: an inverter gives at most its supply_voltage of 24 V; lower voltage_limit, or raise that",
         ),
         (
             {"motor": {**MOTOR, "inertia": 0}, "gears": [{"ratio": 50, "stiffness": 80, "backlash": 0.01}]},
