@@ -46,6 +46,10 @@ class GraphActuator:
         graph = copy.deepcopy(graph)
         graph.inputs |= INPUTS
         # rotational or translational, which follows from its bond
+        if not any(JOINT in bond for bond in graph.bonds):
+            raise GraphError(
+                f"no bond leads to '{JOINT}'; add one, such as gear -> joint, or free -> joint with an Se", JOINT
+            )
         graph.add(JOINT, Element("Sf", (), Law(lambda velocity: velocity, ("velocity",))))
         self.params = params
         self.assembly = assemble(graph, ((signal, JOINT) for signal in outputs.values()))

@@ -2,8 +2,8 @@
 
     request ─▶ current loop ─▶ motor ─▶ stage ─▶ … ─▶ stage ─▶ joint, with friction
 
-It is assembled from the bond graphs of the components. The last stage moves the joint rigidly, its inertia
-is that of the joint; further elasticity is a further stage. Its loops are continuous, or sampled with `loops`.
+It is assembled from the bond graphs of the components. A stage is a `gear_stage`, whose output turns rigidly with what
+follows, or a strain wave gear. Its loops are continuous, or sampled with `loops`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import math
 
 from cosim.actuators._graph_actuator import JOINT, GraphActuator
 from cosim.actuators._servo_drive import MOTOR_SPEED, ServoDrive
-from cosim.bondgraph.components import friction, gear_stage
+from cosim.bondgraph.components import friction
 from cosim.bondgraph.components._current_control import CurrentControl
 from cosim.bondgraph.components._sampled_current import SampledCurrentLoop
-from cosim.bondgraph.graph import BondGraph, Component
+from cosim.bondgraph.graph import BondGraph, Machine, Stage
 from cosim.errors import InputError, SectionError
 from cosim.servo.brake import HoldingBrake
 from cosim.servo.cascade import ServoLoops
@@ -24,9 +24,9 @@ from cosim.types import param, params
 
 @params
 class Params:
-    motor: Component = param(doc="a machine: a type of component, `dc_machine` or `pmsm`, with its parameters")
+    motor: Machine = param(doc="a machine: a type of component, `dc_machine` or `pmsm`, with its parameters")
     control: CurrentControl = param(default=CurrentControl(), doc="of the motor's current")
-    gears: tuple[gear_stage.Params, ...] = param(default=(), doc="stages from the motor to the joint")
+    gears: tuple[Stage, ...] = param(default=(), doc="stages from the motor to the joint")
     friction: friction.Params | None = param(default=None, doc="at the joint")
     loops: ServoLoops | None = param(default=None, doc="sampled loops of position, velocity and current")
 
@@ -39,19 +39,25 @@ class Params:
     @property
     def ratio(self) -> float:
         """Turns of the motor per turn of the joint."""
-        return math.prod(stage.ratio for stage in self.gears)
+        return math.prod(stage.params.ratio for stage in self.gears)
 
     @property
     def rigid(self) -> bool:
         """Whether the motor turns with the joint."""
-        return all(math.isinf(stage.stiffness) for stage in self.gears)
+        return all(math.isinf(stage.params.stiffness) for stage in self.gears)
 
 
 def load(params: Params) -> GraphActuator:
-    """Raises InputError for a motor without a current loop, and for one that is too fast for its samples."""
+    """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
+    that is no stage."""
     module, loops = params.motor.module, params.loops
     if not hasattr(module, "controlled"):
-        raise InputError(f"'{params.motor.type}' is no motor with a current loop; use dc_machine or pmsm")
+        raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {' or '.join(Machine.types)}")
+    for number, stage in enumerate(params.gears):
+        if stage.type not in Stage.types:
+            what = f"'{stage.type}' is no stage of a gear train; use {' or '.join(Stage.types)}"
+            raise SectionError(what, ("gears", number, "type"))
+    _check_inertias(params)
     graph = BondGraph()
     sampled = loops is not None and loops.current is not None
     graph.include(
@@ -60,11 +66,15 @@ def load(params: Params) -> GraphActuator:
     last, ratio = "motor.shaft", params.ratio
     moving = {"motor.inertia.flow": ratio}
     for number, stage in enumerate(params.gears, 1):
-        name, ratio = f"stage_{number}", ratio / stage.ratio
+        name, ratio = f"stage_{number}", ratio / stage.params.ratio
         moving[f"{name}.inertia.flow"] = ratio
-        graph.include(name, gear_stage.build(stage))
+        graph.include(name, stage.build())
         graph.chain(last, f"{name}.input")
         last = f"{name}.output"
+        if stage.type == "harmonic_drive":  # its output is a torque, not yet a shaft
+            graph.junction(f"shaft_{number}", "1")
+            graph.bond(last, f"shaft_{number}")
+            last = f"shaft_{number}"
     graph.bond(last, JOINT)
     if params.friction is not None:
         graph.include("friction", friction.build(params.friction))
@@ -82,6 +92,18 @@ def load(params: Params) -> GraphActuator:
     effort = abs(params.ratio) * windings.torque_constant
     gears, limit = (params.ratio, params.rigid), params.control.current_limit
     return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
+
+
+def _check_inertias(params: Params) -> None:
+    """Raises SectionError for a shaft without inertia before an elastic stage: nothing would give its motion."""
+    before, keys, what = params.motor.params.inertia, ("motor",), "a rotor"
+    for number, stage in enumerate(params.gears):
+        if math.isfinite(stage.params.stiffness):
+            if not before:
+                raise SectionError(f"{what} without inertia turns an elastic stage; give its inertia", keys)
+            before = 0.0
+        before += getattr(stage.params, "inertia", 0.0)
+        keys, what = ("gears", number), "the output of a stage"
 
 
 def _controlled(params: Params) -> BondGraph:

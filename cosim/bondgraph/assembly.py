@@ -66,7 +66,7 @@ class Assembly:
         """The same graph with other elements, assembled anew; elements: all of them by name."""
         graph = self.graph
         inputs, signals = dict(graph.inputs), dict(graph.signals)
-        built = BondGraph(dict(elements), graph.named_bonds, inputs=inputs, signals=signals)
+        built = BondGraph(dict(elements), graph.named_bonds, dict(graph.ports), inputs, signals)
         return assemble(built, self.recorded)
 
     def initial(self) -> dict[str, Numeric]:

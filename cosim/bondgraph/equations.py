@@ -191,6 +191,11 @@ class GraphEquations:
     def _derivative(self, variable: Variable) -> Equation:
         """d(variable of one order less)/dt. Raises GraphError where it does not exist."""
         below = variable._replace(order=variable.order - 1)
+        if below.order > sum(element.kind in ("I", "C", "IC") for element in self.graph.elements.values()):
+            # each storage in derivative causality differentiates once: more of it would go on for ever
+            name = str(below.of) if not isinstance(below.of, int) else self.causality.effort_from[below.of]
+            what = "its rate depends on a rate of itself"
+            raise GraphError(f"{what}; put an inertia between it and the other storages", name)
         if below.kind == "state":
             return linear(Term(1.0, Variable("rate", below.of, below.order)))
         if below == TIME:

@@ -114,7 +114,7 @@ def _node(node: ast.AST, constants: Mapping[str, float], uses: dict[str, None]) 
             return lambda s: apply(a(s), b(s))
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             return _call(name, parts(*arguments))
-    raise ValueError(f"'{ast.unparse(node)}' is not allowed here; use arithmetic, comparisons and functions")
+    raise ValueError(f"'{shortened(ast.unparse(node))}' is not allowed here; use arithmetic, comparisons and functions")
 
 
 def _dotted(node: ast.AST) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -49,7 +49,12 @@ class End(NamedTuple):
 
 @dataclass(frozen=True)
 class Component:
-    """A component of the library: its type, its module and its parameters."""
+    """A component of the library: its type, its module and its parameters. word: for it, in messages; types: that a
+    section may name, if few; default: type of a section that names none."""
+
+    word: ClassVar[str] = "component"
+    types: ClassVar[tuple[str, ...]] = ()
+    default: ClassVar[str | None] = None
 
     type: str
     module: Any
@@ -57,6 +62,18 @@ class Component:
 
     def build(self) -> BondGraph:
         return self.module.build(self.params)
+
+
+class Machine(Component):
+    """The motor of a drive."""
+
+    word, types = "motor", ("dc_machine", "pmsm")
+
+
+class Stage(Component):
+    """A stage of the gear train of a drive."""
+
+    word, types, default = "stage", ("gear_stage", "harmonic_drive"), "gear_stage"
 
 
 @dataclass
@@ -115,7 +132,7 @@ class BondGraph:
         ends = [(self._end(tail, fields), self._end(head, fields)) for tail, head in self.bonds]
         bonds = tuple(Bond(tail.element, head.element) for tail, head in ends)
         at_port = _bonds_of_fields(fields.values(), ends)
-        graph = CheckedGraph(self.elements, bonds, dict(self.inputs), dict(self.signals), at_port)
+        graph = CheckedGraph(self.elements, bonds, dict(self.inputs), dict(self.signals), at_port, dict(self.ports))
         _check_bonds(graph)
         return graph
 
@@ -145,13 +162,15 @@ class BondGraph:
 
 @dataclass(frozen=True)
 class CheckedGraph:
-    """Elements by name, and bonds between them. at_port: bonds of (field, named port)."""
+    """Elements by name, and bonds between them. at_port: bonds of (field, named port); ports: of components, name ->
+    element or port inside, whose signals it has."""
 
     elements: dict[str, Element]
     bonds: tuple[Bond, ...]
     inputs: dict[str, str]
     signals: dict[str, tuple[Law, str]]
     at_port: dict[End, int] = field(default_factory=dict)
+    ports: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         at: dict[str, list[int]] = {name: [] for name in self.elements}
@@ -214,12 +233,18 @@ class CheckedGraph:
             return own, signal
         target, _, what = signal.rpartition(".")
         scopes = own.split(".")[:-1]
-        inside = [".".join([*scopes[:depth], target]) for depth in range(len(scopes), -1, -1)]
+        inside = [self._behind(".".join([*scopes[:depth], target])) for depth in range(len(scopes), -1, -1)]
         found = [name for name in inside if name in self.elements]
         if not found or what not in kinds:
             known = ["t", *self.inputs, *OWN, *(f"{name}.{what}" for name in self.elements for what in kinds)]
             raise GraphError(f"there is no signal '{signal}'{did_you_mean(signal, known)}", own)
         return found[0], what
+
+    def _behind(self, name: str) -> str:
+        """The element behind a port; any other name as it is."""
+        while name not in self.elements and name in self.ports:
+            name = self.ports[name]
+        return name
 
     @property
     def coordinates(self) -> list[str]:

@@ -11,6 +11,8 @@ from cosim.plant.integrators import INTEGRATORS, System
 from cosim.plant.plant import Plant
 from cosim.types import Array
 
+MOST_SUBSTEPS = 1 << 16  # that are worth trying
+TINY = 1e-300  # whose logarithm is finite
 DETAILED = 5  # states of a drive from which on it has more than a current and an elastic gear
 
 
@@ -40,18 +42,19 @@ def stiff_plant(stop: RigState) -> list[Cause]:
         h = tick_model.step / substeps
         own = math.exp(min(tick_model.step * max(0.0, float(np.real(rates).max())), 700.0))
         largest = np.max(np.abs(np.linalg.eigvals(_one_step(tick_model.integrator, A, coordinates, h))))
-        return float(largest) ** substeps / own
+        return math.exp(min(substeps * math.log(max(float(largest), TINY)), 700.0)) / own
 
     if not stop.explains(growth(tick_model.substeps)):
         return []
     fastest = int(np.argmax(np.abs(rates)))
     joint, part = _part_of(stop, moving[int(np.argmax(np.abs(modes[:, fastest])))])
     needed = tick_model.substeps
-    while growth(needed) > 1.0 + ROUNDING and needed < 1 << 16:
+    while growth(needed) > 1.0 + ROUNDING and needed < MOST_SUBSTEPS:
         needed *= 2
+    steps = f"schedule.substeps: {needed} or " if needed < MOST_SUBSTEPS else ""
     substeps = "" if tick_model.substeps == 1 else f" in {tick_model.substeps} substeps"
     wrong = f"{part} has a time constant of {1e6 / abs(rates[fastest]):.3g} us, too short for a step of {stop.step_ms}"
-    fix = f"use schedule.substeps: {needed} or schedule.integrator: {_stable(plant)}"
+    fix = f"use {steps}schedule.integrator: {_stable(plant)}"
     return [Cause(joint, f"{wrong}{substeps} with {tick_model.integrator}; {fix}")]
 
 

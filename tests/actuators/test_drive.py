@@ -13,20 +13,22 @@ from cosim import Rig, load_rig
 from cosim.actuators import dc_motor, drive
 from cosim.bondgraph.components import dc_machine, gear_stage, pmsm, shaft
 from cosim.bondgraph.components._current_control import CurrentControl
-from cosim.bondgraph.graph import Component
+from cosim.bondgraph.graph import Machine, Stage
 from cosim.errors import InputError
 from tests.bondgraph.simulation import Simulation, bench
 
 RIGS = Path(__file__).parents[2] / "rigs/drives"
 MACHINE = dc_machine.Params(0.5, 2e-3, inertia=3e-5, torque_constant=0.04)
+MOTOR = {"type": "dc_machine", "resistance": 0.5, "inductance": 1e-3, "inertia": 1e-4, "torque_constant": 0.05}
+INVERTER = {"dead_time": 1e-6, "switching_frequency": 16e3, "supply_voltage": 24}
 SERVO = pmsm.Params(4, 0.5, 1.0e-3, 1.8e-3, 0.02, inertia=1e-3)
 
 
 def test_a_rigid_drive_is_the_dc_motor_to_rounding() -> None:
     """The same machine, gear and loop, out of two parts and out of one."""
     control = CurrentControl(200.0, current_limit=3.0, voltage_limit=5.0)
-    gears = (gear_stage.Params(50.0, viscous=0.7),)
-    assembled = drive.load(drive.Params(Component("dc_machine", dc_machine, MACHINE), control, gears))
+    gears = (Stage("gear_stage", gear_stage, gear_stage.Params(50.0, viscous=0.7)),)
+    assembled = drive.load(drive.Params(Machine("dc_machine", dc_machine, MACHINE), control, gears))
     motor = dc_motor.load(dc_motor.Params(0.5, 2e-3, 0.04, 3e-5, 5.0, 3.0, ratio=50.0, viscous=0.7))
     assert assembled.reflected_inertia == pytest.approx(motor.reflected_inertia, rel=1e-12)
     rng = np.random.default_rng(0)
@@ -67,10 +69,132 @@ def test_field_weakening_keeps_the_voltage_and_reaches_speeds_beyond_the_back_em
     assert voltage <= 20.0 * (1.0 + 1e-9)
 
 
+def test_field_weakening_ends_at_a_finite_i_q() -> None:
+    """More is asked for than the voltage can drive: the setpoints do not change without bound, and the largest voltage
+    that the motion induces is kept."""
+    control, speed, wanted = CurrentControl(400.0, 30.0, 20.0), 500.0, np.linspace(0.0, 40.0, 4001)
+    at = [pmsm.setpoints(SERVO, control, pmsm.SCALE * i, speed, pmsm.SCALE * 30.0) for i in wanted]
+    i_d, i_q = np.array(at).T / pmsm.SCALE
+    assert i_q.max() == pytest.approx(0.98 * 0.9 * 20.0 / (4 * speed * 1.8e-3), rel=1e-12)
+    induced = 4 * speed * np.hypot(1.0e-3 * i_d + 0.02, 1.8e-3 * i_q)
+    np.testing.assert_allclose(induced, 18.0, rtol=1e-12)
+    assert np.abs(np.diff(i_d)).max() < 10.0 * (wanted[1] - wanted[0])
+
+
+def test_a_machine_is_driven_past_the_speed_at_which_the_voltage_ends_its_torque() -> None:
+    """A speed that it cannot reach: steps of chosen length, up to where friction takes the torque that is left."""
+    motor = {"type": "pmsm", "pole_pairs": 4, "resistance": 0.3, "inductance_d": 2e-3, "inductance_q": 2e-3}
+    drive = {
+        "type": "drive",
+        "motor": {**motor, "flux": 0.02, "inertia": 5e-5, "viscous": 1e-3},
+        "control": {"bandwidth": 500, "current_limit": 20, "voltage_limit": 24},
+    }
+    goal = {"type": "quintic", "goal": 4000, "duration": 10}
+    rig = {
+        **one_joint_section(drive, 1e-3),
+        "controllers": [{"type": "pid", "kp": 0, "ki": 0, "kd": 1, "trajectory": goal}],
+        "schedule": {"step": "0.1 ms", "duration": "5 s", "integrator": "rodas4", "substeps": "auto"},
+    }
+    run = Rig.from_dict(rig).run()
+    speed, i_q = run["hinge/motor_speed"][-1], run["hinge/current_q"][-1]
+    u_d, u_q, i_d = (run[f"hinge/{name}"][-1] for name in ("voltage_d", "voltage_q", "current_d"))
+    assert speed > 1.3 * 24.0 / (4 * 0.02)
+    # steady but for the slow change of the speed: the equations of the machine, and the balance of its torque
+    assert u_d == pytest.approx(0.3 * i_d - 4 * speed * 2e-3 * i_q, abs=0.05)
+    assert u_q == pytest.approx(0.3 * i_q + 4 * speed * (2e-3 * i_d + 0.02), abs=0.05)
+    accelerated = 1.05e-3 * run["hinge/acceleration"][-1]
+    assert 1.5 * 4 * 0.02 * i_q == pytest.approx(1e-3 * speed + accelerated, rel=1e-3)
+
+
+def test_a_strain_wave_gear_is_a_stage_of_a_drive() -> None:
+    """A held effort twists it by M / k, and the motor turns by the ratio of that."""
+    gear = {"type": "harmonic_drive", "ratio": 100, "stiffness": 5000, "damping": 20}
+    motor = {"type": "dc_machine", "resistance": 0.5, "inductance": 1e-3, "inertia": 1e-5, "torque_constant": 0.05}
+    friction = {"coulomb": 50.0, "bristle_stiffness": 1e6, "bristle_damping": 1e3}
+    rig = {
+        **one_joint_section({"type": "drive", "motor": motor, "gears": [gear], "friction": friction}, 0.5),
+        "controllers": [
+            {
+                "type": "pid",
+                "kp": 1e4,
+                "ki": 0,
+                "kd": 0,
+                "trajectory": {"type": "quintic", "goal": 1e-3, "duration": 0.1},
+            }
+        ],
+        "schedule": {"step": "0.1 ms", "duration": "1 s", "integrator": "rodas4", "substeps": "auto"},
+    }
+    run = Rig.from_dict(rig).run()
+    turned = np.trapezoid(run["hinge/motor_speed"], run.t) / 100
+    effort = 0.05 * 100 * run["hinge/current"][-1]
+    assert 8.0 < effort < 12.0
+    assert turned - run["hinge/position"][-1] == pytest.approx(effort / 5000, rel=0.01)
+
+
+def test_a_drive_records_its_temperatures() -> None:
+    """A current of 5 A at standstill: the winding rises by about i² R t / C in a short time."""
+    thermal = {"winding_capacity": 20, "housing_capacity": 100, "winding_to_housing": 1, "housing_to_ambient": 2}
+    motor = {"type": "dc_machine", "resistance": 1, "inductance": 1e-3, "inertia": 1e-4, "torque_constant": 0.1}
+    section = one_joint_section({"type": "drive", "motor": {**motor, "thermal": thermal}}, 1.0)
+    section["joints"]["hinge"]["friction"] = {"coulomb": 10.0, "model": "lugre"}
+    goal = {"type": "quintic", "goal": 0.5, "duration": 0.01}
+    section["controllers"] = [{"type": "pid", "kp": 1, "ki": 0, "kd": 0, "trajectory": goal}]
+    section["schedule"] = {"step": "1 ms", "duration": "2 s", "integrator": "rodas4", "substeps": "auto"}
+    run = Rig.from_dict(section).run()
+    assert run["hinge/current"][-1] == pytest.approx(5.0, rel=5e-3)
+    winding, housing = run["hinge/winding_temperature"][-1], run["hinge/housing_temperature"][-1]
+    # in the second half of a second C Ṫ = R_0 (1 + α T) i² − T, from 0
+    rate = (25.0 * 0.00393 - 1.0) / 20.0
+    assert winding == pytest.approx(25.0 / 20.0 * math.expm1(2.0 * rate) / rate, rel=0.01)
+    assert 0.0 < housing < 0.05 * winding
+
+
+@pytest.mark.parametrize(
+    ("drive", "what"),
+    [
+        ({"motor": {"type": "bldc"}}, "motor.type: unknown motor 'bldc'; use dc_machine or pmsm"),
+        (
+            {"gears": [{"type": "worm", "ratio": 40}]},
+            "gears[0].type: unknown stage 'worm'; use gear_stage or harmonic_drive",
+        ),
+        (
+            {"gears": [{"type": "shaft", "stiffness": 40}]},
+            "gears[0].type: 'shaft' is no stage of a gear train; use gear_stage or harmonic_drive",
+        ),
+        (
+            {"control": {"voltage_limit": 60, "inverter": INVERTER}},
+            "control: an inverter gives at most its supply_voltage of 24 V; lower voltage_limit, or raise that",
+        ),
+        (
+            {"motor": {**MOTOR, "inertia": 0}, "gears": [{"ratio": 50, "stiffness": 80, "backlash": 0.01}]},
+            "motor: a rotor without inertia turns an elastic stage; give its inertia",
+        ),
+        (
+            {"gears": [{"ratio": 50, "stiffness": 80, "backlash": 0.01}, {"ratio": 2, "stiffness": 100}]},
+            "gears[0]: the output of a stage without inertia turns an elastic stage; give its inertia",
+        ),
+    ],
+)
+def test_parts_that_a_drive_cannot_have(drive: dict[str, Any], what: str) -> None:
+    with pytest.raises(InputError) as raised:
+        one_joint({"type": "drive", "motor": MOTOR, **drive})
+    assert str(raised.value) == f"<dict> joints.hinge.actuator.{what}"
+
+
 def test_a_component_without_a_current_loop_is_no_motor() -> None:
     with pytest.raises(InputError) as raised:
-        drive.load(drive.Params(Component("shaft", shaft, shaft.Params(100.0))))
+        drive.load(drive.Params(Machine("shaft", shaft, shaft.Params(100.0))))
     assert str(raised.value) == "'shaft' is no motor with a current loop; use dc_machine or pmsm"
+
+
+def one_joint_section(actuator: dict[str, Any], inertia: float) -> dict[str, Any]:
+    """A rotor without gravity, whose schedule and controllers are still open."""
+    body = {"name": "link", "joint": "hinge", "axis": [0, 0, 1], "type": "continuous", "mass": 1}
+    body["inertia"] = [inertia] * 3
+    return {
+        "mechanism": {"gravity": [0, 0, 0], "bodies": [body]},
+        "joints": {"hinge": {"actuator": actuator}},
+    }
 
 
 def one_joint(actuator: dict[str, Any], **schedule: Any) -> Any:
@@ -188,3 +312,67 @@ def test_a_joint_is_mechanical() -> None:
     with pytest.raises(InputError) as raised:
         one_joint({"type": "bond_graph", "graph": graph})
     assert str(raised.value).endswith("joint: its bond is electrical; bond a rotational or translational element to it")
+
+
+def test_a_graph_that_does_not_reach_its_joint() -> None:
+    graph = {
+        "junctions": {"mesh": 1},
+        "elements": {
+            "source": {"type": "Se", "domain": "electrical", "effort": 1},
+            "load": {"type": "R", "domain": "electrical", "resistance": "2 kohm"},
+        },
+        "bonds": ["source -> mesh -> load"],
+    }
+    with pytest.raises(InputError) as raised:
+        one_joint({"type": "bond_graph", "graph": graph})
+    assert str(raised.value) == (
+        "<dict> joints.hinge.actuator.graph.elements.joint: no bond leads to 'joint'; add one, such as gear -> joint,"
+        " or free -> joint with an Se"
+    )
+
+
+def test_a_drive_far_too_fast_for_its_step_is_a_warning() -> None:
+    """Its growth in a step is beyond the largest number."""
+    elements = {
+        "supply": {"type": "Se", "domain": "rotational", "law": "request"},
+        "rotor": {"type": "I", "domain": "rotational", "inertia": 1e-10},
+        "shaft": {"type": "C", "domain": "rotational", "stiffness": 0.5},
+        "damping": {"type": "R", "domain": "rotational", "resistance": 1e-3},
+    }
+    graph = {
+        "junctions": {"w": 1, "twist": 0, "spring": 1},
+        "elements": elements,
+        "bonds": ["supply -> w -> rotor", "w -> twist -> spring -> shaft", "spring -> damping", "twist -> joint"],
+    }
+    rig = one_joint({"type": "bond_graph", "graph": graph}, integrator="rk4", substeps=64, duration="0.1 s")
+    assert [warning.split(", too short")[0] for warning in rig.warnings[0]] == [
+        "the drive of joint 'hinge' has a time constant of 0.1 us"
+    ]
+
+
+def hydraulic(**more: Any) -> dict[str, Any]:
+    graph = {
+        "elements": {"tank": {"type": "Se", "domain": "hydraulic", "effort": 0}},
+        "components": {
+            "pump": {"type": "flow_pump", "flow": "6 l/min", "leakage": "0.1 l/min/bar"},
+            "line": {"type": "chamber", "volume": "0.1 l", "pressure": "2 bar"},
+            "motor": {"type": "hydraulic_motor", "displacement": "6 cm^3/turn"},
+        },
+        "bonds": ["pump.port -> line.port", "line.port -> motor.a", "motor.b -> tank", "motor.shaft -> joint"],
+    }
+    return {"type": "bond_graph", "graph": graph, **more}
+
+
+def test_the_pressure_at_every_port_is_a_signal() -> None:
+    """Also at one that has another name inside its component."""
+    run = one_joint(hydraulic(signals={"p": "pump.port.effort", "a": "motor.a.effort"}), duration="10 ms").run()
+    assert run["hinge/p"][0] > 1e5
+    np.testing.assert_allclose(run["hinge/p"], run["hinge/a"], rtol=1e-12)
+
+
+def test_a_recorded_signal_that_is_none_is_named_where_it_stands() -> None:
+    with pytest.raises(InputError) as raised:
+        one_joint(hydraulic(signals={"p": "pump.prt.effort"}))
+    assert str(raised.value).startswith(
+        "<dict> joints.hinge.actuator.signals.p: 'pump.prt.effort' is no signal; did you mean 'pump."
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cosim.bondgraph import TF, BondGraph, C, Element, I, Law, R, Se, Sf, assemble
+from cosim.bondgraph.components import gear_stage
 from cosim.bondgraph.graph import GraphError
 
 E, M = "electrical", "rotational"
@@ -156,4 +157,21 @@ def test_a_loop_of_gears_that_lets_nothing_through() -> None:
     assert str(raised.value) == (
         "elements.h: it closes a loop that has no single solution: it cannot move, or moves freely; take one out, or"
         " make one elastic"
+    )
+
+
+def test_springs_in_a_row_that_differentiate_each_other() -> None:
+    """Two meshes and no inertia between them: the rate of one twist needs the rates of both, without end."""
+    mesh = gear_stage.build(gear_stage.Params(2.0, 80.0, 0.01, 0.003))
+    built = graph({"J": I(M, 1.0), "turn": Se(M, 1.0), "end": Sf(M, 0.0)}, {"w": "1"}, "turn -> w -> J")
+    built.include("one", mesh)
+    built.include("two", gear_stage.build(gear_stage.Params(2.0, 100.0)))
+    built.chain("w", "one.input")
+    built.chain("one.output", "two.input")
+    built.chain("two.output", "end")
+    with pytest.raises(GraphError) as raised:
+        assemble(built)
+    assert str(raised.value) == (
+        "elements.two.mesh.twist: its rate depends on a rate of itself; put an inertia between it and the other"
+        " storages"
     )

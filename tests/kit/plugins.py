@@ -16,7 +16,7 @@ import numpy as np
 
 from cosim.bondgraph import TF, BondGraph, Law, Se
 from cosim.bondgraph.components import dc_machine
-from cosim.bondgraph.graph import Component
+from cosim.bondgraph.graph import Machine
 from tests.bondgraph.graphs import motor
 
 
@@ -93,8 +93,8 @@ def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.
         return tuple(_number(field, rng) for _ in range(n))
     if hint is BondGraph:
         return motor_at_joint()
-    if hint is Component:
-        return Component("dc_machine", dc_machine, dc_machine.Params(0.5, 1e-3, inertia=1e-3, torque_constant=0.1))
+    if hint is Machine:
+        return Machine("dc_machine", dc_machine, dc_machine.Params(0.5, 1e-3, inertia=1e-3, torque_constant=0.1))
     if hint is dict:
         return {}
     if any(map(dataclasses.is_dataclass, (hint, *get_args(hint)))):  # one or several sections

@@ -16,7 +16,9 @@ from cosim.units import TURN
 class CurrentControl:
     bandwidth: float = param(unit="Hz", above=0.0, default=500.0, doc="of the current loop")
     current_limit: float = param(unit="A", above=0.0, default=math.inf, doc="amplitude of a phase")
-    voltage_limit: float = param(unit="V", above=0.0, default=math.inf, doc="amplitude of a phase")
+    voltage_limit: float = param(
+        unit="V", above=0.0, default=math.inf, doc="amplitude of a phase, at most `supply_voltage` of the inverter"
+    )
     overload: Overload | None = param(default=None, doc="I²t limit: `current_limit` lasts for a short time")
     inverter: Inverter | None = param(default=None, doc="with its dead time; without it the voltage is exact")
 
@@ -24,6 +26,12 @@ class CurrentControl:
         if self.overload is not None and not self.overload.continuous_current < self.current_limit < math.inf:
             raise ValueError(
                 "an overload is between its continuous_current and current_limit; give a current_limit above it"
+            )
+
+        supply = self.inverter.supply_voltage if self.inverter else math.inf
+        if math.isfinite(self.voltage_limit) and self.voltage_limit > supply:
+            raise ValueError(
+                f"an inverter gives at most its supply_voltage of {supply:g} V; lower voltage_limit, or raise that"
             )
 
     @property

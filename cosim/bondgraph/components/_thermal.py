@@ -46,6 +46,8 @@ def add_windings(graph: BondGraph, meshes: Sequence[str], resistance: float, the
     graph.chain("winding_node", "conduction", "housing_node", "housing_heat")
     graph.bond("conduction", "to_housing")
     graph.bond("housing_node", "to_ambient")
+    for node in ("winding", "housing"):
+        graph.signals[f"{node}_temperature"] = Law(lambda rise: rise, (f"{node}_heat.effort",)), "K"
 
 
 def _hot(resistance: float, coefficient: float) -> Law:

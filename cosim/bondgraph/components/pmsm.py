@@ -29,6 +29,7 @@ SMALLEST_VOLTAGE = 1e-12  # V²
 CURRENTS = ("winding_d.flow", "winding_q.flow")
 SQUARE = Law(lambda d, q: (d * d + q * q) / (SCALE * SCALE), CURRENTS)  # of the amplitude of a phase
 BACK_EMF = 0.9  # of the limit of the voltage; the rest drives the currents
+LARGEST_Q = 0.98  # of the i_q that alone induces that voltage: near it, i_d would change without bound
 
 
 @params
@@ -79,7 +80,8 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     ratio.
 
     The current in d that keeps the back-EMF at U, 0.9 of the limit of the voltage, is
-    i_d = (√((U / pω)² − (L_q i_q)²) − ψ) / L_d, at most 0. Voltages are limited as a vector, their direction is kept.
+    i_d = (√((U / pω)² − (L_q i_q)²) − ψ) / L_d, at most 0, where i_q is at most 0.98 U / (pω L_q). Voltages are limited
+    as a vector, their direction is kept.
     """
     p, ld, lq, r = params.pole_pairs, params.inductance_d, params.inductance_q, params.resistance
     flux = SCALE * params.flux
@@ -129,7 +131,8 @@ def setpoints(
     if ops.is_infinite(limit):
         return 0.0, i_q
     voltage = BACK_EMF * limit / ops.maximum(ops.absolute(p * speed), LOWEST_SPEED)
-    room = ops.sqrt(ops.maximum(voltage * voltage - (lq * i_q) * (lq * i_q), 0.0))
+    i_q = limited(i_q, LARGEST_Q * voltage / lq)
+    room = ops.sqrt(voltage * voltage - (lq * i_q) * (lq * i_q))
     i_d = ops.clip((room - flux) / ld, -largest, 0.0)
     rest = ops.sqrt(ops.maximum(largest * largest - i_d * i_d, 0.0))
     return i_d, ops.clip(i_q, -rest, rest)

@@ -23,10 +23,10 @@ from typing import Any
 from cosim.bondgraph import expressions
 from cosim.bondgraph.domains import DOMAINS
 from cosim.bondgraph.elements import IC, KINDS, OUTPUTS, Element, Law, R
-from cosim.bondgraph.graph import BondGraph, Component, GraphError
-from cosim.errors import did_you_mean, shortened
+from cosim.bondgraph.graph import BondGraph, Component, GraphError, Machine, Stage
+from cosim.errors import did_you_mean
 from cosim.rig.reading import schema
-from cosim.rig.reading.plugins import COMPONENT, call_checked, read_plugin
+from cosim.rig.reading.plugins import COMPONENT, call_checked, known_names, read_plugin
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.reading.yaml_values import YamlValue
 from cosim.types import Numeric
@@ -130,10 +130,18 @@ def _component(value: YamlValue, path: KeyPath, reading: Reading) -> BondGraph |
     return None if component is None else call_checked(component.build, path, reading)
 
 
-def read_component(value: YamlValue, path: KeyPath, reading: Reading) -> Component | None:
+def read_component(
+    value: YamlValue, path: KeyPath, reading: Reading, of: type[Component] = Component
+) -> Component | None:
     """The component of the library that the section names by its `type`; None after an error."""
-    plugin = read_plugin(COMPONENT, reading.mapping(value, path), path, reading, None)
-    return None if plugin is None else Component(plugin.type, plugin.module, plugin.params)
+    data = reading.mapping(value, path)
+    if of.default and "type" not in data:
+        data = {"type": of.default, **data}
+    name = data.get("type")
+    if of.types and isinstance(name, str) and name not in known_names(COMPONENT):
+        return reading.fail((*path, "type"), f"unknown {of.word} '{name}'; use {' or '.join(of.types)}")
+    plugin = read_plugin(COMPONENT, data, path, reading, None)
+    return None if plugin is None else of(plugin.type, plugin.module, plugin.params)
 
 
 def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], reading: Reading) -> Element | None:
@@ -230,11 +238,14 @@ def _law(value: YamlValue, path: KeyPath, constants: Mapping[str, float], readin
     try:
         return expressions.law(str(value), constants)
     except ValueError as error:
-        return reading.fail(path, shortened(str(error)))
+        return reading.fail(path, str(error))
 
 
 schema.READERS |= {
     Law: lambda reading, hint, value, meta, path: _law(value, path, {}, reading),
     BondGraph: lambda reading, hint, value, meta, path: read_graph(value, path, reading),
-    Component: lambda reading, hint, value, meta, path: read_component(value, path, reading),
+    **dict.fromkeys(
+        (Component, Machine, Stage),
+        lambda reading, hint, value, meta, path: read_component(value, path, reading, hint),
+    ),
 }

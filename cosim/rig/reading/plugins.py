@@ -104,7 +104,7 @@ def read_type(kind: PluginKind, data: Mapping[str, YamlValue], path: tuple, read
         return _find(kind, name, path, reading)
     wrong = f"expected text, got {schema.show(name)}" if "type" in data else "missing key 'type'"
     at = (*path, "type") if "type" in data else path
-    return reading.fail(at, f"{wrong}; known: {', '.join(_known_names(kind))}")
+    return reading.fail(at, f"{wrong}; known: {', '.join(known_names(kind))}")
 
 
 def read_named_plugin(kind: PluginKind, type: str, params: YamlValue, path: tuple, reading: Reading) -> Plugin | None:
@@ -170,7 +170,7 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
     for entry in _entry_points(kind.group, tuple(sys.path)):
         if entry.name == name:
             return _import(kind, entry.load, f"entry point {entry.value}", place)
-    raise InputError(f"unknown {kind.word} '{name}'{did_you_mean(name, _known_names(kind))}", place)
+    raise InputError(f"unknown {kind.word} '{name}'{did_you_mean(name, known_names(kind))}", place)
 
 
 def entry_names(kind: PluginKind) -> list[str]:
@@ -189,7 +189,7 @@ def _module_names(package: str) -> list[str]:
     return sorted(module.name for module in modules)
 
 
-def _known_names(kind: PluginKind) -> list[str]:
+def known_names(kind: PluginKind) -> list[str]:
     """Names of all plug-ins of a kind; other modules of its package lack names that the kind needs."""
     names = (name for name in _module_names(kind.package) if _is_plugin(kind, f"{kind.package}.{name}"))
     return [*names, *entry_names(kind)]
