@@ -374,5 +374,5 @@ def test_a_recorded_signal_that_is_none_is_named_where_it_stands() -> None:
     with pytest.raises(InputError) as raised:
         one_joint(hydraulic(signals={"p": "pump.prt.effort"}))
     assert str(raised.value).startswith(
-        "<dict> joints.hinge.actuator.signals.p: 'pump.prt.effort' is no signal; did you mean 'pump."
+        "<dict> joints.hinge.actuator.signals.p: there is no signal 'pump.prt.effort'; did you mean 'pump."
     )

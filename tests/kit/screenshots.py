@@ -21,9 +21,8 @@ def run(browser: Any, path: Path) -> None:
     page = OpenedPage(Dash(RIG, "--frame-rate", "5"), browser)
     page.wait_for_status("Ready to start", timeout=60_000)
     page.tab.wait_for_selector(".uplot")
-    slider = page.tab.get_by_role("slider").first
-    for _ in range(20):
-        slider.press("ArrowRight")
+    page.set_number("N·m/rad", 3500)
+    page.tab.wait_for_timeout(SETTLED)
     page.press("Start")
     page.wait_for_status("Running")
     page.wait_until(lambda: page.chart("shoulder_pan_joint position")[0][-1] > TIME)
