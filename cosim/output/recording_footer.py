@@ -145,7 +145,9 @@ def summary_of_parts(parts: list[Part], start: int) -> bytes:
         metadata_count=sum(isinstance(index, MetadataIndex) for index in indexes),
         schema_count=sum(isinstance(item, Schema) for item in definitions),
     )
-    for item in (*definitions, statistics, *indexes):
+    kinds = (Schema, Channel, Statistics, ChunkIndex, AttachmentIndex, MetadataIndex)
+    # the specification wants records of one kind together
+    for item in sorted((*definitions, statistics, *indexes), key=lambda item: kinds.index(type(item))):
         item.write(builder)
     summary = builder.end()
     footer = HEADER.pack(Opcode.FOOTER, FOOTER_LENGTH) + struct.pack("<QQ", start + len(data_end), 0)

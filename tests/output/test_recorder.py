@@ -18,6 +18,7 @@ from cosim.output.recorder import Recorder
 from cosim.output.recording_chunk import CHUNK_BYTES
 from cosim.output.recording_reader import read_recording
 from tests.kit.disk import small_disk
+from tests.kit.mcap_validation import validate
 from tests.kit.recordings import recorded_messages
 
 CHANNELS = (
@@ -362,6 +363,7 @@ def test_other_readers_open_the_recording_of_a_small_disk(tmp_path, free, encodi
                 recorder.append(t_ns[k : k + 100], rows[k : k + 100])
         what = "cannot write the recording: No space left on device; free space on the disk and run again"
         assert str(error.value) == f"{path}: {what}"
+        validate(path)
         with open(path, "rb") as file:
             reader = make_reader(file, validate_crcs=True)
             summary = reader.get_summary()
