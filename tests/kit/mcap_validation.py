@@ -63,7 +63,7 @@ class Fields:
 class Contents:
     """What the data section has: schemas and channels by their numbers, messages by channel, places and sizes."""
 
-    schemas: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    schemas: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     channels: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     messages: Counter[int] = field(default_factory=Counter)
     times: list[int] = field(default_factory=list)  # first and last of each chunk
@@ -77,8 +77,8 @@ class Contents:
         (number,) = fields.take("H")
         if opcode == SCHEMA:
             check(number != 0, "schema 0 is reserved")
-            known = self.schemas.setdefault(number, (fields.text(), fields.text(), fields.raw(*fields.take("I"))))
-            check(known is not None, "a schema")
+            definition = (fields.text(), fields.text(), fields.raw(*fields.take("I")))
+            check(self.schemas.setdefault(number, definition) == definition, f"schema {number} changes")
         else:
             (schema,) = fields.take("H")
             check(schema == 0 or schema in self.schemas, f"channel {number} has an unknown schema {schema}")
@@ -184,9 +184,9 @@ def _summary_section(data: bytes, found: Contents, start: int, offsets: int, end
             again.define(opcode, body)
         elif opcode == CHUNK_INDEX:
             low, high, at, whole = fields.take("QQQQ")
-            chunks[at] = (whole, low, high, dict(fields.entries("HQ")))
+            chunks[at] = (whole, low, high, {channel: place for channel, place in fields.entries("HQ")})
         elif opcode in (ATTACHMENT_INDEX, METADATA_INDEX):
-            (attachments if opcode == ATTACHMENT_INDEX else metadata).update([fields.take("QQ")])
+            (attachments if opcode == ATTACHMENT_INDEX else metadata).update([_pair(fields, "QQ")])
         elif opcode == STATISTICS:
             statistics += 1
             _statistics(found, fields)
@@ -198,6 +198,11 @@ def _summary_section(data: bytes, found: Contents, start: int, offsets: int, end
     for opcode, _, body, _ in records(data, offsets, end):
         kind, *group = Fields(body).take("BQQ")
         check(opcode == SUMMARY_OFFSET and groups.pop(kind, None) == group, f"the offset of records {kind} is wrong")
+
+
+def _pair(fields: Fields, layout: str) -> tuple[int, int]:
+    first, second = fields.take(layout)
+    return first, second
 
 
 def _statistics(found: Contents, fields: Fields) -> None:

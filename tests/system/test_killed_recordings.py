@@ -16,6 +16,7 @@ import yaml
 from cosim import open_recording
 from cosim.output.recording_index import recordings_of
 from cosim.output.recording_reader import RecordedSamples
+from tests.kit.mcap_validation import validate
 from tests.rig.test_run_forms import MOVING
 
 START = 2.0  # s at most from opening the recording to the first tick, on a busy machine
@@ -70,6 +71,8 @@ def test_a_killed_process_loses_at_most_the_last_second(tmp_path, killed):
         until(lambda: not os.path.exists(f"/proc/{recorder}/exe") or killed == "recorder")
     finally:
         run.kill()
+    if killed == "run":  # its recorder has ended the file
+        validate(path)
     opened = open_recording(path)
     passed = 1e-9 * (end_ns - RecordedSamples(recordings_of(path)).start_ns)  # since before the first tick
     assert passed - opened.t[-1] < 1.0 + START
