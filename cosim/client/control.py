@@ -7,15 +7,18 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 from cosim.errors import InputError, RunError
 from cosim.output.binding import CONTROL_ADDRESS as ADDRESS
 
+if TYPE_CHECKING:
+    import numpy as np
+
 RELEASE_TIMEOUT = 0.5  # s
 BEATS = 4  # heartbeats within the time after which control is lost
 
-Value = float | str | Sequence[float]
+Value = Union[float, str, Sequence[float], "np.ndarray"]
 
 
 class NoAnswer(RunError):
@@ -67,15 +70,20 @@ class ControlClient:
             raise InputError(what, address) from cause
 
     def request(self, command: str, **fields: Any) -> dict[str, Any]:
-        """The fields of the reply. Raises NoAnswer when none comes within `timeout`, else the reason of a refusal."""
+        """The fields of the reply. Raises InputError for what is no JSON; InputError or RunError when it is refused,
+        NoAnswer when nothing answers within `timeout`."""
         return self._request(command, self.timeout, **fields)
 
     def _request(self, command: str, timeout: float, **fields: Any) -> dict[str, Any]:
-        from orjson import dumps, loads
+        from orjson import OPT_SERIALIZE_NUMPY, JSONEncodeError, dumps, loads
 
         with self._lock:
             self._number += 1
-            self._socket.send(dumps({"id": self._number, "command": command, "client": self.name, **fields}))
+            message = {"id": self._number, "command": command, "client": self.name, **fields}
+            try:
+                self._socket.send(dumps(message, option=OPT_SERIALIZE_NUMPY))
+            except JSONEncodeError as cause:
+                raise InputError(f"{command}: cannot be sent: {cause}", self.address) from cause
             until, reply = time.monotonic() + timeout, {}
             while reply.get("id") != self._number:  # others answer requests that were given up
                 if not self._socket.poll(max(0, round((until - time.monotonic()) * 1e3))):
