@@ -145,8 +145,7 @@ def summary_of_parts(parts: list[Part], start: int) -> bytes:
         metadata_count=sum(isinstance(index, MetadataIndex) for index in indexes),
         schema_count=sum(isinstance(item, Schema) for item in definitions),
     )
-    kinds = (Schema, Channel, Statistics, ChunkIndex, AttachmentIndex, MetadataIndex)
-    # the specification wants records of one kind together
+    kinds = Schema, Channel, Statistics, ChunkIndex, AttachmentIndex, MetadataIndex  # each must be together
     for item in sorted((*definitions, statistics, *indexes), key=lambda item: kinds.index(type(item))):
         item.write(builder)
     summary = builder.end()

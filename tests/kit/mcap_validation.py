@@ -1,216 +1,369 @@
-"""An independent check of recordings, written from the specification of MCAP alone: https://mcap.dev/spec."""
+"""Validation of MCAP files straight from their specification, https://mcap.dev/spec: this module knows neither the
+writer of this package nor the `mcap` package."""
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import zstandard
+from typing import Any, NamedTuple
 
 MAGIC = b"\x89MCAP0\r\n"
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(1, 9)
 ATTACHMENT, ATTACHMENT_INDEX, STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = range(9, 16)
-IN_DATA = {HEADER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, ATTACHMENT, METADATA, DATA_END}
-IN_SUMMARY = {SCHEMA, CHANNEL, CHUNK_INDEX, ATTACHMENT_INDEX, STATISTICS, METADATA_INDEX}
-FOOTER_BYTES = 9 + 20
+DATA_RECORDS = {HEADER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, ATTACHMENT, METADATA, DATA_END}
+CHUNK_RECORDS = {SCHEMA, CHANNEL, MESSAGE}
+SUMMARY_RECORDS = {SCHEMA, CHANNEL, CHUNK_INDEX, ATTACHMENT_INDEX, STATISTICS, METADATA_INDEX}
+HEAD = 9  # bytes: opcode, length
 
 
-class Invalid(AssertionError):
-    """What the specification forbids."""
+class InvalidFile(AssertionError):
+    """Where a file breaks the specification."""
 
 
-def check(valid: bool, what: str) -> None:
-    if not valid:
-        raise Invalid(what)
+class Record(NamedTuple):
+    """start, end: in the file, or in the chunk."""
+
+    opcode: int
+    start: int
+    end: int
+    content: bytes
+
+
+class ChunkFacts(NamedTuple):
+    """What the index of a chunk must repeat; offsets: channel -> place of its message index."""
+
+    start: int
+    length: int
+    first: int
+    last: int
+    compression: str
+    size: int
+    uncompressed: int
+    offsets: dict[int, int]
+    index_length: int
+
+
+class Report(NamedTuple):
+    """What a file holds. messages: per channel; chunks: their number; topics: by channel; span: first and last log
+    time, zeros without messages; names: of metadata and attachments; ended: whether it has its end."""
+
+    messages: Counter[int]
+    chunks: int
+    topics: dict[int, str]
+    span: tuple[int, int]
+    names: tuple[str, ...]
+    ended: bool
 
 
 class Fields:
-    """The fields of a record, in turn."""
+    """Reads the fields of a record one after the other."""
 
     def __init__(self, data: bytes) -> None:
-        self._file, self._size = io.BytesIO(data), len(data)
+        self.data, self.at = data, 0
 
-    def raw(self, size: int) -> bytes:
-        data = self._file.read(size)
-        check(len(data) == size, "a field ends after its record")
-        return data
-
-    def take(self, layout: str) -> tuple[int, ...]:
-        return struct.unpack("<" + layout, self.raw(struct.calcsize("<" + layout)))
-
-    def text(self) -> str:
-        return self.raw(*self.take("I")).decode()
-
-    def entries(self, layout: str) -> list[tuple[int, ...]]:
-        inner = Fields(self.raw(*self.take("I")))
-        found = []
-        while inner.left:
-            found.append(inner.take(layout))
+    def take(self, size: int) -> bytes:
+        found = self.data[self.at : self.at + size]
+        check(len(found) == size, f"a record ends within a field at {self.at}")
+        self.at += size
         return found
 
+    def numbers(self, layout: str) -> tuple[int, ...]:
+        return struct.unpack("<" + layout, self.take(struct.calcsize("<" + layout)))
+
+    def number(self, kind: str) -> int:
+        return self.numbers(kind)[0]
+
+    def text(self) -> str:
+        return self.take(self.number("I")).decode("utf-8")
+
+    def bytes(self, size: str = "I") -> bytes:
+        return self.take(self.number(size))
+
+    def map(self, *kinds: str) -> dict[Any, Any]:
+        """kinds: of keys and values; `s` is a text. Keys are unique."""
+        inner, found = Fields(self.bytes()), []
+        while inner.at < len(inner.data):
+            found.append(tuple(inner.text() if kind == "s" else inner.number(kind) for kind in kinds))
+        check(len(dict(found)) == len(found), "a map has a key twice")
+        return dict(found)
+
+    def rest(self) -> bytes:
+        return self.take(len(self.data) - self.at)
+
+    def end(self) -> None:
+        check(self.at == len(self.data), f"a record has {len(self.data) - self.at} bytes too many")
+
+
+def check(right: bool, what: str) -> None:
+    if not right:
+        raise InvalidFile(what)
+
+
+def records(data: bytes, start: int, end: int) -> Iterator[Record]:
+    """The records from start to end, which they fill."""
+    while start < end:
+        check(start + HEAD <= end, f"the record at {start} ends within its header")
+        opcode, length = struct.unpack_from("<BQ", data, start)
+        check(opcode != 0, f"opcode 0 at {start}")
+        stop = start + HEAD + length
+        check(stop <= end, f"the record at {start} ends at {stop}, after {end}")
+        yield Record(opcode, start, stop, data[start + HEAD : stop])
+        start = stop
+
+
+def validate(path: Path, cut: bool = False) -> Report:
+    """Check everything; cut: the file may lack its end. Raises InvalidFile."""
+    return Validation(path.read_bytes(), cut).report
+
+
+class Validation:
+    """The data section is read from the start; then the summary must say the same."""
+
+    def __init__(self, data: bytes, cut: bool) -> None:
+        self.data = data
+        self.schemas: dict[int, tuple[str, str, bytes]] = {}
+        self.channels: dict[int, tuple[Any, ...]] = {}
+        self.chunks: list[ChunkFacts] = []
+        self.times: list[int] = []  # first and last of each chunk
+        self.messages: Counter[int] = Counter()
+        self.attachments: list[tuple[Any, ...]] = []
+        self.metadata: list[tuple[int, int, str]] = []
+        self._unindexed: dict[int, list[tuple[int, int]]] | None = None  # of the last chunk
+        check(data[: len(MAGIC)] == MAGIC, "it does not begin with the magic bytes")
+        self.ended = data[-len(MAGIC) :] == MAGIC and len(data) > 2 * len(MAGIC)
+        check(self.ended or cut, "it does not end with the magic bytes")
+        summary = self._data_section(self._complete_records() if not self.ended else len(data) - len(MAGIC))
+        if self.ended:
+            check(summary is not None, "there is no end of the data section")
+            self._summary_section(summary or 0)
+
     @property
-    def left(self) -> int:
-        return self._size - self._file.tell()
+    def report(self) -> Report:
+        topics = {number: channel[1] for number, channel in self.channels.items()}
+        span = (min(self.times), max(self.times)) if self.times else (0, 0)
+        names = (*(name for *_, name in self.metadata), *(item[5] for item in self.attachments))
+        return Report(self.messages, len(self.chunks), topics, span, names, self.ended)
+
+    def _complete_records(self) -> int:
+        """The end of the last complete record."""
+        at = len(MAGIC)
+        while at + HEAD <= len(self.data):
+            stop = at + HEAD + struct.unpack_from("<Q", self.data, at + 1)[0]
+            if stop > len(self.data):
+                break
+            at = stop
+        return at
+
+    def _data_section(self, end: int) -> int | None:
+        """Check the records up to the end of the data section; where the next one begins."""
+        readers = {
+            HEADER: self._header,
+            SCHEMA: self._schema,
+            CHANNEL: self._channel,
+            CHUNK: self._chunk,
+            MESSAGE_INDEX: self._message_index,
+            ATTACHMENT: self._attachment,
+            METADATA: self._metadata,
+        }
+        for number, record in enumerate(records(self.data, len(MAGIC), end)):
+            check((record.opcode == HEADER) == (number == 0), "the header is not the first record, or there are two")
+            if record.opcode == DATA_END:
+                self._all_indexed()
+                self._data_end(record)
+                return record.end
+            check(record.opcode in DATA_RECORDS, f"a record {record.opcode} in the data section")
+            check(record.opcode in readers, "a message outside of a chunk")  # allowed, but these files have none
+            if record.opcode != MESSAGE_INDEX:
+                self._all_indexed()
+            readers[record.opcode](record)
+        return None
+
+    def _header(self, record: Record) -> None:
+        fields = Fields(record.content)
+        for _ in ("profile", "library"):
+            fields.text()
+        fields.end()
+
+    def _schema(self, record: Record) -> None:
+        fields = Fields(record.content)
+        number, schema = fields.number("H"), (fields.text(), fields.text(), fields.bytes())
+        fields.end()
+        check(number > 0, "a schema has the number 0")
+        check(self.schemas.setdefault(number, schema) == schema, f"there are two schemas {number}")
+
+    def _channel(self, record: Record) -> None:
+        fields = Fields(record.content)
+        number, schema = fields.numbers("HH")
+        channel = schema, fields.text(), fields.text(), tuple(fields.map("s", "s").items())
+        fields.end()
+        check(schema == 0 or schema in self.schemas, f"channel {number} has no schema {schema}")
+        check(self.channels.setdefault(number, channel) == channel, f"there are two channels {number}")
+
+    def _chunk(self, record: Record) -> None:
+        fields = Fields(record.content)
+        first, last, uncompressed, checksum = fields.numbers("QQQI")
+        compression, packed = fields.text(), fields.bytes("Q")
+        fields.end()
+        content = unpacked(compression, packed)
+        check(len(content) == uncompressed, f"a chunk has {len(content)} bytes and says {uncompressed}")
+        check(checksum in (0, zlib.crc32(content)), "the checksum of a chunk is wrong")
+        times = self._chunk_content(content)
+        check((first, last) == ((min(times), max(times)) if times else (0, 0)), "the times of a chunk are wrong")
+        self.times += [first, last] if times else []
+        facts = ChunkFacts(
+            record.start, record.end - record.start, first, last, compression, len(packed), uncompressed, {}, 0
+        )
+        self.chunks.append(facts)
+
+    def _chunk_content(self, content: bytes) -> list[int]:
+        """The log times of the messages of a chunk."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        times = []
+        for record in records(content, 0, len(content)):
+            check(record.opcode in CHUNK_RECORDS, f"a record {record.opcode} in a chunk")
+            if record.opcode != MESSAGE:
+                (self._schema if record.opcode == SCHEMA else self._channel)(record)
+                continue
+            channel, _, log, _ = Fields(record.content).numbers("HIQQ")
+            check(channel in self.channels, f"a message of channel {channel}, which does not exist")
+            found.setdefault(channel, []).append((log, record.start))
+            times.append(log)
+            self.messages[channel] += 1
+        self._unindexed = found
+        return times
+
+    def _message_index(self, record: Record) -> None:
+        check(self._unindexed is not None, "a message index that follows no chunk")
+        assert self._unindexed is not None
+        fields = Fields(record.content)
+        channel, entries = fields.number("H"), fields.bytes()
+        fields.end()
+        check(len(entries) % 16 == 0, "a message index has half an entry")
+        found = list(struct.iter_unpack("<QQ", entries))
+        expected = self._unindexed.pop(channel, None)
+        check(expected is not None, f"two message indexes of channel {channel}, or one without a message")
+        check(sorted(found) == sorted(expected or []), f"the message index of channel {channel} is wrong")
+        chunk = self.chunks[-1]
+        chunk.offsets[channel] = record.start
+        self.chunks[-1] = chunk._replace(index_length=chunk.index_length + record.end - record.start)
+
+    def _all_indexed(self) -> None:
+        check(not self._unindexed, "messages of a chunk are in no message index")
+        self._unindexed = None
+
+    def _attachment(self, record: Record) -> None:
+        fields = Fields(record.content)
+        log, created = fields.numbers("QQ")
+        name, media_type, size = fields.text(), fields.text(), len(fields.bytes("Q"))
+        covered = fields.at
+        checksum = fields.number("I")
+        fields.end()
+        check(checksum in (0, zlib.crc32(record.content[:covered])), f"the checksum of '{name}' is wrong")
+        self.attachments.append((record.start, record.end - record.start, log, created, size, name, media_type))
+
+    def _metadata(self, record: Record) -> None:
+        fields = Fields(record.content)
+        name, _ = fields.text(), fields.map("s", "s")
+        fields.end()
+        self.metadata.append((record.start, record.end - record.start, name))
+
+    def _data_end(self, record: Record) -> None:
+        fields = Fields(record.content)
+        checksum = fields.number("I")
+        fields.end()
+        check(checksum in (0, zlib.crc32(self.data[: record.start])), "the checksum of the data section is wrong")
+
+    def _summary_section(self, start: int) -> None:
+        """The records from there to the end are the summary and the footer, and repeat what was found."""
+        *summary, footer = records(self.data, start, len(self.data) - len(MAGIC))
+        check(footer.opcode == FOOTER, "the last record is no footer")
+        fields = Fields(footer.content)
+        place, offsets, checksum = fields.numbers("QQI")
+        fields.end()
+        check(place == (start if summary else 0), "the footer names another place of the summary")
+        check(checksum in (0, zlib.crc32(self.data[start : footer.end - 4])), "the checksum of the summary is wrong")
+        self._summary_offsets(summary, offsets)
+        items = [record for record in summary if record.opcode != SUMMARY_OFFSET]
+        for record in items:
+            check(record.opcode in SUMMARY_RECORDS, f"a record {record.opcode} in the summary")
+        schemas, channels = dict(self.schemas), dict(self.channels)  # of the data section
+        for record in items:
+            if record.opcode in (SCHEMA, CHANNEL):
+                (self._schema if record.opcode == SCHEMA else self._channel)(record)
+        check((schemas, channels) == (self.schemas, self.channels), "a schema or channel is in the summary alone")
+        kinds = Counter(record.opcode for record in items)
+        check((kinds[SCHEMA], kinds[CHANNEL]) == (len(schemas), len(channels)), "the summary lacks schemas or channels")
+        self._indexes(items)
+        found = [self._statistics_of(record) for record in items if record.opcode == STATISTICS]
+        check(found == [self._expected_statistics()], f"the statistics are {found}, not {self._expected_statistics()}")
+
+    def _summary_offsets(self, summary: list[Record], place: int) -> None:
+        """Where there are some, they follow the summary and name the groups of its records, each without a gap."""
+        offsets = [record for record in summary if record.opcode == SUMMARY_OFFSET]
+        check(place == (offsets[0].start if offsets else 0), "the footer names another place of the summary offsets")
+        groups: dict[int, tuple[int, int]] = {}
+        for record in summary[: len(summary) - len(offsets)]:
+            start, end = groups.get(record.opcode, (record.start, record.start))
+            check(end == record.start, f"records {record.opcode} of the summary are not together")
+            groups[record.opcode] = start, record.end
+        named = {}
+        for record in offsets:
+            fields = Fields(record.content)
+            opcode, start, length = fields.numbers("BQQ")
+            fields.end()
+            named[opcode] = start, start + length
+        check(not offsets or named == groups, "the summary offsets name other places")
+
+    def _indexes(self, items: list[Record]) -> None:
+        def of(opcode: int, read: Any) -> list[Any]:
+            return sorted(read(Fields(record.content)) for record in items if record.opcode == opcode)
+
+        check(of(CHUNK_INDEX, _chunk_index) == sorted(map(_plain, self.chunks)), "the chunk indexes are wrong")
+        check(of(ATTACHMENT_INDEX, _attachment_index) == sorted(self.attachments), "the attachment indexes are wrong")
+        check(of(METADATA_INDEX, _metadata_index) == sorted(self.metadata), "the metadata indexes are wrong")
+
+    def _statistics_of(self, record: Record) -> tuple[Any, ...]:
+        fields = Fields(record.content)
+        found = *fields.numbers("QHIIIIQQ"), fields.map("H", "Q")
+        fields.end()
+        return found
+
+    def _expected_statistics(self) -> tuple[Any, ...]:
+        counts = len(self.schemas), len(self.channels), len(self.attachments), len(self.metadata), len(self.chunks)
+        return self.messages.total(), *counts, *self.report.span, dict(self.messages)
 
 
-@dataclass
-class Contents:
-    """What the data section has: schemas and channels by their numbers, messages by channel, places and sizes."""
+def unpacked(compression: str, packed: bytes) -> bytes:
+    check(compression in ("", "zstd"), f"the compression '{compression}' is not in the specification, or not used here")
+    if not compression:
+        return packed
+    from zstandard import ZstdDecompressor
 
-    schemas: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    channels: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    messages: Counter[int] = field(default_factory=Counter)
-    times: list[int] = field(default_factory=list)  # first and last of each chunk
-    chunks: dict[int, tuple[Any, ...]] = field(default_factory=dict)  # by place
-    attachments: dict[int, int] = field(default_factory=dict)  # place -> length
-    metadata: dict[int, int] = field(default_factory=dict)
-
-    def define(self, opcode: int, body: bytes) -> None:
-        """A schema or channel; the same number never means another one."""
-        fields = Fields(body)
-        (number,) = fields.take("H")
-        if opcode == SCHEMA:
-            check(number != 0, "schema 0 is reserved")
-            definition = (fields.text(), fields.text(), fields.raw(*fields.take("I")))
-            check(self.schemas.setdefault(number, definition) == definition, f"schema {number} changes")
-        else:
-            (schema,) = fields.take("H")
-            check(schema == 0 or schema in self.schemas, f"channel {number} has an unknown schema {schema}")
-            definition = (schema, fields.text(), fields.text())
-            check(self.channels.setdefault(number, definition) == definition, f"channel {number} changes")
+    return ZstdDecompressor().decompressobj().decompress(packed)
 
 
-def records(data: bytes, start: int, end: int):
-    """(opcode, place, body, length with its head) of all that lie between."""
-    place = start
-    while place < end:
-        check(place + 9 <= end, f"the head of a record at {place} is cut off")
-        opcode, size = struct.unpack_from("<BQ", data, place)
-        check(place + 9 + size <= end, f"the record at {place} is cut off")
-        yield opcode, place, data[place + 9 : place + 9 + size], 9 + size
-        place += 9 + size
+def _plain(chunk: ChunkFacts) -> tuple[Any, ...]:
+    return *chunk._replace(offsets={})[:7], tuple(sorted(chunk.offsets.items())), chunk.index_length
 
 
-def validate(path: Path) -> int:
-    """The number of messages of a valid recording; raises Invalid."""
-    data = path.read_bytes()
-    check(data.startswith(MAGIC) and data.endswith(MAGIC), "no magic at an end of the file")
-    foot = len(data) - len(MAGIC) - FOOTER_BYTES
-    ((opcode, _, body, _),) = records(data, foot, len(data) - len(MAGIC))
-    check(opcode == FOOTER, "the last record is no footer")
-    summary, offsets, crc = Fields(body).take("QQI")
-    offsets = offsets or foot  # 0: there are none
-    check(0 < summary <= offsets <= foot, "the footer points outside the file")
-    check(crc in (0, zlib.crc32(data[summary : foot + 9 + 16])), "the summary has another checksum")
-    found = _data_section(data, summary)
-    _summary_section(data, found, summary, offsets, foot)
-    return sum(found.messages.values())
+def _chunk_index(fields: Fields) -> tuple[Any, ...]:
+    first, last, start, length = fields.numbers("QQQQ")
+    offsets, index_length, compression = fields.map("H", "Q"), fields.number("Q"), fields.text()
+    size, uncompressed = fields.numbers("QQ")
+    fields.end()
+    return start, length, first, last, compression, size, uncompressed, tuple(sorted(offsets.items())), index_length
 
 
-def _data_section(data: bytes, end: int) -> Contents:
-    found, indexes, ended = Contents(), {}, False
-    chunk = 0
-    for opcode, place, body, length in records(data, len(MAGIC), end):
-        check(opcode in IN_DATA or opcode >= 0x80, f"record {opcode} in the data section")
-        check((opcode == HEADER) == (place == len(MAGIC)), "the header is the first record, and only that")
-        check(not ended, "a record after the end of the data")
-        if opcode in (SCHEMA, CHANNEL):
-            found.define(opcode, body)
-        elif opcode == CHUNK:
-            chunk, indexes = place, _chunk(found, body)
-            found.chunks[place] = (length, *Fields(body).take("QQ"), {})
-        elif opcode == MESSAGE_INDEX:
-            fields = Fields(body)
-            (channel,) = fields.take("H")
-            check(sorted(fields.entries("QQ")) == indexes.pop(channel, []), f"the index of channel {channel} is wrong")
-            found.chunks[chunk][3][channel] = place
-        elif opcode == ATTACHMENT:
-            check(struct.unpack("<I", body[-4:])[0] in (0, zlib.crc32(body[:-4])), "checksum of an attachment")
-            found.attachments[place] = length
-        elif opcode == METADATA:
-            found.metadata[place] = length
-        elif opcode == DATA_END:
-            ended = True
-            check(Fields(body).take("I")[0] in (0, zlib.crc32(data[:place])), "checksum of the data section")
-        check(opcode in (CHUNK, MESSAGE_INDEX) or not indexes, "a chunk has messages without an index")
-    check(ended, "the data section has no end")
-    return found
+def _attachment_index(fields: Fields) -> tuple[Any, ...]:
+    numbers, names = fields.numbers("QQQQQ"), (fields.text(), fields.text())
+    fields.end()
+    return *numbers, *names
 
 
-def _chunk(found: Contents, body: bytes) -> dict[int, list[tuple[int, ...]]]:
-    """Times and places of its messages by channel, sorted."""
-    fields = Fields(body)
-    first, last, size, crc = fields.take("QQQI")
-    compression = fields.text()
-    check(compression in ("", "zstd"), f"compression {compression!r}")
-    packed = fields.raw(*fields.take("Q"))
-    check(not fields.left, "a chunk has more than its records")
-    inside = zstandard.ZstdDecompressor().decompressobj().decompress(packed) if compression else packed
-    check(len(inside) == size, "a chunk has another size")
-    check(crc in (0, zlib.crc32(inside)), "a chunk has another checksum")
-    entries = []
-    for opcode, place, message, _ in records(inside, 0, size):
-        check(opcode in (SCHEMA, CHANNEL, MESSAGE), f"record {opcode} in a chunk")
-        if opcode != MESSAGE:
-            found.define(opcode, message)
-            continue
-        channel, _, log, _ = Fields(message).take("HIQQ")
-        check(channel in found.channels, f"a message of an unknown channel {channel}")
-        check(first <= log <= last, "a message lies outside the times of its chunk")
-        entries.append((channel, log, place))
-        found.messages[channel] += 1
-    logs = [log for _, log, _ in entries]
-    check(not logs or (min(logs), max(logs)) == (first, last), "the times of a chunk are not those of its messages")
-    found.times += [first, last] if logs else []
-    return {channel: [entry[1:] for entry in group] for channel, group in groupby(sorted(entries), lambda e: e[0])}
-
-
-def _summary_section(data: bytes, found: Contents, start: int, offsets: int, end: int) -> None:
-    groups: dict[int, list[int]] = {}
-    chunks, attachments, metadata, again, statistics = {}, {}, {}, Contents(), 0
-    for opcode, place, body, length in records(data, start, offsets):
-        check(opcode in IN_SUMMARY, f"record {opcode} in the summary")
-        first, size = groups.setdefault(opcode, [place, 0])
-        check(first + size == place, "the records of a kind are not together")
-        groups[opcode][1] += length
-        fields = Fields(body)
-        if opcode in (SCHEMA, CHANNEL):
-            again.define(opcode, body)
-        elif opcode == CHUNK_INDEX:
-            low, high, at, whole = fields.take("QQQQ")
-            chunks[at] = (whole, low, high, {channel: place for channel, place in fields.entries("HQ")})
-        elif opcode in (ATTACHMENT_INDEX, METADATA_INDEX):
-            (attachments if opcode == ATTACHMENT_INDEX else metadata).update([_pair(fields, "QQ")])
-        elif opcode == STATISTICS:
-            statistics += 1
-            _statistics(found, fields)
-    check(statistics == 1, "there must be one record of statistics")
-    check(chunks == found.chunks, "the index of chunks is wrong")
-    check(attachments == found.attachments, "the index of attachments is wrong")
-    check(metadata == found.metadata, "the index of metadata is wrong")
-    check((again.schemas, again.channels) == (found.schemas, found.channels), "the summary has other definitions")
-    for opcode, _, body, _ in records(data, offsets, end):
-        kind, *group = Fields(body).take("BQQ")
-        check(opcode == SUMMARY_OFFSET and groups.pop(kind, None) == group, f"the offset of records {kind} is wrong")
-
-
-def _pair(fields: Fields, layout: str) -> tuple[int, int]:
-    first, second = fields.take(layout)
-    return first, second
-
-
-def _statistics(found: Contents, fields: Fields) -> None:
-    counted = fields.take("QHIIIIQQ")
-    expected = (
-        *(sum(found.messages.values()), len(found.schemas), len(found.channels), len(found.attachments)),
-        *(len(found.metadata), len(found.chunks), min(found.times, default=0), max(found.times, default=0)),
-    )
-    check(counted == expected, f"statistics: {counted}, counted {expected}")
-    messages = {channel: count for channel, count in fields.entries("HQ") if count}
-    check(messages == dict(found.messages), "statistics of the channels are wrong")
+def _metadata_index(fields: Fields) -> tuple[Any, ...]:
+    numbers, name = fields.numbers("QQ"), fields.text()
+    fields.end()
+    return *numbers, name
