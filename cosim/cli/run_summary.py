@@ -99,6 +99,7 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
         *balance,
         *(bus_line(bus) for bus in summary["drivers"]),
         *([] if summary["stream"] is None else [stream_line(summary["stream"])]),
+        *warning_lines(summary),
         f"speed    {speed_text(summary)}",
         "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
         *reasons,
@@ -146,6 +147,20 @@ def stream_line(stream: StreamSummary) -> str:
         return f"warning  no telemetry to the end: {stream['failure']}"
     missed = stream["missed"]
     return f"stream   {stream['endpoint']}" + (f": {missed:,} {plural(missed, 'tick')} missed" if missed else "")
+
+
+def warning_lines(summary: RunSummary) -> list[str]:
+    """What failed beside the run; limits, telemetry and the outcome have lines of their own."""
+    limits = {count["what"] for kinds in summary["guard"].values() for count in kinds.values()}
+    telemetry = (summary["stream"] or {}).get("failure") or summary["outcome"]
+    return [
+        f"warning  {event['t_s']:.6g} s  {what}"
+        for event in summary["events"]
+        if event["level"] == "warning"
+        and (what := event["name"]) not in limits
+        and what not in summary["outcome"]
+        and not what.startswith(telemetry)
+    ]
 
 
 # events listed one by one; more are summarised

@@ -41,7 +41,7 @@ from cosim.types import Level
 if TYPE_CHECKING:
     from mcap.records import McapRecord
 
-CHUNK_NS = 1_000_000_000
+CHUNK_NS = 500_000_000  # what a killed run loses is this, and what was on its way to the recorder: less than 1 s
 BLOCK = 512  # ticks that are encoded together, in the cache
 ZSTD_LEVEL = -7  # level 1 makes noise 8 % smaller, and a recording a third slower
 MOVED = "its file was removed or moved during the run; leave it in its place and run again"
@@ -58,7 +58,7 @@ class Recorder:
     The log time of a message is `start_ns` plus its time in the run, its publish time the time in the run.
 
     Leaving the `with` block finishes the file, also after an exception. A killed process loses at most the last 1 MiB
-    of messages or the last second of the run, whichever is less: all earlier data is in complete chunks on disk, which
+    of messages or half a second of the run, whichever is less: all earlier data is in complete chunks on disk, which
     `read_recording` and `mcap recover` read. After a full disk the file holds the complete chunks, with index and
     footer.
 
@@ -140,7 +140,7 @@ class Recorder:
         data, begins, ends = self._samples.encode(log_ns, t_ns, rows)
         begin = place = 0
         while begin < len(t_ns):
-            # a chunk ends after the tick that fills it, or that is a second after the last one
+            # a chunk ends after the tick that fills it, or that is CHUNK_NS after the last one
             full = np.searchsorted(ends, place + CHUNK_BYTES - self._chunk.size)
             late = np.searchsorted(t_ns, self._flushed_ns + CHUNK_NS)
             end = max(min(int(full), int(late)) + 1, begin + 1)

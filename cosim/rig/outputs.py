@@ -25,14 +25,15 @@ BACKLOG = 0.5  # s of ticks that may wait for a stream that is too slow
 
 @dataclass
 class Outputs:
-    """sinks: of blocks that this process evaluates, and of events; remotes: of the sinks, those that evaluate blocks
-    themselves; stream: of the remotes or sinks that have a process, the stream."""
+    """sinks: of blocks that this process evaluates, and of events; processes: of the sinks, those that have one;
+    remotes: of these, those that evaluate blocks themselves; stream: of the processes, the stream."""
 
     endpoint: str | None = None  # of the stream
     sinks: list[Sink] = field(default_factory=list)
+    processes: list[RemoteSink] = field(default_factory=list)
     remotes: list[RemoteSink] = field(default_factory=list)
     stream: RemoteSink | None = None
-    failed: bool = False  # the stream, and it was reported
+    failed: list[RemoteSink] = field(default_factory=list)  # of the processes, those whose end was reported
     schema: Any = field(default_factory=dict)  # of the stream, a Schema
     describe_stream: Callable[[Any], None] | None = None  # publishes a schema
 
@@ -62,12 +63,12 @@ class Outputs:
     def evaluated_here(self) -> list[Sink]:
         return [] if self.remotes else self.sinks
 
-    def new_failure(self) -> str:
-        """Why the stream has failed, once; else empty."""
-        if self.failed or self.stream is None or not self.stream.failure:
-            return ""
-        self.failed = True
-        return f"{self.stream.failure}; the run goes on without telemetry"
+    def new_failures(self) -> list[str]:
+        """Why the recording or the stream has failed, each once."""
+        new = [process for process in self.processes if process.failure and process not in self.failed]
+        self.failed += new
+        ends = {True: "; the run goes on without telemetry", False: ""}
+        return [process.failure + ends[process is self.stream] for process in new]
 
     @property
     def summary(self) -> StreamSummary | None:
@@ -134,7 +135,7 @@ def open_outputs(
         )
         for config in configs
     ]
-    outputs = Outputs(None, list(remotes), [] if rig.interpret else remotes, schema=schema)
+    outputs = Outputs(None, list(remotes), remotes, [] if rig.interpret else remotes, schema=schema)
     if spec.telemetry.publish is not None:
         outputs.stream = remotes[0]
         outputs.endpoint, outputs.describe_stream = outputs.stream.endpoint, outputs.stream.describe

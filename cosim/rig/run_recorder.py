@@ -68,7 +68,7 @@ class RunRecorder:
             self.compute_signals(block, here)
         else:
             self.waiting.add(block)
-        if failure := self.outputs.new_failure():
+        for failure in self.outputs.new_failures():
             self.note(self.done - 1, failure, "warning")
 
     def note(self, tick: int, what: str, level: Level = "info") -> None:

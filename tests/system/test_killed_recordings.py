@@ -1,84 +1,133 @@
-"""SIGKILL of the run or of its recorder: the file stays readable, and loses at most the last second."""
+"""SIGKILL of each process of a run in real time: the file stays readable and loses at most the last second, the others
+go on or end, and say so in one line."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
 from cosim import open_recording
-from cosim.output.recording_index import recordings_of
-from cosim.output.recording_reader import RecordedSamples
-from tests.kit.mcap_validation import validate
-from tests.rig.test_run_forms import MOVING
+from cosim.client import connect, subscribe
+from cosim.errors import RunError
+from tests.kit.processes import child, runs, until
+from tests.system.test_controlled_runs import ARM
 
-START = 2.0  # s at most from opening the recording to the first tick, on a busy machine
-RUN = """
-import sys
-from cosim import load_rig
-from cosim.rig.run import StoppedRun
-try:
-    run = load_rig(sys.argv[1], realtime=True).run("30 s", record=sys.argv[2])
-except StoppedRun as stopped:
-    run = stopped.run
-    print(run.fault)
-print(run.t[-1])
-"""
+TICKS = 3_000
+KILL = 1_900  # tick: late in a chunk
+LOST = 1_000  # ticks, 1 s
+PROCESSES = {
+    "publisher": ("cosim.output.sink_process", 0),
+    "recorder": ("cosim.output.sink_process", 1),
+    "control": ("cosim.remote.control_process", 0),
+}
 
 
-def children(pid):
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+class RunWithAll:
+    """`cosim run` in real time with recording, stream and control. seen: the last tick that a subscriber got."""
+
+    def __init__(self, folder):
+        self.rig, self.path = folder / "arm.yaml", folder / "a.mcap"
+        self.stream, control = (f"ipc://{folder}/{name}" for name in ("stream", "control"))
+        rig = {**ARM, "telemetry": {"publish": self.stream, "control": control}}
+        self.rig.write_text(yaml.safe_dump(rig))
+        words = ["run", str(self.rig), "--duration", str(TICKS / 1e3), "--record", str(self.path)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen([sys.executable, "-m", "cosim", *words], **pipes)
+        self.client, self.subscriber = connect(control, timeout=60.0), subscribe(self.stream)
+        self.processes = {name: child(self.process.pid, *which) for name, which in PROCESSES.items()}
+        self.processes["run"] = self.process.pid
+        self.seen = 0
+
+    def kill(self, name, tick):
+        """Kill a process when a subscriber has seen the tick."""
+        until(lambda: self._follow() >= tick)
+        os.kill(self.processes[name], signal.SIGKILL)
+
+    def _follow(self):
+        while (sample := self.subscriber.receive(0.0)) is not None:
+            self.seen = sample.tick
+        return self.seen
+
+    def finish(self):
+        """(exit code, stdout, stderr); no process is left."""
+        out, err = self.process.communicate(timeout=60)
+        until(lambda: not any(map(runs, self.processes.values())))
+        return self.process.returncode, out, err
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.client.close()
+        self.subscriber.close()
 
 
-def until(condition):
-    """Wait for it; a test that waits for too long fails."""
-    for _ in range(3000):
-        if found := condition():
-            return found
-        time.sleep(0.01)
-    raise AssertionError("nothing happened")
+@pytest.fixture
+def running(tmp_path):
+    with RunWithAll(tmp_path) as running:
+        yield running
 
 
-def recorded_seconds(path):
-    try:
-        opened = open_recording(path)
-    except Exception:  # not begun
-        return 0.0
-    return float(opened.t[-1]) if len(opened.t) else 0.0
+def recorded(running, least):
+    """The run in the file, which has every tick from the first one on, and at least so many."""
+    opened = open_recording(running.path)
+    np.testing.assert_array_equal(np.rint(np.asarray(opened.t) * 1e3), np.arange(len(opened.t)))
+    assert len(opened.t) > least
+    return opened
 
 
-@pytest.mark.parametrize("killed", ["run", "recorder"])
-def test_a_killed_process_loses_at_most_the_last_second(tmp_path, killed):
-    (tmp_path / "arm.yaml").write_text(yaml.safe_dump(MOVING))
-    path = tmp_path / "a.mcap"
-    words = [sys.executable, "-c", RUN, str(tmp_path / "arm.yaml"), str(path)]
-    run = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    try:
-        until(lambda: recorded_seconds(path) > 0.9)
-        (recorder,) = (pid for pid in children(run.pid) if b"sink_process" in Path(f"/proc/{pid}/cmdline").read_bytes())
-        os.kill(run.pid if killed == "run" else recorder, signal.SIGKILL)
-        end_ns = time.time_ns()
-        if killed == "recorder":
-            run.send_signal(signal.SIGINT)
-        printed, _ = run.communicate(timeout=60)
-        until(lambda: not os.path.exists(f"/proc/{recorder}/exe") or killed == "recorder")
-    finally:
-        run.kill()
-    if killed == "run":  # its recorder has ended the file
-        validate(path)
-    opened = open_recording(path)
-    passed = 1e-9 * (end_ns - RecordedSamples(recordings_of(path)).start_ns)  # since before the first tick
-    assert passed - opened.t[-1] < 1.0 + START
-    np.testing.assert_array_equal(np.round(np.diff(opened.t) * 1e3), 1.0)
-    if killed == "run":
-        assert opened.fault == "the process of the run ended before the run did"
-    else:
-        assert opened.fault.startswith("the recording is cut off after t = ")
-        assert "the recorder ended unexpectedly (signal 9); the end of the run is not recorded; run again" in printed
+def warnings(out):
+    return [line for line in out.splitlines() if line.startswith("warning")]
+
+
+def test_a_killed_run_ends_its_processes_and_the_recorder_finishes_the_file(running):
+    running.kill("run", KILL)
+    assert running.finish() == (-signal.SIGKILL, "", "")
+    opened = recorded(running, running.seen - LOST)
+    assert opened.fault == "the process of the run ended before the run did"
+    running.client.timeout = 0.1
+    with pytest.raises(RunError, match=r"nothing answers within 0\.1 s"):
+        running.client.request("status")
+
+
+def test_a_killed_recorder_loses_at_most_the_last_second_and_the_run_goes_on(running):
+    running.kill("recorder", KILL)
+    code, out, err = running.finish()
+    what = "the recorder ended unexpectedly (signal 9); the end of the run is not recorded; run again"
+    assert (code, err) == (1, f"{running.rig}: {running.path}: {what}\n")
+    assert warnings(out) == []
+    opened = recorded(running, running.seen - LOST)
+    assert len(opened.t) < TICKS and opened.fault.startswith(f"the recording is cut off after t = {opened.t[-1]:g} s")
+    running._follow()
+    assert running.seen == TICKS
+    assert f"{running.path}: {what}" in [event["event"] for event in running.subscriber.events]
+
+
+def test_a_killed_publisher_harms_neither_run_nor_recording(running):
+    running.kill("publisher", KILL)
+    code, out, err = running.finish()
+    what = "the publisher ended unexpectedly (signal 9); the end of the run is not published"
+    assert (code, err) == (0, "")
+    assert warnings(out) == [f"warning  no telemetry to the end: {running.stream}: {what}"]
+    opened = recorded(running, TICKS)
+    assert opened.fault == ""
+    assert f"{running.stream}: {what}; the run goes on without telemetry" in [event.name for event in opened.events]
+
+
+def test_a_killed_control_process_harms_neither_run_nor_recording(running):
+    running.kill("control", KILL)
+    code, out, err = running.finish()
+    what = "the control socket has ended; no further commands are possible"
+    assert (code, err) == (0, "")
+    (warning,) = warnings(out)
+    assert re.fullmatch(rf"warning  [\d.]+ s  {what}", warning)
+    opened = recorded(running, TICKS)
+    assert opened.fault == "" and what in [event.name for event in opened.events]
