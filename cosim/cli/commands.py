@@ -174,9 +174,12 @@ def export(
     path = Path(f"{recording.name.partition('.')[0]}.{to}") if output is None else output
     if path.exists() and recording.exists() and path.samefile(recording):
         raise InputError(f"{path}: is the recording; choose another file", "-o")
-    selection = selection_of(open_recording(recording), _names(signals), *times)
+    run = open_recording(recording)
+    selection = selection_of(run, _names(signals), *times)
     export_run(selection, to, path)
     print(f"wrote    {path}: {len(selection.rows):,} ticks, {len(selection.columns):,} signals")
+    if run.fault:  # also of a recording that was cut off
+        print(f"warning  {recording}: {run.fault}")
 
 
 def new(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import struct
+import zlib
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from cosim.errors import InputError
-from cosim.output.recording_footer import ENTRY, HEADER, INDEX_HEAD, parts_of
+from cosim.output.recording_footer import ENTRY, FOOTER_LENGTH, HEADER, INDEX_HEAD, parts_of
 
 if TYPE_CHECKING:
     from mcap.data_stream import ReadDataStream
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mcap.summary import Summary
 
 METADATA = "run"
+MAGIC_BYTES = 8
 NOT_MCAP = "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
 DAMAGED = "the recording is damaged; record the run again"
 
@@ -43,6 +45,12 @@ class RecordingIndex:
     summary: Summary
     chunks: tuple[ChunkPlace, ...]
     metadata: dict[str, str]
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another program wrote it: it lacks the metadata, with which each file begins."""
+        described = any(index.name == METADATA for index in self.summary.metadata_indexes)
+        return not described and (self.complete or bool(self.chunks))
 
     def files(self) -> dict[str, bytes]:
         """Name -> content of the attached files."""
@@ -125,11 +133,24 @@ def _same_run(a: RecordingIndex, b: RecordingIndex) -> bool:
 def _summary(file: BinaryIO) -> Summary:
     from mcap.reader import SeekingReader
 
+    _check_summary(file)
     file.seek(0)
     summary = SeekingReader(file).get_summary()
     if summary is None:
         raise ValueError("no summary")
     return summary
+
+
+def _check_summary(file: BinaryIO) -> None:
+    """Raises ValueError where the summary does not have the checksum that the footer states."""
+    end = file.seek(-MAGIC_BYTES - FOOTER_LENGTH, os.SEEK_END)
+    start, _, checksum = struct.unpack("<QQI", file.read(FOOTER_LENGTH))
+    covered = end + FOOTER_LENGTH - struct.calcsize("<I") - start  # up to the checksum itself
+    if covered < 0:
+        raise ValueError("place of the summary")
+    file.seek(start)
+    if checksum and zlib.crc32(file.read(covered)) != checksum:
+        raise ValueError("checksum")
 
 
 def _recovered(file: BinaryIO, size: int) -> Summary:

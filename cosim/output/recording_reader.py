@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mcap.records import Channel, Schema
 
 NO_SAMPLES = "the recording holds no samples; record the run again"
+FOREIGN = "a recording of another program; give one written by 'cosim run RIG --record FILE.mcap'"
 _LEVELS: dict[int, Level] = {number: level for level, number in LOG_LEVELS.items()}
 
 
@@ -97,7 +98,7 @@ class RecordedSamples:
         self.indexes = tuple(indexes)
         self.topics = _topics_of(indexes[0])
         if not self.topics:
-            raise InputError(NO_SAMPLES, str(indexes[0].path))
+            raise InputError(FOREIGN if indexes[0].foreign else NO_SAMPLES, str(indexes[0].path))
         self.names = tuple(name for topic in self.topics for name in topic.signals)
         self._fields = [(k, field) for k, topic in enumerate(self.topics) for field in range(len(topic.signals))]
         self._last: tuple[ChunkPlace | None, Chunk | None] = None, None
@@ -235,7 +236,10 @@ def _topics_of(index: RecordingIndex) -> list[SampleTopic]:
     for channel in sorted(index.summary.channels.values(), key=lambda channel: channel.id):
         schema = index.summary.schemas.get(channel.schema_id)
         if schema is not None and schema.name.startswith(SCHEMA_PREFIX):
-            found.append(_topic_of(channel, schema))
+            try:
+                found.append(_topic_of(channel, schema))
+            except (ValueError, KeyError, TypeError, IndexError, StopIteration) as cause:
+                raise InputError(DAMAGED, str(index.path)) from cause
     return found
 
 

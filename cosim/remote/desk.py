@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cosim.errors import did_you_mean
-from cosim.remote.requests import BadRequest, Request, read_request
+from cosim.remote.requests import BadRequest, Request, UnknownName, read_request
 
 MAX_OPEN = 8  # requests of one client that the run has not answered
 MAX_OPEN_OF_ALL = 64
@@ -68,7 +68,7 @@ class ControlDesk:
                 return self._order(client, request)
             return accepted(request.id, **getattr(self, f"_{request.command}")(client, request, now))
         except BadRequest as error:
-            return refused(request.id, f"{request.command}: {error}")
+            return refused(request.id, f"{request.command}: {error}", wrong_input=isinstance(error, UnknownName))
 
     def answered(self, token: int, reply: Mapping[str, Any]) -> tuple[Client, Reply]:
         """(who asked, the reply) for an order that the run has carried out or refused."""
@@ -111,7 +111,7 @@ class ControlDesk:
         names = request.fields.get("names", list(known))
         for name in names:
             if name not in known:
-                raise BadRequest(f"there is no parameter '{name}'{did_you_mean(name, known)}")
+                raise UnknownName(f"there is no parameter '{name}'{did_you_mean(name, known)}")
         return {"values": {name: known[name]["value"] for name in names}}
 
     def _files(self, client: Client, request: Request, now: float) -> Reply:

@@ -21,6 +21,10 @@ class BadRequest(Exception):
     """What is wrong with a request, and the fix."""
 
 
+class UnknownName(BadRequest):
+    """A name that the rig does not have, in whatever state it is."""
+
+
 @dataclass(frozen=True)
 class Field:
     """A field of a request: what it must be, in words and as a check; optional where there is a default."""

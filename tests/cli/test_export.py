@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
@@ -32,6 +33,15 @@ def test_csv_has_every_number_to_the_bit(recorded):
         names, *rows = csv.reader(file)
     assert names == ["t", *run.signals]
     np.testing.assert_array_equal(np.array(rows, float), np.column_stack([run.t, run.values]))
+
+
+def test_a_recording_that_was_cut_off_is_exported_up_to_there_and_a_warning_says_so(recorded):
+    command, run = recorded
+    whole = Path("a.mcap").read_bytes()
+    Path("cut.mcap").write_bytes(whole[:-9])
+    fault = "the recording is cut off after t = 0.2 s: its program was killed, or is still writing it"
+    printed = f"wrote    cut.csv: 201 ticks, {len(run.signals)} signals\nwarning  cut.mcap: {fault}\n"
+    assert command("export", "cut.mcap", "--to", "csv") == (0, printed, [])
 
 
 def test_parquet_has_columns_with_units(recorded):

@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import orjson
 import pytest
+from mcap.writer import Writer
 
 from cosim import compare, load_run, open_recording
 from cosim.errors import InputError
@@ -138,3 +139,52 @@ def test_what_is_no_recording_is_refused(tmp_path):
     assert refused(tmp_path / "a.mcap") == "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
     assert refused(tmp_path / "none.mcap") == "cannot read the recording: No such file or directory; check the path"
     assert refused(tmp_path / "b*.mcap") == "there is no such file; check the pattern"
+
+
+def foreign(path, *, topic="", schema="std_msgs/String", data=b"string data", encoding="cdr", metadata=False):
+    """A file of another program, with a topic or without any."""
+    with open(path, "wb") as file:
+        writer = Writer(file)
+        writer.start(profile="", library="other")
+        if metadata:
+            writer.add_metadata("run", {})
+        if topic:
+            number = writer.register_schema(schema, "ros2msg" if encoding == "cdr" else encoding, data)
+            channel = writer.register_channel(topic, encoding, number)
+            writer.add_message(channel, log_time=5, publish_time=5, data=b"xx")
+        writer.finish()
+
+
+def test_a_recording_of_another_program_is_refused(tmp_path):
+    what = "a recording of another program; give one written by 'cosim run RIG --record FILE.mcap'"
+    for topic in ("", "/chatter", "/log", "/changes"):
+        foreign(tmp_path / "a.mcap", topic=topic)
+        assert refused(tmp_path / "a.mcap") == what
+
+
+@pytest.mark.parametrize("encoding", ["json", "protobuf"])
+@pytest.mark.parametrize("data", [b"", b"no schema", b"{}", b"[]", b"\x0a\x02\x22\x00", bytes(range(200))])
+def test_a_topic_like_ours_with_another_schema_is_refused(tmp_path, encoding, data):
+    foreign(tmp_path / "a.mcap", topic="/joints/arm", schema="cosim.arm", data=data, encoding=encoding, metadata=True)
+    assert refused(tmp_path / "a.mcap") == "the recording is damaged; record the run again"
+
+
+def test_a_recording_cut_off_in_its_first_bytes_is_refused(tmp_path):
+    whole = recording_of(tmp_path / "a.mcap", 5_000).read_bytes()
+    wrong = "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
+    none = "the recording holds no samples; record the run again"
+    # in the magic bytes; after them; within the header; within the metadata
+    for size, what in {0: wrong, 7: wrong, 8: none, 20: none, 60: none}.items():
+        (tmp_path / "cut.mcap").write_bytes(whole[:size])
+        assert refused(tmp_path / "cut.mcap") == what
+    (tmp_path / "cut.mcap").write_bytes(b"\x89MCAP1\r\n" + whole[8:])
+    assert refused(tmp_path / "cut.mcap") == wrong
+
+
+def test_a_summary_that_is_damaged_is_refused(tmp_path):
+    whole = recording_of(tmp_path / "a.mcap", 5_000).read_bytes()
+    for place in (-9, -20, -26, -60):  # in the footer, and before it
+        data = bytearray(whole)
+        data[place] ^= 0xFF
+        (tmp_path / "cut.mcap").write_bytes(data)
+        assert refused(tmp_path / "cut.mcap") == "the recording is damaged; record the run again"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from cosim import open_recording
 from cosim.client import connect, subscribe
@@ -238,3 +240,46 @@ def test_commands_for_a_run_elsewhere(tmp_path):
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1) and "must be at least 0" in wrong.stderr
     assert cosim("stop").returncode == 0
     assert running.finished().fault == ""
+
+
+def test_mistakes_of_clients_are_one_line_and_the_run_goes_on(tmp_path):
+    running = Running(arm(tmp_path))
+    endpoint = running.rig.run_spec.telemetry.control
+
+    def refused(*words):
+        command = [sys.executable, "-m", "cosim", *words, "--connect", endpoint]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.stdout == ""
+        return done.returncode, done.stderr.removeprefix(f"{endpoint}: ").rstrip("\n")
+
+    with running.client("holder") as client:
+        wait_for(client, "running")
+        before = client.get()
+        outside = "set: parameter 'hold.kp': must be at least 0 N*m/rad, is -5 N*m/rad"
+        assert refused("set", "hold.kp=-5") == (2, outside)
+        near = "set: parameter 'hold.kq': there is no such parameter; did you mean 'hold.kp'?"
+        assert refused("set", "hold.kq=5") == (2, near)
+        assert refused("get", "hold.kq") == (2, "get: there is no parameter 'hold.kq'; did you mean 'hold.kp'?")
+        with client.control():
+            held = "take: control is held by 'holder'; wait until it is released, or take it with force"
+            assert refused("set", "hold.kp=5") == (1, held) == refused("stop")
+        assert client.get() == before
+        wait_for(client, "running", client.status()["tick"] + 50)
+        client.take()
+        client.stop()
+    run = running.finished()
+    assert run.fault == "" and [change.name for change in run.changes] == ["controlled_stop"]
+
+
+@pytest.mark.parametrize(("option", "what"), [("telemetry", "publish telemetry"), ("control", "serve control")])
+def test_a_port_in_use_is_one_line_before_the_run(tmp_path, option, what):
+    (tmp_path / "arm.yaml").write_text(yaml.safe_dump({**ARM, "telemetry": {}}))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        endpoint = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        words = ["run", str(tmp_path / "arm.yaml"), f"--{option}", endpoint, "--duration", "0.1"]
+        done = subprocess.run([sys.executable, "-m", "cosim", *words], capture_output=True, text=True)
+    fix = "stop the other program or give another port"
+    assert done.stderr == f"{endpoint}: cannot {what}: Address already in use; {fix}\n"
+    assert (done.returncode, done.stdout) == (2, "")
