@@ -21,7 +21,7 @@ BEATS = 4  # heartbeats within the time after which control is lost
 Value = Union[float, str, Sequence[float], "np.ndarray"]
 
 
-class NoAnswer(RunError):
+class NoReply(RunError):
     """Nothing answers at the address."""
 
 
@@ -71,7 +71,7 @@ class ControlClient:
 
     def request(self, command: str, **fields: Any) -> dict[str, Any]:
         """The fields of the reply. Raises InputError for what is no JSON; InputError or RunError when it is refused,
-        NoAnswer when nothing answers within `timeout`."""
+        NoReply when nothing answers within `timeout`."""
         return self._request(command, self.timeout, **fields)
 
     def _request(self, command: str, timeout: float, **fields: Any) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class ControlClient:
             while reply.get("id") != self._number:  # others answer requests that were given up
                 if not self._socket.poll(max(0, round((until - time.monotonic()) * 1e3))):
                     what = f"nothing answers within {timeout:g} s; check that the run is there, with --control"
-                    raise NoAnswer(what, self.address)
+                    raise NoReply(what, self.address)
                 reply = loads(self._socket.recv())
         if not reply.pop("ok"):
             kind = InputError if reply.get("input") else RunError

@@ -20,7 +20,7 @@ class Move(NamedTuple):
     after: Value
 
 
-class Gains:
+class GainHistory:
     """Values by the name of the parameter, in SI; a list where there is one per joint. Those that are not finite, such
     as a limit that is not set, are left out: no slider could show them."""
 

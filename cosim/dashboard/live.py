@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from cosim.dashboard.actions import AGAIN, COMMANDS, PREPARE, TAKE_OVER, Situation, tunable
-from cosim.dashboard.gains import Gains
+from cosim.dashboard.gains import GainHistory
 from cosim.dashboard.launch import Outcome, RunProcess
 from cosim.dashboard.run_control import Note, RunControl
 from cosim.dashboard.source import About, News, Status, Value
@@ -25,7 +25,7 @@ class LiveRun:
     ) -> None:
         """address: of the control socket, by default the one that the stream names."""
         self.watch, self.control, self.process, self._address = watch, control, process, address
-        self.gains: Gains | None = None
+        self.gains: GainHistory | None = None
         self._about: About | None = None
         self._known = 0  # pid of the process that was prepared
         self._again = self._go = False
@@ -112,7 +112,7 @@ class LiveRun:
         self.control.connect(self._address or self.watch.control)
         news = self.watch.poll()
         if self.about is not None and self.about is not self._about:
-            self._about, self.gains = self.about, Gains(self.about.parameters)
+            self._about, self.gains = self.about, GainHistory(self.about.parameters)
         if self.process is not None:
             self._prepare(self.process)
         self._follow_values()

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from cosim.client.control import ControlClient, NoAnswer
+from cosim.client.control import ControlClient, NoReply
 from cosim.dashboard.source import Value
 from cosim.errors import CosimError
 
@@ -101,7 +101,7 @@ class RunControl:
         """Stop immediately, before everything that waits, and without control. Raises RunError when the run does not
         answer, InputError or RunError when it refuses."""
         if self.address is None:
-            raise NoAnswer("this run has no control socket; use its own emergency stop", "dashboard")
+            raise NoReply("this run has no control socket; use its own emergency stop", "dashboard")
         with ControlClient(self.address, NAME, TIMEOUT, self._key) as client:
             client.estop()
 
@@ -152,7 +152,7 @@ class RunControl:
                 self._client = ControlClient(self.address or "", NAME, TIMEOUT, self._key)
             answer = self._client.request(command, **fields)
         except CosimError as error:
-            if isinstance(error, NoAnswer):  # what was sent must not reach a later run
+            if isinstance(error, NoReply):  # what was sent must not reach a later run
                 self._leave()
             if command == "heartbeat":
                 self.mine = False

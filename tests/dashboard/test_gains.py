@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.dashboard.gains import Gains
+from cosim.dashboard.gains import GainHistory
 from cosim.dashboard.overlay_file import write_overlay
 from cosim.dashboard.panels.gains import gains_of
 from cosim.dashboard.source import ParameterAbout
@@ -14,8 +14,8 @@ from cosim.rig.reading.overlay import read_overlay
 
 
 @pytest.fixture
-def gains() -> Gains:
-    return Gains(
+def gains() -> GainHistory:
+    return GainHistory(
         {
             "arm.kp": ParameterAbout("N*m/rad", 0.0, None, [100.0, 50.0], ("shoulder", "elbow")),
             "arm.limit": ParameterAbout("N*m", 0.0, None, [1.0, math.nan], ("shoulder", "elbow")),
@@ -24,14 +24,14 @@ def gains() -> Gains:
     )
 
 
-def test_a_move_changes_one_number_of_a_list(gains: Gains) -> None:
+def test_a_move_changes_one_number_of_a_list(gains: GainHistory) -> None:
     assert gains.move("arm.kp", 1, 80.0, now=0.0) == {"arm.kp": [100.0, 80.0]}
     assert gains.changed() == {"arm.kp": [100.0, 80.0]}
     assert gains.at("arm.kp", 1) == 80.0 and gains.at("arm.cutoff", None) == 20.0
     assert gains.move("arm.kp", 1, 80.0, now=0.1) == {}
 
 
-def test_a_slider_that_moves_on_is_one_move(gains: Gains) -> None:
+def test_a_slider_that_moves_on_is_one_move(gains: GainHistory) -> None:
     for k in range(5):
         gains.move("arm.kp", 0, 110.0 + k, now=0.3 * k)
     gains.move("arm.kp", 1, 60.0, now=1.3)  # another slider
@@ -42,7 +42,7 @@ def test_a_slider_that_moves_on_is_one_move(gains: Gains) -> None:
     assert gains.undo() == {} and gains.changed() == {}
 
 
-def test_what_was_undone_can_be_done_again_until_the_next_move(gains: Gains) -> None:
+def test_what_was_undone_can_be_done_again_until_the_next_move(gains: GainHistory) -> None:
     gains.move("arm.cutoff", None, 30.0, now=0.0)
     gains.move("arm.cutoff", None, 40.0, now=5.0)
     gains.undo(), gains.undo()
@@ -52,7 +52,7 @@ def test_what_was_undone_can_be_done_again_until_the_next_move(gains: Gains) -> 
     assert gains.redo() == {}
 
 
-def test_a_move_after_an_undo_is_a_new_one(gains: Gains) -> None:
+def test_a_move_after_an_undo_is_a_new_one(gains: GainHistory) -> None:
     gains.move("arm.cutoff", None, 30.0, now=0.0)
     gains.move("arm.cutoff", None, 40.0, now=2.0)
     gains.undo()
@@ -60,17 +60,17 @@ def test_a_move_after_an_undo_is_a_new_one(gains: Gains) -> None:
     assert gains.undo() == {"arm.cutoff": 30.0} and gains.undo() == {"arm.cutoff": 20.0}
 
 
-def test_what_the_run_has_is_shown_without_a_way_back(gains: Gains) -> None:
+def test_what_the_run_has_is_shown_without_a_way_back(gains: GainHistory) -> None:
     gains.accept({"arm.kp": [1.0, 2.0], "unknown": 3.0})
     assert gains.present == {"arm.kp": [1.0, 2.0], "arm.cutoff": 20.0}
     assert gains.undo() == {} and gains.changed() == {"arm.kp": [1.0, 2.0]}
 
 
-def test_a_joint_has_its_gains_and_those_of_all(gains: Gains) -> None:
+def test_a_joint_has_its_gains_and_those_of_all(gains: GainHistory) -> None:
     assert gains_of(gains, "elbow") == [("arm.kp", 1), ("arm.cutoff", None)]
 
 
-def test_an_overlay_is_read_as_it_was_written_and_replaces_no_file(gains: Gains, tmp_path: Path) -> None:
+def test_an_overlay_is_read_as_it_was_written_and_replaces_no_file(gains: GainHistory, tmp_path: Path) -> None:
     gains.move("arm.kp", 0, 0.1, now=0.0)
     gains.move("arm.cutoff", None, 1e-7, now=0.0)
     paths = [write_overlay(tmp_path, "my arm/1", "rigs/arm.yaml", gains.changed()) for _ in range(2)]

@@ -105,7 +105,7 @@ def test_a_subscriber_gets_samples_during_the_run(rig_of):
     import zmq
 
     endpoint, received = free_endpoint(), []
-    rig = rig_of(RIG, f"telemetry={{publish: '{endpoint}', rate: 200 Hz}}", "schedule.duration=2000 s")
+    rig = rig_of(RIG, f"telemetry={{publish: '{endpoint}', rate: 200 Hz}}", "schedule.duration=20000 s")
     with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
         subscriber.setsockopt(zmq.SUBSCRIBE, b"")
         subscriber.setsockopt(zmq.RECONNECT_IVL, 5)
@@ -132,7 +132,7 @@ def test_a_subscriber_gets_samples_during_the_run(rig_of):
     assert (schema["rig"], schema["pid"], schema["realtime"]) == (rig.spec.name, os.getpid(), False)
     assert (schema["rate"], schema["step"], schema["control"]) == (200.0, 0.001, None)
     assert schema["joints"]["hinge"]["unit"] == "rad" and schema["joints"]["hinge"]["real"] is False
-    kp = {"unit": "N*m/rad", "min": 0, "max": None, "value": [50.0]}
+    kp = {"unit": "N*m/rad", "min": 0, "max": None, "value": [50.0], "joints": ["hinge"]}
     assert schema["parameters"]["hold.kp"] == kp and schema["parameters"].keys() == rig.parameters.keys()
 
 

@@ -10,7 +10,7 @@ from cosim.dashboard import words
 from cosim.dashboard.actions import tunable
 from cosim.dashboard.curves import shown_unit
 from cosim.dashboard.gain_range import GainRange, gain_range
-from cosim.dashboard.gains import Gains
+from cosim.dashboard.gains import GainHistory
 from cosim.dashboard.live import LiveRun
 from cosim.dashboard.overlay_file import write_overlay
 from cosim.errors import CosimError
@@ -94,7 +94,7 @@ class GainRow:
 
 
 class GainsPanel:
-    def __init__(self, server: viser.ViserServer, place: Any, live: LiveRun, gains: Gains) -> None:
+    def __init__(self, server: viser.ViserServer, place: Any, live: LiveRun, gains: GainHistory) -> None:
         """place: the tab that it stands in."""
         self.server, self.place, self.live, self.gains = server, place, live, gains
         self.rows: list[GainRow] = []
@@ -157,7 +157,7 @@ class GainsPanel:
             item.remove()
 
 
-def gains_of(gains: Gains, joint: str) -> list[tuple[str, int | None]]:
+def gains_of(gains: GainHistory, joint: str) -> list[tuple[str, int | None]]:
     """(name, index) of the gains of a joint; a list without joints has all of its numbers."""
     found: list[tuple[str, int | None]] = []
     for name, about in gains.about.items():
