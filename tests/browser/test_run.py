@@ -107,7 +107,7 @@ def test_an_emergency_stop_needs_no_control_and_the_run_starts_again(dash, swing
 
 def test_the_page_of_a_run_that_was_killed_says_so_and_is_clean(dash, swing: Path) -> None:
     page = started(dash, swing)
-    page.wait_until(lambda: now(page) > 0.5)
+    page.wait_until(lambda: len(page.chart("hinge error")[0]) > 20)
     (child,) = children(page.dash.process.pid)
     os.kill(child, signal.SIGKILL)
     page.wait_for_status("The run is gone")
