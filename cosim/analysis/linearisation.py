@@ -24,9 +24,10 @@ class LinearRig:
     """The tick of a rig at a state.
 
     A (n, n), B (n, 2 nv), C (2 nv, n), D (2 nv, 2 nv): inputs are disturbances of the efforts requested of the drives
-    (nv,), then of the measured positions (nv,); outputs the requested efforts with their disturbance, then the true
-    positions. step [s]; states: of what each is a part, such as 'controller arm'; dofs: names of the nv dofs; exact:
-    whether A is the derivative of the tick itself, else the plant moves by the exponential of its equations.
+    (nv,), then of the measured positions (nv,); outputs the requested efforts with their disturbance, then the
+    measured positions without it. step, t: of a tick, and of the state [s]; states: of what each is a part, such as
+    'controller arm'; dofs: names of the nv dofs; exact: whether A is the derivative of the tick itself, else the plant
+    moves by the exponential of its equations.
     """
 
     A: Array
@@ -43,8 +44,8 @@ class LinearRig:
 def linearise(rig: Rig, at: float = 0.0) -> LinearRig:
     """Linearise the tick of a rig after `at` seconds of its run.
 
-    Raises InputError for a rig with real motors, with tasks of several rates, and with a controller without derivative;
-    RunError where the run stops before.
+    Raises InputError for a rig with real motors, with tasks of several rates, and with a controller without derivative,
+    and where the run stops before.
     """
     tick_model = rig.tick_model
     _check(rig, tick_model)
@@ -52,7 +53,7 @@ def linearise(rig: Rig, at: float = 0.0) -> LinearRig:
 
 
 def memory_at(rig: Rig, at: float) -> Array:
-    """The memory of the rig between two ticks, after `at` seconds of its run. Raises RunError where it stops before."""
+    """The memory of the rig between two ticks, after `at` seconds. Raises InputError where the run stops before."""
     ticks = round(at / rig.tick_model.step)
     if not ticks:
         return rig.tick_model.memory()

@@ -155,12 +155,12 @@ def check_control_address(address: str, key: str | None) -> None:
 
 def _show_watched(page: Page, watch: Watch, say: Say) -> None:
     """Once it is known which rig it is."""
-    until, told = time.monotonic() + ANSWER, False
+    until, announced = time.monotonic() + ANSWER, False
     while watch.about is None:
         time.sleep(WAIT)
-        if not told and time.monotonic() > until:
+        if not announced and time.monotonic() > until:
             say(f"warning: {watch.address}: nothing is published there; the page waits for a run")
-            told = True
+            announced = True
     _show_mechanism(page, watch.about.path, say)
 
 
