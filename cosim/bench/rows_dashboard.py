@@ -57,7 +57,7 @@ def address_of(process: subprocess.Popen) -> str:
 def first_picture(budget: Budget) -> Measurement:
     """From the start of the command until the robot is drawn. The first start fills the caches."""
     rig, spent, shown = str(sample_rig()), [], []
-    _need_viser()
+    need_viser()
     with headless_browser() as browser:
         for _ in range(budget.starts + 1):
             begun = time.monotonic()
@@ -77,7 +77,7 @@ def first_picture(budget: Budget) -> Measurement:
 def slider(budget: Budget) -> Measurement:
     """From a key on the slider of a gain until a sample of a tick with the new value has come from the stream."""
     rig, (stream, control) = str(sample_rig()), free_addresses(2)
-    _need_viser()
+    need_viser()
     run = ["run", rig, "--realtime", "--duration", "300", "--telemetry", stream, "--control", control]
     with (
         headless_browser() as browser,
@@ -112,7 +112,7 @@ def _moved(page: Any, samples: Subscriber) -> float:
     raise RunError("a moved slider had no effect within 10 s")
 
 
-def _need_viser() -> None:
+def need_viser() -> None:
     try:
         import viser  # noqa: F401
     except ImportError:

@@ -1,18 +1,18 @@
-"""What outputs and subscribers cost a loop in real time: 100 signals at 1 kHz, recorded, published and watched.
+"""What outputs and dashboards cost a loop in real time: 100 signals at 1 kHz, recorded, published and watched.
 
-A run with them stands between two runs without. Both are on the same CPU at a fixed priority.
+Runs with them alternate with runs without. All are at a fixed priority, on a CPU that nothing else of the run uses.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import Popen
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -21,46 +21,35 @@ from cosim import load_rig
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
+from cosim.bench.rows_dashboard import address_of, command, need_viser
 from cosim.bench.rows_realtime import check_priority, last_cpu
 from cosim.rig.run import Run
 
 STEP = 1e-3  # s
 SIGNALS = 100
 LINKS = ("wrist_3_link", "forearm_link", "wrist_1_link")
-SUBSCRIBERS, STALLED = 10, 3
-LONGEST = 20.0  # s of a run
-
-# reads what the address in its first argument publishes; with a second argument it stops itself after one message
-SUBSCRIBER = """
-import os, signal, sys
-import zmq
-socket = zmq.Context().socket(zmq.SUB)
-socket.subscribe(b"")
-socket.connect(sys.argv[1])
-while socket.recv():
-    if len(sys.argv) > 2:
-        os.kill(os.getpid(), signal.SIGSTOP)
-"""
+DASHBOARDS, STALLED = 10, 3
+ROUNDS = 3
+STALL_AFTER = 1.0  # s
+RUNS_PER_BUDGET = 6.0
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs without, with, and without outputs again; grown: memory [bytes] that the process of the run took on."""
+    """alone: (ROUNDS + 1) runs without outputs; loaded: (ROUNDS,) runs with them, each between two without."""
 
-    before: Run
-    loaded: Run
-    after: Run
-    grown: int
+    alone: Sequence[Run]
+    loaded: Sequence[Run]
 
-    def latencies(self) -> tuple[float, float]:
-        """(with, the larger one without) 99th percentile [s] of the wake-up latency."""
-        without = [_timing(run)["latency"]["p99_s"] for run in (self.before, self.after)]
-        return _timing(self.loaded)["latency"]["p99_s"], max(without)
+    def latencies(self) -> tuple[np.ndarray, np.ndarray]:
+        """(with, the larger one of the neighbours without) (ROUNDS,) 99th percentile [s] of the wake-up latency."""
+        alone = _figures(self.alone, "latency", "p99_s")
+        return _figures(self.loaded, "latency", "p99_s"), np.maximum(alone[1:], alone[:-1])
 
-    def tick(self) -> tuple[float, float]:
-        """(with, without) median [s] of the time of the loop's thread in a tick."""
-        without = [_timing(run)["tick"]["median_s"] for run in (self.before, self.after)]
-        return _timing(self.loaded)["tick"]["median_s"], float(np.mean(without))
+    def ticks(self) -> tuple[np.ndarray, np.ndarray]:
+        """(with, mean of the neighbours without) (ROUNDS,) median [s] of the time of the loop's thread in a tick."""
+        alone = _figures(self.alone, "tick", "median_s")
+        return _figures(self.loaded, "tick", "median_s"), 0.5 * (alone[1:] + alone[:-1])
 
 
 def _timing(run: Run) -> dict[str, Any]:
@@ -69,29 +58,32 @@ def _timing(run: Run) -> dict[str, Any]:
     return dict(found)
 
 
+def _figures(runs: Sequence[Run], of: str, key: str) -> np.ndarray:
+    return np.array([_timing(run)[of][key] for run in runs])
+
+
 def in_the_loop(budget: Budget) -> Measurement:
     """The median time that outputs add to a tick in the thread of the loop."""
-    runs = measured(budget, subscribers=0)
-    loaded, alone = runs.tick()
-    lost = runs.loaded.summary["ticks"] != runs.before.summary["ticks"]
-    note = f"tick {1e6 * loaded:.2f} µs with outputs, {1e6 * alone:.2f} µs without; {_latencies(runs)}"
+    runs = measured(budget)
+    loaded, alone = runs.ticks()
+    lost = {run.summary["ticks"] for run in runs.loaded} != {run.summary["ticks"] for run in runs.alone}
+    with_and_without = f"tick {1e6 * np.median(loaded):.2f} µs with outputs, {1e6 * np.median(alone):.2f} µs without"
     return Measurement(
-        Samples(np.array([max(loaded - alone, 0.0)])), note=note, failed="ticks are missing" if lost else ""
+        Samples(np.maximum(loaded - alone, 0.0)),
+        note=f"{with_and_without}; {_latencies(runs)}",
+        failed="ticks are missing" if lost else "",
     )
 
 
-def beside(subscribers: int, budget: Budget) -> Measurement:
-    """p99 of the wake-up latency with outputs and subscribers, against that without."""
-    runs = measured(budget, subscribers)
-    loaded, alone = runs.latencies()
-    note = _latencies(runs)
-    if subscribers:
-        note += f"; memory of the run grew by {runs.grown / 1e6:.1f} MB"
-    return Measurement(Samples(np.array([loaded]), np.array([alone])), note=note, growth=True)
+def beside(dashboards: int, budget: Budget) -> Measurement:
+    """p99 of the wake-up latency with outputs and dashboards, against that without."""
+    runs = measured(budget, dashboards)
+    return Measurement(Samples(*runs.latencies()), note=_latencies(runs), growth=True)
 
 
-def measured(budget: Budget, subscribers: int) -> Runs:
-    """Raises NotMeasured where nothing can be run at a fixed priority."""
+def measured(budget: Budget, dashboards: int = 0) -> Runs:
+    """dashboards: that watch; the first STALLED of them are stopped. Raises NotMeasured where nothing can be run at a
+    fixed priority, or without viser."""
     check_priority()
     frames = ", ".join(f"{{name: {link}_frame, link: {link}}}" for link in LINKS)
     keys = [
@@ -99,46 +91,54 @@ def measured(budget: Budget, subscribers: int) -> Runs:
         f"schedule.realtime={{cpu: {last_cpu()}, overrun: skip, warm_up: 0 s}}",
         f"mechanism.frames=[{frames}]",
     ]
-    seconds = min(budget.run, LONGEST)
+    seconds = budget.run / RUNS_PER_BUDGET
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         endpoint = f"ipc://{folder / 'stream'}"
         alone = load_rig(sample_rig(), keys, interpret=False)
         published = load_rig(sample_rig(), [*keys, f"telemetry.publish={endpoint}"], interpret=False)
-        before = alone.run(seconds)
-        if len(before.signals) != SIGNALS:
-            raise NotMeasured(f"the rig has {len(before.signals)} signals, not {SIGNALS}")
-        stack.enter_context(_subscribed(endpoint, subscribers))
-        memory = _memory()
-        loaded = published.run(seconds, record=folder / "run.mcap")
-        return Runs(before, loaded, alone.run(seconds), _memory() - memory)
+        without, loaded = [alone.run(seconds)], list[Run]()
+        if len(without[0].signals) != SIGNALS:
+            raise NotMeasured(f"the rig has {len(without[0].signals)} signals, not {SIGNALS}")
+        for k in range(ROUNDS):
+            with _watched(endpoint, dashboards):
+                loaded.append(published.run(seconds, record=folder / f"run{k}.mcap"))
+            without.append(alone.run(seconds))
+    return Runs(without, loaded)
 
 
 @contextmanager
-def _subscribed(endpoint: str, count: int) -> Iterator[None]:
-    """So many processes that subscribe; the first STALLED of them stop reading."""
-    command = [sys.executable, "-c", SUBSCRIBER, endpoint]
-    processes = [subprocess.Popen([*command, *(["stall"] if k < STALLED else [])]) for k in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+def _watched(endpoint: str, count: int) -> Iterator[None]:
+    """So many dashboards that wait for what the endpoint publishes; the first STALLED of them are stopped."""
+    with ExitStack() as stack:
+        if count:
+            need_viser()
+        started = [stack.enter_context(command("dash", endpoint, "--port", "0")) for _ in range(count)]
+        for process in started:
+            address_of(process)
+        stalled = started[:STALLED]
+        # when they are connected: the run publishes by then
+        timer = Timer(STALL_AFTER, _signal, (stalled, signal.SIGSTOP))
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+            _signal(stalled, signal.SIGCONT)
 
 
-def _memory() -> int:
-    """Bytes that this process holds."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def _signal(processes: Sequence[Popen], number: int) -> None:
+    for process in processes:
+        process.send_signal(number)
 
 
 def _latencies(runs: Runs) -> str:
-    def shown(run: Run) -> str:
-        latency = _timing(run)["latency"]
-        return ", ".join(f"{1e6 * latency[which]:.0f}" for which in ("median_s", "p99_s", "max_s"))
+    def shown(runs: Sequence[Run]) -> str:
+        found = np.array([_figures(runs, "latency", key) for key in ("median_s", "p99_s", "max_s")]).T
+        return ", ".join("/".join(f"{1e6 * value:.0f}" for value in of_run) for of_run in found)
 
-    return f"latency median, p99, max [µs] {shown(runs.loaded)}; without {shown(runs.before)} and {shown(runs.after)}"
+    return f"latency median/p99/max [µs] {shown(runs.loaded)}; without {shown(runs.alone)}"
 
 
 CASES = (
@@ -156,9 +156,9 @@ CASES = (
         target=Target("ratio", 1.25, at_most=True),
     ),
     BenchCase(
-        "ten subscribers",
-        f"p99 of the wake-up latency with {SUBSCRIBERS} subscribers, {STALLED} of them stalled",
-        lambda budget: beside(SUBSCRIBERS, budget),
+        "ten dashboards",
+        f"p99 of the wake-up latency with {DASHBOARDS} dashboards, {STALLED} of them stopped",
+        lambda budget: beside(DASHBOARDS, budget),
         "the same run without outputs, before and after: the larger",
         target=Target("ratio", 1.25, at_most=True),
     ),

@@ -26,6 +26,7 @@ from cosim.rig.run_file import finish_store
 from cosim.rig.run_recorder import RunRecorder, evaluation_of
 from cosim.rig.run_words import ENDED, OrderedStop
 from cosim.rig.status_reports import StatusReports
+from cosim.timing.privileges import left_to_loop
 from cosim.units import LONGEST
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def _record(
     try:
         with ExitStack() as stack:
             scheduler.mode.arm()  # a run that cannot start writes no file
+            stack.enter_context(left_to_loop(scheduler.pacing.cpu if scheduler.pacing else None))
             recorder.outputs = open_outputs(rig, recorder.outline, stack, record, evaluation_of(rig))
             control = open_control(recorder, stack) if rig.run_spec.telemetry.control else None
             try:

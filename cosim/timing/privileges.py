@@ -109,6 +109,24 @@ def quiet_interpreter() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def left_to_loop(cpu: int | None) -> Iterator[None]:
+    """Keep this thread, and the threads and processes that it starts, off the CPU that is reserved for the loop.
+
+    Nothing happens without such a CPU, where this thread may use no other, or where the system has no affinities.
+    """
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    others = before - {cpu}
+    if not others or others == before:
+        yield
+        return
+    os.sched_setaffinity(0, others)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 # --- how each is acquired ---
 
 

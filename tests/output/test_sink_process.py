@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -175,6 +176,49 @@ def test_a_stream_gets_the_newest_ticks_and_counts_the_others(tmp_path, small_pi
             received.append(loads(subscriber.recv()))
     assert received[-1]["tick"] == 300_000 and received[-1]["missed"] == missed
     assert "a" in [m["event"] for m in received if "event" in m]
+
+
+STALLED = """
+import sys
+import zmq
+subscriber = zmq.Context().socket(zmq.SUB)
+subscriber.setsockopt(zmq.RCVHWM, 10)
+subscriber.subscribe(b"")
+subscriber.connect(sys.argv[1])
+subscriber.poll()
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory of another process by /proc")
+def test_stalled_subscribers_cost_no_memory_however_long_the_run_lasts():
+    """Three that connect and never read; after the queues are full, three times as many ticks add nothing."""
+    program = [sys.executable, "-c", STALLED]
+    with RemoteSink(publishing("tcp://127.0.0.1:*"), newest=100_000) as remote:
+        stalled = [
+            subprocess.Popen([*program, remote.endpoint], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            for _ in range(3)
+        ]
+        try:
+            for process in stalled:
+                while not select.select([process.stdout], [], [], 0.01)[0]:
+                    remote.describe({})
+            held = []
+            for first in range(0, 200_000, 500):
+                remote(*samples(500, first))
+                while remote.backlog_bytes > 1 << 16:  # as a run in real time would
+                    time.sleep(1e-3)
+                    remote(*samples(0))
+                if first % 50_000 == 49_500:
+                    pages = Path(f"/proc/{remote._process.pid}/statm").read_text().split()[1]
+                    held.append(int(pages) * resource.getpagesize())
+        finally:
+            for process in stalled:
+                process.kill()
+                process.communicate()
+    assert remote.missed == 0
+    assert held[-1] - held[0] < 1 << 20, held
 
 
 def test_nothing_of_a_stream_fails_the_run(tmp_path):

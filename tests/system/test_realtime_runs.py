@@ -141,6 +141,26 @@ def test_the_recording_of_a_real_time_run_has_every_tick_and_its_timing(rig_of, 
     assert any(line.startswith("timing   wake-up latency ") for line in logged)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_outputs_leave_the_loop_its_cpu(rig_of, tmp_path):
+    """The recorder and the publisher inherit the CPUs of the thread that starts them."""
+    before, seen = os.sched_getaffinity(0), []
+    reserved = max(before)
+    rig = rig_of(DROP, f"schedule.realtime.cpu={reserved}", push=OPEN)
+    started = subprocess.Popen
+
+    def noted(*arguments, **keywords):
+        process = started(*arguments, **keywords)
+        seen.append(os.sched_getaffinity(process.pid))
+        return process
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "Popen", noted)
+        rig.run(record=tmp_path / "run.mcap")
+    assert seen == [before - {reserved}] * 2
+    assert os.sched_getaffinity(0) == before
+
+
 KILLED = """
 import os
 import signal

@@ -7,6 +7,7 @@ import gc
 import os
 import pwd
 import resource
+import subprocess
 import sys
 import threading
 import weakref
@@ -18,7 +19,7 @@ import pytest
 from cosim.errors import InputError, SourceLocation
 from cosim.timing import privileges
 from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import Privilege, acquire, quiet_interpreter, refuse_missing
+from cosim.timing.privileges import Privilege, acquire, left_to_loop, quiet_interpreter, refuse_missing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the privileges are those of Linux")
 
@@ -220,6 +221,32 @@ def test_this_system_is_left_as_it_was():
     assert (seen["within"][:2] == (os.SCHED_FIFO, 7)) == seen["granted"][FIFO]
     assert seen["granted"][f"CPU {min(seen['before'][2])}"] == (seen["within"][2] == {min(seen["before"][2])})
     assert "VmLck:\t       0 kB" in Path("/proc/self/status").read_text().splitlines()
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_what_is_started_beside_the_loop_is_off_its_cpu():
+    before = os.sched_getaffinity(0)
+    reserved, seen = max(before), {}
+    with pytest.raises(ZeroDivisionError), left_to_loop(reserved):
+        thread = threading.Thread(target=lambda: seen.update(thread=os.sched_getaffinity(0)))
+        thread.start()
+        thread.join()
+        program = "import os; print(*sorted(os.sched_getaffinity(0)))"
+        started = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        seen["process"] = set(map(int, started.stdout.split()))
+        raise ZeroDivisionError
+    assert seen == {"thread": before - {reserved}, "process": before - {reserved}}
+    assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.parametrize(
+    ("cpu", "allowed"), [(None, {0, 2}), (1, {0, 2}), (2, {2})], ids=["none", "not of this process", "the only one"]
+)
+def test_without_a_cpu_to_leave_nothing_is_asked(system, cpu, allowed):
+    system.patch(os, "sched_getaffinity", lambda thread: allowed)
+    with left_to_loop(cpu):
+        assert system.asked == []
+    assert system.asked == []
 
 
 @pytest.mark.parametrize("collecting", [True, False])
