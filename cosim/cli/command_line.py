@@ -294,6 +294,7 @@ def command_parser() -> CommandParser:
         overrides,
         overlay,
         _word("--duration", metavar="S", help="of the runs of a rig, e.g. 60 or 5 min; default: the rig's"),
+        _word("--record", metavar="F.mcap", type=Path, help="record the runs of a rig: F.mcap, F_2.mcap, …"),
         _word("--connect", metavar="ADDRESS", help=f"of the stream of a run that exists, e.g. {DEFAULT_ENDPOINT}"),
         _word("--control", metavar="ADDRESS", help="of its control socket; default: the one that the stream names"),
         _word("--key", metavar="F.pub", help="the public key of an encrypted run"),

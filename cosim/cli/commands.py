@@ -247,6 +247,7 @@ def dash(
     source: str | None,
     overrides: list[Override],
     duration: str | None,
+    record: Path | None,
     connect: str | None,
     control: str | None,
     key: str | None,
@@ -265,7 +266,7 @@ def dash(
         raise InputError("nothing to show; pass a rig, a recording, or --connect with the address of a stream", "dash")
     if connect is not None and "://" not in connect:
         raise InputError(f"'{connect}' is no address of a stream; give one such as tcp://127.0.0.1:9872", "--connect")
-    serve(shown, host, port, dark, frame_rate, RigChoice(overrides, duration), Joining(control, key))
+    serve(shown, host, port, dark, frame_rate, RigChoice(overrides, duration, record), Joining(control, key))
 
 
 def foxglove(address: str, host: str, port: int, key: str | None) -> None:

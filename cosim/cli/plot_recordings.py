@@ -35,6 +35,9 @@ def plot_recordings(words: Sequence[str], output: Path | None) -> None:
     else:
         plot_runs(runs, signals, path)
     print(f"wrote    {path}")
+    for file, run in zip(files, runs.values(), strict=True):
+        if run.fault:  # also of a recording that was cut off
+            print(f"warning  {file}: {run.fault}")
 
 
 def _run(file: str) -> Run:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cosim.dashboard.look import Look
@@ -29,10 +30,11 @@ Say = Callable[[str], None]
 
 
 class RigChoice(NamedTuple):
-    """What of a rig is run. overrides, duration: as of `cosim run`."""
+    """What of a rig is run. overrides, duration, record: as of `cosim run`."""
 
     overrides: Sequence[Override] = ()
     duration: str | None = None
+    record: Path | None = None
 
     @property
     def words(self) -> list[str]:
@@ -40,6 +42,13 @@ class RigChoice(NamedTuple):
         texts = [item if isinstance(item, str) else item[0] for item in self.overrides]
         words = [word for text in texts for word in ("--set", text)]
         return words if self.duration is None else [*words, "--duration", self.duration]
+
+    def refuse(self, source: str) -> None:
+        """Raises InputError for what `source`, which is not run by the page, has no use for."""
+        given = {"--set": self.overrides, "--duration": self.duration, "--record": self.record}
+        for option, value in given.items():
+            if value:
+                raise InputError(f"{source} is no rig that the page runs; take the option out", option)
 
 
 class Joining(NamedTuple):
@@ -77,6 +86,8 @@ def dash(
     check_port(host, port)
     if not frame_rate > 0.0:
         raise InputError(f"{frame_rate:g} is no rate; give one above 0, such as 30", "--frame-rate")
+    if not source.endswith(RIGS):
+        choice.refuse(source)
     look, at, say = Look(dark, frame_rate), Address(host, port), partial(print, flush=True)
     if "://" in source:
         serve_stream(source, joining, at, look, say)
@@ -90,7 +101,7 @@ def serve_rig(path: str, choice: RigChoice, at: Address, look: Look, say: Say) -
     """The run is a child process: it compiles while the page opens. Raises its error if it does not come up."""
     from cosim.dashboard.launch import RunProcess
 
-    process = RunProcess(path, choice.words)
+    process = RunProcess(path, choice.words, choice.record)
     process.start()
     try:
         from cosim.dashboard.live import LiveRun

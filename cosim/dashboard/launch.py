@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from cosim.errors import RunError
@@ -48,12 +50,21 @@ def signal_name(number: int) -> str:
     return f"signal {number}"
 
 
+def numbered(path: Path) -> Iterator[Path]:
+    """run.mcap, run_2.mcap, …, without those that exist, except for the first."""
+    yield path
+    for number in itertools.count(2):
+        if not (further := path.with_stem(f"{path.stem}_{number}")).exists():
+            yield further
+
+
 class RunProcess:
     """`cosim run RIG --realtime --control --wait`, again and again at the same two addresses of this machine."""
 
-    def __init__(self, rig: str, options: Sequence[str] = ()) -> None:
-        """options: further words of `cosim run`."""
+    def __init__(self, rig: str, options: Sequence[str] = (), record: Path | None = None) -> None:
+        """options: further words of `cosim run`; record: of the first run, those of the others are numbered."""
         self.rig, self._options = rig, tuple(options)
+        self._recordings = None if record is None else numbered(record)
         self.stream, self.control = free_addresses(2)
         self._process: subprocess.Popen | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
@@ -66,6 +77,8 @@ class RunProcess:
         self._output.seek(0)
         self._output.truncate()
         words = ["run", self.rig, "--realtime", "--wait", "--telemetry", self.stream, "--control", self.control]
+        if self._recordings is not None:
+            words += ["--record", str(next(self._recordings))]
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", CHILD, str(os.getpid()), *words, *self._options],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},  # the same modules

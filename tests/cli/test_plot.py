@@ -29,6 +29,14 @@ def test_a_recording_is_drawn_as_its_run_was(command):
         assert file.read(8) == b"\x89PNG\r\n\x1a\n"
 
 
+def test_a_recording_that_was_cut_off_is_drawn_and_a_warning_says_so(command):
+    with open("a.mcap", "rb") as whole, open("cut.mcap", "wb") as cut:
+        cut.write(whole.read()[:-9])
+    fault = "the recording is cut off after t = 0.2 s: its program was killed, or is still writing it"
+    for words in (["cut.mcap"], ["cut.mcap", "b.npz"]):
+        assert command("plot", *words) == (0, f"wrote    cut.png\nwarning  cut.mcap: {fault}\n", [])
+
+
 def test_signals_of_two_runs_are_rows_with_a_curve_for_each(command):
     runs = {"a": open_recording("a.mcap"), "b": load_run("b.npz")}
     chosen = [name for name in runs["a"].signals if name.endswith("/velocity")]

@@ -40,6 +40,21 @@ def test_a_frame_rate_that_is_none(tmp_path: Path) -> None:
     assert refusal(tmp_path / "run.mcap", frame_rate=0.0) == expected
 
 
+@pytest.mark.parametrize(
+    ("option", "choice"),
+    [
+        ("--set", RigChoice(["arm.kp=3"])),
+        ("--duration", RigChoice(duration="3")),
+        ("--record", RigChoice(record=Path("a.mcap"))),
+    ],
+)
+@pytest.mark.parametrize("source", ["run.mcap", "tcp://127.0.0.1:9872"])
+def test_options_of_a_rig_without_a_rig(source: str, option: str, choice: RigChoice) -> None:
+    with pytest.raises(InputError) as caught:
+        dash(source, "127.0.0.1", 0, False, 30.0, choice)
+    assert str(caught.value) == f"{option}: {source} is no rig that the page runs; take the option out"
+
+
 def test_a_recording_that_does_not_exist(tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     assert refusal(path) == f"{path}: cannot read the recording: No such file or directory; check the path"

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from cosim import open_recording
 from cosim.dashboard.actions import AGAIN, PAUSE, START, STEP
-from cosim.dashboard.launch import Outcome, RunProcess
+from cosim.dashboard.launch import Outcome, RunProcess, numbered
 from cosim.dashboard.live import LiveRun
 from cosim.dashboard.run_control import RunControl
 from cosim.dashboard.source import PageEvent
@@ -25,8 +26,8 @@ LIMIT = 30.0  # s
 class Followed:
     """A run that is polled as a page does it."""
 
-    def __init__(self, path: Path, *options: str) -> None:
-        self.process = RunProcess(str(path), options)
+    def __init__(self, path: Path, *options: str, record: Path | None = None) -> None:
+        self.process = RunProcess(str(path), options, record)
         self.process.start()
         self.live = LiveRun(Watch(self.process.stream), RunControl(), self.process, self.process.control)
         self.events: list[PageEvent] = []
@@ -124,6 +125,26 @@ def test_the_run_ends_with_the_page_even_if_that_is_killed(tmp_path: Path) -> No
     while Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_recordings_are_numbered_and_none_is_replaced_by_a_further_run(tmp_path: Path) -> None:
+    (tmp_path / "run_3.mcap").touch()
+    paths = numbered(tmp_path / "run.mcap")
+    assert [next(paths).name for _ in range(3)] == ["run.mcap", "run_2.mcap", "run_4.mcap"]
+
+
+def test_a_run_is_recorded(tmp_path: Path) -> None:
+    path, recording = tmp_path / "swing.yaml", tmp_path / "run.mcap"
+    path.write_text(RIG)
+    run = Followed(path, "--duration", "0.1", record=recording)
+    try:
+        run.until(lambda: run.live.state == "waiting" and run.live.situation.mine)
+        run.live.do(START)
+        run.until(lambda: run.process.outcome is not None)
+        assert run.process.outcome == Outcome(0, "")
+    finally:
+        run.live.close()
+    assert not open_recording(recording).fault and not (tmp_path / "run_2.mcap").exists()
 
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:
