@@ -1,10 +1,13 @@
-"""`cosim analyze`: a rig linearised at a state."""
+"""`cosim analyze`: a rig linearised at a state, and its loops as measured."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from cosim.analysis.comparison import measured_lines
+from cosim.analysis.excitation import Kind
+from cosim.analysis.experiment import Measuring, at_rest, experiment_of
 from cosim.analysis.frequency import respond
 from cosim.analysis.linearisation import linearise
 from cosim.analysis.loops import all_loops_margin, closed_dofs, is_stable, loop_figures
@@ -13,6 +16,7 @@ from cosim.analysis.report import Analysis
 from cosim.errors import InputError, did_you_mean
 from cosim.output.output_files import write_file
 from cosim.output.plot.style import save
+from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 
@@ -34,30 +38,54 @@ def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
 
 
 def analyze_rig(
-    path: Path, at: float, overrides: Sequence[Override], joints: Sequence[str], plot: str | None, json: str | None
+    path: Path,
+    at: float,
+    overrides: Sequence[Override],
+    joints: Sequence[str],
+    plot: str | None,
+    json: str | None,
+    measuring: Measuring,
 ) -> None:
     """Print the analysis of a rig, draw it and write its figures."""
     from cosim.output import console
 
     console.check_targets([plot] if plot else [], json, None, path)
     with console.busy(f"linearising {path.stem}"):
-        rig = load_rig(path, overrides)
+        rig, at = at_rest(path, overrides) if measuring else (load_rig(path, overrides), at)
         found = analyze(rig, at, joints)
+        measured = measuring.loops(path, overrides, found.rig, [loop.dof for loop in found.loops])
     name = rig.run_spec.name
     if json != "-":
         print(*found.lines(name), sep="\n")
+        if measured:
+            print(*measured_lines(measured), sep="\n")
     if plot:
         from cosim.analysis.plot import draw
 
-        save(plot, lambda: draw(found, name))
+        save(plot, lambda: draw(found, name, measured))
         if json != "-":
             print(f"wrote     plot {plot}")
     if json:
         import orjson
 
-        text = orjson.dumps(found.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        data = found.as_json() | {"measured": {loop.response.dof: loop.as_json() for loop in measured}}
+        text = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         if json == "-":
             print(text.decode(), end="")
         else:
             write_file(json, text, "figures")
             print(f"wrote     figures {json}")
+
+
+def write_excitation(
+    path: Path, overrides: Sequence[Override], joint: str, kind: Kind, amplitude: float | None, output: Path
+) -> None:
+    """Write the experiment of a joint as an overlay, for a run of this rig or of its real motors."""
+    from cosim.output import console
+
+    console.check_targets([], output, None, path)
+    with console.busy(f"linearising {path.stem}"):
+        rig, excitation = experiment_of(path, overrides, joint, kind, amplitude)
+    write_file(output, overlay_text(excitation.overlay(rig), str(path)).encode(), "overlay")
+    size = f"{excitation.duration:.3g} s with an effort of {excitation.amplitude:.3g}"
+    print(f"wrote     overlay {output}: {joint} for {size}")

@@ -97,7 +97,7 @@ def loop_figures(rig: LinearRig, response: FrequencyResponse, dof: int) -> LoopF
     stable, loop, sensitivity = is_stable(rig), response.loop(dof), response.sensitivity[:, dof, dof]
     return LoopFigures(
         rig.dofs[dof],
-        _crossover(np.abs(loop), response.omega),
+        crossover_of(np.abs(loop), response.omega),
         _bandwidth(np.abs(response.tracking[:, dof, dof]), response.omega),
         float(np.abs(sensitivity).max()),
         margins_of(loop, response.omega) if stable else None,
@@ -105,14 +105,17 @@ def loop_figures(rig: LinearRig, response: FrequencyResponse, dof: int) -> LoopF
     )
 
 
-def margins_of(loop: Array, omega: Array) -> Margins:
-    """Of a stable loop L (m,) at these frequencies; the last one is half of the rate, where L is real.
+def margins_of(loop: Array, omega: Array, whole: bool = True) -> Margins:
+    """Of a stable loop L (m,) at these frequencies; whole: the last one is half of the rate, where L is real.
 
     Raises InputError where python-control is not installed.
     """
     control = _control()
-    gains, phases, _, _, crossovers, _ = control.stability_margins(control.frd(loop[:-1], omega[:-1]), returnall=True)
-    if (end := float(np.real(loop[-1]))) < 0.0:
+    inside = slice(-1 if whole else None)
+    gains, phases, _, _, crossovers, _ = control.stability_margins(
+        control.frd(loop[inside], omega[inside]), returnall=True
+    )
+    if whole and (end := float(np.real(loop[-1]))) < 0.0:
         gains = [*gains, -1.0 / end]
     angles = np.radians(np.abs(phases))
     sensitivity = 1.0 / (1.0 + loop)
@@ -162,7 +165,7 @@ def _ticks_to_settle(rig: LinearRig) -> int:
     return int(min(LONGEST, max(100.0, 8.0 / slowest / rig.step))) if math.isfinite(slowest) else LONGEST
 
 
-def _crossover(gain: Array, omega: Array) -> float:
+def crossover_of(gain: Array, omega: Array) -> float:
     """The last frequency [rad/s] at which the gain falls below 1, NaN if it does not."""
     falls = np.flatnonzero((gain[:-1] >= 1.0) & (gain[1:] < 1.0))
     if not len(falls):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cosim.analysis.comparison import MeasuredLoop
 from cosim.analysis.loops import DiskMargin, step_response
 from cosim.analysis.report import Analysis
 from cosim.output.plot.signal_figure import COLORS
@@ -23,8 +24,8 @@ NYQUIST = 2.5  # half of the width of its diagram
 LOWEST = -80.0  # dB that are drawn
 
 
-def draw(analysis: Analysis, name: str) -> Figure:
-    """The matplotlib figure."""
+def draw(analysis: Analysis, name: str, measured: Sequence[MeasuredLoop] = ()) -> Figure:
+    """The matplotlib figure; measured: drawn as points."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -43,6 +44,10 @@ def draw(analysis: Analysis, name: str) -> Figure:
         if not analysis.unstable:
             found = step_response(rig, dof)
             step.step(np.arange(len(found)) * rig.step, found, where="post", color=color, linewidth=1.5)
+    for loop in measured:
+        _draw_measured(
+            (gain, phase, nyquist), loop, COLORS[dofs.index(rig.dofs.index(loop.response.dof)) % len(COLORS)]
+        )
     _format_bode(gain, "gain [dB]", "loop (solid), closed loop (dashed)", 0.0)
     low, high = gain.get_ylim()
     gain.set_ylim(max(low, LOWEST), high)
@@ -56,6 +61,16 @@ def draw(analysis: Analysis, name: str) -> Figure:
     figure.text(0.012, 0.008, _note(analysis), fontsize=8.5, color=FAINT)
     fix_layout(figure)
     return figure
+
+
+def _draw_measured(axes: tuple[Axes, Axes, Axes], measured: MeasuredLoop, color: str) -> None:
+    gain, phase, nyquist = axes
+    hertz, loop, linear = measured.response.omega / TURN, measured.response.loop, measured.linear
+    angle = np.unwrap(np.angle(linear)) + np.angle(loop / linear)  # on the branch of the curve
+    points = {"color": color, "linestyle": "", "marker": "o", "markersize": 3.0, "markerfacecolor": "none"}
+    gain.plot(hertz, _decibel(loop), **points)
+    phase.plot(hertz, np.degrees(angle), **points)
+    nyquist.plot(np.real(loop), np.imag(loop), **points)
 
 
 def _decibel(values: np.ndarray) -> np.ndarray:

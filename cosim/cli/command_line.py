@@ -190,6 +190,17 @@ def command_parser() -> CommandParser:
         overrides,
         overlay,
         _word("--joint", metavar="A,B", default="", help="joints whose loops are analyzed; default: all"),
+        _word("--measure", choices=("multisine", "chirp"), help="run experiments with this excitation, and compare"),
+        _word("--amplitude", metavar="X", type=float, help="of their effort; default: 1 %% of the joint's limit"),
+        _word(
+            "--recorded",
+            metavar="F.mcap",
+            type=Path,
+            action="append",
+            default=[],
+            help="compare with a recorded experiment; may be repeated",
+        ),
+        _word("--excitation", metavar="F.yaml", type=Path, help="only write the experiment of --joint, as an overlay"),
         _word("--plot", metavar="F.png", help="draw Bode and Nyquist diagrams and steps (png, svg, pdf)"),
         _word("--json", metavar="F.json", help="write the figures; - for stdout"),
     )

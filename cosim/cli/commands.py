@@ -115,15 +115,36 @@ def check(rig: Path, overrides: list[Override]) -> None:
         describe(load_rig(rig, overrides))
 
 
-def analyze(rig: Path, at: str, overrides: list[Override], joint: str, plot: str | None, json: str | None) -> None:
-    """Linearise a rig at a state: poles, frequency responses, margins and steps of its loops."""
-    from cosim.analysis.command import analyze_rig
+def analyze(
+    rig: Path,
+    at: str,
+    overrides: list[Override],
+    joint: str,
+    plot: str | None,
+    json: str | None,
+    measure: Literal["multisine", "chirp"] | None,
+    amplitude: float | None,
+    recorded: list[Path],
+    excitation: Path | None,
+) -> None:
+    """Linearise a rig at a state: poles, frequency responses, margins and steps of its loops; and measure them."""
+    from cosim.analysis.command import analyze_rig, write_excitation
+    from cosim.analysis.experiment import Measuring
     from cosim.output.console import quantity_of
     from cosim.output.slow_code import named_when_slow
 
     seconds = quantity_of(at, "s", "--at", (0.0, math.inf), "a time such as 0.5 or 500 ms")
+    if amplitude is not None and not amplitude > 0.0:
+        raise InputError(f"{amplitude:g} is no amplitude; give one above 0", "--amplitude")
+    if seconds and (measure or recorded):
+        raise InputError("loops are measured at rest in the initial posture; take it out", "--at")
     with named_when_slow():
-        analyze_rig(rig, seconds, overrides, _names(joint), plot, json)
+        if excitation is None:
+            analyze_rig(rig, seconds, overrides, _names(joint), plot, json, Measuring(measure, amplitude, recorded))
+        elif len(names := _names(joint)) != 1:
+            raise InputError("give the joint that is excited, and one alone", "--joint")
+        else:
+            write_excitation(rig, overrides, names[0], measure or "multisine", amplitude, excitation)
 
 
 def compare(a: Path, b: Path) -> None:

@@ -10,11 +10,11 @@ from numbers import Real
 import numpy as np
 
 from cosim import ops
-from cosim.compile.trace import origin
+from cosim.compile.trace import origin, trace
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.guard import is_finite
 from cosim.control.tunables import Tunables
-from cosim.errors import MissingInput, WrongResult, describe_exception, did_you_mean
+from cosim.errors import CompileError, MissingInput, WrongResult, describe_exception, did_you_mean
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
 from cosim.plant.hybrid_modes import Locks
@@ -79,6 +79,17 @@ class ControlLoop:
     def fallback_active(self) -> np.ndarray:
         """(1,) 0, the initial value of the flag that the fallback is active; empty without a fallback."""
         return np.zeros(0 if self.fallback is None else 1)
+
+    @cached_property
+    def feedforward(self) -> np.ndarray:
+        """(n,) whether the trajectory has an effort for the joint, which the controller adds to its own."""
+        if "reference_effort" not in self.block.inputs:
+            return np.zeros(len(self.index), dtype=bool)
+        try:
+            (efforts,) = trace(lambda t: self.trajectory.sample(t)["effort"], [()], "effort").outputs
+        except CompileError:  # Python code of a user, which may return any effort
+            return np.ones(len(self.index), dtype=bool)
+        return np.array([not ops.is_zero(effort) for effort in efforts.elements()], dtype=bool)
 
     def needs_reference(self, what: str) -> bool:
         """Whether the controller follows this part of the reference. One that follows positions counts as following

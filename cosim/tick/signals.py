@@ -49,6 +49,8 @@ class SignalMap:
             followed = [name for name in ("position", "velocity", "acceleration") if loop.needs_reference(name)]
             for i, k in enumerate(loop.index):
                 signals |= {f"{dofs[k]}/reference_{name}": reference[name][i] for name in followed}
+                if loop.feedforward[i]:
+                    signals[f"{dofs[k]}/reference_effort"] = reference["effort"][i]
                 signals[f"{dofs[k]}/command_effort"] = parts["request"][k]
         real = [self.plant.model.dof_index(name) for name in self.plant.real]
         for k in np.union1d(np.flatnonzero(self.encoders.inexact), real).astype(int):

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from cosim import ops
-from cosim.trajectories.sine import Jet, fade, modulated_sine
+from cosim.trajectories.sine import fade_in_and_out, modulated_sine
 from cosim.types import Array, Numeric, PerJoint, param, params
 from cosim.units import TURN
 
@@ -22,33 +22,41 @@ class Params:
     duration: float = param(unit="s", above=0, doc="time of the sweep")
     of: Literal["position", "effort"] = param(default="position", doc="quantity of the sweep")
     ramp: float = param(unit="s", min=0, default=0.0, doc="fade-in time, and fade-out time at the end")
+    delay: float = param(unit="s", min=0, default=0.0, doc="time before the sweep")
 
     def __post_init__(self) -> None:
         if 2 * self.ramp > self.duration:
             raise ValueError(f"two ramps of {self.ramp:g} s do not fit in {self.duration:g} s; shorten ramp")
+        if self.delay and not self.ramp and self.of == "position":
+            raise ValueError("after a delay the velocity would jump; set ramp")
 
 
 @dataclass(frozen=True, eq=False)
 class Chirp:
-    """start + amplitude · (faded in and out) · sin 2π (f0 t + (f1 − f0) t² / (2 duration)).
+    """start + amplitude · (faded in and out) · sin 2π (f0 t + (f1 − f0) t² / (2 duration)), t counted from the delay.
 
-    Afterwards the position is constant and the effort is zero. All joints have the same phase.
+    Before and afterwards the position is constant and the effort is zero. All joints have the same phase.
     """
 
     start: Array  # (n,)
     amplitude: Array  # (n,)
     f0: float
     f1: float
-    end: float
+    duration: float
     of: str
     ramp: float
+    delay: float
+
+    @property
+    def end(self) -> float:
+        return self.delay + self.duration
 
     def sample(self, t: Numeric) -> dict[str, Numeric]:
-        time = ops.clip(t, 0.0, self.end)
-        slope = (self.f1 - self.f0) / self.end
+        time = ops.clip(t - self.delay, 0.0, self.duration)
+        slope = (self.f1 - self.f0) / self.duration
         angle = (TURN * (self.f0 + 0.5 * slope * time) * time, TURN * (self.f0 + slope * time), TURN * slope)
-        value, rate, bend = modulated_sine(self._envelope(time), angle)
-        moving = ops.where(t < self.end, 1.0, 0.0)
+        value, rate, bend = modulated_sine(fade_in_and_out(time, self.duration, self.ramp), angle)
+        moving = ops.where(ops.logical_and(t >= self.delay, t < self.end), 1.0, 0.0)
         zero = np.zeros(len(self.start))
         if self.of == "effort":
             return {
@@ -64,15 +72,7 @@ class Chirp:
             "effort": zero,
         }
 
-    def _envelope(self, time: Numeric) -> Jet:
-        """The amplitude factor: from 0 to 1 during the first ramp, back to 0 during the last one."""
-        value, rate, bend = fade(time, self.ramp)
-        if self.ramp == 0:
-            return value, rate, bend
-        fade_out = fade(time - (self.end - self.ramp), self.ramp)
-        return value - fade_out[0], rate - fade_out[1], bend - fade_out[2]
-
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Chirp:
     amplitude = np.array(params.amplitude)
-    return Chirp(start, amplitude, params.f0, params.f1, params.duration, params.of, params.ramp)
+    return Chirp(start, amplitude, params.f0, params.f1, params.duration, params.of, params.ramp, params.delay)

@@ -33,6 +33,15 @@ def fade(t: Numeric, ramp: float) -> Jet:
     return value, rate / ramp, bend / ramp**2
 
 
+def fade_in_and_out(t: Numeric, end: float, ramp: float) -> Jet:
+    """From 0 at t = 0 to 1 during the first ramp, back to 0 during the last one before the end; 1 for a ramp of 0."""
+    value, rate, bend = fade(t, ramp)
+    if ramp == 0:
+        return value, rate, bend
+    fade_out = fade(t - (end - ramp), ramp)
+    return value - fade_out[0], rate - fade_out[1], bend - fade_out[2]
+
+
 def modulated_sine(amplitude: Jet, angle: Jet) -> Jet:
     """a(t) sin φ(t) and its first two derivatives."""
     (a, da, dda), (phi, dphi, ddphi) = amplitude, angle

@@ -360,6 +360,7 @@ OF_SOME = {
     "<joint>/holding_effort": r"body\.rx/holding_effort",
     "<joint>/brake_slip": r"body\.rx/brake_slip",
     "<constraint>/slip": r"edge/slip",
+    "<joint>/reference_effort": r"elbow_joint/reference_effort",
 }
 # those of real joints, of the elbow on a dynamometer
 OF_REAL = {f"<joint>/{what}" for what in ("model_effort", "temperature", "age", "load_effort")}
@@ -384,7 +385,9 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     skate = load_rig(tmp_path / "skate.yaml", estimating).run(0.01)
     dividing = load_rig(folder / "ur5_sim.yaml", ["schedule.integrator=rodas4", "schedule.substeps=auto"])
     apart = load_rig(folder / "ur5_sim.yaml", ["schedule.integrator=multirate"])
-    recorded = (*skate.signals, *dividing.tick_model.signals.names, *apart.tick_model.signals.names)
+    sweep = "{type: chirp, of: effort, amplitude: 1, f0: 1, f1: 9, duration: 2 s}"
+    excited = load_rig(folder / "ur5_sim.yaml", [f"controllers.arm.trajectory={sweep}"]).tick_model.signals.names
+    recorded = (*excited, *skate.signals, *dividing.tick_model.signals.names, *apart.tick_model.signals.names)
     for pattern in OF_SOME.values():
         assert any(re.fullmatch(pattern, name) for name in recorded), pattern
     assert {"violation_max", "reaction_peak"} == set(skate.summary["constraints"]["leash"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
@@ -14,14 +15,14 @@ from scipy.interpolate import CubicSpline
 
 from cosim.compile import ArrayPort, Routine, compile
 from cosim.errors import InputError, InputErrors
-from cosim.trajectories import chirp, quintic, sine, trapezoidal, waypoints
+from cosim.trajectories import chirp, multisine, quintic, sine, trapezoidal, waypoints
 from cosim.trajectories.quintic import minimum_jerk
 from cosim.trajectories.trapezoidal import Trapezoidal
 from cosim.types import Trajectory
 from tests.kit.plugins import modules
 
 KINDS: dict[str, ModuleType] = {
-    module.__name__.rpartition(".")[2]: module for module in (chirp, quintic, sine, trapezoidal, waypoints)
+    module.__name__.rpartition(".")[2]: module for module in (chirp, multisine, quintic, sine, trapezoidal, waypoints)
 }
 JOINTS = ("shoulder", "elbow")
 START = np.array([0.2, -0.4])
@@ -63,9 +64,18 @@ CASES = {
     ),
     "chirp": ("chirp", {"amplitude": (0.3, 0.1), "f0": 0.5, "f1": 3.0, "duration": 2.5}),
     "chirp ramp": ("chirp", {"amplitude": (0.3, 0.1), "f0": 0.5, "f1": 3.0, "duration": 2.5, "ramp": 0.6}),
+    "chirp delayed": (
+        "chirp",
+        {"amplitude": (0.3, 0.1), "f0": 0.5, "f1": 3.0, "duration": 2.0, "ramp": 0.6, "delay": 0.5},
+    ),
     "chirp effort": (
         "chirp",
         {"amplitude": (3.0, 1.0), "f0": 0.5, "f1": 3.0, "duration": 2.5, "of": "effort", "ramp": 0.6},
+    ),
+    "multisine": ("multisine", {"amplitude": (0.3, 0.1), "f0": 0.5, "f1": 3.0, "period": 2.0, "periods": 3}),
+    "multisine effort": (
+        "multisine",
+        {"amplitude": (3.0, 1.0), "f0": 1.0, "f1": 6.0, "period": 1.0, "count": 4, "of": "effort"},
     ),
     "waypoints": ("waypoints", {"file": "way.csv"}),
 }
@@ -118,7 +128,7 @@ def test_traced_results_equal_numeric_results(case: Trajectory) -> None:
         np.testing.assert_allclose(values, table(case, times)[key], rtol=1e-11, atol=1e-11, err_msg=key)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if "sine" not in name])
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("sine")])
 def test_it_is_at_rest_from_its_end_on(name: str, folder: Path) -> None:
     trajectory = make(CASES[name][0], folder, **CASES[name][1])
     last, later = trajectory.sample(trajectory.end), trajectory.sample(trajectory.end + 5.0)
@@ -126,6 +136,36 @@ def test_it_is_at_rest_from_its_end_on(name: str, folder: Path) -> None:
     for key in KEYS[1:]:
         np.testing.assert_allclose(last[key], 0.0, atol=1e-12, err_msg=key)
         np.testing.assert_array_equal(later[key], 0.0, err_msg=key)
+
+
+# --- multisine ------------------------------------------------------------------------------------
+
+
+def test_a_multisine_has_its_frequencies_alone_and_its_peak() -> None:
+    period, rate = 2.0, 500.0
+    trajectory = make("multisine", amplitude=(3.0, 1.0), f0=1.0, f1=20.0, period=period, periods=4, of="effort")
+    whole = table(trajectory, np.arange(round(trajectory.end * rate)) / rate)["effort"]
+    assert np.abs(whole).max(axis=0) == pytest.approx([3.0, 1.0], rel=5e-3)
+    first, second = (whole[round(k * period * rate) : round((k + 1) * period * rate)] for k in (1, 2))
+    np.testing.assert_allclose(first, second, atol=1e-11)
+    size = np.abs(np.fft.rfft(first[:, 0]))
+    excited = np.flatnonzero(size > 1e-6 * size.max())
+    np.testing.assert_array_equal(excited / period, multisine.grid(1.0, 20.0, period, 40))
+    assert excited[0] == 2 and excited[-1] == 40 and len(excited) > 20
+    in_phase = np.sqrt(2.0 * len(excited))
+    assert 3.0 / np.sqrt(np.mean(first[:, 0] ** 2)) < 0.5 * in_phase
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"f0": 3.0, "f1": 2.0, "period": 1.0}, "f1 2 Hz is below f0 3 Hz; exchange them"),
+        ({"f0": 0.5, "f1": 2.0, "period": 1.0}, "a period of 1 s has no sine of 0.5 Hz; use 2 s or more"),
+    ],
+)
+def test_a_multisine_without_frequencies(keys: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        multisine.Params(amplitude=(1.0, 1.0), **keys)  # type: ignore[arg-type]
 
 
 # --- quintic ------------------------------------------------------------------------------------
@@ -257,6 +297,9 @@ def test_chirp_ramps_must_fit() -> None:
     with pytest.raises(ValueError) as caught:
         make("chirp", amplitude=(1.0, 1.0), f0=1.0, f1=4.0, duration=2.0, ramp=1.5)
     assert str(caught.value) == "two ramps of 1.5 s do not fit in 2 s; shorten ramp"
+    with pytest.raises(ValueError) as caught:
+        make("chirp", amplitude=(1.0, 1.0), f0=1.0, f1=4.0, duration=2.0, delay=1.0)
+    assert str(caught.value) == "after a delay the velocity would jump; set ramp"
 
 
 # --- waypoints ----------------------------------------------------------------------------------

@@ -1,0 +1,164 @@
+"""Loops measured by experiments are those of the linear rig, in software and from recordings; what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+from cosim import InputError, load_rig
+from cosim.analysis.experiment import at_rest, measure
+from cosim.analysis.linearisation import linearise
+from cosim.analysis.measured import measured_response
+from cosim.rig.run import Run
+from tests.kit.samples import FOLDER
+
+SERVO = """
+name: servo
+mechanism:
+  gravity: [0, 0, 0]
+  bodies: [{name: disk, joint: hinge, axis: [0, 0, 1], mass: 1 kg, inertia: [0.1, 0.1, 0.2]}]
+joints: {hinge: {limits: {effort: 50}}}
+controllers: [{name: hold, type: feedforward_pd, kp: 80, kd: 6}]
+schedule: {step: 1 ms, duration: 1 s, integrator: rk4}
+"""
+J, KP, KD = 0.2, 80.0, 6.0
+
+
+@pytest.fixture
+def servo(tmp_path: Path) -> Path:
+    path = tmp_path / "servo.yaml"
+    path.write_text(SERVO)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["multisine", "chirp"])
+@pytest.mark.parametrize("name", ["ur5_sim", "two_link", "prescribed_wrist"])
+def test_a_measured_loop_is_that_of_the_linear_rig(name: str, kind: str) -> None:
+    path = FOLDER / f"{name}.yaml"
+    rig, settled = at_rest(path, ())
+    linear = linearise(rig, settled)
+    for joint in rig.spec.controllers[0].joints[:3]:
+        found = measure(path, (), linear, joint, kind, 1e-3)  # type: ignore[arg-type]
+        assert found.gain_deviation < 0.5 and np.degrees(found.phase_deviation) < 3.0, joint
+        hertz = found.response.omega / (2.0 * np.pi)
+        assert hertz[-1] > 0.3 / linear.step and len(hertz) > 20
+        measured, expected = found.margins
+        assert measured.phase == pytest.approx(expected.phase, rel=0.02)
+
+
+def test_a_loop_of_the_textbook(servo: Path) -> None:
+    """The loop of a double integrator with its sample held, broken at the effort: L(z) = P(z) (kp + kd (z − 1)/z …);
+    here in the frequency domain, below a tenth of the rate."""
+    rig, settled = at_rest(servo, ())
+    found = measure(servo, (), linearise(rig, settled), "hinge", "multisine", None)
+    s = 1j * found.response.omega
+    slow = found.response.omega < 2.0 * np.pi * 20.0
+    # of the drive's loop: it holds its effort for a tick
+    continuous = (KP + KD * s) / (J * s**2) * np.exp(-s * 0.5e-3)
+    np.testing.assert_allclose(np.abs(found.response.loop[slow] / continuous[slow]), 1.0, rtol=0.02)
+    assert np.abs(np.degrees(np.angle(found.response.loop[slow] / continuous[slow]))).max() < 3.0
+    assert found.response.deviation.max() < 1e-3
+
+
+def test_the_experiment_of_an_overlay_is_measured_from_its_recording(
+    command: Callable, servo: Path, tmp_path: Path
+) -> None:
+    overlay, recording, figures = (tmp_path / name for name in ("excited.yaml", "run.mcap", "loops.json"))
+    code, out, err = command("analyze", servo, "--joint", "hinge", "--amplitude", "0.5", "--excitation", overlay)
+    assert (code, err) == (0, [])
+    assert out.startswith(f"wrote     overlay {overlay}: hinge for ") and out.endswith(" s with an effort of 0.5\n")
+    assert command("run", servo, "--overlay", overlay, "--record", recording)[0] == 0
+    code, out, err = command("analyze", servo, "--recorded", recording, "--json", figures)
+    assert (code, err) == (0, [])
+    row = next(line for line in out.splitlines() if line.startswith("hinge") and "|" in line)
+    assert "Hz" in row and "±" in row
+    measured = orjson.loads(figures.read_bytes())["measured"]["hinge"]
+    assert measured["gain_deviation_db"] < 0.1 and measured["phase_deviation"] < 0.01
+    assert len(measured["omega"]) == len(measured["measured"]["real"]) == len(measured["linear"]["imag"])
+
+
+def test_experiments_of_all_loops_are_printed_and_drawn(command: Callable, tmp_path: Path) -> None:
+    plot = tmp_path / "loops.svg"
+    code, out, err = command("analyze", FOLDER / "two_link.yaml", "--measure", "multisine", "--plot", plot)
+    assert (code, err) == (0, [])
+    rows = [line.split()[0] for line in out.splitlines() if " | " in line]
+    assert rows == ["measured", "shoulder", "elbow"]
+    assert plot.stat().st_size > 10_000
+
+
+# --- what is refused -----------------------------------------------------------------------------------
+
+
+def refusal(command: Callable, *words: object) -> str:
+    code, out, err = command("analyze", *words)
+    assert code == 2 and len(err) == 1, (code, out, err)
+    return err[0]
+
+
+def test_wrong_options(command: Callable, servo: Path, tmp_path: Path) -> None:
+    measuring = (servo, "--measure", "multisine")
+    assert refusal(command, *measuring, "--at", "1") == (
+        "--at: loops are measured at rest in the initial posture; take it out"
+    )
+    assert refusal(command, *measuring, "--amplitude", "0") == "--amplitude: 0 is no amplitude; give one above 0"
+    excitation = ("--excitation", tmp_path / "e.yaml")
+    assert refusal(command, servo, *excitation) == "--joint: give the joint that is excited, and one alone"
+    assert refusal(command, servo, "--joint", "hinges", *excitation) == (
+        "--joint: there is no joint 'hinges'; did you mean 'hinge'?"
+    )
+    assert not (tmp_path / "e.yaml").exists()
+
+
+def test_rigs_that_cannot_be_measured(command: Callable, servo: Path, tmp_path: Path) -> None:
+    servo.write_text(SERVO.replace("joints: {hinge: {limits: {effort: 50}}}\n", ""))
+    assert refusal(command, servo, "--measure", "chirp") == (
+        "--measure: joint 'hinge' has no limit of its effort; give --amplitude"
+    )
+    slow = SERVO.replace("{limits: {effort: 50}}", "{limits: {effort: 50, velocity: 0.001}}")
+    servo.write_text(slow + "guard: {actions: {velocity: stop}}\n")
+    found = refusal(command, servo, "--measure", "multisine")
+    assert found.startswith("--measure: the experiment of hinge ended early: ")
+    assert found.endswith("; give a smaller --amplitude")
+    assert refusal(command, FOLDER / "impedance" / "ur5_impedance.yaml", "--measure", "multisine") == (
+        "--measure: controller 'impedance' does not take the effort of its trajectory, which would excite"
+        " 'shoulder_pan_joint'; add 'reference_effort' to its inputs and its effort"
+    )
+    assert refusal(command, FOLDER / "pendulum_chain.yaml", "--measure", "chirp") == (
+        "--measure: the rig has no controller whose loop could be measured"
+    )
+
+
+def test_recordings_of_no_experiment(command: Callable, servo: Path, tmp_path: Path) -> None:
+    run, other = tmp_path / "run.mcap", tmp_path / "other.mcap"
+    load_rig(servo).run(0.1, record=run)
+    assert refusal(command, servo, "--recorded", run) == (
+        f"{run}: no joint is excited by an effort of its trajectory; record one run for each joint"
+    )
+    sweep = "controllers.0.trajectory={type: chirp, of: effort, amplitude: 1, f0: 1, f1: 9, duration: 0.1 s}"
+    two_link = FOLDER / "two_link.yaml"
+    name = load_rig(two_link).spec.controllers[0].name
+    load_rig(two_link, [sweep.replace("controllers.0", f"controllers.{name}")]).run(0.2, record=run)
+    assert refusal(command, two_link, "--recorded", run) == (
+        f"{run}: shoulder, elbow are excited by an effort of its trajectory; record one run for each joint"
+    )
+    load_rig(
+        two_link, [sweep.replace("controllers.0", f"controllers.{name}").replace("amplitude: 1", "amplitude: [0, 1]")]
+    ).run(0.2, record=other)
+    assert refusal(command, servo, "--recorded", other) == (
+        f"{other}: joint 'elbow' is not in {servo}; give the rig of the recording"
+    )
+
+
+def test_ticks_that_are_missing(servo: Path) -> None:
+    run = load_rig(
+        servo, ["controllers.hold.trajectory={type: chirp, of: effort, amplitude: 1, f0: 1, f1: 9, duration: 0.1 s}"]
+    ).run(0.2)
+    kept = np.delete(np.arange(len(run.t)), [50, 51])
+    holed = Run(**{**vars(run), "t": run.t[kept], "values": run.values[kept]})
+    with pytest.raises(InputError) as caught:
+        measured_response(holed, 1e-3)
+    assert str(caught.value).endswith(": 2 ticks are missing; measure again on a quieter machine")
