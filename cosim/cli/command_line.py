@@ -128,15 +128,15 @@ def command_parser() -> CommandParser:
             "--telemetry",
             metavar="ENDPOINT",
             nargs="?",
-            const=DEFAULT_ENDPOINT,
-            help=f"publish samples live; default: {DEFAULT_ENDPOINT}",
+            const="",
+            help=f"publish samples live; default: that of the rig, or {DEFAULT_ENDPOINT}",
         ),
         _word(
             "--control",
             metavar="ENDPOINT",
             nargs="?",
-            const=ADDRESS,
-            help=f"open a control socket; default: {ADDRESS}",
+            const="",
+            help=f"open a control socket; default: that of the rig, or {ADDRESS}",
         ),
         _flag("--wait", "wait until a client starts the run"),
         _word(
@@ -276,12 +276,13 @@ def command_parser() -> CommandParser:
         _word("--to", choices=("text", "latex"), default="text", help="of --bondgraph: equations alone in LaTeX"),
     )
     connect = _word("--connect", metavar="ADDRESS", default=ADDRESS, help=f"of the run; default: {ADDRESS}")
+    public = _word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")
     force = _flag("--force", "take control from the client that holds it")
     values = _word("values", metavar="NAME=VALUE", nargs="+", help="e.g. arm.kp=800 or 'arm.kp=800 N*m/rad'")
-    parser.add_command(remote_commands.set_, values, connect, force)
+    parser.add_command(remote_commands.set_, values, connect, public, force)
     names = _word("names", metavar="NAME", nargs="*", help="parameters; default: all")
-    parser.add_command(remote_commands.get, names, connect)
-    parser.add_command(remote_commands.stop, connect, force, _flag("--now", "immediately, motors off"))
+    parser.add_command(remote_commands.get, names, connect, public)
+    parser.add_command(remote_commands.stop, connect, public, force, _flag("--now", "immediately, motors off"))
     parser.add_command(
         commands.bench,
         _word("--json", metavar="F.json", type=Path, default=Path("bench.json"), help="where to write the figures"),

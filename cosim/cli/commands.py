@@ -35,6 +35,7 @@ def run(
 ) -> None:
     """Run a rig, simulated or with its real motors, and print a summary."""
     from cosim.cli.run_files import check_plots, input_files, write_files
+    from cosim.cli.run_sockets import sockets_of
     from cosim.cli.run_summary import invalid_results, print_summary
     from cosim.output import console
     from cosim.output.slow_code import named_when_slow
@@ -44,9 +45,8 @@ def run(
     seconds = None if duration is None else console.duration_of(duration)
     given = {"integrator": integrator, "step": step}
     steps = {f"--{key}": f"schedule.{key}={value}" for key, value in given.items() if value}
-    given = {"publish": telemetry, "control": control}
-    published = [f"telemetry.{key}={value}" for key, value in given.items() if value is not None]
-    overrides = [*overrides, *steps.values(), *published]
+    overrides = [*overrides, *steps.values()]
+    overrides += sockets_of(rig, overrides, {"publish": telemetry, "control": control})
     compared = next(iter(steps), "--reference" if reference else "")
     joints, signals = _names(plot_joints), _names(plot_signals)
     console.check_targets(plots, json, record, rig)

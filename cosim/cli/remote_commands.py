@@ -2,45 +2,56 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cosim.errors import InputError
 
 
-def set_(values: list[str], connect: str, force: bool) -> None:
+def set_(values: list[str], connect: str, key: Path | None, force: bool) -> None:
     """Set parameters of a run while it runs, all between the same two ticks."""
     from cosim.client import connect as connected
 
-    changes = dict(map(_assignment, values))
-    with connected(connect, "cosim set") as client, client.control(force):
+    changes = _assignments(values)
+    with connected(connect, "cosim set", key=key) as client, client.control(force):
         tick = client.set(changes)
         print(f"before tick {tick:,}: " + ", ".join(f"{name} = {value}" for name, value in changes.items()))
 
 
-def get(names: list[str], connect: str) -> None:
+def get(names: list[str], connect: str, key: Path | None) -> None:
     """Print parameters of a run while it runs."""
     from cosim.client import connect as connected
     from cosim.output.text_table import TextTable
 
-    with connected(connect, "cosim get") as client:
+    with connected(connect, "cosim get", key=key) as client:
         known, values = client.parameters(), client.get(*names)
     table = TextTable(("parameter", "unit"), ("value", "min", "max"))
     for name, value in values.items():
         numbers = value if isinstance(value, list) else [value]
-        bounds = [known[name][key] for key in ("min", "max")]
-        shown = ("–" if bound is None else f"{bound:g}" for bound in bounds)
-        table.add_row(name, known[name]["unit"], ", ".join(f"{number:g}" for number in numbers), *shown)
+        bounds = ("–" if known[name][bound] is None else f"{known[name][bound]:g}" for bound in ("min", "max"))
+        shown = ("∞" if number is None else f"{number:g}" for number in numbers)
+        table.add_row(name, known[name]["unit"], ", ".join(shown), *bounds)
     print("\n".join(table.lines()))
 
 
-def stop(connect: str, force: bool, now: bool) -> None:
+def stop(connect: str, key: Path | None, force: bool, now: bool) -> None:
     """Stop a run while it runs: a controlled stop where it has one, or immediately."""
     from cosim.client import connect as connected
 
-    with connected(connect, "cosim stop") as client:
+    with connected(connect, "cosim stop", key=key) as client:
         if now:
-            client.estop()
+            print(f"emergency stop before tick {client.estop():,}")
             return
         with client.control(force):
-            client.stop()
+            print(f"stopped before tick {client.stop():,}")
+
+
+def _assignments(texts: list[str]) -> dict[str, float | list[float] | str]:
+    found: dict[str, float | list[float] | str] = {}
+    for name, value in map(_assignment, texts):
+        if name in found:
+            raise InputError(f"{name} is given twice; give each parameter once", "cosim set")
+        found[name] = value
+    return found
 
 
 def _assignment(text: str) -> tuple[str, float | list[float] | str]:

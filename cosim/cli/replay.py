@@ -6,8 +6,9 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
-from cosim.errors import RunError, plural
+from cosim.errors import InputError, RunError, plural
 from cosim.output import console
+from cosim.output.curve import is_local
 from cosim.output.recording_index import read_index
 from cosim.output.stream.publisher import DEFAULT_ENDPOINT
 from cosim.rig.republish import republish
@@ -17,6 +18,10 @@ from cosim.rig.run import open_recording
 
 def publish_recording(path: Path, endpoint: str | None, speed: float) -> None:
     """Publish a recording until its end, or Ctrl-C."""
+    endpoint = endpoint or DEFAULT_ENDPOINT
+    if not is_local(endpoint):
+        what = f"{endpoint} is no endpoint of this machine, and a recording is published without encryption"
+        raise InputError(f"{what}; give one such as {DEFAULT_ENDPOINT}", "--telemetry")
     run = open_recording(path)
     length = f"{run.rig.name}, {run.t[-1]:.6g} s" if len(run.t) else run.rig.name
 
@@ -24,7 +29,7 @@ def publish_recording(path: Path, endpoint: str | None, speed: float) -> None:
         print(f"publishes {length}, at {speed:g} times its speed: {bound}; Ctrl-C ends", flush=True)
 
     with suppress(KeyboardInterrupt):
-        republish(run, endpoint or DEFAULT_ENDPOINT, speed, ready)
+        republish(run, endpoint, speed, ready)
 
 
 def rerun_recording(path: Path) -> None:

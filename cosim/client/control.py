@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-from cosim.errors import InputError, RunError
+from cosim.errors import InputError, InputErrors, RunError
 from cosim.output.binding import CONTROL_ADDRESS as ADDRESS
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ControlClient:
         import zmq
 
         self.address, self.name, self.timeout = address, name, timeout
-        self._lock, self._number = threading.Lock(), 0
+        self._lock, self._number, self._keyed = threading.Lock(), 0, key is not None
         self._socket = zmq.Context.instance().socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, 0)
         try:
@@ -75,26 +75,37 @@ class ControlClient:
         return self._request(command, self.timeout, **fields)
 
     def _request(self, command: str, timeout: float, **fields: Any) -> dict[str, Any]:
+        import zmq
         from orjson import OPT_SERIALIZE_NUMPY, JSONEncodeError, dumps, loads
 
         with self._lock:
             self._number += 1
             message = {"id": self._number, "command": command, "client": self.name, **fields}
             try:
-                self._socket.send(dumps(message, option=OPT_SERIALIZE_NUMPY))
+                data = dumps(message, option=OPT_SERIALIZE_NUMPY)
             except JSONEncodeError as cause:
                 raise InputError(f"{command}: cannot be sent: {cause}", self.address) from cause
             until, reply = time.monotonic() + timeout, {}
+            self._wait(zmq.POLLOUT, until, timeout)  # what is no control socket takes nothing
+            self._socket.send(data)
             while reply.get("id") != self._number:  # others answer requests that were given up
-                if not self._socket.poll(max(0, round((until - time.monotonic()) * 1e3))):
-                    what = f"nothing answers within {timeout:g} s; check that the run is there, with --control"
-                    raise NoReply(what, self.address)
+                self._wait(zmq.POLLIN, until, timeout)
                 reply = loads(self._socket.recv())
         if not reply.pop("ok"):
-            kind = InputError if reply.get("input") else RunError
-            raise kind(reply["error"], self.address)
+            lines = reply["error"].splitlines()
+            if reply.get("input") and len(lines) > 1:
+                raise InputErrors([InputError(line, self.address) for line in lines])
+            raise (InputError if reply.get("input") else RunError)("; ".join(lines), self.address)
         del reply["id"]
         return reply
+
+    def _wait(self, what: int, until: float, timeout: float) -> None:
+        """Raises NoReply."""
+        if not self._socket.poll(max(0, round((until - time.monotonic()) * 1e3)), what):
+            key = ", and that this is its key" if self._keyed else "; an encrypted one needs its key"
+            raise NoReply(
+                f"nothing answers within {timeout:g} s; check that the run is there, with --control{key}", self.address
+            )
 
     # --- what anyone may ---
 
@@ -106,8 +117,8 @@ class ControlClient:
         """Name -> value in SI, unit, min and max of what can be set."""
         return self.request("list")["parameters"]
 
-    def get(self, *names: str) -> dict[str, float | list[float]]:
-        """Present values of parameters in SI; of all of them without names."""
+    def get(self, *names: str) -> dict[str, float | list[float] | None]:
+        """Present values of parameters in SI, None for an infinite one; of all of them without names."""
         return self.request("get", **({"names": list(names)} if names else {}))["values"]
 
     def files(self) -> tuple[str, dict[str, str]]:
@@ -119,9 +130,9 @@ class ControlClient:
         """Put a text into the events of the run; the tick."""
         return self.request("marker", text=text)["tick"]
 
-    def estop(self) -> None:
-        """Stop immediately, motors off."""
-        self.request("estop")
+    def estop(self) -> int:
+        """Stop immediately, motors off; the tick that would have come next."""
+        return self.request("estop")["tick"]
 
     # --- what the holder of control may ---
 
@@ -176,9 +187,9 @@ class ControlClient:
         """Run some ticks in a pause; the tick that comes next."""
         return self.request("step", ticks=ticks)["tick"]
 
-    def stop(self) -> None:
-        """End the run by a controlled stop, where the rig has one."""
-        self.request("stop")
+    def stop(self) -> int:
+        """End the run by a controlled stop, where the rig has one; the tick that it began with."""
+        return self.request("stop")["tick"]
 
     def close(self) -> None:
         """Disconnect. Idempotent."""

@@ -38,7 +38,7 @@ OVER = ("ended", "failed", "gone")
 
 class Situation(NamedTuple):
     """state: of the run; real: it moves motors; own: this page starts it; controlled: its control socket answers;
-    mine: control is held here; holder: who else holds it."""
+    mine: control is held here; holder: who else holds it; socket: the run has a control socket, as far as is known."""
 
     state: str
     real: bool
@@ -46,6 +46,7 @@ class Situation(NamedTuple):
     controlled: bool
     mine: bool
     holder: str = ""
+    socket: bool = False
 
 
 def run_buttons(now: Situation) -> tuple[str, ...]:
@@ -75,6 +76,8 @@ def control_line(now: Situation) -> str:
         return "The next run has the gains that are chosen here."
     if now.state in OVER:
         return "The page goes on with the next run at this address."
+    if now.socket and not now.controlled:
+        return "The control socket of the run does not answer."
     if not now.controlled:
         return "Watching only: the run has no control socket (cosim run … --control)."
     if now.holder:

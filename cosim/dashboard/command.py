@@ -58,6 +58,12 @@ class Joining(NamedTuple):
     control: str | None = None
     key: str | None = None
 
+    def refuse(self, source: str) -> None:
+        """Raises InputError for what `source`, a rig that the page runs, has no use for."""
+        for option, value in (("--control", self.control), ("--key", self.key)):
+            if value:
+                raise InputError(f"{source} is run by the page, at addresses of its own; take the option out", option)
+
 
 ALL_OF_RIG, AS_STREAMED = RigChoice(), Joining()
 
@@ -86,7 +92,9 @@ def dash(
     check_port(host, port)
     if not frame_rate > 0.0:
         raise InputError(f"{frame_rate:g} is no rate; give one above 0, such as 30", "--frame-rate")
-    if not source.endswith(RIGS):
+    if source.endswith(RIGS):
+        joining.refuse(source)
+    else:
         choice.refuse(source)
     look, at, say = Look(dark, frame_rate), Address(host, port), partial(print, flush=True)
     if "://" in source:
@@ -101,6 +109,8 @@ def serve_rig(path: str, choice: RigChoice, at: Address, look: Look, say: Say) -
     """The run is a child process: it compiles while the page opens. Raises its error if it does not come up."""
     from cosim.dashboard.launch import RunProcess
 
+    if not Path(path).is_file():
+        raise InputError("there is no such rig; check the path", path)
     process = RunProcess(path, choice.words, choice.record)
     process.start()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -18,6 +19,19 @@ class Move(NamedTuple):
     name: str
     before: Value
     after: Value
+
+
+def refusal(name: str, about: ParameterAbout, number: object) -> str:
+    """Why a number cannot be set, empty where it can."""
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        return f"{name}: no number was typed"
+    for bound, broken, word in (
+        (about.lower, lambda limit: number < limit, "least"),
+        (about.upper, lambda limit: number > limit, "most"),
+    ):
+        if bound is not None and broken(bound):
+            return f"{name}: must be at {word} {bound:g} {about.unit}, is {number:g} {about.unit}"
+    return ""
 
 
 class GainHistory:

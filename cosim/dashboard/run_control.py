@@ -156,6 +156,8 @@ class RunControl:
                 self._leave()
             if command == "heartbeat":
                 self.mine = False
+                if not isinstance(error, NoReply):
+                    self.note = Note("another client took control", "warning")
             if not quiet:
                 self.note = Note(error.what, "error")
             return None

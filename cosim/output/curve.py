@@ -7,12 +7,14 @@ the suffix `.pub` has the public key. Clients need that file: without it the han
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError
 
 PUBLIC = ".pub"
+ENDPOINT = re.compile(r"tcp://.+:(\d{1,5}|\*)|(ipc|inproc)://.+")
 LOCAL = ("ipc://", "inproc://", "tcp://127.", "tcp://localhost:", "tcp://[::1]:")
 
 
@@ -23,6 +25,8 @@ def is_local(endpoint: str) -> bool:
 
 def check_network(endpoint: str, network: bool, key: str | None, section: str) -> None:
     """Raises ValueError for an endpoint in the network that is not allowed, or not encrypted. section: of the rig."""
+    if not ENDPOINT.fullmatch(endpoint):
+        raise ValueError(f"'{endpoint}' is no endpoint; give one such as tcp://127.0.0.1:9872 or ipc:///tmp/rig")
     if is_local(endpoint):
         return
     if not network:
@@ -36,6 +40,8 @@ def create_keys(file: str | Path) -> Path:
     """Write a new key file, and the file for clients, whose path is returned. Raises InputError."""
     import zmq
 
+    if Path(file).is_dir():
+        raise InputError("is a folder; give the name of a file in it", str(file))
     secret_file, public_file = Path(file), Path(f"{file}{PUBLIC}")
     public, secret = (key.decode() for key in zmq.curve_keypair())
     _write_new(secret_file, f'curve\n    public-key = "{public}"\n    secret-key = "{secret}"\n', 0o600)

@@ -27,11 +27,13 @@ class UnknownName(BadRequest):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a request: what it must be, in words and as a check; optional where there is a default."""
+    """A field of a request: what it must be, in words and as a check; optional where there is a default. part_wrong:
+    what is wrong with a part of it, empty for the whole."""
 
     words: str
     check: Check
     required: bool = True
+    part_wrong: Callable[[Any], str] = lambda value: ""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,13 @@ def _values(value: Any) -> bool:
     return few and all(_text(name) and _value(item) for name, item in value.items())
 
 
+def _value_wrong(values: Any) -> str:
+    if not isinstance(values, dict):
+        return ""
+    name = next((name for name, item in values.items() if _text(name) and not _value(item)), "")
+    return f"the value of '{_short(name)}' must be a number, a list of numbers or text with a unit" if name else ""
+
+
 def _names(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= MAX_NAMES and all(map(_text, value))
 
@@ -80,7 +89,13 @@ COMMANDS: Mapping[str, Command] = {
     "release": Command(of_holder=True),
     "heartbeat": Command(of_holder=True),
     "set": Command(
-        {"values": Field('an object such as {"arm.kp": 3}: numbers, lists of numbers or text with a unit', _values)},
+        {
+            "values": Field(
+                'an object such as {"arm.kp": 3}: numbers, lists of numbers or text with a unit',
+                _values,
+                part_wrong=_value_wrong,
+            )
+        },
         of_holder=True,
         by_run=True,
     ),
@@ -147,7 +162,8 @@ def _checked(number: int | float | str | None, given: dict[str, Any]) -> Request
             if item.required:
                 raise BadRequest(f"{name}: the field '{field_name}' is missing; give {item.words}")
         elif not item.check(given[field_name]):
-            raise BadRequest(f"{name}: '{field_name}' must be {item.words}")
+            part = item.part_wrong(given[field_name])
+            raise BadRequest(f"{name}: " + (part or f"'{field_name}' must be {item.words}"))
     return Request(number, name, given.pop("client", "a client"), given)
 
 

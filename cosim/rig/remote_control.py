@@ -97,6 +97,8 @@ class RemoteControl:
     def _carry_out(self, order: Order) -> None:
         try:
             reply = {"ok": True, **self._commands[order.command](order)}
+            self._told = 0.0
+            self.tell()  # who asks for the state after the reply gets the new one
         except CosimError as error:
             reply = {"ok": False, "error": f"{order.command}: {error}", "input": isinstance(error, InputError)}
         except OrderedStop:

@@ -92,7 +92,7 @@ def schema_of_outline(
     return {
         "version": VERSION,
         "rig": outline.name,
-        "path": outline.path,
+        "path": os.path.abspath(outline.path),
         "pid": os.getpid(),
         "state": state,
         "realtime": realtime,

@@ -70,6 +70,14 @@ def test_a_typed_gain_is_saved_as_an_overlay_that_a_run_takes(dash, swing: Path,
     assert load_rig(swing, read_overlay(tmp_path / "swing_gains.yaml")).parameters["hold.kp"] == [1234.5]
 
 
+def test_a_number_beyond_its_bounds_is_refused_and_the_page_goes_on(dash, swing: Path) -> None:
+    page = started(dash, swing)
+    page.set_number("N·m/rad", -5.0)
+    page.wait_for_text("hold.kp: must be at least 0 N*m/rad, is -5 N*m/rad")
+    page.set_number("N·m/rad", 60.0)
+    page.wait_until(lambda: "hold.kp = 60 (was 50)" in events(page))
+
+
 def test_a_pause_holds_the_time_and_steps_move_it(dash, swing: Path) -> None:
     page = started(dash, swing)
     page.press("Pause")

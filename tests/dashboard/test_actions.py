@@ -58,6 +58,10 @@ def test_gains_are_chosen_with_control_or_for_the_next_run() -> None:
             now("running", own=False, controlled=False, mine=False),
             "Watching only: the run has no control socket (cosim run … --control).",
         ),
+        (
+            now("running", own=False, controlled=False, mine=False, socket=True),
+            "The control socket of the run does not answer.",
+        ),
         (now("failed", mine=False), "The next run has the gains that are chosen here."),
         (now("gone", own=False, mine=False), "The page goes on with the next run at this address."),
     ],

@@ -84,7 +84,17 @@ def test_a_rig_that_is_wrong_ends_the_page_with_its_lines(tmp_path: Path) -> Non
 
 
 def test_a_rig_that_does_not_exist(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "none.yaml") == f"{tmp_path / 'none.yaml'}: no such file"
+    assert refusal(tmp_path / "none.yaml") == f"{tmp_path / 'none.yaml'}: there is no such rig; check the path"
+
+
+@pytest.mark.parametrize(
+    ("option", "joining"), [("--key", Joining(key="a.pub")), ("--control", Joining("tcp://127.0.0.1:1"))]
+)
+def test_options_of_a_joined_run_for_a_rig(tmp_path: Path, option: str, joining: Joining) -> None:
+    path = tmp_path / "rig.yaml"
+    with pytest.raises(InputError) as caught:
+        dash(str(path), "127.0.0.1", 0, False, 30.0, joining=joining)
+    assert str(caught.value) == f"{option}: {path} is run by the page, at addresses of its own; take the option out"
 
 
 def test_a_value_that_no_rig_has(tmp_path: Path) -> None:

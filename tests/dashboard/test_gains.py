@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.dashboard.gains import GainHistory
+from cosim.dashboard.gains import GainHistory, refusal
 from cosim.dashboard.overlay_file import write_overlay
 from cosim.dashboard.panels.gains import gains_of
 from cosim.dashboard.source import ParameterAbout
@@ -22,6 +22,15 @@ def gains() -> GainHistory:
             "arm.cutoff": ParameterAbout("rad/s", None, None, 20.0),
         }
     )
+
+
+def test_a_number_that_cannot_be_set_has_its_reason() -> None:
+    about = ParameterAbout("N*m", 0.5, 20.0, 1.0)
+    assert [refusal("arm.limit", about, number) for number in (0.5, 3, 20.0)] == [""] * 3
+    assert refusal("arm.limit", about, 0.25) == "arm.limit: must be at least 0.5 N*m, is 0.25 N*m"
+    assert refusal("arm.limit", about, 21) == "arm.limit: must be at most 20 N*m, is 21 N*m"
+    for nothing in (None, "", math.nan, math.inf):
+        assert refusal("arm.limit", about, nothing) == "arm.limit: no number was typed"
 
 
 def test_a_move_changes_one_number_of_a_list(gains: GainHistory) -> None:

@@ -158,6 +158,8 @@ def test_parameters_that_others_set_are_published(tmp_path):
     with bridged(tmp_path) as client:
         client.until(lambda: "/joint_states" in client.channels)
         client.send("subscribeParameterUpdates", parameterNames=["hold.kp"])
+        client.send("getParameters", parameterNames=["hold.kp"], id="subscribed")
+        values_of(client, "subscribed")  # requests are taken in their order
         with connect(rig.run_spec.telemetry.control, timeout=20.0) as control, control.control():
             control.set({"hold.kp": 77.0})
 

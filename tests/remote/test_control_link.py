@@ -145,7 +145,18 @@ def test_an_endpoint_in_use_is_named(free):
 def test_nothing_there_is_named(free):
     with pytest.raises(RunError) as caught:
         connect(free, timeout=0.05)
-    assert str(caught.value) == f"{free}: nothing answers within 0.05 s; check that the run is there, with --control"
+    what = "nothing answers within 0.05 s; check that the run is there, with --control; an encrypted one needs its key"
+    assert str(caught.value) == f"{free}: {what}"
+
+
+def test_what_is_no_control_socket_is_named_as_soon(free):
+    with zmq.Context() as context, context.socket(zmq.PUB) as stream:
+        stream.bind(free)
+        begun = time.monotonic()
+        with pytest.raises(RunError) as caught:
+            connect(free, timeout=0.3)
+    assert str(caught.value).startswith(f"{free}: nothing answers within 0.3 s; ")
+    assert time.monotonic() - begun < 5.0
     with pytest.raises(InputError, match=r"nonsense: no address of a control socket \(.*\); give one such as tcp://"):
         connect("nonsense")
 

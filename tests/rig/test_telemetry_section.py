@@ -7,7 +7,7 @@ import pytest
 REACH = "rig.yaml:8 telemetry.publish: the network can reach this endpoint"
 
 
-@pytest.mark.parametrize("endpoint", ["tcp://*:9872", "tcp://0.0.0.0:9872", "tcp://eth0:1", "udp://1.2.3.4:5"])
+@pytest.mark.parametrize("endpoint", ["tcp://*:9872", "tcp://0.0.0.0:9872", "tcp://eth0:1"])
 def test_endpoints_in_the_network_need_a_permission_and_a_key(rigs, endpoint):
     def rig(more=""):
         return f"{rigs.mechanism}telemetry: {{publish: '{endpoint}'{more}}}\n"
@@ -20,6 +20,14 @@ def test_endpoints_in_the_network_need_a_permission_and_a_key(rigs, endpoint):
     assert rigs.mistakes(rig(", network: yes")) == [f"{REACH}; {key}"]
     telemetry = rigs.read(rig(", network: yes, key: rig.key")).telemetry
     assert telemetry.key is not None and Path(telemetry.key).samefile("rig.key")
+
+
+@pytest.mark.parametrize("endpoint", ["foo", "udp://1.2.3.4:5", "tcp://127.0.0.1", "tcp://127.0.0.1:abc", "http://x:1"])
+def test_what_is_no_endpoint(rigs, endpoint):
+    fix = "give one such as tcp://127.0.0.1:9872 or ipc:///tmp/rig"
+    assert rigs.mistakes(f"{rigs.mechanism}telemetry: {{publish: '{endpoint}'}}\n") == [
+        f"rig.yaml:8 telemetry.publish: '{endpoint}' is no endpoint; {fix}"
+    ]
 
 
 def test_a_key_file_that_is_missing(rigs):

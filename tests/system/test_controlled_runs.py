@@ -222,8 +222,67 @@ def test_commands_for_a_run_elsewhere(tmp_path):
     assert (wrong.returncode, wrong.stderr) == (2, "cosim set: expected NAME=VALUE such as arm.kp=800, got 'hold.kp'\n")
     wrong = cosim("set", "hold.kp=-1")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1) and "must be at least 0" in wrong.stderr
-    assert cosim("stop").returncode == 0
+    done = cosim("stop")
+    assert done.returncode == 0 and done.stdout.startswith("stopped before tick ")
     assert running.finished().fault == ""
+
+
+def test_an_infinite_number_is_shown_as_such(tmp_path):
+    control = {
+        "name": "hold",
+        "type": "pid",
+        "kp": 100,
+        "ki": 1,
+        "kd": [5, 3],
+        "trajectory": ARM["controllers"][0]["trajectory"],
+    }
+    endpoint = f"ipc://{tmp_path}/control"
+    telemetry = {**ARM["telemetry"], "control": endpoint}
+    running = Running(Rig.from_dict({**ARM, "controllers": [control], "telemetry": telemetry}))
+    with running.client() as client:
+        wait_for(client, "running")
+        assert client.get("hold.integral_limit") == {"hold.integral_limit": [None, None]}
+        command = [sys.executable, "-m", "cosim", "get", "hold.integral_limit", "--connect", endpoint]
+        assert "∞, ∞" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        with client.control():
+            client.set({"hold.integral_limit": 3.0})
+            assert client.get("hold.integral_limit") == {"hold.integral_limit": [3.0, 3.0]}
+            client.stop()
+    assert running.finished().fault == ""
+
+
+def test_the_state_that_follows_a_command_is_the_new_one(tmp_path):
+    running = Running(arm(tmp_path))
+    with running.client() as client:
+        wait_for(client, "running", 50)
+        with client.control():
+            tick = client.pause()
+            assert (client.status()["state"], client.status()["tick"]) == ("paused", tick)
+            for _ in range(5):
+                tick = client.step(7)
+                assert client.status()["tick"] == tick
+            client.stop()
+    assert running.finished().fault == ""
+
+
+def test_several_mistakes_are_a_line_each_and_a_name_is_given_once(tmp_path):
+    running = Running(arm(tmp_path))
+    endpoint = running.rig.run_spec.telemetry.control
+
+    def refused(*words):
+        command = [sys.executable, "-m", "cosim", "set", *words, "--connect", endpoint]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.returncode, done.stderr.splitlines()
+
+    with running.client() as client:
+        wait_for(client, "running")
+        code, lines = refused("hold.kp=3 kg", "hold.kd=2 s")
+        assert code == 2 and len(lines) == 2 and all(line.startswith(f"{endpoint}: ") for line in lines)
+        assert "'hold.kp'" in lines[0] and "'hold.kd'" in lines[1]
+        assert refused("hold.kp=3", "hold.kp=4") == (2, ["cosim set: hold.kp is given twice; give each parameter once"])
+        with client.control():
+            client.stop()
+    running.finished()
 
 
 def test_mistakes_of_clients_are_one_line_and_the_run_goes_on(tmp_path):

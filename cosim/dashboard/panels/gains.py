@@ -10,7 +10,7 @@ from cosim.dashboard import words
 from cosim.dashboard.actions import tunable
 from cosim.dashboard.curves import shown_unit
 from cosim.dashboard.gain_range import GainRange, gain_range
-from cosim.dashboard.gains import GainHistory
+from cosim.dashboard.gains import GainHistory, refusal
 from cosim.dashboard.live import LiveRun
 from cosim.dashboard.overlay_file import write_overlay
 from cosim.errors import CosimError
@@ -46,9 +46,8 @@ class GainRow:
             hint=hint,
             order=order,
         )
-        self.number = server.gui.add_number(
-            unit or "value", value, step=_step(value), min=about.lower, max=about.upper, hint=hint, order=order + 0.5
-        )
+        # without its bounds: a value beyond them is refused with the reason, and not cut off without a word
+        self.number = server.gui.add_number(unit or "value", value, step=_step(value), hint=hint, order=order + 0.5)
         # as set by `show`, or by the user and taken
         self._slider_known, self._number_known = self.slider.value, self.number.value
         self._typed: float | None = None  # time of the last key
@@ -67,10 +66,17 @@ class GainRow:
     def update(self, enabled: bool) -> None:
         if self._typed is not None and time.monotonic() - self._typed > TYPED:
             self._typed = None
-            self.panel.move(self, float(self.number.value))
+            self._take(self.number.value)
         for handle in (self.slider, self.number):
             if handle.disabled == enabled:
                 handle.disabled = not enabled
+
+    def _take(self, number: object) -> None:
+        """What was typed; or the present value again, with the reason."""
+        reason = refusal(self.name, self.panel.gains.about[self.name], number)
+        self.panel.say(reason, "error" if reason else "info")
+        if not reason:
+            self.panel.move(self, float(number))  # type: ignore[arg-type]
 
     @property
     def fits(self) -> bool:
@@ -125,6 +131,9 @@ class GainsPanel:
     def move(self, row: GainRow, number: float) -> None:
         self.live.set(self.gains.move(row.name, row.index, number, time.monotonic()))
 
+    def say(self, text: str, level: str) -> None:
+        self.line.content = words.note_html(text, level) if text else ""
+
     def _press(self, button: str) -> None:
         if button == SAVE:
             self._save()
@@ -134,14 +143,14 @@ class GainsPanel:
     def _save(self) -> None:
         about = self.live.about
         if about is None or not (changed := self.gains.changed()):
-            self.line.content = words.note_html("nothing was changed", "info")
+            self.say("nothing was changed", "info")
             return
         try:
             path = write_overlay(Path.cwd(), about.name, about.path, changed)
         except CosimError as error:
-            self.line.content = words.note_html(str(error), "error")
+            self.say(str(error), "error")
             return
-        self.line.content = words.note_html(f"wrote {path}", "info")
+        self.say(f"wrote {path}", "info")
 
     def update(self) -> None:
         enabled = tunable(self.live.situation)

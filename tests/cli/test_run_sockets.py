@@ -1,0 +1,41 @@
+"""The options `--telemetry` and `--control`: without a value they are those of the rig, or the usual ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cosim.cli.run_sockets import sockets_of
+from tests.kit.command import RIG
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Path:
+    path = tmp_path / "rig.yaml"
+    path.write_text(RIG)
+    return path
+
+
+def test_without_a_value_the_rig_decides(rig: Path) -> None:
+    given = {"publish": "", "control": ""}
+    usual = [
+        ("telemetry.publish=tcp://127.0.0.1:9872", "--telemetry"),
+        ("telemetry.control=tcp://127.0.0.1:9873", "--control"),
+    ]
+    assert sockets_of(rig, [], given) == usual
+    assert sockets_of(rig, [], {"publish": None, "control": None}) == []
+    assert sockets_of(rig, ["telemetry.publish=ipc:///tmp/a"], given) == usual[1:]
+    rig.write_text(RIG + "telemetry: {publish: 'ipc:///tmp/rig'}\n")
+    assert sockets_of(rig, [], given) == usual[1:]
+    own = [("telemetry.publish=ipc:///tmp/b", "--telemetry")]
+    assert sockets_of(rig, [], {"publish": "ipc:///tmp/b", "control": None}) == own
+
+
+def test_an_endpoint_that_is_none_is_refused_at_its_option(command: Callable, rig: Path) -> None:
+    fix = "give one such as tcp://127.0.0.1:9872 or ipc:///tmp/rig"
+    for option in ("--telemetry", "--control"):
+        code, _, errors = command("run", rig, "--realtime", option, "foo")
+        assert code == 2 and len(errors) == 1
+        assert errors[0].startswith(option) and errors[0].endswith(f"'foo' is no endpoint; {fix}")
