@@ -25,6 +25,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cosim import ops
+from cosim.controllers._checks import check_effort_mode
 from cosim.controllers._required_effort import RequiredEffort
 from cosim.errors import InputError
 from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
@@ -45,9 +46,7 @@ class Params:
 class ComputedTorque:
     def __init__(self, params: Params, context: ControllerContext) -> None:
         n = len(context.joints)
-        for name in context.drive_controlled:
-            what = f"the drive of joint '{name}' closes a loop of its own"
-            raise InputError(f"{what}; use mode: effort of the drive, or type: feedforward_pd")
+        check_effort_mode(context, "feedforward_pd")
         for name, bandwidth, damping in zip(context.joints, params.bandwidth, params.damping, strict=True):
             if bandwidth >= (limit := largest_bandwidth(damping, context.period)):
                 what = f"bandwidth {bandwidth:g} Hz of joint '{name}' is unstable at a period of"
