@@ -3,9 +3,9 @@
     v* = g v_r + K_p (r − q),                     within the velocity limit,
     M = K_v (v* − v) + I + J a_r + reference effort,   within the effort limit.
 
-The effort goes to the drive, whose current loop is the innermost one. Within its limit I grows by (T / T_i) K_v (v* − v)
-per period T; beyond it, it is driven back by back-calculation with the time T_i. The loops are those of
-`cosim.servo.cascade`, which simulated and emulated drives run at rates of their own.
+The effort goes to the drive, whose current loop is the innermost one. Per period T, I grows by (T / T_i) K_v (v* − v);
+beyond the limit it is driven back by back-calculation with the time T_i. The loops are those of `cosim.servo.cascade`,
+which simulated and emulated drives run at rates of their own.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ from cosim.rig.sections import (
     drivers,
     emulator,
     events,
+    filters,
     forces,
     geometry,
     guard,
@@ -110,6 +111,8 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`emulator.faults`": (emulator._FaultKeys, set()),
     "The condition of a fault": (emulator._WhenKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
+    "Low-pass filters": (filters.LowPass, {"type"}),
+    "Notches": (filters.Notch, {"type"}),
     "Actions of a joint": (limits.JointActions, set()),
     "`guard`": (guard.GuardKeys, set()),
     "`guard.actions`": (limits.Actions, set()),
@@ -186,7 +189,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         forces,
         geometry,
     )
-    modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep)
+    modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep, filters)
     schemas = {
         cls
         for module in modules

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
+from cosim.control.filtered_controller import FilteredController
 from cosim.control.limits import LIMITS
-from cosim.errors import InputError
+from cosim.errors import InputError, SectionError
+from cosim.filters import Section
 from cosim.plant.plant import Plant
 from cosim.rig.build.driver_context import drive_controlled
 from cosim.rig.build.initial_state import is_spherical_dof
@@ -16,6 +18,7 @@ from cosim.rig.reading.contracts import check_controller, load_trajectory
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
+from cosim.rig.sections.filters import sections_of
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Trajectory
 
@@ -37,21 +40,35 @@ def _loop(
         trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading)
     reference = trajectory or HoldTrajectory(start)
 
-    def load(plugin: Plugin) -> Controller:
+    def load(plugin: Plugin, sections: Sequence[Section]) -> Controller:
         block = plugin.module.load(plugin.params, context)
         check_controller(block, len(index), len(spec.joints))
         _check_positions(block, controller.joints, spec)
-        return block
+        return FilteredController(block, sections, len(index)) if sections else block
 
     def make() -> ControlLoop:
-        block = load(controller.plugin)
-        fallback = None if controller.fallback is None else load(controller.fallback)
+        sections = _filters(controller, context)
+        block = load(controller.plugin, sections)
+        fallback = None if controller.fallback is None else load(controller.fallback, sections)
         timing = (controller.phase, controller.priority, controller.deadline_ns)
         return ControlLoop(
             controller.name, block, index, controller.ticks, reference, *timing, fallback, plant.modes.locks
         )
 
     return call_checked(make, path, reading)
+
+
+def _filters(controller: ControllerSpec, context: ControllerContext) -> list[Section]:
+    """The filters of the effort of a controller. Raises SectionError for joints whose drives take no effort."""
+    for number, spec in enumerate(controller.filters):
+        for name in spec.joints:
+            if name in context.drive_controlled:
+                what = (
+                    f"the drive of joint '{name}' closes a loop of its own, which a filter of the effort cannot reach"
+                )
+                fix = "use mode: effort of the drive, or take the filter out"
+                raise SectionError(f"{what}; {fix}", ("filters", number))
+    return sections_of(controller.filters, len(context.joints), context.period)
 
 
 def controller_context(controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits) -> ControllerContext:

@@ -12,6 +12,7 @@ from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, name_of, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
+from cosim.rig.sections.filters import FilterSpec, read_filters
 from cosim.rig.sections.joints import bound_reason, kinds_of
 from cosim.rig.sections.schedule import TOLERANCE, read_deadline, read_ticks
 from cosim.tick.tick_model import ORDER
@@ -32,6 +33,7 @@ class _ControllerFile:
     priority: int = param(default=0)
     trajectory: dict | None = param(default=None)
     fallback: dict | None = param(default=None)
+    filters: list | None = param(default=None)
 
 
 # keys of every controller, besides its type and its own parameters
@@ -44,7 +46,7 @@ class ControllerSpec:
     positions of its joints are the reference.
 
     deadline_ns: from when a tick is due, default one step; priority: higher ones are called first within a tick;
-    fallback: takes over its joints permanently when it fails.
+    fallback: takes over its joints permanently when it fails; filters: of the effort of both.
     """
 
     name: str
@@ -57,6 +59,7 @@ class ControllerSpec:
     deadline_ns: int | None
     priority: int
     fallback: Plugin | None
+    filters: tuple[FilterSpec, ...] = ()
 
 
 def by_priority(controllers: Iterable[ControllerSpec]) -> list[ControllerSpec]:
@@ -135,6 +138,7 @@ def read_controllers(
                 deadline_ns=deadline,
                 priority=head.get("priority", 0),
                 fallback=fallback,
+                filters=read_filters(head.get("filters"), tuple(chosen), group, (*at, "filters"), reading),
             )
         )
     return specs
