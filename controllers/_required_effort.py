@@ -13,6 +13,13 @@ from collections.abc import Mapping
 from cosim import ops
 from cosim.types import ALL, ControllerContext, Numeric, Signals, joint_signals
 
+CREEP_SPEED = 0.01  # rad/s or m/s, below which dry friction is smoothed
+
+
+def drive_friction(viscous: Numeric, coulomb: Numeric, velocity: Numeric) -> Numeric:
+    """Friction (n,) of drives at these velocities of their joints, which the mechanism does not have."""
+    return ops.array(viscous) * velocity + ops.array(coulomb) * ops.smooth_sign(velocity, CREEP_SPEED)
+
 
 class RequiredEffort:
     """A function of the inputs `inputs` of a controller."""
