@@ -28,7 +28,7 @@ GAINS = [
     (name, field.name, "at least 0" if field.metadata["min"] == 0 else "above 0", suffix(field.metadata["unit"]))
     for name in TYPES
     for field in fields(import_module(f"{CONTROLLER.package}.{name}").Params)
-    if 0 in (field.metadata["min"], field.metadata["above"])
+    if 0 in (field.metadata["min"], field.metadata["above"]) and str(field.type).startswith("PerJoint")
 ]
 
 

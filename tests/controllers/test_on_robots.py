@@ -45,6 +45,18 @@ CASES = {
         0.05,
     ),
     "feedforward_pd": (f"{GAINS['ur5']}, {UR5_FRICTION}", 1e-4, GAINS["panda"], 1e-4),
+    "lqr": (
+        "largest_position_error: 2 deg, largest_velocity_error: 40 deg/s, largest_integral: 0.02",
+        0.02,
+        "largest_position_error: 2 deg, largest_velocity_error: 40 deg/s, largest_integral: 0.02",
+        1e-3,
+    ),
+    "lqg": (
+        "largest_position_error: 3 deg, position_noise: 1e-5, effort_noise: 10, load_noise: 300",
+        0.02,
+        "largest_position_error: 3 deg, position_noise: 1e-5, effort_noise: 10, load_noise: 300",
+        1e-3,
+    ),
     "computed_torque": (f"bandwidth: 5 Hz, {UR5_FRICTION}", 1e-3, "bandwidth: 5 Hz", 1e-3),
 }
 

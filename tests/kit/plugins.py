@@ -95,7 +95,7 @@ def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.
         return motor_at_joint()
     if hint is Machine:
         return Machine("dc_machine", dc_machine, dc_machine.Params(0.5, 1e-3, inertia=1e-3, torque_constant=0.1))
-    if hint is dict:
+    if dict in (hint, *get_args(hint)):
         return {}
     if any(map(dataclasses.is_dataclass, (hint, *get_args(hint)))):  # one or several sections
         return field.default

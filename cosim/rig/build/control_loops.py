@@ -84,6 +84,7 @@ def controller_context(controller: ControllerSpec, spec: RigSpec, plant: Plant, 
         limits=limits.at(index),
         prescribed=~plant.unprescribed,
         drive_controlled=tuple(name for name in controller.joints if name in closed),
+        start=plant.start_positions,
     )
 
 
