@@ -57,6 +57,7 @@ CASES = {
         "largest_position_error: 3 deg, position_noise: 1e-5, effort_noise: 10, load_noise: 300",
         1e-3,
     ),
+    "disturbance_observer": ("bandwidth: 5 Hz, observer: 10 Hz", 5e-3, "bandwidth: 5 Hz, observer: 10 Hz", 1e-3),
     "computed_torque": (f"bandwidth: 5 Hz, {UR5_FRICTION}", 1e-3, "bandwidth: 5 Hz", 1e-3),
 }
 
