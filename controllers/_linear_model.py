@@ -21,8 +21,8 @@ FRICTION_SPEED = 1.0  # rad/s or m/s, at which dry friction has its full value
 
 
 class LinearModel(NamedTuple):
-    """Of m joints at the indices `dofs` of the mechanism about the positions `at` (m,), of which the controller commands the first
-    n. a: (2 m, 2 m); b: (2 m, n); disturbed: (2 m, m), of an effort on each of the joints."""
+    """Of m joints at the indices `dofs` of the mechanism about the positions `at` (m,); the controller commands the
+    first n of them. a: (2 m, 2 m); b: (2 m, n); disturbed: (2 m, m), of an effort on each of the joints."""
 
     dofs: Array
     at: Array

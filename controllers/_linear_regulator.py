@@ -12,6 +12,7 @@ With an integral, ∫ (q − r) of the joints of the controller is a part of the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
 import numpy as np
 from scipy.linalg import LinAlgError, solve_discrete_are
 
@@ -60,8 +61,8 @@ class LinearRegulator:
     """gains (n, 2 m): on the errors of position and velocity of the m joints; integral_gains (n, n)."""
 
     def __init__(self, params: Weights, context: ControllerContext, largest_integral: Sequence[float] | None = None):
-        """largest_integral: weights (n,) of the integral of the error [rad s or m s], None: without it. Raises InputError
-        for weights that are missing, and as `linear_model`."""
+        """largest_integral: weights (n,) of the integral of the error [rad s or m s], None: without it. Raises
+        InputError for weights that are missing, and as `linear_model`."""
         self.model: LinearModel = linear_model(context, params.at, params.passive)
         self._n, self._m = len(context.joints), len(self.model.dofs)
         self.required_effort = RequiredEffort(context, self.model.dofs)

@@ -1,8 +1,8 @@
 """Linear-quadratic regulator: state feedback with gains from the exact linear model, see `_linear_regulator`.
 
 The gains follow when the controller is loaded (Franklin, Powell and Workman, Digital Control of Dynamic Systems, §9.2;
-weights by Bryson and Ho, Applied Optimal Control, §5.2). The integral is held while the effort exceeds its limit and the
-error would increase it. With a delay the error is first predicted over the period from measurement to effort.
+weights by Bryson and Ho, Applied Optimal Control, §5.2). The integral is held while the effort exceeds its limit and
+the error would increase it. With a delay the error is first predicted over the period from measurement to effort.
 """
 
 from __future__ import annotations

@@ -528,6 +528,10 @@ class MechanismModel(Protocol):
         """(∂τ/∂q, ∂τ/∂v, ∂τ/∂q̈), (nv, nv) each."""
         ...
 
+    def inverse_dynamics_regressor(self, q: Numeric, v: Numeric, qdd: Numeric, link: str, *t: Numeric) -> Numeric:
+        """(nv, 10): ∂τ/∂(mass, m c (3,), ixx, ixy, iyy, ixz, iyz, izz about the origin) of a link."""
+        ...
+
     def frame_pose(self, q: Numeric, frame: str, *t: Numeric) -> Numeric:
         """(4, 4) of the link of this name."""
         ...

@@ -1,4 +1,4 @@
-"""The disturbance observer: rejection of constant and periodic disturbances by its transfer function, and saturation."""
+"""The disturbance observer: constant and periodic disturbances by its transfer function, and saturation."""
 
 from __future__ import annotations
 

@@ -80,5 +80,5 @@ def test_engines_agree(tmp_path):
 def test_noise_must_be_declared(command, tmp_path):
     text = CART_POLE.format(keys="", effort=40, tilt=5, passive="{}").replace("type: lqr", "type: lqg")
     (tmp_path / "rig.yaml").write_text(text)
-    place = "rig.yaml:9 controllers[0]: missing key"
+    place = "rig.yaml:11 controllers[0]: missing key"
     assert command.refuses("check", "rig.yaml") == [f"{place} 'position_noise'", f"{place} 'effort_noise'"]

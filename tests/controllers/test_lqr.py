@@ -17,7 +17,9 @@ mechanism:
     - {{name: cart, joint: rail, type: prismatic, axis: [1, 0, 0], mass: 2 kg, inertia: [1, 1, 1]}}
     - {{name: pole, parent: cart, joint: pole, axis: [0, 1, 0], mass: 0.5 kg, com: [0, 0, 0.8],
        inertia: [1e-9, 1e-9, 1e-9]}}
-joints: {{rail: {{actuator: {{type: ideal}}, limits: {{effort: {effort} N}}}}, pole: {{initial: {{position: {tilt} deg}}}}}}
+joints:
+  rail: {{actuator: {{type: ideal}}, limits: {{effort: {effort} N}}}}
+  pole: {{initial: {{position: {tilt} deg}}}}
 controllers:
   - {{type: lqr, joints: [rail], largest_position_error: 0.2, largest_velocity_error: 1 m/s, passive: {passive}{keys}}}
 schedule: {{step: 10 ms, duration: 6 s, integrator: rk4, substeps: 10}}
@@ -66,7 +68,7 @@ def test_the_closed_loop_is_that_of_the_linear_model_for_small_errors(rig_of):
 
 def test_a_late_measurement_is_predicted(rig_of):
     """Measured a period of 40 ms late, the loop without a prediction is unstable for a fast regulator."""
-    late = CART_POLE.replace("joints: {{rail: {{", "joints: {{all: {{encoder: {{delay: 1}}}}, rail: {{")
+    late = CART_POLE.replace("joints:\n", "joints:\n  all: {{encoder: {{delay: 1}}}}\n")
     late = late.replace("step: 10 ms", "step: 40 ms").replace("substeps: 10", "substeps: 40")
     late = late.replace("largest_position_error: 0.2", "largest_position_error: 0.002")
     ends = []
@@ -140,7 +142,7 @@ def test_what_cannot_be_is_refused(command, tmp_path, changes, what):
         text = text.replace(", limits: {effort: inf N}", "")
         what = ": joint 'rail' has no limit of its effort; give largest_effort"
     (tmp_path / "rig.yaml").write_text(text)
-    assert command.refuses("check", "rig.yaml") == [f"rig.yaml:9 controllers[0]{what}"]
+    assert command.refuses("check", "rig.yaml") == [f"rig.yaml:11 controllers[0]{what}"]
 
 
 def test_closed_loops_are_refused(command, tmp_path):

@@ -1,5 +1,5 @@
-"""Every controller on two robots: a UR5 with its drives, and a Panda of example-robot-data with ideal ones, in a point to
-point motion. The bounds are the largest error of any joint."""
+"""Every controller on two robots: a UR5 with its drives, and a Panda of example-robot-data with ideal ones, in a point
+to point motion. The bounds are the largest error of any joint."""
 
 from __future__ import annotations
 
@@ -58,6 +58,13 @@ CASES = {
         1e-3,
     ),
     "disturbance_observer": ("bandwidth: 5 Hz, observer: 10 Hz", 5e-3, "bandwidth: 5 Hz, observer: 10 Hz", 1e-3),
+    "adaptive": (
+        "bandwidth: 3 Hz, kd: [250, 250, 200, 30, 30, 15], largest_viscous: 5, largest_coulomb: 8 N*m, load: tool0, "
+        "largest_mass: 5 kg, adaptation: 2",
+        5e-3,
+        "bandwidth: 3 Hz, kd: [18, 40, 15, 20, 8, 6, 1.5], load: panda_hand, largest_mass: 5 kg, adaptation: 2",
+        1e-3,
+    ),
     "computed_torque": (f"bandwidth: 5 Hz, {UR5_FRICTION}", 1e-3, "bandwidth: 5 Hz", 1e-3),
 }
 

@@ -103,7 +103,7 @@ def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.
         return _number(field, rng)
     if int in (hint, *get_args(hint)):
         return int(np.ceil(_number(field, rng)))
-    assert hint is str, f"parameter '{field.name}' of type {hint}: no rule to draw a value"
+    assert str in (hint, *get_args(hint)), f"parameter '{field.name}' of type {hint}: no rule to draw a value"
     return text
 
 
