@@ -39,9 +39,10 @@ class Tunables:
             object.__setattr__(changed, name, values[place][0] if single else values[place])
         return changed
 
-    def checked(self, values: np.ndarray) -> Parameters:
-        """The parameters with the tunable ones replaced by these numbers. Raises what their class raises."""
+    def checked(self, values: np.ndarray, params: Parameters | None = None) -> Parameters:
+        """The parameters with the tunable ones replaced by these numbers. params: what the others are, by default as
+        they are. Raises what their class raises."""
         numbers = {name: values[place].tolist() for name, place in self.fields.items()}
         single = {name: not isinstance(getattr(self.params, name), tuple) for name in self.fields}
         changes = {name: given[0] if single[name] else tuple(given) for name, given in numbers.items()}
-        return dataclasses.replace(self.params, **changes)
+        return dataclasses.replace(self.params if params is None else params, **changes)

@@ -9,6 +9,7 @@ import numpy as np
 from cosim.control.control_loop import ControlLoop
 from cosim.control.filtered_controller import FilteredController
 from cosim.control.limits import LIMITS
+from cosim.control.scheduled_controller import GainSchedule, ScheduledController, at_points
 from cosim.errors import InputError, SectionError
 from cosim.filters import Section
 from cosim.plant.plant import Plant
@@ -40,15 +41,19 @@ def _loop(
         trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading)
     reference = trajectory or HoldTrajectory(start)
 
-    def load(plugin: Plugin, sections: Sequence[Section]) -> Controller:
-        block = plugin.module.load(plugin.params, context)
+    schedules = gain_schedules(controller, spec)
+
+    def load(plugin: Plugin, sections: Sequence[Section], schedules: Sequence[GainSchedule] = ()) -> Controller:
+        block, *_ = (plugin.module.load(params, context) for params in at_points(plugin.params, schedules))
         check_controller(block, len(index), len(spec.joints))
         _check_positions(block, controller.joints, spec)
+        if schedules:
+            block = ScheduledController(block, schedules, len(spec.joints))
         return FilteredController(block, sections, len(index)) if sections else block
 
     def make() -> ControlLoop:
         sections = _filters(controller, context)
-        block = load(controller.plugin, sections)
+        block = load(controller.plugin, sections, schedules)
         fallback = None if controller.fallback is None else load(controller.fallback, sections)
         timing = (controller.phase, controller.priority, controller.deadline_ns)
         return ControlLoop(
@@ -56,6 +61,15 @@ def _loop(
         )
 
     return call_checked(make, path, reading)
+
+
+def gain_schedules(controller: ControllerSpec, spec: RigSpec) -> list[GainSchedule]:
+    """The schedules of the parameters of a controller."""
+    names = list(spec.joints)
+    return [
+        GainSchedule(one.field, f"all_{one.interface}", names.index(one.dof), one.points, np.array(one.rows))
+        for one in controller.schedules
+    ]
 
 
 def _filters(controller: ControllerSpec, context: ControllerContext) -> list[Section]:
