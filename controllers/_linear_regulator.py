@@ -58,7 +58,8 @@ def riccati_gains(a: Array, b: Array, q: Array, r: Array) -> Array:
 
 
 class LinearRegulator:
-    """gains (n, 2 m): on the errors of position and velocity of the m joints; integral_gains (n, n)."""
+    """weights: diagonals (2 m,) of Q and (n,) of R; gains (n, 2 m): on the errors of position and velocity of the m
+    joints; integral_gains (n, n)."""
 
     def __init__(self, params: Weights, context: ControllerContext, largest_integral: Sequence[float] | None = None):
         """largest_integral: weights (n,) of the integral of the error [rad s or m s], None: without it. Raises
@@ -66,7 +67,7 @@ class LinearRegulator:
         self.model: LinearModel = linear_model(context, params.at, params.passive)
         self._n, self._m = len(context.joints), len(self.model.dofs)
         self.required_effort = RequiredEffort(context, self.model.dofs)
-        q, r = self._weights(params, context)
+        q, r = self.weights = self._weights(params, context)
         a, b = self.model.a, self.model.b
         if largest_integral is not None:
             n, m = self._n, self._m

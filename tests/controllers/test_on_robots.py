@@ -65,6 +65,12 @@ CASES = {
         "bandwidth: 3 Hz, kd: [18, 40, 15, 20, 8, 6, 1.5], load: panda_hand, largest_mass: 5 kg, adaptation: 2",
         1e-3,
     ),
+    "mpc": (
+        "largest_position_error: 2 deg, largest_velocity_error: 40 deg/s, horizon: 6, observer: 10 Hz, period: 2 ms",
+        0.02,
+        "largest_position_error: 2 deg, largest_velocity_error: 40 deg/s, horizon: 6, observer: 10 Hz",
+        1e-3,
+    ),
     "computed_torque": (f"bandwidth: 5 Hz, {UR5_FRICTION}", 1e-3, "bandwidth: 5 Hz", 1e-3),
 }
 
