@@ -53,7 +53,8 @@ def linear_model(
 
 def _second_order(context: ControllerContext, chart: Array, index: Array) -> tuple[Array, Array, Array]:
     """(M, D, K) of the joints at `index`, with the mechanism at rest in `chart` (nv,)."""
-    model, equations, nv = context.model, context.model.equations, context.model.nv
+    model = context.numeric_model
+    equations, nv = model.equations, model.nv
     time = (0.0,) if equations.timed else ()
     q, rest = np.asarray(model.coordinates(chart), dtype=float), np.zeros(nv)
     by_position, _, mass = model.inverse_dynamics_derivatives(q, rest, rest, *time)

@@ -96,9 +96,10 @@ class Adaptive:
         if not bounds and not friction.any():
             raise InputError("nothing is adapted; give 'load' and largest_mass, largest_viscous or largest_coulomb")
         if p.load is not None:
-            rest, time = np.zeros(context.model.nv), (0.0,) if context.model.equations.timed else ()
-            q = context.model.coordinates(rest)
-            context.model.inverse_dynamics_regressor(q, rest, rest, p.load, *time)  # refuses a link that does not move
+            model = context.numeric_model
+            rest, time = np.zeros(model.nv), (0.0,) if model.equations.timed else ()
+            # refuses a link that does not exist or does not move
+            model.inverse_dynamics_regressor(model.coordinates(rest), rest, rest, p.load, *time)
         rows = [(k, bound, OF_LOAD[key][1]) for key, bound in bounds.items() for k in OF_LOAD[key][0]]
         adapted = np.array([k for k, _, _ in rows], dtype=int)
         scale = np.concatenate([[bound for _, bound, _ in rows], friction])

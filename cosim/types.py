@@ -581,3 +581,11 @@ class ControllerContext:
     prescribed: Array  # bool (nv,): dofs of the mechanism with a prescribed trajectory
     drive_controlled: tuple[str, ...] = ()  # of the joints, those whose drives close a velocity or position loop
     start: Array = field(default_factory=lambda: np.zeros(0))  # (nv,) positions of the mechanism at the start of a run
+    # the model with the numbers of the rig, for what is computed when a controller is loaded: those of `model` may be
+    # inputs of the code
+    nominal: MechanismModel | None = None
+
+    @property
+    def numeric_model(self) -> MechanismModel:
+        """The model whose functions of numbers give numbers."""
+        return self.nominal or self.model

@@ -24,15 +24,25 @@ from cosim.rig.sections.rig_spec import RigSpec
 from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Trajectory
 
 
-def build_loops(spec: RigSpec, plant: Plant, limits: Limits, reading: Reading) -> list[ControlLoop | None]:
-    """One loop per controller, in the order of the file; None after an error, recorded in `reading`. limits: (nv,)."""
-    return [_loop(k, controller, spec, plant, limits, reading) for k, controller in enumerate(spec.controllers)]
+def build_loops(
+    spec: RigSpec, plant: Plant, limits: Limits, reading: Reading, nominal: Plant | None = None
+) -> list[ControlLoop | None]:
+    """One loop per controller, in the order of the file; None after an error, recorded in `reading`. limits: (nv,);
+    nominal: the plant with numbers, where some of `plant` are inputs of the code."""
+    found = enumerate(spec.controllers)
+    return [_loop(k, controller, spec, plant, limits, reading, nominal) for k, controller in found]
 
 
 def _loop(
-    number: int, controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits, reading: Reading
+    number: int,
+    controller: ControllerSpec,
+    spec: RigSpec,
+    plant: Plant,
+    limits: Limits,
+    reading: Reading,
+    nominal: Plant | None,
 ) -> ControlLoop | None:
-    context = controller_context(controller, spec, plant, limits)
+    context = controller_context(controller, spec, plant, limits, nominal)
     index = context.index
     start = plant.start_positions[index]
     path, plugin = ("controllers", number), controller.trajectory
@@ -85,8 +95,10 @@ def _filters(controller: ControllerSpec, context: ControllerContext) -> list[Sec
     return sections_of(controller.filters, len(context.joints), context.period)
 
 
-def controller_context(controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits) -> ControllerContext:
-    """What a controller is loaded with. limits: (nv,)."""
+def controller_context(
+    controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits, nominal: Plant | None = None
+) -> ControllerContext:
+    """What a controller is loaded with. limits, nominal: as of `build_loops`."""
     names = list(spec.joints)
     index = np.array([names.index(name) for name in controller.joints], dtype=int)
     closed = drive_controlled(plant, spec.drivers)
@@ -99,6 +111,7 @@ def controller_context(controller: ControllerSpec, spec: RigSpec, plant: Plant, 
         prescribed=~plant.unprescribed,
         drive_controlled=tuple(name for name in controller.joints if name in closed),
         start=plant.start_positions,
+        nominal=nominal and nominal.controller_model,
     )
 
 
