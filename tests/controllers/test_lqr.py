@@ -155,3 +155,12 @@ controllers: [{type: lqr, joints: [j], largest_position_error: 1, largest_effort
     (tmp_path / "rig.yaml").write_text(text)
     what = "the mechanism has closed loops, which a linear model of free joints lacks; use feedforward_pd"
     assert f"rig.yaml:5 controllers[0]: {what}" in command.refuses("check", "rig.yaml")
+
+
+def test_masses_of_runs_side_by_side_do_not_change_the_gains(tmp_path):
+    rig = arm(tmp_path, f"{{name: arm, type: lqr, {WEIGHTS}, {MOTION}}}")
+    masses = {"mechanism.fore.mass": np.array([2.0, 4.0])}
+    batch = rig.rollouts(parameters=masses, duration=0.5, metrics=["error_rms"])["error_rms"]
+    alone = [joint["error_rms"] for joint in rig.run(0.5).summary["joints"].values()]
+    np.testing.assert_allclose(batch[0], alone, rtol=1e-6)
+    assert np.abs(batch[1] / batch[0] - 1.0).max() > 0.01
