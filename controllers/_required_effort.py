@@ -11,18 +11,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cosim import ops
-from cosim.types import ALL, ControllerContext, Numeric, Signals, joint_signals
+from cosim.types import ALL, Array, ControllerContext, Numeric, Signals, joint_signals
+
+CREEP_SPEED = 0.01  # rad/s or m/s, below which dry friction is smoothed
+
+
+def drive_friction(viscous: Numeric, coulomb: Numeric, velocity: Numeric) -> Numeric:
+    """Friction (n,) of drives at these velocities of their joints, which the mechanism does not have."""
+    return ops.array(viscous) * velocity + ops.array(coulomb) * ops.smooth_sign(velocity, CREEP_SPEED)
 
 
 class RequiredEffort:
     """A function of the inputs `inputs` of a controller."""
 
-    def __init__(self, context: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext, index: Array | None = None) -> None:
+        """index: (n,) of the joints whose accelerations are given, by default those of the controller."""
         self.inputs: Signals = joint_signals(ALL, context.model.nv)
         self._equations = context.model.equations
-        self._index = context.index
+        self._index = context.index if index is None else index
         self._known = context.prescribed.copy()
-        self._known[context.index] = True
+        self._known[self._index] = True
 
     def __call__(
         self,

@@ -25,7 +25,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from cosim import ops
-from cosim.controllers._required_effort import RequiredEffort
+from cosim.controllers._checks import check_effort_mode
+from cosim.controllers._required_effort import RequiredEffort, drive_friction
 from cosim.errors import InputError
 from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
 
@@ -40,14 +41,14 @@ class Params:
     bandwidth: PerJoint = param(unit="Hz", above=0, doc="natural frequency of the error")
     damping: PerJoint = param(above=0, default=1.0, doc="damping ratio of the error")
     friction: bool = param(default=True, doc="compensate the joints' friction at the reference velocity")
+    viscous: PerJoint = param(unit="joint damping", min=0, default=0.0, doc="of the drive, compensated likewise")
+    coulomb: PerJoint = param(unit="joint effort", min=0, default=0.0, doc="of the drive, compensated likewise")
 
 
 class ComputedTorque:
     def __init__(self, params: Params, context: ControllerContext) -> None:
         n = len(context.joints)
-        for name in context.drive_controlled:
-            what = f"the drive of joint '{name}' closes a loop of its own"
-            raise InputError(f"{what}; use mode: effort of the drive, or type: feedforward_pd")
+        check_effort_mode(context, "feedforward_pd")
         for name, bandwidth, damping in zip(context.joints, params.bandwidth, params.damping, strict=True):
             if bandwidth >= (limit := largest_bandwidth(damping, context.period)):
                 what = f"bandwidth {bandwidth:g} Hz of joint '{name}' is unstable at a period of"
@@ -70,10 +71,11 @@ class ComputedTorque:
         acceleration = acceleration + 2.0 * ops.array(p.damping) * omega * (velocity - u["velocity"])
         acceleration = acceleration + omega * omega * (position - u["position"])
         friction_velocity = velocity if p.friction else None
+        required = self._required_effort(t, u, acceleration, friction_velocity)
         return {}, {
             "position": position,
             "velocity": velocity,
-            "effort": self._required_effort(t, u, acceleration, friction_velocity) + effort,
+            "effort": required + drive_friction(p.viscous, p.coulomb, velocity) + effort,
             "kp": self._no_gain,
             "kd": self._no_gain,
         }

@@ -356,6 +356,25 @@ def zeros(shape: int | tuple[int, ...]) -> np.ndarray:
     return np.zeros(shape)
 
 
+class _Loops:
+    """traced: `repeat` on symbols, where a loop is to become one of the machine code; set by `cosim.compile`."""
+
+    traced: Callable[..., Numeric] | None = None
+
+
+loops = _Loops()
+
+
+def repeat(fn: Callable[..., Numeric], count: int, x: Numeric, *others: Numeric) -> Numeric:
+    """x after x = fn(x, *others) has been applied `count` times; arrays keep their shapes. In machine code it is a
+    loop, so that its length does not grow with the count."""
+    if loops.traced is not None and any(map(is_symbolic, (x, *others))):
+        return loops.traced(fn, count, x, *others)
+    for _ in range(count):
+        x = fn(x, *others)
+    return x
+
+
 def total(items: Iterable[Numeric]) -> Numeric:
     """The sum of the items, 0 for none."""
     result: Numeric = 0.0

@@ -81,14 +81,16 @@ def param(
     max: float | None = None,
     above: float | None = None,
     default: Any = dataclasses.MISSING,
+    constant: bool = False,
     doc: str = "",
 ) -> Any:
     """A field of a parameter dataclass, with the unit and the bounds that rig, tuner and dashboard read.
 
     `min` and `max` are inclusive, `above` is an exclusive lower bound; bounds hold for every element
-    of a vector field. A field without `default` must be given in the rig.
+    of a vector field. A field without `default` must be given in the rig. constant: what a block computes from it when
+    it is loaded is part of its code, so that it cannot change in a run.
     """
-    metadata = {"unit": unit, "min": min, "max": max, "above": above, "doc": doc}
+    metadata = {"unit": unit, "min": min, "max": max, "above": above, "constant": constant, "doc": doc}
     if isinstance(default, (list, dict)):
         raise TypeError("use a tuple or a number as the default of a parameter")
     return field(default=default, metadata=metadata)
@@ -469,6 +471,11 @@ class MechanismFunctions(Protocol):
     q: (nq,) coordinates; v, qdd, tau: (nv,); prescribed: bool (nv,); t: time [s]. See `cosim.multibody.Model`.
     """
 
+    @property
+    def timed(self) -> bool:
+        """Whether the mechanism depends on time."""
+        ...
+
     def coordinates(self, chart: Numeric) -> Numeric:
         """q (nq,) of joint positions (nv,), such as the input `all_position`."""
         ...
@@ -513,6 +520,16 @@ class MechanismModel(Protocol):
 
     def coordinates(self, chart: Numeric) -> Numeric:
         """q (nq,) of joint positions (nv,), such as the input `all_position`."""
+        ...
+
+    def inverse_dynamics_derivatives(
+        self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric
+    ) -> tuple[Numeric, Numeric, Numeric]:
+        """(∂τ/∂q, ∂τ/∂v, ∂τ/∂q̈), (nv, nv) each."""
+        ...
+
+    def inverse_dynamics_regressor(self, q: Numeric, v: Numeric, qdd: Numeric, link: str, *t: Numeric) -> Numeric:
+        """(nv, 10): ∂τ/∂(mass, m c (3,), ixx, ixy, iyy, ixz, iyz, izz about the origin) of a link."""
         ...
 
     def frame_pose(self, q: Numeric, frame: str, *t: Numeric) -> Numeric:
@@ -563,3 +580,12 @@ class ControllerContext:
     limits: Limits  # of the n joints
     prescribed: Array  # bool (nv,): dofs of the mechanism with a prescribed trajectory
     drive_controlled: tuple[str, ...] = ()  # of the joints, those whose drives close a velocity or position loop
+    start: Array = field(default_factory=lambda: np.zeros(0))  # (nv,) positions of the mechanism at the start of a run
+    # the model with the numbers of the rig, for what is computed when a controller is loaded: those of `model` may be
+    # inputs of the code
+    nominal: MechanismModel | None = None
+
+    @property
+    def numeric_model(self) -> MechanismModel:
+        """The model whose functions of numbers give numbers."""
+        return self.nominal or self.model

@@ -3,6 +3,7 @@
 from cosim.compile.compiled import BatchFunction, Compiled, Interpreted, compile, compile_for_batches, interpreting
 from cosim.compile.cpython_entry import ArrayPort
 from cosim.compile.routine import Routine
+from cosim.compile.while_loop import repeat
 
 __all__ = [
     "ArrayPort",
@@ -13,4 +14,5 @@ __all__ = [
     "compile",
     "compile_for_batches",
     "interpreting",
+    "repeat",
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from cosim import ops
 from cosim.compile.mathlib import constant, real
 from cosim.compile.routine import Routine
-from cosim.compile.trace import RoutineBase, Shape, origin
+from cosim.compile.trace import RoutineBase, Shape, is_recorded, origin
 from cosim.errors import CompileError
 from cosim.types import Numeric
 
@@ -28,6 +30,25 @@ def repeated_while(
         return x, count, more
 
     return loop
+
+
+def repeat(fn: Callable[..., Numeric], count: int, x: Numeric, *others: Numeric) -> Numeric:
+    """`cosim.ops.repeat` on symbols. Where derivatives need expressions, the loop is unrolled."""
+    arguments = (x, *others)
+    if not is_recorded(arguments):
+        for _ in range(count):
+            x = fn(x, *others)
+        return x
+
+    def body(x: Numeric, *others: Numeric) -> tuple[Numeric, float]:
+        return fn(x, *others), 1.0
+
+    shapes = [np.shape(argument) for argument in arguments]
+    loop = WhileLoop(Routine(body, shapes, getattr(fn, "__name__", "body")), count)
+    return loop(*arguments)[0]
+
+
+ops.loops.traced = repeat
 
 
 class WhileLoop(RoutineBase):

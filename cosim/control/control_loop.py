@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from numbers import Real
 
 import numpy as np
 
 from cosim import ops
-from cosim.compile.trace import origin, trace
+from cosim.compile.trace import trace
 from cosim.control.bumpless_start import BumplessStart
+from cosim.control.controller_result import accepted
 from cosim.control.guard import is_finite
 from cosim.control.tunables import Tunables
-from cosim.errors import CompileError, MissingInput, WrongResult, describe_exception, did_you_mean
+from cosim.errors import CompileError, MissingInput, describe_exception, did_you_mean
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
 from cosim.plant.hybrid_modes import Locks
 from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, Controller, Numeric, Parameters, State, Trajectory
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) or is_symbolic(value)
 
 
 class DeclaredInputs(dict[str, Numeric]):
@@ -182,44 +178,12 @@ class ControlLoop:
         self, block: Controller, state: Layout, t: Numeric, p: Parameters, x: State, u: dict[str, Numeric]
     ) -> tuple[State, list[Numeric]]:
         """(next state, the fields of COMMAND) of one of the two blocks. Raises WrongResult for any other result."""
-        return self._accepted(block.update(t, p, x, u), block, state)
+        return accepted(block.update(t, p, x, u), block, state, len(self.index))
 
     def accepted(self, result: object) -> tuple[State, list[Numeric]]:
         """(next state, the fields of COMMAND) from what the controller returned. Raises WrongResult for anything
         else."""
-        return self._accepted(result, self.block, self.state_layout)
-
-    def _accepted(self, result: object, block: Controller, state: Layout) -> tuple[State, list[Numeric]]:
-        try:
-            return self._checked(result, state, block.outputs)
-        except ValueError as error:
-            raise WrongResult(str(error), origin(block.update)) from error
-
-    def _checked(self, result: object, state: Layout, declared: Container[str]) -> tuple[State, list[Numeric]]:
-        """What a block returned: (next state, the fields of COMMAND). Raises ValueError for anything else."""
-        parts = result if isinstance(result, tuple) else (result,)
-        if len(parts) != 2 or not all(isinstance(part, Mapping) for part in parts):
-            types = ", ".join("nothing" if part is None else f"a {type(part).__name__}" for part in parts)
-            raise ValueError(f"update returns {types}; return the next state and the outputs, two mappings")
-        x, y = parts
-        state.check(x)
-        for name in y:
-            if name not in COMMAND:
-                raise ValueError(f"the output '{name}' does not exist{did_you_mean(name, COMMAND)}")
-            if name not in declared:
-                raise ValueError(f"the output '{name}' is not declared; add it to the outputs")
-        return x, [self._output(name, y) for name in COMMAND]
-
-    def _output(self, name: str, y: Mapping[str, Numeric]) -> Numeric:
-        """One output of a block. Raises ValueError if it is missing or no array of numbers (n,)."""
-        if name not in y:
-            raise ValueError(f"the output '{name}' is missing")
-        value = ops.array(y[name])
-        if value.dtype.kind not in "biufO" or not all(map(_is_number, value.flat if value.dtype == object else ())):
-            raise ValueError(f"the output '{name}' must be numbers, is a {type(y[name]).__name__}")
-        if value.shape != self.index.shape:
-            raise ValueError(f"the output '{name}' has shape {value.shape}; it must be {self.index.shape}")
-        return value
+        return accepted(result, self.block, self.state_layout, len(self.index))
 
     def _with_fallback(
         self,

@@ -23,6 +23,7 @@ from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import Names
 from cosim.multibody.mechanism import Joint, Mechanism
+from cosim.multibody.regressor import InverseDynamicsRegressor
 from cosim.multibody.tree import Tree, build_tree, check_inertia_of_motion
 from cosim.ops import is_symbolic
 from cosim.types import Array, Limits, Numeric
@@ -173,6 +174,10 @@ class Model:
     def _derivatives(self) -> DynamicsDerivatives:
         return DynamicsDerivatives(self.equations, self.nq, self.nv)
 
+    @cached_property
+    def _regressor(self) -> InverseDynamicsRegressor:
+        return InverseDynamicsRegressor(self.equations, self.nq, self.nv)
+
     @property
     def dof_units(self) -> tuple[str, ...]:
         """(nv,): `rad` or `m`"""
@@ -255,6 +260,14 @@ class Model:
         """(∂τ/∂q, ∂τ/∂v, ∂τ/∂q̈), (nv, nv) each, of `inverse_dynamics`; the last one is the mass matrix. ∂/∂q and
         errors are as of `forward_dynamics_derivatives`."""
         return self._call("inverse_dynamics_derivatives", q, v, qdd, *t, out=out)
+
+    def inverse_dynamics_regressor(
+        self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, link: str, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
+        """Y (nv, 10): the efforts of `inverse_dynamics` that a link requires are Y π, with its parameters π: mass,
+        m c (3,), and ixx, ixy, iyy, ixz, iyz, izz about its origin, all in its axes. Raises InputError that lists the
+        known links, and for one that does not move."""
+        return self._call("inverse_dynamics_regressor", q, v, qdd, *t, out=out, frame=link)
 
     def hybrid_dynamics(
         self,
@@ -398,6 +411,7 @@ class Model:
             "inverse_dynamics": ([q, v, qdd], [nv]),
             "forward_dynamics_derivatives": ([q, v, tau], [nv * 2] * 3),
             "inverse_dynamics_derivatives": ([q, v, qdd], [nv * 2] * 3),
+            "inverse_dynamics_regressor": ([q, v, qdd], [(self.nv, 10)]),
             "hybrid_dynamics": ([q, v, qdd, tau, ArrayPort("prescribed", nv, boolean=True)], [nv, nv]),
             "reactions": ([q, v, tau], [m]),
             "constraint_violation": ([q, v], [(sum(self.equations.constraints.holonomic),), m]),
@@ -421,14 +435,18 @@ class Model:
             "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
             "frame_jacobian": ([q], [(6, self.nv)]),
         }[function]
-        source = self._derivatives if function.endswith("_derivatives") else self.equations
-        fn: Callable[..., Numeric] = getattr(source, function)
+        source = {"derivatives": "_derivatives", "regressor": "_regressor"}.get(
+            function.rpartition("_")[2], "equations"
+        )
+        fn: Callable[..., Numeric] = getattr(getattr(self, source), function)
         if frame is not None:
             if frame not in self._tree.frames:
                 raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.frames)}")
             body, pose = self._tree.frames[frame]
-            equation = fn
-            fn = lambda q, *t: equation(q, body, pose, *t)  # noqa: E731
+            if body < 0 and function.endswith("_regressor"):
+                raise InputError(f"link '{frame}' does not move")
+            equation, n = fn, len(inputs)
+            fn = lambda *arguments: equation(*arguments[:n], body, pose, *arguments[n:])  # noqa: E731
         if self.equations.timed and function not in UNTIMED:
             inputs = [*inputs, ArrayPort("t", ())]
         return fn, inputs, [ArrayPort(f"out{i}", s) for i, s in enumerate(shapes)]

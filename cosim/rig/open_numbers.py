@@ -192,7 +192,7 @@ def opened(rig: WiredRig, names: Sequence[str]) -> TickModel:
     base, reading = rig.tick_model, Reading(rig.spec.source.place, [], rig.spec.path.parent)
     try:
         plant = _plant(rig, changes)
-        loops = [loop for loop in build_loops(rig.spec, plant, rig.limits, reading) if loop is not None]
+        loops = [loop for loop in build_loops(rig.spec, plant, rig.limits, reading, rig.plant) if loop is not None]
         if reading.errors:
             raise InputErrors(reading.errors)
         model = replace(

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
+from cosim.control.scheduled_controller import at_points
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
-from cosim.rig.build.control_loops import controller_context
+from cosim.rig.build.control_loops import controller_context, gain_schedules
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import KEYS
+from cosim.rig.sections.gain_schedules import unscheduled
 
 ParameterValue = float | str | list[float] | tuple[float, ...] | np.ndarray
 
@@ -105,7 +107,12 @@ def refusals(rig: WiredRig, number: int, parameters: np.ndarray, place: SourceLo
     context = controller_context(spec, rig.spec, rig.plant, rig.limits)
     reading = Reading(lambda path: place, [], rig.spec.path.parent)
     given = parameters[loop.parameter_slice]
-    call_checked(lambda: spec.plugin.module.load(loop.tunables.checked(given), context), (), reading)
+
+    def load() -> None:
+        for params in at_points(spec.plugin.params, gain_schedules(spec, rig.spec)):
+            spec.plugin.module.load(loop.tunables.checked(given, params), context)
+
+    call_checked(load, (), reading)
     return reading.errors
 
 
@@ -150,7 +157,7 @@ def reading_of(rig: WiredRig, name: str) -> Reading:
 def with_field(rig: WiredRig, tunable: Tunable, value: ParameterValue, reading: Reading) -> Any:
     """The parameters of the controller as its file gives them, but for this field; None after an error."""
     spec, at = rig.spec.controllers[tunable.number], ("controllers", tunable.number)
-    section = {**rig.spec.source.data["controllers"][tunable.number], tunable.field: _plain(value)}
+    section = {**unscheduled(rig.spec.source.data["controllers"][tunable.number]), tunable.field: _plain(value)}
     reading = _of_joints(rig, tunable, reading)
     return schema.read(type(spec.plugin.params), section, at, reading, besides=("type", *KEYS))
 

@@ -145,13 +145,12 @@ def followed(
     if mode == "position":
         assert p.position is not None
         error = ops.where(measured.known > 0.5, wanted.position - measured.position, 0.0)
-        velocity, renewed = p.position.feedforward * wanted.velocity + p.position.gain * error, of_position
+        velocity = velocity_setpoint(p.position.gain, p.position.feedforward, error, wanted.velocity)
+        renewed = of_position
     velocity = ops.where(renewed, within(velocity, limits.velocity), x["velocity_setpoint"])
-    assert p.velocity is not None
-    proportional = p.velocity.gain * (velocity - measured.velocity)
-    effort = proportional + x["integral"] + wanted.effort
-    given = within(effort, limits.effort)
-    integral = next_integral(x["integral"], p.velocity.fraction, proportional, effort, given)
+    loop, error = p.velocity, velocity - measured.velocity
+    assert loop is not None
+    given, integral = velocity_control(loop.gain, loop.fraction, error, x["integral"], wanted.effort, limits.effort)
     return {
         "velocity_setpoint": velocity,
         "integral": ops.where(of_velocity, integral, x["integral"]),
@@ -159,6 +158,23 @@ def followed(
     }
 
 
+def velocity_setpoint(gain: Numeric, feedforward: Numeric, error: Numeric, velocity: Numeric) -> Numeric:
+    """g v_s + K_p e, without its limit; e: the position error, v_s: the velocity of the command."""
+    return feedforward * velocity + gain * error
+
+
+def velocity_control(
+    gain: Numeric, fraction: Numeric, error: Numeric, integral: Numeric, feedforward: Numeric, limit: Numeric
+) -> tuple[Numeric, Numeric]:
+    """(the effort within ± limit, the next integral) of the PI controller of the velocity. fraction: T / T_i; error:
+    of the velocity; feedforward: effort of the command. Numbers or arrays (n,)."""
+    proportional = gain * error
+    effort = proportional + integral + feedforward
+    given = within(effort, limit)
+    return given, next_integral(integral, fraction, proportional, effort, given)
+
+
 def within(value: Numeric, limit: Numeric) -> Numeric:
-    """The value within ± limit."""
-    return value if ops.is_infinite(limit) else ops.clip(value, -limit, limit)
+    """The value within ± limit, numbers or arrays (n,)."""
+    unlimited = np.ndim(limit) == 0 and ops.is_infinite(limit)
+    return value if unlimited else ops.clip(value, -limit, limit)

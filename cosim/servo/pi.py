@@ -13,7 +13,7 @@ from cosim.types import Numeric
 
 
 def next_integral(
-    integral: Numeric, fraction: float, proportional: Numeric, wanted: Numeric, given: Numeric
+    integral: Numeric, fraction: Numeric, proportional: Numeric, wanted: Numeric, given: Numeric
 ) -> Numeric:
     """The next integral. fraction: T / T_i, 0 without an integral; proportional: K e; wanted, given: the output before
     and after its limit."""

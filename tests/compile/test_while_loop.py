@@ -374,3 +374,21 @@ def test_arguments_of_wrong_shape_are_reported():
     with pytest.raises(CompileError) as caught:
         compile(lambda x: COLLATZ(x)[0], [ArrayPort("x", (3,))])
     assert str(caught.value) == "routine 'collatz_repeated' takes arrays of shapes ((2,),), got ((3,),)"
+
+
+def test_repeat_is_a_loop_whose_code_does_not_grow_with_the_count():
+    def step(x, a):
+        return 0.5 * (x + a / x)
+
+    def root(count):
+        return compile(lambda a: ops.repeat(step, count, a, a), [ArrayPort("a", (3,))], "root")
+
+    a = np.array([2.0, 9.0, 1e4])
+    np.testing.assert_allclose(root(30)(a), np.sqrt(a), rtol=1e-15)
+    np.testing.assert_allclose(root(4)(a), ops.repeat(step, 4, a, a), rtol=1e-15)
+    assert root(30).routine.operations == root(4).routine.operations
+
+
+def test_a_derivative_through_repeat_unrolls_it():
+    square = Jacobian(lambda x: ops.repeat(lambda y, x: y * x, 3, x, x), [(2,)], "fourth_power")
+    np.testing.assert_allclose(square(np.array([2.0, 3.0])), np.diag([32.0, 108.0]))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cosim.rig.reading.plugins import CONTROLLER
+from cosim.units import JOINT_DIMENSIONS
 
 RIG = """\
 mechanism:
@@ -16,18 +17,26 @@ controllers:
 """
 FOLDER = Path(import_module(CONTROLLER.package).__file__ or "").parent
 TYPES = sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))
-UNITS = {"joint stiffness": " N*m/rad", "joint damping": " N*m*s/rad", "joint effort": " N*m", "Hz": " Hz", "1": ""}
+
+
+def suffix(unit: str) -> str:
+    """A unit of a rotational joint as messages show it."""
+    return "" if unit == "1" else f" {JOINT_DIMENSIONS.get(unit, (unit,))[0]}"
+
+
 GAINS = [
-    (name, field.name, "at least 0" if field.metadata["min"] == 0 else "above 0", UNITS[field.metadata["unit"]])
+    (name, field.name, "at least 0" if field.metadata["min"] == 0 else "above 0", suffix(field.metadata["unit"]))
     for name in TYPES
     for field in fields(import_module(f"{CONTROLLER.package}.{name}").Params)
-    if 0 in (field.metadata["min"], field.metadata["above"])
+    if 0 in (field.metadata["min"], field.metadata["above"]) and str(field.type).startswith("PerJoint")
 ]
 
 
 def test_every_gain_has_a_bound():
     named = {(name, gain) for name, gain, *_ in GAINS}
-    of_drives = {(name, gain) for name in TYPES for gain in ("kp", "kd") if name != "computed_torque"}
+    of_drives = {
+        (name, gain) for name in ("feedforward_pd", "passthrough", "pd_gravity", "pid") for gain in ("kp", "kd")
+    }
     assert named >= of_drives | {("pid", "ki"), ("computed_torque", "bandwidth"), ("computed_torque", "damping")}
 
 

@@ -43,7 +43,9 @@ from cosim.rig.sections import (
     drivers,
     emulator,
     events,
+    filters,
     forces,
+    gain_schedules,
     geometry,
     guard,
     joint_definition,
@@ -110,6 +112,9 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`emulator.faults`": (emulator._FaultKeys, set()),
     "The condition of a fault": (emulator._WhenKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
+    "Gain schedules": (gain_schedules.ScheduleKeys, set()),
+    "Low-pass filters": (filters.LowPass, {"type"}),
+    "Notches": (filters.Notch, {"type"}),
     "Actions of a joint": (limits.JointActions, set()),
     "`guard`": (guard.GuardKeys, set()),
     "`guard.actions`": (limits.Actions, set()),
@@ -186,7 +191,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         forces,
         geometry,
     )
-    modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep)
+    modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep, filters, gain_schedules)
     schemas = {
         cls
         for module in modules

@@ -95,7 +95,7 @@ def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.
         return motor_at_joint()
     if hint is Machine:
         return Machine("dc_machine", dc_machine, dc_machine.Params(0.5, 1e-3, inertia=1e-3, torque_constant=0.1))
-    if hint is dict:
+    if dict in (hint, *get_args(hint)):
         return {}
     if any(map(dataclasses.is_dataclass, (hint, *get_args(hint)))):  # one or several sections
         return field.default
@@ -103,7 +103,7 @@ def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.
         return _number(field, rng)
     if int in (hint, *get_args(hint)):
         return int(np.ceil(_number(field, rng)))
-    assert hint is str, f"parameter '{field.name}' of type {hint}: no rule to draw a value"
+    assert str in (hint, *get_args(hint)), f"parameter '{field.name}' of type {hint}: no rule to draw a value"
     return text
 
 

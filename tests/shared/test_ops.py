@@ -236,6 +236,7 @@ FUNCTIONS = {
     "minimum": (ops.minimum, np.minimum(A, B)),
     "maximum": (ops.maximum, np.maximum(A, B)),
     "minimum with a number": (lambda a, b: ops.minimum(a, 0.3), np.minimum(A, 0.3)),
+    "repeat": (lambda a, b: ops.repeat(lambda x, y: 0.5 * x + y, 3, a, b), 0.125 * A + 1.75 * B),
     "clip": (lambda a, b: ops.clip(a, -1.0, b), np.minimum(np.maximum(A, -1.0), B)),
     "where": (lambda a, b: ops.where(a > b, a, 2.0 * b), np.where(A > B, A, 2.0 * B)),
     "where by a constant": (lambda a, b: ops.where(np.array([True, False, True]), a, b), [A[0], B[1], A[2]]),

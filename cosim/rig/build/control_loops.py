@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
+from cosim.control.filtered_controller import FilteredController
 from cosim.control.limits import LIMITS
-from cosim.errors import InputError
+from cosim.control.scheduled_controller import GainSchedule, ScheduledController, at_points
+from cosim.errors import InputError, SectionError
+from cosim.filters import Section
 from cosim.plant.plant import Plant
 from cosim.rig.build.driver_context import drive_controlled
 from cosim.rig.build.initial_state import is_spherical_dof
@@ -16,19 +19,30 @@ from cosim.rig.reading.contracts import check_controller, load_trajectory
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
+from cosim.rig.sections.filters import sections_of
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Trajectory
 
 
-def build_loops(spec: RigSpec, plant: Plant, limits: Limits, reading: Reading) -> list[ControlLoop | None]:
-    """One loop per controller, in the order of the file; None after an error, recorded in `reading`. limits: (nv,)."""
-    return [_loop(k, controller, spec, plant, limits, reading) for k, controller in enumerate(spec.controllers)]
+def build_loops(
+    spec: RigSpec, plant: Plant, limits: Limits, reading: Reading, nominal: Plant | None = None
+) -> list[ControlLoop | None]:
+    """One loop per controller, in the order of the file; None after an error, recorded in `reading`. limits: (nv,);
+    nominal: the plant with numbers, where some of `plant` are inputs of the code."""
+    found = enumerate(spec.controllers)
+    return [_loop(k, controller, spec, plant, limits, reading, nominal) for k, controller in found]
 
 
 def _loop(
-    number: int, controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits, reading: Reading
+    number: int,
+    controller: ControllerSpec,
+    spec: RigSpec,
+    plant: Plant,
+    limits: Limits,
+    reading: Reading,
+    nominal: Plant | None,
 ) -> ControlLoop | None:
-    context = controller_context(controller, spec, plant, limits)
+    context = controller_context(controller, spec, plant, limits, nominal)
     index = context.index
     start = plant.start_positions[index]
     path, plugin = ("controllers", number), controller.trajectory
@@ -37,15 +51,20 @@ def _loop(
         trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading)
     reference = trajectory or HoldTrajectory(start)
 
-    def load(plugin: Plugin) -> Controller:
-        block = plugin.module.load(plugin.params, context)
+    schedules = gain_schedules(controller, spec)
+
+    def load(plugin: Plugin, sections: Sequence[Section], schedules: Sequence[GainSchedule] = ()) -> Controller:
+        block, *_ = (plugin.module.load(params, context) for params in at_points(plugin.params, schedules))
         check_controller(block, len(index), len(spec.joints))
         _check_positions(block, controller.joints, spec)
-        return block
+        if schedules:
+            block = ScheduledController(block, schedules, len(spec.joints))
+        return FilteredController(block, sections, len(index)) if sections else block
 
     def make() -> ControlLoop:
-        block = load(controller.plugin)
-        fallback = None if controller.fallback is None else load(controller.fallback)
+        sections = _filters(controller, context)
+        block = load(controller.plugin, sections, schedules)
+        fallback = None if controller.fallback is None else load(controller.fallback, sections)
         timing = (controller.phase, controller.priority, controller.deadline_ns)
         return ControlLoop(
             controller.name, block, index, controller.ticks, reference, *timing, fallback, plant.modes.locks
@@ -54,8 +73,32 @@ def _loop(
     return call_checked(make, path, reading)
 
 
-def controller_context(controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits) -> ControllerContext:
-    """What a controller is loaded with. limits: (nv,)."""
+def gain_schedules(controller: ControllerSpec, spec: RigSpec) -> list[GainSchedule]:
+    """The schedules of the parameters of a controller."""
+    names = list(spec.joints)
+    return [
+        GainSchedule(one.field, f"all_{one.interface}", names.index(one.dof), one.points, np.array(one.rows))
+        for one in controller.schedules
+    ]
+
+
+def _filters(controller: ControllerSpec, context: ControllerContext) -> list[Section]:
+    """The filters of the effort of a controller. Raises SectionError for joints whose drives take no effort."""
+    for number, spec in enumerate(controller.filters):
+        for name in spec.joints:
+            if name in context.drive_controlled:
+                what = (
+                    f"the drive of joint '{name}' closes a loop of its own, which a filter of the effort cannot reach"
+                )
+                fix = "use mode: effort of the drive, or take the filter out"
+                raise SectionError(f"{what}; {fix}", ("filters", number))
+    return sections_of(controller.filters, len(context.joints), context.period)
+
+
+def controller_context(
+    controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits, nominal: Plant | None = None
+) -> ControllerContext:
+    """What a controller is loaded with. limits, nominal: as of `build_loops`."""
     names = list(spec.joints)
     index = np.array([names.index(name) for name in controller.joints], dtype=int)
     closed = drive_controlled(plant, spec.drivers)
@@ -67,6 +110,8 @@ def controller_context(controller: ControllerSpec, spec: RigSpec, plant: Plant, 
         limits=limits.at(index),
         prescribed=~plant.unprescribed,
         drive_controlled=tuple(name for name in controller.joints if name in closed),
+        start=plant.start_positions,
+        nominal=nominal and nominal.controller_model,
     )
 
 

@@ -12,6 +12,15 @@ from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, name_of, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
+from cosim.rig.sections.filters import FilterSpec, read_filters
+from cosim.rig.sections.gain_schedules import (
+    ScheduleSpec,
+    at_row,
+    check_schedules,
+    is_scheduled,
+    read_schedules,
+    unscheduled,
+)
 from cosim.rig.sections.joints import bound_reason, kinds_of
 from cosim.rig.sections.schedule import TOLERANCE, read_deadline, read_ticks
 from cosim.tick.tick_model import ORDER
@@ -32,6 +41,7 @@ class _ControllerFile:
     priority: int = param(default=0)
     trajectory: dict | None = param(default=None)
     fallback: dict | None = param(default=None)
+    filters: list | None = param(default=None)
 
 
 # keys of every controller, besides its type and its own parameters
@@ -44,7 +54,8 @@ class ControllerSpec:
     positions of its joints are the reference.
 
     deadline_ns: from when a tick is due, default one step; priority: higher ones are called first within a tick;
-    fallback: takes over its joints permanently when it fails.
+    fallback: takes over its joints permanently when it fails; schedules: of its parameters;
+    filters: of the effort of both.
     """
 
     name: str
@@ -57,6 +68,8 @@ class ControllerSpec:
     deadline_ns: int | None
     priority: int
     fallback: Plugin | None
+    schedules: tuple[ScheduleSpec, ...] = ()
+    filters: tuple[FilterSpec, ...] = ()
 
 
 def by_priority(controllers: Iterable[ControllerSpec]) -> list[ControllerSpec]:
@@ -111,7 +124,7 @@ def read_controllers(
             _no_joint(at, given is not None, [name for name in free if name in by_name], reading)
         group = kinds_of(chosen, joints) if known else None
         n = len(chosen) if known else None
-        plugin: Any = read_plugin(CONTROLLER, data, at, reading, group, n, KEYS)
+        plugin, schedules = _plugin(data, at, group, n, joints, reading)
         trajectory = head.get("trajectory")
         if trajectory is not None:
             trajectory = read_plugin(TRAJECTORY, trajectory, (*at, "trajectory"), reading, group, n)
@@ -135,9 +148,29 @@ def read_controllers(
                 deadline_ns=deadline,
                 priority=head.get("priority", 0),
                 fallback=fallback,
+                schedules=schedules,
+                filters=read_filters(head.get("filters"), tuple(chosen), group, (*at, "filters"), reading),
             )
         )
     return specs
+
+
+def _plugin(
+    data: dict[str, YamlValue],
+    at: tuple,
+    group: Mapping[str, str | None] | None,
+    n: int | None,
+    joints: Mapping[str, Joint] | None,
+    reading: Reading,
+) -> tuple[Any, tuple[ScheduleSpec, ...]]:
+    """(the controller, the schedules of its parameters); None after an error."""
+    if not check_schedules(data, at, reading):
+        return None, ()
+    first = reading
+    for key in (key for key, value in data.items() if is_scheduled(value)):
+        first = at_row(first, at, key, 0)
+    plugin = read_plugin(CONTROLLER, unscheduled(data), at, first, group, n, KEYS)
+    return plugin, read_schedules(data, plugin, at, joints, reading.of(group, n), ("type", *KEYS))
 
 
 def _no_joint(at: tuple, given: bool, by_name: Sequence[str], reading: Reading) -> None:

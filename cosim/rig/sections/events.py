@@ -28,7 +28,9 @@ class WhenKeys:
 @params
 class OverKeys:
     signal: Reference = param(doc="position or velocity of a dof, such as `<joint>/position`")
-    values: tuple[float, ...] = param(doc="of the signal, in its unit; one for each of `efforts`, increasing")
+    values: tuple[float, ...] = param(
+        doc="of the signal, in its unit; one for each value that depends on it, increasing"
+    )
 
 
 @cache
@@ -43,7 +45,7 @@ def _when_of(interface: str) -> type[WhenKeys]:
     return WhenKeysInUnit
 
 
-def _over_of(interface: str) -> type[OverKeys]:
+def over_of(interface: str) -> type[OverKeys]:
     """OverKeys with the unit of an interface of a dof."""
 
     @params
@@ -62,7 +64,7 @@ INTERFACES = {what: _when_of(unit) for what, unit in _UNITS.items()}
 # sections of an event with a signal: their keys, and those of the signals of a dof
 OF_A_SIGNAL: dict[str, tuple[type, Mapping[str, type]]] = {
     "when": (WhenKeys, INTERFACES),
-    "over": (OverKeys, {what: _over_of(unit) for what, unit in _UNITS.items()}),
+    "over": (OverKeys, {what: over_of(unit) for what, unit in _UNITS.items()}),
 }
 
 

@@ -1,0 +1,67 @@
+"""Linear-quadratic regulator: state feedback with gains from the exact linear model, see `_linear_regulator`.
+
+The gains follow when the controller is loaded (Franklin, Powell and Workman, Digital Control of Dynamic Systems, §9.2;
+weights by Bryson and Ho, Applied Optimal Control, §5.2). The integral is held while the effort exceeds its limit and
+the error would increase it. With a delay the error is first predicted over the period from measurement to effort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from cosim import ops
+from cosim.controllers._checks import check_effort_mode
+from cosim.controllers._linear_regulator import LinearRegulator, Weights
+from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+
+
+@params
+class Params(Weights):
+    largest_integral: PerJoint | None = param(
+        above=0, constant=True, default=None, doc="weight of the integral of the error, rad·s or m·s; none: no integral"
+    )
+    delay: Literal[0, 1] = param(default=0, doc="periods from the measurement to the effort")
+    friction: bool = param(default=True, doc="compensate the joints' friction at the reference velocity")
+
+
+class Lqr:
+    def __init__(self, params: Params, context: ControllerContext) -> None:
+        """Raises InputError for drives with loops of their own, and as `LinearRegulator`."""
+        check_effort_mode(context, "feedforward_pd")
+        n = len(context.joints)
+        self.params = params
+        self.regulator = LinearRegulator(params, context, params.largest_integral)
+        self.inputs = {**joint_signals(("position", *REFERENCE), n), **self.regulator.required_effort.inputs}
+        self.outputs = joint_signals(COMMAND, n)
+        self._period, self._effort_limit = context.period, context.limits.effort
+        self._no_gain = np.zeros(n)
+
+    def initial(self) -> State:
+        n = len(self._no_gain)
+        state: State = {"integral": np.zeros(n)} if self.params.largest_integral else {}
+        return state | ({"correction": np.zeros(n)} if self.params.delay else {})
+
+    def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        regulator, after, error = self.regulator, {}, self.regulator.error(u)
+        if p.delay:
+            error = regulator.model.a @ error + regulator.model.b @ x["correction"]
+        correction = -(regulator.gains @ error)
+        if "integral" in x:
+            correction = correction - regulator.integral_gains @ x["integral"]
+        feedforward, limit = regulator.feedforward(t, u, p.friction), self._effort_limit
+        effort = feedforward + correction
+        if "integral" in x:
+            miss = u["position"] - u["reference_position"]
+            saturated = ops.logical_and(ops.absolute(effort) >= limit, effort * miss < 0.0)
+            after["integral"] = x["integral"] + ops.where(saturated, 0.0, self._period * miss)
+        if p.delay:
+            after["correction"] = ops.clip(effort, -limit, limit) - feedforward
+        reference = {"position": u["reference_position"], "velocity": u["reference_velocity"]}
+        return after, {**reference, "effort": effort, "kp": self._no_gain, "kd": self._no_gain}
+
+
+def load(params: Params, context: ControllerContext) -> Lqr:
+    return Lqr(params, context)

@@ -1,0 +1,120 @@
+"""The key `filters` of a controller: filters of its commanded effort, in the order in which it passes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cosim import filters
+from cosim.errors import InputErrors, SectionError, did_you_mean
+from cosim.filters import Section
+from cosim.rig.reading.schema import Reading, read, show
+from cosim.rig.reading.yaml_source import YamlValue
+from cosim.types import PerJoint, param, params
+
+
+@params
+class LowPass:
+    frequency: PerJoint = param(unit="Hz", above=0, doc="of −3 dB")
+    order: int = param(min=1, max=8, default=2, doc="of the Butterworth filter")
+    joints: tuple[str, ...] | None = param(default=None, doc="whose effort it filters; default: all of the controller")
+
+    def sections(self, period: float) -> tuple[Section, ...]:
+        return filters.low_pass(np.array(self.frequency), self.order, period)
+
+
+@params
+class Notch:
+    frequency: PerJoint = param(unit="Hz", above=0, doc="that it takes out")
+    width: PerJoint = param(unit="Hz", above=0, doc="of the band that a notch of depth 0 attenuates by 3 dB or more")
+    depth: PerJoint = param(min=0, max=1, default=0.0, doc="gain at the frequency; 0: nothing passes")
+    joints: tuple[str, ...] | None = param(default=None, doc="whose effort it filters; default: all of the controller")
+
+    def sections(self, period: float) -> tuple[Section, ...]:
+        return filters.notch(np.array(self.frequency), np.array(self.width), np.array(self.depth), period)
+
+
+FILTERS: dict[str, type[LowPass] | type[Notch]] = {"low_pass": LowPass, "notch": Notch}
+FREQUENCIES = ("frequency", "width")  # below half the rate
+
+
+@dataclass(frozen=True)
+class FilterSpec:
+    """A filter of the effort of the joints at `index` (k,) of those of its controller."""
+
+    params: LowPass | Notch
+    joints: tuple[str, ...]
+    index: tuple[int, ...]
+
+
+def read_filters(
+    items: list[YamlValue] | None,
+    joints: tuple[str, ...],
+    kinds: Mapping[str, str | None] | None,
+    at: tuple,
+    reading: Reading,
+) -> tuple[FilterSpec, ...]:
+    """The filters of a controller of these joints; errors are recorded in `reading`. kinds: of its joints, None if they
+    are unknown."""
+    found = (_read(item, joints, kinds, (*at, k), reading) for k, item in enumerate(items or ()))
+    return tuple(spec for spec in found if spec is not None)
+
+
+def _read(
+    item: YamlValue, joints: tuple[str, ...], kinds: Mapping[str, str | None] | None, at: tuple, reading: Reading
+) -> FilterSpec | None:
+    if not isinstance(item, dict):
+        return reading.fail(at, f"expected a mapping, got {show(item)}")
+    if (kind := item.get("type")) not in FILTERS:
+        wrong = f"there is no filter {show(kind)}" if "type" in item else "missing key 'type'"
+        hint = did_you_mean(kind, FILTERS) if isinstance(kind, str) else ""
+        return reading.fail((*at, "type") if "type" in item else at, f"{wrong}{hint or f'; known: {_listed(FILTERS)}'}")
+    given: Any = item.get("joints")
+    own = tuple(given) if isinstance(given, list) and all(isinstance(name, str) for name in given) else joints
+    if kinds is not None:
+        unknown = [(k, name) for k, name in enumerate(own) if name not in joints]
+        for k, name in unknown:
+            what = f"the controller does not command '{name}'{did_you_mean(name, joints)}"
+            reading.fail((*at, "joints", k), what)
+        if unknown:
+            return None
+    of = None if kinds is None else {name: kinds[name] for name in own}
+    params = read(FILTERS[str(kind)], item, at, reading.of(of), besides=("type",))
+    if params is None or kinds is None:
+        return None
+    return FilterSpec(params, own, tuple(joints.index(name) for name in own))
+
+
+def sections_of(specs: Collection[FilterSpec], n: int, period: float) -> list[Section]:
+    """The filters in series, as sections of n joints; a joint that a filter leaves out passes it unchanged.
+
+    Raises InputErrors for frequencies that are not below half the rate."""
+    errors, found = [], []
+    for number, spec in enumerate(specs):
+        wrong = [error for key in FREQUENCIES for error in _too_fast(spec, key, number, period)]
+        errors += wrong
+        for section in () if wrong else spec.params.sections(period):
+            rows = [np.full(n, 1.0 if k == 0 else 0.0) for k in range(len(section))]
+            for row, coefficients in zip(rows, section, strict=True):
+                row[list(spec.index)] = coefficients
+            found.append(Section(*rows))
+    if errors:
+        raise InputErrors(errors)
+    return found
+
+
+def _too_fast(spec: FilterSpec, key: str, number: int, period: float) -> list[SectionError]:
+    largest = 0.5 / period
+    values = zip(spec.joints, getattr(spec.params, key, ()), strict=False)
+    name, value = next(((name, value) for name, value in values if value >= largest * (1.0 - 1e-9)), ("", 0.0))
+    if not name:
+        return []
+    what = f"{value:g} Hz of joint '{name}' is not below half the rate of the controller, {largest:g} Hz"
+    return [SectionError(f"{what}; lower it, or shorten the period", ("filters", number, key))]
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(names)
