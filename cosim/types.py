@@ -509,10 +509,23 @@ class MechanismModel(Protocol):
     constraint_rows: tuple[str, ...]
 
     @property
+    def timed(self) -> bool:
+        """Whether the mechanism depends on time."""
+        ...
+
+    @property
     def equations(self) -> MechanismFunctions: ...
 
     def coordinates(self, chart: Numeric) -> Numeric:
         """q (nq,) of joint positions (nv,), such as the input `all_position`."""
+        ...
+
+    def chart(self, q: Numeric) -> Numeric:
+        """Joint positions (nv,) of q (nq,)."""
+        ...
+
+    def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric) -> Numeric:
+        """(nv,)"""
         ...
 
     def frame_pose(self, q: Numeric, frame: str, *t: Numeric) -> Numeric:
@@ -520,6 +533,10 @@ class MechanismModel(Protocol):
         ...
 
     def frame_jacobian(self, q: Numeric, frame: str, *t: Numeric) -> Numeric:
+        """(6, nv)"""
+        ...
+
+    def frame_jacobian_rate(self, q: Numeric, v: Numeric, frame: str, *t: Numeric) -> Numeric:
         """(6, nv)"""
         ...
 
@@ -563,3 +580,16 @@ class ControllerContext:
     limits: Limits  # of the n joints
     prescribed: Array  # bool (nv,): dofs of the mechanism with a prescribed trajectory
     drive_controlled: tuple[str, ...] = ()  # of the joints, those whose drives close a velocity or position loop
+
+
+@dataclass(frozen=True)
+class TrajectoryContext:
+    """What a trajectory that is planned with the model receives when it is loaded.
+
+    A module with `NEEDS_MODEL = True` has `load(params, joints, folder, start, context)`.
+    """
+
+    index: Array  # (n,) the indices of its joints in the nv velocities of the model
+    model: MechanismModel  # of the whole mechanism, for numbers
+    position: Array  # (nq,) coordinates at which the rig starts
+    limits: Limits  # of the n joints

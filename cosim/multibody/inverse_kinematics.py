@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cosim.errors import InputError
-from cosim.multibody.nearest import damped_least_squares
 from cosim.multibody.joints import JointKind
+from cosim.multibody.nearest import damped_least_squares
 from cosim.types import Array, Limits, Numeric
 
 MAX_ITERATIONS = 200  # from one start

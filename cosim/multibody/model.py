@@ -175,6 +175,11 @@ class Model:
         return DynamicsDerivatives(self.equations, self.nq, self.nv)
 
     @property
+    def timed(self) -> bool:
+        """Whether a joint or a constraint depends on time."""
+        return self.equations.timed
+
+    @property
     def dof_units(self) -> tuple[str, ...]:
         """(nv,): `rad` or `m`"""
         return tuple(unit for kind in self.kinds for _, unit in kind.dofs)

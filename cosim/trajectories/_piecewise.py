@@ -37,10 +37,21 @@ class PiecewisePolynomial:
 
     def __call__(self, x: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         """(value, first, second derivative), (n,) each."""
-        row, n = self.row_at(x), self.n
-        s = x - row[:1]
+        row = self.row_at(x)
+        return self._evaluated(x - row[:1], row)
+
+    def many(self, x: Array) -> tuple[Array, Array, Array]:
+        """(value, first, second derivative), (k, n) each, at numbers x (k,); at the end those of the last piece."""
+        begun = np.searchsorted(self.row_at.begins[:-1], x, side="right") - 1
+        rows = self.row_at.rows[begun]
+        value, rate, bend = self._evaluated((x - rows[:, 0])[None, :], rows.T)
+        return value.T, rate.T, bend.T
+
+    def _evaluated(self, s: Numeric, row: Numeric) -> tuple[Numeric, Numeric, Numeric]:
+        """See `__call__`; s: distance from the begin of the piece."""
+        n = self.n
         powers = [row[1 + k * n : 1 + (k + 1) * n] for k in range((len(row) - 1) // n)]
-        value, rate, bend = powers[0], np.zeros(n), np.zeros(n)
+        value, rate, bend = powers[0], np.zeros(np.shape(powers[0])), np.zeros(np.shape(powers[0]))
         for coefficient in powers[1:]:  # Horner's scheme, of bend / 2
             bend = bend * s + rate
             rate = rate * s + value

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from cosim.compile import ArrayPort, compile
-from cosim.types import Trajectory
+from cosim.multibody import Model
+from cosim.multibody.description.urdf import parse_urdf
+from cosim.types import Trajectory, TrajectoryContext
 from tests.kit.plugins import cases
 
 JOINTS = ("shoulder", "elbow")
@@ -22,9 +24,27 @@ CSV = "t,shoulder,elbow\n0.3,0.2,-0.4\n0.8,0.6,0.1\n1.4,-0.3,0.5\n2.0,0.1,0\n"
 CASES = pytest.mark.parametrize(("module", "params"), cases("cosim.trajectories", len(JOINTS), FILE))
 
 
+ARM = Model(
+    parse_urdf(
+        '<robot name="arm"><link name="base"/>'
+        + "".join(
+            f'<link name="l{k}"><inertial><origin xyz="0.3 0 0"/><mass value="1"/>'
+            '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+            f'<joint name="{joint}" type="revolute"><parent link="{"base" if k == 0 else f"l{k - 1}"}"/>'
+            f'<child link="l{k}"/><origin xyz="{0.5 * k} 0 0"/><axis xyz="0 1 0"/><dynamics damping="0.3"/>'
+            '<limit lower="-3" upper="3" effort="60" velocity="5"/></joint>'
+            for k, joint in enumerate(JOINTS)
+        )
+        + "</robot>"
+    )
+)
+CONTEXT = TrajectoryContext(np.arange(2), ARM, START.copy(), ARM.limits)
+
+
 def load(module: ModuleType, params: Any, folder: Path) -> Trajectory:
     (folder / FILE).write_text(CSV)
-    return module.load(params, JOINTS, folder, START.copy())
+    planning = (CONTEXT,) if getattr(module, "NEEDS_MODEL", False) else ()
+    return module.load(params, JOINTS, folder, START.copy(), *planning)
 
 
 def horizon(trajectory: Trajectory) -> float:

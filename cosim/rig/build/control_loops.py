@@ -17,7 +17,7 @@ from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Trajectory
+from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Trajectory, TrajectoryContext
 
 
 def build_loops(spec: RigSpec, plant: Plant, limits: Limits, reading: Reading) -> list[ControlLoop | None]:
@@ -34,7 +34,8 @@ def _loop(
     path, plugin = ("controllers", number), controller.trajectory
     trajectory: Trajectory | None = None
     if plugin is not None:
-        trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading)
+        planning = TrajectoryContext(index, context.model, plant.start.q, context.limits)
+        trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading, planning)
     reference = trajectory or HoldTrajectory(start)
 
     def load(plugin: Plugin) -> Controller:

@@ -23,6 +23,7 @@ from cosim.types import (
     Array,
     Signals,
     Trajectory,
+    TrajectoryContext,
 )
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -47,13 +48,24 @@ def load_actuator(plugin: Plugin, path: KeyPath, reading: Reading) -> Actuator |
 
 
 def load_trajectory(
-    plugin: Plugin, joints: tuple[str, ...], start: Array, path: KeyPath, reading: Reading
+    plugin: Plugin,
+    joints: tuple[str, ...],
+    start: Array,
+    path: KeyPath,
+    reading: Reading,
+    context: TrajectoryContext | None = None,
 ) -> Trajectory | None:
     """The trajectory of n joints that starts at the positions `start` (n,); None after an error in the section at
-    `path`, recorded in `reading`."""
+    `path`, recorded in `reading`. context: None where the model is not known yet."""
 
     def make() -> Trajectory:
-        trajectory = plugin.module.load(plugin.params, joints, reading.folder, start)
+        planning = ()
+        if getattr(plugin.module, "NEEDS_MODEL", False):
+            if context is None:
+                what = f"trajectory '{plugin.name}' is planned with the model of the mechanism"
+                raise InputError(f"{what}; use it as the trajectory of a controller")
+            planning = (context,)
+        trajectory = plugin.module.load(plugin.params, joints, reading.folder, start, *planning)
         _check_members(trajectory, "a trajectory", ("end", "sample"))
         sample, n = trajectory.sample(0.0), len(joints)
         if not isinstance(sample, Mapping):
