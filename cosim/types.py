@@ -509,6 +509,11 @@ class MechanismModel(Protocol):
     constraint_rows: tuple[str, ...]
 
     @property
+    def dof_units(self) -> tuple[str, ...]:
+        """(nv,): `rad` or `m`"""
+        ...
+
+    @property
     def timed(self) -> bool:
         """Whether the mechanism depends on time."""
         ...
@@ -538,6 +543,10 @@ class MechanismModel(Protocol):
 
     def frame_jacobian_rate(self, q: Numeric, v: Numeric, frame: str, *t: Numeric) -> Numeric:
         """(6, nv)"""
+        ...
+
+    def inverse_kinematics(self, frame: str, pose: Numeric, q0: Any = None, **options: Any) -> Any:
+        """See `Model.inverse_kinematics`; for numbers."""
         ...
 
     def center_of_mass(self, q: Numeric, *t: Numeric) -> Numeric:

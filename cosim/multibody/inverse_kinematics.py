@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from cosim.errors import InputError
 from cosim.multibody.joints import JointKind
 from cosim.multibody.nearest import damped_least_squares
+from cosim.multibody.rotations import rotation_vector
 from cosim.types import Array, Limits, Numeric
 
 MAX_ITERATIONS = 200  # from one start
@@ -219,28 +220,6 @@ def solve_pose(
         best, least = search.approach(best, least, wanted)
     sizes = float(np.linalg.norm(least[:3])), float(np.linalg.norm(least[3:]))
     return InverseKinematics(frame, best, search.reaches(least), *sizes, search.at_limits(best), iterations)
-
-
-def rotation_vector(rotation: Array) -> Array:
-    """(3,) the axis of a rotation (3, 3) times its angle in [0, π].
-
-    From the quaternion, by its largest component (Shepperd 1978), which keeps its precision at all angles.
-    """
-    trace = np.trace(rotation)
-    products = np.array([trace, *rotation.diagonal()])
-    k = int(np.argmax(products))
-    skew = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
-    if k == 0:
-        scalar, vector = 1.0 + trace, skew
-    else:
-        symmetric = rotation + rotation.T
-        vector = symmetric[k - 1].copy()
-        vector[k - 1] = 1.0 + 2.0 * rotation[k - 1, k - 1] - trace
-        scalar = skew[k - 1]
-    if scalar < 0.0:
-        scalar, vector = -scalar, -vector
-    length = np.linalg.norm(vector)
-    return vector * (2.0 * np.arctan2(length, scalar) / length if length > 0.0 else 0.0)
 
 
 def _target(pose: ArrayLike) -> tuple[Array, Array | None]:

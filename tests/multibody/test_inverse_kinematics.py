@@ -15,7 +15,7 @@ from cosim import load_rig
 from cosim.errors import InputError
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
-from cosim.multibody.inverse_kinematics import rotation_vector
+from cosim.multibody.rotations import rotation_by, rotation_vector
 from tests.oracle.conftest import ROBOTS
 
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
@@ -173,7 +173,9 @@ def test_rotation_vectors_at_all_angles(angle: float) -> None:
     rng = np.random.default_rng(4)
     for axis in (*rng.normal(size=(5, 3)), *np.eye(3)):
         vector = angle * axis / np.linalg.norm(axis)
-        found = rotation_vector(Rotation.from_rotvec(vector).as_matrix())
+        rotation = Rotation.from_rotvec(vector).as_matrix()
+        np.testing.assert_allclose(rotation_by(vector), rotation, rtol=0, atol=1e-15)
+        found = rotation_vector(rotation)
         opposite = -vector if angle == math.pi else vector
         assert min(np.abs(found - vector).max(), np.abs(found - opposite).max()) < 1e-12 + 1e-15 * angle
 
