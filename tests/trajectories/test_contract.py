@@ -46,7 +46,8 @@ ARM = Model(
             '<limit lower="-3" upper="3" effort="60" velocity="5"/></joint>'
             for k, joint in enumerate(JOINTS)
         )
-        + '<link name="tip"/><joint name="end" type="fixed"><parent link="l1"/><child link="tip"/><origin xyz="0.4 0 0"/>'
+        + '<link name="tip"/><joint name="end" type="fixed"><parent link="l1"/><child link="tip"/>'
+        '<origin xyz="0.4 0 0"/>'
         "</joint></robot>"
     )
 )
