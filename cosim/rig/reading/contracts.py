@@ -76,6 +76,8 @@ def load_trajectory(
                 raise InputError(f"sample returns no '{name}'; return {', '.join(SAMPLE[:-1])} and {SAMPLE[-1]}")
             if np.shape(sample[name]) != (n,):
                 raise InputError(f"sample returns '{name}' of shape {np.shape(sample[name])}; it is {(n,)}")
+        for _, option in plugin.options:
+            trajectory = option.around(trajectory, joints, reading.folder)
         return trajectory
 
     return call_checked(make, path, reading)
