@@ -545,7 +545,16 @@ class MechanismModel(Protocol):
         """(6, nv)"""
         ...
 
-    def inverse_kinematics(self, frame: str, pose: Numeric, q0: Any = None, **options: Any) -> Any:
+    def inverse_kinematics(
+        self,
+        frame: str,
+        pose: Numeric,
+        q0: Numeric = None,
+        posture: Numeric = "start",
+        dofs: Numeric = None,
+        tolerance: float = 1e-9,
+        restarts: int = 20,
+    ) -> Any:
         """See `Model.inverse_kinematics`; for numbers."""
         ...
 

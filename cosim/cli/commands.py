@@ -126,6 +126,25 @@ def analyze(rig: Path, at: str, overrides: list[Override], joint: str, plot: str
         analyze_rig(rig, seconds, overrides, _names(joint), plot, json)
 
 
+def learn(
+    rig: Path,
+    overrides: list[Override],
+    save: Path,
+    iterations: int,
+    gain: float,
+    cutoff: str,
+    recording: Path | None,
+) -> None:
+    """Learn the feedforward of a repeated motion from the errors of its runs."""
+    from cosim.learning.command import learn_rig
+    from cosim.output.console import quantity_of
+    from cosim.output.slow_code import named_when_slow
+
+    frequency = quantity_of(cutoff, "Hz", "--cutoff", (1e-3, 1e6), "a frequency such as 10 or 10 Hz")
+    with named_when_slow():
+        learn_rig(rig, overrides, save, iterations, gain, frequency, recording)
+
+
 def compare(a: Path, b: Path) -> None:
     """Compare two runs: their settings, summaries and signals."""
     from cosim import compare as compared

@@ -13,7 +13,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.bondgraph.components import _current_control, _inverter, _overload, _thermal
-from cosim.control import input_shaping
+from cosim.control import feedforward_table, input_shaping
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
@@ -111,6 +111,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`emulator.faults`": (emulator._FaultKeys, set()),
     "The condition of a fault": (emulator._WhenKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
+    "`feedforward`": (feedforward_table.FeedforwardTable, set()),
     "`shaping`": (input_shaping.Shaping, set()),
     "Actions of a joint": (limits.JointActions, set()),
     "`guard`": (guard.GuardKeys, set()),
@@ -189,7 +190,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         geometry,
     )
     modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep)
-    modules += (input_shaping,)
+    modules += (feedforward_table, input_shaping)
     schemas = {
         cls
         for module in modules

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
+from cosim.control.feedforward_table import FeedforwardTable
 from cosim.control.input_shaping import Shaping
 from cosim.errors import InputError, InputErrors, SectionError, SourceLocation, did_you_mean, where_raised
 from cosim.paths import locate
@@ -67,7 +68,11 @@ class PluginKind:
 ACTUATOR = PluginKind("actuator", "cosim.actuators", ("Params", "load"), "cosim.actuators")
 COMPONENT = PluginKind("component", "cosim.bondgraph.components", ("Params", "build"), "cosim.components")
 TRAJECTORY = PluginKind(
-    "trajectory", "cosim.trajectories", ("Params", "load"), "cosim.trajectories", (("shaping", Shaping),)
+    "trajectory",
+    "cosim.trajectories",
+    ("Params", "load"),
+    "cosim.trajectories",
+    (("shaping", Shaping), ("feedforward", FeedforwardTable)),
 )
 CONTROLLER = PluginKind("controller", "cosim.controllers", ("Params", "load"), "cosim.controllers")
 DRIVER = PluginKind(
