@@ -516,6 +516,16 @@ class MechanismModel(Protocol):
     constraint_rows: tuple[str, ...]
 
     @property
+    def dof_units(self) -> tuple[str, ...]:
+        """(nv,): `rad` or `m`"""
+        ...
+
+    @property
+    def timed(self) -> bool:
+        """Whether the mechanism depends on time."""
+        ...
+
+    @property
     def equations(self) -> MechanismFunctions: ...
 
     def coordinates(self, chart: Numeric) -> Numeric:
@@ -532,12 +542,37 @@ class MechanismModel(Protocol):
         """(nv, 10): ∂τ/∂(mass, m c (3,), ixx, ixy, iyy, ixz, iyz, izz about the origin) of a link."""
         ...
 
+    def chart(self, q: Numeric) -> Numeric:
+        """Joint positions (nv,) of q (nq,)."""
+        ...
+
+    def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric) -> Numeric:
+        """(nv,)"""
+        ...
+
     def frame_pose(self, q: Numeric, frame: str, *t: Numeric) -> Numeric:
         """(4, 4) of the link of this name."""
         ...
 
     def frame_jacobian(self, q: Numeric, frame: str, *t: Numeric) -> Numeric:
         """(6, nv)"""
+        ...
+
+    def frame_jacobian_rate(self, q: Numeric, v: Numeric, frame: str, *t: Numeric) -> Numeric:
+        """(6, nv)"""
+        ...
+
+    def inverse_kinematics(
+        self,
+        frame: str,
+        pose: Numeric,
+        q0: Numeric = None,
+        posture: Numeric = "start",
+        dofs: Numeric = None,
+        tolerance: float = 1e-9,
+        restarts: int = 20,
+    ) -> Any:
+        """See `Model.inverse_kinematics`; for numbers."""
         ...
 
     def center_of_mass(self, q: Numeric, *t: Numeric) -> Numeric:
@@ -589,3 +624,16 @@ class ControllerContext:
     def numeric_model(self) -> MechanismModel:
         """The model whose functions of numbers give numbers."""
         return self.nominal or self.model
+
+
+@dataclass(frozen=True)
+class TrajectoryContext:
+    """What a trajectory that is planned with the model receives when it is loaded.
+
+    A module with `NEEDS_MODEL = True` has `load(params, joints, folder, start, context)`.
+    """
+
+    index: Array  # (n,) the indices of its joints in the nv velocities of the model
+    model: MechanismModel  # of the whole mechanism, for numbers
+    position: Array  # (nq,) coordinates at which the rig starts
+    limits: Limits  # of the n joints

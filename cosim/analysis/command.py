@@ -16,6 +16,7 @@ from cosim.analysis.report import Analysis
 from cosim.errors import InputError, did_you_mean
 from cosim.output.output_files import write_file
 from cosim.output.plot.style import save
+from cosim.output.slow_code import named_when_slow
 from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
@@ -50,9 +51,10 @@ def analyze_rig(
     from cosim.output import console
 
     console.check_targets([plot] if plot else [], json, None, path)
-    with console.busy(f"linearising {path.stem}"):
+    with console.busy(f"linearising {path.stem}"), named_when_slow():
         rig, at = at_rest(path, overrides) if measuring else (load_rig(path, overrides), at)
         found = analyze(rig, at, joints)
+    with console.busy(f"measuring {path.stem}"):
         measured = measuring.loops(path, overrides, found.rig, [loop.dof for loop in found.loops])
     name = rig.run_spec.name
     if json != "-":

@@ -205,6 +205,21 @@ def command_parser() -> CommandParser:
         _word("--json", metavar="F.json", help="write the figures; - for stdout"),
     )
     parser.add_command(
+        commands.learn,
+        rig,
+        overrides,
+        overlay,
+        _word("--save", metavar="F.csv", type=Path, required=True, help="where to write the feedforward"),
+        _word("--iterations", metavar="N", type=int, default=8, help="repetitions; default: 8"),
+        _word(
+            "--gain", metavar="X", type=float, default=1.0, help="fraction of the feedback that is learned; default: 1"
+        ),
+        _word("--cutoff", metavar="HZ", default="10", help="cutoff of the low pass of what is learned; default: 10 Hz"),
+        _word(
+            "--from", metavar="F.mcap", dest="recording", type=Path, help="learn from this run once, and run nothing"
+        ),
+    )
+    parser.add_command(
         commands.compare,
         _word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
         _word("b", type=Path, help="the run to compare with it"),

@@ -131,20 +131,37 @@ def analyze(
     from cosim.analysis.command import analyze_rig, write_excitation
     from cosim.analysis.experiment import Measuring
     from cosim.output.console import quantity_of
-    from cosim.output.slow_code import named_when_slow
 
     seconds = quantity_of(at, "s", "--at", (0.0, math.inf), "a time such as 0.5 or 500 ms")
     if amplitude is not None and not amplitude > 0.0:
         raise InputError(f"{amplitude:g} is no amplitude; give one above 0", "--amplitude")
     if seconds and (measure or recorded):
         raise InputError("loops are measured at rest in the initial posture; take it out", "--at")
+    if excitation is None:
+        analyze_rig(rig, seconds, overrides, _names(joint), plot, json, Measuring(measure, amplitude, recorded))
+    elif len(names := _names(joint)) != 1:
+        raise InputError("give the joint that is excited, and one alone", "--joint")
+    else:
+        write_excitation(rig, overrides, names[0], measure or "multisine", amplitude, excitation)
+
+
+def learn(
+    rig: Path,
+    overrides: list[Override],
+    save: Path,
+    iterations: int,
+    gain: float,
+    cutoff: str,
+    recording: Path | None,
+) -> None:
+    """Learn the feedforward of a repeated motion from the errors of its runs."""
+    from cosim.learning.command import learn_rig
+    from cosim.output.console import quantity_of
+    from cosim.output.slow_code import named_when_slow
+
+    frequency = quantity_of(cutoff, "Hz", "--cutoff", (1e-3, 1e6), "a frequency such as 10 or 10 Hz")
     with named_when_slow():
-        if excitation is None:
-            analyze_rig(rig, seconds, overrides, _names(joint), plot, json, Measuring(measure, amplitude, recorded))
-        elif len(names := _names(joint)) != 1:
-            raise InputError("give the joint that is excited, and one alone", "--joint")
-        else:
-            write_excitation(rig, overrides, names[0], measure or "multisine", amplitude, excitation)
+        learn_rig(rig, overrides, save, iterations, gain, frequency, recording)
 
 
 def compare(a: Path, b: Path) -> None:

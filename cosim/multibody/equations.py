@@ -13,12 +13,14 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.rolled_sweeps import RolledRoutine
+from cosim.compile.trace import Shape, column
 from cosim.multibody import dynamics, kinematics
 from cosim.multibody.closure import Closure
 from cosim.multibody.configuration_space import ConfigurationSpace
 from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, rows_by_dof, solve_tree
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.copies import CopiesRoutine, Forest
+from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.friction import JointFriction
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.least_norm import least_norm
@@ -432,6 +434,17 @@ class MechanismEquations(ConfigurationSpace):
         return self._project_rows(
             kinematics.frame_jacobian(self.sweeps, self.q_map.positions(q), self.nv_tree, body, frame, t)
         )
+
+    def frame_jacobian_rate(self, q: Numeric, v: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
+        """J̇ (6, nv): see `Model.frame_jacobian_rate`."""
+
+        def make(columns: list[Numeric], arrays: list[Numeric]) -> list[tuple[Numeric, Shape]]:
+            by_columns = column(np.transpose(self.frame_jacobian(arrays[0], body, frame, arrays[2])))
+            rates = (columns[0], column(self.rate(arrays[0], arrays[1]))), (columns[2], column(1.0))
+            return [(along(by_columns, rates), (6, self.nv))]
+
+        (rate,) = Derived("jacobian_rate", [(self.nq,), (self.nv,), ()], make)(q, v, t)
+        return rate
 
     # --- effort of gravity and velocities, centre of mass, momentum ---
 

@@ -21,6 +21,7 @@ from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.inverse_kinematics import InverseKinematics, solve_pose
 from cosim.multibody.joints import Names
 from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.multibody.regressor import InverseDynamicsRegressor
@@ -177,6 +178,11 @@ class Model:
     @cached_property
     def _regressor(self) -> InverseDynamicsRegressor:
         return InverseDynamicsRegressor(self.equations, self.nq, self.nv)
+
+    @property
+    def timed(self) -> bool:
+        """Whether a joint or a constraint depends on time."""
+        return self.equations.timed
 
     @property
     def dof_units(self) -> tuple[str, ...]:
@@ -373,6 +379,32 @@ class Model:
         """J (6, nv): (velocity of the frame's origin, angular velocity), both in ground axes, = J v."""
         return self._call("frame_jacobian", q, *t, out=out, frame=frame)
 
+    def frame_jacobian_rate(self, q: ArrayLike, v: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
+        """J̇ (6, nv) of `frame_jacobian` at the velocity v (nv,): the accelerations of the frame are J q̈ + J̇ v."""
+        return self._call("frame_jacobian_rate", q, v, *t, out=out, frame=frame)
+
+    def inverse_kinematics(
+        self,
+        frame: str,
+        pose: ArrayLike,
+        q0: ArrayLike | None = None,
+        posture: str | ArrayLike = "start",
+        dofs: ArrayLike | None = None,
+        tolerance: float = 1e-9,
+        restarts: int = 20,
+    ) -> InverseKinematics:
+        """Coordinates within the limits at which a link's frame has a pose in ground axes, from q0 (nq,), default
+        `neutral`. Where the pose is out of reach the result has the nearest coordinates found and the error left, and
+        states so in its text.
+
+        pose: (4, 4), or (3,) for a position with any orientation; posture: of the solutions of a redundant arm the one
+        nearest to `start`, which is q0, to the `middle` of the limits, or to coordinates (nq,); dofs: indices of those
+        that move, default all; tolerance: of the position [m] and of the orientation [rad]; restarts: from random
+        positions when the pose is not reached from q0. Raises ValueError for arrays of the wrong form, InputError for
+        an unknown link and for closed loops.
+        """
+        return solve_pose(self, frame, pose, q0, posture, dofs, tolerance, restarts)
+
     def body_poses(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """(n, 3, 4): axes (3, 3) and origin of each of the n moving bodies, in ground axes; their order is that of the
         joints that move, mimic joints included."""
@@ -434,6 +466,7 @@ class Model:
             "frame_pose": ([q], [(4, 4)]),
             "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
             "frame_jacobian": ([q], [(6, self.nv)]),
+            "frame_jacobian_rate": ([q, v], [(6, self.nv)]),
         }[function]
         source = {"derivatives": "_derivatives", "regressor": "_regressor"}.get(
             function.rpartition("_")[2], "equations"

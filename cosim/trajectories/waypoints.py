@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from cosim.compile.row_lookup import RowLookup
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean, plural
 from cosim.paths import locate
-from cosim.types import Array, Numeric, param, params
+from cosim.trajectories._piecewise import PiecewisePolynomial
+from cosim.types import Array, param, params
 
 MOST_POSITIONS = 500_000  # of a file; they become constants of the machine code, which is built in about 10 s
 
@@ -30,41 +29,10 @@ class Params:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Waypoints:
-    """Cubic polynomials in the time since the start of each piece, constant before the first and after the last.
-
-    `row_at` (t) -> (1 + 4 n,): the start time of the piece, then the coefficients of the powers 3, 2, 1, 0 of the n
-    joints.
-    """
-
-    row_at: RowLookup
-    end: float
-
-    def sample(self, t: Numeric) -> dict[str, Numeric]:
-        row = self.row_at(t)
-        n = (len(row) - 1) // 4
-        s = t - row[:1]
-        a, b, c, d = (row[1 + k * n : 1 + (k + 1) * n] for k in range(4))
-        return {
-            "position": ((a * s + b) * s + c) * s + d,
-            "velocity": (3.0 * a * s + 2.0 * b) * s + c,
-            "acceleration": 6.0 * a * s + 2.0 * b,
-            "effort": np.zeros(n),
-        }
-
-
-def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Waypoints:
+def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> PiecewisePolynomial:
     """Raises InputError (or InputErrors, one per wrong cell) for an invalid file."""
     times, positions = read_waypoints(locate(params.file, folder), joints)
-    m, n = positions.shape
-    spline = _coefficients(times, positions, params.between)
-    table = np.zeros((m + 1, 1 + 4 * n))
-    table[1:, 0] = times
-    table[1:m, 1:] = spline.transpose(1, 0, 2).reshape(m - 1, 4 * n)
-    table[[0, m], 1 + 3 * n :] = positions[[0, -1]]
-    begins = np.concatenate(([-math.inf], times))
-    return Waypoints(RowLookup(begins, table, "waypoints"), float(times[-1]))
+    return PiecewisePolynomial.of(times, _coefficients(times, positions, params.between), "waypoints")
 
 
 def _coefficients(times: Array, positions: Array, between: str) -> Array:

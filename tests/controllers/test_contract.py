@@ -48,7 +48,7 @@ def context(prescribed: bool) -> ControllerContext:
 def loaded() -> Iterator[Any]:
     """Every controller with every set of parameters that it accepts."""
     for module in modules("cosim.controllers"):
-        for label, params in parameter_sets(module, N):
+        for label, params in parameter_sets(module, N, text="l2"):  # a link
             try:
                 module.load(params, context(False))
             except InputError:  # combinations that the controller refuses

@@ -3,10 +3,12 @@
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 from cosim.rig.reading.plugins import CONTROLLER
+from cosim.types import PerJoint
 from cosim.units import JOINT_DIMENSIONS
 
 RIG = """\
@@ -24,11 +26,24 @@ def suffix(unit: str) -> str:
     return "" if unit == "1" else f" {JOINT_DIMENSIONS.get(unit, (unit,))[0]}"
 
 
+PARAMS = {name: import_module(f"{CONTROLLER.package}.{name}").Params for name in TYPES}
+# of each type, keys that are required and no gains
+OTHERS = {
+    "task_impedance": {"frame": "arm", "stiffness": [1, 1, 1]},
+    "task_admittance": {"frame": "arm", "mass": [1, 1, 1], "damping": [1, 1, 1], "stiffness": [1, 1, 1]},
+}
+
+
+def of_joints(name: str, key: str) -> bool:
+    hint = get_type_hints(PARAMS[name], include_extras=True)[key]
+    return PerJoint in (hint, *get_args(hint))
+
+
 GAINS = [
     (name, field.name, "at least 0" if field.metadata["min"] == 0 else "above 0", suffix(field.metadata["unit"]))
     for name in TYPES
-    for field in fields(import_module(f"{CONTROLLER.package}.{name}").Params)
-    if 0 in (field.metadata["min"], field.metadata["above"]) and str(field.type).startswith("PerJoint")
+    for field in fields(PARAMS[name])
+    if 0 in (field.metadata["min"], field.metadata["above"]) and of_joints(name, field.name)
 ]
 
 
@@ -43,8 +58,8 @@ def test_every_gain_has_a_bound():
 @pytest.mark.parametrize("values", ["-1e-300", "[-2]", "{elbow: -2}"])
 @pytest.mark.parametrize(("name", "gain", "bound", "unit"), GAINS)
 def test_a_negative_gain_is_refused(command, tmp_path, name, gain, bound, unit, values):
-    others = [key for kind, key, *_ in GAINS if kind == name and key != gain]
-    lines = [f"    {key}: 1\n" for key in others] + [f"    {gain}: {values}\n"]
+    others = dict.fromkeys((key for kind, key, *_ in GAINS if kind == name and key != gain), 1) | OTHERS.get(name, {})
+    lines = [f"    {key}: {value}\n" for key, value in others.items()] + [f"    {gain}: {values}\n"]
     (tmp_path / "rig.yaml").write_text(RIG % name + "".join(lines))
     (found,) = command.refuses("check", "rig.yaml")
     what = {"-1e-300": ("", "-1e-300"), "[-2]": ("[0]", "-2"), "{elbow: -2}": (".elbow", "-2")}

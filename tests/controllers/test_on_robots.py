@@ -33,6 +33,7 @@ GAINS = {
     "ur5": "kp: [2500, 2500, 2000, 400, 400, 200], kd: [250, 250, 200, 30, 30, 15]",
     "panda": "kp: [600, 1200, 600, 600, 200, 200, 40], kd: [18, 40, 15, 20, 8, 6, 1.5]",
 }
+ADMITTANCE = "mass: [5, 5, 5], damping: [300, 300, 300], stiffness: [2000, 2000, 2000]"
 # controller -> (its keys for the UR5, largest error [rad], the same for the Panda)
 CASES = {
     "passthrough": (GAINS["ur5"], 0.05, GAINS["panda"], 0.05),
@@ -70,6 +71,30 @@ CASES = {
         0.02,
         "largest_position_error: 2 deg, largest_velocity_error: 40 deg/s, horizon: 6, observer: 10 Hz",
         1e-3,
+    ),
+    "joint_impedance": (
+        "stiffness: [2500, 2500, 2000, 400, 400, 200]",
+        0.05,
+        "stiffness: [600, 1200, 600, 600, 200, 200, 40], damping: [18, 40, 15, 20, 8, 6, 1.5]",
+        1e-3,
+    ),
+    "task_impedance": (
+        "frame: tool0, stiffness: [3000, 3000, 3000], rotational_stiffness: 300, joint_damping: 5",
+        0.3,
+        "frame: panda_hand, stiffness: [1000, 1000, 1000], rotational_stiffness: 50, joint_damping: 1",
+        0.05,
+    ),
+    "joint_admittance": (
+        f"{GAINS['ur5']}, inertia: 1, stiffness: 300, damping: 40",
+        0.3,
+        f"{GAINS['panda']}, inertia: 1, stiffness: 300, damping: 40",
+        0.05,
+    ),
+    "task_admittance": (
+        f"{GAINS['ur5']}, frame: tool0, {ADMITTANCE}",
+        0.3,
+        f"{GAINS['panda']}, frame: panda_hand, {ADMITTANCE}",
+        0.05,
     ),
     "computed_torque": (f"bandwidth: 5 Hz, {UR5_FRICTION}", 1e-3, "bandwidth: 5 Hz", 1e-3),
 }

@@ -13,6 +13,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.bondgraph.components import _current_control, _inverter, _overload, _thermal
+from cosim.control import feedforward_table, input_shaping
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
@@ -115,6 +116,8 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Gain schedules": (gain_schedules.ScheduleKeys, set()),
     "Low-pass filters": (filters.LowPass, {"type"}),
     "Notches": (filters.Notch, {"type"}),
+    "`feedforward`": (feedforward_table.FeedforwardTable, set()),
+    "`shaping`": (input_shaping.Shaping, set()),
     "Actions of a joint": (limits.JointActions, set()),
     "`guard`": (guard.GuardKeys, set()),
     "`guard.actions`": (limits.Actions, set()),
@@ -192,6 +195,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         geometry,
     )
     modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep, filters, gain_schedules)
+    modules += (feedforward_table, input_shaping)
     schemas = {
         cls
         for module in modules

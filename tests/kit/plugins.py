@@ -82,15 +82,31 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 
 def _is_per_joint(hint: Any) -> bool:
-    return any(get_args(part)[:1] == (float,) for part in (hint, *get_args(hint)) if get_origin(part) is tuple)
+    return any(get_args(part) == (float, ...) for part in (hint, *get_args(hint)) if get_origin(part) is tuple)
+
+
+def _fixed_size(hint: Any) -> int:
+    """The number of numbers of a vector, 0 of anything else."""
+    found = (get_args(part) for part in (hint, *get_args(hint)) if get_origin(part) is tuple)
+    return next((len(parts) for parts in found if set(parts) == {float}), 0)
+
+
+def _is_list_of_points(hint: Any) -> bool:
+    tuples = (part for part in (hint, *get_args(hint)) if get_origin(part) is tuple)
+    return any(get_origin(part) is tuple for found in tuples for part in get_args(found)[:1])
 
 
 def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.random.Generator) -> Any:
     """A valid value of a field: within its bounds, near a finite default."""
     if options := _options(hint):
         return options[int(rng.integers(len(options)))]
+    if size := _fixed_size(hint):
+        return tuple(_number(field, rng) for _ in range(size))
+    if _is_list_of_points(hint):
+        return tuple(tuple(_number(field, rng) for _ in range(n)) for _ in range(2))
     if _is_per_joint(hint):
-        return tuple(_number(field, rng) for _ in range(n))
+        numbers = [_number(field, rng) for _ in range(n)]
+        return tuple(sorted(numbers) if field.metadata["unit"] == "s" else numbers)  # times increase
     if hint is BondGraph:
         return motor_at_joint()
     if hint is Machine:

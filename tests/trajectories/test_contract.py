@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 from cosim.compile import ArrayPort, compile
-from cosim.types import Trajectory
+from cosim.multibody import Model
+from cosim.multibody.description.urdf import parse_urdf
+from cosim.trajectories import arc, line
+from cosim.types import Trajectory, TrajectoryContext
 from tests.kit.plugins import cases
 
 JOINTS = ("shoulder", "elbow")
@@ -19,12 +22,42 @@ START = np.array([0.2, -0.4])
 KEYS = ("position", "velocity", "acceleration", "effort")
 FILE = "points.csv"  # required text parameters are paths of CSV files
 CSV = "t,shoulder,elbow\n0.3,0.2,-0.4\n0.8,0.6,0.1\n1.4,-0.3,0.5\n2.0,0.1,0\n"
-CASES = pytest.mark.parametrize(("module", "params"), cases("cosim.trajectories", len(JOINTS), FILE))
+TASK: dict[str, Any] = {"frame": "tip", "orientation": "free"}
+TASK_PATHS = [  # drawn at random they would leave the reach of the arm
+    pytest.param(line, line.Params(**TASK, displacement=(-0.03, 0.0, 0.05), duration=1.3, delay=0.2), id="line"),
+    pytest.param(
+        arc,
+        arc.Params(**TASK, center=(0.0, 0.0, 0.0), axis=(0.0, 1.0, 0.0), angle=1.0, max_velocity=1, max_acceleration=3),
+        id="arc",
+    ),
+]
+DRAWN = [case for case in cases("cosim.trajectories", len(JOINTS), FILE) if case.values[0] not in (line, arc)]
+CASES = pytest.mark.parametrize(("module", "params"), [*DRAWN, *TASK_PATHS])
+
+
+ARM = Model(
+    parse_urdf(
+        '<robot name="arm"><link name="base"/>'
+        + "".join(
+            f'<link name="l{k}"><inertial><origin xyz="0.3 0 0"/><mass value="1"/>'
+            '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+            f'<joint name="{joint}" type="revolute"><parent link="{"base" if k == 0 else f"l{k - 1}"}"/>'
+            f'<child link="l{k}"/><origin xyz="{0.5 * k} 0 0"/><axis xyz="0 1 0"/><dynamics damping="0.3"/>'
+            '<limit lower="-3" upper="3" effort="60" velocity="5"/></joint>'
+            for k, joint in enumerate(JOINTS)
+        )
+        + '<link name="tip"/><joint name="end" type="fixed"><parent link="l1"/><child link="tip"/>'
+        '<origin xyz="0.4 0 0"/>'
+        "</joint></robot>"
+    )
+)
+CONTEXT = TrajectoryContext(np.arange(2), ARM, START.copy(), ARM.limits)
 
 
 def load(module: ModuleType, params: Any, folder: Path) -> Trajectory:
     (folder / FILE).write_text(CSV)
-    return module.load(params, JOINTS, folder, START.copy())
+    planning = (CONTEXT,) if getattr(module, "NEEDS_MODEL", False) else ()
+    return module.load(params, JOINTS, folder, START.copy(), *planning)
 
 
 def horizon(trajectory: Trajectory) -> float:

@@ -15,14 +15,14 @@ from scipy.interpolate import CubicSpline
 
 from cosim.compile import ArrayPort, Routine, compile
 from cosim.errors import InputError, InputErrors
-from cosim.trajectories import chirp, multisine, quintic, sine, trapezoidal, waypoints
-from cosim.trajectories.quintic import minimum_jerk
+from cosim.trajectories import chirp, minimum_jerk, multisine, quintic, sine, spline, trapezoidal, waypoints
 from cosim.trajectories.trapezoidal import Trapezoidal
 from cosim.types import Trajectory
 from tests.kit.plugins import modules
 
 KINDS: dict[str, ModuleType] = {
-    module.__name__.rpartition(".")[2]: module for module in (chirp, multisine, quintic, sine, trapezoidal, waypoints)
+    module.__name__.rpartition(".")[2]: module
+    for module in (chirp, minimum_jerk, multisine, quintic, sine, spline, trapezoidal, waypoints)
 }
 JOINTS = ("shoulder", "elbow")
 START = np.array([0.2, -0.4])
@@ -78,6 +78,8 @@ CASES = {
         {"amplitude": (3.0, 1.0), "f0": 1.0, "f1": 6.0, "period": 1.0, "count": 4, "of": "effort"},
     ),
     "waypoints": ("waypoints", {"file": "way.csv"}),
+    "minimum_jerk": ("minimum_jerk", {"goal": (1.0, 2.0), "duration": 1.9, "via": ((0.5, 0.9),), "times": (1.3,)}),
+    "spline": ("spline", {"points": ((0.5, 0.9), (1.0, 2.0)), "times": (1.3, 1.9)}),
 }
 
 
@@ -174,11 +176,11 @@ def test_a_multisine_without_frequencies(keys: dict[str, float], message: str) -
 def test_minimum_jerk_is_the_polynomial_and_rests_outside() -> None:
     s = np.linspace(0.0, 1.0, 11)
     polynomial = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
-    for k, value in enumerate(minimum_jerk(s)):
+    for k, value in enumerate(quintic.minimum_jerk(s)):
         expected = polynomial.deriv(k) if k else polynomial
         np.testing.assert_allclose(value, expected(s), atol=1e-13)
     for outside, value in ((-0.1, 0.0), (1.1, 1.0)):
-        assert minimum_jerk(outside) == (value, 0.0, 0.0)
+        assert quintic.minimum_jerk(outside) == (value, 0.0, 0.0)
 
 
 def test_quintic_waits_goes_half_way_at_half_time_and_stays() -> None:

@@ -21,7 +21,7 @@ from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
 from cosim.rig.sections.filters import sections_of
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Trajectory
+from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Trajectory, TrajectoryContext
 
 
 def build_loops(
@@ -48,7 +48,8 @@ def _loop(
     path, plugin = ("controllers", number), controller.trajectory
     trajectory: Trajectory | None = None
     if plugin is not None:
-        trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading)
+        planning = TrajectoryContext(index, context.model, plant.start.q, context.limits)
+        trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading, planning)
     reference = trajectory or HoldTrajectory(start)
 
     schedules = gain_schedules(controller, spec)

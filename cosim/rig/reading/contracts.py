@@ -23,6 +23,7 @@ from cosim.types import (
     Array,
     Signals,
     Trajectory,
+    TrajectoryContext,
 )
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -47,13 +48,24 @@ def load_actuator(plugin: Plugin, path: KeyPath, reading: Reading) -> Actuator |
 
 
 def load_trajectory(
-    plugin: Plugin, joints: tuple[str, ...], start: Array, path: KeyPath, reading: Reading
+    plugin: Plugin,
+    joints: tuple[str, ...],
+    start: Array,
+    path: KeyPath,
+    reading: Reading,
+    context: TrajectoryContext | None = None,
 ) -> Trajectory | None:
     """The trajectory of n joints that starts at the positions `start` (n,); None after an error in the section at
-    `path`, recorded in `reading`."""
+    `path`, recorded in `reading`. context: None where the model is not known yet."""
 
     def make() -> Trajectory:
-        trajectory = plugin.module.load(plugin.params, joints, reading.folder, start)
+        planning = ()
+        if getattr(plugin.module, "NEEDS_MODEL", False):
+            if context is None:
+                what = f"trajectory '{plugin.name}' is planned with the model of the mechanism"
+                raise InputError(f"{what}; use it as the trajectory of a controller")
+            planning = (context,)
+        trajectory = plugin.module.load(plugin.params, joints, reading.folder, start, *planning)
         _check_members(trajectory, "a trajectory", ("end", "sample"))
         sample, n = trajectory.sample(0.0), len(joints)
         if not isinstance(sample, Mapping):
@@ -64,6 +76,8 @@ def load_trajectory(
                 raise InputError(f"sample returns no '{name}'; return {', '.join(SAMPLE[:-1])} and {SAMPLE[-1]}")
             if np.shape(sample[name]) != (n,):
                 raise InputError(f"sample returns '{name}' of shape {np.shape(sample[name])}; it is {(n,)}")
+        for _, option in plugin.options:
+            trajectory = option.around(trajectory, joints, reading.folder)
         return trajectory
 
     return call_checked(make, path, reading)

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
+from cosim.control.feedforward_table import FeedforwardTable
+from cosim.control.input_shaping import Shaping
 from cosim.errors import InputError, InputErrors, SectionError, SourceLocation, did_you_mean, where_raised
 from cosim.paths import locate
 from cosim.rig.reading import schema
@@ -31,11 +33,13 @@ T = TypeVar("T")
 
 
 class Plugin(NamedTuple):
-    """A section of the rig that names a module: its `type`, the module, and the parameters in the section."""
+    """A section of the rig that names a module: its `type`, the module, the parameters in the section, and those of the
+    options of its kind that it has, by key."""
 
     type: str
     module: ModuleType
     params: Any
+    options: tuple[tuple[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
@@ -51,17 +55,25 @@ def name_of(type: str) -> str:
 @dataclass(frozen=True)
 class PluginKind:
     """A kind of plug-in. word: its name in messages; package: of the plug-ins of this program ("": none); needs: names
-    that a module must define; group: of entry points of other distributions."""
+    that a module must define; group: of entry points of other distributions; options: keys that every type takes, with
+    the dataclass of their section."""
 
     word: str
     package: str
     needs: tuple[str, ...]
     group: str
+    options: tuple[tuple[str, type], ...] = ()
 
 
 ACTUATOR = PluginKind("actuator", "cosim.actuators", ("Params", "load"), "cosim.actuators")
 COMPONENT = PluginKind("component", "cosim.bondgraph.components", ("Params", "build"), "cosim.components")
-TRAJECTORY = PluginKind("trajectory", "cosim.trajectories", ("Params", "load"), "cosim.trajectories")
+TRAJECTORY = PluginKind(
+    "trajectory",
+    "cosim.trajectories",
+    ("Params", "load"),
+    "cosim.trajectories",
+    (("shaping", Shaping), ("feedforward", FeedforwardTable)),
+)
 CONTROLLER = PluginKind("controller", "cosim.controllers", ("Params", "load"), "cosim.controllers")
 DRIVER = PluginKind(
     "driver",
@@ -93,8 +105,12 @@ def read_plugin(
     foreign: Mapping[str, str] = getattr(module, "FOREIGN_KEYS", {})  # key -> what is wrong with it in this type
     for key in (key for key in data if key in foreign):
         return reading.fail((*path, key), foreign[key])
-    params = schema.read(module.Params, data, path, reading.of(joints, n), besides=("type", *besides))
-    return None if params is None else Plugin(data["type"], module, params)
+    options = tuple(
+        (key, schema.read(cls, data[key], (*path, key), reading)) for key, cls in kind.options if key in data
+    )
+    keys = ("type", *besides, *(key for key, _ in kind.options))
+    params = schema.read(module.Params, data, path, reading.of(joints, n), besides=keys)
+    return None if params is None or (None in dict(options).values()) else Plugin(data["type"], module, params, options)
 
 
 def read_type(kind: PluginKind, data: Mapping[str, YamlValue], path: tuple, reading: Reading) -> ModuleType | None:

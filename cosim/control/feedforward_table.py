@@ -1,0 +1,42 @@
+"""Efforts over time from a file, added to those of a reference: what iterative learning found, or measurements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cosim.paths import locate
+from cosim.trajectories._piecewise import PiecewisePolynomial
+from cosim.trajectories.waypoints import read_waypoints
+from cosim.types import Numeric, Trajectory, param, params
+
+
+@params
+class FeedforwardTable:
+    file: str = param(doc="CSV file, relative to the rig's folder")
+
+    def around(self, trajectory: Trajectory, joints: tuple[str, ...], folder: Path) -> FeedforwardTrajectory:
+        """The trajectory with the efforts of the file. Raises InputError, InputErrors for an invalid file."""
+        times, efforts = read_waypoints(locate(self.file, folder), joints)
+        slopes = np.diff(efforts, axis=0) / np.diff(times)[:, None]
+        return FeedforwardTrajectory(
+            trajectory, PiecewisePolynomial.of(times, np.array([slopes, efforts[:-1]]), "feedforward")
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FeedforwardTrajectory:
+    """table: of the efforts (n,), linear between the rows and constant outside."""
+
+    trajectory: Trajectory
+    table: PiecewisePolynomial
+
+    @property
+    def end(self) -> float:
+        return max(self.trajectory.end, self.table.end)
+
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
+        sample = dict(self.trajectory.sample(t))
+        return sample | {"effort": sample["effort"] + self.table(t)[0]}

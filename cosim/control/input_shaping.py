@@ -1,0 +1,112 @@
+"""Input shaping: a reference that leaves a flexible axis without vibration.
+
+The reference is convolved with a few impulses whose answers in the flexible mode cancel each other (Singer and Seering,
+Preshaping command inputs to reduce system vibration, 1990). ZV leaves none at the exact frequency; ZVD also has no
+slope there; EI leaves a tolerated vibration at the frequency and none at one below and one above it (Singhose, Seering
+and Singer 1994). Errors of the frequency matter least to EI, then to ZVD; both take a period longer, ZV half of one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from cosim import ops
+from cosim.types import Array, Numeric, Trajectory, param, params
+
+RATES = ("velocity", "acceleration", "effort")
+MOST_EI_DAMPING = 0.3  # more damping needs no such shaper
+STEPS = 20  # in which the impulses of EI are followed from no damping to the given one
+
+
+@params
+class Shaping:
+    type: Literal["zv", "zvd", "ei"] = param(doc="zv: shortest; zvd, ei: for a frequency that is known less exactly")
+    frequency: float = param(unit="Hz", above=0, doc="natural frequency of the vibration")
+    damping: float = param(min=0, max=0.9, default=0.0, doc="damping ratio of the vibration")
+    vibration: float = param(above=0, max=0.3, default=0.05, doc="of ei: vibration that is tolerated at the frequency")
+
+    def __post_init__(self) -> None:
+        if self.type == "ei" and self.damping > MOST_EI_DAMPING:
+            raise ValueError(f"ei takes a damping of at most {MOST_EI_DAMPING:g}, is {self.damping:g}; use zv or zvd")
+
+    def impulses(self) -> tuple[Array, Array]:
+        """(times [s], amplitudes), whose sum is 1."""
+        root = math.sqrt(1.0 - self.damping**2)
+        half, ratio = math.pi / root, math.exp(-math.pi * self.damping / root)
+        if self.type == "ei":
+            times, amplitudes = _extra_insensitive(self.damping, self.vibration)
+        else:
+            amplitudes = np.array([1.0, ratio])
+            if self.type == "zvd":
+                amplitudes = np.convolve(amplitudes, amplitudes)
+            times = half * np.arange(len(amplitudes))
+        return times / (2.0 * math.pi * self.frequency), amplitudes / amplitudes.sum()
+
+    def around(self, trajectory: Trajectory, joints: tuple[str, ...], folder: Path) -> Trajectory:
+        """The trajectory, shaped."""
+        return ShapedTrajectory(trajectory, *self.impulses())
+
+
+@dataclass(frozen=True, eq=False)
+class ShapedTrajectory:
+    """Σ amplitude · trajectory(t − time): all joints alike, so that a straight path of the joints stays straight."""
+
+    trajectory: Trajectory
+    times: Array
+    amplitudes: Array
+
+    @property
+    def end(self) -> float:
+        return self.trajectory.end + float(self.times[-1])
+
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
+        total = {name: self.amplitudes[0] * value for name, value in self.trajectory.sample(t).items()}
+        for time, amplitude in zip(self.times[1:], self.amplitudes[1:], strict=True):
+            sample = self.trajectory.sample(ops.maximum(t - time, 0.0))
+            begun = ops.where(t < time, 0.0, amplitude)
+            total["position"] = total["position"] + amplitude * sample["position"]
+            for name in RATES:
+                total[name] = total[name] + begun * sample[name]
+        return total
+
+
+def residual_vibration(times: Array, amplitudes: Array, omega: float, damping: float) -> float:
+    """The vibration of a mode [rad/s] after the last impulse, relative to that after a single one."""
+    return float(abs(_residual(times, amplitudes, omega, damping)[0]))
+
+
+def _residual(times: Array, amplitudes: Array, omega: float, damping: float) -> tuple[complex, complex]:
+    """The sum of the answers of a mode at the last impulse as a phasor, and its derivative by omega."""
+    pole = damping + 1j * math.sqrt(1.0 - damping**2)
+    answers = amplitudes * np.exp(pole * omega * times - damping * omega * times[-1])
+    return complex(answers.sum()), complex((answers * (pole * times - damping * times[-1])).sum())
+
+
+def _extra_insensitive(damping: float, vibration: float) -> tuple[Array, Array]:
+    """(times, amplitudes) for the natural frequency of 1 rad/s.
+
+    Without damping they have a closed form; with it they solve, by continuation, that the vibration is the tolerated
+    one at the frequency, at a maximum there, and none at two others.
+    """
+    from scipy.optimize import root
+
+    def shaper(x: Array) -> tuple[Array, Array]:
+        return np.array([0.0, x[0], x[1]]), np.array([1.0 - x[2] - x[3], x[2], x[3]])
+
+    def missing(x: Array, ratio: float) -> list[float]:
+        times, amplitudes = shaper(x)
+        at, slope = _residual(times, amplitudes, 1.0, ratio)
+        below, above = (_residual(times, amplitudes, omega, ratio)[0] for omega in x[4:])
+        peak = abs(at) - vibration, (at.conjugate() * slope).real
+        return [*peak, below.real, below.imag, above.real, above.imag]
+
+    zero = math.acos((vibration - 1.0) / (vibration + 1.0)) / math.pi
+    x = np.array([math.pi, 2.0 * math.pi, 0.5 * (1.0 - vibration), 0.25 * (1.0 + vibration), zero, 2.0 - zero])
+    for ratio in np.linspace(0.0, damping, STEPS)[1:]:
+        x = root(missing, x, args=(ratio,), tol=1e-14).x
+    return shaper(x)

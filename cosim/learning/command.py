@@ -1,0 +1,44 @@
+"""`cosim learn`: a table of feedforward efforts from runs of a rig, or from one recording."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from cosim.learning.iteration import Repetition, learn, next_feedforward, relative_error
+from cosim.output import console
+from cosim.rig.reading.yaml_source import Override
+from cosim.rig.rig import load_rig
+from cosim.rig.run import load_run
+
+
+def learn_rig(
+    path: Path,
+    overrides: Sequence[Override],
+    save: Path,
+    iterations: int,
+    gain: float,
+    cutoff: float,
+    recording: Path | None,
+) -> None:
+    """Print the error of each repetition, and write the feedforward. Raises InputError, StoppedRun."""
+    console.check_targets([], save, None, path)
+    rig = load_rig(path, overrides)
+    if recording is not None:
+        feedforward = next_feedforward(rig, load_run(recording), gain, cutoff)
+    else:
+        first: list[Repetition] = []
+
+        def show(repetition: Repetition) -> None:
+            first.append(repetition)
+            size = relative_error(repetition.error_rms, first[0].error_rms)
+            print(f"run {repetition.number:<3} error RMS {100.0 * size:.3g} % of that of run 0", flush=True)
+
+        learned = learn(rig, iterations, gain, cutoff, show)
+        feedforward = learned.feedforward
+        if learned.best.number < iterations:
+            print(f"the error of run {learned.best.number} is the smallest; lower --cutoff or --gain to go on")
+    feedforward.save(save)
+    file = os.path.relpath(save, path.parent)
+    print(f"wrote     feedforward {save}; use it with trajectory: {{feedforward: {{file: {file}}}}}")

@@ -1,0 +1,271 @@
+"""Iterative learning: the error of a repeated motion falls from run to run, tables, recordings, the command, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cosim import Rig, load_rig
+from cosim.errors import InputError, InputErrors
+from cosim.learning.feedback import feedback_effort, feedforward_in, learning_loops
+from cosim.learning.iteration import Feedforward, learn, next_feedforward, relative_error, with_feedforward
+from tests.kit.engines import python_rows
+from tests.kit.rigs import controller
+from tests.kit.samples import FOLDER
+
+UR5 = FOLDER / "ur5_sim.yaml"
+PAYLOAD = """
+from cosim import ops
+from cosim.multibody.force_laws import ForceLaw
+from cosim.types import param, params
+
+@params
+class Params:
+    weight: float = param(unit="N")
+
+def load(params):
+    return ForceLaw(lambda frames, q, v, t: [ops.array([0.0, 0.0, -params.weight])])
+"""
+TWO_LINK = """
+    mechanism:
+      gravity: [0, 0, -9.81]
+      bodies:
+        - {name: upper, joint: shoulder, axis: [0, 1, 0], mass: 2 kg, com: [0.2, 0, 0], inertia: [0.01, 0.03, 0.03],
+           damping: 0.8}
+        - {name: fore, joint: elbow, axis: [0, 1, 0], origin: {xyz: [0.4, 0, 0]}, mass: 1 kg, com: [0.2, 0, 0],
+           inertia: [0.01, 0.02, 0.02], damping: 0.5}
+      forces: [{name: payload, type: payload.py, between: [fore], points: [[0.3, 0, 0]], known: false,
+                params: {weight: 8 N}}]
+    joints: {all: {actuator: {type: ideal}}}
+    controllers:
+      - {CONTROLLER, trajectory: {type: quintic, goal: [60 deg, -40 deg], duration: 0.8 s, delay: 0.1 sMORE}}
+    schedule: {step: 1 ms, duration: 1.2 s}
+"""
+CONTROLLERS = {
+    "feedforward_pd": "type: feedforward_pd, kp: [300, 150], kd: [20, 8], friction: false",
+    "computed_torque": "type: computed_torque, bandwidth: 5 Hz, friction: false",
+    "pd_gravity": "type: pd_gravity, kp: [300, 150], kd: [20, 8]",
+    "pid": "type: pid, kp: [300, 150], ki: [200, 100], kd: [20, 8]",
+    "joint_impedance": "type: joint_impedance, stiffness: [300, 150], friction: false",
+}
+
+
+@pytest.fixture
+def two_link(tmp_path: Path) -> Any:
+    def make(control: str = CONTROLLERS["feedforward_pd"], more: str = "", *overrides: str) -> Rig:
+        (tmp_path / "payload.py").write_text(PAYLOAD)
+        text = TWO_LINK.replace("CONTROLLER", control).replace("MORE", more)
+        (tmp_path / "rig.yaml").write_text(text.replace("\n    ", "\n"))
+        return load_rig(tmp_path / "rig.yaml", overrides)
+
+    return make
+
+
+# --- convergence ----------------------------------------------------------------------------------
+
+
+def test_the_error_of_a_ur5_falls_from_run_to_run(tmp_path: Path) -> None:
+    """Its drives have friction that its model lacks, and it carries an unknown load of 2 kg."""
+    (tmp_path / "payload.py").write_text(PAYLOAD)
+    payload = "{name: payload, type: %s, between: [tool0], known: false, params: {weight: 20 N}}" % (
+        tmp_path / "payload.py"
+    )
+    rig = load_rig(UR5, [f"mechanism.forces=[{payload}]"])
+    learned = learn(rig, 6)
+    assert learned.best.number == 6
+    assert (np.diff(learned.error) < 0.0).all()
+    assert learned.error[1] < 0.15 and learned.error[-1] < 0.01
+    for name, rms in learned.error_rms.items():
+        assert (np.diff(rms) < 0.0).all(), name
+        assert learned.error_max[name][-1] < 0.1 * learned.error_max[name][0]
+
+
+def test_it_falls_to_the_noise_of_the_encoders(tmp_path: Path) -> None:
+    """The noise is another one in each run. What is left is the error that the exact feedforward has with it."""
+    noise = ["joints.all.encoder.noise=0.2 mrad", "schedule.duration=4.6 s"]
+    rig = load_rig(UR5, noise)
+    learned = learn(rig, 7, gain=0.5, cutoff=6.0)
+    exact = learn(load_rig(UR5, noise[1:]), 6, cutoff=6.0)
+    summary = with_feedforward(rig, exact.feedforward, tmp_path / "exact.csv", 99).run().summary
+    floor = np.array([summary["joints"][name]["error_rms"] for name in rig.joints])
+    assert (floor > 5.0 * np.array([exact.error_rms[name][-1] for name in rig.joints])).all()  # it is the noise
+    first = np.array([rms[0] for rms in learned.error_rms.values()])
+    least = relative_error(floor, first)
+    assert learned.error[-1] < 1.2 * least < 0.25
+    assert (np.diff(learned.error[learned.error > 1.3 * least]) < 0.0).all()
+    assert (learned.error > 1.3 * least).sum() >= 3
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_every_controller_with_feedback_learns(two_link: Any, name: str) -> None:
+    learned = learn(two_link(CONTROLLERS[name]), 5, cutoff=15.0)
+    assert (np.diff(learned.error) < 0.0).all()
+    assert learned.error[-1] < 0.1
+
+
+def test_a_smaller_gain_learns_more_slowly(two_link: Any) -> None:
+    whole, half = (learn(two_link(), 3, gain=gain).error for gain in (1.0, 0.5))
+    assert half[1] == pytest.approx(0.5, abs=0.15) and whole[-1] < half[-1]
+
+
+def test_a_cutoff_beyond_the_loop_diverges_and_the_best_run_is_kept(two_link: Any) -> None:
+    rig = two_link("type: feedforward_pd, kp: [300, 150], kd: [1, 0.5], friction: false")
+    learned = learn(rig, 6, cutoff=100.0)
+    assert learned.error[-1] > learned.error.min()
+    assert learned.best.number == int(np.argmin(learned.error))
+
+
+# --- what is learned ------------------------------------------------------------------------------
+
+
+def test_the_feedback_is_that_of_the_gains(two_link: Any) -> None:
+    rig = two_link()
+    run = rig.run()
+    (loop,) = learning_loops(rig)
+    found = feedback_effort(rig, loop, run)
+    for k, (name, kp, kd) in enumerate((("shoulder", 300.0, 20.0), ("elbow", 150.0, 8.0))):
+        error = run[f"{name}/reference_position"] - run[f"{name}/position"]
+        rate = run[f"{name}/reference_velocity"] - run[f"{name}/velocity"]
+        np.testing.assert_allclose(found[:, k], kp * error + kd * rate, atol=1e-9)
+
+
+def test_what_is_learned_is_the_effort_that_the_model_lacks(two_link: Any) -> None:
+    """At the end of the motion: the moments of the unknown weight."""
+    learned = learn(two_link(), 8)
+    q = np.radians([60.0, 20.0])  # of the links, downwards
+    elbow = -8.0 * 0.3 * np.cos(q[1])
+    shoulder = elbow - 8.0 * 0.4 * np.cos(q[0])
+    final = {name: efforts[-1] for name, efforts in learned.feedforward.efforts.items()}
+    assert final["elbow"] == pytest.approx(elbow, rel=2e-2)
+    assert final["shoulder"] == pytest.approx(shoulder, rel=2e-2)
+
+
+def test_a_recording_is_learned_from_like_its_run(two_link: Any, tmp_path: Path, command: Any) -> None:
+    rig = two_link()
+    rig.run().save(tmp_path / "run.npz")
+    code, out, err = command(
+        "learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--from", tmp_path / "run.npz"
+    )
+    assert (code, err) == (0, [])
+    assert (
+        out == f"wrote     feedforward {tmp_path / 'a.csv'}; use it with trajectory: {{feedforward: {{file: a.csv}}}}\n"
+    )
+    assert (tmp_path / "a.csv").read_text() == next_feedforward(rig, rig.run()).csv()
+    once = two_link(more=", feedforward: {file: a.csv}").run()
+    assert once.summary["joints"]["elbow"]["error_rms"] < 0.3 * rig.run().summary["joints"]["elbow"]["error_rms"]
+
+
+def test_the_command_prints_the_error_of_each_run(two_link: Any, tmp_path: Path, command: Any) -> None:
+    two_link()
+    code, out, err = command("learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--iterations", 2)
+    assert (code, err) == (0, [])
+    lines = out.splitlines()
+    assert lines[0] == "run 0   error RMS 100 % of that of run 0"
+    assert [line.split("  ")[0] for line in lines] == ["run 0", "run 1", "run 2", "wrote"]
+    errors = [float(line.split("RMS ")[1].split()[0]) for line in lines[:3]]
+    assert errors == sorted(errors, reverse=True)
+    assert (tmp_path / "a.csv").read_text().startswith("t,shoulder,elbow\n0,")
+
+
+def test_learning_goes_on_from_what_was_learned(two_link: Any, tmp_path: Path) -> None:
+    first = learn(two_link(), 2)
+    first.feedforward.save(tmp_path / "a.csv")
+    rig = two_link(more=", feedforward: {file: a.csv}")
+    (loop,) = learning_loops(rig)
+    t = np.array([0.0, 0.31, 0.77])
+    table = np.stack([np.interp(t, first.feedforward.t, e) for e in first.feedforward.efforts.values()], axis=1)
+    np.testing.assert_allclose(feedforward_in(loop, t), table, atol=1e-8)
+    second = learn(rig, 2)
+    whole = learn(two_link(), 4)
+    for name in ("shoulder", "elbow"):
+        np.testing.assert_allclose(second.error_rms[name], whole.error_rms[name][2:], rtol=1e-3)
+
+
+# --- the table in a rig ---------------------------------------------------------------------------
+
+
+def test_a_table_adds_to_the_effort_of_the_reference_in_both_engines(two_link: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,elbow,shoulder\n0.2,1,-2\n0.6,3,0\n1,0,0\n")
+    keys = ", feedforward: {file: a.csv}, shaping: {type: zv, frequency: 5}"
+    rig = two_link(more=keys)
+    loop = rig.tick_model.loops[0]
+    for t, expected in ((0.0, (-2, 1)), (0.3, (-1.5, 1.5)), (0.6, (0, 3)), (0.8, (0, 1.5)), (9.0, (0, 0))):
+        np.testing.assert_allclose(loop.trajectory.sample(t)["effort"], expected, atol=1e-12)
+    assert loop.trajectory.end == pytest.approx(1.0)
+    np.testing.assert_allclose(python_rows(rig, 300), rig.run().values[:300], rtol=1e-9, atol=1e-9)
+
+
+def test_errors_of_a_table_are_reported(two_link: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,elbow\n0,1\n1,x\n")
+    for keys, message in (
+        ("{file: a.csv}", f"{tmp_path / 'a.csv'}:1: no column 'shoulder'; known: t, elbow"),
+        ("{file: b.csv}", f"{tmp_path / 'b.csv'}: no such file; `file` is relative to the rig's folder"),
+        ("{}", "controllers[0].trajectory.feedforward: missing key 'file'"),
+    ):
+        with pytest.raises(InputErrors) as caught:
+            two_link(more=f", feedforward: {keys}").run()
+        assert str(caught.value).endswith(message)
+
+
+def test_a_feedforward_is_written_as_a_table() -> None:
+    table = Feedforward(np.array([0.0, 0.5]), {"a": np.array([1.0, 1.0 / 3.0]), "b": np.array([0.0, -2.0])})
+    assert table.csv() == "t,a,b\n0,1,0\n0.5,0.333333333,-2\n"
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def test_settings_out_of_range_are_refused(two_link: Any) -> None:
+    rig = two_link()
+    for keys, message in (
+        ({"iterations": 0}, "iterations: must be 1 to 1000, is 0"),
+        ({"gain": 1.5}, "gain: must be above 0 and at most 1, is 1.5"),
+        ({"gain": 0.0}, "gain: must be above 0 and at most 1, is 0"),
+        ({"cutoff": 400.0}, "a cutoff of 400 Hz is too high for a run with ticks of 1 ms"),
+    ):
+        with pytest.raises(InputError) as caught:
+            learn(rig, **{"iterations": 1, **keys})
+        assert str(caught.value) == message
+
+
+def test_a_rig_without_a_trajectory_has_nothing_to_learn(tmp_path: Path) -> None:
+    path = FOLDER / "pendulum_chain.yaml"
+    with pytest.raises(InputError) as caught:
+        learn(load_rig(path))
+    assert str(caught.value) == f"{path}: no controller follows a trajectory, so there is nothing to learn"
+
+
+def test_real_motors_are_not_run_again_and_again() -> None:
+    path = FOLDER / "arm_can.yaml"
+    with pytest.raises(InputError) as caught:
+        learn(load_rig(path))
+    assert str(caught.value) == (
+        f"{path}: the rig has real motors, which do not return to their start by themselves; run it with --record, and"
+        " learn from the recording"
+    )
+
+
+def test_a_controller_in_python_is_refused(tmp_path: Path) -> None:
+    source = controller("effort = np.array([5.0 if float(q[0]) < float(u['reference_position'][0]) else -5.0])")
+    source = source.replace("joint_signals(FEEDBACK, 1)", "joint_signals((*FEEDBACK, 'reference_position'), 1)")
+    (tmp_path / "push.py").write_text(source)
+    (tmp_path / "rig.yaml").write_text(
+        "mechanism:\n  bodies: [{name: a, joint: j, mass: 1 kg, inertia: [1, 1, 1]}]\n"
+        "controllers:\n  - {type: push.py, trajectory: {type: quintic, goal: 1, duration: 0.1}}\n"
+        "schedule: {duration: 0.2}\n"
+    )
+    with pytest.raises(InputError) as caught:
+        learn(load_rig(tmp_path / "rig.yaml"), 1)
+    assert str(caught.value) == "controller 'push' runs in Python; learning takes controllers that compile"
+
+
+def test_the_command_refuses_wrong_options(command: Any) -> None:
+    assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--cutoff", "0") == [
+        "--cutoff: expected a frequency such as 10 or 10 Hz, got '0'"
+    ]
+    assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--iterations", "0") == [
+        "iterations: must be 1 to 1000, is 0"
+    ]
