@@ -1,9 +1,9 @@
 """Exact derivatives of the dynamics.
 
-Those of the inverse dynamics τ = ID(q, v, q̈) follow by differentiation of its sweep. Those of the forward dynamics of a
-tree follow from them by the implicit function theorem (Carpentier and Mansard, Analytical derivatives of rigid body
-dynamics algorithms, RSS 2018): ∂q̈/∂x = −M⁻¹ ∂ID/∂x at the solution q̈, ∂q̈/∂τ = M⁻¹. With constraints they are those of
-the constrained solution itself.
+Those of the inverse dynamics τ = ID(q, v, q̈) follow by differentiation of its sweep. Those of the forward and the
+hybrid dynamics of a tree follow from them by the implicit function theorem (Carpentier and Mansard, Analytical
+derivatives of rigid body dynamics algorithms, RSS 2018): ∂q̈/∂x = −M⁻¹ ∂ID/∂x at the solution q̈, ∂q̈/∂τ = M⁻¹. With
+constraints they are those of the constrained solution itself.
 
 ∂/∂q is along the velocities of the dofs: column k is the change per unit of motion of dof k, as `Model.integrate` adds
 it.
@@ -20,6 +20,7 @@ from cosim.compile.elimination import Elimination
 from cosim.compile.jacobian import Jacobian
 from cosim.errors import CompileError
 from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.inertial_parameters import inertial_parameters
 from cosim.types import Numeric
 
 MOST_DOFS = 64  # their code grows with the cube
@@ -56,6 +57,66 @@ class DynamicsDerivatives:
         inverse = Elimination(mass).solve(np.eye(n))
         return -(inverse @ by_position), -(inverse @ by_velocity), inverse
 
+    def hybrid_dynamics_derivatives(
+        self, q: Numeric, v: Numeric, qdd: Numeric, tau: Numeric, prescribed: Numeric, *t: Numeric
+    ) -> tuple[Numeric, Numeric, Numeric]:
+        """(∂y/∂q, ∂y/∂v, ∂y/∂x), (nv, nv) each; of each dof x is what is given of q̈ and τ, y is the other one.
+
+        In D_q dq + D_v dv + M dq̈ = dτ the columns of y go to the left: A dy = B dx − D_q dq − D_v dv.
+        """
+        n, x = self.nv, ops.where(prescribed, qdd, tau)
+        if not self.equations.is_plain_tree:
+            found = self._hybrid(ops.concatenate([q, v, x]), prescribed, *t)
+            by_coordinates, by_velocity, by_given = np.split(found, [self.nq, self.nq + n], axis=1)
+            return by_coordinates @ self._motion(q), by_velocity, by_given
+        accelerations, _ = self.equations.hybrid_dynamics(q, v, qdd, tau, prescribed, *t)
+        by_position, by_velocity, mass = self.inverse_dynamics_derivatives(q, v, accelerations, *t)
+        left = Elimination(ops.where(prescribed, -np.eye(n), mass))
+        right = ops.where(prescribed, -mass, np.eye(n))
+        return left.solve(-by_position), left.solve(-by_velocity), left.solve(right)
+
+    def reactions_derivatives(
+        self, q: Numeric, v: Numeric, tau: Numeric, *t: Numeric
+    ) -> tuple[Numeric, Numeric, Numeric]:
+        """(∂λ/∂q, ∂λ/∂v, ∂λ/∂τ), (m, nv) each."""
+        found = self._reactions(ops.concatenate([q, v, tau]), *t)
+        by_coordinates, by_velocity, by_effort = np.split(found, [self.nq, self.nq + self.nv], axis=1)
+        return by_coordinates @ self._motion(q), by_velocity, by_effort
+
+    # --- with respect to the inertial parameters of the bodies, at those of the mechanism ---
+
+    def inverse_dynamics_regressor(self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric) -> Numeric:
+        """Y (nv, 10 n): ID = Y π + what does not depend on π."""
+        return self._regressor(self._parameters, q, v, qdd, *t)
+
+    def forward_dynamics_regressor(self, q: Numeric, v: Numeric, tau: Numeric, *t: Numeric) -> Numeric:
+        """∂q̈/∂π (nv, 10 n)."""
+        if not self.equations.is_plain_tree:
+            return self._forward_by_inertia(self._parameters, q, v, tau, *t)
+        qdd = self.equations.forward_dynamics(q, v, tau, *t)
+        mass = self.equations.mass_matrix(q, *t)
+        return Elimination(mass).solve(-self.inverse_dynamics_regressor(q, v, qdd, *t))
+
+    @property
+    def _parameters(self) -> np.ndarray:
+        return inertial_parameters(self.equations.tree).ravel()
+
+    @cached_property
+    def _regressor(self) -> Jacobian:
+        def efforts(pi: Numeric, *state: Numeric) -> Numeric:
+            return self.equations.with_inertias(pi).inverse_dynamics(*state)
+
+        shapes = [(self._parameters.size,), (self.nq,), (self.nv,), (self.nv,), *self._time]
+        return Jacobian(efforts, shapes, "regressor")
+
+    @cached_property
+    def _forward_by_inertia(self) -> Jacobian:
+        def accelerations(pi: Numeric, *state: Numeric) -> Numeric:
+            return self.equations.with_inertias(pi).forward_dynamics(*state)
+
+        shapes = [(self._parameters.size,), (self.nq,), (self.nv,), (self.nv,), *self._time]
+        return Jacobian(accelerations, shapes, "forward_regressor")
+
     @cached_property
     def _inverse(self) -> Jacobian:
         def efforts(state: Numeric, qdd: Numeric, *t: Numeric) -> Numeric:
@@ -70,6 +131,25 @@ class DynamicsDerivatives:
             return self.equations.forward_dynamics(q, v, tau, *t)
 
         return Jacobian(accelerations, [(self.nq + 2 * self.nv,), *self._time], "forward_derivatives")
+
+    @cached_property
+    def _hybrid(self) -> Jacobian:
+        def unknown(z: Numeric, prescribed: Numeric, *t: Numeric) -> Numeric:
+            q, v, x = z[: self.nq], z[self.nq : self.nq + self.nv], z[self.nq + self.nv :]
+            given = ops.where(prescribed, x, 0.0), ops.where(prescribed, 0.0, x)
+            qdd, tau = self.equations.hybrid_dynamics(q, v, *given, prescribed, *t)
+            return ops.where(prescribed, tau, qdd)
+
+        shapes = [(self.nq + 2 * self.nv,), (self.nv,), *self._time]
+        return Jacobian(unknown, shapes, "hybrid_derivatives")
+
+    @cached_property
+    def _reactions(self) -> Jacobian:
+        def multipliers(z: Numeric, *t: Numeric) -> Numeric:
+            q, v, tau = z[: self.nq], z[self.nq : self.nq + self.nv], z[self.nq + self.nv :]
+            return self.equations.reactions(q, v, tau, *t)
+
+        return Jacobian(multipliers, [(self.nq + 2 * self.nv,), *self._time], "reactions_derivatives")
 
     @property
     def _time(self) -> list[tuple[int, ...]]:

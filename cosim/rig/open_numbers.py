@@ -24,6 +24,7 @@ from cosim.control.tunables import Tunables
 from cosim.errors import CompileError, InputError, InputErrors, SourceLocation, where_raised
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.multibody.friction import JointFriction
+from cosim.multibody.inertial_parameters import ELEMENTS
 from cosim.multibody.mechanism import Inertial, Joint
 from cosim.plant.encoder import Encoders
 from cosim.plant.plant import Plant
@@ -36,7 +37,6 @@ from cosim.tick.tick_model import TickModel
 from cosim.types import Actuator, Array, Numeric
 from cosim.units import JOINT_DIMENSIONS, UNITS
 
-ELEMENTS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))  # of an inertia matrix, in the order of their names
 JOINT_NUMBERS = {"damping": "joint damping", "friction": "joint effort"}  # … and their units
 
 
