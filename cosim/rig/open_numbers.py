@@ -228,12 +228,20 @@ def opened(rig: WiredRig, names: Sequence[str]) -> TickModel:
         raise _structural(names, f"{where_raised(error)}: {str(error).splitlines()[0]}") from None
 
 
+def plant_with(rig: WiredRig, names: Sequence[str], values: Numeric) -> tuple[Plant, dict[str, Any]]:
+    """The plant of the rig with these values (n,), side by side, of the numbers, and the parameters of its drives by
+    dof."""
+    changes = _changes(numbers_of(rig), names, values)
+    drives = {name: joint.actuator.params for name, joint in rig.spec.joints.items() if joint.actuator is not None}
+    return _plant(rig, changes), drives | changes.drives
+
+
 def bristles_of(rig: WiredRig, names: Sequence[str]) -> Callable[[Numeric, Numeric], Numeric]:
     """(values (numbers,), state of the plant at t = 0 (nx,)) -> deflections (n,) of bristles that hold."""
-    numbers, layout = numbers_of(rig), rig.plant.layout
+    layout = rig.plant.layout
 
     def bristles(values: Numeric, x: Numeric) -> Numeric:
-        return _plant(rig, _changes(numbers, names, values)).holding_bristles(layout.unpack(x))
+        return plant_with(rig, names, values)[0].holding_bristles(layout.unpack(x))
 
     return bristles
 
