@@ -1,9 +1,9 @@
 """Exact derivatives of the dynamics.
 
-Those of the inverse dynamics τ = ID(q, v, q̈) follow by differentiation of its sweep. Those of the forward and the
-hybrid dynamics of a tree follow from them by the implicit function theorem (Carpentier and Mansard, Analytical
-derivatives of rigid body dynamics algorithms, RSS 2018): ∂q̈/∂x = −M⁻¹ ∂ID/∂x at the solution q̈, ∂q̈/∂τ = M⁻¹. With
-constraints they are those of the constrained solution itself.
+Those of the inverse dynamics τ = ID(q, v, q̈) follow by differentiation of its sweep, or in closed form for many dofs
+(`analytical_derivatives`). Those of the forward and the hybrid dynamics of a tree follow from them by the implicit
+function theorem (Carpentier and Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018):
+∂q̈/∂x = −M⁻¹ ∂ID/∂x at the solution q̈, ∂q̈/∂τ = M⁻¹. With constraints they are those of the constrained solution itself.
 
 ∂/∂q is along the velocities of the dofs: column k is the change per unit of motion of dof k, as `Model.integrate` adds
 it.
@@ -19,11 +19,14 @@ from cosim import ops
 from cosim.compile.elimination import Elimination
 from cosim.compile.jacobian import Jacobian
 from cosim.errors import CompileError
+from cosim.multibody.analytical_derivatives import SINGLE, TreeDerivatives
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import inertial_parameters
 from cosim.types import Numeric
 
 MOST_DOFS = 64  # their code grows with the cube
+# from so many dofs of the tree on, derivatives in closed form are shorter than those of the sweep
+CLOSED_FORM_FROM = 7
 
 
 class DynamicsDerivatives:
@@ -39,6 +42,11 @@ class DynamicsDerivatives:
         self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric
     ) -> tuple[Numeric, Numeric, Numeric]:
         """(∂τ/∂q, ∂τ/∂v, ∂τ/∂q̈ = M), (nv, nv) each."""
+        if self._closed_form:
+            tree = self._tree(q, v)
+            by_position, by_velocity = tree.derivatives(self.equations.v_map.expand(qdd))
+            by_position, by_velocity, mass = self._projected(by_position, by_velocity, tree.mass_matrix)
+            return by_position, by_velocity, mass
         by_state = self._inverse(ops.concatenate([q, v]), qdd, *t)
         by_coordinates, by_velocity = by_state[:, : self.nq], by_state[:, self.nq :]
         return by_coordinates @ self._motion(q), by_velocity, self.equations.mass_matrix(q, *t)
@@ -48,13 +56,21 @@ class DynamicsDerivatives:
     ) -> tuple[Numeric, Numeric, Numeric]:
         """(∂q̈/∂q, ∂q̈/∂v, ∂q̈/∂τ), (nv, nv) each."""
         n = self.nv
+        if self._closed_form:
+            tree, independent = self._tree(q, v), self.equations.v_map
+            (mass,) = self._projected(tree.mass_matrix)
+            inverse = Elimination(mass, symmetric=True).inverse()
+            qdd = inverse @ (tau - independent.project(tree.nonlinear_effects))
+            by_position, by_velocity = self._projected(*tree.derivatives(independent.expand(qdd)))
+            negative = -inverse
+            return negative @ by_position, negative @ by_velocity, inverse
         if not self.equations.is_plain_tree:
             found = self._forward(ops.concatenate([q, v, tau]), *t)
             by_coordinates, by_velocity, by_effort = np.split(found, [self.nq, self.nq + n], axis=1)
             return by_coordinates @ self._motion(q), by_velocity, by_effort
         qdd = self.equations.forward_dynamics(q, v, tau, *t)
         by_position, by_velocity, mass = self.inverse_dynamics_derivatives(q, v, qdd, *t)
-        inverse = Elimination(mass).solve(np.eye(n))
+        inverse = Elimination(mass, symmetric=True).inverse()
         return -(inverse @ by_position), -(inverse @ by_velocity), inverse
 
     def hybrid_dynamics_derivatives(
@@ -95,7 +111,7 @@ class DynamicsDerivatives:
             return self._forward_by_inertia(self._parameters, q, v, tau, *t)
         qdd = self.equations.forward_dynamics(q, v, tau, *t)
         mass = self.equations.mass_matrix(q, *t)
-        return Elimination(mass).solve(-self.inverse_dynamics_regressor(q, v, qdd, *t))
+        return Elimination(mass, symmetric=True).solve(-self.inverse_dynamics_regressor(q, v, qdd, *t))
 
     @property
     def _parameters(self) -> np.ndarray:
@@ -116,6 +132,26 @@ class DynamicsDerivatives:
 
         shapes = [(self._parameters.size,), (self.nq,), (self.nv,), (self.nv,), *self._time]
         return Jacobian(accelerations, shapes, "forward_regressor")
+
+    @cached_property
+    def _closed_form(self) -> bool:
+        """Whether there are only joints of one dof, mimics included, and enough of them."""
+        equations = self.equations
+        forces = bool(equations.constraints.members) or equations.constraints.apply_forces
+        single = all(joint.kind in SINGLE for joint in equations.tree.joints)
+        return single and not forces and not equations.timed and equations.nv_tree >= CLOSED_FORM_FROM
+
+    def _tree(self, q: Numeric, v: Numeric) -> TreeDerivatives:
+        equations = self.equations
+        positions, velocities = equations.q_map.positions(q), equations.v_map.expand(v)
+        return TreeDerivatives(equations.sweeps, positions, velocities, equations.gravity)
+
+    def _projected(self, *matrices: Numeric) -> tuple[Numeric, ...]:
+        """Pᵀ A P of matrices of all dofs of the tree."""
+        if self.equations.v_map.trivial:
+            return matrices
+        P = self.equations.v_map.matrix
+        return tuple(P.T @ matrix @ P for matrix in matrices)
 
     @cached_property
     def _inverse(self) -> Jacobian:

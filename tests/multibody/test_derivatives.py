@@ -10,7 +10,7 @@ import pytest
 from cosim import Rig, load_rig
 from cosim.bench.peers import Pinocchio
 from cosim.errors import CompileError
-from cosim.multibody import Model
+from cosim.multibody import Model, derivatives
 from tests.kit.samples import FOLDER
 from tests.oracle.conftest import ROBOTS
 
@@ -175,6 +175,37 @@ def test_the_regressor_is_that_of_pinocchio() -> None:
     np.testing.assert_allclose(model.inverse_dynamics_regressor(q, v, qdd), expected, atol=1e-10)
     own = np.concatenate([body.toDynamicParameters()[order] for body in peer.model.inertias[1:]])
     np.testing.assert_allclose(model.inertial_parameters.ravel(), own, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics"])
+def test_derivatives_in_closed_form_with_mimic_joints(function: str) -> None:
+    """Panda has coupled fingers that slide."""
+    model = Model.from_urdf(Path(ROBOTS) / "panda_description/urdf/panda.urdf")
+    assert model._derivatives._closed_form and not model.equations.v_map.trivial
+    q, v, x, _, _ = state_of(model)
+    found = getattr(model, f"{function}_derivatives")(q, v, x)
+    for ours, theirs in zip(found, differences(model, function, q, v, x, []), strict=True):
+        assert_close(ours, theirs, getattr(model, function)(q, v, x))
+
+
+def test_closed_form_and_sweep_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a chain of rotational, linear and screw joints."""
+    kinds = ["revolute", "prismatic", "screw"] * 3
+    bodies = [
+        {"name": f"b{k}", "type": kind, "axis": [[1, 0, 0], [0, 1, 0], [1, 2, 2]][k % 3], "mass": 1.0 + k,
+         "origin": {"xyz": [0.1, 0.2, -0.3], "rpy": [0.1 * k, 0.2, 0.3]}, "com": [0.1, -0.2, 0.05 * k],
+         "inertia": [0.3, 0.4, 0.5, 0.01, 0.02, 0.03], **({"pitch": 0.1} if kind == "screw" else {})}
+        for k, kind in enumerate(kinds)
+    ]  # fmt: skip
+    data = {"mechanism": {"bodies": bodies}, "schedule": {"duration": 1}}
+    state = np.random.default_rng(5).normal(size=(3, 9))
+    closed = Rig.from_dict(data).tick_model.plant.model
+    assert closed._derivatives._closed_form
+    monkeypatch.setattr(derivatives, "CLOSED_FORM_FROM", 99)
+    swept = Rig.from_dict(data).tick_model.plant.model
+    for function in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
+        for ours, theirs in zip(getattr(closed, function)(*state), getattr(swept, function)(*state), strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-11 * np.abs(theirs).max())
 
 
 def test_batches_and_given_arrays() -> None:
