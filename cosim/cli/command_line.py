@@ -206,7 +206,7 @@ def command_parser() -> CommandParser:
             help="inertia, friction, torque_constant, rotor_inertia, delay, or numbers of the rig; default:"
             " inertia,friction",
         ),
-        _word("--cutoff", metavar="HZ", help="of the filter of positions and efforts; default: 10 Hz"),
+        _word("--cutoff", metavar="HZ", help="of the filter of the equation errors; default: 10 Hz"),
         _word("--training", metavar="X", type=float, default=0.7, help="first fraction, to fit; default: 0.7"),
         _word("-o", dest="output", metavar="F.yaml", help="write an overlay; with --excite the motion (.csv)"),
         _word("--report", metavar="F.html", help="write a report in one file"),

@@ -1,13 +1,14 @@
 """The equation error of a rig: what a recorded motion requires of each joint, less what drives it.
 
-    e = ID(q, v, q̈) + friction + springs − effort of the drive
+    e = (ID(q, v, q̈) + friction + springs − effort of the drive) / gain of the drive
 
-It is a function of numbers of the rig. Its derivatives are exact, and both are machine code for all samples together.
+It is in the unit of the recorded signal, which has the noise: a drive of another gain explains nothing by itself. It
+is a function of numbers of the rig. Its derivatives are exact, and both are machine code for all samples together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -76,19 +77,24 @@ class EquationError:
         plant, params = plant_with(self.rig, self.names, values)
         equations, fixed = plant.model.equations, _drives(self.rig)
         required = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v) + equations.spring_effort(q)
-        efforts = [
-            self._drive_effort(params[name], fixed[name], drive[k], v[k]) for k, name in enumerate(self.rig.joints)
-        ]
-        return required - ops.array(efforts)
+        errors = []
+        for k, name in enumerate(self.rig.joints):
+            gain = self._gain(params[name], fixed[name])
+            motor = gain * drive[k]
+            errors.append((required[k] + self._friction(params[name], motor, v[k]) - motor) / gain)
+        return ops.array(errors)
 
-    def _drive_effort(self, params: Any, fixed: Any, signal: Numeric, speed: Numeric) -> Numeric:
-        """At the joint; fixed: the parameters that the drive itself has, which turn a requested effort into a
-        current."""
+    def _gain(self, params: Any, fixed: Any) -> Numeric:
+        """Effort of the motor at the joint per unit of the signal; fixed: the parameters that the drive itself has,
+        which turn a requested effort into a current."""
         if not _has_gear(params) or self.source == EFFORT:
-            return signal
-        current = signal if self.source == CURRENT else signal / fixed.per_ampere
-        motor = params.per_ampere * current
-        return motor - gear_friction(motor, speed, params.viscous, params.coulomb, params.efficiency)
+            return 1.0
+        return params.per_ampere if self.source == CURRENT else params.per_ampere / fixed.per_ampere
+
+    def _friction(self, params: Any, motor: Numeric, speed: Numeric) -> Numeric:
+        if not _has_gear(params) or self.source == EFFORT:
+            return 0.0
+        return gear_friction(motor, speed, params.viscous, params.coulomb, params.efficiency)
 
     @cached_property
     def _compiled(self) -> BatchFunction | Interpreted:
@@ -121,8 +127,3 @@ class EquationError:
         found = self._compiled(values, samples.position, samples.velocity, samples.acceleration, drive)
         error, slope, by_drive = (np.asarray(part) for part in found)
         return error, slope, -by_drive * samples.drive_rate
-
-    def efforts(self, values: Array, samples: MotionSamples) -> Array:
-        """(k, nv) of the drives at the joints, their friction apart."""
-        none = replace(samples, drive=np.zeros_like(samples.drive), delay=0.0)
-        return self.evaluate(values, none)[0] - self.evaluate(values, samples, samples.delay)[0]

@@ -116,8 +116,7 @@ class _Search:
 
     def _samples(self, motion: tuple[Array, Array, Array], drive: Array) -> MotionSamples:
         everywhere, rate = np.ones(drive.shape, dtype=bool), np.gradient(drive, self.t[1], axis=0)
-        position, velocity, acceleration = motion
-        return MotionSamples(self.t, position, velocity, acceleration, drive, rate, everywhere)
+        return MotionSamples(self.t, *motion, drive, rate, width=0.0, kept=np.arange(len(self.t)), moving=everywhere)
 
     def information(self, coefficients: Array) -> float:
         """The logarithm of the determinant of JᵀJ / σ² + 1, J by all variables."""

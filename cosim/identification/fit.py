@@ -26,13 +26,13 @@ STEPS = 200  # of a search
 ROUNDS = 8  # of reductions, with noises estimated anew
 SAME = 1e-4  # change of the variables in a round after which there is no other
 ENOUGH = 1e-9  # relative decrease of the sum at which a search ends
-QUIET = 1e-3  # least noise, as a fraction of the effort of a joint: no model is closer
+QUIET = 1e-3  # least noise, as a fraction of the signal of a drive: no model is closer
 DAMPING = 1e-3  # first one, of the diagonal
 
 
 @dataclass(frozen=True)
 class Fit:
-    """x (n,), its covariance (n, n), and the noise (nv,) of each joint [N m or N]."""
+    """x (n,), its covariance (n, n), and the noise (nv,) of each joint, in the unit of the signals of drives."""
 
     x: Array
     covariance: Array
@@ -55,13 +55,12 @@ class SampledError:
         numbers = values[: len(values) - variables.delayed]
         found, by_numbers, by_delay = self.equation.evaluate(numbers, self.samples, delay)
         by_values = np.concatenate([by_numbers, by_delay[..., None]], axis=2) if variables.delayed else by_numbers
+        found, by_values = self.samples.smoothed(found), self.samples.smoothed(by_values)
         return np.where(moving, found, 0.0), np.where(moving[..., None], by_values @ slope, 0.0)
 
     def least_noise(self) -> Array:
-        """(nv,), for the efforts that the motion takes."""
-        values = np.asarray(self.variables.values(np.zeros(self.variables.size)), dtype=float)
-        efforts = self.equation.efforts(values[: len(values) - self.variables.delayed], self.samples)
-        return QUIET * np.maximum(np.sqrt(np.mean(efforts**2, axis=0)), 1e-12)
+        """(nv,)"""
+        return QUIET * np.maximum(np.sqrt(np.mean(self.samples.drive**2, axis=0)), 1e-12)
 
     def noise(self, found: Array, least: Array) -> Array:
         """(nv,), of errors that are left."""

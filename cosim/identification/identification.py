@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.identification.equation_error import EquationError, check_identifiable_rig, sources_of
+from cosim.identification.equation_error import CURRENT, EquationError, check_identifiable_rig, sources_of
 from cosim.identification.fit import Fit, Reduced, SampledError, fit, noise_at_start
 from cosim.identification.identifiability import Quantity, Seen, look
 from cosim.identification.recorded_motion import (
@@ -49,11 +49,11 @@ class FoundNumber:
 
 @dataclass(frozen=True)
 class JointCheck:
-    """The root mean square of the equation error of a joint in the part that checks, with the numbers of the rig and
-    with the found ones, and that of the effort of its drive [N m or N]."""
+    """The root mean square of the signal of the drive of a joint in the part that checks, and of what the numbers of
+    the rig and the found ones leave unexplained of it."""
 
     joint: str
-    effort: float
+    drive: float
     before: float
     after: float
 
@@ -120,15 +120,15 @@ class Identification:
         part = self.samples.part(slice(self.training, None))
         zeros = np.zeros(self.variables.size)
         errors = [SampledError(self.variables, self.equation, part)(x)[0] for x in (zeros, self.fit.x)]
-        efforts = self.efforts(part)
         return [
-            JointCheck(joint, *(_rms(of[part.moving[:, k], k]) for of in (efforts, *errors)))
+            JointCheck(joint, *(_rms(of[part.moving[:, k], k]) for of in (part.smoothed(part.drive), *errors)))
             for k, joint in enumerate(self.rig.joints)
         ]
 
-    def efforts(self, samples: MotionSamples) -> Array:
-        """(k, nv) of the drives at the joints, with the found numbers."""
-        return self.equation.efforts(self.values[: len(self.values) - self.variables.delayed], samples)
+    @property
+    def unit(self) -> str:
+        """Of the signals of drives where it is the same for all joints, else empty."""
+        return "A" if self.motion.source == CURRENT else ""
 
     # --- what it prints, and writes ---
 
@@ -150,9 +150,10 @@ class Identification:
                 "" if number.state == "found" else number.state,
             )
         yield from table.lines()
-        checks = TextTable(["joint"], ["effort", "error before", "error after"])
+        unit = f", {self.unit}" if self.unit else ""
+        checks = TextTable(["joint"], [f"drive{unit}", "unexplained before", "after"])
         for check in self.checks:
-            checks.add_row(check.joint, *(f"{value:.3g}" for value in (check.effort, check.before, check.after)))
+            checks.add_row(check.joint, *(f"{value:.3g}" for value in (check.drive, check.before, check.after)))
         yield from checks.lines()
         for quantity in self.unseen:
             yield f"unseen    {quantity.title} is not identifiable from this motion"
@@ -178,7 +179,7 @@ class Identification:
                 for number in self.numbers
             },
             "validation": {
-                check.joint: {"effort": check.effort, "before": check.before, "after": check.after}
+                check.joint: {"drive": check.drive, "before": check.before, "after": check.after}
                 for check in self.checks
             },
             "unseen": [quantity.title for quantity in self.unseen],
@@ -221,7 +222,7 @@ def identify(
     """Find numbers of a rig from a recording (MCAP, or a table in CSV) of its motion.
 
     wanted: `inertia`, `friction`, `torque_constant`, `rotor_inertia`, `delay`, or names and patterns of `Rig.numbers`;
-    cutoff [Hz]: of the filter of positions and efforts; training: the first fraction of the recording, from which
+    cutoff [Hz]: of the filter of equation errors; training: the first fraction of the recording, from which
     numbers are found. Raises InputError for a rig whose equations are not known, for a recording of another rig, one
     that is too short or has no motion or no signal of a joint, and for a motion that determines none of them.
     """

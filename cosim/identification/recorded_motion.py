@@ -21,6 +21,8 @@ JITTER = 1e-3  # of intervals between rows, as a fraction of their mean
 RATE_PER_CUTOFF = 8.0  # least rows per period of the cut-off frequency
 WIDTH = 0.1325  # standard deviation of the filter's Gaussian, in periods of the cut-off frequency (-3 dB)
 REACH = 5.0  # standard deviations that the filter reaches
+LIGHT = 5.0  # cut-off before the equations are evaluated, of the cut-off of their results
+ROWS_PER_LIGHT = 4.0  # rows per period of the former at which they are evaluated
 CUTOFF = 10.0  # Hz, by default
 SLOW = 0.03  # rad/s or m/s, below which dry friction depends on more than the direction
 
@@ -43,9 +45,13 @@ class RecordedMotion:
 
 @dataclass(frozen=True)
 class MotionSamples:
-    """Low-pass filtered samples (k, nv) of position, velocity, acceleration and drive, so far apart that the noise of
-    neighbours is independent; drive_rate: the derivative of the drive by time; moving: bool, joints that do not turn
-    round as far as the filter reaches, where dry friction jumps; delay [s]: by which the drive was shifted."""
+    """Position, velocity, acceleration and drive (k, nv) at k times that are close together, and the filter for what
+    follows from them: its width in rows, and the rows `kept` (n,) afterwards, so far apart that their noise is
+    independent. drive_rate: the derivative of the drive by time; moving (n, nv): bool, joints that do not turn round as
+    far as the filter reaches, where dry friction jumps; delay [s]: by which the drive was shifted.
+
+    The equations are not linear: filtered positions would not obey them.
+    """
 
     t: Array
     position: Array
@@ -53,16 +59,25 @@ class MotionSamples:
     acceleration: Array
     drive: Array
     drive_rate: Array
+    width: float
+    kept: Array
     moving: Array
     delay: float = 0.0
 
     def part(self, which: slice) -> MotionSamples:
-        return replace(
-            self, **{name: getattr(self, name)[which] for name in self.__dataclass_fields__ if name != "delay"}
-        )
+        """Of the kept rows."""
+        return replace(self, kept=self.kept[which], moving=self.moving[which])
+
+    def smoothed(self, values: Array) -> Array:
+        """(n, …) of values (k, …) that follow from the rows."""
+        from scipy.ndimage import gaussian_filter1d
+
+        if not self.width:
+            return values[self.kept]
+        return gaussian_filter1d(values, self.width, axis=0, mode="nearest", truncate=REACH)[self.kept]
 
     def __len__(self) -> int:
-        return len(self.t)
+        return len(self.kept)
 
 
 def read_motion(rig: Rig, path: str | Path, sources: Sequence[str]) -> RecordedMotion:
@@ -157,16 +172,18 @@ def _check(motion: RecordedMotion, rig: Rig) -> None:
 
 
 def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> MotionSamples:
-    """cutoff: of the low-pass filter [Hz]; delay [s]: from the recording of a drive to its effect. Raises InputError
-    for a cut-off that does not fit the recording."""
+    """cutoff: of the filter [Hz]; delay [s]: from the recording of a drive to its effect. Raises InputError for a
+    cut-off that does not fit the recording."""
     from scipy.ndimage import gaussian_filter1d
 
     most = 1.0 / (RATE_PER_CUTOFF * motion.step)
     if not 0.0 < cutoff <= most:
         what = f"is {cutoff:g} Hz; rows of {1.0 / motion.step:.5g} Hz allow more than 0 and up to {most:.4g} Hz"
         raise InputError(what, "--cutoff")
-    width = WIDTH / (cutoff * motion.step)  # in rows
-    reach = int(np.ceil(REACH * width))
+    light = min(LIGHT * cutoff, most)
+    first, second = (WIDTH / (f * motion.step) for f in (light, cutoff))
+    reach = int(np.ceil(REACH * second))
+    second = float(np.sqrt(max(second**2 - first**2, 0.0)))  # both together have the cut-off
     if len(motion.t) < 4 * reach + 8:
         need = (4 * reach + 8) * motion.step
         what = f"has {motion.t[-1] - motion.t[0]:.3g} s; a cut-off of {cutoff:g} Hz needs {need:.3g} s"
@@ -176,18 +193,21 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
         drives = np.column_stack([np.interp(motion.t - delay, motion.t, column) for column in drives.T])
     # a Gaussian does not ring behind the jumps of dry friction
     position, drive = (
-        gaussian_filter1d(values, width, axis=0, mode="nearest", truncate=REACH) for values in (motion.position, drives)
+        gaussian_filter1d(values, first, axis=0, mode="nearest", truncate=REACH) for values in (motion.position, drives)
     )
     velocity = np.gradient(position, motion.step, axis=0, edge_order=2)
     # not the gradient of a gradient, which is wider
     acceleration = np.zeros_like(position)
     acceleration[1:-1] = (position[2:] - 2.0 * position[1:-1] + position[:-2]) / motion.step**2
     rate = np.gradient(drive, motion.step, axis=0, edge_order=2)
-    apart = max(1, int(1.0 / (2.0 * cutoff * motion.step)))
-    kept = slice(reach + 1, len(motion.t) - reach - 1, apart)
-    moving = _keep_moving(velocity, reach)
-    columns = (motion.t, position, velocity, acceleration, drive, rate, moving)
-    return MotionSamples(*(np.ascontiguousarray(values[kept]) for values in columns), delay=delay)
+    thin = max(1, int(1.0 / (ROWS_PER_LIGHT * light * motion.step)))
+    apart = max(1, int(1.0 / (2.0 * cutoff * motion.step * thin)))
+    columns = (motion.t, position, velocity, acceleration, drive, rate)
+    rows = [np.ascontiguousarray(values[::thin]) for values in columns]
+    edge = -(-(reach + 1) // thin)
+    kept = np.arange(edge, len(rows[0]) - edge, apart)
+    moving = _keep_moving(rows[2], -(-reach // thin))[kept]
+    return MotionSamples(*rows, width=second / thin, kept=kept, moving=moving, delay=delay)
 
 
 def _keep_moving(velocity: Array, reach: int) -> Array:

@@ -26,11 +26,11 @@ tr {{ border-bottom: 1px solid #e6e9ed }} img {{ max-width: 100% }} .note {{ col
 <h2>Numbers</h2>{numbers}
 <h2>What is not identifiable from this motion</h2>{blind}
 <h2>Validation</h2>
-<p>Root mean square of what the motion requires less what drives it, in the part that was not used to find the
-numbers; samples in which a joint turns round left out.</p>{checks}
-<h2>Efforts</h2><p>Of the drives, recorded, and the part of them that the numbers of the rig and the found numbers leave
+<p>Root mean squares of the signals of the drives and of what is left unexplained of them, in the part that was not used
+to find the numbers; samples in which a joint turns round left out.</p>{checks}
+<h2>Drives</h2><p>Their recorded signals, and the part of them that the numbers of the rig and the found numbers leave
 unexplained. The grey part was used to find the numbers.</p>
-<img alt="efforts of the joints over time" src="data:image/png;base64,{plot}">
+<img alt="signals of the drives over time" src="data:image/png;base64,{plot}">
 </body></html>
 """
 
@@ -48,7 +48,7 @@ def page(found: Identification) -> str:
         )
         for n in found.numbers
     ]
-    checks = [(c.joint, f"{c.effort:.4g}", f"{c.before:.4g}", f"{c.after:.4g}") for c in found.checks]
+    checks = [(c.joint, f"{c.drive:.4g}", f"{c.before:.4g}", f"{c.after:.4g}") for c in found.checks]
     blind = [quantity.title for quantity in found.unseen]
     blind += [f"{quantity.title} only in combination with others" for quantity in found.unsure]
     motion = found.motion
@@ -62,7 +62,7 @@ def page(found: Identification) -> str:
         about=html.escape(about),
         numbers=_table(("number", "in the rig", "found", "95 %", "unit", ""), rows, 1, 4),
         blind="<ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in blind or ["everything else is"]) + "</ul>",
-        checks=_table(("joint", "effort", "error before", "error after"), checks, 1, 4),
+        checks=_table(("joint", "drive", "unexplained before", "after"), checks, 1, 4),
         plot=base64.b64encode(_plot(found)).decode(),
     )
 
@@ -87,19 +87,19 @@ def _plot(found: Identification) -> bytes:
     samples = found.samples
     everywhere = replace(samples, moving=np.ones_like(samples.moving))
     error = SampledError(found.variables, found.equation, everywhere)
+    t, drives = samples.t[samples.kept], samples.smoothed(samples.drive)
     before, after = (error(x)[0] for x in (np.zeros(found.variables.size), found.fit.x))
-    efforts = found.efforts(samples)
     names = found.rig.joints
     units = found.rig.plant.model.dof_units
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(9.0, 1.7 * len(names) + 0.6), layout="constrained", dpi=110)
         rows: Any = figure.subplots(len(names), 1, sharex=True, squeeze=False)
         for k, (axes, name) in enumerate(zip(rows[:, 0], names, strict=True)):
-            axes.axvspan(samples.t[0], samples.t[found.training - 1], color="#f3f5f7", zorder=0)
-            axes.plot(samples.t, efforts[:, k], color=PALE, label="drive")
-            axes.plot(samples.t, before[:, k], color=RUST, linewidth=0.9, label="unexplained, rig")
-            axes.plot(samples.t, after[:, k], color=BLUE, linewidth=0.9, label="unexplained, found")
-            axes.set_ylabel(f"{name}\n{'N·m' if units[k] == 'rad' else 'N'}")
+            axes.axvspan(t[0], t[found.training - 1], color="#f3f5f7", zorder=0)
+            axes.plot(t, drives[:, k], color=PALE, label="drive")
+            axes.plot(t, before[:, k], color=RUST, linewidth=0.9, label="unexplained, rig")
+            axes.plot(t, after[:, k], color=BLUE, linewidth=0.9, label="unexplained, found")
+            axes.set_ylabel(f"{name}\n{found.unit or ('N·m' if units[k] == 'rad' else 'N')}")
         rows[0, 0].legend(loc="upper right", ncols=3, frameon=False)
         rows[-1, 0].set_xlabel("t, s")
         picture = io.BytesIO()

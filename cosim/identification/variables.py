@@ -63,11 +63,11 @@ class Block:
         return ops.array([self.start[0] * ops.exp(x[0])])
 
     def linear(self, x: Numeric) -> Numeric:
-        """(size,) of variables, in which the equation error is linear: of a link its mass, first moment and inertia
-        about its frame, else the number itself."""
+        """(size,) of variables, in which the equation error is linear, apart from products: of a link its mass, first
+        moment and inertia about its frame, of a torque constant its reciprocal, else the number itself."""
         values = self.values(x)
         if self.factor is None:
-            return values
+            return 1.0 / values if self.title.endswith(".torque_constant") else values
         mass, com, about_com = values[0], values[1:4], values[4:]
         square = com[0] * com[0] + com[1] * com[1] + com[2] * com[2]
         shift = [mass * ((square if i == j else 0.0) - com[i] * com[j]) for i, j in ELEMENTS]

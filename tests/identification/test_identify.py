@@ -54,8 +54,8 @@ def test_the_first_moment_of_the_last_link_is_found(found):
 
 def test_the_rest_of_the_recording_checks_the_numbers(found):
     for check in found.checks:
-        assert check.before > 0.05 * check.effort
-        assert check.after < 0.01 * check.effort
+        assert check.before > 0.05 * check.drive
+        assert check.after < 0.01 * check.drive
 
 
 def test_what_the_motion_does_not_tell_is_named(found):
