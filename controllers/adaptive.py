@@ -99,7 +99,7 @@ class Adaptive:
             model = context.numeric_model
             rest, time = np.zeros(model.nv), (0.0,) if model.equations.timed else ()
             # refuses a link that does not exist or does not move
-            model.inverse_dynamics_regressor(model.coordinates(rest), rest, rest, p.load, *time)
+            model.link_regressor(model.coordinates(rest), rest, rest, p.load, *time)
         rows = [(k, bound, OF_LOAD[key][1]) for key, bound in bounds.items() for k in OF_LOAD[key][0]]
         adapted = np.array([k for k, _, _ in rows], dtype=int)
         scale = np.concatenate([[bound for _, bound, _ in rows], friction])
@@ -155,7 +155,7 @@ class Adaptive:
         columns = []
         if p.load is not None:
             link = p.load
-            of_load = of_slotine_and_li(lambda q, v, a: model.inverse_dynamics_regressor(q, v, a, link, *time))
+            of_load = of_slotine_and_li(lambda q, v, a: model.link_regressor(q, v, a, link, *time))
             columns = [of_load[:, k] for k in self.adapted]
         for column in (w, ops.smooth_sign(w, CREEP_SPEED)):
             columns += [column[i] * np.eye(self._n)[i] for i in range(self._n)]

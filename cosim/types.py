@@ -538,8 +538,8 @@ class MechanismModel(Protocol):
         """(∂τ/∂q, ∂τ/∂v, ∂τ/∂q̈), (nv, nv) each."""
         ...
 
-    def inverse_dynamics_regressor(self, q: Numeric, v: Numeric, qdd: Numeric, link: str, *t: Numeric) -> Numeric:
-        """(nv, 10): ∂τ/∂(mass, m c (3,), ixx, ixy, iyy, ixz, iyz, izz about the origin) of a link."""
+    def link_regressor(self, q: Numeric, v: Numeric, qdd: Numeric, link: str, *t: Numeric) -> Numeric:
+        """(nv, 10): ∂τ/∂(mass, m c (3,), Ixx, Iyy, Izz, Ixy, Ixz, Iyz about the origin) of a link."""
         ...
 
     def chart(self, q: Numeric) -> Numeric:

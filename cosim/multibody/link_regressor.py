@@ -2,7 +2,7 @@
 
 τ is linear in mass m, first moment m c and inertia about the link's origin (Atkeson, An and Hollerbach, Estimation of
 inertial parameters of manipulator loads and links, IJRR 5(3), 1986): its derivative with respect to them is exact and
-does not depend on their values.
+does not depend on their values. Their order is that of `inertial_parameters`, in the axes of the link.
 """
 
 from __future__ import annotations
@@ -16,35 +16,31 @@ from cosim import ops
 from cosim.compile.jacobian import Jacobian
 from cosim.multibody.dynamics import Body
 from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.inertial_parameters import PER_BODY
 from cosim.multibody.mechanism import Pose
 from cosim.types import Numeric
 
-# of a link, in its axes about its origin; the order of Pinocchio
-PARAMETERS = ("mass", "moment_x", "moment_y", "moment_z", "ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 
-
-class InverseDynamicsRegressor:
+class LinkRegressor:
     """Of the equations of a mechanism; q (nq,), v, qdd (nv,)."""
 
     def __init__(self, equations: MechanismEquations, nq: int, nv: int) -> None:
         self.equations, self._nq, self._nv = equations, nq, nv
         self._jacobians: dict[tuple[int, bytes], Jacobian] = {}
 
-    def inverse_dynamics_regressor(
-        self, q: Numeric, v: Numeric, qdd: Numeric, body: int, pose: Pose, *t: Numeric
-    ) -> Numeric:
-        """(nv, 10): ∂τ/∂PARAMETERS of a link with this pose in the body."""
+    def link_regressor(self, q: Numeric, v: Numeric, qdd: Numeric, body: int, pose: Pose, *t: Numeric) -> Numeric:
+        """(nv, 10): ∂τ/∂π of a link with this pose in the body."""
         key = body, np.concatenate([pose.rotation.ravel(), pose.position]).tobytes()
         if key not in self._jacobians:
             shapes = [
-                (len(PARAMETERS),),
+                (PER_BODY,),
                 (self._nq,),
                 (self._nv,),
                 (self._nv,),
                 *([()] if self.equations.timed else []),
             ]
-            self._jacobians[key] = Jacobian(partial(self._effort, body, pose), shapes, "inverse_dynamics_regressor")
-        return self._jacobians[key](np.zeros(len(PARAMETERS)), q, v, qdd, *t)
+            self._jacobians[key] = Jacobian(partial(self._effort, body, pose), shapes, "link_regressor")
+        return self._jacobians[key](np.zeros(PER_BODY), q, v, qdd, *t)
 
     def _effort(self, body: int, pose: Pose, parameters: Numeric, *arguments: Numeric) -> Numeric:
         """τ (nv,) with these parameters added to those of the body."""
@@ -57,7 +53,7 @@ class InverseDynamicsRegressor:
 def _loaded(body: Body, parameters: Numeric, pose: Pose) -> Body:
     """The body with what a link of these parameters (10,) adds to it."""
     mass, moment = parameters[0], parameters[1:4]
-    xx, xy, yy, xz, yz, zz = parameters[4:]
+    xx, yy, zz, xy, xz, yz = parameters[4:]
     inertia = ops.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     r, p, turned = pose.rotation, pose.position, pose.rotation @ moment
     # Σ m (r·r 1 − r rᵀ) with r = p + R c
