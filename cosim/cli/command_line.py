@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -92,6 +92,28 @@ def _overrides_of(overlay: str) -> list[Override]:
     from cosim.rig.reading.overlay import read_overlay
 
     return read_overlay(overlay)
+
+
+def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """The options of a session: those of the section `tuning` of the rig are added to it or replace it."""
+    pairs = (
+        ("--parameter", "parameters", "NAME=LOW..HIGH", "what is varied, e.g. arm.kp=10..2000 or arm.kd=x0.2..x5"),
+        ("--minimise", "minimise", "FIGURE=WEIGHT", "a term of the cost, e.g. error_rms or effort_rms=0.001"),
+        ("--limit", "limits", "FIGURE=BOUND", "a bound that must hold, e.g. 'overshoot=5 %%' or disk_margin=0.5"),
+        ("--plant", "plants", "NUMBER=FRACTION", "perturbed plants, e.g. 'inertia=20 %%'"),
+    )
+    for name, key, metavar, about in pairs:
+        yield _word(name, dest=key, metavar=metavar, action="append", default=[], help=f"{about}; may be repeated")
+    yield _word("--samples", metavar="N", type=int, help="so many random plants instead of the corners")
+    yield _word("--robust", choices=("worst", "mean"), help="how the costs of the plants become one; default: worst")
+    yield _word("--optimiser", metavar="NAME", help="what proposes the trials: cma, de, sobol, tpe; default: tpe")
+    yield _word("--trials", metavar="N", type=int, help="after which it ends; default: 200")
+    yield _word("--batch", metavar="N", type=int, help="trials that are proposed together; default: 16")
+    yield _word("--seed", metavar="N", type=int, help="of all random numbers; default: 0")
+    yield _word("--duration", metavar="S", help="of each run, e.g. 2.5 or 500 ms; default: that of the rig")
+    yield _word("--session", metavar="FOLDER", help="where it is kept; default: tuning/RIG_1, _2, …")
+    yield _flag("--resume", "go on with a session, by default with the latest one of the rig")
+    yield _word("--dask", metavar="ADDRESS", help="of a Dask scheduler whose workers evaluate, e.g. tcp://host:8786")
 
 
 def command_parser() -> CommandParser:
@@ -193,6 +215,7 @@ def command_parser() -> CommandParser:
         _word("--plot", metavar="F.png", help="draw Bode and Nyquist diagrams and steps (png, svg, pdf)"),
         _word("--json", metavar="F.json", help="write the figures; - for stdout"),
     )
+    parser.add_command(commands.tune, rig, *_tuning_words(), overrides, overlay)
     parser.add_command(
         commands.compare,
         _word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),

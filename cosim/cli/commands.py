@@ -126,6 +126,45 @@ def analyze(rig: Path, at: str, overrides: list[Override], joint: str, plot: str
         analyze_rig(rig, seconds, overrides, _names(joint), plot, json)
 
 
+def tune(
+    rig: Path,
+    parameters: list[str],
+    minimise: list[str],
+    limits: list[str],
+    plants: list[str],
+    samples: int | None,
+    robust: Literal["worst", "mean"] | None,
+    optimiser: str | None,
+    trials: int | None,
+    batch: int | None,
+    seed: int | None,
+    duration: str | None,
+    session: str | None,
+    resume: bool,
+    dask: str | None,
+    overrides: list[Override],
+) -> None:
+    """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
+    from cosim.output.slow_code import named_when_slow
+    from cosim.tuning.command import read_pairs, tune_rig
+
+    given = {
+        "parameters": read_pairs(parameters, "--parameter", False),
+        "minimise": read_pairs(minimise, "--minimise", False),
+        "limits": read_pairs(limits, "--limit", True),
+        "plants": read_pairs(plants, "--plant", True),
+        "samples": samples,
+        "robust": robust,
+        "optimiser": optimiser,
+        "trials": trials,
+        "batch": batch,
+        "seed": seed,
+        "duration": duration,
+    }
+    with named_when_slow():
+        tune_rig(rig, overrides, {key: v for key, v in given.items() if v is not None}, session, resume, dask)
+
+
 def compare(a: Path, b: Path) -> None:
     """Compare two runs: their settings, summaries and signals."""
     from cosim import compare as compared

@@ -56,6 +56,7 @@ from cosim.rig.sections import (
     rig_spec,
     schedule,
     size,
+    tuning,
 )
 from cosim.rig.stream import Schema
 from cosim.servo import brake, cascade
@@ -121,6 +122,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`telemetry`": (rig_spec.TelemetrySpec, set()),
     "`recording`": (rig_spec.RecordingSpec, set()),
     "`keep`": (keep.KeepSpec, set()),
+    "`tuning`": (tuning.TuningKeys, set()),
     "Thermal nodes": (_thermal.Thermal, set()),
     "Control of the current": (_current_control.CurrentControl, set()),
     "I²t limit": (_overload.Overload, set()),
