@@ -106,7 +106,9 @@ def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
         yield _word(name, dest=key, metavar=metavar, action="append", default=[], help=f"{about}; may be repeated")
     yield _word("--samples", metavar="N", type=int, help="so many random plants instead of the corners")
     yield _word("--robust", choices=("worst", "mean"), help="how the costs of the plants become one; default: worst")
-    yield _word("--optimiser", metavar="NAME", help="what proposes the trials: cma, de, sobol, tpe; default: tpe")
+    yield _word(
+        "--optimiser", metavar="NAME", help="what proposes the trials: cma, de, relay, shape, sobol, tpe; default: tpe"
+    )
     yield _word("--trials", metavar="N", type=int, help="after which it ends; default: 200")
     yield _word("--batch", metavar="N", type=int, help="trials that are proposed together; default: 16")
     yield _word("--seed", metavar="N", type=int, help="of all random numbers; default: 0")
@@ -216,6 +218,12 @@ def command_parser() -> CommandParser:
         _word("--json", metavar="F.json", help="write the figures; - for stdout"),
     )
     parser.add_command(commands.tune, rig, *_tuning_words(), overrides, overlay)
+    parser.add_command(
+        commands.sessions,
+        _word("folders", metavar="FOLDER", type=Path, nargs="*", help="of sessions, or sessions; default: tuning"),
+        _word("--trial", metavar="N", type=int, help="run this trial of a session again"),
+        _word("--record", metavar="F.mcap", help="record it"),
+    )
     parser.add_command(
         commands.compare,
         _word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),

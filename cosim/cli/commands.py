@@ -165,6 +165,14 @@ def tune(
         tune_rig(rig, overrides, {key: v for key, v in given.items() if v is not None}, session, resume, dask)
 
 
+def sessions(folders: list[Path], trial: int | None, record: str | None) -> None:
+    """List tuning sessions, show one, compare several, or run a trial again."""
+    from cosim.tuning.notebook import sessions as show
+    from cosim.tuning.session_folder import PARENT
+
+    show(folders or [Path(PARENT)], trial, record)
+
+
 def compare(a: Path, b: Path) -> None:
     """Compare two runs: their settings, summaries and signals."""
     from cosim import compare as compared

@@ -76,7 +76,7 @@ class DaskWorkers:
         except ImportError:
             raise InputError("needs distributed; install it with pip install 'cosim[tune]'", "--dask") from None
         if "://" not in address:
-            raise InputError(f"'{address}' is no address of a scheduler; give one such as tcp://host:8786", "--dask")
+            raise InputError(f"'{address}' has no protocol; give an address such as tcp://host:8786", "--dask")
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         rig, files = evaluator.rig, files_of(evaluator.rig)
         evaluated = {key: value for key, value in request_json(request).items() if key not in NOT_EVALUATED}
@@ -92,11 +92,9 @@ class DaskWorkers:
             self._client = distributed.Client(address, timeout=CONNECT, set_as_default=False)
         except ValueError as error:
             raise InputError(f"{error}; give an address such as tcp://host:8786", "--dask") from None
-        except (OSError, TimeoutError) as error:
-            what = (
-                f"no scheduler answers ({type(error).__name__}); start one with dask scheduler, or correct the address"
-            )
-            raise RunError(what, address) from None
+        except (OSError, TimeoutError):
+            fix = "start one with dask scheduler, or correct the address"
+            raise RunError(f"no scheduler answers; {fix}", address) from None
         self._wait_for_workers()
 
     def __enter__(self) -> DaskWorkers:
@@ -112,10 +110,17 @@ class DaskWorkers:
         try:
             return [outcome for k in range(len(parts)) for outcome in self._result(futures, parts, k)]
         except BaseException:
-            self._client.cancel(futures, force=True)
+            if self._client.status == "running":
+                self._client.cancel(futures, force=True)
             raise
 
+    def _check_connected(self) -> None:
+        """Raises RunError where it could not connect again."""
+        if self._client.status in ("closing", "closed"):
+            raise RunError("the scheduler was lost", self._address)
+
     def _submit(self, part: Array) -> Any:
+        self._check_connected()
         self._parts += 1
         return self._client.submit(
             evaluate_part, self._package, part, key=f"trials-{self._parts}-{id(self)}", pure=False
@@ -147,8 +152,7 @@ class DaskWorkers:
         done, without = threading.Event(), time.monotonic()
         future.add_done_callback(lambda _: done.set())
         while not done.wait(POLL):
-            if self._client.status != "running":
-                raise RunError("the scheduler was lost", self._address)
+            self._check_connected()
             if self._workers():
                 without = time.monotonic()
             elif time.monotonic() - without > WORKERS:

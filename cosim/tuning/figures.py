@@ -71,7 +71,7 @@ def draw_parameters(session: SessionData) -> Figure:
     dimensions = session.evaluator.space.dimensions[:MOST_DRAWN]
     good = [trial for trial in session.trials if trial.outcome.feasible]
     costs = np.array([trial.outcome.cost for trial in good])
-    values = np.array([trial.values for trial in good]).reshape(len(good), -1)
+    values = np.array([trial.values for trial in good]).reshape(len(good), len(session.evaluator.space))
     numbers = np.array([trial.number for trial in good])
     figure, grid = _figure(len(dimensions), 2.0)
     for k, (axes, dimension) in enumerate(zip(grid, dimensions, strict=True)):

@@ -81,7 +81,11 @@ class SessionFolder:
         except OSError:
             file.close()
             raise InputError("another process works on this session; wait for it, or stop it", str(path)) from None
-        trials = read_trials(path)
+        try:
+            trials = read_trials(path)
+        except InputError:
+            file.close()
+            raise
         file.truncate(file.read().rfind(b"\n") + 1)
         file.seek(0, os.SEEK_END)
         return cls(path, header, trials, file)

@@ -161,6 +161,8 @@ def _dimensions(rig: Rig, known: Mapping[str, _Parameter], request: str, range_:
     dimensions = []
     for k in indices:
         value = found.values[k]
+        if not math.isfinite(value):
+            raise InputError("has no finite value in the rig; give it one, to begin with", place)
         low = _bound(low_text, value, found.unit, place) if low_text else found.low
         high = _bound(high_text, value, found.unit, place) if high_text else found.high
         if low is None or high is None:

@@ -64,6 +64,9 @@ from cosim.servo import encoder as shaft_encoder
 from cosim.tick.metrics import METRICS
 from cosim.tick.tick_model import ORDER
 from cosim.timing import deadlines, pacing, spread
+from cosim.tuning.measures import MARGINS
+from cosim.tuning.optimisers import known_optimisers
+from cosim.tuning.plants import GROUPS
 from cosim.types import COMMAND, joint_signals
 from cosim.units import SPELLINGS, UNITS
 from tests.docs.documents import ROOT, TABLES, TEXT, expected_cells, names
@@ -169,6 +172,16 @@ def keys(cls: type) -> dict[str, dataclasses.Field]:
 
 
 CLASSES = {heading: cls for heading, (cls, _) in SECTIONS.items()} | plugins() | families()
+
+
+# --- tuning ---------------------------------------------------------------------------------------
+
+
+def test_every_margin_and_every_optimiser_is_listed():
+    assert names("Figures of merit") == set(MARGINS)
+    rows = {row[0].strip("`"): row[1] for row in TABLES["Optimisers"][1:]}
+    assert rows == known_optimisers()
+    assert names("Plants") == set(GROUPS)
 
 
 # --- the tables of keys ---------------------------------------------------------------------------

@@ -16,6 +16,11 @@ def read_overlay(path: str | Path) -> list[Override]:
     return [(f"{key}={_flow(value)}", str(source.place((key,)))) for key, value in source.data.items()]
 
 
+def override_texts(values: Mapping[str, object]) -> list[Override]:
+    """The overrides of these values, as `load_rig` takes them."""
+    return [f"{key}={_flow(value)}" for key, value in values.items()]
+
+
 def overlay_text(values: Mapping[str, object], rig: str) -> str:
     """The file with these values; rig: the file that they are for."""
     lines = [f"{key}: {_flow(value)}\n" for key, value in values.items()]
