@@ -1,17 +1,11 @@
-"""One HTML file without resources of a network: headings, tables, texts and figures."""
+"""One HTML file without resources of a network: headings, tables, texts and charts."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from io import BytesIO
-from typing import TYPE_CHECKING
 
-from cosim.output.plot.style import styled
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from cosim.tuning.chart import Chart
 
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #1c2229; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -20,10 +14,11 @@ p { margin: 0.4rem 0; } .note { color: #5c6670; font-size: 0.9rem; }
 table { border-collapse: collapse; margin: 0.6rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.22rem 0.8rem 0.22rem 0; text-align: right; border-bottom: 1px solid #e6e9ed; }
 th { color: #3d4650; font-weight: 600; } th:first-child, td:first-child { text-align: left; }
-img { max-width: 100%; display: block; } code, pre { background: #f4f6f8; padding: 0.1rem 0.3rem; }
+svg { max-width: 100%; height: auto; }
+.charts { display: flex; flex-wrap: wrap; gap: 0.5rem; } .key { margin-right: 1.2rem; white-space: nowrap; }
+code, pre { background: #f4f6f8; padding: 0.1rem 0.3rem; }
 pre { padding: 0.6rem 0.8rem; overflow-x: auto; }
 """
-PICTURE_DPI = 110
 
 
 class Page:
@@ -50,12 +45,14 @@ class Page:
         lines = [f"<tr>{cells(header, 'th')}</tr>", *(f"<tr>{cells(row, 'td')}</tr>" for row in rows)]
         self._parts.append(f"<table>{''.join(lines)}</table>")
 
-    def figure(self, draw: Callable[[], Figure], about: str) -> None:
-        """about: what it shows, for those who cannot see it."""
-        content = BytesIO()
-        styled(lambda: draw().savefig(content, format="png", dpi=PICTURE_DPI))
-        data = base64.b64encode(content.getvalue()).decode()
-        self._parts.append(f'<img alt="{escape(about)}" src="data:image/png;base64,{data}">')
+    def charts(self, charts: Sequence[Chart]) -> None:
+        """Beside each other, as many as the page is wide."""
+        self._parts.append(f'<div class="charts">{"".join(chart.svg() for chart in charts)}</div>')
+
+    def legend(self, colors: Mapping[str, str]) -> None:
+        """Names of colours of the charts before it."""
+        keys = (f'<span class="key"><b style="color:{color}">—</b> {escape(n)}</span>' for n, color in colors.items())
+        self._parts.append(f'<p class="note">{"".join(keys)}</p>')
 
     def content(self) -> bytes:
         head = f'<meta charset="utf-8"><title>{escape(self._title)}</title><style>{STYLE}</style>'

@@ -12,6 +12,7 @@ from cosim.analysis.frequency import FrequencyResponse, respond
 from cosim.analysis.loops import closed_dofs, disk_margin, is_stable
 from cosim.errors import InputError, plural
 from cosim.output.output_files import write_file
+from cosim.output.plot.signal_figure import COLORS
 from cosim.rig.parameter_arrays import read_arrays
 from cosim.tuning.figures import (
     BEST,
@@ -53,9 +54,9 @@ def report_page(session: SessionData) -> Page:
     if best is not None:
         _results(page, session, start, best)
     page.heading("Trials")
-    page.figure(lambda: draw_history(session), "cost of each trial, and the best so far")
+    page.charts(draw_history(session))
     page.heading("Parameters against cost")
-    page.figure(lambda: draw_parameters(session), "cost against each parameter")
+    page.charts(draw_parameters(session))
     if len(evaluator.space) > MOST_DRAWN:
         page.text(f"The first {MOST_DRAWN} of {len(evaluator.space)} are drawn.", note=True)
     if best is not None:
@@ -113,7 +114,7 @@ def _evidence(page: Page, session: SessionData, start: Trial, best: Trial) -> No
     plants = session.evaluator.plants
     if len(plants) > 1:
         page.heading("Perturbed plants")
-        page.figure(lambda: draw_plants(start, best, plants.names), "cost on each plant, of the start and the best")
+        page.charts(draw_plants(start, best, plants.names))
         page.text("The controllers know the plant of the rig, not the perturbed ones.", note=True)
 
 
@@ -140,7 +141,7 @@ def _courses(page: Page, session: SessionData, start: Trial, best: Trial) -> Non
         )
         for joint in joints
     ]
-    page.figure(lambda: draw_courses(batch.t, courses), "errors and efforts of the joints over time")
+    page.charts(draw_courses(batch.t, courses))
 
 
 def _loops(page: Page, session: SessionData, start: Trial, best: Trial) -> None:
@@ -165,8 +166,9 @@ def _loops(page: Page, session: SessionData, start: Trial, best: Trial) -> None:
     columns = ["disk margin", "peak |S|"]
     page.table(["joint", *(f"{name} {column}" for name in (START, BEST) for column in columns)], rows)
     named = list(zip((START, BEST), responses, strict=True))
-    page.figure(lambda: draw_loops(named, dofs, rig.joints), "Bode diagrams of the loops")
-    page.text("Linearised exactly at the start of the run.", note=True)
+    page.charts(draw_loops(named, dofs, rig.joints))
+    page.legend({rig.joints[dof]: COLORS[k % len(COLORS)] for k, dof in enumerate(dofs)})
+    page.text("Solid: best, dashed: start. Linearised exactly at the start of the run.", note=True)
 
 
 def _loop_cells(response: FrequencyResponse, dof: int, stable: bool) -> Sequence[str]:

@@ -12,6 +12,7 @@ from cosim.errors import InputError, RunError
 from cosim.tuning.evaluation import Outcome
 from cosim.tuning.optimisers import Problem, load_optimiser
 from cosim.tuning.overlay import write_gains
+from cosim.tuning.report import write_report
 from cosim.tuning.session_data import SessionData
 from cosim.tuning.session_folder import SessionFolder
 from cosim.tuning.trials import Trial
@@ -34,8 +35,6 @@ class TuningSession(SessionData):
 
     def save_report(self, path: str | Path) -> None:
         """Write the report, one HTML file. Raises InputError for a file that cannot be written."""
-        from cosim.tuning.report import write_report  # with matplotlib
-
         write_report(self, path)
 
 
