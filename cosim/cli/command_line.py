@@ -116,6 +116,13 @@ def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     yield _word("--session", metavar="FOLDER", help="where it is kept; default: tuning/RIG_1, _2, …")
     yield _flag("--resume", "go on with a session, by default with the latest one of the rig")
     yield _word("--dask", metavar="ADDRESS", help="of a Dask scheduler whose workers evaluate, e.g. tcp://host:8786")
+    yield _word("--on-hardware", metavar="RIG", type=Path, help="try the best trials on this rig with real motors")
+    yield _word("--replay", metavar="SESSION", type=Path, help="those of this session, without another search")
+    numbers = {"type": int, "action": "append", "default": []}
+    yield _word("--trial", metavar="N", help="try this trial instead; may be repeated", **numbers)
+    yield _word("--candidates", metavar="N", type=int, default=3, help="how many trials are tried; default: 3")
+    yield _word("--step-factor", metavar="X", type=float, default=1.5, help="of a gain between two runs; default: 1.5")
+    yield _flag("--yes", "run real motors without confirmation before each run")
 
 
 def command_parser() -> CommandParser:

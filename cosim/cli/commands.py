@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -142,11 +143,18 @@ def tune(
     session: str | None,
     resume: bool,
     dask: str | None,
+    on_hardware: Path | None,
+    replay: Path | None,
+    trial: list[int],
+    candidates: int,
+    step_factor: float,
+    yes: bool,
     overrides: list[Override],
 ) -> None:
     """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
     from cosim.output.slow_code import named_when_slow
-    from cosim.tuning.command import read_pairs, tune_rig
+    from cosim.tuning.command import read_pairs, try_on_hardware, tune_rig
+    from cosim.tuning.notebook import open_session
 
     given = {
         "parameters": read_pairs(parameters, "--parameter", False),
@@ -161,8 +169,20 @@ def tune(
         "seed": seed,
         "duration": duration,
     }
-    with named_when_slow():
-        tune_rig(rig, overrides, {key: v for key, v in given.items() if v is not None}, session, resume, dask)
+    if replay is not None and on_hardware is None:
+        raise InputError("nothing to try its candidates on; add --on-hardware", "--replay")
+    if replay is None:
+        with named_when_slow():
+            found = tune_rig(rig, overrides, {k: v for k, v in given.items() if v is not None}, session, resume, dask)
+    else:
+        found = open_session(replay)
+    if on_hardware is not None:
+        from cosim.cli.confirm import confirm
+
+        def ask(lines: Sequence[str]) -> None:
+            confirm(lines, yes, sys.stdin, sys.stdout)
+
+        try_on_hardware(found, on_hardware, trial, candidates, step_factor, ask)
 
 
 def sessions(folders: list[Path], trial: int | None, record: str | None) -> None:

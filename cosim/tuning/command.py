@@ -13,6 +13,8 @@ from cosim.output import console
 from cosim.output.text_table import TextTable
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
+from cosim.tuning.hardware import Ask, Replay, candidates_of
+from cosim.tuning.hardware_report import write_hardware_report
 from cosim.tuning.session import FailedTuning, TuningSession
 from cosim.tuning.session_folder import OVERLAY, PARENT, REPORT, latest_path, new_path
 from cosim.tuning.setup import fingerprint_of
@@ -20,6 +22,7 @@ from cosim.tuning.trials import Trial
 from cosim.tuning.tune import run_session
 
 NONE = "–"
+LARGEST_STEP = 10.0  # factor of a gain from one run of a real rig to the next
 
 
 def tune_rig(
@@ -29,7 +32,7 @@ def tune_rig(
     folder: str | None,
     resume: bool,
     dask: str | None,
-) -> None:
+) -> TuningSession:
     """Run a session, or go on with one, and print its result. given: keys of the section `tuning`.
 
     Raises FailedTuning where it is interrupted or no trial holds all limits, after its results were printed.
@@ -44,6 +47,31 @@ def tune_rig(
         print_result(failed.session)
         raise
     print_result(session)
+    return session
+
+
+def try_on_hardware(
+    session: TuningSession, path: Path, chosen: Sequence[int], count: int, factor: float, ask: Ask
+) -> None:
+    """Run candidates of a session on a real rig, and print and report each beside its simulation; chosen: numbers of
+    trials, else the best `count`. ask: before each run.
+
+    Raises InputErrors for a rig that does not fit, RunError where a run is not good, after the report was written.
+    """
+    if not 1.0 < factor <= LARGEST_STEP:
+        raise InputError(f"expected a factor above 1, up to {LARGEST_STEP:g}, got {factor:g}", "--step-factor")
+    candidates = candidates_of(session, count, chosen)
+    with console.busy(f"compiling {path.stem}"):
+        rig = load_rig(path)
+    replay = Replay(session, rig, ask, lambda line: print(line, flush=True), factor)
+    try:
+        replay.try_all(candidates)
+    finally:
+        if replay.runs:
+            write_hardware_report(replay, replay.folder / REPORT)
+            print(f"wrote    report {replay.folder / REPORT}")
+        if replay.best is not None:
+            print(f"wrote    gains {replay.gains_file}")
 
 
 def _place(rig: Rig, folder: str | None, resume: bool) -> Path:
