@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from cosim.rig.rollout_batch import RolloutBatch
     from cosim.rig.run import Run, StoppedRun, load_run, open_recording
     from cosim.tick.metrics import METRICS
+    from cosim.tuning.session import FailedTuning, TuningSession
+    from cosim.tuning.tune import tune
 
 __all__ = [
     "METRICS",
     "Comparison",
+    "FailedTuning",
     "Gradient",
     "InputError",
     "InputErrors",
@@ -27,11 +30,13 @@ __all__ = [
     "Run",
     "RunError",
     "StoppedRun",
+    "TuningSession",
     "compare",
     "load_rig",
     "load_run",
     "open_recording",
     "plot_runs",
+    "tune",
 ]
 
 _HOMES = {
@@ -44,6 +49,8 @@ _HOMES = {
     "RolloutBatch": "cosim.rig.rollout_batch",
     "METRICS": "cosim.tick.metrics",
     **dict.fromkeys(("Run", "StoppedRun", "load_run", "open_recording"), "cosim.rig.run"),
+    **dict.fromkeys(("FailedTuning", "TuningSession"), "cosim.tuning.session"),
+    "tune": "cosim.tuning.tune",
 }
 
 

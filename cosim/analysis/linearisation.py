@@ -18,6 +18,8 @@ from cosim.tick.memory_call import MemoryCall
 from cosim.tick.tick_model import TickModel
 from cosim.types import Array
 
+Slopes = tuple[dict[str, Slope], bool]  # see slopes_of
+
 
 @dataclass(frozen=True)
 class LinearRig:
@@ -48,7 +50,7 @@ def linearise(rig: Rig, at: float = 0.0) -> LinearRig:
     and where the run stops before.
     """
     tick_model = rig.tick_model
-    _check(rig, tick_model)
+    check_linear(rig, tick_model)
     return linearise_at(tick_model, memory_at(rig, at))
 
 
@@ -70,9 +72,9 @@ def memory_at(rig: Rig, at: float) -> Array:
     return memory
 
 
-def linearise_at(tick_model: TickModel, memory: Array) -> LinearRig:
-    """Of the tick that begins with this memory (see `TickModel.initial`)."""
-    slopes, exact = _slopes(tick_model)
+def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = None) -> LinearRig:
+    """Of the tick that begins with this memory (see `TickModel.initial`); slopes: of its calls, if they are known."""
+    found, exact = slopes_of(tick_model) if slopes is None else slopes
     nv, size, place = tick_model.nv, tick_model.layout.size, tick_model.layout.place
     request, measured = (place(*path).where for path in (("request",), ("measured", "position")))
     memory, derivative = memory.copy(), np.hstack([np.eye(size), np.zeros((size, 2 * nv))])
@@ -83,7 +85,7 @@ def linearise_at(tick_model: TickModel, memory: Array) -> LinearRig:
         for task in tick_model.tasks:
             for call in task.calls:
                 inputs, results = places_of(call)
-                derivative[results] = slopes[call.name](memory[inputs]) @ derivative[inputs]
+                derivative[results] = found[call.name](memory[inputs]) @ derivative[inputs]
                 written[results] = True
                 _evaluate(call, memory)
                 if call.name == "measure":
@@ -108,7 +110,8 @@ def linearise_at(tick_model: TickModel, memory: Array) -> LinearRig:
     )
 
 
-def _check(rig: Rig, tick_model: TickModel) -> None:
+def check_linear(rig: Rig, tick_model: TickModel) -> None:
+    """Raises InputError for a rig that has no linear model, see `linearise`."""
     if rig.hardware:
         raise InputError("real motors have no linear model; analyze the rig without its drivers", "analyze")
     slow = next((task for task in tick_model.tasks if task.ticks > 1), None)
@@ -119,8 +122,11 @@ def _check(rig: Rig, tick_model: TickModel) -> None:
         raise InputError(f"controller '{name}' has no derivative: {why}", "analyze")
 
 
-def _slopes(tick_model: TickModel) -> tuple[dict[str, Slope], bool]:
-    """(the derivative of each call by its name, whether all are exact)."""
+def slopes_of(tick_model: TickModel) -> Slopes:
+    """(the derivative of each call by its name, whether all are exact), for many states and parameters of a rig.
+
+    Raises InputError for a call without derivative.
+    """
     found: dict[str, Slope] = {}
     exact = True
     for call in (call for task in tick_model.tasks for call in task.calls):

@@ -118,14 +118,18 @@ def margins_of(loop: Array, omega: Array, whole: bool = True) -> Margins:
     if whole and (end := float(np.real(loop[-1]))) < 0.0:
         gains = [*gains, -1.0 / end]
     angles = np.radians(np.abs(phases))
-    sensitivity = 1.0 / (1.0 + loop)
     return Margins(
         float(min((gain for gain in gains if gain > 1.0), default=math.inf)),
         float(max((gain for gain in gains if gain < 1.0), default=0.0)),
         float(min(angles, default=math.inf)),
         float(min(angles / crossovers, default=math.inf)),
-        DiskMargin(min(2.0, 2.0 / float(np.abs(2.0 * sensitivity - 1.0).max()))),
+        disk_margin(1.0 / (1.0 + loop)),
     )
+
+
+def disk_margin(sensitivity: Array) -> DiskMargin:
+    """Of a stable loop from its sensitivity (m,)."""
+    return DiskMargin(min(2.0, 2.0 / float(np.abs(2.0 * sensitivity - 1.0).max())))
 
 
 def all_loops_margin(response: FrequencyResponse, dofs: list[int]) -> DiskMargin:

@@ -26,6 +26,7 @@ from cosim.bench import (
     rows_start,
     rows_stream,
     rows_tick,
+    rows_tuning,
 )
 from cosim.bench.paired_timing import FULL, QUICK
 from cosim.bench.robots import sample_rig
@@ -45,6 +46,7 @@ CASES: tuple[BenchCase, ...] = (
     *rows_batch.CASES,
     *rows_rollouts.CASES,
     *rows_gradient.CASES,
+    *rows_tuning.CASES,
     *rows_runs.CASES,
     *rows_recordings.CASES,
     *rows_stream.CASES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -92,6 +92,37 @@ def _overrides_of(overlay: str) -> list[Override]:
     from cosim.rig.reading.overlay import read_overlay
 
     return read_overlay(overlay)
+
+
+def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """The options of a session: those of the section `tuning` of the rig are added to it or replace it."""
+    pairs = (
+        ("--parameter", "parameters", "NAME=LOW..HIGH", "what is varied, e.g. arm.kp=10..2000 or arm.kd=x0.2..x5"),
+        ("--minimise", "minimise", "FIGURE=WEIGHT", "a term of the cost, e.g. error_rms or effort_rms=0.001"),
+        ("--limit", "limits", "FIGURE=BOUND", "a bound that must hold, e.g. 'overshoot=5 %%' or disk_margin=0.5"),
+        ("--plant", "plants", "NUMBER=FRACTION", "perturbed plants, e.g. 'inertia=20 %%'"),
+    )
+    for name, key, metavar, about in pairs:
+        yield _word(name, dest=key, metavar=metavar, action="append", default=[], help=f"{about}; may be repeated")
+    yield _word("--samples", metavar="N", type=int, help="so many random plants instead of the corners")
+    yield _word("--robust", choices=("worst", "mean"), help="how the costs of the plants become one; default: worst")
+    yield _word(
+        "--optimiser", metavar="NAME", help="what proposes the trials: cma, de, relay, shape, sobol, tpe; default: tpe"
+    )
+    yield _word("--trials", metavar="N", type=int, help="after which it ends; default: 200")
+    yield _word("--batch", metavar="N", type=int, help="trials that are proposed together; default: 16")
+    yield _word("--seed", metavar="N", type=int, help="of all random numbers; default: 0")
+    yield _word("--duration", metavar="S", help="of each run, e.g. 2.5 or 500 ms; default: that of the rig")
+    yield _word("--session", metavar="FOLDER", help="where it is kept; default: tuning/RIG_1, _2, …")
+    yield _flag("--resume", "go on with a session, by default with the latest one of the rig")
+    yield _word("--dask", metavar="ADDRESS", help="of a Dask scheduler whose workers evaluate, e.g. tcp://host:8786")
+    yield _word("--on-hardware", metavar="RIG", type=Path, help="try the best trials on this rig with real motors")
+    yield _word("--replay", metavar="SESSION", type=Path, help="those of this session, without another search")
+    numbers = {"type": int, "action": "append", "default": []}
+    yield _word("--trial", metavar="N", help="try this trial instead; may be repeated", **numbers)
+    yield _word("--candidates", metavar="N", type=int, default=3, help="how many trials are tried; default: 3")
+    yield _word("--step-factor", metavar="X", type=float, default=1.5, help="of a gain between two runs; default: 1.5")
+    yield _flag("--yes", "run real motors without confirmation before each run")
 
 
 def command_parser() -> CommandParser:
@@ -203,6 +234,13 @@ def command_parser() -> CommandParser:
         _word("--excitation", metavar="F.yaml", type=Path, help="only write the experiment of --joint, as an overlay"),
         _word("--plot", metavar="F.png", help="draw Bode and Nyquist diagrams and steps (png, svg, pdf)"),
         _word("--json", metavar="F.json", help="write the figures; - for stdout"),
+    )
+    parser.add_command(commands.tune, rig, *_tuning_words(), overrides, overlay)
+    parser.add_command(
+        commands.sessions,
+        _word("folders", metavar="FOLDER", type=Path, nargs="*", help="of sessions, or sessions; default: tuning"),
+        _word("--trial", metavar="N", type=int, help="run this trial of a session again"),
+        _word("--record", metavar="F.mcap", help="record it"),
     )
     parser.add_command(
         commands.learn,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -198,6 +199,72 @@ def identify(
     hertz = None if cutoff is None else quantity_of(cutoff, "Hz", "--cutoff", (0.0, math.inf), words)
     with named_when_slow():
         identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json)
+
+
+def tune(
+    rig: Path,
+    parameters: list[str],
+    minimise: list[str],
+    limits: list[str],
+    plants: list[str],
+    samples: int | None,
+    robust: Literal["worst", "mean"] | None,
+    optimiser: str | None,
+    trials: int | None,
+    batch: int | None,
+    seed: int | None,
+    duration: str | None,
+    session: str | None,
+    resume: bool,
+    dask: str | None,
+    on_hardware: Path | None,
+    replay: Path | None,
+    trial: list[int],
+    candidates: int,
+    step_factor: float,
+    yes: bool,
+    overrides: list[Override],
+) -> None:
+    """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
+    from cosim.output.slow_code import named_when_slow
+    from cosim.tuning.command import read_pairs, try_on_hardware, tune_rig
+    from cosim.tuning.notebook import open_session
+
+    given = {
+        "parameters": read_pairs(parameters, "--parameter", False),
+        "minimise": read_pairs(minimise, "--minimise", False),
+        "limits": read_pairs(limits, "--limit", True),
+        "plants": read_pairs(plants, "--plant", True),
+        "samples": samples,
+        "robust": robust,
+        "optimiser": optimiser,
+        "trials": trials,
+        "batch": batch,
+        "seed": seed,
+        "duration": duration,
+    }
+    if replay is not None and on_hardware is None:
+        raise InputError("nothing to try its candidates on; add --on-hardware", "--replay")
+    if replay is None:
+        with named_when_slow():
+            found = tune_rig(rig, overrides, {k: v for k, v in given.items() if v is not None}, session, resume, dask)
+    else:
+        found = open_session(replay)
+    if on_hardware is not None:
+        from cosim.cli.confirm import confirm
+
+        def ask(lines: Sequence[str]) -> None:
+            confirm(lines, yes, sys.stdin, sys.stdout)
+
+        try_on_hardware(found, on_hardware, trial, candidates, step_factor, ask)
+
+
+def sessions(folders: list[Path], trial: int | None, record: str | None) -> None:
+    """List tuning sessions, show one, compare several, or run a trial again."""
+    from cosim.tuning.notebook import sessions as show
+    from cosim.tuning.session_folder import PARENT
+
+    show(folders or [Path(PARENT)], trial, record)
 
 
 def compare(a: Path, b: Path) -> None:

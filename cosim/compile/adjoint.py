@@ -110,7 +110,8 @@ class _Sweep:
 
         self._inputs, self._results, self._active = len(inputs), dict[int, range](), list(inputs)
         for number, call in enumerate(calls):
-            if any(map(self.depends, (*call.arguments, *call.otherwise))):
+            arguments = () if call.routine.piecewise_constant else call.arguments
+            if any(map(self.depends, (*arguments, *call.otherwise))):
                 first = len(self._active)
                 self._active += call.results
                 self._results[number] = range(first, len(self._active))

@@ -18,6 +18,8 @@ class RowLookup(RoutineBase):
     begins (n,): increasing; rows (n, width); t (). Its cost grows with log n, its code with n · width · 8 bytes.
     """
 
+    piecewise_constant = True
+
     def __init__(self, begins: Array, rows: Array, name: str = "row_lookup") -> None:
         """Raises ValueError if the shapes do not fit or `begins` does not increase."""
         if rows.shape[:1] != begins.shape or not begins.size or rows.ndim != 2:

@@ -87,6 +87,7 @@ class RoutineBase(ABC):
     output_shapes: tuple[Shape, ...]
     uniform: tuple[int, ...] = ()  # arguments that in a batch are one array of doubles for all SIMD lanes
     open_numbers: OpenNumbers | None = None  # that it takes as a hidden argument after the others
+    piecewise_constant: bool = False  # its derivative is 0
 
     @property
     @abstractmethod

@@ -186,8 +186,8 @@ def _show_watched(page: Page, watch: Watch, say: Say) -> None:
 
 
 def serve_recording(path: str, at: Address, look: Look, say: Say) -> None:
-    from cosim import load_run
     from cosim.dashboard.replay import Replay
+    from cosim.rig.run import load_run
 
     replay = Replay(load_run(path))
     server = open_server(at)

@@ -21,7 +21,7 @@ from cosim.rig.open_numbers import bristles_of, numbers_of
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.parameters import tunables_of, unit_of, unknown_parameter, values_of
 from cosim.rig.rollout_batch import Faults
-from cosim.rig.rollouts import accumulation_of, first_memories, model_with, reason_of_stop
+from cosim.rig.rollouts import accumulation_of, first_memories, opened_model, reason_of_stop
 from cosim.tick.accumulation import Accumulation, UserMetric
 from cosim.tick.reverse_program import reverse_program
 from cosim.tick.tick_model import TickModel
@@ -94,7 +94,7 @@ def find_gradient(
     if not (wanted and arrays):
         missing = "parameters" if wanted else "metrics"
         raise InputError(f"give at least one of the {missing}", missing)
-    model, k, count = model_with(rig, given.numbers), given.k or 1, ticks + 1
+    model, k, count = opened_model(rig, given.numbers), given.k or 1, ticks + 1
     first = first_memories(rig, model, given)
     goal = _Goal(accumulation_of(model, wanted, ticks), objective, count)
     places = _places(rig, model, given, list(arrays))

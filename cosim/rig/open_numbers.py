@@ -10,7 +10,7 @@ mechanism.<joint>.damping         and friction, of the joint itself, unless the 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -197,35 +197,46 @@ def _not_negative(values: Array) -> str:
     return "" if values[0] >= 0.0 else f"must be at least 0, is {values[0]:.12g}"
 
 
-def opened(rig: WiredRig, names: Sequence[str]) -> TickModel:
+def opened(rig: WiredRig, names: Sequence[str], unknown: Collection[str] = ()) -> TickModel:
     """The ticks of the rig with these numbers as inputs, in this order, in the region `numbers` of its memory.
 
-    Raises InputErrors for a number on which the form of the code depends.
+    unknown: those that the models of the controllers do not have, which keep the numbers of the rig file. Raises
+    InputErrors for a number on which the form of the code depends.
     """
-    numbers = numbers_of(rig)
-    symbols = OpenNumbers(sum(numbers[name].values.size for name in names))
-    changes = _changes(numbers, names, symbols.symbols)
-    base, reading = rig.tick_model, Reading(rig.spec.source.place, [], rig.spec.path.parent)
+    values = [numbers_of(rig)[name].values for name in names]
+    symbols = OpenNumbers(sum(value.size for value in values))
     try:
-        plant = _plant(rig, changes)
-        loops = [loop for loop in build_loops(rig.spec, plant, rig.limits, reading, rig.plant) if loop is not None]
-        if reading.errors:
-            raise InputErrors(reading.errors)
-        model = replace(
-            base,
-            plant=plant,
-            loops=loops,
-            encoders=_encoders(base.encoders, changes.noise),
-            open_numbers=symbols,
-            numbers=np.concatenate([numbers[name].values for name in names]),
-        )
-        model.parameters[:] = base.parameters
+        model = _with(rig, names, symbols.symbols, unknown)
+        model = replace(model, open_numbers=symbols, numbers=np.concatenate(values))
+        model.parameters[:] = rig.tick_model.parameters
         _ = model.compiled_program  # traced here, for its errors
         return model
     except CompileError as error:
         raise _structural(names, f"{error.place}: {error.what}") from None
     except (TypeError, RuntimeError) as error:  # of casadi, for a Python `if` on a symbol
         raise _structural(names, f"{where_raised(error)}: {str(error).splitlines()[0]}") from None
+
+
+def with_numbers(rig: WiredRig, names: Sequence[str], values: Array, unknown: Collection[str] = ()) -> TickModel:
+    """The ticks of the rig with these values (n,) of the numbers, side by side, as constants; unknown: as in `opened`.
+
+    Raises InputErrors for numbers that do not fit together.
+    """
+    model = _with(rig, names, values, unknown)
+    model.parameters[:] = rig.tick_model.parameters
+    return model
+
+
+def _with(rig: WiredRig, names: Sequence[str], values: Numeric, unknown: Collection[str]) -> TickModel:
+    """The ticks with these numbers or symbols (n,) in the place of those of the rig."""
+    numbers, base = numbers_of(rig), rig.tick_model
+    changes, reading = _changes(numbers, names, values), Reading(rig.spec.source.place, [], rig.spec.path.parent)
+    plant = _plant(rig, changes)
+    seen = _plant(rig, _changes(numbers, names, values, but=unknown)) if unknown else plant
+    loops = [loop for loop in build_loops(rig.spec, seen, rig.limits, reading, rig.plant) if loop is not None]
+    if reading.errors:
+        raise InputErrors(reading.errors)
+    return replace(base, plant=plant, loops=loops, encoders=_encoders(base.encoders, changes.noise))
 
 
 def plant_with(rig: WiredRig, names: Sequence[str], values: Numeric) -> tuple[Plant, dict[str, Any]]:
@@ -254,12 +265,15 @@ def holding_bristles(rig: WiredRig, names: Sequence[str]) -> BatchFunction | Int
     return compile_for_batches(bristles_of(rig, names), ports, "bristles")
 
 
-def _changes(numbers: Mapping[str, RigNumber], names: Sequence[str], values: Numeric) -> Changes:
-    """values (n,): of the numbers, side by side."""
+def _changes(
+    numbers: Mapping[str, RigNumber], names: Sequence[str], values: Numeric, but: Collection[str] = ()
+) -> Changes:
+    """values (n,): of the numbers, side by side; but: numbers that are left as they are."""
     changes, first = Changes(), 0
     for name in names:
         count = numbers[name].values.size
-        numbers[name].open(changes, ops.array(list(values[first : first + count])))
+        if name not in but:
+            numbers[name].open(changes, ops.array(list(values[first : first + count])))
         first += count
     return changes
 

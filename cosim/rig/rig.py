@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +139,7 @@ class Rig(WiredRig):
         signals: Sequence[str] | None = None,
         metrics: Sequence[str | UserMetric] = (),
         threads: int | None = None,
+        unknown: Collection[str] = (),
     ) -> RolloutBatch:
         """k runs from t = 0, side by side in SIMD lanes and threads; each equals a single run to the bit.
 
@@ -146,13 +147,15 @@ class Rig(WiredRig):
         `<joint>/position` or `<joint>/velocity` -> (k,); duration: see `run`; keep: `final` for the last tick only, or
         `all` signals over time; signals: keep these over time; every: keep every n-th tick; metrics: accumulated over
         all ticks, names out of `cosim.METRICS` or functions of (t, signals by name) that are integrated over time;
-        threads: one per core by default. A run that is stopped keeps what it had; `faults` has the reason.
+        threads: one per core by default; unknown: numbers of the plant among the parameters that the models of the
+        controllers do not have: these keep the numbers of the rig file. A run that is stopped keeps what it had;
+        `faults` has the reason.
         Raises InputErrors for names, shapes and values that do not fit, and for a rig whose ticks are not compiled.
         """
         from cosim.rig.rollouts import run_rollouts
 
         ticks = ticks_of(self, _seconds(duration))
-        return run_rollouts(self, parameters, initial, ticks, keep, every, signals, metrics, threads)
+        return run_rollouts(self, parameters, initial, ticks, keep, every, signals, metrics, threads, unknown)
 
     def gradient(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -38,11 +38,12 @@ def run_rollouts(
     signals: Sequence[str] | None,
     metrics: Sequence[str | UserMetric],
     threads: int | None,
+    unknown: Collection[str],
 ) -> RolloutBatch:
     """See `Rig.rollouts`. ticks: after the first."""
     check_compiled(rig, "rollouts")
     given = read_arrays(rig, parameters)
-    model = model_with(rig, given.numbers)
+    model = opened_model(rig, given.numbers, _unknown(unknown, given.numbers))
     starts = read_starts(rig, model, initial)
     k = _number_of_runs(given, starts)
     for name, count in (("every", every), ("threads", threads)):
@@ -114,12 +115,25 @@ def check_compiled(rig: WiredRig, what: str) -> None:
     raise InputError(f"{what} need compiled ticks, and {why}; {fix}", str(rig.spec.path))
 
 
-def model_with(rig: WiredRig, numbers: tuple[str, ...]) -> TickModel:
-    """The ticks of the rig with these numbers of the plant as inputs, traced once for the same ones."""
+def _unknown(names: Collection[str], numbers: tuple[str, ...]) -> frozenset[str]:
+    """Raises InputErrors for a name that is none of the numbers that are given."""
+    errors = [
+        InputError(f"'{name}' is no number of the plant that is given{did_you_mean(name, numbers)}", "unknown")
+        for name in names
+        if name not in numbers
+    ]
+    if errors:
+        raise InputErrors(errors)
+    return frozenset(names)
+
+
+def opened_model(rig: WiredRig, numbers: tuple[str, ...], unknown: frozenset[str] = frozenset()) -> TickModel:
+    """The ticks of the rig with these numbers of the plant as inputs, traced once for the same ones; unknown: see
+    `Rig.rollouts`."""
     if not numbers:
         return rig.tick_model
-    if rig.opened is None or rig.opened[0] != numbers:
-        rig.opened = numbers, opened(rig, numbers)
+    if rig.opened is None or rig.opened[0] != (numbers, unknown):
+        rig.opened = (numbers, unknown), opened(rig, numbers, unknown)
     return rig.opened[1]
 
 

@@ -179,7 +179,7 @@ def test_durations_that_are_none(command, duration, message):
         (
             "colour=red",
             "unknown key 'colour'; known: mechanism, name, description, joints, drivers, emulator, controllers, events,"
-            " guard, schedule, telemetry, recording, keep",
+            " guard, schedule, telemetry, recording, tuning, keep",
         ),
         ("joints.hing.limits.upper=1", "unknown joint 'hing'; did you mean 'hinge'?"),
         (

@@ -60,6 +60,7 @@ from cosim.rig.sections import (
     rig_spec,
     schedule,
     size,
+    tuning,
 )
 from cosim.rig.stream import Schema
 from cosim.servo import brake, cascade
@@ -67,6 +68,9 @@ from cosim.servo import encoder as shaft_encoder
 from cosim.tick.metrics import METRICS
 from cosim.tick.tick_model import ORDER
 from cosim.timing import deadlines, pacing, spread
+from cosim.tuning.measures import MARGINS
+from cosim.tuning.optimisers import known_optimisers
+from cosim.tuning.plants import GROUPS
 from cosim.types import COMMAND, joint_signals
 from cosim.units import SPELLINGS, UNITS
 from tests.docs.documents import ROOT, TABLES, TEXT, expected_cells, names
@@ -131,6 +135,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`telemetry`": (rig_spec.TelemetrySpec, set()),
     "`recording`": (rig_spec.RecordingSpec, set()),
     "`keep`": (keep.KeepSpec, set()),
+    "`tuning`": (tuning.TuningKeys, set()),
     "Thermal nodes": (_thermal.Thermal, set()),
     "Control of the current": (_current_control.CurrentControl, set()),
     "I²t limit": (_overload.Overload, set()),
@@ -177,6 +182,16 @@ def keys(cls: type) -> dict[str, dataclasses.Field]:
 
 
 CLASSES = {heading: cls for heading, (cls, _) in SECTIONS.items()} | plugins() | families()
+
+
+# --- tuning ---------------------------------------------------------------------------------------
+
+
+def test_every_margin_and_every_optimiser_is_listed():
+    assert names("Figures of merit") == set(MARGINS)
+    rows = {row[0].strip("`"): row[1] for row in TABLES["Optimisers"][1:]}
+    assert rows == known_optimisers()
+    assert names("Plants") == set(GROUPS)
 
 
 # --- the tables of keys ---------------------------------------------------------------------------

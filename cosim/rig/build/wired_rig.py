@@ -38,8 +38,8 @@ class WiredRig:
     # while it is not built
     _read: Callable[[], RigSpec] | None = None
     _stand_ins: tuple[RigSpec, TickModel]
-    # the ticks with numbers of the plant as inputs, and their names
-    opened: tuple[tuple[str, ...], TickModel] | None = None
+    # the ticks with numbers of the plant as inputs, and the names of these and of those unknown to the controllers
+    opened: tuple[tuple[tuple[str, ...], frozenset[str]], TickModel] | None = None
     # the loops of the last gradient, see `rig.gradient`
     differentiated: Any = None
 

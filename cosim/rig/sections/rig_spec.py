@@ -37,6 +37,7 @@ from cosim.rig.sections.keep import KeepSpec, read_keep
 from cosim.rig.sections.mechanism import MechanismSpec, read_mechanism
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.rig.sections.size import check_size
+from cosim.rig.sections.tuning import TuningKeys
 from cosim.types import param, params
 
 LARGEST_PORT = 65535
@@ -90,6 +91,7 @@ class _RigFile:
     schedule: dict | None = param(default=None)
     telemetry: TelemetrySpec = param(default=TelemetrySpec())
     recording: RecordingSpec = param(default=RecordingSpec())
+    tuning: TuningKeys = param(default=TuningKeys())
     # and `keep`
 
 
@@ -113,6 +115,7 @@ class RigSpec:
     telemetry: TelemetrySpec
     recording: RecordingSpec
     keep: KeepSpec
+    tuning: TuningKeys
     source: YamlSource
 
 
@@ -199,6 +202,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         telemetry=_checked_telemetry(top.get("telemetry", TelemetrySpec()), reading),
         recording=top.get("recording", RecordingSpec()),
         keep=read_keep(source.data.get("keep") if isinstance(source.data, dict) else None, reading),
+        tuning=top.get("tuning") or TuningKeys(),
         source=source,
     )
 

@@ -1,0 +1,163 @@
+"""`cosim tune`: a session of the command line, with its progress and its result."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import InputError
+from cosim.output import console
+from cosim.output.text_table import TextTable
+from cosim.rig.reading.yaml_source import Override
+from cosim.rig.rig import Rig, load_rig
+from cosim.tuning.hardware import Ask, Replay, candidates_of
+from cosim.tuning.hardware_report import write_hardware_report
+from cosim.tuning.session import FailedTuning, TuningSession
+from cosim.tuning.session_folder import OVERLAY, PARENT, REPORT, latest_path, new_path
+from cosim.tuning.setup import fingerprint_of
+from cosim.tuning.trials import Trial
+from cosim.tuning.tune import run_session
+
+NONE = "–"
+LARGEST_STEP = 10.0  # factor of a gain from one run of a real rig to the next
+
+
+def tune_rig(
+    path: Path,
+    overrides: Sequence[Override],
+    given: Mapping[str, Any],
+    folder: str | None,
+    resume: bool,
+    dask: str | None,
+) -> TuningSession:
+    """Run a session, or go on with one, and print its result. given: keys of the section `tuning`.
+
+    Raises FailedTuning where it is interrupted or no trial holds all limits, after its results were printed.
+    """
+    with console.busy(f"compiling {path.stem}"):
+        rig = load_rig(path, overrides)
+    place = _place(rig, folder, resume)
+    try:
+        with _shown_progress() as progress:
+            session = run_session(rig, given, place, resume, dask, progress)
+    except FailedTuning as failed:
+        print_result(failed.session)
+        raise
+    print_result(session)
+    return session
+
+
+def try_on_hardware(
+    session: TuningSession, path: Path, chosen: Sequence[int], count: int, factor: float, ask: Ask
+) -> None:
+    """Run candidates of a session on a real rig, and print and report each beside its simulation; chosen: numbers of
+    trials, else the best `count`. ask: before each run.
+
+    Raises InputErrors for a rig that does not fit, RunError where a run is not good, after the report was written.
+    """
+    if not 1.0 < factor <= LARGEST_STEP:
+        raise InputError(f"expected a factor above 1, up to {LARGEST_STEP:g}, got {factor:g}", "--step-factor")
+    candidates = candidates_of(session, count, chosen)
+    with console.busy(f"compiling {path.stem}"):
+        rig = load_rig(path)
+    replay = Replay(session, rig, ask, lambda line: print(line, flush=True), factor)
+    try:
+        replay.try_all(candidates)
+    finally:
+        if replay.runs:
+            write_hardware_report(replay, replay.folder / REPORT)
+            print(f"wrote    report {replay.folder / REPORT}")
+        if replay.best is not None:
+            print(f"wrote    gains {replay.gains_file}")
+
+
+def _place(rig: Rig, folder: str | None, resume: bool) -> Path:
+    """The folder of the session."""
+    if folder is not None:
+        return Path(folder)
+    if resume:
+        return latest_path(Path(PARENT), fingerprint_of(rig), rig.spec.name)
+    return new_path(Path(PARENT), rig.spec.name)
+
+
+@contextmanager
+def _shown_progress() -> Iterator[Callable[[TuningSession], None]]:
+    """On a terminal one line that changes; in a pipe a line for each better trial and each tenth of the session."""
+    terminal = sys.stderr.isatty()
+    seen = [-1, 0]  # the best trial, and the tenths
+
+    def show(session: TuningSession) -> None:
+        done, total, best = len(session.trials) - 1, session.request.trials, session.found
+        line = f"{done}/{total} trials  {_best_text(best)}"
+        if terminal:
+            console.write_line(f"tuning {session.rig_name}: {line}")
+            return
+        now = [-1 if best is None else best.number, 10 * done // total]
+        if now != seen:
+            seen[:] = now
+            print(line, flush=True)
+
+    try:
+        yield show
+    finally:
+        if terminal:
+            console.write_line("")
+
+
+def _best_text(best: Trial | None) -> str:
+    return "none holds all limits yet" if best is None else f"best {best.number}: cost {best.outcome.cost:.6g}"
+
+
+def print_result(session: TuningSession) -> None:
+    """The gains and the figures, of the start and the best trial, and the files."""
+    if not session.trials:
+        return
+    best, start = session.found, session.trials[0]
+    if best is not None:
+        table = TextTable(["parameter"], ["start", "best", "lowest", "highest"])
+        for dimension, value in zip(session.evaluator.space.dimensions, best.values, strict=True):
+            numbers = (dimension.start, value, dimension.low, dimension.high)
+            table.add_row(dimension.name, *(f"{number:.6g}" for number in numbers))
+        print(*table.lines(), sep="\n")
+        print(*_figures(session, start, best).lines(), sep="\n")
+    if session.path is not None:
+        print(f"wrote    report {session.path / REPORT}")
+        if best is not None:
+            print(f"wrote    gains {session.path / OVERLAY}")
+
+
+def _figures(session: TuningSession, start: Trial, best: Trial) -> TextTable:
+    """With the plant of the rig, and with the worst of several."""
+    several = len(session.evaluator.plants) > 1
+    table = TextTable(
+        ["figure"], ["start", *["worst"] * several, f"trial {best.number}", *["worst"] * several, "limit"]
+    )
+    bounds = {limit.measure.name: limit for limit in session.evaluator.objective.limits}
+
+    def row(name: str, pairs: Sequence[Sequence[float | None]], bound: str) -> None:
+        shown = (value for pair in pairs for value in pair[: 1 + several])
+        table.add_row(name, *(NONE if value is None else f"{value:.5g}" for value in shown), bound)
+
+    for measure in dict.fromkeys(session.evaluator.objective.measures):
+        limit = bounds.get(measure.name)
+        bound = "" if limit is None else f"{'≥' if limit.at_least else '≤'} {limit.bound:.5g}"
+        row(measure.name, [trial.outcome.figures.get(measure.name, (None, None)) for trial in (start, best)], bound)
+    row("cost", [(next(iter(t.outcome.costs), None), t.outcome.cost) for t in (start, best)], "")
+    return table
+
+
+def read_pairs(texts: Sequence[str], option: str, needed: bool) -> dict[str, str | None] | None:
+    """`NAME=VALUE` of an option that may be repeated; None for none. needed: whether it must have a value.
+
+    Raises InputError for a text that is none.
+    """
+    found: dict[str, str | None] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or (needed and not value) or (equals and not value):
+            raise InputError(f"expected NAME=VALUE, got '{text}'", option)
+        found[name.strip()] = value.strip() if equals else None
+    return found or None

@@ -1,0 +1,138 @@
+"""Relay experiment: the ultimate gain and period of each joint, and the gains of well-known rules.
+
+A relay in the place of the controller makes a joint oscillate where its phase is −180° (Åström and Hägglund, Automatic
+tuning of simple regulators, Automatica 20(5), 1984): Ku = 4 d / (π a). A trial is proposed for each rule. It suits
+joints whose drive and friction turn the phase through −180° well below the rate of the ticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.errors import InputError
+from cosim.rig.reading.plugins import Plugin
+from cosim.rig.rig import Rig
+from cosim.rig.sections.controllers import KEYS
+from cosim.tuning import relay_controller
+from cosim.tuning.evaluation import Evaluator
+from cosim.tuning.gains_by_name import JointGains, Proposals, joint_gains, positions_within
+from cosim.tuning.optimisers import Optimiser, Problem
+from cosim.types import Array
+
+ABOUT = "relay experiment: the ultimate gain and period, and the gains of well-known rules; built in"
+AMPLITUDE = 0.2  # of the effort limit, or of all efforts that hold the joint
+SMALLEST_PERIOD = 8  # ticks
+PERIODS, SPREAD = 4, 0.15  # periods that are looked at, and how far they may differ
+
+
+class Rule(NamedTuple):
+    """kp / Ku, Ti / Tu and Td / Tu."""
+
+    kp: float
+    integral: float
+    derivative: float
+
+
+# Ziegler and Nichols 1942 (PID), Pessen 1954, some and no overshoot (Seborg et al., Process Dynamics and Control),
+# Tyreus and Luyben 1992; and softer ones of the first
+RULES = (
+    Rule(0.6, 0.5, 0.125),
+    Rule(0.7, 0.4, 0.15),
+    Rule(0.33, 0.5, 0.33),
+    Rule(0.2, 0.5, 0.33),
+    Rule(0.45, 2.2, 0.16),
+    Rule(0.3, 1.0, 0.25),
+    Rule(0.1, 2.0, 0.5),
+)
+
+
+def load(problem: Problem) -> Optimiser:
+    """Raises InputError for parameters that are not gains, and for joints without a limit cycle."""
+    evaluator = problem.evaluator
+    gains = joint_gains(evaluator, "relay")
+    found: dict[int, tuple[float, float]] = {}
+    for controller in dict.fromkeys(joint.controller for joint in gains):
+        own = [joint for joint in gains if joint.controller == controller]
+        found |= _experiment(evaluator, controller, own)
+    positions = positions_within(evaluator, [_candidate(gains, found, rule) for rule in RULES])
+    if not len(positions):
+        shown = ", ".join(f"{joint.joint} {found[joint.dof][0]:.4g}" for joint in gains)
+        what = f"no rule gives gains that are all within their bounds; the ultimate gains are {shown}"
+        raise InputError(f"{what}; widen the bounds", "--optimiser")
+    return Proposals(positions)
+
+
+def _candidate(gains: list[JointGains], found: Mapping[int, tuple[float, float]], rule: Rule) -> Mapping[int, float]:
+    """dimension -> value."""
+    values: dict[int, float] = {}
+    for joint in gains:
+        ultimate, period = found[joint.dof]
+        kp = rule.kp * ultimate
+        values |= {joint.kp: kp, joint.kd: kp * rule.derivative * period}
+        if joint.ki is not None:
+            values[joint.ki] = kp / (rule.integral * period)
+    return values
+
+
+def _experiment(evaluator: Evaluator, controller: str, gains: list[JointGains]) -> dict[int, tuple[float, float]]:
+    """dof -> (Ku, Tu [s]) of the joints of a controller, one relay at a time."""
+    rig = _with_relay(evaluator.rig, controller)
+    loop = next(loop for loop in rig.tick_model.loops if loop.name == controller)
+    dofs = loop.index.tolist()
+    full = _amplitudes(rig)[dofs]
+    rows = np.array([np.where(np.array(dofs) == joint.dof, full, 0.0) for joint in gains])
+    signals = [f"{joint.joint}/position" for joint in gains]
+    batch = rig.rollouts({f"{controller}.amplitude": rows}, duration=evaluator.duration, signals=signals)
+    found = {}
+    for k, joint in enumerate(gains):
+        if batch.stopped[k]:
+            what = f"under a relay of {rows[k].max():.4g} the run is stopped: {batch.faults[k]}"
+            raise InputError(f"joint '{joint.joint}': {what}; use --optimiser shape", "--optimiser")
+        amplitude, period = limit_cycle(batch[f"{joint.joint}/position"][k], joint.joint)
+        found[joint.dof] = 4.0 * rows[k].max() / (np.pi * amplitude), period * rig.tick_model.step
+    return found
+
+
+def _with_relay(rig: Rig, controller: str) -> Rig:
+    """The rig with a relay in the place of a controller, about its initial positions."""
+    specs = list(rig.spec.controllers)
+    k = next(k for k, spec in enumerate(specs) if spec.name == controller)
+    given = rig.parameters
+    kp, kd = (np.atleast_1d(given[f"{controller}.{word}"]).tolist() for word in ("kp", "kd"))
+    values = {"amplitude": [0.0] * len(kp), "kp": kp, "kd": kd}
+    plugin = Plugin("relay", relay_controller, relay_controller.Params(**{w: tuple(v) for w, v in values.items()}))
+    specs[k] = replace(specs[k], plugin=plugin, trajectory=None, fallback=None)
+    source = rig.spec.source
+    sections = list(source.data["controllers"])
+    sections[k] = {key: value for key, value in sections[k].items() if key in KEYS} | {"type": "relay", **values}
+    source = replace(source, data={**source.data, "controllers": sections})
+    return Rig(replace(rig.spec, controllers=tuple(specs), source=source), False)
+
+
+def _amplitudes(rig: Rig) -> Array:
+    """(nv,) a fraction of the effort limits; without one, of the largest effort that gravity asks of any joint."""
+    gravity = float(np.abs(rig.plant.model.gravity_effort(rig.plant.model.coordinates(rig.plant.position))).max())
+    return np.where(np.isfinite(rig.limits.effort), AMPLITUDE * rig.limits.effort, max(AMPLITUDE * gravity, 1.0))
+
+
+def limit_cycle(position: Array, joint: str) -> tuple[float, float]:
+    """(amplitude, period [ticks]) of the last periods of an oscillation (ticks,). Raises InputError without one."""
+    last = position[len(position) // 2 :]
+    swing = last - 0.5 * (last.max() + last.min())
+    rises = np.flatnonzero((swing[:-1] < 0.0) & (swing[1:] >= 0.0))
+    periods = np.diff(rises)[-PERIODS:]
+    sizes = [0.5 * float(np.ptp(last[a:b])) for a, b in pairwise(rises.tolist())]
+    steady = len(periods) == PERIODS and _alike(periods.tolist(), 1.0) and _alike(sizes, 0.0)
+    if not steady or periods.mean() < SMALLEST_PERIOD:
+        why = "oscillates as fast as the ticks" if steady else "has no steady oscillation"
+        raise InputError(f"joint '{joint}' {why} under a relay; use --optimiser shape", "--optimiser")
+    return float(np.mean(sizes[-PERIODS:])), float(periods.mean())
+
+
+def _alike(values: list[float], resolution: float) -> bool:
+    return max(values) - min(values) <= max(resolution, SPREAD * max(values))

@@ -1,0 +1,69 @@
+"""What a session has found: its trials, the best one and the gains of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cosim.errors import RunError
+from cosim.rig.sections.tuning import TuningKeys
+from cosim.tuning.evaluation import Evaluator
+from cosim.tuning.trials import Trial, best_of, nearest_of
+
+
+@dataclass(repr=False)
+class SessionData:
+    """The trials of a session so far. path: of its folder, None of one that is kept in memory alone."""
+
+    evaluator: Evaluator
+    request: TuningKeys
+    trials: list[Trial]
+    path: Path | None = None
+
+    @property
+    def rig_name(self) -> str:
+        return self.evaluator.rig.run_spec.name
+
+    @property
+    def start(self) -> Trial:
+        """The gains of the rig."""
+        return self.trials[0]
+
+    @property
+    def best(self) -> Trial:
+        """Raises RunError where no trial holds all limits."""
+        if (found := self.found) is None:
+            raise RunError(self.why_none, "tune")
+        return found
+
+    @property
+    def found(self) -> Trial | None:
+        """The best trial, None where none holds all limits."""
+        return best_of(self.trials, self.evaluator.space.start_inside)
+
+    @property
+    def parameters(self) -> dict[str, float | list[float]]:
+        """The gains of the best trial, as `Rig.set` takes them. Raises RunError where there is none."""
+        return self.parameters_of(self.best)
+
+    def parameters_of(self, trial: Trial) -> dict[str, float | list[float]]:
+        return self.evaluator.space.parameters(np.array(trial.values))
+
+    @property
+    def why_none(self) -> str:
+        """Why there is no best trial."""
+        nearest = nearest_of(self.trials)
+        if nearest is None:
+            return "no trial has ended"
+        count, what = len(self.trials), "ran to its end" if nearest.outcome.stopped else "holds all limits"
+        return (
+            f"none of {count} trials {what}; the nearest is trial {nearest.number}: {nearest.outcome.failed};"
+            " widen the bounds of the parameters or the limits"
+        )
+
+    def __repr__(self) -> str:
+        best = self.found
+        cost = "none" if best is None else f"trial {best.number}, cost {best.outcome.cost:.6g}"
+        return f"<{type(self).__name__} {self.rig_name}: {len(self.trials)} trials, best {cost}>"

@@ -1,0 +1,73 @@
+"""The trials of a session, and each as a line of its file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from cosim.tuning.evaluation import Outcome
+
+
+@dataclass(frozen=True)
+class Trial:
+    """number: 0 is the gains of the rig; values (d,): in SI, in the order of the space."""
+
+    number: int
+    values: tuple[float, ...]
+    outcome: Outcome
+
+    def line(self) -> bytes:
+        """JSON; null for what is infinite."""
+        o = self.outcome
+        data = {
+            "trial": self.number,
+            "values": self.values,
+            "score": o.score,
+            "cost": _finite(o.cost),
+            "costs": [_finite(cost) for cost in o.costs],
+            "figures": {name: list(pair) for name, pair in o.figures.items()},
+            "failed": o.failed,
+            "stopped": o.stopped,
+        }
+        return orjson.dumps(data) + b"\n"
+
+
+def read_trial(line: bytes) -> Trial:
+    """Raises ValueError for a line that is none."""
+    try:
+        data: dict[str, Any] = orjson.loads(line)
+        outcome = Outcome(
+            score=float(data["score"]),
+            cost=_number(data["cost"]),
+            costs=tuple(map(_number, data["costs"])),
+            figures={name: (pair[0], pair[1]) for name, pair in data["figures"].items()},
+            failed=data["failed"],
+            stopped=data["stopped"],
+        )
+        return Trial(int(data["trial"]), tuple(map(float, data["values"])), outcome)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"no trial: {error}") from None
+
+
+def best_of(trials: Sequence[Trial], start_counts: bool) -> Trial | None:
+    """The first of those with the smallest score among trials that hold all limits; start_counts: whether the gains of
+    the rig are within the bounds."""
+    feasible = [t for t in trials if t.outcome.feasible and (t.number or start_counts)]
+    return min(feasible, key=lambda trial: (trial.outcome.score, trial.number), default=None)
+
+
+def nearest_of(trials: Sequence[Trial]) -> Trial | None:
+    """The one with the smallest score of all."""
+    return min(trials, key=lambda trial: (trial.outcome.score, trial.number), default=None)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _number(value: Any) -> float:
+    return math.inf if value is None else float(value)

@@ -1,0 +1,41 @@
+"""The rows of tuning sessions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.bench import rows_tuning
+from cosim.bench.paired_timing import QUICK
+from cosim.bench.robots import sample_rig
+from cosim.bench.rows import measure_case
+
+CASES = {case.name: case for case in rows_tuning.CASES}
+
+
+def test_the_loop_in_mujoco_is_the_same_closed_loop():
+    """In any order of joints, its errors are those of the rig."""
+    rig = load_rig(sample_rig(), interpret=False)
+    error = rows_tuning.MujocoLoop(rig).tracking_error()
+    joints = rig.run(rows_tuning.SECONDS).summary["joints"]
+    own = np.sqrt(sum(joint["error_rms"] ** 2 for joint in joints.values()))
+    assert error == pytest.approx(own, rel=0.03)
+
+
+def test_sessions_are_measured_with_their_report(monkeypatch):
+    monkeypatch.setattr(rows_tuning, "TRIALS", 9)
+    monkeypatch.setattr(rows_tuning, "RUNS", 50)
+    monkeypatch.setattr(rows_tuning, "SECONDS", 0.5)
+    monkeypatch.setattr(rows_tuning, "SESSIONS", 1)
+    whole, peer = (measure_case(CASES[name], QUICK) for name in ("tuning ur5_sim", "tuning mujoco"))
+    assert whole.ours is not None and 0.0 < whole.ours < 60.0
+    assert peer.ratio is not None and peer.other is not None and peer.other > 0.0
+
+
+def test_workers_are_measured(monkeypatch):
+    pytest.importorskip("distributed")
+    for name, value in {"BATCH": 8, "BATCHES": 1, "PAIRS": 1}.items():
+        monkeypatch.setattr(rows_tuning, name, value)
+    row = measure_case(CASES["tuning dask"], QUICK)
+    assert row.ratio is not None and row.note == "8 trials on five plants, 8 at a time"

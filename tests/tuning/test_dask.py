@@ -1,0 +1,124 @@
+"""Sessions on workers of Dask: equal to those of one machine, and what is lost with a worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+
+import pytest
+
+from cosim import FailedTuning, InputError, RunError, tune
+from tests.kit.command import Command
+from tests.tuning.textbook import turntable
+
+distributed = pytest.importorskip("distributed")
+
+GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "optimiser": "cma", "trials": 40, "batch": 8}
+PLANTS = {"inertia": "20 %"}
+
+
+def local_cluster(workers: int):
+    """Processes with one thread each."""
+    places = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    return distributed.LocalCluster(n_workers=workers, threads_per_worker=1, silence_logs=50, **places)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with local_cluster(2) as found:
+        yield found
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def test_a_session_on_workers_equals_that_of_one_machine_to_the_bit(cluster, tmp_path):
+    here = tune(turntable(), plants=PLANTS, **GIVEN)
+    there = tune(turntable(), plants=PLANTS, dask=cluster.scheduler_address, folder=tmp_path / "s", **GIVEN)
+    assert there.trials == here.trials
+    assert (tmp_path / "s" / "report.html").exists()
+
+
+def test_parameters_that_were_set_in_python_are_those_of_the_workers(cluster):
+    rig = turntable()
+    rig.set("arm.ki", 20.0)
+    assert tune(rig, dask=cluster.scheduler_address, **GIVEN).trials == tune(rig, **GIVEN).trials
+
+
+def test_a_lost_worker_is_a_repetition_and_not_a_lost_session(cluster):
+    killed = []
+
+    def kill(session):
+        if not killed:
+            killed.append(next(iter(cluster.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    session = tune(turntable(), dask=cluster.scheduler_address, progress=kill, **GIVEN)
+    assert killed and session.trials == tune(turntable(), **GIVEN).trials
+
+
+def test_a_scheduler_that_is_lost_ends_the_session_with_what_was_found(tmp_path, monkeypatch):
+    monkeypatch.setattr("cosim.tuning.dask_workers.CONNECT", 2.0)
+    cluster = local_cluster(1)
+
+    def stop(session):
+        if len(session.trials) > 10:
+            cluster.close()
+
+    with pytest.raises(FailedTuning) as failed:
+        tune(turntable(), dask=cluster.scheduler_address, progress=stop, folder=tmp_path / "s", **GIVEN)
+    session = failed.value.session
+    assert len(session.trials) == 17
+    assert str(failed.value).startswith(f"tune: {cluster.scheduler_address}: ")
+    assert str(failed.value).endswith(f"; go on with --resume --session {tmp_path / 's'}")
+    again = tune(turntable(), folder=tmp_path / "s", resume=True)
+    assert again.trials == tune(turntable(), **GIVEN).trials
+
+
+# --- what does not fit ----------------------------------------------------------------------------------
+
+
+def test_no_scheduler_answers(monkeypatch):
+    monkeypatch.setattr("cosim.tuning.dask_workers.CONNECT", 0.5)
+    address = f"tcp://127.0.0.1:{free_port()}"
+    with pytest.raises(RunError) as failed:
+        tune(turntable(), dask=address, **GIVEN)
+    fix = "start one with dask scheduler, or correct the address"
+    assert str(failed.value) == f"{address}: no scheduler answers; {fix}"
+    assert failed.value.exit_code == 1
+
+
+def test_a_scheduler_without_workers(monkeypatch):
+    monkeypatch.setattr("cosim.tuning.dask_workers.WORKERS", 0.2)
+    with local_cluster(0) as empty:
+        address = empty.scheduler_address
+        with pytest.raises(RunError) as failed:
+            tune(turntable(), dask=address, **GIVEN)
+    assert str(failed.value) == f"{address}: it has no workers; start some with dask worker {address}"
+
+
+def test_what_is_no_address():
+    for address in ("localhost", "nix://127.0.0.1:1"):
+        with pytest.raises(InputError) as refused:
+            tune(turntable(), dask=address, **GIVEN)
+        assert str(refused.value).startswith("--dask: ")
+        assert str(refused.value).endswith("give an address such as tcp://host:8786")
+
+
+def test_dask_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError) as refused:
+        tune(turntable(), dask="tcp://127.0.0.1:1", **GIVEN)
+    assert str(refused.value) == "--dask: needs distributed; install it with pip install 'cosim[tune]'"
+
+
+def test_a_scheduler_that_cannot_be_reached_leaves_no_session(command: Command, monkeypatch, tmp_path):
+    monkeypatch.setattr("cosim.tuning.dask_workers.CONNECT", 0.5)
+    address = f"tcp://127.0.0.1:{free_port()}"
+    code, out, err = command("tune", "rig.yaml", "--parameter", "hold.kp=10..100", "--dask", address)
+    assert (code, out, len(err)) == (1, "", 1) and not (tmp_path / "tuning").exists()

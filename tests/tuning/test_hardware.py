@@ -1,0 +1,294 @@
+"""Candidates of a session on real drives: `cosim emulate` in another process, with 20 % more inertia and friction."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import zlib
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from cosim import InputError, RunError, load_rig, load_run, tune
+from cosim.rig.reading.overlay import read_overlay
+from cosim.tuning.hardware import Replay, candidates_of, steps_between
+from cosim.tuning.hardware_report import write_hardware_report
+from cosim.tuning.notebook import open_session
+from cosim.tuning.real_figures import figures_of_run
+from cosim.tuning.trials import Trial
+from tests.kit.command import Command
+from tests.tuning.textbook import turntable
+
+pytest.importorskip("can")
+RIGS = Path(__file__).parents[2] / "rigs"
+GAINS = {"arm.kp": "x0.3..x3", "arm.kd": "x0.3..x3"}
+HEAVIER = {"turret": 1.1, "upper_arm": 0.9, "forearm": 0.5}  # masses [kg], of which the emulated arm has 20 % more
+
+
+def rig_file(folder: Path, name: str, **changes) -> Path:
+    """`arm_sim.yaml` or `arm_can.yaml` with a short motion, on a bus of its own, patient with a machine that stalls."""
+    data = yaml.safe_load((RIGS / f"{name}.yaml").read_text())
+    number = zlib.crc32(f"tune {os.getpid()}".encode())
+    for driver in data["drivers"] or []:
+        driver["bus"]["channel"] = f"239.{number & 127}.{number >> 8 & 255}.{number >> 16 & 255}"
+        driver["watchdog"] = 2
+    data["controllers"][0]["trajectory"] |= {"goal": ["15 deg", "-50 deg", "65 deg"], "duration": 0.3, "delay": 0.1}
+    data["schedule"]["duration"] = 0.8
+    data["guard"] = {"stale": 0.5}
+    for section, change in changes.items():
+        data[section] = {**data[section], **change}
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(data))
+    return file
+
+
+@contextmanager
+def emulated(rig: Path):
+    """The drives of the rig, with an arm that is heavier and has more friction than the model."""
+    masses = [f"mechanism.bodies.{name}.mass={1.2 * mass}" for name, mass in HEAVIER.items()]
+    words = [word for text in [*masses, "joints.all.actuator.viscous=0.06"] for word in ("--set", text)]
+    command = [sys.executable, "-m", "cosim", "emulate", str(rig), *words]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1", "COSIM_INTERPRET": "0"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert any(line.startswith("emulating") for line in process.stdout)
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()
+            assert process.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with both rigs, a session, and emulated drives."""
+    folder = tmp_path_factory.mktemp("hardware")
+    real = rig_file(folder, "arm_can")
+    rig = load_rig(rig_file(folder, "arm_sim"), interpret=False)
+    tune(
+        rig,
+        GAINS,
+        plants={"inertia": "20 %"},
+        limits={"disk_margin": 0.3, "error_max": 0.2},
+        trials=32,
+        folder=folder / "s",
+    )
+    with emulated(real):
+        yield folder
+
+
+@pytest.fixture
+def session(place, tmp_path):
+    """A copy of the session, for runs of its own."""
+    shutil.copytree(place / "s", tmp_path / "s")
+    return open_session(tmp_path / "s")
+
+
+def replay(session, place, asked=None, said=None, **changes):
+    rig = load_rig(rig_file(place, "arm_can", **changes), interpret=False)
+    ask = (lambda lines: None) if asked is None else asked.append
+    return Replay(session, rig, ask, print if said is None else said.append, 1.8)
+
+
+# --- replays --------------------------------------------------------------------------------------------
+
+
+def test_candidates_are_approached_in_small_steps_and_shown_beside_their_simulation(session, place):
+    asked, said = [], []
+    found = replay(session, place, asked, said)
+    found.try_all(candidates_of(session, 1))
+    best = session.best
+    assert found.runs[0].name == "gains of the rig" and found.runs[0].values == pytest.approx([30, 60, 12, 1.5, 3, 0.6])
+    assert found.runs[-1].name == f"trial {best.number}" and found.runs[-1].values == best.values
+    assert all(run.failure == "" for run in found.runs), said
+    values = np.array([run.values for run in found.runs])
+    assert np.abs(np.diff(np.log(values), axis=0)).max() <= math.log(1.8) + 1e-9 and len(values) > 2
+    # each of them was confirmed, with what moves before the first one
+    assert len(asked) == len(found.runs) and asked[0][0] == "arm_can moves real motors:"
+    assert all(lines[-1].startswith(f"{run.name}: ") for lines, run in zip(asked, found.runs, strict=True))
+    for run in found.runs:  # heavier than the model, so the errors are larger
+        assert run.simulated["error_rms"] < run.real["error_rms"] < 30.0 * run.simulated["error_rms"]
+        assert run.costs[1] == run.real["error_rms"] and run.real["error_max"] < 0.2
+    assert found.runs[-1].costs[1] < found.runs[0].costs[1]
+
+    write_hardware_report(found, found.folder / "report.html")
+    text = (found.folder / "report.html").read_text()
+    assert text.count("<svg ") == 3 * len(found.runs) and "http" not in text
+    overlay = read_overlay(found.gains_file)
+    assert load_rig(place / "arm_sim.yaml", overlay).parameters["arm.kp"] == pytest.approx(found.best.values[:3])
+    recorded = load_run(found.folder / "run_0.mcap")
+    assert recorded.rig.roles == {"base": "real", "shoulder": "real", "elbow": "real"}
+
+
+def test_a_run_that_the_guard_stops_ends_it_and_the_rig_returns_with_the_last_safe_gains(session, place):
+    """The real rig has a limit of the tracking error that the model does not have; a soft candidate exceeds it."""
+    said = []
+    joints = yaml.safe_load((RIGS / "arm_can.yaml").read_text())["joints"]["all"]
+    tight = {"all": {**joints, "limits": {**joints["limits"], "tracking": 0.06}}}
+    session.trials[1] = Trial(1, (4.0, 8.0, 2.0, 0.2, 0.4, 0.1), session.trials[0].outcome)
+    session.evaluator.objective = replace(session.evaluator.objective, limits=())
+    found = replay(session, place, said=said, joints=tight)
+    found.factor = 10.0
+    with pytest.raises(RunError) as failed:
+        found.try_all(candidates_of(session, 1, [1]))
+    names = [run.name for run in found.runs]
+    assert names == ["gains of the rig", "trial 1", "return with the last safe gains"], said
+    stopped, back = found.runs[1:]
+    assert re.search(r"joint '\w+' is 0\.06\d* rad", stopped.failure) and back.failure == ""
+    assert back.values == found.runs[0].values
+    assert str(failed.value) == f"tune: trial 1: {stopped.failure}; the last safe gains are in {found.gains_file}"
+    assert back.run is not None and back.run["shoulder/position"][-1] == pytest.approx(math.radians(-40.0), abs=0.1)
+    assert found.best is found.runs[0]
+
+
+def test_a_limit_that_the_real_rig_does_not_hold_ends_it(session, place):
+    """The gains of the rig hold it."""
+    first = replay(session, place)
+    first.try_all([])
+    bound = 1.3 * first.runs[0].real["error_max"]
+    objective = session.evaluator.objective
+    (limit,) = (limit for limit in objective.limits if limit.measure.name == "error_max")
+    session.evaluator.objective = replace(objective, limits=(replace(limit, bound=bound),))
+    session.trials[1] = Trial(1, (12.0, 24.0, 5.0, 0.8, 1.5, 0.3), session.trials[0].outcome)
+    found = replay(session, place)
+    found._refused = lambda ladder: ""  # the simulation would refuse it
+    why = rf"^tune: trial 1.*: error_max is [\d.]+, above its limit of {bound:.4g}; the last"
+    with pytest.raises(RunError, match=why):
+        found.try_all(candidates_of(session, 1, [1]))
+    assert found.runs[-1].failure and "return" not in found.runs[-1].name  # the motion had ended by itself
+
+
+def test_a_candidate_that_the_simulation_refuses_does_not_run(session, place):
+    said = []
+    session.trials[1] = Trial(1, (9e4, 9e4, 9e4, 0.01, 0.01, 0.01), session.trials[0].outcome)
+    found = replay(session, place, said=said)
+    found.try_all(candidates_of(session, 1, [1]))
+    assert [run.name for run in found.runs] == ["gains of the rig"]
+    assert said[-1].startswith("trial 1 is left out: ")
+
+
+def test_nothing_runs_without_confirmation(session, place):
+    def refuse(lines):
+        raise InputError("not confirmed, the motors stay off")
+
+    found = Replay(session, load_rig(place / "arm_can.yaml", interpret=False), refuse, print)
+    with pytest.raises(InputError, match=r"^not confirmed, the motors stay off$"):
+        found.try_all(candidates_of(session, 1))
+    assert found.runs == [] and not found.gains_file.exists()
+
+
+# --- the command ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_hardware(command: Command, place, tmp_path):
+    shutil.copytree(place / "s", tmp_path / "s")
+    return lambda *words: command("tune", place / "arm_sim.yaml", "--on-hardware", place / "arm_can.yaml", *words)
+
+
+def test_the_command_replays_a_session(on_hardware, place):
+    rig_file(place, "arm_can")
+    code, out, err = on_hardware("--replay", "s", "--candidates", "1", "--step-factor", "9", "--yes")
+    assert (code, err) == (0, [])
+    lines = out.splitlines()
+    assert lines[0] == "arm_can moves real motors:"
+    assert any(re.fullmatch(r"gains of the rig: cost [\d.]+, simulated [\d.]+", line) for line in lines)
+    assert any(re.fullmatch(r"trial \d+: cost [\d.]+, simulated [\d.]+", line) for line in lines)
+    assert lines[-2:] == ["wrote    report s/hardware_1/report.html", "wrote    gains s/hardware_1/gains.yaml"]
+
+
+def test_without_a_terminal_it_must_be_confirmed_on_the_command_line(on_hardware):
+    code, out, err = on_hardware("--replay", "s")
+    assert code == 2 and out.startswith("arm_can moves real motors:\n")
+    assert err == [
+        "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--replay", "nowhere"), "nowhere: has no session; it needs a file session.json"),
+        (("--replay", "s", "--trial", "99"), "--trial: there is no trial 99 in s; its trials are 0 to 32"),
+        (("--replay", "s", "--step-factor", "1"), "--step-factor: expected a factor above 1, up to 10, got 1"),
+    ],
+)
+def test_options_that_do_not_fit(on_hardware, words, message):
+    code, _, err = on_hardware(*words)
+    assert (code, err) == (2, [message])
+
+
+def test_a_replay_needs_a_real_rig(command: Command, place, tmp_path):
+    shutil.copytree(place / "s", tmp_path / "s")
+    rig = place / "arm_sim.yaml"
+    assert command.refuses("tune", rig, "--replay", "s") == [
+        "--replay: nothing to try its candidates on; add --on-hardware"
+    ]
+    assert command.refuses("tune", rig, "--replay", "s", "--on-hardware", rig) == [
+        f"{rig}: has no real motors; give a rig with drivers"
+    ]
+
+
+def test_a_trial_that_failed_is_not_tried(session):
+    number = next((trial.number for trial in session.trials if not trial.outcome.feasible), None)
+    if number is None:
+        trial = session.trials[1]
+        outcome = json.loads(trial.line()) | {"failed": "error_max is 1, above its limit of 0.2"}
+        file = session.path / "trials.jsonl"
+        lines = file.read_text().splitlines()
+        lines[1] = json.dumps(outcome)
+        file.write_text("\n".join(lines) + "\n")
+        number, session = 1, open_session(session.path)
+    with pytest.raises(InputError, match=rf"^--trial: trial {number} failed in simulation: .*; choose another$"):
+        candidates_of(session, 1, [number])
+
+
+# --- parts ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "goal", "factor", "expected"),
+    [
+        ([1.0], [8.0], 2.0, [[2], [4], [8]]),
+        ([8.0], [1.0], 2.0, [[4], [2], [1]]),
+        ([2.0, 1.0], [2.0, 4.0], 2.0, [[2, 2], [2, 4]]),
+        ([0.0], [10.0], 2.0, [[2.5], [5], [7.5], [10]]),
+        ([0.0], [0.0], 2.0, [[0.0]]),
+        ([3.0], [3.0], 1.5, [[3.0]]),
+    ],
+)
+def test_steps(start, goal, factor, expected):
+    np.testing.assert_allclose(steps_between(np.array(start), np.array(goal), factor), expected, rtol=1e-12)
+
+
+def test_figures_of_a_run_are_those_of_rollouts():
+    """All metrics, of the same run."""
+    from cosim import METRICS
+    from cosim.rig.sections.tuning import TuningKeys
+    from cosim.tuning.setup import evaluator_of
+
+    rig = turntable(joints={"axis": {"limits": {"effort": 80.0}}})
+    request = TuningKeys(parameters={"arm.kp": "1..9"}, minimise=dict.fromkeys(METRICS), limits={"axis/velocity": 99})
+    objective = evaluator_of(rig, request).objective
+    run = rig.run()
+    found = figures_of_run(run, rig, objective, len(run.t))
+    batch = rig.rollouts(metrics=list(METRICS))
+    for name in METRICS:
+        np.testing.assert_allclose(found[name], batch[name], rtol=1e-9, err_msg=name)
+    assert found["axis/velocity"] == np.abs(run["axis/velocity"]).max()

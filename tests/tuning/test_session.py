@@ -1,0 +1,342 @@
+"""Sessions: their folder, an interruption and going on, and what does not fit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+
+import cosim
+from cosim import FailedTuning, InputError, load_rig, tune
+from cosim.tuning.optimisers import Problem, known_optimisers, load_optimiser
+from cosim.tuning.session_folder import SessionFolder, read_trials
+from cosim.tuning.setup import evaluator_of, request_of
+from tests.kit.processes import until
+from tests.tuning.textbook import TURNTABLE, turntable
+
+GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "trials": 40, "batch": 8}
+SEARCHES = ("cma", "de", "sobol", "tpe")
+
+
+@pytest.fixture
+def rig(tmp_path):
+    return rig_in(tmp_path)
+
+
+def rig_in(folder: Path, **changes):
+    (folder / "rig.yaml").write_text(yaml.safe_dump({**TURNTABLE, **changes}))
+    return load_rig(folder / "rig.yaml")
+
+
+def without(folder: Path, name: str) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and file.name != name}
+
+
+# --- the same seed --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimiser", SEARCHES)
+def test_the_same_seed_gives_the_same_session_and_another_seed_another(rig, optimiser):
+    one, same, other = (tune(rig, optimiser=optimiser, seed=seed, **GIVEN) for seed in (3, 3, 4))
+    assert one.trials == same.trials and len(one.trials) == 41
+    assert one.trials[9:] != other.trials[9:]
+
+
+@pytest.mark.parametrize("optimiser", SEARCHES)
+@pytest.mark.parametrize("kept", [1, 5, 17, 30])
+def test_an_interrupted_session_ends_as_if_it_had_not_been(rig, tmp_path, optimiser, kept):
+    """At any trial, in the middle of a batch and of a line."""
+    whole = tune(rig, optimiser=optimiser, folder=tmp_path / "whole", **GIVEN)
+    shutil.copytree(tmp_path / "whole", tmp_path / "cut")
+    lines = (tmp_path / "whole" / "trials.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "cut" / "trials.jsonl").write_bytes(b"".join(lines[:kept]) + lines[kept][:20])
+    again = tune(rig, folder=tmp_path / "cut", resume=True)
+    assert again.trials == whole.trials and again.found == whole.found
+    for name in ("trials.jsonl", "gains.yaml"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_killed_session_goes_on(tmp_path):
+    """A process that is killed while trials are evaluated."""
+    rig_in(tmp_path)
+    words = ["--parameter", "arm.kp=10..1000", "--parameter", "arm.kd=1..100", "--optimiser", "de", "--seed", "1"]
+    command = [sys.executable, "-m", "cosim", "tune", "rig.yaml", *words, "--trials", "400", "--batch", "4"]
+    trials = tmp_path / "killed" / "trials.jsonl"
+    with subprocess.Popen([*command, "--session", "killed"], cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
+        until(lambda: trials.exists() and trials.read_bytes().count(b"\n") > 20)
+        process.kill()
+    assert len(read_trials(tmp_path / "killed")) < 401
+    for arguments in (["--resume", "--session", "killed"], ["--session", "whole"]):
+        options = [] if "--resume" in arguments else command[5:]
+        done = subprocess.run([*command[:5], *options, *arguments], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert trials.read_bytes() == (tmp_path / "whole" / "trials.jsonl").read_bytes()
+    assert len(read_trials(tmp_path / "whole")) == 401
+
+
+def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path):
+    rig_in(tmp_path)
+    command = [sys.executable, "-m", "cosim", "tune", "rig.yaml", "--parameter", "arm.kd=1..100", "--batch", "4"]
+    command += ["--trials", "100000", "--optimiser", "de"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        trials = tmp_path / "tuning" / "turntable_1" / "trials.jsonl"
+        until(lambda: trials.exists() and trials.read_bytes().count(b"\n") > 20)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    n = len(read_trials(trials.parent))
+    best = json.loads(trials.read_bytes().splitlines()[0])  # at least the start
+    (line,) = err.splitlines()
+    assert process.returncode == 1 and best["trial"] == 0
+    assert line.startswith(f"tune: interrupted after {n - 1} of 100000 trials, the best is trial ")
+    assert line.endswith("; go on with --resume --session tuning/turntable_1")
+    assert "wrote    report tuning/turntable_1/report.html" in out
+    assert (trials.parent / "gains.yaml").exists()
+
+
+def test_more_trials_continue_a_session_that_has_ended(rig, tmp_path):
+    short = tune(rig, optimiser="cma", folder=tmp_path / "s", **{**GIVEN, "trials": 20})
+    longer = tune(rig, folder=tmp_path / "s", resume=True, trials=40)
+    assert longer.trials == tune(rig, optimiser="cma", **GIVEN).trials
+    assert longer.trials[:21] == short.trials
+    assert json.loads((tmp_path / "s" / "session.json").read_text())["request"]["trials"] == 40
+
+
+def test_ctrl_c_in_python_raises_with_the_session(rig):
+    def interrupt(session):
+        if len(session.trials) > 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(FailedTuning, match=r"^tune: interrupted after 16 of 40 trials, the best is trial ") as failed:
+        tune(rig, progress=interrupt, **GIVEN)
+    assert len(failed.value.session.trials) == 17
+
+
+# --- results --------------------------------------------------------------------------------------------
+
+
+def test_the_overlay_runs_the_rig_with_the_best_gains(rig, tmp_path):
+    session = tune(rig, folder=tmp_path / "s", **GIVEN)
+    overlay = yaml.safe_load((tmp_path / "s" / "gains.yaml").read_text())
+    assert overlay == {f"controllers.{name}": value for name, value in session.parameters.items()}
+    from cosim.rig.reading.overlay import read_overlay
+
+    run = load_rig(tmp_path / "rig.yaml", read_overlay(tmp_path / "s" / "gains.yaml")).run()
+    assert run.summary["joints"]["axis"]["error_rms"] == pytest.approx(session.best.outcome.cost, rel=1e-12)
+
+
+def test_numbers_of_drives_are_tuned_and_written_too(tmp_path):
+    friction = {"model": "smooth", "coulomb": 0.1, "viscous": 1.0}
+    rig = rig_in(tmp_path, joints={"axis": {"friction": friction}})
+    session = tune(rig, {"joints.axis.friction.viscous": "1..40"}, folder=tmp_path / "s", trials=40, batch=8)
+    assert session.parameters["joints.axis.friction.viscous"] == pytest.approx(6.0, abs=1.0)  # with kd = 4, ζ = 0.5
+    from cosim.rig.reading.overlay import read_overlay
+
+    run = load_rig(tmp_path / "rig.yaml", read_overlay(tmp_path / "s" / "gains.yaml")).run()
+    assert run.summary["joints"]["axis"]["error_rms"] == pytest.approx(session.best.outcome.cost, rel=1e-9)
+
+
+def test_no_gains_in_the_bounds_that_stabilise_the_rig(tmp_path):
+    """The session ends with all its trials, a report and the reason."""
+    rig = rig_in(tmp_path, joints={"axis": {"limits": {"lower": -0.5, "upper": 0.5}}})
+    with pytest.raises(FailedTuning) as failed:
+        tune(rig, {"arm.kp": "10..20"}, folder=tmp_path / "s", trials=16)
+    message = str(failed.value)
+    assert message.startswith("tune: none of 17 trials ran to its end; the nearest is trial ")
+    assert "joint 'axis' is at 0.5" in message
+    assert message.endswith("; widen the bounds of the parameters or the limits")
+    assert len(read_trials(tmp_path / "s")) == 17 and not (tmp_path / "s" / "gains.yaml").exists()
+    assert "ran to its end" in (tmp_path / "s" / "report.html").read_text()
+    assert failed.value.session.found is None and failed.value.exit_code == 1
+
+
+def test_no_gains_in_the_bounds_that_hold_a_limit(rig):
+    with pytest.raises(FailedTuning, match=r"none of 17 trials holds all limits; .* trial \d+: overshoot is"):
+        tune(rig, {"arm.kd": "0.1..3"}, limits={"overshoot": 0.01}, trials=16)
+
+
+def test_the_report_is_one_file_without_resources_of_a_network(rig, tmp_path):
+    session = tune(rig, plants={"inertia": "20 %"}, limits={"overshoot": 0.5}, **GIVEN)
+    session.save_report(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert "http:" not in text and "https:" not in text and "<img" not in text
+    assert text.count("<svg ") == 1 + 2 + 2 + 2 + 1  # trials, parameters, a joint in time, its loop, plants
+    ElementTree.fromstring(text[text.index("<body>") : text.index("</html>")])  # well formed
+    assert "<link" not in text and "<script" not in text and "url(" not in text
+    for word in ("Gains", "Figures", "Parameters against cost", "Start and best in time", "Loops and margins"):
+        assert f"<h2>{word}</h2>" in text
+    assert f"{session.parameters['arm.kp']:.6g}" in text and "inertia" in text
+
+
+# --- what does not fit ----------------------------------------------------------------------------------
+
+
+def test_a_session_that_exists_is_not_begun_again(rig, tmp_path):
+    tune(rig, folder=tmp_path / "s", **{**GIVEN, "trials": 8})
+    with pytest.raises(InputError) as refused:
+        tune(rig, folder=tmp_path / "s", **GIVEN)
+    fix = "go on with --resume, or choose another folder with --session"
+    assert str(refused.value) == f"{tmp_path / 's'}: has a session of 9 trials already; {fix}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "given", "message"),
+    [
+        (
+            {"name": "other"},
+            {},
+            "is a session of the rig 'turntable', not of 'other'; choose its folder with " + "--session",
+        ),
+        (
+            {"schedule": {"step": "2 ms", "duration": 4.0}},
+            {},
+            "is a session of 'turntable' as it was before a change; undo the change, or begin another session",
+        ),
+        (
+            {},
+            {"parameters": {"arm.kp": "10..900"}},
+            "its parameters were arm.kp=10..1000, arm.kd=1..100, not arm.kp=10..900; take the option out, or begin"
+            " another session",
+        ),
+        ({}, {"optimiser": "de"}, "its optimiser were cma, not de; take the option out, or begin another session"),
+    ],
+)
+def test_a_session_of_another_rig_or_with_other_settings(tmp_path, changes, given, message):
+    tune(rig_in(tmp_path), folder=tmp_path / "s", optimiser="cma", **{**GIVEN, "trials": 8})
+    with pytest.raises(InputError) as refused:
+        tune(rig_in(tmp_path, **changes), folder=tmp_path / "s", resume=True, **given)
+    assert str(refused.value) == f"{tmp_path / 's'}: {message}"
+
+
+def test_a_section_of_the_rig_that_was_changed_does_not_matter(tmp_path):
+    tune(rig_in(tmp_path), folder=tmp_path / "s", optimiser="cma", **{**GIVEN, "trials": 8})
+    rig = rig_in(tmp_path, tuning={"parameters": ["arm.ki"], "trials": 3})
+    assert len(tune(rig, folder=tmp_path / "s", resume=True).trials) == 9
+
+
+def test_a_folder_without_a_session(rig, tmp_path):
+    with pytest.raises(InputError) as refused:
+        tune(rig, folder=tmp_path, resume=True)
+    assert str(refused.value) == f"{tmp_path}: has no session; it needs a file session.json"
+    with pytest.raises(InputError, match=r"^resume: there is no folder to go on with; give folder$"):
+        tune(rig, resume=True)
+
+
+def test_a_damaged_session(rig, tmp_path):
+    tune(rig, folder=tmp_path / "s", **{**GIVEN, "trials": 8})
+    file = tmp_path / "s" / "trials.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:3], b"nonsense\n", *lines[4:]]))
+    with pytest.raises(InputError, match=rf"^{file}:4: is damaged \(.*\); cut it off before this line$"):
+        tune(rig, folder=tmp_path / "s", resume=True)
+    (tmp_path / "s" / "session.json").write_text("{")
+    with pytest.raises(InputError, match=r"session\.json: is damaged: .*; begin another session$"):
+        tune(rig, folder=tmp_path / "s", resume=True)
+
+
+def test_trials_that_the_optimiser_would_not_propose(rig, tmp_path):
+    tune(rig, optimiser="cma", folder=tmp_path / "s", **{**GIVEN, "trials": 8})
+    file = tmp_path / "s" / "trials.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines[3]["values"][0] += 1.0
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(InputError) as refused:
+        tune(rig, folder=tmp_path / "s", resume=True)
+    what = (
+        "trial 3 is not what the optimiser proposes now; install the versions in session.json, or begin another session"
+    )
+    assert str(refused.value) == f"{tmp_path / 's'}: {what}"
+
+
+def test_a_session_that_another_process_works_on(rig, tmp_path):
+    tune(rig, folder=tmp_path / "s", **{**GIVEN, "trials": 8})
+    held = SessionFolder.open(tmp_path / "s")
+    with pytest.raises(InputError) as refused:
+        tune(rig, folder=tmp_path / "s", resume=True)
+    held.close()
+    assert str(refused.value) == f"{tmp_path / 's'}: another process works on this session; wait for it, or stop it"
+
+
+def test_a_figure_that_no_joint_has():
+    rig = turntable(controllers=[{**TURNTABLE["controllers"][0], "trajectory": None}])
+    with pytest.raises(InputError) as refused:
+        tune(rig, {"arm.kp": "1..9"}, {"settling_time": 1})
+    why = "no joint has settling_time: none travels from its start to another reference at the end of the run"
+    assert str(refused.value) == f"settling_time: {why}; use another figure"
+
+
+def test_a_rig_that_is_not_compiled():
+    rig = cosim.Rig.from_dict(TURNTABLE, interpret=True)
+    with pytest.raises(InputError, match="tuning sessions need compiled ticks, and its ticks are interpreted; load it"):
+        tune(rig, {"arm.kp": "1..9"})
+
+
+# --- optimisers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["tpe", "cma", "de"])
+def test_an_optimiser_finds_the_bottom_of_a_bowl(name):
+    evaluator = evaluator_of(turntable(), request_of(turntable(), {"parameters": GIVEN["parameters"]}))
+    optimiser = load_optimiser(name, Problem(4, np.full(4, 0.5), 0, 10, evaluator))
+    target, best = np.array([0.2, 0.9, 0.4, 0.65]), np.inf
+    for _ in range(30):
+        x = optimiser.ask(10)
+        assert x.shape == (10, 4) and x.min() >= 0.0 and x.max() <= 1.0
+        scores = ((x - target) ** 2).sum(axis=1)
+        optimiser.tell(x, scores)
+        best = min(best, float(scores.min()))
+    assert best < 0.01
+
+
+def test_every_optimiser_has_a_line():
+    assert set(known_optimisers()) == {"cma", "de", "relay", "shape", "sobol", "tpe"}
+    assert all(known_optimisers().values())
+
+
+def test_an_optimiser_that_does_not_exist(rig):
+    with pytest.raises(InputError, match=r"^--optimiser: there is no optimiser 'tpee'; did you mean 'tpe'\?$"):
+        tune(rig, optimiser="tpee", **GIVEN)
+
+
+@pytest.mark.parametrize(("name", "package"), [("tpe", "optuna"), ("cma", "cmaes")])
+def test_an_optimiser_that_is_not_installed(rig, monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError) as refused:
+        tune(rig, optimiser=name, **GIVEN)
+    fix = "install it with pip install 'cosim[tune]', or use --optimiser de"
+    assert str(refused.value) == f"--optimiser: optimiser '{name}' needs {package}; {fix}"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"arm.kp": "1..1e4"}, "optimiser 'shape' sets kp and kd together, and kd of 'axis' is not varied; add the"),
+        (
+            {"arm.kp": "1..1e4", "arm.integral_limit": "1..2"},
+            "optimiser 'shape' sets kp, kd and ki of joints alone, not 'arm.integral_limit'; use another one",
+        ),
+        (
+            {"arm.kp": "1..2", "arm.kd": "900..990"},
+            "no crossover gives gains that are all within their bounds",
+        ),
+    ],
+)
+def test_parameters_that_loop_shaping_does_not_set(parameters, message):
+    rig = turntable(controllers=[{**TURNTABLE["controllers"][0], "integral_limit": 5.0}])
+    with pytest.raises(InputError) as refused:
+        tune(rig, parameters, optimiser="shape")
+    assert str(refused.value).startswith(f"--optimiser: {message}")
