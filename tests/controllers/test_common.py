@@ -16,7 +16,7 @@ from tests.controllers.test_controllers import make
 LINEAR = {"largest_position_error": (0.1, 0.2)}
 KEYS: dict[str, dict[str, Any]] = {
     "adaptive": {"bandwidth": (2.0, 3.0), "kd": (4.0, 5.0), "largest_viscous": (1.0, 1.0)},
-    "cascade": {"position_gain": (2.0, 3.0), "velocity_gain": (4.0, 5.0)},
+    "cascade": {"position_gain": (2.0, 3.0), "velocity_gain": (4.0, 5.0), "integral_time": (9.0, 9.0)},
     "computed_torque": {"bandwidth": (2.0, 3.0), "damping": (1.0, 1.0)},
     "disturbance_observer": {"bandwidth": (2.0, 3.0), "damping": (1.0, 1.0), "observer": (9.0, 9.0)},
     "lqg": {**LINEAR, "position_noise": (1e-3, 1e-3), "effort_noise": (1.0, 1.0)},
@@ -55,7 +55,7 @@ def test_the_friction_of_the_mechanism_is_compensated_by_default(name):
     np.testing.assert_allclose(efforts[1] - efforts[2], friction, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", sorted(KEYS.keys() - {"cascade", "adaptive"}))
+@pytest.mark.parametrize("name", sorted(KEYS.keys() - {"adaptive"}))
 def test_the_reference_and_its_effort_are_commanded(name):
     block = make(name, context(False), **KEYS[name])
     at = {"reference_position": np.array([0.1, 0.2]), "reference_velocity": np.array([0.3, -0.4])}
@@ -64,7 +64,7 @@ def test_the_reference_and_its_effort_are_commanded(name):
         u = inputs(block, **at, reference_effort=np.full(N, effort))
         commands.append(block.update(0.0, block.params, block.initial(), u)[1])
     np.testing.assert_allclose(commands[1]["effort"] - commands[0]["effort"], 2.5, rtol=1e-9)
-    for what in ("position", "velocity"):
+    for what in ("position", "velocity")[: 1 if name == "cascade" else 2]:  # that commands its velocity setpoint
         np.testing.assert_array_equal(commands[0][what], at[f"reference_{what}"])
     np.testing.assert_array_equal([commands[0]["kp"], commands[0]["kd"]], np.zeros((2, N)))
 
