@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from tests.controllers.arms import MOTION, arm
+from tests.controllers.test_common import KEYS
+from tests.controllers.test_contract import context
+from tests.controllers.test_controllers import make
 
 PERIOD = 1e-3
 
@@ -71,3 +74,18 @@ def test_an_observer_that_is_too_fast_is_refused(command, tmp_path):
     what = "observer of 500 Hz of joint 'shoulder' is not below half the rate, 500 Hz; lower it, or shorten the period"
     found = command.refuses("check", "rig.yaml", "--set", "controllers.arm.observer=500 Hz")
     assert found[0].endswith(f"controllers[0]: {what}")
+
+
+def test_the_friction_of_the_drives_is_no_disturbance():
+    """The estimate of a second call, at rest before and moving now, with and without the friction of the drive."""
+    estimates = []
+    for keys in ({}, {"viscous": (2.0, 0.0), "coulomb": (0.0, 3.0)}):
+        block = make("disturbance_observer", context(True), **KEYS["disturbance_observer"], **keys)
+        velocity = np.array([0.5, -0.25])
+        u = {name: np.zeros(signal.shape) for name, signal in block.inputs.items()} | {"velocity": velocity}
+        u["all_velocity"][context(True).index] = velocity
+        state = block.initial() | {"velocity": velocity, "started": np.ones(1)}
+        estimates.append(block.update(0.0, block.params, state, u)[0]["disturbance"])
+    gain = 1.0 - np.exp(-2.0 * np.pi * 9.0 * 0.01)
+    friction = np.array([1.0, -3.0 * 0.25 / np.hypot(0.25, 0.01)])
+    np.testing.assert_allclose(estimates[1] - estimates[0], gain * friction, rtol=1e-9)

@@ -152,3 +152,14 @@ def test_joints_without_limits_are_refused(command, tmp_path):
     (tmp_path / "rig.yaml").write_text("\n".join(lines))
     what = "no joint has a limit of position, velocity or effort; use type: lqr"
     assert command.refuses("check", "rig.yaml") == [f"rig.yaml:5 controllers[0]: {what}"]
+
+
+def test_runs_side_by_side_equal_single_ones(rig_of):
+    """The iterations are a loop in SIMD lanes too."""
+    rig = cart(rig_of, keys="observer: 5 Hz, filters: [{type: low_pass, frequency: 40}]", effort=8)
+    values = np.array([[5.0], [2.0], [1.0]])
+    batch = rig.rollouts(parameters={"arm.observer": values}, duration=0.5, metrics=["error_rms"])["error_rms"]
+    for row, (observer,) in zip(batch, values, strict=True):
+        alone = rig.run(0.5, parameters={"arm.observer": float(observer)}).summary["joints"]["rail"]["error_rms"]
+        np.testing.assert_allclose(row[0], alone, rtol=1e-6)
+    assert np.ptp(batch[:, 0]) > 1e-9

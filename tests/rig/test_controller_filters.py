@@ -130,3 +130,11 @@ def test_a_controller_in_python_is_filtered(rig_of):
 def test_a_filter_that_cannot_be_is_refused(command, tmp_path, filters, what):
     (tmp_path / "rig.yaml").write_text(text(filters=f", filters: {filters}"))
     assert command.refuses("check", "rig.yaml") == [f"rig.yaml:10 controllers[0].filters{what}"]
+
+
+@pytest.mark.parametrize("key", ["", ", filters: [{type: low_pass, frequency: 20 Hz}]"])
+def test_a_wrong_result_of_a_filtered_controller_is_named_with_its_line(rig_of, tmp_path, key):
+    lines = "effort = ops.zeros(3) + q"
+    what = r"the output 'effort' has shape \(3,\); it must be \(1,\) \(\S*push.py:20 Push.update\)"
+    with pytest.raises(Exception, match=what):
+        rig_of(text("push.py", key), push=lines).run(0.1)
