@@ -191,6 +191,9 @@ def test_a_sample_crane_arrives_without_swing_and_swings_without_the_shaper(samp
         ("{type: zw, frequency: 3}", "shaping.type: expected one of zv, zvd, ei; got 'zw'"),
         ("{type: zv}", "shaping: missing key 'frequency'"),
         ("{type: zv, frequency: 0}", "shaping.frequency: must be above 0 Hz, is 0 Hz"),
+        ("{type: ei, frequency: 3, damping: 0.3, vibration: 0.31}", "shaping.vibration: must be at most 0.3, is 0.31"),
+        ("{type: ei, frequency: 3, vibration: 0}", "shaping.vibration: must be above 0, is 0"),
+        ("{type: zv, frequency: 3, damping: -0.1}", "shaping.damping: must be at least 0, is -0.1"),
         ("{type: zv, frequency: 3, damping: 1}", "shaping.damping: must be at most 0.9, is 1"),
         (
             "{type: ei, frequency: 3, damping: 0.5}",
