@@ -74,6 +74,15 @@ def test_the_frame_is_on_the_line_at_every_time_and_keeps_its_orientation(name: 
     np.testing.assert_allclose(fraction, s**3 * (10.0 + s * (6.0 * s - 15.0)), atol=1e-7)
 
 
+def test_points_are_added_where_a_path_comes_close_to_the_end_of_the_reach() -> None:
+    trajectory = planned(line, displacement=(0.0, 0.8, -0.05), duration=1.0)
+    assert len(trajectory.path.row_at.begins) > 102  # 50 pieces are not enough
+    found = motion(trajectory, 1997)
+    along, begin = poses("ur5", found["position"])[:, :3, 3], start_of("ur5")[:3, 3]
+    np.testing.assert_allclose(along[:, 0], begin[0], rtol=0, atol=3e-8)
+    np.testing.assert_allclose(along[:, 2] - begin[2], -0.0625 * (along[:, 1] - begin[1]), rtol=0, atol=3e-8)
+
+
 def test_the_orientation_turns_by_slerp() -> None:
     rpy = (3.0, 0.2, 0.7)
     found = motion(planned(line, displacement=(0.0, 0.1, 0.0), rpy=rpy, duration=1.0))
@@ -287,6 +296,23 @@ def test_the_tool_of_a_rig_follows_the_line(rig_of: Any) -> None:
         assert path[-1] - path[0] == pytest.approx(way, abs=2e-4)
     sideways = run["tip.y/position"] - run["tip.y/position"][0]
     np.testing.assert_allclose(run["tip.z/position"] - run["tip.z/position"][0], -0.5 * sideways, atol=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("delay: -1", "delay: must be at least 0 s, is -1 s"),
+        ("duration: 0", "duration: must be above 0 s, is 0 s"),
+        ("max_velocity: 0", "max_velocity: must be above 0 m/s, is 0 m/s"),
+        ("max_acceleration: -1", "max_acceleration: must be above 0 m/s^2, is -1 m/s^2"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["line", "arc, center: [0, 0, 0], axis: [0, 0, 1], angle: 1"])
+def test_times_and_speeds_out_of_bounds_are_refused(rig_of: Any, kind: str, keys: str, message: str) -> None:
+    text = RIG.replace("type: line", f"type: {kind}").replace(", displacement: [0, 20 cm, LENGTH], duration: 0.8 s", "")
+    with pytest.raises(InputError) as caught:
+        rig_of(text.replace("frame: tool0}}", "frame: tool0}").replace("frame: tool0}", f"frame: tool0, {keys}}}"))
+    assert str(caught.value).endswith(f"controllers[0].trajectory.{message}")
 
 
 def test_a_rig_names_the_place_of_a_line_out_of_reach(rig_of: Any) -> None:

@@ -270,6 +270,23 @@ def test_a_rig_without_limits_is_refused_at_the_trajectory(rig_of: Any) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("delay: -1", "delay: must be at least 0 s, is -1 s"),
+        ("max_velocity: 0", "max_velocity: must be above 0 m/s, is 0 m/s"),
+        ("max_acceleration: 0", "max_acceleration: must be above 0 m/s^2, is 0 m/s^2"),
+        ("effort_fraction: 1.1", "effort_fraction: must be at most 1, is 1.1"),
+        ("effort_fraction: 0", "effort_fraction: must be above 0, is 0"),
+    ],
+)
+def test_parameters_out_of_bounds_are_refused(rig_of: Any, keys: str, message: str) -> None:
+    text = RIG.replace("LIMITS", "actuator: {type: ideal}").replace("points: [[1.5 m]]", f"points: [[1.5 m]], {keys}")
+    with pytest.raises(InputError) as caught:
+        rig_of(text)
+    assert str(caught.value).endswith(f"controllers[0].trajectory.{message}")
+
+
 def test_prescribed_joints_cannot_be_planned(rig_of: Any) -> None:
     with pytest.raises(InputError) as caught:
         rig_of(

@@ -106,7 +106,9 @@ def read_plugin(
     for key in (key for key in data if key in foreign):
         return reading.fail((*path, key), foreign[key])
     options = tuple(
-        (key, schema.read(cls, data[key], (*path, key), reading)) for key, cls in kind.options if key in data
+        (key, schema.read(cls, data[key], (*path, key), reading))
+        for key, cls in kind.options
+        if data.get(key) is not None
     )
     keys = ("type", *besides, *(key for key, _ in kind.options))
     params = schema.read(module.Params, data, path, reading.of(joints, n), besides=keys)
