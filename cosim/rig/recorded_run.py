@@ -58,6 +58,9 @@ class RecordedRun:
     kept: tuple[str, ...] | None = None  # names of the columns of `values`; None for all signals of the rig
     stream: StreamSummary | None = None
     changes: tuple[Change, ...] = ()  # of the rig while it ran
+    # of a recording that is damaged or lacks a file: (last tick before, first one behind) times without ticks [s]
+    gaps: tuple[tuple[float, float], ...] = ()
+    lacks: str = ""  # what a recording does not have of its run, which is a part of its fault
 
     @property
     def signals(self) -> tuple[str, ...]:

@@ -74,6 +74,7 @@ def figure_of(
         chosen_signals=tuple(signals),
         stopped=bool(run.fault),
         late=_late_ticks(run),
+        gaps=run.gaps,
     )
     return plot.draw() if file is None else plot.save(file)
 
