@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 from cosim.errors import CosimError, InputError, RunError, did_you_mean
 from cosim.output.output_files import write_file
-from cosim.paths import locate
 from cosim.rig.outline import outline_of
-from cosim.rig.rig_files import plugins_of
 from cosim.rig.run import Run
 
 if TYPE_CHECKING:
@@ -19,22 +17,6 @@ if TYPE_CHECKING:
 
 # end of the file name, without suffix, of a plot of the timing
 TIMING = "timing"
-
-
-def input_files(rig: Rig) -> dict[Path, str]:
-    """The files that a rig was read from: its URDF and Python files, and those that trajectories name."""
-    return rig.cached.recall("input_files", lambda: _input_files(rig))
-
-
-def _input_files(rig: Rig) -> dict[Path, str]:
-    spec = rig.spec
-    found = {} if spec.mechanism.urdf is None else {spec.mechanism.urdf: "the URDF"}
-    for plugin in plugins_of(spec):
-        if plugin.module.__file__:
-            found[Path(plugin.module.__file__)] = f"'{plugin.type}'"
-        if isinstance(file := getattr(plugin.params, "file", None), str):
-            found[locate(file, spec.path.parent)] = f"'{file}'"
-    return found
 
 
 def check_plots(plots: Sequence[str], rig: Rig, signals: Sequence[str] = (), joints: Sequence[str] = ()) -> None:

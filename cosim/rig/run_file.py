@@ -96,7 +96,7 @@ def read_run(path: str | Path) -> dict[str, Any]:
     Raises InputError for a file that is missing or none of these.
     """
     readers = {".mcap": _whole_recording, STORE_SUFFIX: _from_store}
-    return readers.get(Path(path).suffix, _from_arrays)(path)
+    return readers.get(Path(path).suffix.lower(), _from_arrays)(path)
 
 
 def _from_store(path: str | Path) -> dict[str, Any]:

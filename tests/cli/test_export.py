@@ -81,8 +81,7 @@ def test_names_of_variables_are_valid_and_unique():
         (("-o", "a.mcap"), "-o: a.mcap: is the recording; choose another file"),
         (
             ("-o", "none/a.csv"),
-            "none/a.csv.part: cannot write the export: No such file or directory; "
-            "name a file in a folder that exists and that you may write to",
+            "-o: none/a.csv: there is no folder 'none'; create it or choose another",
         ),
     ],
 )
