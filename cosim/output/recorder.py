@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.errors import RunError
+from cosim.errors import InputError, RunError
 from cosim.output.output_files import write_error
 from cosim.output.recording_chunk import CHUNK_BYTES, RecordingChunk
 from cosim.output.recording_footer import Part, complete_recording, summary_of_parts
@@ -44,7 +44,23 @@ if TYPE_CHECKING:
 CHUNK_NS = 500_000_000  # what a killed run loses is this, and what was on its way to the recorder: less than 1 s
 BLOCK = 512  # ticks that are encoded together, in the cache
 ZSTD_LEVEL = -7  # level 1 makes noise 8 % smaller, and a recording a third slower
+WORTH = 4  # times what each file repeats, that a file of a recording takes at least
 MOVED = "its file was removed or moved during the run; leave it in its place and run again"
+
+
+def check_split_size(split_size: float, view: View | None, attachments: Sequence[tuple[str, bytes]]) -> None:
+    """Raises InputError where files of this size [B] would hold little but what each of them repeats: the shapes of the
+    mechanism and the files of the rig."""
+    from zstandard import ZstdCompressor
+
+    shapes = b"" if view is None else b"".join(message.data for message in Motion(view).standing(0, 0))
+    repeated = len(ZstdCompressor(level=ZSTD_LEVEL).compress(shapes)) + sum(len(content) for _, content in attachments)
+    if split_size >= WORTH * repeated:
+        return
+    least = math.ceil(WORTH * repeated / 1e5) / 10
+    what = f"the shapes of the mechanism and the files of the rig take {repeated / 1e6:.2g} MB in each file"
+    fix = "" if view is None else ", or leave the shapes out with recording.frame_rate: null"
+    raise InputError(f"{what}; use at least {least:g} MB{fix}", "recording.split_size")
 
 
 class Recorder:

@@ -55,6 +55,14 @@ def test_an_output_of_another_kind_is_refused_by_its_name(recorded, words, optio
     assert Path("notes.txt").read_text() == "notes" and not Path("new.txt").exists()
 
 
+def test_every_file_of_a_split_recording_is_named(command):
+    words = ("--record", "s.mcap", "--set", "recording.split_time=1", "--duration", "2.5", "--json", "s.json")
+    code, out, _ = command("run", "rig.yaml", *words)
+    assert (code, out.splitlines()[-1]) == (0, "wrote    summary s.json, recording s.mcap … s.2.mcap (3 files)")
+    code, out, _ = command("run", "rig.yaml", *words[:2])  # the files of the earlier run stay
+    assert (code, out.splitlines()[-1]) == (0, "wrote    recording s.mcap")
+
+
 def test_the_file_behind_a_link_is_written_and_keeps_its_permissions(recorded):
     Path("real.csv").write_text("old")
     Path("real.csv").chmod(0o640)
