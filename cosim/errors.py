@@ -6,6 +6,7 @@ Exit codes: 2 when the input is wrong (`InputError`), 1 when the run failed (`Ru
 from __future__ import annotations
 
 import difflib
+import re
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 
 LONGEST_LINE = 1000  # characters of a message
 MOST_NAMES = 20  # that a message lists
+HANDFUL = 5  # of many names
 MOST_SHOWN = 20  # errors of one input that are shown
 MOST_ERRORS = 100  # errors of one input, after which reading ends
 PACKAGE, PLUGINS = Path(__file__).parent, ("controllers", "drivers")
@@ -166,6 +168,20 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if close:
         return f"; did you mean '{close[0]}'?"
     return f"; known: {listed(known)}" if known else ""
+
+
+def near_names(name: str, known: Iterable[str]) -> str:
+    """Like `did_you_mean` for a pattern and many names: some that are similar or contain a part of it, else the first
+    ones, and how many there are."""
+    known = list(known)
+    close = difflib.get_close_matches(name[:COMPARED], known[:COMPARED], n=HANDFUL, cutoff=0.6)
+    if close:
+        return did_you_mean(name, known)
+    parts = [part for part in re.split(r"[^\w.]+", name) if part]
+    shown = [each for each in known if any(part in each for part in parts)][:HANDFUL] or known[:HANDFUL]
+    more = len(known) - len(shown)
+    rest = f" … and {more} more" if more > 0 else ""
+    return f"; known: {', '.join(shown)}{rest}" if known else ""
 
 
 def plural(n: int, word: str) -> str:

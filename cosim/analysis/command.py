@@ -14,12 +14,13 @@ from cosim.analysis.loops import all_loops_margin, closed_dofs, is_stable, loop_
 from cosim.analysis.modes import modes_of
 from cosim.analysis.report import Analysis
 from cosim.errors import InputError, did_you_mean
-from cosim.output.output_files import write_file
+from cosim.output.output_files import check_output, identity, write_file
 from cosim.output.plot.style import save
 from cosim.output.slow_code import named_when_slow
 from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
+from cosim.rig.rig_files import input_files
 
 
 def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
@@ -53,6 +54,7 @@ def analyze_rig(
     console.check_targets([plot] if plot else [], json, None, path)
     with console.busy(f"linearising {path.stem}"), named_when_slow():
         rig, at = at_rest(path, overrides) if measuring else (load_rig(path, overrides), at)
+        console.check_inputs(input_files(rig), [plot] if plot else [], json)
         found = analyze(rig, at, joints)
     with console.busy(f"measuring {path.stem}"):
         measured = measuring.loops(path, overrides, found.rig, [loop.dof for loop in found.loops])
@@ -85,9 +87,10 @@ def write_excitation(
     """Write the experiment of a joint as an overlay, for a run of this rig or of its real motors."""
     from cosim.output import console
 
-    console.check_targets([], output, None, path)
+    check_output(output, "--excitation", (".yaml", ".yml"), {identity(path): "the rig itself"})
     with console.busy(f"linearising {path.stem}"):
         rig, excitation = experiment_of(path, overrides, joint, kind, amplitude)
+    console.refuse_inputs(input_files(rig), output, "--excitation")
     write_file(output, overlay_text(excitation.overlay(rig), str(path)).encode(), "overlay")
     size = f"{excitation.duration:.3g} s with an effort of {excitation.amplitude:.3g}"
     print(f"wrote     overlay {output}: {joint} for {size}")

@@ -35,12 +35,13 @@ def run(
     clear_faults: bool,
 ) -> None:
     """Run a rig, simulated or with its real motors, and print a summary."""
-    from cosim.cli.run_files import check_plots, input_files, write_files
+    from cosim.cli.run_files import check_plots, write_files
     from cosim.cli.run_sockets import sockets_of
     from cosim.cli.run_summary import invalid_results, print_summary
     from cosim.output import console
     from cosim.output.slow_code import named_when_slow
     from cosim.rig.rig import load_rig
+    from cosim.rig.rig_files import input_files
     from cosim.rig.run import StoppedRun
 
     seconds = None if duration is None else console.duration_of(duration)
@@ -306,6 +307,7 @@ def export(
     """Write the signals of a recording in another format."""
     from cosim import open_recording
     from cosim.output.console import quantity_of
+    from cosim.output.output_files import check_output, identity
     from cosim.rig.export import export_run, selection_of
 
     times = [
@@ -313,8 +315,7 @@ def export(
         for text, option in ((start, "--from"), (until, "--until"))
     ]
     path = Path(f"{recording.name.partition('.')[0]}.{to}") if output is None else output
-    if path.exists() and recording.exists() and path.samefile(recording):
-        raise InputError(f"{path}: is the recording; choose another file", "-o")
+    check_output(path, "-o", (f".{to}",), {identity(recording): "the recording"})
     run = open_recording(recording)
     selection = selection_of(run, _names(signals), *times)
     export_run(selection, to, path)
@@ -420,6 +421,7 @@ def foxglove(address: str, host: str, port: int, key: str | None) -> None:
 def layout(rig: Path, program: str, recording: bool, output: Path | None, overrides: list[Override]) -> None:
     """Write a layout of PlotJuggler or Foxglove for the signals of a rig."""
     from cosim import load_rig
-    from cosim.cli.layout import write_layout
+    from cosim.cli.layout import check_layout, write_layout
 
+    check_layout(rig, program, recording, output)
     print(f"wrote {write_layout(load_rig(rig, overrides), program, recording, output)}")

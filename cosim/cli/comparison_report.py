@@ -20,6 +20,9 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
     """
     print(f"a  {a}  {comparison.a.rig.name}, {comparison.a.t[-1]:.6g} s")
     print(f"b  {b}  {comparison.b.rig.name}, {comparison.b.t[-1]:.6g} s")
+    for name, run in ((a, comparison.a), (b, comparison.b)):
+        if run.lacks:
+            print(f"warning  {name}: {run.lacks}")
     if comparison.identical and not comparison.changed:
         print("the runs are equal, to the bit")
         return

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cosim.errors import InputError
+from cosim.output.console import refuse_inputs
 from cosim.output.layouts.foxglove import foxglove_layout
 from cosim.output.layouts.plotjuggler import plotjuggler_layout, recording_name, stream_name
 from cosim.output.layouts.tabs import tabs_of
+from cosim.output.output_files import check_output, identity, write_file
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import outline_of
+from cosim.rig.rig_files import input_files
 from cosim.rig.scene import scene_of_rig
 from cosim.rig.stream import streamed_columns
 
@@ -41,11 +44,22 @@ KINDS = {
 }
 
 
+def check_layout(rig: Path, kind: str, recording: bool, output: Path | None) -> None:
+    """Raises InputError for a file that cannot be written, and for what has no meaning."""
+    if recording and kind != "plotjuggler":
+        raise InputError("a layout of Foxglove is for recordings and runs alike; take it out", "--recording")
+    suffix = Path(KINDS[kind].suffix).suffix
+    check_output(_layout_path(rig, kind, output), "-o", (suffix,), {identity(rig): "the rig itself"})
+
+
 def write_layout(rig: WiredRig, kind: str, recording: bool, output: Path | None) -> Path:
-    """output: by default named as the rig file, in the current folder. Raises InputError for the rig itself."""
-    suffix, make = KINDS[kind]
-    path = Path(rig.spec.path.stem + suffix) if output is None else output
-    if path.exists() and path.samefile(rig.spec.path):
-        raise InputError(f"{path} is the rig; choose another file", "-o")
-    path.write_text(make(rig, recording), encoding="utf-8")
+    """output: by default named as the rig file, in the current folder. Raises InputError for a file of the rig, and for
+    one that cannot be written."""
+    path = _layout_path(rig.spec.path, kind, output)
+    refuse_inputs(input_files(rig), path, "-o")
+    write_file(path, KINDS[kind].make(rig, recording).encode(), "layout")
     return path
+
+
+def _layout_path(rig: Path, kind: str, output: Path | None) -> Path:
+    return Path(rig.stem + KINDS[kind].suffix) if output is None else output

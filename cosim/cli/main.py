@@ -38,6 +38,7 @@ def _run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        print(f"cannot write: {error.strerror}; make room or choose another place", file=sys.stderr)
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"{place}cannot write: {error.strerror}; make room or choose another place", file=sys.stderr)
         return 1
     return 0

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cosim.errors import InputError
+from cosim.output.console import PICTURES
+from cosim.output.output_files import check_output, identity
 from cosim.output.plot_formats import check_format
 from cosim.rig.plot_runs import plot_runs
 from cosim.rig.run import Run, load_run, open_recording
@@ -19,8 +21,8 @@ def plot_recordings(words: Sequence[str], output: Path | None) -> None:
 
     words: files of runs, then signals. Raises InputError for a mistake in them.
     """
-    files = [word for word in words if word.endswith(RUNS)]
-    signals = [word for word in words if not word.endswith(RUNS)]
+    files = [word for word in words if word.lower().endswith(RUNS)]
+    signals = [word for word in words if not word.lower().endswith(RUNS)]
     if not files:
         raise InputError("there is no run to draw; give a recording (.mcap) or a file of run.save (.npz)", "plot")
     if len(set(files)) < len(files):
@@ -28,6 +30,7 @@ def plot_recordings(words: Sequence[str], output: Path | None) -> None:
         raise InputError(f"{twice} is given twice; give each run once", "plot")
     path = Path(f"{Path(files[0]).name.partition('.')[0]}.png") if output is None else output
     check_format(path)
+    check_output(path, "-o", PICTURES, {identity(Path(file)): "a run that is drawn" for file in files})
     runs = {name: _run(file) for name, file in zip(_names(files), files, strict=True)}
     if len(runs) == 1:
         (run,) = runs.values()
@@ -41,7 +44,7 @@ def plot_recordings(words: Sequence[str], output: Path | None) -> None:
 
 
 def _run(file: str) -> Run:
-    return open_recording(file) if file.endswith(".mcap") else load_run(file)
+    return open_recording(file) if file.lower().endswith(".mcap") else load_run(file)
 
 
 def _names(files: Sequence[str]) -> list[str]:

@@ -25,6 +25,9 @@ def publish_recording(path: Path, endpoint: str | None, speed: float) -> None:
     run = open_recording(path)
     length = f"{run.rig.name}, {run.t[-1]:.6g} s" if len(run.t) else run.rig.name
 
+    if run.fault:  # also what the recording lacks
+        print(f"warning  {path}: {run.fault}", flush=True)
+
     def ready(bound: str) -> None:
         print(f"publishes {length}, at {speed:g} times its speed: {bound}; Ctrl-C ends", flush=True)
 
@@ -42,7 +45,11 @@ def rerun_recording(path: Path) -> None:
     print(f"rerun    {recorded.rig.name}  " + ", ".join(f"{k:,} {plural(k, what)}" for k, what in counts))
     if again.difference is not None:
         raise RunError(_difference(again, path), str(path))
-    print("equal    every signal at every tick, to the bit")
+    if not recorded.lacks:
+        print("equal    every signal at every tick, to the bit")
+        return
+    print(f"equal    every signal at every tick up to t = {recorded.t[-1]:.6g} s, where the recording ends, to the bit")
+    print(f"warning  {path}: {recorded.lacks}")
 
 
 def _difference(again: Rerun, path: Path) -> str:

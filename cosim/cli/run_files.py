@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.errors import CosimError, InputError, RunError, did_you_mean
+from cosim.errors import CosimError, InputError, RunError, near_names
 from cosim.output.output_files import write_file
-from cosim.paths import locate
 from cosim.rig.outline import outline_of
-from cosim.rig.rig_files import plugins_of
 from cosim.rig.run import Run
 
 if TYPE_CHECKING:
@@ -19,22 +17,6 @@ if TYPE_CHECKING:
 
 # end of the file name, without suffix, of a plot of the timing
 TIMING = "timing"
-
-
-def input_files(rig: Rig) -> dict[Path, str]:
-    """The files that a rig was read from: its URDF and Python files, and those that trajectories name."""
-    return rig.cached.recall("input_files", lambda: _input_files(rig))
-
-
-def _input_files(rig: Rig) -> dict[Path, str]:
-    spec = rig.spec
-    found = {} if spec.mechanism.urdf is None else {spec.mechanism.urdf: "the URDF"}
-    for plugin in plugins_of(spec):
-        if plugin.module.__file__:
-            found[Path(plugin.module.__file__)] = f"'{plugin.type}'"
-        if isinstance(file := getattr(plugin.params, "file", None), str):
-            found[locate(file, spec.path.parent)] = f"'{file}'"
-    return found
 
 
 def check_plots(plots: Sequence[str], rig: Rig, signals: Sequence[str] = (), joints: Sequence[str] = ()) -> None:
@@ -46,7 +28,7 @@ def check_plots(plots: Sequence[str], rig: Rig, signals: Sequence[str] = (), joi
             raise InputError("there is no plot to choose them for; pass --plot FILE too", option)
         for name in (name for name in names if name not in known):
             what = option.removeprefix("--plot-").removesuffix("s")
-            raise InputError(f"there is no {what} '{name}'{did_you_mean(name, known)}", option)
+            raise InputError(f"there is no {what} '{name}'{near_names(name, known)}", option)
     if signals and joints:
         raise InputError("give --plot-signals or --plot-joints, not both", "--plot")
     for plot in plots:
@@ -80,10 +62,21 @@ def write_files(
         print(_summary(run).decode(), end="")
         return failures
     if record is not None and "cannot write the recording" not in run.fault:
-        written.append(f"recording {record}")
+        written.append(f"recording {_recorded(record)}")
     if written:
         print("wrote    " + ", ".join(written))
     return failures
+
+
+def _recorded(record: str) -> str:
+    """The files of a recording."""
+    from cosim.output.recording_index import recordings_of
+
+    try:
+        paths = [index.path for index in recordings_of(record)]
+    except CosimError:  # of a program of the user that took it away
+        return record
+    return record if len(paths) == 1 else f"{record} … {paths[-1]} ({len(paths)} files)"
 
 
 def _summary(run: Run) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
 from cosim.rig.recorded_run import StreamSummary
 from cosim.rig.run import Run
-from cosim.rig.summary import EnergySummary, JointSummary, RunSummary, speed_text
+from cosim.rig.summary import EnergySummary, EventSummary, JointSummary, RunSummary, speed_text
 
 if TYPE_CHECKING:
     from cosim.rig.build.drivers import BusReport
@@ -163,8 +164,8 @@ def warning_lines(summary: RunSummary) -> list[str]:
     ]
 
 
-# events listed one by one; more are summarised
-LISTED = 8
+# events listed one by one; of more, those are summed up that come more often than so many times
+LISTED, AGAIN = 8, 3
 # redundant rows named one by one
 NAMED = 6
 
@@ -192,16 +193,35 @@ def structure_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
         lines.append(f"note     {named} {verb} redundant; reactions are those of least norm")
     if summary["immobile"]:
         lines.append(f"note     {summary['immobile']}")
-    events = [event for event in summary["events"] if event["level"] == "info"]
-    for event in events[:LISTED]:
-        lost = f", {_quantity(event['energy_lost_J'], 'J')} lost" if event["energy_lost_J"] > LOSS else ""
+    return [*lines, *event_lines([event for event in summary["events"] if event["level"] == "info"])]
+
+
+def event_lines(events: Sequence[EventSummary]) -> list[str]:
+    """A line for each event; of many, those that come again and again are summed up, and rare ones are all listed."""
+    kinds = [_kind(event) for event in events]
+    often = {kind for kind, times in Counter(kinds).items() if times > AGAIN} if len(events) > LISTED else set()
+    lines, rest = [], {kind: [] for kind in dict.fromkeys(kinds) if kind in often}
+    seen: Counter[str] = Counter()
+    for kind, event in zip(kinds, events, strict=True):
+        seen[kind] += 1
+        if kind in often and seen[kind] > AGAIN:
+            rest[kind].append(event)
+            continue
         times = f" ({event['count']} times)" if event["count"] > 1 else ""
-        lines.append(f"event    {event['t_s']:.6g} s  {event['name']}{times}{lost}")
-    if len(events) > LISTED:
-        lost = sum(event["energy_lost_J"] for event in events)
-        last = events[-1]["t_s"]
-        lines.append(f"event    … {len(events)} in all until {last:.6g} s; total loss {_quantity(lost, 'J')}")
+        lines.append(f"event    {event['t_s']:.6g} s  {event['name']}{times}{_lost(event['energy_lost_J'])}")
+    for kind, more in rest.items():
+        times, lost = sum(event["count"] for event in more), sum(event["energy_lost_J"] for event in more)
+        lines.append(f"event    … {times} more of {kind} until {more[-1]['t_s']:.6g} s{_lost(lost)}")
     return lines
+
+
+def _kind(event: EventSummary) -> str:
+    """What its repetitions have in common: of a change of a parameter, its name."""
+    return event["name"].partition(" = ")[0]
+
+
+def _lost(energy: float) -> str:
+    return f", {_quantity(energy, 'J')} lost" if energy > LOSS else ""
 
 
 def guard_lines(summary: RunSummary) -> list[str]:

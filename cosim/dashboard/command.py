@@ -110,7 +110,7 @@ def serve_rig(path: str, choice: RigChoice, at: Address, look: Look, say: Say) -
     from cosim.dashboard.launch import RunProcess
 
     if not Path(path).is_file():
-        raise InputError("there is no such rig; check the path", path)
+        raise InputError("no such file; check the path", path)
     process = RunProcess(path, choice.words, choice.record)
     process.start()
     try:

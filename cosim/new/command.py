@@ -13,8 +13,8 @@ from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.robot_file import YAML, check_robot_file, format_of, read_robot
 from cosim.new.plan import Actuators, Plan, plan_rig
 from cosim.new.rig_text import ModelSource, rig_text
-from cosim.output.console import busy, check_writable, quantity_of
-from cosim.output.output_files import write_file
+from cosim.output.console import busy, quantity_of
+from cosim.output.output_files import check_output, write_file
 from cosim.paths import PACKAGE, expand, locate
 from cosim.rig import load_rig
 
@@ -85,7 +85,7 @@ def _check_names(rig: Path, robot: str, force: bool) -> None:
         raise InputError("a rig is a YAML file; give a name that ends with .yaml", str(rig))
     if rig.is_file() and not force:
         raise InputError("exists already; choose another name, or overwrite it with --force", str(rig))
-    check_writable(rig, "RIG")
+    check_output(rig, "RIG", tuple(YAML))
 
 
 def _frequency(text: str) -> float:

@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cosim.errors import InputError, shortened
-from cosim.output.plot_formats import check_format
+from cosim.output.output_files import RECORDING, check_output, identity
+from cosim.output.plot_formats import FORMATS, check_format
 from cosim.output.run_status import RunStatus, status_line
 from cosim.units import parse_quantity
 
@@ -20,6 +21,8 @@ PIPE_WIDTH = 110
 PATIENCE = 1.0  # s before a terminal shows that something takes its time
 SHORTEST, LONGEST = 1e-6, 1e9  # s; other times are typing errors
 WORDS = "1 us to 1e9 s"
+PICTURES = tuple(f".{form}" for form in FORMATS)
+SUFFIXES = {"--plot": PICTURES, "--json": (".json",), "--record": RECORDING}  # of outputs
 
 
 def quantity_of(text: str, unit: str, option: str, bounds: tuple[float, float], words: str) -> float:
@@ -44,60 +47,44 @@ def check_targets(
     record: str | Path | None = None,
     rig: str | Path | None = None,
 ) -> None:
-    """Refuse output files that cannot be written, or that would overwrite the rig or each other, before the run.
+    """Refuse output files that cannot be written or are of another kind, and those that would overwrite the rig or each
+    other, before the run; see `check_output`.
 
     Messages have the names as typed. Raises InputError.
     """
-    targets = {} if rig is None else {_identity(Path(rig)): "the rig itself"}
-    for given, option in (*((plot, "--plot") for plot in plots), (json, "--json"), (record, "--record")):
-        if given is None or (str(given) == "-" and option == "--json"):
-            continue
-        if str(given) in ("", "-"):
-            raise InputError(f"'{given}' is no file name; name a file", option)
-        path = Path(given)
-        if option == "--plot":
-            check_format(path, option)
-        if _identity(path) in targets:
-            raise InputError(f"{given}: is {targets[_identity(path)]}; choose another file", option)
-        targets[_identity(path)] = f"the file of {option}"
-        check_writable(path, option)
+    taken = {} if rig is None else {identity(Path(rig)): "the rig itself"}
+    for given, option in _targets(plots, json, record):
+        if option == "--plot" and str(given) not in ("", "-"):
+            check_format(given, option)
+        check_output(given, option, SUFFIXES[option], taken, regular=option == "--record")
+        taken[identity(Path(given))] = f"the file of {option}"
 
 
 def check_inputs(
-    inputs: Mapping[Path, str], plots: Sequence[str | Path], json: str | Path | None, record: str | Path | None
+    inputs: Mapping[Path, str],
+    plots: Sequence[str | Path] = (),
+    json: str | Path | None = None,
+    record: str | Path | None = None,
 ) -> None:
     """Refuse output files that are inputs of a rig. inputs: file -> its part of the rig. Raises InputError."""
-    known = {_identity(path): part for path, part in inputs.items()}
+    for given, option in _targets(plots, json, record):
+        refuse_inputs(inputs, given, option)
+
+
+def refuse_inputs(inputs: Mapping[Path, str], given: str | Path, option: str) -> None:
+    """Raises InputError where the output is an input of a rig."""
+    known = {identity(path): part for path, part in inputs.items()}
+    if part := known.get(identity(Path(given))):
+        raise InputError(f"{given}: is {part} of the rig; choose another file", option)
+
+
+def _targets(
+    plots: Sequence[str | Path], json: str | Path | None, record: str | Path | None
+) -> Iterator[tuple[str | Path, str]]:
+    """(the name, its option) of the outputs that are files."""
     for given, option in (*((plot, "--plot") for plot in plots), (json, "--json"), (record, "--record")):
-        if given is not None and (part := known.get(_identity(Path(given)))):
-            raise InputError(f"{given}: is {part} of the rig; choose another file", option)
-
-
-def _identity(path: Path) -> object:
-    """What two names of one file share, links included."""
-    try:
-        status = path.stat()
-        return status.st_dev, status.st_ino
-    except OSError:
-        return path.resolve()
-
-
-def check_writable(path: Path, option: str) -> None:
-    """Raises InputError for a file that cannot be opened for writing; it is not changed, and removed if it is new."""
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder '{path.parent}'; create it or choose another", option)
-    if path.exists() and not path.is_file():
-        if path.is_dir() or not os.access(path, os.W_OK):
-            raise InputError(f"{path}: cannot be written; choose another file", option)
-        return  # a device or FIFO
-    new = not path.exists()
-    try:
-        with path.open("ab"):
-            pass
-        if new:
-            path.unlink()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}; choose another file", option) from None
+        if given is not None and (str(given) != "-" or option != "--json"):
+            yield given, option
 
 
 @contextmanager

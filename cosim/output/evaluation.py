@@ -98,12 +98,17 @@ class Evaluation:
         """(values of all signals (k, n + timing), events); the sinks receive both, and the missed deadlines.
 
         out: filled with the values, and returned."""
-        t_ns = block.numbers * self.step_ns
         signals = self.observe(self._starts_of(block), block.rows, out=None if self.tasks else out)
         if self.tasks:
             timing = values(self.tasks, block.numbers, block.stamps)
             signals = np.concatenate([signals, timing], axis=1, out=out)
         events = self.events(block.rows, block.failures)
+        self.send(block, signals, events, sinks)
+        return signals, events
+
+    def send(self, block: TickBlock, signals: np.ndarray, events: Sequence[RunEvent], sinks: Sequence[Sink]) -> None:
+        """Hand an evaluated block to the sinks, with its missed deadlines."""
+        t_ns = block.numbers * self.step_ns
         misses = self.misses(block) if sinks and self.misses is not None else []
         for sink in sinks:
             sink(t_ns, signals)
@@ -111,7 +116,6 @@ class Evaluation:
                 sink.event(round(event.t * 1e9), event.name, event.level)
             for number, what in misses:
                 sink.event(number * self.step_ns, what, "warning")
-        return signals, events
 
     def _starts_of(self, block: TickBlock) -> np.ndarray:
         """The start of the block for each of its ticks."""

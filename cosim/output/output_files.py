@@ -1,16 +1,86 @@
-"""Files that a command writes: whole or not at all, with one clear error."""
+"""Files that a command writes: whole or not at all, with one clear error, and never in place of another kind of file.
+
+A link is followed, a device or a FIFO is written into. A regular file is written beside its place, and takes it when it
+is whole: what was there stays if the writing fails.
+"""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 from cosim.errors import CosimError, InputError, RunError
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+RECORDING = (".mcap",)
+NOTHING: Mapping[object, str] = MappingProxyType({})
+
+
+def check_output(
+    given: str | Path,
+    option: str,
+    suffixes: Sequence[str],
+    taken: Mapping[object, str] = NOTHING,
+    regular: bool = False,
+) -> None:
+    """Refuse an output that cannot be written, that is of another kind, or that would replace something else.
+
+    given: the name as typed, of the option; suffixes: of files of this kind; taken: identity of a file (`identity`) ->
+    what it is; regular: whether it must be a regular file. Nothing is changed. Raises InputError.
+    """
+
+    def refuse(what: str) -> InputError:
+        return InputError(f"{given}: {what}", option)
+
+    if str(given) in ("", "-"):
+        raise InputError(f"'{given}' is no file name; name a file", option)
+    path = Path(given)
+    if identity(path) in taken:
+        raise refuse(f"is {taken[identity(path)]}; choose another file")
+    if not path.parent.is_dir():
+        raise refuse(f"there is no folder '{path.parent}'; create it or choose another")
+    if path.is_dir():
+        raise refuse("is a folder; name a file in it")
+    if path.exists() and not path.is_file():
+        if regular or not os.access(path, os.W_OK):
+            raise refuse(
+                "is no regular file; choose another file" if regular else "cannot be written; choose another file"
+            )
+        return  # a device or FIFO
+    check_suffix(path, suffixes, option)
+    new = not path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if new:
+            Path(os.path.realpath(path)).unlink()
+    except OSError as error:
+        raise refuse(f"cannot be written: {error.strerror}; choose another file") from None
+
+
+def check_suffix(path: Path, suffixes: Sequence[str], option: str) -> None:
+    """Raises InputError where the name, or that of the file to which it links, has none of these suffixes."""
+    for name in (path, Path(os.path.realpath(path))):
+        if name.suffix.lower() not in suffixes:
+            where = f"{path}: " if name == path or name.name == path.name else f"{path}: links to {name}: "
+            raise InputError(
+                f"{where}the file must have the suffix {' or '.join(suffixes)}; choose another name", option
+            )
+
+
+def identity(path: Path) -> object:
+    """What two names of one file share, links included."""
+    try:
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    except OSError:
+        return path.resolve()
 
 
 def write_file(path: str | Path, content: bytes, what: str) -> None:
@@ -27,13 +97,32 @@ def writing(path: str | Path, what: str) -> Iterator[BinaryIO]:
     """The open file, for what is written part by part; see `write_file`."""
     path = Path(path)
     try:
-        with open(path, "wb") as file:
+        if path.exists() and not path.is_file() and not path.is_dir():  # a device or FIFO
+            with open(path, "wb") as file:
+                yield file
+            return
+        with _replacing(Path(os.path.realpath(path))) as file:
             yield file
     except OSError as cause:
-        with suppress(OSError):
-            if path.is_file():
-                path.unlink()
         raise write_error(path, what, cause) from cause
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    """A file beside the target, which takes its place, with its permissions, when it is whole."""
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    part = target.with_name(f".{target.name[:60]}.{os.getpid()}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with open(part, "xb") as file:
+            yield file
+        if target.exists():
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
+        part.replace(target)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def write_error(path: str | Path, what: str, cause: OSError) -> CosimError:

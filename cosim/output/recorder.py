@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.errors import RunError
+from cosim.errors import InputError, RunError
 from cosim.output.output_files import write_error
 from cosim.output.recording_chunk import CHUNK_BYTES, RecordingChunk
 from cosim.output.recording_footer import Part, complete_recording, summary_of_parts
-from cosim.output.recording_index import METADATA, part_path
+from cosim.output.recording_index import CONTINUED, METADATA, PART, part_path
 from cosim.output.recording_topics import CHANGES_TOPIC, JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.sample_encoding import (
     SAMPLES,
@@ -44,7 +44,23 @@ if TYPE_CHECKING:
 CHUNK_NS = 500_000_000  # what a killed run loses is this, and what was on its way to the recorder: less than 1 s
 BLOCK = 512  # ticks that are encoded together, in the cache
 ZSTD_LEVEL = -7  # level 1 makes noise 8 % smaller, and a recording a third slower
+WORTH = 4  # times what each file repeats, that a file of a recording takes at least
 MOVED = "its file was removed or moved during the run; leave it in its place and run again"
+
+
+def check_split_size(split_size: float, view: View | None, attachments: Sequence[tuple[str, bytes]]) -> None:
+    """Raises InputError where files of this size [B] would hold little but what each of them repeats: the shapes of the
+    mechanism and the files of the rig."""
+    from zstandard import ZstdCompressor
+
+    shapes = b"" if view is None else b"".join(message.data for message in Motion(view).standing(0, 0))
+    repeated = len(ZstdCompressor(level=ZSTD_LEVEL).compress(shapes)) + sum(len(content) for _, content in attachments)
+    if split_size >= WORTH * repeated:
+        return
+    least = math.ceil(WORTH * repeated / 1e5) / 10
+    what = f"the shapes of the mechanism and the files of the rig take {repeated / 1e6:.2g} MB in each file"
+    fix = "" if view is None else ", or leave the shapes out with recording.frame_rate: null"
+    raise InputError(f"{what}; use at least {least:g} MB{fix}", "recording.split_size")
 
 
 class Recorder:
@@ -96,20 +112,20 @@ class Recorder:
             raise write_error(path, "recording", cause) from cause
         self._parts: list[Part] = []
         self._complete = 0  # bytes of the file that are complete parts
+        self._before = path, 0  # the file before it, and its complete bytes
         with self._writing():
             self._begin(0)
 
     def _begin(self, t_ns: int) -> None:
         """Write the start of a file: everything that it needs to be read alone."""
-        from mcap.records import Header, Metadata, MetadataIndex
+        from mcap.records import Header
         from mcap.writer import MCAP0_MAGIC
 
         self._parts, self._complete = [], 0
         self._flushed_ns = self._begun_ns = t_ns
         self._file.write(MCAP0_MAGIC)
         self._add_record(Header(profile="", library="cosim"))
-        part = self._add_record(Metadata(name=METADATA, metadata=self._metadata))
-        part.index = MetadataIndex(part.start, part.end - part.start, METADATA)
+        self._add_metadata(METADATA, {**self._metadata, PART: str(self._number)})
         for attached in self._attached:
             self._add_attachment(*attached)
         self._define()
@@ -119,12 +135,13 @@ class Recorder:
 
     def _split(self, t_ns: int) -> None:
         """Complete the file, and go on in the next one."""
-        self._file.write(summary_of_parts(self._parts, self._complete))
+        following, self._before = part_path(self._first_path, self._number + 1), (self._path, self._complete)
+        self._add_metadata(CONTINUED, {"file": following.name})
+        self._file.write(summary_of_parts(self._parts, self._file.tell()))
         self._file.flush()
         self._check_place()
         self._file.close()
-        self._number += 1
-        self._path = part_path(self._first_path, self._number)
+        self._number, self._path = self._number + 1, following
         self._file = open(self._path, "wb")  # noqa: SIM115 (closed by `close`)
         self._begin(t_ns)
 
@@ -245,6 +262,12 @@ class Recorder:
         for item in definitions:
             self._add_record(item).definitions.append(item)
 
+    def _add_metadata(self, name: str, metadata: Mapping[str, str]) -> None:
+        from mcap.records import Metadata, MetadataIndex
+
+        part = self._add_record(Metadata(name=name, metadata=dict(metadata)))
+        part.index = MetadataIndex(part.start, part.end - part.start, name)
+
     def _add_record(self, record: McapRecord) -> Part:
         from mcap.data_stream import RecordBuilder
 
@@ -280,9 +303,14 @@ class Recorder:
             error = write_error(self._path, "recording", cause)
             if not self._complete and not self._number:
                 raise error from cause
-            if in_place and self._complete:
+            path, complete = self._path, self._complete
+            if in_place and not complete:  # of a new file there is no room for the start
                 with suppress(OSError):
-                    complete_recording(self._path, self._complete)
+                    os.unlink(path)
+                path, complete = self._before
+            if in_place:
+                with suppress(OSError):
+                    complete_recording(path, complete, cause.strerror or "it could not be written")
             raise RunError(error.what, error.place) from cause
 
     def _check_place(self) -> None:

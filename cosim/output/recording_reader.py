@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.output.recording_footer import CHUNK_HEAD, ENTRY, HEADER, SIZE
+from cosim.output.recording_gaps import MissingTicks, damaged, gap_at
 from cosim.output.recording_index import DAMAGED, ChunkPlace, RecordingIndex, recordings_of
 from cosim.output.recording_topics import LOG_LEVELS, LOG_TOPIC
 from cosim.output.sample_encoding import (
@@ -31,7 +33,13 @@ if TYPE_CHECKING:
     from mcap.records import Channel, Schema
 
 NO_SAMPLES = "the recording holds no samples; record the run again"
+CUT_OFF = "its program was killed, or is still writing it"
+NO_TICK = f"the recording is cut off before its first tick: {CUT_OFF}; record the run again"
 FOREIGN = "a recording of another program; give one written by 'cosim run RIG --record FILE.mcap'"
+# MESSAGE_HEAD for many messages at once
+HEAD = np.dtype(
+    [("opcode", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4"), ("log", "<u8"), ("publish", "<u8")]
+)
 _LEVELS: dict[int, Level] = {number: level for level, number in LOG_LEVELS.items()}
 
 
@@ -48,8 +56,9 @@ class Recording(NamedTuple):
 def read_recording(path: str | Path) -> Recording:
     """All samples and events of a recording, in memory.
 
-    Values stored as null come back as NaN. Of a file cut off by a crash, the complete chunks are read.
-    Raises InputError when the file cannot be read, is no MCAP file, is damaged or holds no samples.
+    Values stored as null come back as NaN. Of a file cut off by a crash, the complete chunks are read, of a damaged one
+    the intact ones. Raises InputError when the file cannot be read, is no MCAP file, or holds no samples that can be
+    read.
     """
     samples = RecordedSamples(recordings_of(path))
     values = samples.values(0, samples.count, np.arange(len(samples.names)))
@@ -83,6 +92,10 @@ class SampleTopic(NamedTuple):
         return np.array(rows, dtype=float).reshape(-1, len(self.signals))
 
 
+class DamagedChunk(InputError):
+    """A chunk without sense, or with another checksum than it had."""
+
+
 class Chunk(NamedTuple):
     """data: the records, uint8; entries: channel -> (log time, place) of its messages."""
 
@@ -91,25 +104,51 @@ class Chunk(NamedTuple):
 
 
 class RecordedSamples:
-    """The samples of a recording in one or several files; only the chunk that was read last is in memory."""
+    """The samples of a recording in one or several files; only the chunk that was read last is in memory.
+
+    gaps: what is missing, in order of time: files, and chunks that are damaged; reindexed: whether an index is damaged,
+    and was made anew.
+    """
 
     def __init__(self, indexes: Sequence[RecordingIndex]) -> None:
-        """Raises InputError where there are no samples."""
+        """Reads every chunk once, to find those that are damaged. Raises InputError where there are no samples."""
         self.indexes = tuple(indexes)
         self.topics = _topics_of(indexes[0])
         if not self.topics:
-            raise InputError(FOREIGN if indexes[0].foreign else NO_SAMPLES, str(indexes[0].path))
+            what = FOREIGN if indexes[0].foreign else NO_SAMPLES if indexes[0].complete else NO_TICK
+            raise InputError(what, str(indexes[0].path))
         self.names = tuple(name for topic in self.topics for name in topic.signals)
         self._fields = [(k, field) for k, topic in enumerate(self.topics) for field in range(len(topic.signals))]
+        self.reindexed = any(index.rebuilt for index in indexes)
         self._last: tuple[ChunkPlace | None, Chunk | None] = None, None
-        self._chunks: list[ChunkPlace] = []
-        counts = []
-        for place in (place for index in indexes for place in index.chunks):
-            if count := self._count(place):
-                self._chunks.append(place)
-                counts.append(count)
+        self._chunks: list[ChunkPlace] = []  # with ticks
+        self._intact: list[list[ChunkPlace]] = [[] for _ in indexes]
+        counts: list[int] = []
+        losses: list[tuple[int, list[str]]] = []  # row before which something is missing, reasons
+        lost: list[str] = []
+        for k, index in enumerate(indexes):
+            lost += index.missing
+            for place in index.chunks:
+                lost += [damaged(index, indexes)] if place.start in index.lost else []
+                if (intact := self._checked(place)) is None:
+                    lost.append(damaged(index, indexes))
+                    continue
+                self._intact[k].append(intact)
+                if count := self._count(intact):
+                    losses += [(sum(counts), lost)] if lost else []
+                    self._chunks.append(intact)
+                    counts.append(count)
+                    lost = []
+            lost += _lost_at_end(index, indexes)
         self._first = np.cumsum([0, *counts])  # row of each chunk, and of the end
         self.count = int(self._first[-1])
+        losses += [(self.count, lost)] if lost else []
+        if losses and not self.count:
+            raise InputError(
+                f"{' and '.join(dict.fromkeys(losses[0][1]))}: it has no tick that can be read; record the run again",
+                str(indexes[0].path),
+            )
+        self.gaps: tuple[MissingTicks, ...] = tuple(gap_at(row, why, self.count, self.times) for row, why in losses)
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -125,9 +164,20 @@ class RecordedSamples:
         return StoredArray(partial(_columns, self, columns), self.count, len(columns))
 
     @property
-    def complete(self) -> bool:
-        """Whether every file has its end."""
-        return all(index.complete for index in self.indexes)
+    def losses(self) -> list[str]:
+        """What is missing, in sentences; empty of a recording that has all of its run."""
+        found = [str(gap) for gap in self.gaps]
+        last, end = (
+            self.indexes[-1],
+            f"after t = {self.times(self.count - 1, self.count)[0] * 1e-9:.6g} s"
+            if self.count
+            else "before its first tick",
+        )
+        if not last.complete:
+            found.append(f"the recording is cut off {end}: {CUT_OFF}")
+        if last.ended:
+            found.append(f"the recording ends {end}, before its run: {last.ended}")
+        return found
 
     def times(self, begin: int, end: int) -> np.ndarray:
         """(end − begin,) times in the run [ns]."""
@@ -177,15 +227,26 @@ class RecordedSamples:
 
     def messages(self, topic: str) -> Iterator[tuple[int, bytes]]:
         """(time in the run [ns], content) of the messages of a topic; only chunks that have some are read."""
-        for index in self.indexes:
+        for index, places in zip(self.indexes, self._intact, strict=True):
             channels = [channel.id for channel in index.summary.channels.values() if channel.topic == topic]
-            for place in index.chunks:
+            for place in places:
                 if place.indexes and not any(channel in place.indexes for channel in channels):
                     continue
                 chunk = self._chunk(place)
                 for channel in channels:
                     for begin in chunk.entries.get(channel, np.empty(0, ENTRY))["place"].tolist():
                         yield MESSAGE_HEAD.unpack_from(chunk.data.data, begin)[5], _body(chunk.data, begin)
+
+    def _checked(self, place: ChunkPlace) -> ChunkPlace | None:
+        """The chunk, without message indexes that do not fit it; None for one that is damaged."""
+        try:
+            chunk = self._chunk(place)
+            if _fits(chunk):
+                return place
+            self.reindexed = True
+            return replace(place, indexes={})
+        except DamagedChunk:
+            return None
 
     def _count(self, place: ChunkPlace) -> int:
         """Ticks in a chunk; an interrupt may have left the last one on some topics only."""
@@ -221,6 +282,14 @@ class RecordedSamples:
             chunk = _read_chunk(place)
             self._last = place, chunk
         return chunk
+
+
+def _lost_at_end(index: RecordingIndex, indexes: Sequence[RecordingIndex]) -> list[str]:
+    """Why ticks may be missing behind the last chunk of a file; that the last file is cut off has words of its own."""
+    cut = not index.complete and index is not indexes[-1]
+    reasons = [damaged(index, indexes)] if index.end_lost else []
+    reasons += [f"the file {index.path.name} is cut off"] if cut else []
+    return [*reasons, *index.missing_after]
 
 
 def _seconds(samples: RecordedSamples, begin: int, end: int, _: np.ndarray) -> np.ndarray:
@@ -274,7 +343,20 @@ def _read_chunk(place: ChunkPlace) -> Chunk:
     except OSError as cause:
         raise InputError(f"cannot read the recording: {cause.strerror}; check the path", str(place.path)) from cause
     except (ZstdError, struct.error, ValueError, KeyError) as cause:
-        raise InputError(DAMAGED, str(place.path)) from cause
+        raise DamagedChunk(DAMAGED, str(place.path)) from cause
+
+
+def _fits(chunk: Chunk) -> bool:
+    """Whether the message indexes of a chunk name messages of their channel and time."""
+    for channel, entries in chunk.entries.items():
+        begins = entries["place"].astype(np.intp)
+        if len(begins) and not 0 <= begins.min() <= begins.max() <= len(chunk.data) - MESSAGE_HEAD.size:
+            return False
+        heads = chunk.data[begins[:, None] + np.arange(MESSAGE_HEAD.size)].view(HEAD)[:, 0]
+        right = (heads["opcode"] == MESSAGE) & (heads["channel"] == channel) & (heads["log"] == entries["log"])
+        if not right.all():
+            return False
+    return True
 
 
 def _unpacked(content: memoryview) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from cosim.output.recorder import Recorder
+from cosim.output.recorder import Recorder, check_split_size
 from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
 from cosim.output.view3d.view import View
@@ -56,6 +56,8 @@ class RecordingSink:
     """An MCAP file with every tick and the files of the rig."""
 
     def __init__(self, stack: ExitStack, path: str, config: SinkConfig) -> None:
+        if config.split_size is not None:
+            check_split_size(config.split_size, config.view, config.attachments)
         self._recorder = stack.enter_context(
             Recorder(
                 path,

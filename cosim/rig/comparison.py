@@ -57,11 +57,14 @@ class Comparison:
 
 def compare(a: Run | str | Path, b: Run | str | Path) -> Comparison:
     """Compare two runs, or files of runs (see `load_run`). Where their ticks have different times, b is interpolated
-    linearly at the times of a.
+    linearly at the times of a, but not across a gap of a recording: these times are left out.
 
     Raises InputError for files that hold no run and for runs without a common time.
     """
     a, b = (load_run(run) if isinstance(run, str | Path) else run for run in (a, b))
+    for name, run in (("a", a), ("b", b)):
+        if not len(run.t):
+            raise InputError(f"{name} has no tick; compare runs that have some", "compare")
     end = min(float(a.t[-1]), float(b.t[-1]))
     first = max(float(a.t[0]), float(b.t[0]))
     rows = range(bisect_left(a.t, first), bisect_right(a.t, end))
@@ -83,19 +86,34 @@ def _differences(a: Run, b: Run, rows: range, names: Sequence[str]) -> dict[str,
     """Of these signals in these rows of a, block by block: a run may be larger than the memory."""
     columns = [[run.signals.index(name) for name in names] for run in (a, b)]
     squares, largest, at = np.zeros(len(names)), np.full(len(names), -1.0), np.zeros(len(names))
+    count = 0
     for begin in range(rows.start, rows.stop, BLOCK):
         block = slice(begin, min(begin + BLOCK, rows.stop))
         t = a.t[block]
-        difference = _difference(a.values[block][:, columns[0]], _values_at(b, t, columns[1]))
+        known = ~_within(b.gaps, t)
+        if not known.any():
+            continue
+        difference = _difference(a.values[block][:, columns[0]], _values_at(b, t, columns[1]))[known]
+        t, count = t[known], count + int(known.sum())
         worst = difference.argmax(axis=0)
         found = difference[worst, np.arange(len(names))]
         at = np.where(found > largest, t[worst], at)
         largest = np.maximum(largest, found)
         with np.errstate(over="ignore"):
             squares += np.einsum("ij,ij->j", difference, difference)
-    rms = np.sqrt(squares / len(rows))
+    if not count:
+        raise InputError("the runs have no common tick beside their gaps; compare whole recordings", "compare")
+    rms = np.sqrt(squares / count)
     figures = zip(names, rms.tolist(), largest.tolist(), at.tolist(), strict=True)
     return {name: SignalDifference(a.units[name], *figure) for name, *figure in figures}
+
+
+def _within(gaps: Sequence[tuple[float, float]], t: np.ndarray) -> np.ndarray:
+    """bool (k,): whether a time is in one of the gaps."""
+    found = np.zeros(len(t), dtype=bool)
+    for begin, end in gaps:
+        found |= (t > begin) & (t < end)
+    return found
 
 
 def _values_at(run: Run, t: np.ndarray, columns: Sequence[int]) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,13 +57,7 @@ def selection_of(
 
 def export_run(selection: Selection, format: str, path: Path) -> None:
     """Write the file, whole or not at all. Raises InputError where it cannot be written or a package is missing."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        FORMATS[format](selection, part)
-        part.replace(path)
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+    FORMATS[format](selection, path)
 
 
 def _csv(selection: Selection, path: Path) -> None:

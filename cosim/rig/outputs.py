@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from cosim.output.output_files import RECORDING, check_suffix
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import RigOutline
 from cosim.rig.recorded_run import StreamSummary
@@ -90,6 +91,8 @@ def open_outputs(
     evaluation: copied to processes. Raises InputError or RunError when one cannot be opened.
     """
     spec = rig.run_spec
+    if record is not None:
+        check_suffix(Path(record), RECORDING, "record")
     if record is None and spec.telemetry.publish is None:
         return Outputs()
     from cosim.output.sinks import SinkConfig, open_sinks

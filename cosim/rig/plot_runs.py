@@ -42,7 +42,7 @@ def plot_runs(runs: Mapping[str, Run], signals: Sequence[str] = (), file: str | 
         units |= {f"{name}_error": unit for name, unit in units.items()}
     if len(chosen) > MOST_ROWS:
         raise InputError(f"{len(chosen)} signals are too many for one plot; choose {MOST_ROWS} at most", "plot")
-    drawn = [OverlaidRun(name, np.asarray(run.t), samples[name]) for name, run in runs.items()]
+    drawn = [OverlaidRun(name, np.asarray(run.t), samples[name], run.gaps) for name, run in runs.items()]
 
     def draw() -> Figure:
         return draw_overlay(drawn, chosen, units)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 
-from cosim.errors import did_you_mean
+from cosim.errors import near_names
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import SignalStatistics
@@ -58,6 +58,9 @@ class RecordedRun:
     kept: tuple[str, ...] | None = None  # names of the columns of `values`; None for all signals of the rig
     stream: StreamSummary | None = None
     changes: tuple[Change, ...] = ()  # of the rig while it ran
+    # of a recording that is damaged or lacks a file: (last tick before, first one behind) times without ticks [s]
+    gaps: tuple[tuple[float, float], ...] = ()
+    lacks: str = ""  # what a recording does not have of its run, which is a part of its fault
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -77,7 +80,7 @@ class RecordedRun:
         """One signal (k,), which cannot be written to. Raises KeyError naming the signals that exist."""
         column = self._columns.get(name)
         if column is None:
-            raise KeyError(f"no signal '{name}'{did_you_mean(str(name), self.signals)}")
+            raise KeyError(f"no signal '{name}'{near_names(str(name), self.signals)}")
         signal = self.values[:, column]
         signal.flags.writeable = False
         return signal

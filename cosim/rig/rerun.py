@@ -53,7 +53,7 @@ def rerun(path: str | Path) -> Rerun:
     """Run the rig of a recording again, from the files in it, and compare all of its signals but the timing.
 
     Raises InputError for a recording that cannot be run again: of real motors, of 32-bit numbers, of plug-ins that have
-    changed, or of only a part of a run.
+    changed, and for one that lacks ticks before its end.
     """
     indexes = recordings_of(path)
     samples, recorded = RecordedSamples(indexes), open_recording(path)
@@ -86,6 +86,9 @@ def _check(samples: RecordedSamples, recorded: Run, place: str) -> None:
     if any(topic.dtype.itemsize < 8 for topic in samples.topics):
         what = "holds numbers of 32 bits, which cannot be compared to the bit"
         raise InputError(f"{what}; record with recording.numbers: float64", place)
+    if samples.gaps and any(gap.end is not None for gap in samples.gaps):
+        what = next(str(gap) for gap in samples.gaps if gap.end is not None)
+        raise InputError(f"{what}; only runs that have every tick can be run again", place)
     if samples.count < 2:
         raise InputError("has no two ticks; record the run again", place)
     times = recorded.t

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cosim.errors import InputError
-from cosim.paths import expand
+from cosim.paths import expand, locate
 from cosim.rig.input_tracking import modules_of_user
 
 if TYPE_CHECKING:
@@ -59,6 +59,25 @@ def files_of(rig: WiredRig) -> RigFiles:
     text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
     contents[_name(as_run, root)] = text.encode()
     return RigFiles(contents, _name(path, root), _name(as_run, root), tuple(changed))
+
+
+def input_files(rig: WiredRig) -> dict[Path, str]:
+    """Every file that the rig was read from -> its part of the rig."""
+    return rig.cached.recall("input_files", lambda: _input_files(rig))
+
+
+def _input_files(rig: WiredRig) -> dict[Path, str]:
+    spec = rig.spec
+    found = {Path(file): "a file" for file, digest in rig.cached.files.items() if _belongs(file, digest)}
+    found[spec.path.absolute()] = "the file"
+    if spec.mechanism.urdf is not None:
+        found[spec.mechanism.urdf] = "the URDF"
+    for plugin in plugins_of(spec):
+        if plugin.module.__file__:
+            found[Path(plugin.module.__file__)] = f"'{plugin.type}'"
+        if isinstance(file := getattr(plugin.params, "file", None), str):
+            found[locate(file, spec.path.parent)] = f"'{file}'"
+    return found
 
 
 def plugins_of(spec: RigSpec) -> Iterator[Plugin]:

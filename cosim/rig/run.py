@@ -68,7 +68,7 @@ class Run(RecordedRun):
 def load_run(path: str | Path) -> Run:
     """A run that `Run.save` wrote, or of a recording (MCAP), which has neither timing nor counts of alarms; in memory.
 
-    Raises InputError for a file that is missing or none of these.
+    Raises InputError for a file that is missing or none of these, and for a recording without a tick.
     """
     return Run(**read_run(path))
 
@@ -77,8 +77,10 @@ def open_recording(path: str | Path) -> Run:
     """The run of a recording (MCAP) of any length: its signals stay in the file, and are read where they are used.
 
     path: the file; files `F.1.mcap`, … that continue `F.mcap` are a part of it. A pattern such as `F*.mcap` names the
-    files of one run. The fault of a recording that was cut off states it; it has all complete chunks.
-    Raises InputError for what is no recording of this version.
+    files of one run. Every chunk is read once, about 2 s per GB, to find those that are damaged. Of a recording that
+    was cut off, is damaged or lacks a file the run has all intact chunks; its fault and `lacks` state what is missing,
+    and `gaps` the times [s] between its ticks where that is.
+    Raises InputError for what is no recording of this version, or has no tick.
     """
     return Run(**read_recorded(path))
 

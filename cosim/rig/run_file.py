@@ -96,7 +96,7 @@ def read_run(path: str | Path) -> dict[str, Any]:
     Raises InputError for a file that is missing or none of these.
     """
     readers = {".mcap": _whole_recording, STORE_SUFFIX: _from_store}
-    return readers.get(Path(path).suffix, _from_arrays)(path)
+    return readers.get(Path(path).suffix.lower(), _from_arrays)(path)
 
 
 def _from_store(path: str | Path) -> dict[str, Any]:
@@ -132,6 +132,7 @@ def _fields(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     rest["events"] = tuple(RunEvent(*event) for event in rest["events"])
     rest["changes"] = tuple(Change(tick, name, tuple(value)) for tick, name, value in rest.get("changes", ()))
     rest["connections"] = tuple(rest["connections"])
+    rest["gaps"] = tuple((begin, end) for begin, end in rest.get("gaps", ()))
     if (timing := rest.get("timing")) is not None:
         timing["tasks"] = tuple(TaskTime(**task) for task in timing["tasks"])
         timing["privileges"] = tuple(Privilege(**item) for item in timing["privileges"])
@@ -150,12 +151,12 @@ def _whole_recording(path: str | Path) -> dict[str, Any]:
 def read_recorded(path: str | Path) -> dict[str, Any]:
     """The fields of a run from a recording; its signals are read where they are used.
 
-    Raises InputError for a file that is no recording of this version, or holds no samples.
+    Raises InputError for a file that is no recording of this version, or has no tick.
     """
     import orjson
 
     from cosim.output.recording_index import recordings_of
-    from cosim.output.recording_reader import RecordedSamples
+    from cosim.output.recording_reader import NO_TICK, RecordedSamples
 
     samples = RecordedSamples(recordings_of(path))
     if "outline" not in samples.metadata:
@@ -166,6 +167,9 @@ def read_recorded(path: str | Path) -> dict[str, Any]:
     except (TypeError, KeyError, ValueError):
         raise InputError(_other_version(samples.metadata), str(path)) from None
     fault, events = _outcome(samples)
+    if not samples.count:
+        ended = f"the run of the recording ended before its first tick: {fault}; correct this and run it again"
+        raise InputError(ended if fault and samples.indexes[-1].complete else NO_TICK, str(path))
     unknown = {"busy": math.nan, "wall": math.nan}
     values, changes = samples.table(columns), tuple(_changes_of(samples))
     return {
@@ -175,6 +179,8 @@ def read_recorded(path: str | Path) -> dict[str, Any]:
         "fault": fault,
         "events": events,
         "changes": changes,
+        "lacks": "; and ".join(samples.losses),
+        "gaps": tuple((gap.begin, gap.end) for gap in samples.gaps if gap.ticks and gap.begin and gap.end),
         **unknown,
     }
 
@@ -189,12 +195,12 @@ def _changes_of(samples: RecordedSamples) -> Iterator[Change]:
 
 
 def _outcome(samples: RecordedSamples) -> tuple[str, tuple[RunEvent, ...]]:
-    """(fault, events) of a recording; of one without an end, this is its fault."""
+    """(fault, events) of a recording; what it lacks is a part of its fault."""
     events = [RunEvent(t_ns * 1e-9, text, math.nan, level=level) for t_ns, text, level in samples.log()]
     faults = [event.name for event in events if event.level == "error"][-1:]
-    if not samples.complete:
-        last = f"after t = {samples.t[-1]:.6g} s" if samples.count else "before its first tick"
-        faults.append(f"the recording is cut off {last}: its program was killed, or is still writing it")
+    faults += samples.losses
+    if samples.reindexed and not samples.losses:
+        faults.append("the index of the recording is damaged; every tick was found without it")
     return "; and ".join(faults), tuple(event for event in events if event.level != "error")
 
 

@@ -91,10 +91,13 @@ class RunRecorder:
         return f"{what} after tick {self.done - 1}" if self.done else f"{what} before the first tick"
 
     def compute_signals(self, block: TickBlock, sinks: Sequence[Sink] = ()) -> None:
-        values, events = self._evaluate(block, sinks, self.store.room(len(block.numbers)))
-        self._statistics.add(values)
-        self.store.add(block.numbers, block.numbers * self.outline.step_ns * 1e-9)
-        self.events += events
+        values, events = self._evaluate(block, (), self.store.room(len(block.numbers)))
+        try:
+            self._evaluate.send(block, values, events, sinks)
+        finally:  # ticks that the recording does not take are ticks of the run
+            self._statistics.add(values)
+            self.store.add(block.numbers, block.numbers * self.outline.step_ns * 1e-9)
+            self.events += events
 
     def run(self) -> Run:
         try:

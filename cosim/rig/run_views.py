@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.errors import InputError, did_you_mean
+from cosim.errors import InputError, near_names
 from cosim.rig.recorded_run import RecordedRun
 from cosim.rig.summary import RunSummary, speed_text
 
@@ -57,7 +57,7 @@ def figure_of(
     signals, joints = ([names] if isinstance(names, str) else names for names in (signals, joints))
     for names, known, what in ((signals, run.signals, "signal"), (joints, run.joints, "joint")):
         for name in (name for name in names if name not in known):
-            raise InputError(f"there is no {what} '{name}'{did_you_mean(name, known)}", "plot")
+            raise InputError(f"there is no {what} '{name}'{near_names(name, known)}", "plot")
     if signals and joints:
         raise InputError("give signals or joints, not both", "plot")
     plot = RunPlot(
@@ -74,6 +74,7 @@ def figure_of(
         chosen_signals=tuple(signals),
         stopped=bool(run.fault),
         late=_late_ticks(run),
+        gaps=run.gaps,
     )
     return plot.draw() if file is None else plot.save(file)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
-from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.errors import InputError, InputErrors, SourceLocation, near_names
 
 
 def matching_columns(
@@ -18,7 +18,7 @@ def matching_columns(
     if not patterns:
         return tuple(range(len(names)))
     errors = [
-        InputError(f"there is no signal '{pattern}'{did_you_mean(pattern, names)}", place(number))
+        InputError(f"there is no signal '{pattern}'{near_names(pattern, names)}", place(number))
         for number, pattern in enumerate(patterns)
         if not any(fnmatchcase(name, pattern) for name in names)
     ]

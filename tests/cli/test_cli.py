@@ -327,7 +327,7 @@ def test_a_run_that_leaves_its_limits_stops(command):
     ("arguments", "code", "message"),
     [
         (["check", "rig.yaml"], 0, ""),
-        (["run", "none.yaml"], 2, "none.yaml: no such file\n"),
+        (["run", "none.yaml"], 2, "none.yaml: no such file; check the path\n"),
         (["run", "rig.yaml", "--set", "joints.hinge.limits={upper: 11 deg}"], 1, "rig.yaml: stopped at tick "),
     ],
 )

@@ -36,7 +36,7 @@ def test_files_that_are_no_rigs(command):
     Path("bytes.yaml").write_bytes(b"\xff\xfe\x00")
     tab = "found character '\\t' that cannot start any token; indent with spaces"
     for file, message in {
-        "none.yaml": "none.yaml: no such file",
+        "none.yaml": "none.yaml: no such file; check the path",
         "empty.yaml": "empty.yaml: the file is empty; it needs at least a 'mechanism'",
         "tab.yaml": f"tab.yaml:2: broken YAML: {tab}",
         "open.yaml": "open.yaml:2: broken YAML: expected the node content, but found '<stream end>'",
@@ -199,12 +199,12 @@ def test_files_that_cannot_be_written_are_refused_before_the_run(command):
     no_folder = "there is no folder 'none'; create it or choose another"
     for option, file, message in (
         ("--plot", "none/a.png", f"--plot: none/a.png: {no_folder}"),
-        ("--plot", "folder.png", "--plot: folder.png: cannot be written; choose another file"),
+        ("--plot", "folder.png", "--plot: folder.png: is a folder; name a file in it"),
         ("--plot", "a.gif", "--plot: a.gif: cannot draw a plot as '.gif'; use .png, .svg, .pdf"),
         ("--json", "none/a.json", f"--json: none/a.json: {no_folder}"),
-        ("--json", "folder.png", "--json: folder.png: cannot be written; choose another file"),
+        ("--json", "folder.png", "--json: folder.png: is a folder; name a file in it"),
         ("--record", "none/a.mcap", f"--record: none/a.mcap: {no_folder}"),
-        ("--record", "folder.png", "--record: folder.png: cannot be written; choose another file"),
+        ("--record", "folder.png", "--record: folder.png: is a folder; name a file in it"),
         ("--plot", "a", "--plot: a: no suffix; use .png, .svg, .pdf"),
         ("--plot", "", "--plot: '' is no file name; name a file"),
         ("--record", "", "--record: '' is no file name; name a file"),
@@ -234,8 +234,8 @@ def test_outputs_do_not_overwrite_the_rig_or_each_other(command):
     assert command.refuses("run", "rig.yaml", "--record", "rig.yaml") == [
         "--record: rig.yaml: is the rig itself; choose another file"
     ]
-    assert command.refuses("run", "rig.yaml", "--json", "a.x", "--record", "./a.x") == [
-        "--record: ./a.x: is the file of --json; choose another file"
+    assert command.refuses("run", "rig.yaml", "--plot", "a.png", "--json", "./a.png") == [
+        "--json: ./a.png: is the file of --plot; choose another file"
     ]
     assert command.refuses("run", "rig.yaml", "--plot", "a.png", "--plot", "./a.png") == [
         "--plot: ./a.png: is the file of --plot; choose another file"
@@ -263,8 +263,11 @@ controllers:
     for file, part in {"arm.urdf": "the URDF", "own.py": "'own.py'", "path.csv": "'path.csv'"}.items():
         before = Path(file).read_text()
         assert command.refuses("run", "rig.yaml", "--record", file) == [
-            f"--record: {file}: is {part} of the rig; choose another file"
+            f"--record: {file}: the file must have the suffix .mcap; choose another name"
         ]
+        Path(link := f"{file}.json").hardlink_to(file)
+        for words in (("run", "rig.yaml", "--json"), ("layout", "rig.yaml", "--for", "foxglove", "-o")):
+            assert command.refuses(*words, link) == [f"{words[-1]}: {link}: is {part} of the rig; choose another file"]
         assert Path(file).read_text() == before
 
 

@@ -77,12 +77,21 @@ def test_names_of_variables_are_valid_and_unique():
     ("words", "message"),
     [
         (("--signals", "elbow/posit"), "--signals: there is no signal 'elbow/posit'; did you mean 'elbow/position'?"),
+        (
+            ("--signals", "nope/*"),
+            "--signals: there is no signal 'nope/*'; known: shoulder/position, shoulder/velocity, shoulder/acceleration,"
+            " shoulder/effort, elbow/position … and 16 more",
+        ),
+        (
+            ("--signals", "elbow/zzzzzz*"),
+            "--signals: there is no signal 'elbow/zzzzzz*'; known: elbow/position, elbow/velocity, elbow/acceleration,"
+            " elbow/effort, elbow/reference_position … and 16 more",
+        ),
         (("--from", "3"), "--from: there is no tick in this time; the recording is from 0 to 0.2 s"),
         (("-o", "a.mcap"), "-o: a.mcap: is the recording; choose another file"),
         (
             ("-o", "none/a.csv"),
-            "none/a.csv.part: cannot write the export: No such file or directory; "
-            "name a file in a folder that exists and that you may write to",
+            "-o: none/a.csv: there is no folder 'none'; create it or choose another",
         ),
     ],
 )

@@ -115,11 +115,21 @@ def test_the_command_writes_here(command):
 
 def test_what_is_wrong(command):
     assert command.refuses("layout", "rig.yaml", "--for", "foxglove", "-o", "rig.yaml") == [
-        "-o: rig.yaml is the rig; choose another file"
+        "-o: rig.yaml: is the rig itself; choose another file"
     ]
     assert command.refuses("layout", "rig.yaml", "--for", "excel") == [
         "cosim layout: argument --for: invalid choice: 'excel' (choose from 'plotjuggler', 'foxglove'); "
         "see cosim layout --help"
     ]
-    code, _, err = command("layout", "rig.yaml", "--for", "foxglove", "-o", "none/a.json")
-    assert (code, err) == (1, ["cannot write: No such file or directory; make room or choose another place"])
+    for file, what in {
+        "none/a.json": "there is no folder 'none'; create it or choose another",
+        "a.xml": "the file must have the suffix .json; choose another name",
+        ".": "is a folder; name a file in it",
+    }.items():
+        assert command.refuses("layout", "rig.yaml", "--for", "foxglove", "-o", file) == [f"-o: {file}: {what}"]
+    assert command.refuses("layout", "rig.yaml", "--for", "foxglove", "--recording") == [
+        "--recording: a layout of Foxglove is for recordings and runs alike; take it out"
+    ]
+    assert command.refuses("layout", "rog.yaml", "--for", "foxglove") == [
+        "rog.yaml: no such file; did you mean 'rig.yaml'?"
+    ]

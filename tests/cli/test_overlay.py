@@ -48,4 +48,4 @@ def test_mistakes_have_their_line(command, tmp_path, text, message):
 
 def test_a_file_that_is_not_there(command):
     code, printed, errors = command("check", "rig.yaml", "--overlay", "b.yaml")
-    assert (code, printed, errors) == (2, "", ["b.yaml: no such file"])
+    assert (code, printed, errors) == (2, "", ["b.yaml: no such file; check the path"])

@@ -84,7 +84,7 @@ def test_a_rig_that_is_wrong_ends_the_page_with_its_lines(tmp_path: Path) -> Non
 
 
 def test_a_rig_that_does_not_exist(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "none.yaml") == f"{tmp_path / 'none.yaml'}: there is no such rig; check the path"
+    assert refusal(tmp_path / "none.yaml") == f"{tmp_path / 'none.yaml'}: no such file; check the path"
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_nothing_at_the_address_is_stated_once_and_the_page_waits(monkeypatch: p
     monkeypatch.setattr(command_module, "ANSWER", 0.0)
     command_module._show_watched(Shown(), Watched(), said.append)  # type: ignore[arg-type]
     waits = "warning: tcp://127.0.0.1:9: nothing is published there; the page waits for a run"
-    assert said == [waits, "warning: the mechanism is not shown: none.yaml: no such file"]
+    assert said == [waits, "warning: the mechanism is not shown: none.yaml: no such file; check the path"]

@@ -323,7 +323,7 @@ def test_a_robot_that_cannot_be_used_leaves_the_rig_as_it_was(new):
             ("no/new.yaml", "robot.urdf"),
             "RIG: no/new.yaml: there is no folder 'no'; create it or choose another",
         ),
-        (("folder.yaml", "robot.urdf"), "RIG: folder.yaml: cannot be written; choose another file"),
+        (("folder.yaml", "robot.urdf"), "RIG: folder.yaml: is a folder; name a file in it"),
         (("new.yaml", "robot.urdf", "--bandwidth", "0"), "--bandwidth: expected 0.1 to 100 Hz, got '0'"),
         (
             ("new.yaml", "robot.urdf", "--bandwidth", "3 m"),

@@ -193,7 +193,7 @@ def test_metadata_and_attachments_are_kept(tmp_path):
         reader = make_reader(file)
         (metadata,) = reader.iter_metadata()
         (attachment,) = reader.iter_attachments()
-    assert (metadata.name, metadata.metadata) == ("run", {"rig": "arm", "period": "1 ms"})
+    assert (metadata.name, metadata.metadata) == ("run", {"rig": "arm", "period": "1 ms", "part": "0"})
     assert (attachment.name, attachment.media_type) == ("arm.yaml", "application/yaml")
     assert attachment.data == "name: arm # µ\n".encode()
 
@@ -375,7 +375,10 @@ def test_other_readers_open_the_recording_of_a_small_disk(tmp_path, free, encodi
     assert counts == {f"/joints/{name}": len(times) for name in ("shoulder", "lift")} | {"/energy": len(times)}
     assert len(found) == summary.statistics.message_count == 3 * len(times) and 1_000 < len(times) < 20_000
     assert summary.statistics.message_end_time == times[-1] == found[-1][1]
-    assert (attached, described) == ([b"name: test"], [{"rig": "test"}])
+    assert (attached, described) == (
+        [b"name: test"],
+        [{"rig": "test", "part": "0"}, {"why": "No space left on device"}],
+    )
     np.testing.assert_array_equal(values["energy/work"], rows[: len(times), 3])
 
 
@@ -396,6 +399,12 @@ def test_a_missing_file_is_an_input_error(tmp_path):
     assert str(error.value) == f"{tmp_path / 'no.mcap'}: {what}"
 
 
+NO_TICK = (
+    "the recording is cut off before its first tick: its program was killed, or is still writing it;"
+    " record the run again"
+)
+
+
 def test_a_recording_killed_before_its_first_chunk_has_no_samples(tmp_path):
     recorder = Recorder(tmp_path / "a.mcap", CHANNELS, {})
     t_ns, values, *_ = read_recording(tmp_path / "a.mcap")
@@ -405,7 +414,7 @@ def test_a_recording_killed_before_its_first_chunk_has_no_samples(tmp_path):
     (tmp_path / "cut.mcap").write_bytes(data[:60])
     with pytest.raises(InputError) as error:
         read_recording(tmp_path / "cut.mcap")
-    assert str(error.value) == f"{tmp_path / 'cut.mcap'}: the recording holds no samples; record the run again"
+    assert str(error.value) == f"{tmp_path / 'cut.mcap'}: {NO_TICK}"
 
 
 def test_a_flipped_bit_is_an_input_error_not_wrong_numbers(tmp_path):
@@ -417,7 +426,8 @@ def test_a_flipped_bit_is_an_input_error_not_wrong_numbers(tmp_path):
     path.write_bytes(data)
     with pytest.raises(InputError) as error:
         read_recording(path)
-    assert str(error.value) == f"{path}: the recording is damaged; record the run again"
+    what = "the recording is damaged: it has no tick that can be read; record the run again"
+    assert str(error.value) == f"{path}: {what}"
 
 
 # --- changes ------------------------------------------------------------------------------------------

@@ -65,8 +65,10 @@ def test_a_recording_without_a_tick_is_valid(tmp_path, form):
 @pytest.mark.parametrize("form", FORMS)
 def test_every_file_of_a_split_recording_is_valid(tmp_path, form):
     write(tmp_path / "a.mcap", split_time=3.0, **FORMS[form])
-    reports = [validate(path) for path in tmp_path.iterdir()]
-    assert len(reports) == 4 and all(report.names == reports[0].names for report in reports)
+    names = "a.mcap", "a.1.mcap", "a.2.mcap", "a.3.mcap"
+    reports = [validate(tmp_path / name) for name in names]
+    files = "arm.yaml", "empty.csv"
+    assert [report.names for report in reports] == [*[("run", "continued", *files)] * 3, ("run", *files)]
     assert sum(report.messages.total() for report in reports) == sum(of_blocks().values())
 
 

@@ -11,7 +11,7 @@ from mcap.reader import make_reader
 from cosim.errors import InputError, RunError
 from cosim.output.recorder import Recorder
 from cosim.output.recording_index import recordings_of
-from cosim.output.recording_reader import read_recording
+from cosim.output.recording_reader import RecordedSamples, read_recording
 from tests.kit.disk import small_disk
 from tests.kit.recordings import recorded_messages
 
@@ -36,7 +36,7 @@ def write(path, ticks, block=700, start_ns=10**18, started="now", **options):
 
 
 def validated(path):
-    """(attachments, metadata, ticks) of a file that mcap reads with all checks: counts, monotonic times."""
+    """(attachments, metadata by name, ticks) of a file that mcap reads with all checks: counts, monotonic times."""
     with open(path, "rb") as file:
         reader = make_reader(file, validate_crcs=True)
         summary = reader.get_summary()
@@ -45,12 +45,12 @@ def validated(path):
             times.setdefault(channel.topic, []).append(message.log_time)
         counts = {summary.channels[k].topic: n for k, n in summary.statistics.channel_message_counts.items()}
         attachments = [(item.name, item.data) for item in reader.iter_attachments()]
-        (metadata,) = [item.metadata for item in reader.iter_metadata()]
+        described = {item.name: item.metadata for item in reader.iter_metadata()}
     assert counts == {topic: len(each) for topic, each in times.items()}
     assert all(a < b for each in times.values() for a, b in itertools.pairwise(each))
     ticks = counts.get("/joints/j0", 0)
     assert {counts.get(f"/joints/j{joint}", 0) for joint in range(JOINTS)} == {ticks}
-    return attachments, metadata, ticks
+    return attachments, described, ticks
 
 
 @pytest.mark.parametrize("options", [{"split_size": 1e6}, {"split_time": 4.0}])
@@ -60,7 +60,13 @@ def test_a_long_recording_is_several_files_that_are_read_as_one(tmp_path, option
     assert names == ["a.1.mcap", "a.2.mcap", "a.3.mcap", "a.mcap"]
     found = [validated(tmp_path / name) for name in names]
     assert sum(ticks for *_, ticks in found) == 16_000
-    assert all(each[:2] == ([("rig.yaml", b"name: long")], found[0][1]) for each in found)
+    assert all(attachments == [("rig.yaml", b"name: long")] for attachments, *_ in found)
+    run = {"rig": "long", "started": "now"}
+    parts = {"a.mcap": 0, "a.1.mcap": 1, "a.2.mcap": 2, "a.3.mcap": 3}
+    following = {number: {"continued": {"file": name}} for name, number in parts.items()}
+    for name, (_, described, _) in zip(names, found, strict=True):
+        number = parts[name]
+        assert described == {"run": {**run, "part": str(number)}, **following.get(number + 1, {})}
     for name in ("a.mcap", "a*.mcap"):
         recording = read_recording(tmp_path / name)
         np.testing.assert_array_equal(recording.t_ns, t_ns)
@@ -90,6 +96,9 @@ def test_a_full_disk_leaves_all_files_readable(tmp_path):
         read = read_recording(disk / "a.mcap")
         files = sorted(path for path in disk.iterdir() if path.stat().st_size)
         assert len(files) > 1 and sum(validated(path)[2] for path in files) == len(read.t_ns) > 1_000
+        end = f"the recording ends after t = {read.t_ns[-1] * 1e-9:.6g} s, before its run: No space left on device"
+        assert RecordedSamples(recordings_of(disk / "a.mcap")).losses == [end]
+        assert all(path.stat().st_size for path in disk.iterdir())
 
 
 def test_numbers_of_32_bits_are_fields_of_type_float(tmp_path):

@@ -216,7 +216,7 @@ def test_broken_files(load, text, message):
 def test_unreadable_files(tmp_path):
     with pytest.raises(InputError) as caught:
         load_yaml(tmp_path / "absent.yaml")
-    assert str(caught.value) == f"{tmp_path}/absent.yaml: no such file"
+    assert str(caught.value) == f"{tmp_path}/absent.yaml: no such file; check the path"
     with pytest.raises(InputError) as caught:
         load_yaml(tmp_path)
     assert str(caught.value) == f"{tmp_path}: is a folder; give the file of a rig"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -108,6 +108,11 @@ def angle_jumps(name: str, signals: Mapping[str, Samples], units: Mapping[str, s
             step = np.diff([signals[s][begin : begin + BLOCK + 1] for s in angles], axis=1)
             jumps.append(begin + 1 + np.flatnonzero((step * step).sum(axis=0) > np.pi**2))
     return np.concatenate([np.zeros(0, dtype=int), *jumps])
+
+
+def interruptions(t: np.ndarray, gaps: Sequence[tuple[float, float]]) -> np.ndarray:
+    """Indices of the samples behind the gaps (begin, end) [s] of a recording."""
+    return np.searchsorted(t, [0.5 * (begin + end) for begin, end in gaps])
 
 
 def _joint_and_interface(name: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, thin_pieces
+from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, interruptions, thin_pieces
 from cosim.output.plot.run_figure import format_axes
 from cosim.output.plot.signal_figure import COLORS, ROW, WIDTH
 from cosim.output.plot.style import DPI, SOFT, fix_layout
@@ -21,11 +21,12 @@ NAME_SIZE = 9.5  # points
 
 
 class OverlaidRun(NamedTuple):
-    """t (k,) in s; signals: name -> (k,), of those in the plot that the run has."""
+    """t (k,) in s; signals: name -> (k,), of those in the plot that the run has; gaps: see `RecordedRun`."""
 
     name: str
     t: np.ndarray
     signals: Mapping[str, Samples]
+    gaps: Sequence[tuple[float, float]] = ()
 
 
 def draw_overlay(runs: Sequence[OverlaidRun], chosen: Sequence[str], units: Mapping[str, str]) -> Figure:
@@ -44,7 +45,7 @@ def draw_overlay(runs: Sequence[OverlaidRun], chosen: Sequence[str], units: Mapp
     for axes, name in zip(grid, chosen, strict=True):
         for run, look in zip(runs, looks, strict=True):
             if name in run.signals:
-                jumps = angle_jumps(name, run.signals, units)
+                jumps = np.union1d(angle_jumps(name, run.signals, units), interruptions(run.t, run.gaps))
                 axes.plot(*thin_pieces(run.t, run.signals[name], jumps, PIXEL_COLUMNS), **look)
         format_axes(axes, units[name])
         axes.set_title(name, fontsize=NAME_SIZE, color=SOFT, loc="left", parse_math=False)

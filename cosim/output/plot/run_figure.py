@@ -33,7 +33,7 @@ SMALLEST_RANGE = {"rad": 1e-5, "m": 1e-6, "rad/s": 1e-4, "m/s": 1e-5, "N*m": 1e-
 @dataclass(frozen=True)
 class RunFigureContent:
     """The data of the plot: a row of `columns` per joint, a row of `panels`, and `marks` in all of them. limits: joint
-    -> bound by key."""
+    -> bound by key; breaks: indices of the samples before which all curves are interrupted."""
 
     t: np.ndarray
     signals: Mapping[str, Samples]
@@ -43,6 +43,7 @@ class RunFigureContent:
     panels: Sequence[Panel]
     marks: PlotMarks
     limits: Mapping[str, Mapping[str, float]]
+    breaks: np.ndarray
 
 
 def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Figure:
@@ -78,7 +79,7 @@ def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Figure:
     start = 1
     for panel, legend, span in zip(panels, legends, spans, strict=True):
         axes = figure.add_subplot(grid[-1, start : start + span], sharex=rows[0][0])
-        _draw_panel(axes, content.t, panel, legend, room)
+        _draw_panel(axes, content, panel, legend, room)
         start += span
     events = content.marks.events
     handles |= content.marks.draw([axes for axes in figure.axes if axes.axison])
@@ -115,7 +116,7 @@ def _draw_joint_rows(
             rows[-1].append(axes)
             curves = column.of(joint, content.signals)
             for signal, style in curves:
-                jumps = angle_jumps(signal, content.signals, content.units)
+                jumps = np.union1d(angle_jumps(signal, content.signals, content.units), content.breaks)
                 (line,) = axes.plot(*thin_pieces(content.t, content.signals[signal], jumps, PIXEL_COLUMNS), **style)
                 handles.setdefault(style["label"], line)
             if curves:
@@ -139,10 +140,11 @@ def _draw_joint_rows(
     return rows, handles
 
 
-def _draw_panel(axes: Axes, t: np.ndarray, panel: Panel, legend: PlotLegend, room: float) -> None:
+def _draw_panel(axes: Axes, content: RunFigureContent, panel: Panel, legend: PlotLegend, room: float) -> None:
     """room: for the legend, inches."""
-    none = np.zeros(0, dtype=int)
-    lines = [axes.plot(*thin_pieces(t, c.values, none, PIXEL_COLUMNS), **c.style)[0] for c in panel.curves]
+    lines = [
+        axes.plot(*thin_pieces(content.t, c.values, content.breaks, PIXEL_COLUMNS), **c.style)[0] for c in panel.curves
+    ]
     axes.update_datalim([(0.0, 0.0)], updatex=False)  # the axis includes 0
     axes.autoscale_view()
     format_axes(axes, panel.unit)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.output.plot.curves import Samples
+from cosim.output.plot.curves import Samples, interruptions
 from cosim.output.plot.event_markers import PlotEvents, PlotMarks, events_within
 from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.joint_columns import columns_of, most_active, position_errors
@@ -33,7 +33,7 @@ class RunPlot:
     `title` and, smaller, `description` are above the legend, in as many lines as they need; `note` is below.
     events: (time in s, name); a dotted line in all axes at each of them, and names above the first row where they fit.
     limits: joint -> bound by key, drawn where the curves come near; stopped: the end is a stop; late: times [s] of
-    missed deadlines.
+    missed deadlines; gaps: (begin, end) [s] without ticks, where the curves are interrupted.
 
     With `chosen_signals` a row for each of their units. Otherwise a row for each of `chosen_joints`, by default of all;
     of more than 8 joints (dofs, where a joint has several) those 8 are drawn that move most, and the footer states it.
@@ -56,6 +56,7 @@ class RunPlot:
     chosen_signals: Sequence[str] = ()
     stopped: bool = False
     late: Sequence[float] = ()
+    gaps: Sequence[tuple[float, float]] = ()
 
     def save(self, path: str | Path) -> Figure:
         """Plot into a png, svg or pdf file, by the suffix of `path`.
@@ -75,9 +76,10 @@ class RunPlot:
         units = {drawable(name): unit for name, unit in self.units.items()}
         events = events_within([(time, drawable(name)) for time, name in self.events], self.t)
         marks = PlotMarks(events, float(self.t[-1]) if self.stopped else None, self.late)
+        breaks = interruptions(self.t, self.gaps)
         if self.chosen_signals:
             chosen = list(map(drawable, self.chosen_signals))
-            return draw_signals(self.t, signals, chosen, units, marks, (title, description, note))
+            return draw_signals(self.t, signals, chosen, units, marks, (title, description, note), breaks)
         shown = list(self.chosen_joints) or most_active(self.joints, self.signals, MAX_JOINTS)
         joints = [drawable(name) for name in shown]
         limits = {drawable(name): bounds for name, bounds in self.limits.items()}
@@ -90,5 +92,5 @@ class RunPlot:
         few = len(shown) < len(self.joints) and not self.chosen_joints
         left_out = f"the {len(shown)} joints of {len(self.joints)} that move most" if few else ""
         note = "  ·  ".join(filter(None, [note, left_out, *(panel.note for panel in panels)]))
-        content = RunFigureContent(self.t, drawn, units, joints, columns, panels, marks, limits)
+        content = RunFigureContent(self.t, drawn, units, joints, columns, panels, marks, limits, breaks)
         return draw_run(content, (title, description, note))

@@ -27,8 +27,9 @@ def draw_signals(
     units: Mapping[str, str],
     marks: PlotMarks,
     texts: tuple[str, str, str],
+    breaks: np.ndarray,
 ) -> Figure:
-    """The matplotlib figure; texts: title, description and note."""
+    """The matplotlib figure; texts: title, description and note; breaks: see `RunFigureContent`."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -46,7 +47,8 @@ def draw_signals(
     for axes, (unit, names) in zip(grid, rows.items(), strict=True):
         for k, name in enumerate(names):
             color, width = COLORS[k % len(COLORS)], max(1.8 - 0.2 * k, 0.8)
-            points = thin_pieces(t, signals[name], angle_jumps(name, signals, units), PIXEL_COLUMNS)
+            jumps = np.union1d(angle_jumps(name, signals, units), breaks)
+            points = thin_pieces(t, signals[name], jumps, PIXEL_COLUMNS)
             axes.plot(*points, label=name, color=color, linewidth=width)
         format_axes(axes, unit)
         axes.tick_params(labelbottom=axes is grid[-1])

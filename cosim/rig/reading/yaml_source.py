@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,13 @@ def _children(data: YamlValue) -> dict[str, str | int]:
     return {}
 
 
+def _instead_of(path: Path) -> str:
+    """The fix for a file that does not exist: a similar name in its folder, if there is one."""
+    near = {file.stem: file.name for file in sorted(path.parent.glob("*")) if file.suffix == path.suffix}
+    similar = get_close_matches(path.stem, near, n=1)
+    return f"did you mean '{near[similar[0]]}'?" if similar else "check the path"
+
+
 def _text(path: Path) -> str:
     """The text of a file. Raises InputError, without opening what is no file and might never end."""
     place = SourceLocation(str(path))
@@ -164,7 +172,7 @@ def _text(path: Path) -> str:
             raise InputError(f"{what}; use `repeat`, the joint `all` or a URDF", place)
         data = path.read_bytes()
     except FileNotFoundError:
-        raise InputError("no such file", place) from None
+        raise InputError(f"no such file; {_instead_of(path)}", place) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", place) from None
     if data.startswith(_BYTE_ORDER_MARKS):
