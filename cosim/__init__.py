@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from cosim.multibody import Model
     from cosim.rig import Rig, load_rig
     from cosim.rig.comparison import Comparison, compare
+    from cosim.rig.gradient import Gradient
     from cosim.rig.plot_runs import plot_runs
     from cosim.rig.rollout_batch import RolloutBatch
     from cosim.rig.run import Run, StoppedRun, load_run, open_recording
@@ -20,6 +21,7 @@ __all__ = [
     "METRICS",
     "Comparison",
     "FailedTuning",
+    "Gradient",
     "InputError",
     "InputErrors",
     "Model",
@@ -42,6 +44,7 @@ _HOMES = {
     "Model": "cosim.multibody",
     **dict.fromkeys(("Rig", "load_rig"), "cosim.rig"),
     **dict.fromkeys(("Comparison", "compare"), "cosim.rig.comparison"),
+    "Gradient": "cosim.rig.gradient",
     "plot_runs": "cosim.rig.plot_runs",
     "RolloutBatch": "cosim.rig.rollout_batch",
     "METRICS": "cosim.tick.metrics",

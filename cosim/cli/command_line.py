@@ -232,6 +232,27 @@ def command_parser() -> CommandParser:
         _word("--record", metavar="F.mcap", help="record it"),
     )
     parser.add_command(
+        commands.identify,
+        rig,
+        _word("recording", metavar="F.mcap", nargs="?", type=Path, help="the recording, or a table (.csv)"),
+        overrides,
+        overlay,
+        _word(
+            "--fit",
+            metavar="A,B",
+            default="",
+            help="inertia, friction, torque_constant, rotor_inertia, delay, or numbers of the rig; default:"
+            " inertia,friction",
+        ),
+        _word("--cutoff", metavar="HZ", help="of the filter of the equation errors; default: 10 Hz"),
+        _word("--training", metavar="X", type=float, default=0.7, help="first fraction, to fit; default: 0.7"),
+        _word("-o", dest="output", metavar="F.yaml", help="write an overlay; with --excite the motion (.csv)"),
+        _word("--report", metavar="F.html", help="write a report in one file"),
+        _word("--json", metavar="F.json", help="write the figures; - for stdout"),
+        _flag("--excite", "design a motion to record instead"),
+        _word("--duration", metavar="S", help="of that motion; default: 20 s"),
+    )
+    parser.add_command(
         commands.compare,
         _word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
         _word("b", type=Path, help="the run to compare with it"),

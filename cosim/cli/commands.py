@@ -193,6 +193,42 @@ def sessions(folders: list[Path], trial: int | None, record: str | None) -> None
     show(folders or [Path(PARENT)], trial, record)
 
 
+def identify(
+    rig: Path,
+    recording: Path | None,
+    overrides: list[Override],
+    fit: str,
+    cutoff: str | None,
+    training: float,
+    output: str | None,
+    report: str | None,
+    json: str | None,
+    excite: bool,
+    duration: str | None,
+) -> None:
+    """Find masses, inertias and frictions of a rig from a recording, or design a motion to record."""
+    from cosim.identification.command import excite_rig, identify_rig
+    from cosim.output.console import duration_of, quantity_of
+    from cosim.output.slow_code import named_when_slow
+
+    wanted = _names(fit) or ["inertia", "friction"]
+    if excite:
+        extra = {"F.mcap": recording, "--report": report, "--json": json, "--cutoff": cutoff}
+        for option in (option for option, value in extra.items() if value is not None):
+            raise InputError("is for a recording; --excite designs a motion", option)
+        with named_when_slow():
+            excite_rig(rig, overrides, wanted, 20.0 if duration is None else duration_of(duration), output)
+        return
+    if recording is None:
+        raise InputError("give a recording, or --excite for a motion to record", "cosim identify")
+    if duration is not None:
+        raise InputError("is for --excite", "--duration")
+    words = "a frequency such as 10 or 10 Hz"
+    hertz = None if cutoff is None else quantity_of(cutoff, "Hz", "--cutoff", (0.0, math.inf), words)
+    with named_when_slow():
+        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json)
+
+
 def compare(a: Path, b: Path) -> None:
     """Compare two runs: their settings, summaries and signals."""
     from cosim import compare as compared

@@ -16,9 +16,10 @@ class Elimination:
     the zeros of A and is known when the code is made.
     """
 
-    def __init__(self, matrix: Numeric, nonzero: np.ndarray | None = None) -> None:
-        """nonzero (n, n): the elements that are not 0 in general; by default those that are not 0 here."""
-        n = len(matrix)
+    def __init__(self, matrix: Numeric, nonzero: np.ndarray | None = None, symmetric: bool = False) -> None:
+        """nonzero (n, n): the elements that are not 0 in general; by default those that are not 0 here. symmetric: of a
+        symmetric matrix, equal elements are computed once."""
+        n, self._symmetric = len(matrix), symmetric
         a = [[matrix[i, j] for j in range(n)] for i in range(n)]
         if nonzero is None:
             nonzero = np.array([[not ops.is_zero(value) for value in row] for row in a], dtype=bool)
@@ -37,7 +38,7 @@ class Elimination:
                 factor = a[i][k] * self._inverse[k]
                 self._lower.append((i, k, factor))
                 for j in columns:
-                    a[i][j] = a[i][j] - factor * a[k][j]
+                    a[i][j] = a[j][i] if symmetric and j < i else a[i][j] - factor * a[k][j]
                     filled[i, j] = True
 
     def solve(self, b: Numeric) -> Numeric:
@@ -50,6 +51,14 @@ class Elimination:
                 x[k] = x[k] - value * x[j]
             x[k] = x[k] * self._inverse[k]
         return ops.array(x)
+
+    def inverse(self) -> Numeric:
+        """A⁻¹ (n, n)."""
+        found = self.solve(np.eye(len(self._order)))
+        if not self._symmetric:
+            return found
+        n = len(self._order)
+        return ops.array([[found[max(i, j), min(i, j)] for j in range(n)] for i in range(n)])
 
 
 def _order_of_little_fill(filled: np.ndarray) -> list[int]:

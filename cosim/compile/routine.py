@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Self
 
 from cosim import ops
 from cosim.compile import emit
@@ -35,11 +36,23 @@ class Routine(RoutineBase):
         uniform: inputs that in a batch are one array of doubles for all SIMD lanes.
         Raises CompileError if it cannot be traced.
         """
-        self.fn, self.name, self.shapes = fn, _identifier(name), tuple(shapes)
-        self.uniform = tuple(uniform)
-        self._trace: Trace = trace(fn, shapes, self.name)
-        self.output_shapes = tuple(self._trace.output_shapes)
-        self.open_numbers = self._trace.open_numbers
+        name = _identifier(name)
+        self._set(fn, trace(fn, shapes, name), shapes, uniform)
+
+    @classmethod
+    def of_trace(cls, trace: Trace, fn: Callable[..., Numeric]) -> Self:
+        """The routine of a trace that was derived from that of `fn`, with vectors as arguments."""
+        made = cls.__new__(cls)
+        made._set(fn, trace, [(column.numel(),) for column in trace.inputs])
+        return made
+
+    def _set(
+        self, fn: Callable[..., Numeric], trace: Trace, shapes: Sequence[Shape], uniform: Sequence[int] = ()
+    ) -> None:
+        self.fn, self.name, self.shapes, self.uniform = fn, trace.name, tuple(shapes), tuple(uniform)
+        self.trace = trace
+        self.output_shapes = tuple(trace.output_shapes)
+        self.open_numbers = trace.open_numbers
 
     @cached_property
     def graph(self) -> Graph:
@@ -50,12 +63,12 @@ class Routine(RoutineBase):
     @property
     def unfused(self) -> Graph:
         """A new graph with products and sums apart."""
-        return lower(self._trace, emit.supported, origin(self.fn))
+        return lower(self.trace, emit.supported, origin(self.fn))
 
     @cached_property
     def _code(self) -> tuple[Graph, Sequence[RecordedCall]]:
         """The graph with its calls, and loops over like items where it is long."""
-        return with_loops(self.graph, self._trace.calls)
+        return with_loops(self.graph, self.trace.calls)
 
     @property
     def callees(self) -> list[RoutineBase]:
@@ -64,7 +77,7 @@ class Routine(RoutineBase):
     @property
     def operations(self) -> int:
         """Arithmetic operations of one evaluation, calls included."""
-        return self.graph.operations + sum(call.routine.operations for call in self._trace.calls)
+        return self.graph.operations + sum(call.routine.operations for call in self.trace.calls)
 
     @property
     def _content(self) -> str:
@@ -74,7 +87,7 @@ class Routine(RoutineBase):
 
     def _text(self, symbol: str, lanes: int) -> str:
         graph, calls = self._code
-        return emit.function(symbol, graph, calls, lanes, len(self._trace.inputs), self.uniform)
+        return emit.function(symbol, graph, calls, lanes, len(self.trace.inputs), self.uniform)
 
 
 def call_when(

@@ -20,6 +20,7 @@ from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, rows_b
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.copies import CopiesRoutine, Forest
 from cosim.multibody.friction import JointFriction
+from cosim.multibody.inertial_parameters import with_inertial_parameters
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.least_norm import least_norm
 from cosim.multibody.mechanism import Pose
@@ -65,6 +66,11 @@ class MechanismEquations(ConfigurationSpace):
         joints."""
         timed = any(kind.timed for kind in self.tree.kinds)
         return self.v_map.trivial and not self.constraints.members and not self.constraints.apply_forces and not timed
+
+    def with_inertias(self, parameters: Numeric) -> MechanismEquations:
+        """The same mechanism with these inertial parameters (10 n,) of its bodies; see `inertial_parameters`."""
+        tree = with_inertial_parameters(self.tree, parameters)
+        return MechanismEquations(tree, self.gravity, self.constraints)
 
     # --- sweeps over the tree ---
 

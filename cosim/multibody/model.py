@@ -21,6 +21,7 @@ from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.inertial_parameters import PER_BODY, inertial_parameters
 from cosim.multibody.joints import Names
 from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.multibody.tree import Tree, build_tree, check_inertia_of_motion
@@ -256,6 +257,48 @@ class Model:
         errors are as of `forward_dynamics_derivatives`."""
         return self._call("inverse_dynamics_derivatives", q, v, qdd, *t, out=out)
 
+    def hybrid_dynamics_derivatives(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        qdd: ArrayLike,
+        tau: ArrayLike,
+        prescribed: ArrayLike,
+        *t: ArrayLike,
+        out: Numeric = None,
+    ) -> Numeric:
+        """(∂y/∂q, ∂y/∂v, ∂y/∂x), (nv, nv) each, of `hybrid_dynamics`: x is the given one of each dof, q̈ where that is
+        prescribed and τ elsewhere, y the other one. ∂/∂q and errors are as of `forward_dynamics_derivatives`."""
+        return self._call("hybrid_dynamics_derivatives", q, v, qdd, tau, prescribed, *t, out=out)
+
+    def reactions_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Numeric = None
+    ) -> Numeric:
+        """(∂λ/∂q, ∂λ/∂v, ∂λ/∂τ), (m, nv) each, of `reactions`. ∂/∂q and errors are as of
+        `forward_dynamics_derivatives`."""
+        return self._call("reactions_derivatives", q, v, tau, *t, out=out)
+
+    @property
+    def inertial_parameters(self) -> Array:
+        """(n, 10) of the n moving bodies, in the order of `body_poses`: m, m c (3) [kg m], and the inertia about the
+        origin Ixx, Iyy, Izz, Ixy, Ixz, Iyz [kg m²], in the frame of the link that the joint moves; links that are fixed
+        to it are parts of the body."""
+        return inertial_parameters(self._tree)
+
+    def inverse_dynamics_regressor(
+        self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
+        """Y (nv, 10 n): τ of `inverse_dynamics` is Y π plus the efforts of rotors, with all `inertial_parameters` π
+        side by side. Raises CompileError as `forward_dynamics_derivatives`."""
+        return self._call("inverse_dynamics_regressor", q, v, qdd, *t, out=out)
+
+    def forward_dynamics_regressor(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
+        """∂q̈/∂π (nv, 10 n), of `forward_dynamics` by all `inertial_parameters` π. Raises CompileError as
+        `forward_dynamics_derivatives`."""
+        return self._call("forward_dynamics_regressor", q, v, tau, *t, out=out)
+
     def hybrid_dynamics(
         self,
         q: ArrayLike,
@@ -393,13 +436,18 @@ class Model:
     ) -> tuple[Callable[..., Numeric], list[ArrayPort], list[ArrayPort]]:
         nq, nv, m = (self.nq,), (self.nv,), (len(self.constraint_rows),)
         q, v, qdd, tau = ArrayPort("q", nq), ArrayPort("v", nv), ArrayPort("qdd", nv), ArrayPort("tau", nv)
+        prescribed, by_inertia = ArrayPort("prescribed", nv, boolean=True), (self.nv, PER_BODY * len(self._tree.bodies))
         inputs, shapes = {
             "forward_dynamics": ([q, v, tau], [nv]),
             "inverse_dynamics": ([q, v, qdd], [nv]),
             "forward_dynamics_derivatives": ([q, v, tau], [nv * 2] * 3),
             "inverse_dynamics_derivatives": ([q, v, qdd], [nv * 2] * 3),
-            "hybrid_dynamics": ([q, v, qdd, tau, ArrayPort("prescribed", nv, boolean=True)], [nv, nv]),
+            "hybrid_dynamics": ([q, v, qdd, tau, prescribed], [nv, nv]),
+            "hybrid_dynamics_derivatives": ([q, v, qdd, tau, prescribed], [nv * 2] * 3),
+            "inverse_dynamics_regressor": ([q, v, qdd], [by_inertia]),
+            "forward_dynamics_regressor": ([q, v, tau], [by_inertia]),
             "reactions": ([q, v, tau], [m]),
+            "reactions_derivatives": ([q, v, tau], [m + nv] * 3),
             "constraint_violation": ([q, v], [(sum(self.equations.constraints.holonomic),), m]),
             "constraint_jacobian": ([q], [m + nv]),
             "inertia_effort": ([q, qdd], [nv]),
@@ -421,7 +469,7 @@ class Model:
             "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
             "frame_jacobian": ([q], [(6, self.nv)]),
         }[function]
-        source = self._derivatives if function.endswith("_derivatives") else self.equations
+        source = self._derivatives if function.endswith(("_derivatives", "_regressor")) else self.equations
         fn: Callable[..., Numeric] = getattr(source, function)
         if frame is not None:
             if frame not in self._tree.frames:

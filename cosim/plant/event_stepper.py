@@ -54,7 +54,7 @@ class EventStepper:
     def advance(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
         """The flat state one step later."""
         h = self.length
-        if not self.plant.modes:
+        if not self.plant.modes.indicators:
             return self.step(t, x, request, h)
         plant = self.plant.layout.unpack(x)
         sound = plant["modes"]["endless"] < 0.0

@@ -24,6 +24,7 @@ from cosim.control.tunables import Tunables
 from cosim.errors import CompileError, InputError, InputErrors, SourceLocation, where_raised
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.multibody.friction import JointFriction
+from cosim.multibody.inertial_parameters import ELEMENTS
 from cosim.multibody.mechanism import Inertial, Joint
 from cosim.plant.encoder import Encoders
 from cosim.plant.plant import Plant
@@ -34,9 +35,9 @@ from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 from cosim.tick.tick_model import TickModel
 from cosim.types import Actuator, Array, Numeric
+from cosim.units import JOINT_DIMENSIONS, UNITS
 
-ELEMENTS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))  # of an inertia matrix, in the order of their names
-JOINT_NUMBERS = ("damping", "friction")
+JOINT_NUMBERS = {"damping": "joint damping", "friction": "joint effort"}  # … and their units
 
 
 @dataclass
@@ -56,11 +57,12 @@ class Changes:
 
 class RigNumber(NamedTuple):
     """A number of the plant. values (n,): of the rig; open: puts symbols (n,) in their place; check: returns what is
-    wrong with values (n,), or ""; bounded: whether that holds for all values between two that are right."""
+    wrong with values (n,), or ""; unit; bounded: whether the check holds for all values between two that are right."""
 
     values: Array
     open: Callable[[Changes, Numeric], None]
     check: Callable[[Array], str]
+    unit: str
     bounded: bool = True
 
     def first_wrong(self, rows: Array) -> tuple[int, str] | None:
@@ -74,21 +76,24 @@ class RigNumber(NamedTuple):
 def numbers_of(rig: WiredRig) -> dict[str, RigNumber]:
     """Name -> the number."""
     found: dict[str, RigNumber] = {}
+    sliding = {name: unit == "m" for name, unit in zip(rig.joints, rig.plant.model.dof_units, strict=True)}
     for name, joint in rig.spec.joints.items():
         if joint.actuator is not None and name not in rig.plant.real:
+            params = joint.actuator.params
             found |= {
-                f"joints.{name}.actuator.{item}": _of_parameters(name, joint.actuator.params, item, where, "drives")
-                for item, where in Tunables(joint.actuator.params).fields.items()
+                f"joints.{name}.actuator.{item}": _of_parameters(name, params, item, where, "drives", sliding[name])
+                for item, where in Tunables(params).fields.items()
             }
         if joint.friction is not None:
+            law = joint.friction
             found |= {
-                f"joints.{name}.friction.{item}": _of_parameters(name, joint.friction, item, where, "friction")
+                f"joints.{name}.friction.{item}": _of_parameters(name, law, item, where, "friction", sliding[name])
                 for item, where in Tunables(joint.friction).fields.items()
                 if not (item == "load_friction" and joint.actuator is None)
             }
     for k, noise in enumerate(rig.tick_model.encoders.params.noise):
         if noise > 0.0:
-            found[f"joints.{rig.joints[k]}.encoder.noise"] = _of_encoder(k, float(noise))
+            found[f"joints.{rig.joints[k]}.encoder.noise"] = _of_encoder(k, float(noise), sliding[rig.joints[k]])
     mechanism = rig.plant.mechanism
     for link in mechanism.links:
         if link.inertial is not None:
@@ -101,8 +106,11 @@ def numbers_of(rig: WiredRig) -> dict[str, RigNumber]:
     return found
 
 
-def _of_parameters(dof: str, owner: Any, name: str, where: slice, of: Literal["drives", "friction"]) -> RigNumber:
+def _of_parameters(
+    dof: str, owner: Any, name: str, where: slice, of: Literal["drives", "friction"], sliding: bool
+) -> RigNumber:
     """A field of the parameters of the drive of a dof, or of its law of friction."""
+    declared = type(owner).__dataclass_fields__[name].metadata.get("unit", "1")
     single = isinstance(getattr(owner, name), float)
 
     def open_(changes: Changes, symbols: Numeric) -> None:
@@ -119,7 +127,12 @@ def _of_parameters(dof: str, owner: Any, name: str, where: slice, of: Literal["d
         return reading.errors[0].what if reading.errors else _refusal(owner, name, given)
 
     values = Tunables(owner).values[where]
-    return RigNumber(values, open_, check)
+    return RigNumber(values, open_, check, _si_unit(declared, sliding))
+
+
+def _si_unit(declared: str, sliding: bool) -> str:
+    """The unit of a number in SI, of a dof that turns or slides."""
+    return JOINT_DIMENSIONS[declared][sliding] if declared in JOINT_DIMENSIONS else UNITS[declared][0]
 
 
 def _refusal(params: Any, name: str, value: float | list[float]) -> str:
@@ -131,30 +144,33 @@ def _refusal(params: Any, name: str, value: float | list[float]) -> str:
     return ""
 
 
-def _of_encoder(k: int, noise: float) -> RigNumber:
+def _of_encoder(k: int, noise: float, sliding: bool) -> RigNumber:
     def open_(changes: Changes, symbols: Numeric) -> None:
         changes.noise[k] = symbols[0]
 
-    return RigNumber(np.array([noise]), open_, _not_negative)
+    return RigNumber(np.array([noise]), open_, _not_negative, _si_unit("joint position", sliding))
 
 
 def _of_joint(joint: Joint, what: str) -> RigNumber:
     def open_(changes: Changes, symbols: Numeric) -> None:
         changes.joints[joint.name] = replace(changes.joints.get(joint.name, joint), **{what: symbols[0]})
 
-    return RigNumber(np.array([getattr(joint, what)]), open_, _not_negative)
+    unit = _si_unit(JOINT_NUMBERS[what], joint.kind == "prismatic")
+    return RigNumber(np.array([getattr(joint, what)]), open_, _not_negative, unit)
 
 
-# attribute of an inertial -> (its numbers, the attribute from them)
-_LINK: dict[str, tuple[Callable[[Inertial], Numeric], Callable[[Numeric], Numeric]]] = {
-    "mass": (lambda body: [body.mass], lambda x: x[0]),
-    "com": (lambda body: body.com, lambda x: x),
-    "inertia": (lambda body: [body.inertia[at] for at in ELEMENTS], lambda x: ops.array(inertia_matrix(*x).tolist())),
-}
+# attribute of an inertial -> (its numbers, the attribute from them, unit)
+_LINK: dict[str, tuple[Callable[[Inertial], Numeric], Callable[[Numeric], Numeric], str]] = {
+    "mass": (lambda body: [body.mass], lambda x: x[0], "kg"),
+    "com": (lambda body: body.com, lambda x: x, "m"),
+    "inertia": (
+        lambda body: [body.inertia[at] for at in ELEMENTS], lambda x: ops.array(inertia_matrix(*x).tolist()), "kg*m^2",
+    ),
+}  # fmt: skip
 
 
 def _of_link(link: str, inertial: Inertial, what: str) -> RigNumber:
-    numbers, from_numbers = _LINK[what]
+    numbers, from_numbers, unit = _LINK[what]
 
     def open_(changes: Changes, symbols: Numeric) -> None:
         body = changes.inertials.get(link, inertial)
@@ -169,7 +185,7 @@ def _of_link(link: str, inertial: Inertial, what: str) -> RigNumber:
             return check_inertia(inertial.mass, inertia_matrix(*values))[0] or ""
         return ""
 
-    return RigNumber(np.array(numbers(inertial), dtype=float), open_, check, bounded=what != "inertia")
+    return RigNumber(np.array(numbers(inertial), dtype=float), open_, check, unit, bounded=what != "inertia")
 
 
 _NOT_FINITE = "must be finite numbers"
@@ -223,15 +239,30 @@ def _with(rig: WiredRig, names: Sequence[str], values: Numeric, unknown: Collect
     return replace(base, plant=plant, loops=loops, encoders=_encoders(base.encoders, changes.noise))
 
 
+def plant_with(rig: WiredRig, names: Sequence[str], values: Numeric) -> tuple[Plant, dict[str, Any]]:
+    """The plant of the rig with these values (n,), side by side, of the numbers, and the parameters of its drives by
+    dof."""
+    changes = _changes(numbers_of(rig), names, values)
+    drives = {name: joint.actuator.params for name, joint in rig.spec.joints.items() if joint.actuator is not None}
+    return _plant(rig, changes), drives | changes.drives
+
+
+def bristles_of(rig: WiredRig, names: Sequence[str]) -> Callable[[Numeric, Numeric], Numeric]:
+    """(values (numbers,), state of the plant at t = 0 (nx,)) -> deflections (n,) of bristles that hold."""
+    layout = rig.plant.layout
+
+    def bristles(values: Numeric, x: Numeric) -> Numeric:
+        return plant_with(rig, names, values)[0].holding_bristles(layout.unpack(x))
+
+    return bristles
+
+
 def holding_bristles(rig: WiredRig, names: Sequence[str]) -> BatchFunction | Interpreted:
-    """(k, n) deflections of bristles that hold, from k states of the plant at t = 0 (k, nx) and values (k, numbers)."""
-    numbers, layout = numbers_of(rig), rig.plant.layout
-
-    def bristles(x: Numeric, values: Numeric) -> Numeric:
-        return _plant(rig, _changes(numbers, names, values)).holding_bristles(layout.unpack(x))
-
+    """`bristles_of` in batches: (k, n) from values (k, numbers) and states (k, nx)."""
+    numbers = numbers_of(rig)
     count = sum(numbers[name].values.size for name in names)
-    return compile_for_batches(bristles, [ArrayPort("x", (layout.size,)), ArrayPort("numbers", (count,))], "bristles")
+    ports = [ArrayPort("numbers", (count,)), ArrayPort("x", (rig.plant.layout.size,))]
+    return compile_for_batches(bristles_of(rig, names), ports, "bristles")
 
 
 def _changes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -41,9 +41,9 @@ def run_rollouts(
     unknown: Collection[str],
 ) -> RolloutBatch:
     """See `Rig.rollouts`. ticks: after the first."""
-    check_compiled(rig)
+    check_compiled(rig, "rollouts")
     given = read_arrays(rig, parameters)
-    model = opened_model(rig, given.numbers, _unknown(unknown, given.numbers))
+    model = model_with(rig, given.numbers, _unknown(unknown, given.numbers))
     starts = read_starts(rig, model, initial)
     k = _number_of_runs(given, starts)
     for name, count in (("every", every), ("threads", threads)):
@@ -52,26 +52,8 @@ def run_rollouts(
     kept = _kept(rig, keep, every, signals)
     step, count = every or 1, ticks + 1
     _check_memory(k, len(kept), -(-count // step))
-    accumulation = _accumulation(rig, metrics, ticks) if metrics else None
-    gains, numbers = (model.layout.place(name).where for name in ("parameters", "numbers"))
-    base = model.memory()
-    plant_place, bristle_place = (model.layout.place(*path).where for path in (("plant",), ("plant", "bristles")))
-    bristles = holding_bristles(rig, given.numbers) if given.numbers and rig.plant.bristles else None
-
-    def first(chunk: slice) -> Array:
-        n = chunk.stop - chunk.start
-        memory = np.repeat(base[None], n, axis=0) if starts is None else np.array([starts(i) for i in range(k)[chunk]])
-        memory[:, gains] = given.gains[chunk if given.k else slice(1)]
-        memory[:, numbers] = given.values[chunk if given.k else slice(1)]
-        if bristles is not None:  # that hold with these numbers
-            memory[:, bristle_place] = bristles(memory[:, plant_place], memory[:, numbers])
-        return memory
-
-    def reason(number: int) -> str:
-        """Of a run that was stopped: that of the same run by itself."""
-        single = NativeEngine(model)
-        single.memory[:] = first(slice(number, number + 1))[0]
-        return single.run(count)[1]
+    accumulation = accumulation_of(model, metrics, ticks) if metrics else None
+    first = first_memories(rig, model, given, starts)
 
     accumulators = np.zeros(0) if accumulation is None else accumulation.initial()
     engine = Rollouts(_loop(model, accumulation, kept), first, accumulators, count, step)
@@ -86,12 +68,42 @@ def run_rollouts(
         final={name: found.final[:, j] for j, name in enumerate(model.signals.names)},
         ticks=found.ticks - 1,
         stopped=found.faulty,
-        faults=Faults(found.faulty, reason),
+        faults=Faults(found.faulty, lambda number: reason_of_stop(model, first, number, count)),
     )
 
 
-def check_compiled(rig: WiredRig) -> None:
-    """Raises InputError for a rig whose ticks are not machine code."""
+def first_memories(
+    rig: WiredRig, model: TickModel, given: ParameterArrays, starts: Starts | None = None
+) -> Callable[[slice], Array]:
+    """The memories (n, size) at t = 0 of a range of runs."""
+    gains, numbers = (model.layout.place(name).where for name in ("parameters", "numbers"))
+    base = model.memory()
+    plant_place, bristle_place = (model.layout.place(*path).where for path in (("plant",), ("plant", "bristles")))
+    bristles = holding_bristles(rig, given.numbers) if given.numbers and rig.plant.bristles else None
+
+    def first(chunk: slice) -> Array:
+        n = chunk.stop - chunk.start
+        memory = np.repeat(base[None], n, axis=0)
+        if starts is not None:
+            memory = np.array([starts(i) for i in range(len(starts))[chunk]])
+        memory[:, gains] = given.gains[chunk if given.k else slice(1)]
+        memory[:, numbers] = given.values[chunk if given.k else slice(1)]
+        if bristles is not None:  # that hold with these numbers
+            memory[:, bristle_place] = bristles(memory[:, numbers], memory[:, plant_place])
+        return memory
+
+    return first
+
+
+def reason_of_stop(model: TickModel, first: Callable[[slice], Array], number: int, count: int) -> str:
+    """Of a run of `count` ticks that was stopped: that of the same run by itself."""
+    single = NativeEngine(model)
+    single.memory[:] = first(slice(number, number + 1))[0]
+    return single.run(count)[1]
+
+
+def check_compiled(rig: WiredRig, what: str) -> None:
+    """Raises InputError for a rig whose ticks are not machine code; what: needs it."""
     if rig.native:
         return
     why, fix = "its ticks are interpreted", "load it without 'interpret'"
@@ -100,7 +112,7 @@ def check_compiled(rig: WiredRig) -> None:
     elif untraceable := rig.tick_model.untraceable:
         name, place = next(iter(untraceable.items()))
         why, fix = f"controller '{name}' runs in Python ({place})", "change that line, or call Rig.run in a loop"
-    raise InputError(f"rollouts need compiled ticks, and {why}; {fix}", str(rig.spec.path))
+    raise InputError(f"{what} need compiled ticks, and {why}; {fix}", str(rig.spec.path))
 
 
 def _unknown(names: Collection[str], numbers: tuple[str, ...]) -> frozenset[str]:
@@ -115,7 +127,7 @@ def _unknown(names: Collection[str], numbers: tuple[str, ...]) -> frozenset[str]
     return frozenset(names)
 
 
-def opened_model(rig: WiredRig, numbers: tuple[str, ...], unknown: frozenset[str] = frozenset()) -> TickModel:
+def model_with(rig: WiredRig, numbers: tuple[str, ...], unknown: frozenset[str] = frozenset()) -> TickModel:
     """The ticks of the rig with these numbers of the plant as inputs, traced once for the same ones; unknown: see
     `Rig.rollouts`."""
     if not numbers:
@@ -159,9 +171,9 @@ def _check_memory(k: int, signals: int, places: int) -> None:
         raise InputError(f"{what}; keep fewer with signals=[…], every=n or metrics=[…]", "keep")
 
 
-def _accumulation(rig: WiredRig, metrics: Sequence[str | UserMetric], ticks: int) -> Accumulation:
-    """Raises InputErrors for metrics that do not exist."""
-    model, errors = rig.tick_model, list[InputError]()
+def accumulation_of(model: TickModel, metrics: Sequence[str | UserMetric], ticks: int) -> Accumulation:
+    """Of runs of the model. Raises InputErrors for metrics that do not exist."""
+    errors = list[InputError]()
     names, functions = list[str](), dict[str, UserMetric]()
     for metric in [metrics] if isinstance(metrics, str) or callable(metrics) else metrics:
         if callable(metric):

@@ -81,13 +81,18 @@ class Accumulation:
         error = ops.where(self._has("error"), of("reference_position") - position, 0.0)
         return JointSample(t, position, of("velocity"), of("effort"), error, of("command_effort"), self.limit, target)
 
+    def has(self, metric: str) -> Array:
+        """bool (n,): joints with what a metric needs."""
+        return self._has(METRICS[metric].needs)
+
     def _has(self, field: str) -> Array:
         """bool (n,): joints with this field of a sample."""
         names = set(self.signals.names)
         return np.array([f"{joint}/{SIGNALS[field]}" in names for joint in self.joints])
 
-    def results(self, accumulators: Array, ticks: Array) -> dict[str, Any]:
-        """Name -> (k, n), of functions (k, …); accumulators (k, nm) and ticks (k,) of finished runs."""
+    def results(self, accumulators: Numeric, ticks: Array) -> dict[str, Any]:
+        """Name -> (k, n), of functions (k, …); accumulators (k, nm) and ticks (k,) of finished runs. NaN for joints
+        without what a metric needs."""
         end = Ending(ticks[:, None], (ticks[:, None] - 1) * self.step, self.step, self.target)
         found = {}
         for name in (*self.metrics, *self.functions):
@@ -96,7 +101,6 @@ class Accumulation:
             if name in self.functions:
                 found[name] = values * self.step
                 continue
-            metric = METRICS[name]
             with np.errstate(all="ignore"):  # of runs that diverged
-                found[name] = np.where(self._has(metric.needs), metric.result(values, end), np.nan)
+                found[name] = ops.where(self.has(name), METRICS[name].result(values, end), np.nan)
         return found

@@ -58,6 +58,7 @@ class Metric:
     initial: tuple[float, ...]
     update: Callable[[Numeric, JointSample], list[Numeric]]
     result: Callable[[Array, Ending], Array]
+    counts_ticks: bool = False  # it has no derivative
 
 
 def _total(value: Callable[[JointSample], Numeric]) -> Callable[[Numeric, JointSample], list[Numeric]]:
@@ -69,7 +70,9 @@ def _largest(value: Callable[[JointSample], Numeric]) -> Callable[[Numeric, Join
 
 
 def _mean_root(a: Array, end: Ending) -> Array:
-    return np.sqrt(a[:, 0] / end.ticks)
+    """Where everything was 0 the derivative is 0."""
+    mean = a[:, 0] / end.ticks
+    return ops.where(mean > 0.0, ops.sqrt(ops.where(mean > 0.0, mean, 1.0)), mean)
 
 
 def _integral(a: Array, end: Ending) -> Array:
@@ -105,8 +108,8 @@ def _settling_time(a: Array, end: Ending) -> Array:
 
 def _travel(a: Array, end: Ending) -> Array:
     """|target − start|, NaN where a joint does not travel."""
-    travel = np.abs(end.target - a[:, 0])
-    return np.where(travel > SHORTEST_TRAVEL, travel, np.nan)
+    travel = ops.absolute(end.target - a[:, 0])
+    return ops.where(travel > SHORTEST_TRAVEL, travel, np.nan)
 
 
 def _saturated(s: JointSample) -> Numeric:
@@ -133,7 +136,7 @@ METRICS: dict[str, Metric] = {
     "settling_time": Metric(
         f"time from which on the position stays within {SETTLED:.0%} of the travel around the last reference; infinite"
         " where it is outside at the end, NaN without travel", "s", "error", (0.0, 0.0), _outside_band,
-        _settling_time,
+        _settling_time, counts_ticks=True,
     ),
     "effort_rms": Metric(
         "root of the mean square of the effort", "N*m", "effort", (0.0,),
@@ -144,7 +147,7 @@ METRICS: dict[str, Metric] = {
     ),
     "saturation_time": Metric(
         f"time with a commanded effort of at least {SATURATED:.1%} of the joint's limit", "s", "request", (0.0,),
-        _total(_saturated), _integral,
+        _total(_saturated), _integral, counts_ticks=True,
     ),
     "energy": Metric(
         "integral of the absolute power at the joint", "J", "effort", (0.0,),

@@ -52,7 +52,7 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         """Raises InputError for a rig whose ticks are not compiled, and for margins of a rig without a linear model."""
-        check_compiled(self.rig)
+        check_compiled(self.rig, "rollouts")
         if self.objective.margins:
             _ = self._margins
 

@@ -71,3 +71,23 @@ def test_an_implicit_function_has_the_derivative_of_the_explicit_one():
     np.testing.assert_allclose(
         compile(implicit, ports, "implicit", interpret=False)(x, z, scale), expected, rtol=1e-13, atol=1e-15
     )
+
+
+def test_a_symmetric_matrix_is_eliminated_by_half():
+    rng = np.random.default_rng(4)
+    factor = rng.normal(size=(6, 6)) * (rng.uniform(size=(6, 6)) < 0.6) + 3.0 * np.eye(6)
+    matrix = factor @ factor.T
+    half = Elimination(matrix, symmetric=True)
+    np.testing.assert_allclose(half.inverse(), np.linalg.inv(matrix), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(half.inverse(), half.inverse().T)
+    np.testing.assert_allclose(Elimination(matrix).inverse(), half.inverse(), rtol=1e-9, atol=1e-12)
+
+    def inverse(symmetric):
+        def of(flat):
+            a = flat.reshape(6, 6)
+            mirrored = ops.array([[a[min(i, j), max(i, j)] for j in range(6)] for i in range(6)])
+            return Elimination(mirrored, symmetric=symmetric).inverse()
+
+        return Routine(of, [(36,)], "inverse").operations
+
+    assert inverse(True) < 0.8 * inverse(False)

@@ -145,11 +145,21 @@ def commands() -> list[list[str]]:
 
 # rigs that a command of a page writes -> their robot
 NEW = {words[2]: words[3] for words in commands() if words[1] == "new"}
+# overlays that a command of a page writes
+OVERLAYS = {
+    str(Path(words[words.index("-o") + 1]).with_suffix(".yaml"))
+    for words in commands()
+    if words[1] == "identify" and "-o" in words
+}
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_a_command_on_a_page_can_be_run(words, tmp_path):
+def test_a_command_on_a_page_can_be_run(words, tmp_path, monkeypatch):
     _, command, *rest = words
+    if OVERLAYS & set(words):
+        monkeypatch.chdir(tmp_path)
+        for name in OVERLAYS & set(words):
+            Path(name).write_text("schedule.duration: 1 s\n")
     given = vars(command_parser().parse_args([command, *rest]))
     path = given.get("rig")
     if path is None or Path(path).suffix != ".yaml":
@@ -304,7 +314,7 @@ def test_a_script_on_a_page_runs_as_it_stands(name, monkeypatch, tmp_path):
     exec(compile(scripts()[name], name, "exec"), scope)
     runs = [value for value in scope.values() if isinstance(value, Run)]
     assert all(run.summary["outcome"] == "finished" for run in runs)
-    assert runs or {"scheduler", "batch"} & set(scope)
+    assert runs or {"scheduler", "batch", "gradient"} & set(scope)
 
 
 def test_the_subscriber_on_a_page_prints_samples(tmp_path):

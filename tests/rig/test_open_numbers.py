@@ -293,3 +293,22 @@ def test_numbers_of_a_sample_rig_from_a_urdf():
     for name in run.signals:
         scale = max(np.abs(run[name]).max(), 1e-6)
         np.testing.assert_allclose(batch[name][1] / scale, run[name] / scale, rtol=0, atol=1e-8, err_msg=name)
+
+
+def test_metrics_are_those_of_the_numbers(arm):
+    """Efforts and energies depend on the numbers themselves, not through the motion alone."""
+
+    def kinetic(t, signals):
+        return signals["energy/kinetic"]
+
+    mass, friction = np.array([1.0, 3.0]), np.array([0.1, 2.0])
+    parameters = {"mechanism.upper.mass": mass, "joints.elbow.actuator.coulomb": friction}
+    batch = arm.rollouts(parameters, metrics=["effort_rms", kinetic])
+    for k in range(2):
+        numbers = [
+            (("mechanism", "bodies", 0, "mass"), float(mass[k])),
+            (("joints", "elbow", "actuator", "coulomb"), float(friction[k])),
+        ]
+        run = fresh(numbers).run()
+        np.testing.assert_allclose(batch["effort_rms"][k, 1], run.summary["joints"]["elbow"]["effort_rms"], rtol=1e-6)
+        np.testing.assert_allclose(batch["kinetic"][k], run["energy/kinetic"].sum() * 1e-3, rtol=1e-6)

@@ -40,6 +40,8 @@ class WiredRig:
     _stand_ins: tuple[RigSpec, TickModel]
     # the ticks with numbers of the plant as inputs, and the names of these and of those unknown to the controllers
     opened: tuple[tuple[tuple[str, ...], frozenset[str]], TickModel] | None = None
+    # the loops of the last gradient, see `rig.gradient`
+    differentiated: Any = None
 
     def __init__(self, spec: RigSpec, interpret: bool | None = None, cached: CachedParts | None = None) -> None:
         """interpret: run the Python functions instead of compiled code (default: by the environment variable); cached:

@@ -22,7 +22,7 @@ from cosim.types import param, params
 BASE = "base"  # name of the ground
 
 
-def _three_or_six(moments: tuple[float, ...]) -> tuple[float, ...]:
+def three_or_six(moments: tuple[float, ...]) -> tuple[float, ...]:
     if len(moments) not in (3, 6):
         raise ValueError(f"expected 3 or 6 numbers, got {len(moments)}")
     return moments
@@ -42,7 +42,7 @@ class BodyKeys(JointKeys):
     mimic: MimicKeys | None = param(default=None)
     mass: float | None = param(unit="kg", default=None)
     com: Vector = param(unit="m", default=ORIGIN)
-    inertia: Annotated[tuple[float, ...], _three_or_six] = param(unit="kg*m^2", default=ORIGIN)
+    inertia: Annotated[tuple[float, ...], three_or_six] = param(unit="kg*m^2", default=ORIGIN)
     repeat: int | None = param(min=1, max=MOST_BODIES, default=None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +21,7 @@ from cosim.rig.sections.constraints import read_constraints
 from cosim.rig.sections.forces import read_forces
 from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
+from cosim.rig.sections.mechanism_numbers import with_numbers
 from cosim.rig.sections.moving_base import MovingBaseKeys, read_moving_base
 from cosim.types import param, params
 
@@ -43,6 +44,7 @@ class MechanismFile:
     xacro_arguments: dict | None = param(default=None)
     packages: tuple[str, ...] | None = param(default=None)
     bodies: list | None = param(default=None)
+    numbers: dict | None = param(default=None)
     gravity: tuple[float, float, float] = param(unit="m/s^2", default=(0.0, 0.0, -9.81))
     floating_base: bool = param(default=False)
     moving_base: MovingBaseKeys | None = param(default=None)
@@ -191,6 +193,9 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     def items(key: str) -> tuple[list, tuple]:
         return section.get(key) or [], ("mechanism", key)
 
+    given = section.get("numbers") or {}
+    new_links, new_joints = with_numbers(tree.links, tree.joints, given, reading, findings)
+    tree = replace(tree, links=new_links, joints=new_joints)
     links = {link.name: link for link in tree.links}
     parts = Parts(tree.ground, links, {joint.name: joint for joint in tree.joints})
     loops = read_loops(*items("loops"), parts, reading, findings)

@@ -1,0 +1,1 @@
+"""Numbers of a rig from a recording: `cosim identify`."""

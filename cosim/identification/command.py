@@ -1,0 +1,90 @@
+"""`cosim identify`: numbers of a rig from a recording, or a motion to record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cosim.errors import InputError
+from cosim.identification.excitation import excite, overlay_of
+from cosim.identification.identification import identify
+from cosim.identification.report import page
+from cosim.identification.variables import choose
+from cosim.output import console
+from cosim.output.output_files import write_file
+from cosim.rig.reading.overlay import overlay_text
+from cosim.rig.reading.yaml_source import Override
+from cosim.rig.rig import load_rig
+
+
+def identify_rig(
+    path: Path,
+    recording: Path,
+    overrides: Sequence[Override],
+    wanted: Sequence[str],
+    cutoff: float | None,
+    training: float,
+    output: str | None,
+    report: str | None,
+    json: str | None,
+) -> None:
+    """Print what a recording determines, and write the overlay, the report and the figures."""
+    _check_outputs(path, recording, {"-o": output, "--report": report, "--json": None if json == "-" else json})
+    with console.busy(f"identifying {path.stem}"):
+        rig = load_rig(path, overrides)
+        found = identify(rig, recording, wanted, cutoff, training)
+    if json != "-":
+        print(*found.lines(), sep="\n")
+    written = [("overlay", output, lambda: overlay_text(found.overlay(), str(path)))]
+    written += [("report", report, lambda: page(found))]
+    for what, target, text in written:
+        if target:
+            write_file(target, text().encode(), what)
+            if json != "-":
+                print(f"wrote     {what} {target}")
+    if json:
+        import orjson
+
+        text = orjson.dumps(found.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        if json == "-":
+            print(text.decode(), end="")
+        else:
+            write_file(json, text, "figures")
+            print(f"wrote     figures {json}")
+
+
+def _check_outputs(rig: Path, recording: Path | None, targets: Mapping[str, str | None]) -> None:
+    """Raises InputError for files that cannot be written, or that would overwrite the inputs or each other."""
+    taken = {rig.resolve(): "the rig itself"} | ({recording.resolve(): "the recording"} if recording else {})
+    for option, given in targets.items():
+        if given is None:
+            continue
+        if given in ("", "-"):
+            raise InputError(f"'{given}' is no file name; name a file", option)
+        path = Path(given)
+        if (place := path.resolve()) in taken:
+            raise InputError(f"{given}: is {taken[place]}; choose another file", option)
+        taken[place] = f"the file of {option}"
+        console.check_writable(path, option)
+
+
+def excite_rig(
+    path: Path, overrides: Sequence[Override], wanted: Sequence[str], duration: float, output: str | None
+) -> None:
+    """Design a motion, write it as a table, and the overlay that makes the rig follow it."""
+    table = Path(output or f"{path.stem}_motion.csv")
+    if table.suffix != ".csv":
+        raise InputError(f"'{table}' is no table; name a file that ends with .csv", "-o")
+    overlay = table.with_suffix(".yaml")
+    _check_outputs(path, None, {"-o": str(table), "the overlay": str(overlay)})
+    with console.busy(f"designing a motion of {path.stem}"):
+        rig = load_rig(path, overrides)
+        motion = excite(rig, choose(rig, wanted), duration)
+        keys = overlay_of(rig, table, duration)
+    write_file(table, motion.table().encode(), "motion")
+    write_file(overlay, overlay_text(keys, str(path)).encode(), "overlay")
+    best, first = motion.information
+    print(f"{rig.run_spec.name}: {duration:g} s, log det {best:.1f}, {best - first:.1f} above that of a random motion")
+    print(f"wrote     motion {table}")
+    print(f"wrote     overlay {overlay}")
+    print(f"record it with: cosim run {path} --overlay {overlay} --record F.mcap")

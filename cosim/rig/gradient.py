@@ -1,0 +1,282 @@
+"""The exact gradient of a figure of merit of runs with respect to gains and numbers of the plant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cosim import ops
+from cosim.compile import Routine
+from cosim.compile.jacobian import Jacobian
+from cosim.compile.jit import vector_lanes
+from cosim.errors import CompileError, InputError, InputErrors, RunError, did_you_mean, plural
+from cosim.execution.gradients import GradientArrays, Gradients
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.differentiability import check_differentiable
+from cosim.rig.open_numbers import bristles_of, numbers_of
+from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
+from cosim.rig.parameters import tunables_of, unit_of, unknown_parameter, values_of
+from cosim.rig.rollout_batch import Faults
+from cosim.rig.rollouts import accumulation_of, first_memories, model_with, reason_of_stop
+from cosim.tick.accumulation import Accumulation, UserMetric
+from cosim.tick.reverse_program import reverse_program
+from cosim.tick.tick_model import TickModel
+from cosim.timing.reverse_loop import ReverseLoop, ReverseProgram
+from cosim.types import Array, Numeric
+
+Metrics = str | UserMetric | Sequence[str | UserMetric]
+Parameters = str | Sequence[str] | Mapping[str, ArrayLike]
+Objective = Callable[[Mapping[str, Numeric]], Numeric]  # metrics by name -> ()
+TAPE = 1e9  # bytes
+
+
+@dataclass(eq=False, repr=False)
+class Gradient(Mapping[str, Any]):
+    """`gradient["arm.kp"]`: the derivatives of `value` with respect to a parameter, in its shape, () or (n,).
+
+    metrics: name -> (joints,), or as its function returns it; parameters: their values; units: of the parameters, SI.
+    Of k runs all arrays have a leading dimension k; `stopped` (k,) are NaN, and `faults` has the reasons.
+    """
+
+    rig: str
+    joints: tuple[str, ...]
+    value: Any
+    metrics: Mapping[str, Array]
+    parameters: Mapping[str, Any]
+    derivatives: Mapping[str, Any]
+    units: Mapping[str, str]
+    stopped: Any
+    faults: Sequence[str]
+
+    def __getitem__(self, name: str) -> Any:
+        """Raises KeyError with what exists."""
+        if name not in self.derivatives:
+            raise KeyError(f"no derivative with respect to '{name}'{did_you_mean(name, list(self.derivatives))}")
+        return self.derivatives[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.derivatives)
+
+    def __len__(self) -> int:
+        return len(self.derivatives)
+
+    @property
+    def vector(self) -> Array:
+        """All derivatives side by side, (n,) or (k, n)."""
+        lead = np.shape(self.value)
+        return np.concatenate([np.reshape(found, (*lead, -1)) for found in self.derivatives.values()], axis=-1)
+
+    def __repr__(self) -> str:
+        runs, n = f"{len(self.value)} runs, " if np.ndim(self.value) else "", self.vector.shape[-1]
+        return f"<Gradient {self.rig}: {runs}{', '.join(self.metrics)} by {n} {plural(n, 'number')}>"
+
+
+def find_gradient(
+    rig: WiredRig,
+    metrics: Metrics,
+    parameters: Parameters,
+    ticks: int,
+    objective: Objective | None,
+    threads: int | None,
+    tape: float,
+) -> Gradient:
+    """See `Rig.gradient`. ticks: after the first."""
+    wanted = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
+    check_differentiable(rig, wanted)
+    _check_counts(threads, tape)
+    single = not isinstance(parameters, Mapping)
+    arrays = _present(rig, parameters) if single else parameters
+    given = read_arrays(rig, arrays)
+    if not (wanted and arrays):
+        missing = "parameters" if wanted else "metrics"
+        raise InputError(f"give at least one of the {missing}", missing)
+    model, k, count = model_with(rig, given.numbers), given.k or 1, ticks + 1
+    first = first_memories(rig, model, given)
+    goal = _Goal(accumulation_of(model, wanted, ticks), objective, count)
+    places = _places(rig, model, given, list(arrays))
+    loop = _loop(rig, model, goal.accumulation, places, 1 if k == 1 else vector_lanes())
+    found = Gradients(loop, first, goal.accumulation.initial(), count, goal.slope, tape).run(k, threads)
+    faults = Faults(found.faulty, lambda number: reason_of_stop(model, first, number, count))
+    if single and found.faulty[0]:
+        raise RunError(f"the run is stopped: {faults[0]}", "gradient")
+    _pass_start(rig, model, given, first, found)
+    values, of_metrics = goal.values(found.accumulators)
+    values[found.faulty] = found.derivatives[found.faulty] = np.nan
+    shapes = {name: np.shape(value) for name, value in {**values_of(rig), **_numbers(rig, given)}.items()}
+
+    def shaped(rows: Array) -> dict[str, Any]:
+        of = {name: rows[:, where].reshape(k, *shapes[name]) for name, where in places.items()}
+        return {name: array[0] if single else array for name, array in of.items()}
+
+    made = Gradient(
+        rig=rig.spec.name,
+        joints=rig.joints,
+        value=float(values[0]) if single else values,
+        metrics={name: array[0] if single else array for name, array in of_metrics.items()},
+        parameters=shaped(first(slice(0, k))),
+        derivatives=shaped(found.derivatives),
+        units=_units(rig, list(places)),
+        stopped=bool(found.faulty[0]) if single else found.faulty,
+        faults=faults,
+    )
+    _check_finite(made, ~found.faulty)
+    return made
+
+
+def _check_counts(threads: int | None, tape: float) -> None:
+    """Raises InputError for numbers that make no sense."""
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise InputError(f"give a whole number of 1 or more, got {threads!r}", "threads")
+    if not (isinstance(tape, int | float) and tape > 0):
+        raise InputError(f"give a number of bytes above 0, got {tape!r}", "tape")
+
+
+def _present(rig: WiredRig, parameters: str | Sequence[str]) -> dict[str, Array]:
+    """The values of these parameters in the rig, one row each. Raises InputErrors for names that do not exist."""
+    names = [parameters] if isinstance(parameters, str) else list(parameters)
+    known: dict[str, Any] = dict(values_of(rig))
+    if not set(names) <= set(known):
+        known |= {name: number.values for name, number in numbers_of(rig).items()}
+    errors = [
+        InputError(unknown_parameter(rig, name, list(known)), f"parameter '{name}'")
+        for name in names
+        if name not in known
+    ]
+    if errors:
+        raise InputErrors(errors)
+    return {name: np.atleast_2d(known[name]) for name in names}
+
+
+def _numbers(rig: WiredRig, given: ParameterArrays) -> dict[str, Any]:
+    """The values of the numbers of the plant that are given."""
+    known = numbers_of(rig) if given.numbers else {}
+    return {name: known[name].values if known[name].values.size > 1 else 0.0 for name in given.numbers}
+
+
+def _units(rig: WiredRig, names: Sequence[str]) -> dict[str, str]:
+    tunables = tunables_of(rig)
+    numbers = {} if set(names) <= set(tunables) else numbers_of(rig)
+    return {name: unit_of(rig, name) if name in tunables else numbers[name].unit for name in names}
+
+
+def _places(rig: WiredRig, model: TickModel, given: ParameterArrays, names: Sequence[str]) -> dict[str, slice]:
+    """Where the memory holds each parameter."""
+    gains, numbers = (model.layout.place(name).where.start for name in ("parameters", "numbers"))
+    known = numbers_of(rig) if given.numbers else {}
+    sizes = [known[name].values.size for name in given.numbers]
+    begins = dict(zip(given.numbers, np.cumsum([numbers, *sizes]).tolist(), strict=False))
+    places = {}
+    for name in names:
+        if name in begins:
+            places[name] = slice(begins[name], begins[name] + known[name].values.size)
+        else:
+            where = tunables_of(rig)[name].where
+            places[name] = slice(gains + where.start, gains + where.stop)
+    return places
+
+
+def _loop(
+    rig: WiredRig, model: TickModel, accumulation: Accumulation, places: Mapping[str, slice], width: int
+) -> ReverseLoop:
+    """The compiled ticks, derived once for the same metrics and parameters. Raises InputError for what has no
+    derivative."""
+    key = model, accumulation.key, tuple(places)
+    if rig.differentiated is None or rig.differentiated.key[1:] != key[1:] or rig.differentiated.key[0] is not model:
+        varied = np.zeros(model.layout.size, dtype=bool)
+        for where in places.values():
+            varied[where] = True
+        bristles = model.layout.place("plant", "bristles").where
+        varied[bristles] = model.layout.place("numbers").where != slice(0, 0)
+        try:
+            rig.differentiated = DifferentiatedTicks(key, reverse_program(model, accumulation, varied), {})
+        except CompileError as error:
+            raise InputError(error.what, str(error.place or "gradient")) from None
+    return rig.differentiated.loop(width)
+
+
+@dataclass
+class DifferentiatedTicks:
+    """The ticks with adjoints for one choice of metrics and parameters (`key`), compiled per number of
+    SIMD lanes."""
+
+    key: tuple[Any, ...]
+    program: ReverseProgram
+    loops: dict[int, ReverseLoop]
+
+    def loop(self, width: int) -> ReverseLoop:
+        if width not in self.loops:
+            self.loops[width] = ReverseLoop(self.program, width)
+        return self.loops[width]
+
+
+@dataclass
+class _Goal:
+    """The objective of runs of `count` ticks: a function of their accumulators."""
+
+    accumulation: Accumulation
+    objective: Objective | None
+    count: int
+
+    def __post_init__(self) -> None:
+        """Raises InputError for an objective that cannot be traced."""
+        shapes = [(self.accumulation.layout.size,)]
+        try:
+            Routine(self._value, shapes, "objective")  # for its errors
+            self._jacobian = Jacobian(lambda a: ops.array([self._value(a)]), shapes, "objective")
+        except CompileError as error:
+            raise InputError(error.what, str(error.place or "objective")) from None
+
+    def slope(self, accumulators: Array) -> Array:
+        """∂objective/∂accumulators (nm,)."""
+        return self._jacobian(accumulators)[0]
+
+    def values(self, accumulators: Array) -> tuple[Array, dict[str, Array]]:
+        """(objective (k,), metrics), of accumulators (k, nm)."""
+        ticks = np.full(len(accumulators), self.count)
+        return np.array([self._value(row) for row in accumulators]), self.accumulation.results(accumulators, ticks)
+
+    def _value(self, accumulators: Numeric) -> Numeric:
+        found = self.accumulation.results(accumulators.reshape(1, -1), np.array([self.count]))
+        metrics = {name: ops.array(value)[0] for name, value in found.items()}
+        if self.objective is not None:
+            return self.objective(metrics)
+        totals = []
+        for name, value in metrics.items():
+            joints = np.flatnonzero(self.accumulation.has(name)) if name in self.accumulation.metrics else ...
+            totals.append(ops.total(ops.array(value[joints]).reshape(-1)))
+        return ops.total(totals)
+
+
+def _pass_start(
+    rig: WiredRig, model: TickModel, given: ParameterArrays, first: Callable[[slice], Array], found: GradientArrays
+) -> None:
+    """The numbers decide where bristles start: add what they do in this way to their derivatives."""
+    if not (given.numbers and rig.plant.bristles):
+        return
+    plant, numbers = (model.layout.place(name).where for name in ("plant", "numbers"))
+    bristles = model.layout.place("plant", "bristles").where
+    shapes = [(numbers.stop - numbers.start,), (plant.stop - plant.start,)]
+    jacobian = Jacobian(bristles_of(rig, given.numbers), shapes, "bristles")
+    for k, row in enumerate(found.derivatives):
+        memory = first(slice(k, k + 1))[0]
+        row[numbers] += row[bristles] @ jacobian(memory[numbers], memory[plant])
+
+
+def _check_finite(made: Gradient, sound: Array) -> None:
+    """Raises RunError where a run that was not stopped has a value or a derivative that is not finite."""
+    values, vectors = np.atleast_1d(made.value), np.atleast_2d(made.vector)
+    for k in np.flatnonzero(sound):
+        where = "" if len(sound) == 1 else f" of run {k}"
+        if not np.isfinite(values[k]):
+            odd = [name for name, value in made.metrics.items() if not np.isfinite(value).all()]
+            raise RunError(f"the objective{where} is {values[k]}, see the metrics {', '.join(odd)}", "gradient")
+        if not np.isfinite(vectors[k]).all():
+            raise RunError(
+                f"the derivatives{where} are not finite: a root or an angle is taken where it has no slope; start the"
+                " run elsewhere, or choose another metric",
+                "gradient",
+            )

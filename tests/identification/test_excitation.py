@@ -1,0 +1,85 @@
+"""Designed motions stay within the limits, run, and tell more than random ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cosim import InputError, load_rig, open_recording
+from cosim.identification.excitation import excite
+from cosim.identification.identification import identify
+from cosim.identification.variables import choose
+from cosim.rig.reading.overlay import read_overlay
+from tests.identification.conftest import ARM, written
+
+
+@pytest.fixture(scope="module")
+def motion(arm_file):
+    rig = load_rig(arm_file)
+    return excite(rig, choose(rig, ["inertia", "friction"]), 8.0)
+
+
+def test_it_stays_within_the_limits_and_begins_and_ends_at_rest(motion):
+    assert np.abs(motion.position).max() <= 0.9 * 2.5 + 1e-9
+    assert np.abs(motion.velocity).max() <= 0.8 * 6.0 * 1.001
+    np.testing.assert_allclose(motion.position[[0, -1]], 0.0, atol=1e-12)
+    assert np.abs(motion.velocity[[0, -1]]).max() < 0.02
+    np.testing.assert_allclose(np.gradient(motion.position, motion.t, axis=0)[5:-5], motion.velocity[5:-5], atol=0.02)
+
+
+def test_it_tells_more_than_the_first_random_one(motion):
+    best, first = motion.information
+    assert best > first + 1.0
+
+
+def test_efforts_bound_it(tmp_path):
+    """Those of the arm itself, its friction apart."""
+    limits = ARM["joints"]["all"]["limits"] | {"effort": 8.0}
+    joints = {"all": ARM["joints"]["all"] | {"limits": limits}, "elbow": ARM["joints"]["elbow"]}
+    largest = []
+    for path in (written(tmp_path, "weak.yaml", joints=joints), written(tmp_path)):
+        rig = load_rig(path, ["mechanism.gravity=[0, 0, 0]"])
+        motion = excite(rig, choose(rig, ["inertia"]), 8.0)
+        efforts = rig.plant.model.inverse_dynamics(motion.position, motion.velocity, motion.acceleration)
+        largest.append(np.abs(efforts).max())
+    assert largest[0] < 8.0 < largest[1]
+
+
+def test_the_command_writes_a_motion_that_can_be_recorded_and_identified(arm_file, truth, tmp_path, command):
+    table = tmp_path / "motion.csv"
+    code, out, error = command("identify", arm_file, "--excite", "--duration", "10", "-o", table)
+    assert (code, error) == (0, [])
+    assert f"wrote     motion {table}" in out
+    overlay = table.with_suffix(".yaml")
+    assert f"record it with: cosim run {arm_file} --overlay {overlay} --record F.mcap" in out
+    rig = load_rig(arm_file, [*read_overlay(overlay), *read_overlay(truth)])
+    run = rig.run(record=tmp_path / "f.mcap")
+    assert run.summary["outcome"] == "finished"
+    recorded = open_recording(tmp_path / "f.mcap")
+    assert np.abs(recorded["elbow/position"]).max() > 0.5
+    found = identify(load_rig(arm_file), tmp_path / "f.mcap")
+    known = {number.name: number for number in found.numbers}
+    assert known["joints.elbow.actuator.coulomb"].value == pytest.approx(1.3, rel=0.02)
+    assert known["joints.shoulder.actuator.viscous"].value == pytest.approx(0.9, rel=0.02)
+
+
+def test_a_start_at_a_limit(arm_file):
+    rig = load_rig(arm_file, ["joints.elbow.initial.position=2.5"])
+    with pytest.raises(InputError) as raised:
+        excite(rig, choose(rig, ["friction"]), 8.0)
+    assert str(raised.value) == (
+        f"{arm_file}: joint 'elbow' starts at a limit; set joints.elbow.initial between its limits"
+    )
+
+
+def test_no_controller_of_all_joints(tmp_path):
+    from cosim.identification.excitation import overlay_of
+
+    trajectory = {"type": "quintic", "goal": 0.1, "duration": 1}
+    controllers = [ARM["controllers"][0] | {"joints": ["shoulder"], "trajectory": trajectory}]
+    path = written(tmp_path, controllers=controllers)
+    with pytest.raises(InputError) as raised:
+        overlay_of(load_rig(path), tmp_path / "motion.csv", 8.0)
+    assert str(raised.value) == (
+        f"{path}: no controller moves all joints, which is how the motion is followed; add one"
+    )

@@ -1,0 +1,347 @@
+"""Exact gradients of runs: equal to central differences for every sample rig, or refused with the reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cosim
+from cosim import InputError, Rig, RunError, load_rig, ops
+from cosim.rig.open_numbers import numbers_of
+from tests.kit.samples import FOLDER
+
+REAL = "gradients need compiled ticks, and it has real motors or an emergency stop; use a rig without 'drivers' and"
+REAL += " 'guard.estop'"
+ADAPTIVE = "schedule.substeps: steps of chosen length have no derivative; set 'substeps' to a number"
+MULTIRATE = "schedule.integrator: the iterated steps of 'multirate' have no derivative; use rosenbrock"
+EVENT = "events: the instant of the event '{}' has no derivative; leave the event out"
+LATCHES = [EVENT.format("root latch"), EVENT.format("outer latch")]
+
+# sample rigs without derivative, and all that has none; `:` and the line of a place are left out
+REFUSED = {
+    "arm_can": [REAL],
+    "arm_mixed": [REAL],
+    "axis_behind_bus": [REAL],
+    "bench/full_drive": [MULTIRATE],
+    "bench/one_can_bus": [REAL],
+    "bench/one_serial_link": [REAL],
+    "bench/stiff_arm": [ADAPTIVE],
+    "bench/two_can_buses": [REAL],
+    "drives/backlash": [ADAPTIVE],
+    "drives/dc_start": [ADAPTIVE],
+    "drives/electromechanical": [ADAPTIVE],
+    "drives/gear_efficiency": [ADAPTIVE],
+    "drives/hydraulic_boom": [ADAPTIVE],
+    "drives/hydraulic_full": [ADAPTIVE],
+    "drives/industrial_arm": [MULTIRATE],
+    "drives/lossy_gear": [ADAPTIVE],
+    "drives/servo_axis": [
+        EVENT.format("disable axis"),
+        EVENT.format("the brake of 'axis' closes"),
+        EVENT.format("the brake of 'axis' opens"),
+    ],
+    "drives/two_motors": [ADAPTIVE],
+    "drives/two_stage_gear": [ADAPTIVE],
+    "dynamometer/bench": [REAL],
+    "dynamometer/elbow": [REAL],
+    "mechanisms/hoist": [
+        EVENT.format("brake cage"),
+        EVENT.format("unbrake cage"),
+        "joints.cage.stops: an impact of 'cage' on its stop has no derivative; leave out 'stops'",
+    ],
+    "mechanisms/release": [EVENT.format("release grip")],
+    "mechanisms/solar_array_fixed": LATCHES,
+    "mechanisms/solar_array_free": LATCHES,
+    "mechanisms/solar_linkage": [EVENT.format("latch root_1")],
+}
+SAMPLES = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml"))
+SAMPLES = [name for name in SAMPLES if not name.startswith("layouts/")]
+
+# of the largest number of a parameter; central differences at all of them, the best pair is extrapolated
+STEPS = np.array([0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5])
+WEIGHTS = {"position": 1.0, "velocity": 0.1, "effort": 1e-4, "kinetic": 1.0}
+TRACKING = 1e4
+
+
+def figure(t, signals):
+    """A smooth figure of every rig, in which errors count more than the motion itself."""
+    total = 0.0
+    for name, value in signals.items():
+        joint, _, what = name.rpartition("/")
+        total = total + WEIGHTS.get(what, 0.0) * value * value
+        if what == "reference_position":
+            total = total + TRACKING * (value - signals[f"{joint}/position"]) ** 2
+    return ops.array([total])
+
+
+# s: Andrews' mechanism moves chaotically, the block of stick_slip is pulled loose after 7 s
+SECONDS = {"andrews": 0.015, "stick_slip": 8.0}
+
+
+def seconds(rig):
+    return SECONDS.get(rig.spec.name, 0.3)
+
+
+def elements(rig, gradient):
+    """(name, index, its scale) of numbers with room on both sides."""
+    numbers = numbers_of(rig)
+    for name, given in gradient.parameters.items():
+        values = np.atleast_1d(np.asarray(given, dtype=float))
+        for i in range(values.size):
+            scale = max(abs(values[i]), 1e-2 * np.abs(values).max(), 1e-4)
+            ends = values + np.outer([-STEPS.max() * scale, STEPS.max() * scale], np.eye(values.size)[i])
+            wrong = map(numbers[name].check, ends) if name in numbers else [ends[0, i] < 0.0]
+            if not any(wrong):
+                yield name, i, scale
+
+
+def differences(rig, gradient, chosen, duration):
+    """(n, steps) central differences times their scales, each by two runs."""
+    runs = 2 * len(STEPS)
+    rows = {
+        name: np.repeat(np.atleast_1d(value)[None], runs * len(chosen), axis=0)
+        for name, value in gradient.parameters.items()
+    }
+    for k, (name, i, scale) in enumerate(chosen):
+        moved = scale * np.concatenate([STEPS, -STEPS])
+        rows[name][runs * k : runs * (k + 1), i] += moved
+    values = rig.rollouts(rows, duration=duration, metrics=[figure])["figure"].reshape(len(chosen), 2, len(STEPS))
+    return (values[:, 0] - values[:, 1]) / (2.0 * STEPS)
+
+
+def best(found):
+    """(extrapolated, bound of its error) of differences (steps,): Richardson's value of neighbouring steps, where it
+    changes least to the next pair."""
+    ratio = (STEPS[:-1] / STEPS[1:]) ** 2
+    values = (ratio * found[1:] - found[:-1]) / (ratio - 1.0)
+    change = np.abs(np.diff(values))
+    k = int(np.argmin(change))
+    return values[k], change[k]
+
+
+def open_names(rig):
+    """Gains, and the finite numbers of the plant."""
+    return [*rig.parameters, *(name for name, number in numbers_of(rig).items() if np.isfinite(number.values).all())]
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in REFUSED])
+def test_gradients_of_sample_rigs_equal_central_differences(name):
+    rig = load_rig(FOLDER / f"{name}.yaml", interpret=False)
+    gradient = rig.gradient(figure, open_names(rig), duration=seconds(rig))
+    chosen = list(elements(rig, gradient))
+    assert chosen
+    exact = np.array([np.atleast_1d(gradient[key])[i] * scale for key, i, scale in chosen])
+    found = np.array([best(values) for values in differences(rig, gradient, chosen, seconds(rig))])
+    error, bound = np.abs(exact - found[:, 0]), 5.0 * found[:, 1]
+    # rounding of the figure, seen through the smallest step
+    bound = np.maximum(bound, 1e-14 * gradient.value / STEPS.min())
+    wrong = error > np.maximum(1e-6 * np.abs(exact), bound)
+    assert not wrong.any(), [(chosen[k], exact[k], found[k]) for k in np.flatnonzero(wrong)]
+    # differences are that exact where the figure depends most on the numbers
+    largest = np.argsort(-np.abs(exact))[:5]
+    assert (error[largest] <= 1e-6 * np.abs(exact[largest])).all()
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_sample_rigs_without_derivative_say_what_has_none(name):
+    rig = load_rig(FOLDER / f"{name}.yaml", interpret=False)
+    with pytest.raises(InputError) as raised:
+        rig.gradient(figure, "mechanism.x.mass", duration=0.01)
+    lines = [line.partition(f"{name}.yaml")[2] for line in str(raised.value).splitlines()]
+    assert [line.lstrip(":0123456789 ") for line in lines] == REFUSED[name]
+
+
+# --- forms --------------------------------------------------------------------------------------------
+
+BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
+GOAL = {"type": "quintic", "goal": 0.5, "duration": 0.05}
+ARM = {
+    "name": "arm",
+    "mechanism": {
+        "bodies": [
+            {"name": "upper", "joint": "shoulder", **BODY},
+            {"name": "fore", "parent": "upper", "joint": "elbow", "origin": {"xyz": [0.4, 0, 0]}, **BODY},
+        ]
+    },
+    "joints": {
+        "all": {"actuator": {"type": "ideal"}, "limits": {"effort": 30, "lower": -2, "upper": 2, "velocity": 22}}
+    },
+    "controllers": [{"name": "hold", "type": "pd_gravity", "kp": 100, "kd": [5, 3], "trajectory": GOAL}],
+    "schedule": {"step": "1 ms", "duration": 0.2},
+}
+SLIDER = {
+    "mechanism": {"bodies": [{"name": "cart", "type": "prismatic", "axis": [1, 0, 0], "mass": 2.0, "damping": 1.0}]},
+    "joints": {"cart": {"actuator": {"type": "ideal"}}},
+    "controllers": [{"name": "hold", "type": "pd_gravity", "kp": 100, "kd": 5, "trajectory": GOAL}],
+    "schedule": {"step": "1 ms", "duration": 0.2},
+}
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return Rig.from_dict(ARM)
+
+
+def test_the_form_of_a_gradient(arm):
+    gradient = arm.gradient("error_rms", ["hold.kp", "hold.kd", "mechanism.fore.mass", "mechanism.fore.com"])
+    assert list(gradient) == ["hold.kp", "hold.kd", "mechanism.fore.mass", "mechanism.fore.com"]
+    assert [np.shape(gradient[name]) for name in gradient] == [(2,), (2,), (), (3,)]
+    assert gradient.units == {
+        "hold.kp": "N*m/rad", "hold.kd": "N*m*s/rad", "mechanism.fore.mass": "kg", "mechanism.fore.com": "m",
+    }  # fmt: skip
+    np.testing.assert_array_equal(gradient.parameters["hold.kd"], [5.0, 3.0])
+    batch = arm.rollouts({"hold.kp": [100.0]}, metrics=["error_rms"])
+    np.testing.assert_array_equal(gradient.metrics["error_rms"], batch["error_rms"][0])
+    assert gradient.value == pytest.approx(batch["error_rms"].sum(), rel=1e-14)
+    assert gradient.vector.shape == (8,)
+    assert (gradient.stopped, list(gradient.faults)) == (False, [""])
+    assert repr(gradient) == "<Gradient arm: error_rms by 8 numbers>"
+    with pytest.raises(KeyError, match=r"no derivative with respect to 'hold\.kq'; did you mean 'hold\.kp'"):
+        gradient["hold.kq"]
+
+
+def test_units_of_a_joint_that_slides():
+    gradient = Rig.from_dict(SLIDER).gradient("iae", ["hold.kp", "mechanism.cart.damping", "mechanism.cart.friction"])
+    assert list(gradient.units.values()) == ["N/m", "N*s/m", "N"]
+
+
+def test_rows_of_runs_equal_single_gradients(arm):
+    rows = np.random.default_rng(0).uniform(50.0, 200.0, (19, 2))
+    masses = np.linspace(0.5, 2.0, 19)
+    gradient = arm.gradient(["error_rms", "iae"], {"hold.kp": rows, "mechanism.fore.mass": masses}, threads=2)
+    assert gradient.value.shape == (19,)
+    assert (gradient["hold.kp"].shape, gradient["mechanism.fore.mass"].shape) == ((19, 2), (19,))
+    assert gradient.vector.shape == (19, 3)
+    assert repr(gradient) == "<Gradient arm: 19 runs, error_rms, iae by 3 numbers>"
+    for k in (0, 7, 18):
+        single = arm.gradient(
+            ["error_rms", "iae"], {"hold.kp": rows[k : k + 1], "mechanism.fore.mass": masses[k : k + 1]}
+        )
+        np.testing.assert_allclose(gradient.vector[k], single.vector[0], rtol=1e-12)
+        assert gradient.value[k] == single.value[0]
+
+
+@pytest.mark.parametrize("tape", [1.0, 20e3, 100e3])
+def test_segments_change_nothing(arm, tape):
+    whole = arm.gradient("error_rms", ["hold.kp", "mechanism.upper.inertia"])
+    cut = arm.gradient("error_rms", ["hold.kp", "mechanism.upper.inertia"], tape=tape)
+    np.testing.assert_array_equal(cut.vector, whole.vector)
+    assert cut.value == whole.value
+
+
+def test_an_objective_of_metrics(arm):
+    def weighted(metrics):
+        return metrics["error_rms"][1] * 100.0 + ops.sqrt(metrics["effort_rms"][0])
+
+    gradient = arm.gradient(["error_rms", "effort_rms"], "hold.kp", objective=weighted)
+    step, kp = 1e-3, np.full((4, 2), 100.0)
+    kp += step * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+    batch = arm.rollouts({"hold.kp": kp}, metrics=["error_rms", "effort_rms"])
+    values = batch["error_rms"][:, 1] * 100.0 + np.sqrt(batch["effort_rms"][:, 0])
+    np.testing.assert_allclose(gradient["hold.kp"], (values[::2] - values[1::2]) / (2 * step), rtol=1e-6)
+
+
+@pytest.mark.parametrize("metric", [name for name, metric in cosim.METRICS.items() if not metric.counts_ticks])
+def test_every_metric_has_its_derivative(arm, metric):
+    gradient = arm.gradient(metric, {"hold.kp": [[80.0, 90.0]], "hold.kd": [[2.0, 1.0]]})
+    moves = 1e-4 * np.eye(4)
+    rows = np.array([80.0, 90.0, 2.0, 1.0]) + np.concatenate([moves, -moves])
+    batch = arm.rollouts({"hold.kp": rows[:, :2], "hold.kd": rows[:, 2:]}, metrics=[metric])[metric].sum(axis=1)
+    np.testing.assert_allclose(gradient.vector[0], (batch[:4] - batch[4:]) / 2e-4, rtol=2e-6, atol=1e-9)
+
+
+def test_controllers_at_several_rates():
+    rig = Rig.from_dict(ARM | {"controllers": [ARM["controllers"][0] | {"period": "5 ms"}]})
+    gradient = rig.gradient("error_rms", "hold.kp")
+    rows = 100.0 + 1e-3 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+    values = rig.rollouts({"hold.kp": rows}, metrics=["error_rms"])["error_rms"].sum(axis=1)
+    np.testing.assert_allclose(gradient["hold.kp"], (values[::2] - values[1::2]) / 2e-3, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def still():
+    """Without gravity, and at rest for its first second."""
+    waits = ARM["controllers"][0] | {"trajectory": GOAL | {"delay": 1.0}}
+    return Rig.from_dict(ARM | {"mechanism": ARM["mechanism"] | {"gravity": [0, 0, 0]}, "controllers": [waits]})
+
+
+def test_a_parameter_without_influence_has_the_derivative_0(still):
+    assert (still.gradient("error_rms", ["hold.kp"])["hold.kp"] == 0.0).all()
+
+
+def test_a_run_that_is_stopped_has_no_gradient(arm):
+    gains = {"hold.kp": [[100.0, 100.0], [1e6, 1e6]]}
+    gradient = arm.gradient("error_rms", gains)
+    single = arm.rollouts(gains)
+    assert list(single.stopped) == [False, True]
+    np.testing.assert_array_equal(gradient.stopped, single.stopped)
+    assert list(gradient.faults) == list(single.faults)
+    assert np.isfinite(gradient.vector[0]).all()
+    assert np.isnan(gradient.vector[1]).all()
+    assert np.isnan(gradient.value[1])
+    other = Rig.from_dict(ARM | {"controllers": [ARM["controllers"][0] | {"kp": 1e6}]})
+    with pytest.raises(RunError) as raised:
+        other.gradient("error_rms", "hold.kp")
+    assert str(raised.value) == f"gradient: the run is stopped: {single.faults[1]}"
+
+
+# --- mistakes -------------------------------------------------------------------------------------------
+
+
+def text_of(call):
+    with pytest.raises((InputError, RunError)) as raised:
+        call()
+    return str(raised.value)
+
+
+COUNTING = "metrics: '{}' counts ticks and has no derivative; use 'iae' or 'error_rms'"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("error_rms", "hold.kq"), "parameter 'hold.kq': there is no such parameter; did you mean 'hold.kp'?"),
+        (("error", "hold.kp"), "metrics: there is no metric 'error'; did you mean 'error_rms'?"),
+        (([], "hold.kp"), "metrics: give at least one of the metrics"),
+        (("error_rms", []), "parameters: give at least one of the parameters"),
+        (("settling_time", "hold.kp"), COUNTING.format("settling_time")),
+        ((["saturation_time"], "hold.kp"), COUNTING.format("saturation_time")),
+        (("error_rms", {"hold.kp": [-1.0]}), "parameter 'hold.kp' of run 0: must be at least 0 N*m/rad, is -1 N*m/rad"),
+    ],
+)
+def test_mistakes_of_arguments(arm, arguments, text):
+    assert text_of(lambda: arm.gradient(*arguments)) == text
+
+
+@pytest.mark.parametrize(
+    ("named", "text"),
+    [
+        ({"threads": 0}, "threads: give a whole number of 1 or more, got 0"),
+        ({"tape": 0}, "tape: give a number of bytes above 0, got 0"),
+        ({"objective": lambda m: 1.0 if m["error_rms"][0] > 1 else 2.0}, "use cosim.ops.where"),
+    ],
+)
+def test_mistakes_of_named_arguments(arm, named, text):
+    assert text_of(lambda: arm.gradient("error_rms", "hold.kp", **named)).endswith(text)
+
+
+def test_whole_counts_of_an_encoder_have_no_derivative():
+    joints = {"all": ARM["joints"]["all"], "elbow": {"encoder": {"cpr": 4096}}}
+    what = "the whole counts of the encoder of 'elbow' have no derivative; leave out 'cpr'"
+    assert text_of(lambda: Rig.from_dict(ARM | {"joints": joints}).gradient("iae", "hold.kp")).endswith(what)
+
+
+def test_a_root_at_zero_has_no_derivative(still):
+    def root(metrics):
+        return ops.sqrt(metrics["iae"][0])
+
+    text = text_of(lambda: still.gradient("iae", "hold.kp", objective=root))
+    assert text == (
+        "gradient: the derivatives are not finite: a root or an angle is taken where it has no slope; start the run"
+        " elsewhere, or choose another metric"
+    )
+
+
+def test_an_objective_that_is_not_finite(still):
+    text = text_of(lambda: still.gradient(["overshoot", "iae"], "hold.kp", duration=0.1))
+    assert text == "gradient: the objective is nan, see the metrics overshoot"
