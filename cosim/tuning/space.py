@@ -106,7 +106,8 @@ class _Parameter(NamedTuple):
 
 def read_space(rig: Rig, requests: Mapping[str, Any]) -> Space:
     """requests: `NAME`, or `NAME/JOINT` for one of its elements, of those without joints `NAME/0` and so on -> text
-    `LOW..HIGH`, or None for the bounds that its controller declares; of no requests, all parameters with declared bounds.
+    `LOW..HIGH`, or None for the bounds that its controller declares; of no requests, all parameters with declared
+    bounds.
 
     Raises InputErrors for names that do not exist, and for ranges that are missing or wrong.
     """

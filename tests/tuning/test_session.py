@@ -24,7 +24,7 @@ from tests.kit.processes import until
 from tests.tuning.textbook import TURNTABLE, turntable
 
 GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "trials": 40, "batch": 8}
-SEARCHES = ("cma", "de", "sobol", "tpe")
+SEARCHES = ("cma", "de", "gradient", "sobol", "tpe")
 
 
 @pytest.fixture
@@ -48,7 +48,8 @@ def without(folder: Path, name: str) -> dict[str, bytes]:
 def test_the_same_seed_gives_the_same_session_and_another_seed_another(rig, optimiser):
     one, same, other = (tune(rig, optimiser=optimiser, seed=seed, **GIVEN) for seed in (3, 3, 4))
     assert one.trials == same.trials and len(one.trials) == 41
-    assert one.trials[9:] != other.trials[9:]
+    # a descent is the same until it begins again at a random place
+    assert (one.trials[9:] != other.trials[9:]) is (optimiser != "gradient")
 
 
 @pytest.mark.parametrize("optimiser", SEARCHES)
@@ -312,7 +313,7 @@ def test_an_optimiser_finds_the_bottom_of_a_bowl(name):
 
 
 def test_every_optimiser_has_a_line():
-    assert set(known_optimisers()) == {"cma", "de", "relay", "shape", "sobol", "tpe"}
+    assert set(known_optimisers()) == {"cma", "de", "gradient", "relay", "shape", "sobol", "tpe"}
     assert all(known_optimisers().values())
 
 
