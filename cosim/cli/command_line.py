@@ -106,9 +106,8 @@ def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
         yield _word(name, dest=key, metavar=metavar, action="append", default=[], help=f"{about}; may be repeated")
     yield _word("--samples", metavar="N", type=int, help="so many random plants instead of the corners")
     yield _word("--robust", choices=("worst", "mean"), help="how the costs of the plants become one; default: worst")
-    yield _word(
-        "--optimiser", metavar="NAME", help="what proposes the trials: cma, de, relay, shape, sobol, tpe; default: tpe"
-    )
+    names = "cma, de, gradient, relay, shape, sobol, tpe"
+    yield _word("--optimiser", metavar="NAME", help=f"what proposes the trials: {names}; default: tpe")
     yield _word("--trials", metavar="N", type=int, help="after which it ends; default: 200")
     yield _word("--batch", metavar="N", type=int, help="trials that are proposed together; default: 16")
     yield _word("--seed", metavar="N", type=int, help="of all random numbers; default: 0")

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cosim.errors import InputError
 from cosim.identification.excitation import excite, overlay_of
 from cosim.identification.identification import identify
 from cosim.identification.report import page
 from cosim.identification.variables import choose
 from cosim.output import console
-from cosim.output.output_files import write_file
+from cosim.output.output_files import check_output, identity, write_file
 from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import load_rig
+
+OVERLAY, TABLE = (".yaml", ".yml"), (".csv",)
+SUFFIXES = {"--report": (".html", ".htm"), "--json": (".json",)}  # of each option; of others OVERLAY
 
 
 def identify_rig(
@@ -55,17 +57,12 @@ def identify_rig(
 
 def _check_outputs(rig: Path, recording: Path | None, targets: Mapping[str, str | None]) -> None:
     """Raises InputError for files that cannot be written, or that would overwrite the inputs or each other."""
-    taken = {rig.resolve(): "the rig itself"} | ({recording.resolve(): "the recording"} if recording else {})
+    taken = {identity(rig): "the rig itself"} | ({identity(recording): "the recording"} if recording else {})
     for option, given in targets.items():
-        if given is None:
-            continue
-        if given in ("", "-"):
-            raise InputError(f"'{given}' is no file name; name a file", option)
-        path = Path(given)
-        if (place := path.resolve()) in taken:
-            raise InputError(f"{given}: is {taken[place]}; choose another file", option)
-        taken[place] = f"the file of {option}"
-        console.check_writable(path, option)
+        if given is not None:
+            suffixes = TABLE if recording is None and option == "-o" else SUFFIXES.get(option, OVERLAY)
+            check_output(given, option, suffixes, taken)
+            taken[identity(Path(given))] = f"the file of {option}"
 
 
 def excite_rig(
@@ -73,8 +70,6 @@ def excite_rig(
 ) -> None:
     """Design a motion, write it as a table, and the overlay that makes the rig follow it."""
     table = Path(output or f"{path.stem}_motion.csv")
-    if table.suffix != ".csv":
-        raise InputError(f"'{table}' is no table; name a file that ends with .csv", "-o")
     overlay = table.with_suffix(".yaml")
     _check_outputs(path, None, {"-o": str(table), "the overlay": str(overlay)})
     with console.busy(f"designing a motion of {path.stem}"):

@@ -105,8 +105,9 @@ class DaskWorkers:
 
     def evaluate(self, values: Array) -> list[Outcome]:
         """Raises RunError where the scheduler or all workers are lost, or a worker cannot evaluate."""
-        parts = np.array_split(values, min(len(values), max(self._workers(), 1)))
-        futures = [self._submit(part) for part in parts]
+        places = self._workers() or [None]
+        parts = np.array_split(values, min(len(values), len(places)))
+        futures = [self._submit(part, place) for part, place in zip(parts, places, strict=False)]
         try:
             return [outcome for k in range(len(parts)) for outcome in self._result(futures, parts, k)]
         except BaseException:
@@ -119,12 +120,13 @@ class DaskWorkers:
         if self._client.status in ("closing", "closed"):
             raise RunError("the scheduler was lost", self._address)
 
-    def _submit(self, part: Array) -> Any:
+    def _submit(self, part: Array, place: str | None = None) -> Any:
+        """place: a worker, which the scheduler might not choose: it does not know how long a part takes."""
         self._check_connected()
         self._parts += 1
-        return self._client.submit(
-            evaluate_part, self._package, part, key=f"trials-{self._parts}-{id(self)}", pure=False
-        )
+        chosen = {} if place is None else {"workers": [place], "allow_other_workers": True}
+        key = f"trials-{self._parts}-{id(self)}"
+        return self._client.submit(evaluate_part, self._package, part, key=key, pure=False, **chosen)
 
     def _result(self, futures: list[Any], parts: Sequence[Array], k: int) -> list[Outcome]:
         """Of a part, which is repeated where workers were lost."""
@@ -158,8 +160,9 @@ class DaskWorkers:
             elif time.monotonic() - without > WORKERS:
                 raise RunError("all workers were lost", self._address)
 
-    def _workers(self) -> int:
-        return len(self._client.scheduler_info(n_workers=-1)["workers"])
+    def _workers(self) -> list[str]:
+        """Their addresses, in an order that stays."""
+        return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def _wait_for_workers(self) -> None:
         try:

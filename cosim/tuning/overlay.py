@@ -15,7 +15,13 @@ def overlay_values(session: SessionData, trial: Trial) -> dict[str, object]:
     """key of the rig file -> value."""
     gains = tunables_of(session.evaluator.rig)
     values = session.parameters_of(trial)
-    return {f"controllers.{name}" if name in gains else name: value for name, value in values.items()}
+    return {f"controllers.{name}" if name in gains else _key(name): value for name, value in values.items()}
+
+
+def _key(number: str) -> str:
+    """Of a number of the plant."""
+    section, _, rest = number.partition(".")
+    return f"mechanism.numbers.{rest}" if section == "mechanism" else number
 
 
 def write_gains(session: SessionData, trial: Trial, path: str | Path) -> None:

@@ -108,6 +108,11 @@ class SessionFolder:
             raise write_error(self.path / TRIALS, "trials", cause) from cause
         self.trials += trials
 
+    def written(self) -> list[Trial]:
+        """All trials on the disk, also where `append` was interrupted."""
+        self._file.flush()
+        return read_trials(self.path)
+
     def close(self) -> None:
         self._file.close()
 

@@ -105,8 +105,9 @@ class _Parameter(NamedTuple):
 
 
 def read_space(rig: Rig, requests: Mapping[str, Any]) -> Space:
-    """requests: `NAME` or `NAME/JOINT` -> text `LOW..HIGH`, or None for the bounds that its controller declares; of no
-    requests, all parameters with declared bounds.
+    """requests: `NAME`, or `NAME/JOINT` for one of its elements, of those without joints `NAME/0` and so on -> text
+    `LOW..HIGH`, or None for the bounds that its controller declares; of no requests, all parameters with declared
+    bounds.
 
     Raises InputErrors for names that do not exist, and for ranges that are missing or wrong.
     """
@@ -130,7 +131,7 @@ def read_space(rig: Rig, requests: Mapping[str, Any]) -> Space:
 
 
 def _known(rig: Rig) -> dict[str, _Parameter]:
-    """Parameters of the controllers, and numbers of the drives and of friction, which the rig file has too."""
+    """Parameters of the controllers, and numbers of the mechanism and the drives."""
     found: dict[str, _Parameter] = {}
     for name, item in tunables_of(rig).items():
         declared = type(item.loop.tunables.params).__dataclass_fields__[item.field].metadata
@@ -141,8 +142,7 @@ def _known(rig: Rig) -> dict[str, _Parameter]:
         joints = tuple(rig.joints[k] for k in item.loop.index) if named else ()
         found[name] = _Parameter(values, unit_of(rig, name), low, declared.get("max"), joints)
     for name, number in numbers_of(rig).items():
-        if name.startswith("joints."):
-            found[name] = _Parameter(number.values.tolist(), "1", None, None, ())
+        found[name] = _Parameter(number.values.tolist(), "1", None, None, ())
     return found
 
 
@@ -150,13 +150,12 @@ def _dimensions(rig: Rig, known: Mapping[str, _Parameter], request: str, range_:
     name, _, joint = request.partition("/")
     place = f"parameter '{request}'"
     if name not in known:
-        if name.startswith("mechanism."):
-            raise InputError("is no key of a rig file, so no overlay could hold it; tune another", place)
         raise InputError(unknown_parameter(rig, name, list(known)), place)
     found = known[name]
-    if joint and joint not in found.joints:
-        raise InputError(f"it has no element for '{joint}'{did_you_mean(joint, found.joints)}", place)
-    indices = [found.joints.index(joint)] if joint else range(len(found.values))
+    labels = found.joints or tuple(map(str, range(len(found.values))))
+    if joint and joint not in labels:
+        raise InputError(f"it has no element for '{joint}'{did_you_mean(joint, labels)}", place)
+    indices = [labels.index(joint)] if joint else range(len(found.values))
     low_text, high_text = _ends(range_, place)
     dimensions = []
     for k in indices:
@@ -172,7 +171,7 @@ def _dimensions(rig: Rig, known: Mapping[str, _Parameter], request: str, range_:
             wrong = "has the bounds reversed" if high < low else "has equal bounds"
             raise InputError(f"{wrong}: {low:.6g}..{high:.6g}; give the lower one first", place)
         _check_declared(found, low, high, place)
-        label = name if len(found.values) == 1 else f"{name}/{found.joints[k] if found.joints else k}"
+        label = name if len(found.values) == 1 else f"{name}/{labels[k]}"
         dimensions.append(Dimension(label, name, k, low, high, value, found.unit))
     return dimensions
 

@@ -106,6 +106,8 @@ def run_session(
         except (KeyboardInterrupt, CosimError) as error:
             if isinstance(error, InputError):
                 raise
+            if kept is not None:
+                session.trials = kept.written()
             _finish(session)
             raise FailedTuning(_interrupted(session, error), session) from None
         _finish(session)

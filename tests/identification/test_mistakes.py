@@ -170,10 +170,10 @@ def test_a_motion_that_determines_nothing(arm_file, tmp_path):
         (["F.mcap", "--excite"], "F.mcap: is for a recording; --excite designs a motion"),
         (["--excite", "--report", "r.html"], "--report: is for a recording; --excite designs a motion"),
         (["F.mcap", "--duration", "3"], "--duration: is for --excite"),
-        (["--excite", "-o", "motion.txt"], "-o: 'motion.txt' is no table; name a file that ends with .csv"),
+        (["--excite", "-o", "motion.txt"], "-o: motion.txt: the file must have the suffix .csv; choose another name"),
         (["--excite", "--duration", "2"], "--duration: is 2 s; give at least 4 s"),
         (["F.mcap", "-o", "rig.yaml"], "-o: rig.yaml: is the rig itself; choose another file"),
-        (["F.mcap", "-o", "a", "--report", "a"], "--report: a: is the file of -o; choose another file"),
+        (["F.mcap", "-o", "a.yaml", "--report", "a.yaml"], "--report: a.yaml: is the file of -o; choose another file"),
     ],
 )
 def test_words_of_the_command(command, words, text):

@@ -117,10 +117,6 @@ RANGE = "give its range, such as {}=10..2000, or x0.2..x5 for multiples of its v
             "parameter 'arm.kp': expected a number, got 'a'; give a range such as 10..2000, or x0.2..x5 for multiples"
             " of its value",
         ),
-        (
-            {"mechanism.b0.mass": "1..2"},
-            "parameter 'mechanism.b0.mass': is no key of a rig file, so no overlay could hold it; tune another",
-        ),
     ],
 )
 def test_ranges_that_do_not_fit(arm, requests, message):

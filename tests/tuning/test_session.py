@@ -16,6 +16,7 @@ import yaml
 
 import cosim
 from cosim import FailedTuning, InputError, load_rig, tune
+from cosim.rig.reading.overlay import read_overlay
 from cosim.tuning.optimisers import Problem, known_optimisers, load_optimiser
 from cosim.tuning.session_folder import SessionFolder, read_trials
 from cosim.tuning.setup import evaluator_of, request_of
@@ -23,7 +24,7 @@ from tests.kit.processes import until
 from tests.tuning.textbook import TURNTABLE, turntable
 
 GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "trials": 40, "batch": 8}
-SEARCHES = ("cma", "de", "sobol", "tpe")
+SEARCHES = ("cma", "de", "gradient", "sobol", "tpe")
 
 
 @pytest.fixture
@@ -47,7 +48,8 @@ def without(folder: Path, name: str) -> dict[str, bytes]:
 def test_the_same_seed_gives_the_same_session_and_another_seed_another(rig, optimiser):
     one, same, other = (tune(rig, optimiser=optimiser, seed=seed, **GIVEN) for seed in (3, 3, 4))
     assert one.trials == same.trials and len(one.trials) == 41
-    assert one.trials[9:] != other.trials[9:]
+    # a descent is the same until it begins again at a random place
+    assert (one.trials[9:] != other.trials[9:]) is (optimiser != "gradient")
 
 
 @pytest.mark.parametrize("optimiser", SEARCHES)
@@ -133,8 +135,6 @@ def test_the_overlay_runs_the_rig_with_the_best_gains(rig, tmp_path):
     session = tune(rig, folder=tmp_path / "s", **GIVEN)
     overlay = yaml.safe_load((tmp_path / "s" / "gains.yaml").read_text())
     assert overlay == {f"controllers.{name}": value for name, value in session.parameters.items()}
-    from cosim.rig.reading.overlay import read_overlay
-
     run = load_rig(tmp_path / "rig.yaml", read_overlay(tmp_path / "s" / "gains.yaml")).run()
     assert run.summary["joints"]["axis"]["error_rms"] == pytest.approx(session.best.outcome.cost, rel=1e-12)
 
@@ -144,8 +144,18 @@ def test_numbers_of_drives_are_tuned_and_written_too(tmp_path):
     rig = rig_in(tmp_path, joints={"axis": {"friction": friction}})
     session = tune(rig, {"joints.axis.friction.viscous": "1..40"}, folder=tmp_path / "s", trials=40, batch=8)
     assert session.parameters["joints.axis.friction.viscous"] == pytest.approx(6.0, abs=1.0)  # with kd = 4, ζ = 0.5
-    from cosim.rig.reading.overlay import read_overlay
+    run = load_rig(tmp_path / "rig.yaml", read_overlay(tmp_path / "s" / "gains.yaml")).run()
+    assert run.summary["joints"]["axis"]["error_rms"] == pytest.approx(session.best.outcome.cost, rel=1e-9)
 
+
+def test_masses_are_tuned_and_written_too(rig, tmp_path):
+    """∫e² = kd / (2 kp) + J / (2 kd), with kp = 100 and kd = 4."""
+    parameters = {"mechanism.table.inertia/2": "0.05..1"}
+    session = tune(rig, parameters, folder=tmp_path / "s", trials=40, batch=8, optimiser="cma")
+    overlay = yaml.safe_load((tmp_path / "s" / "gains.yaml").read_text())
+    assert overlay["mechanism.numbers.table.inertia"][2] == session.best.values[0]
+    expected = np.sqrt((4.0 / 200.0 + session.best.values[0] / 8.0) / 4.0)
+    assert session.best.outcome.cost == pytest.approx(expected, rel=0.02) and session.best.values[0] < 0.1
     run = load_rig(tmp_path / "rig.yaml", read_overlay(tmp_path / "s" / "gains.yaml")).run()
     assert run.summary["joints"]["axis"]["error_rms"] == pytest.approx(session.best.outcome.cost, rel=1e-9)
 
@@ -303,7 +313,7 @@ def test_an_optimiser_finds_the_bottom_of_a_bowl(name):
 
 
 def test_every_optimiser_has_a_line():
-    assert set(known_optimisers()) == {"cma", "de", "relay", "shape", "sobol", "tpe"}
+    assert set(known_optimisers()) == {"cma", "de", "gradient", "relay", "shape", "sobol", "tpe"}
     assert all(known_optimisers().values())
 
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from scipy.signal import lti
 
-from cosim import tune
+from cosim import InputError, tune
+from cosim.tuning.optimisers.gradient import Slope
+from cosim.tuning.setup import evaluator_of, request_of
 from tests.tuning.textbook import TURNTABLE, turntable
 
-SEARCHES = ("tpe", "cma", "de")
+SEARCHES = ("tpe", "cma", "de", "gradient")
 
 
 @pytest.mark.parametrize("optimiser", SEARCHES)
@@ -59,6 +61,27 @@ def test_weights_of_error_and_effort_give_the_gains_of_the_linear_quadratic_regu
     )
     assert session.parameters["arm.kp"] == pytest.approx(kp, rel=0.03)
     assert session.parameters["arm.kd"] == pytest.approx(kd, rel=0.03)
+
+
+@pytest.mark.parametrize("at", [[0.1, 0.9], [0.5, 0.5], [0.95, 0.3]])
+def test_the_slope_of_the_cost_is_that_of_differences(at):
+    """In the unit cube, with logarithmic scales and weights."""
+    request = request_of(
+        turntable(),
+        {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..40"}, "minimise": {"error_rms": 2.0, "effort_rms": 0.01}},
+    )
+    evaluator = evaluator_of(turntable(), request)
+    slope, x, h = Slope(evaluator)(np.array(at)), np.array(at), 1e-5
+    points = np.vstack([x + h * np.eye(2), x - h * np.eye(2)])
+    costs = np.array([outcome.cost for outcome in evaluator.evaluate(evaluator.space.values(points))])
+    np.testing.assert_allclose(slope, (costs[:2] - costs[2:]) / (2.0 * h), rtol=1e-5)
+
+
+def test_a_cost_without_derivative_is_refused():
+    with pytest.raises(InputError) as refused:
+        tune(turntable(), {"arm.kd": "1..40"}, {"axis/velocity": 1.0}, optimiser="gradient")
+    what = "'axis/velocity' is a signal, and its peak has no derivative here"
+    assert str(refused.value) == f"--optimiser: {what}; use --optimiser de"
 
 
 def test_loop_shaping_gives_the_gains_of_the_crossover_and_the_phase_margin():
