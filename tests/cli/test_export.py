@@ -79,8 +79,8 @@ def test_names_of_variables_are_valid_and_unique():
         (("--signals", "elbow/posit"), "--signals: there is no signal 'elbow/posit'; did you mean 'elbow/position'?"),
         (
             ("--signals", "nope/*"),
-            "--signals: there is no signal 'nope/*'; known: shoulder/position, shoulder/velocity, shoulder/acceleration,"
-            " shoulder/effort, elbow/position … and 16 more",
+            "--signals: there is no signal 'nope/*'; known: shoulder/position, shoulder/velocity,"
+            " shoulder/acceleration, shoulder/effort, elbow/position … and 16 more",
         ),
         (
             ("--signals", "elbow/zzzzzz*"),
