@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim.errors import plural
 from cosim.execution.rig_state import MAX_SIZE, ROUNDING, Cause, RigState
 from cosim.layout import Layout
 from cosim.types import ACTUATOR_INPUTS, Actuator, Array, Numeric
@@ -26,6 +27,10 @@ WIDTH = 1e-4  # of the differences, in SI
 TIME_CONSTANTS, RATIO = (0.01, 3000.0), 1.5
 BISECTIONS = 30
 MAX_NAMED = 8  # joints
+ABSURD = 1e-3  # factor of a gain, below which lowering it is no fix
+HARSH = 0.5  # factor of a damping, below which those that were found before are lowered further first
+ROOM = tuple(0.96**k for k in range(1, 60))  # factors of dampings that leave no room for stiffness
+TAKES_PART = 0.3  # share of a mode, relative to its largest
 TAYLOR_TERMS = 18  # rounding, for a matrix of norm 1/2
 
 
@@ -182,35 +187,90 @@ def fastest_loop(state: RigState) -> tuple[str, float] | None:
     return state.name(joint), loops.step / float(rates[fastest])
 
 
+@dataclass(frozen=True)
+class GainFix:
+    """A gain of the drive i that is unstable: kp or kd; was: its value; raised: whether more kd is the fix."""
+
+    i: int
+    key: str
+    was: float
+    raised: bool = False
+
+
 def unstable_gains(state: RigState) -> list[Cause]:
     """Every joint whose gains are unstable at the step, with the fix.
 
     The joint with the most of the fastest growing mode gets the gains at which the loops are stable, and so on.
+    Dampings at the edge of stability without stiffness are lowered further where that leaves room for stiffness.
     """
     if (loops := closed_loops(state)) is None:
         return []
     kp, kd, open_ = loops.kp.copy(), loops.kd.copy(), np.ones(len(loops.dofs), dtype=bool)
-    found: list[Cause] = []
+    found: list[GainFix] = []
     while open_.any() and len(found) < MAX_NAMED and state.explains((grown := loops.growth(kp, kd))[0]):
         damped = loops.growth(0.0 * kp, kd)
+        if not state.explains(damped[0]) and _make_room(loops, kp, kd, found):
+            break
         key, gains, mode = ("kd", kd, damped[2]) if state.explains(damped[0]) else ("kp", kp, grown[1])
         i = int(np.argmax(np.where(open_, gains * np.abs(mode) ** 2, -1.0)))
         raised = None if key == "kd" else _enough_damping(loops, kp, kd, open_)
-        what = "damping" if key == "kd" else "stiffness"
-        wrong = f"{key} {state.show(gains[i], what, loops.dofs[i])} of joint '{state.name(loops.dofs[i])}'"
         if raised is not None:
+            found.append(GainFix(i, "kp", kp[i], raised=True))
             kd[i] = max(kd[i], raised * kp[i])
-            fix = f"raise kd above {state.show(_rounded_up(kd[i]), 'damping', loops.dofs[i])}"
         else:
             largest = _largest(lambda s, key=key: _scaled_growth(loops, kp, kd, open_, key, s))
+            if key == "kd" and largest < HARSH and _make_room(loops, 0.0 * kp, kd, found):
+                continue  # this joint suffered from the others
+            if _is_absurd(loops, i, key, largest, largest * gains[i]):
+                return [_fix_text(state, loops, fix, kp, kd) for fix in found] or [_together(state, loops, mode)]
+            found.append(GainFix(i, key, gains[i]))
             gains[i] = _rounded_down(largest * gains[i])
-            fix = f"lower {key} to at most {state.show(gains[i], what, loops.dofs[i])}"
         open_[i] = False
-        inertia = state.show(1.0 / loops.mobility[i, i], "inertia", loops.dofs[i])
-        at = f"at a step of {state.step_ms}"
-        text = f"{wrong} is unstable {at}: its drive sees an inertia of {inertia}; {fix}"
-        found.append(Cause(int(loops.dofs[i]), text))
-    return found
+    return [_fix_text(state, loops, fix, kp, kd) for fix in found]
+
+
+def _make_room(loops: DriveLoops, kp: Array, kd: Array, found: Sequence[GainFix]) -> bool:
+    """Lower the dampings that were lowered before by one more factor, so far that the loops with this stiffness do not
+    grow. Whether that is possible; if not, they stay."""
+    lowered = [fix.i for fix in found if fix.key == "kd"]
+    if not lowered:
+        return False
+    for factor in ROOM:
+        tried = kd.copy()
+        tried[lowered] = [_rounded_down(factor * kd[i]) for i in lowered]
+        if loops.growth(kp, tried)[0] <= 1.0 + ROUNDING:
+            kd[:] = tried
+            return True
+    return False
+
+
+def _is_absurd(loops: DriveLoops, i: int, key: str, factor: float, gain: float) -> bool:
+    """Whether a gain would be lowered to nothing: it is not what is wrong."""
+    allowed = 1.0 / (loops.mobility[i, i] * loops.step ** (1 if key == "kd" else 2))
+    return factor < ABSURD and gain < ABSURD * allowed
+
+
+def _fix_text(state: RigState, loops: DriveLoops, fix: GainFix, kp: Array, kd: Array) -> Cause:
+    """kp, kd: after all fixes."""
+    i, dof = fix.i, int(loops.dofs[fix.i])
+    what = "damping" if fix.key == "kd" else "stiffness"
+    wrong = f"{fix.key} {state.show(fix.was, what, dof)} of joint '{state.name(dof)}'"
+    if fix.raised:
+        words = f"raise kd above {state.show(_rounded_up(kd[i]), 'damping', dof)}"
+    else:
+        words = f"lower {fix.key} to at most {state.show((kd if fix.key == 'kd' else kp)[i], what, dof)}"
+    inertia = state.show(1.0 / loops.mobility[i, i], "inertia", dof)
+    at = f"at a step of {state.step_ms}"
+    return Cause(dof, f"{wrong} is unstable {at}: its drive sees an inertia of {inertia}; {words}")
+
+
+def _together(state: RigState, loops: DriveLoops, mode: Array) -> Cause:
+    """Drives whose gains no fix of one of them makes stable. mode: how each of them takes part."""
+    shares = np.abs(mode) / np.abs(mode).max()
+    dofs = [int(dof) for dof, share in zip(loops.dofs, shares, strict=True) if share > TAKES_PART]
+    names = ", ".join(f"'{state.name(dof)}'" for dof in dofs)
+    what = f"the gains of {plural(len(dofs), 'joint')} {names} are unstable at a step of {state.step_ms}"
+    return Cause(dofs[0], f"{what}; lower kp and kd together, or use a smaller schedule.step")
 
 
 def _scaled_growth(loops: DriveLoops, kp: Array, kd: Array, open_: Array, key: str, s: float) -> float:

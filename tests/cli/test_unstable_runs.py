@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from importlib.metadata import files
 from pathlib import Path
 
 import pytest
@@ -155,3 +157,60 @@ class Own:
 def load(params, context):
     return Own(params, context)
 """
+
+
+PANDA = """
+mechanism: {urdf: %s}
+joints:
+  all: {actuator: {type: dc_motor, resistance: 0.9 ohm, inductance: 1.1 mH, torque_constant: 0.11 N*m/A, ratio: 100,
+                   rotor_inertia: 0.1 kg*cm^2, viscous: 1.0, bandwidth: 120 Hz},
+        encoder: {cpr: 262144, delay: 1}}
+  panda_joint4: {initial: {position: -90 deg}}
+  panda_joint6: {initial: {position: 90 deg}}
+  panda_finger_joint1: {actuator: {type: ideal}, encoder: null, initial: {position: 20 mm}}
+controllers:
+  - {name: arm, type: feedforward_pd, kp: [600, 900, 500, 900], kd: [45, 80, 35, 60],
+     joints: [panda_joint1, panda_joint2, panda_joint3, panda_joint4],
+     trajectory: {type: sine, amplitude: 0.01, frequency: 0.3}}
+  - {name: wrist, type: pd_gravity, kp: 200, kd: 12, joints: [panda_joint5, panda_joint6, panda_joint7],
+     trajectory: {type: sine, amplitude: 0.01, frequency: 0.3}}
+  - {name: gripper, type: pid, kp: 2000, ki: 200, kd: 40, joints: [panda_finger_joint1],
+     trajectory: {type: sine, amplitude: 0.01, frequency: 0.3}}
+schedule: {duration: 1 s}
+"""
+
+
+def panda_warnings(command, *settings):
+    """Joint -> (gain, advice) of the unstable gains of a Panda."""
+    (urdf,) = (
+        file for file in files("example-robot-data") or () if str(file).endswith("panda_description/urdf/panda.urdf")
+    )
+    Path("rig.yaml").write_text(PANDA % urdf.locate())
+    code, out, err = command("check", "rig.yaml", *(word for each in settings for word in ("--set", each)))
+    assert (code, err) == (0, [])
+    found = re.findall(
+        r"(kp|kd) \S+ \S+ of joint '(\w+)' is unstable .*; (?:lower|raise) \w+ (?:to at most|above) (\S+)", out
+    )
+    assert len(found) == out.count("unstable")
+    return {joint: (key, float(value)) for key, joint, value in found}
+
+
+@pytest.mark.parametrize("high", [120, 3_000, 1e6])
+def test_joints_with_good_gains_are_not_blamed_for_the_damping_of_others(command, high):
+    wrong = {"panda_joint1": 0, "panda_joint3": 2}
+    kd = [45, 80, 35, 60]
+    for place in wrong.values():
+        kd[place] = high
+    found = panda_warnings(command, f"controllers.arm.kd={kd}")
+    assert found.keys() == wrong.keys()
+    for joint, place in wrong.items():
+        key, kd[place] = found[joint]
+        assert key == "kd" and 40 < kd[place] < 120
+    assert panda_warnings(command, f"controllers.arm.kd={kd}") == {}  # the advice is enough
+
+
+def test_joints_with_good_dampings_are_not_blamed_for_those_of_the_wrist(command):
+    found = panda_warnings(command, "controllers.wrist.kd=2000")
+    assert found.keys() == {"panda_joint5", "panda_joint6", "panda_joint7"}
+    kd = [found[f"panda_joint{k}"][1] for k in (5, 6, 7)]
+    assert panda_warnings(command, f"controllers.wrist.kd={kd}") == {}
