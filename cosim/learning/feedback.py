@@ -35,8 +35,7 @@ def feedforward_in(loop: ControlLoop, t: Array) -> Array:
 def feedback_effort(rig: Rig, loop: ControlLoop, run: Run) -> Array:
     """(k, n) at the ticks of the run. Raises InputError for a controller in Python."""
     names = np.array(rig.plant.model.dof_names)
-    own = names[loop.index]
-    commanded = np.stack([run[f"{name}/command_effort"] for name in own], axis=1)
+    commanded = _signals(run, names[loop.index], "command_effort")
     return commanded - _without_error(rig, loop, run, names)
 
 
@@ -45,10 +44,9 @@ def _without_error(rig: Rig, loop: ControlLoop, run: Run, names: Array) -> Array
     k, nv, n, block = len(run.t), len(names), len(loop.index), loop.block
     reference = {f"reference_{what}": np.zeros((k, n)) for what in ("position", "velocity", "acceleration", "effort")}
     for what in ("position", "velocity", "acceleration"):
-        signals = [f"{name}/reference_{what}" for name in names[loop.index]]
-        reference[f"reference_{what}"] = np.stack([run[signal] for signal in signals], axis=1)
+        reference[f"reference_{what}"] = _signals(run, names[loop.index], f"reference_{what}")
     reference["reference_effort"] = np.array([loop.trajectory.sample(float(t))["effort"] for t in run.t])
-    whole = {f"all_{what}": np.stack([run[f"{name}/{what}"] for name in names], axis=1) for what in _MEASURED}
+    whole = {f"all_{what}": _signals(run, names, what) for what in _MEASURED}
     whole["all_acceleration"] = np.where(rig.plant.unprescribed, 0.0, whole["all_acceleration"])
     for what in ("position", "velocity"):
         whole[f"all_{what}"][:, loop.index] = reference[f"reference_{what}"]
@@ -70,5 +68,11 @@ def _without_error(rig: Rig, loop: ControlLoop, run: Run, names: Array) -> Array
 
 def error_of(run: Run, names: Array) -> Array:
     """(k, n) reference minus measured position."""
-    pairs = [(run[f"{name}/reference_position"], run[f"{name}/position"]) for name in names]
-    return np.stack([reference - position for reference, position in pairs], axis=1)
+    return _signals(run, names, "reference_position") - _signals(run, names, "position")
+
+
+def _signals(run: Run, names: Array, what: str) -> Array:
+    """(k, n) a signal of each of these dofs. Raises InputError for one that the run does not have."""
+    for name in (name for name in names if f"{name}/{what}" not in run):
+        raise InputError(f"the run has no signal '{name}/{what}'; learn from a whole run of this rig")
+    return np.stack([run[f"{name}/{what}"] for name in names], axis=1)

@@ -40,6 +40,9 @@ class KinematicModel(Protocol):
     constraint_rows: tuple[str, ...]
 
     @property
+    def timed(self) -> bool: ...
+
+    @property
     def limits(self) -> Limits: ...
 
     def neutral(self) -> Array: ...
@@ -87,8 +90,9 @@ class PoseSearch:
 
         Raises ValueError for a pose of another form, InputError for an unknown frame and for closed loops.
         """
-        if model.constraint_rows:
-            raise InputError("inverse kinematics takes mechanisms without closed loops and constraints")
+        if model.constraint_rows or model.timed:
+            what = "inverse kinematics takes mechanisms without closed loops, constraints and parts that depend on time"
+            raise InputError(what)
         self.model, self.frame, self.tolerance = model, frame, tolerance
         self.position, self.rotation = _target(pose)
         self.dofs = np.arange(model.nv) if dofs is None else np.asarray(dofs, dtype=int)

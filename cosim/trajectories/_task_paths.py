@@ -105,7 +105,8 @@ def start_pose(context: TrajectoryContext, frame: str) -> tuple[Array, Array]:
     """Position (3,) and rotation (3, 3) of the frame where the rig starts. Raises InputError for an unknown frame and
     for mechanisms that cannot be planned for."""
     if context.model.constraint_rows or context.model.timed:
-        raise InputError("paths of a frame take mechanisms without closed loops, constraints and moving bases")
+        what = "paths of a frame take mechanisms without closed loops and without parts that depend on time"
+        raise InputError(f"{what}; give the joints another trajectory")
     pose = context.model.frame_pose(context.position, frame)
     return pose[:3, 3].copy(), pose[:3, :3].copy()
 

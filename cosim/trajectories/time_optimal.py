@@ -100,7 +100,8 @@ class PathDynamics:
         """Raises InputError for closed loops and mechanisms that depend on time."""
         model = context.model
         if model.constraint_rows or model.timed:
-            raise InputError("time_optimal takes mechanisms without closed loops, constraints and moving bases")
+            what = "time_optimal takes mechanisms without closed loops and without parts that depend on time"
+            raise InputError(f"{what}; give the joints another trajectory")
         self.index, self.path, self._nv = context.index, path, model.nv
         self._start = np.asarray(model.chart(context.position))
         self._required = _required_effort(model)

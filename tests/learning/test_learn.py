@@ -262,6 +262,14 @@ def test_a_controller_in_python_is_refused(tmp_path: Path) -> None:
     assert str(caught.value) == "controller 'push' runs in Python; learning takes controllers that compile"
 
 
+def test_a_run_of_another_rig_is_refused(two_link: Any, tmp_path: Path, command: Any) -> None:
+    two_link()
+    load_rig(FOLDER / "two_link.yaml", ["keep.signals=['shoulder/*']"]).run(duration=0.2).save(tmp_path / "run.npz")
+    assert command.refuses("learn", tmp_path / "rig.yaml", "--save", "a.csv", "--from", tmp_path / "run.npz") == [
+        "the run has no signal 'elbow/command_effort'; learn from a whole run of this rig"
+    ]
+
+
 def test_the_command_refuses_wrong_options(command: Any) -> None:
     assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--cutoff", "0") == [
         "--cutoff: expected a frequency such as 10 or 10 Hz, got '0'"

@@ -319,3 +319,31 @@ def test_a_rig_names_the_place_of_a_line_out_of_reach(rig_of: Any) -> None:
     with pytest.raises(InputError) as caught:
         rig_of(RIG.replace("LENGTH", "-3 m")).run()
     assert "rig.yaml:14 controllers[0].trajectory: the line leaves the reach of 'tool0' at " in str(caught.value)
+
+
+CLOSED = """
+    mechanism:
+      bodies:
+        - {name: crank, joint: j1, axis: [0, 1, 0], mass: 1 kg, inertia: [1, 1, 1]}
+      constraints:
+        - {name: leash, type: distance, between: [base, crank], points: [[0, 0, 1], [0.5, 0, 0]], length: 1.118 m}
+    joints: {j1: {actuator: {type: ideal}}}
+    controllers: [{type: passthrough, kp: 1, kd: 1, trajectory: {TRAJECTORY}}]
+    schedule: {duration: 0.1 s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("trajectory", "what"),
+    [
+        ("type: line, frame: crank, displacement: [0.1, 0, 0], duration: 1 s", "paths of a frame take"),
+        ("type: time_optimal, points: [[0.1]], max_acceleration: 1", "time_optimal takes"),
+    ],
+)
+def test_closed_loops_are_refused(rig_of: Any, trajectory: str, what: str) -> None:
+    with pytest.raises(InputError) as caught:
+        rig_of(CLOSED.replace("TRAJECTORY", trajectory)).run()
+    assert str(caught.value).endswith(
+        f"controllers[0].trajectory: {what} mechanisms without closed loops and without parts that depend on time; give"
+        " the joints another trajectory"
+    )
