@@ -31,7 +31,6 @@ from cosim.types import Array, Numeric
 Metrics = str | UserMetric | Sequence[str | UserMetric]
 Parameters = str | Sequence[str] | Mapping[str, ArrayLike]
 Objective = Callable[[Mapping[str, Numeric]], Numeric]  # metrics by name -> ()
-TAPE = 1e9  # bytes
 
 
 @dataclass(eq=False, repr=False)

@@ -100,6 +100,10 @@ def test_numbers_that_are_not_finite(arm, columns, tmp_path):
             "t,shoulder/position,elbow/position,shoulder/current,elbow/current\n0,0,0,0,0\n1,0,x,0,0\n",
             "line 3 does not have a number for each signal",
         ),
+        (
+            "t,shoulder/position,elbow/position,shoulder/current,elbow/current\n",
+            "has 0 s of motion; record at least 1 s",
+        ),
     ],
 )
 def test_a_table_that_is_none(arm, tmp_path, content, text):
