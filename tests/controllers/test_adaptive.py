@@ -81,7 +81,7 @@ def simulated(block: Any, plant: Model, duration: float, limit: float = np.inf) 
         u |= {"all_acceleration": np.zeros(2), "all_locked": np.zeros(2)}
         x, position, velocity, effort, kp, kd = step(x, *(u[name] for name in names))
         errors.append(wanted["position"][k] - q)
-        states.append(layout.unpack(x)["scaled"] * block.scale)
+        states.append(block.parameters(layout.unpack(x)))
         for _ in range(4):  # the PD loop of the drive runs four times as fast
             request = np.clip(kp * (position - q) + kd * (velocity - v) + effort, -limit, limit)
             friction = VISCOUS * v + COULOMB * v / np.sqrt(v * v + 1e-4)
