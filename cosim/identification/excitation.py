@@ -30,7 +30,7 @@ FADE = 1.0  # s, at both ends
 
 
 @dataclass(frozen=True)
-class Excitation:
+class ExcitingMotion:
     """t (k,) [s]; position, velocity, acceleration (k, nv); information: log₁₀ of the determinant, of the best motion
     and of the first one."""
 
@@ -48,13 +48,13 @@ class Excitation:
         return "\n".join(lines) + "\n"
 
 
-def excite(rig: Rig, variables: Variables, duration: float, seed: int = 0) -> Excitation:
+def excite(rig: Rig, variables: Variables, duration: float, seed: int = 0) -> ExcitingMotion:
     """A motion of so many seconds. Raises InputError for a rig whose equations are not known, for one that starts at a
     limit, and for a time that is too short."""
     check_identifiable_rig(rig)
     if duration < SHORTEST:
         raise InputError(f"is {duration:g} s; give at least {SHORTEST:g} s", "--duration")
-    search = _Search(rig, variables, duration)
+    search = _MotionSearch(rig, variables, duration)
     rng = np.random.default_rng(seed)
     candidates = [search.random(rng) for _ in range(CANDIDATES)]
     values = [search.information(candidate) for candidate in candidates]
@@ -65,10 +65,10 @@ def excite(rig: Rig, variables: Variables, duration: float, seed: int = 0) -> Ex
         if (value := search.information(moved)) > best:
             chosen, best = moved, value
     motion = search.motion(chosen)
-    return Excitation(rig.joints, search.t, *motion, (best / np.log(10.0), first / np.log(10.0)))
+    return ExcitingMotion(rig.joints, search.t, *motion, (best / np.log(10.0), first / np.log(10.0)))
 
 
-class _Search:
+class _MotionSearch:
     """Motions as coefficients (2, frequencies, nv) of sines and cosines."""
 
     def __init__(self, rig: Rig, variables: Variables, duration: float) -> None:

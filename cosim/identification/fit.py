@@ -80,7 +80,7 @@ class SampledError:
 @dataclass(frozen=True)
 class Reduced:
     """The errors over their noise near x₀, up to a rotation: a triangle R times (β(x) − β(x₀), 1), β: see
-    `Block.linear`."""
+    `VariableBlock.linear`."""
 
     variables: Variables
     triangle: Array

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.identification.variables import DELAY, DELAY_UNIT, LINK, Block, Variables
+from cosim.identification.variables import DELAY, DELAY_UNIT, LINK, VariableBlock, Variables
 from cosim.types import Array
 
 UNSEEN = 0.5  # standard deviation, relative to the quantity itself, with all others known
@@ -48,7 +48,7 @@ def quantities_of(variables: Variables) -> list[Quantity]:
     return found
 
 
-def _title(block: Block) -> str:
+def _title(block: VariableBlock) -> str:
     if block.title == DELAY:
         return "the delay of the drives"
     owner, _, what = block.title.rpartition(".")
@@ -56,11 +56,11 @@ def _title(block: Block) -> str:
     return f"the {what.replace('_', ' ')} of {of}"
 
 
-def _scale(block: Block) -> float:
+def _scale(block: VariableBlock) -> float:
     return DELAY_UNIT if block.title == DELAY else abs(float(block.start[0]))
 
 
-def _size(block: Block) -> float:
+def _size(block: VariableBlock) -> float:
     """The length [m] of the order of a link: how far its mass is from its frame."""
     mass, com, moments = block.start[0], block.start[1:4], block.start[4:7]
     return float(np.sqrt(com @ com + 0.5 * moments.sum() / mass))

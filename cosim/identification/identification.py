@@ -22,7 +22,7 @@ from cosim.identification.recorded_motion import (
     read_motion,
     samples_of,
 )
-from cosim.identification.variables import DEFAULT, DELAY, Block, Variables, choose
+from cosim.identification.variables import DEFAULT, DELAY, VariableBlock, Variables, choose
 from cosim.output.text_table import TextTable
 from cosim.rig.open_numbers import numbers_of
 from cosim.rig.rig import Rig
@@ -262,7 +262,7 @@ def _visible(chosen: Variables, equation: EquationError, samples: MotionSamples,
     return seen, Variables(kept)
 
 
-def _names(block: Block) -> Iterator[tuple[str, str | None]]:
+def _names(block: VariableBlock) -> Iterator[tuple[str, str | None]]:
     """Of each value of a block: the number of the rig, and its element."""
     if block.factor is None:
         yield block.title, None

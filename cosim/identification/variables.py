@@ -41,7 +41,7 @@ DEFAULT = ("inertia", "friction")
 
 
 @dataclass(frozen=True)
-class Block:
+class VariableBlock:
     """Variables that belong together: their names, the numbers of the rig that follow from them and their values in the
     rig, and the factor U₀ of a link."""
 
@@ -78,7 +78,7 @@ class Block:
 class Variables:
     """All of them side by side."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[VariableBlock, ...]
 
     @property
     def size(self) -> int:
@@ -110,7 +110,7 @@ class Variables:
         return ops.concatenate([block.values(x[place]) for block, place in zip(self.blocks, self.places, strict=True)])
 
     def linear(self, x: Numeric) -> Numeric:
-        """See `Block.linear`, (size,)."""
+        """See `VariableBlock.linear`, (size,)."""
         return ops.concatenate([block.linear(x[place]) for block, place in zip(self.blocks, self.places, strict=True)])
 
     @cached_property
@@ -142,7 +142,7 @@ def choose(rig: Rig, wanted: Sequence[str]) -> Variables:
         raise InputErrors(errors)
     blocks = [_block(name, known) for name in chosen if name != DELAY]
     if DELAY in chosen:
-        blocks.append(Block(DELAY, (), np.zeros(1)))
+        blocks.append(VariableBlock(DELAY, (), np.zeros(1)))
     if not blocks:
         raise InputError(f"the rig has no numbers for {' and '.join(wanted)}; see Rig.numbers", "--fit")
     return Variables(tuple(blocks))
@@ -159,14 +159,14 @@ def _without_doubles(names: Sequence[str], known: Mapping[str, Array]) -> list[s
     return kept
 
 
-def _block(name: str, known: Mapping[str, Array]) -> Block:
+def _block(name: str, known: Mapping[str, Array]) -> VariableBlock:
     owner, _, what = name.rpartition(".")
     if owner.startswith("mechanism.") and what in LINK:
         numbers = tuple(f"{owner}.{part}" for part in LINK)
         mass, com, inertia = (known[number] for number in numbers)
         factor = upper_factor(float(mass[0]), com, inertia_matrix(*inertia))
-        return Block(owner, numbers, np.concatenate([mass, com, inertia]), factor)
+        return VariableBlock(owner, numbers, np.concatenate([mass, com, inertia]), factor)
     if known[name].size > 1:
         raise InputError(f"'{name}' has {known[name].size} numbers; only single ones are identified", "--fit")
     start = known[name]
-    return Block(name, (name,), start if start[0] > 0.0 else np.array([SMALL.get(what, 1e-3)]))
+    return VariableBlock(name, (name,), start if start[0] > 0.0 else np.array([SMALL.get(what, 1e-3)]))

@@ -162,7 +162,7 @@ class TreeDerivatives:
 
 
 @dataclass
-class _Motion:
+class _BodyMotion:
     """Of a body in ground axes, at the ground's origin: its axes and origin, its velocity, that of its base, the hinge
     s and ψ̇ = v × s."""
 
@@ -174,8 +174,8 @@ class _Motion:
     psi: SpatialVector
 
 
-def _ground_motions(sweeps: Unrolled, moving: Sequence[BodyMotion], v: Numeric) -> list[_Motion]:
-    found: list[_Motion] = []
+def _ground_motions(sweeps: Unrolled, moving: Sequence[BodyMotion], v: Numeric) -> list[_BodyMotion]:
+    found: list[_BodyMotion] = []
     for k, (body, motion) in enumerate(zip(sweeps.bodies, moving, strict=True)):
         parent = sweeps.parents[k]
         rotation, position = body.rotation @ motion.turn, motion.position
@@ -188,11 +188,11 @@ def _ground_motions(sweeps: Unrolled, moving: Sequence[BodyMotion], v: Numeric) 
         angular = rotation @ hinge.angular
         s = SpatialVector(rotation @ hinge.linear + ops.cross(position, angular), angular)
         psi = _cross(base, s) if parent >= 0 else SpatialVector(REST, REST)
-        found.append(_Motion(rotation, position, base + s * v[k], base, s, psi))
+        found.append(_BodyMotion(rotation, position, base + s * v[k], base, s, psi))
     return found
 
 
-def _in_ground_axes(body: Body, motion: _Motion) -> tuple[Inertia, Flow]:
+def _in_ground_axes(body: Body, motion: _BodyMotion) -> tuple[Inertia, Flow]:
     """Of a body alone."""
     r, p = motion.rotation, motion.position
     about_origin = 0.5 * np.trace(body.inertia) * np.eye(3) - body.inertia  # Σ m p pᵀ, in the body's axes

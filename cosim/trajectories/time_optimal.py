@@ -52,7 +52,7 @@ def load(
         raise InputError(f"points[{k}] is where the path already is; take it out")
     path = _path(points, distances)
     motion = PathDynamics(context, path)
-    limits = JointLimits.of(params, context, joints)
+    limits = MotionLimits.of(params, context, joints)
     limits.check_bounded(motion, joints)
     try:
         times, x, u = fastest_motion(motion, limits)
@@ -70,7 +70,7 @@ def _path(points: Array, distances: Array) -> PiecewisePolynomial:
 
 
 @dataclass(frozen=True)
-class JointLimits:
+class MotionLimits:
     """Of n joints; infinite where there are none."""
 
     velocity: Array
@@ -78,7 +78,7 @@ class JointLimits:
     effort: Array
 
     @classmethod
-    def of(cls, params: Params, context: TrajectoryContext, joints: tuple[str, ...]) -> JointLimits:
+    def of(cls, params: Params, context: TrajectoryContext, joints: tuple[str, ...]) -> MotionLimits:
         own = context.limits
         velocity = own.velocity if params.max_velocity is None else np.minimum(own.velocity, params.max_velocity)
         none = np.full(len(joints), np.inf)
@@ -129,7 +129,7 @@ class PathDynamics:
         velocity, acceleration = by_s * np.sqrt(x)[:, None], twice * x[:, None] + by_s * u[:, None]
         return self._rows(position, velocity, acceleration)[:, self.index]
 
-    def limits(self, limits: JointLimits, x: Array, reduced: float) -> PathLimits:
+    def limits(self, limits: MotionLimits, x: Array, reduced: float) -> PathLimits:
         """The rows of the limits times (1 - reduced), with the friction that there is at x (N + 1,)."""
         constant = self.effort(self.along, x, np.zeros(len(x))) - self.by_x * x[:, None]
         rows = []
@@ -147,7 +147,7 @@ class PathDynamics:
             fastest = ((1.0 - reduced) * limits.velocity / np.abs(self.by_s)).min(axis=1)
         return PathLimits(self.s, a, b, h, fastest**2)
 
-    def excess(self, limits: JointLimits, x: Array, u: Array) -> float:
+    def excess(self, limits: MotionLimits, x: Array, u: Array) -> float:
         """The largest part of a limit by which the motion exceeds it, on a finer grid."""
         fractions = (np.arange(FINER + 1) / FINER)[None, :]
         s = (self.s[:-1, None] + np.diff(self.s)[:, None] * fractions).ravel()
@@ -161,7 +161,7 @@ class PathDynamics:
         }
         return max(float((np.abs(values) / getattr(limits, name)).max()) for name, values in found.items()) - 1.0
 
-    def why_unreachable(self, limits: JointLimits, index: int, joints: tuple[str, ...]) -> str:
+    def why_unreachable(self, limits: MotionLimits, index: int, joints: tuple[str, ...]) -> str:
         place = f"{100.0 * self.s[index] / self.s[-1]:.0f} % of the path"
         required = self.effort(self.along, *np.zeros((2, len(self.s))))
         worst = int(np.argmax(np.abs(required[index]) / limits.effort))
@@ -183,7 +183,7 @@ def _required_effort(model: MechanismModel) -> Callable[..., Array]:
     return compile(required, [ArrayPort(name, (model.nv,)) for name in ("q", "v", "a")], "required_effort")
 
 
-def fastest_motion(motion: PathDynamics, limits: JointLimits) -> tuple[Array, Array, Array]:
+def fastest_motion(motion: PathDynamics, limits: MotionLimits) -> tuple[Array, Array, Array]:
     """(times (N + 1,), x (N + 1,), u (N,)). Raises Unreachable."""
     x, u, reduced = np.zeros(len(motion.s)), np.zeros(len(motion.s) - 1), 0.0
     for _ in range(MAX_SOLUTIONS):

@@ -171,8 +171,8 @@ def test_the_profile_is_the_solution_of_a_linear_program(monkeypatch: pytest.Mon
     )
     own = model.limits
     for limits in (
-        time_optimal.JointLimits(own.velocity, np.full(6, INF), own.effort),
-        time_optimal.JointLimits(own.velocity, np.full(6, 8.0), 0.6 * own.effort),
+        time_optimal.MotionLimits(own.velocity, np.full(6, INF), own.effort),
+        time_optimal.MotionLimits(own.velocity, np.full(6, 8.0), 0.6 * own.effort),
     ):
         rows = dynamics.limits(limits, np.zeros(len(dynamics.s)), 0.0)
         x, _ = rows.fastest()

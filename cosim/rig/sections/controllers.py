@@ -14,7 +14,7 @@ from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.filters import FilterSpec, read_filters
 from cosim.rig.sections.gain_schedules import (
-    ScheduleSpec,
+    GainScheduleSpec,
     at_row,
     check_schedules,
     is_scheduled,
@@ -68,7 +68,7 @@ class ControllerSpec:
     deadline_ns: int | None
     priority: int
     fallback: Plugin | None
-    schedules: tuple[ScheduleSpec, ...] = ()
+    schedules: tuple[GainScheduleSpec, ...] = ()
     filters: tuple[FilterSpec, ...] = ()
 
 
@@ -162,7 +162,7 @@ def _plugin(
     n: int | None,
     joints: Mapping[str, Joint] | None,
     reading: Reading,
-) -> tuple[Any, tuple[ScheduleSpec, ...]]:
+) -> tuple[Any, tuple[GainScheduleSpec, ...]]:
     """(the controller, the schedules of its parameters); None after an error."""
     if not check_schedules(data, at, reading):
         return None, ()

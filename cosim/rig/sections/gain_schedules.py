@@ -28,7 +28,7 @@ class ScheduleKeys:
 
 
 @dataclass(frozen=True)
-class ScheduleSpec:
+class GainScheduleSpec:
     """A field whose values are `rows` at the `points` of the interface of a dof."""
 
     field: str
@@ -76,7 +76,7 @@ def read_schedules(
     joints: Mapping[str, Joint] | None,
     reading: Reading,
     besides: tuple[str, ...],
-) -> tuple[ScheduleSpec, ...]:
+) -> tuple[GainScheduleSpec, ...]:
     """The scheduled parameters of the controller at `at`; errors are recorded. plugin: read from `unscheduled` data,
     None after an error; joints: of the mechanism; reading: of the joints of the controller."""
     if plugin is None or joints is None:
@@ -94,7 +94,7 @@ def _schedule(
     joints: Mapping[str, Joint],
     reading: Reading,
     besides: tuple[str, ...],
-) -> ScheduleSpec | None:
+) -> GainScheduleSpec | None:
     place = (*at, key)
     if not _is_per_joint(plugin, key):
         what = "only a number per joint that can change in a run can depend on a signal"
@@ -117,7 +117,7 @@ def _schedule(
         if read is None:
             return None
         rows.append(getattr(read, key))
-    return ScheduleSpec(key, dof, interface, points, tuple(rows))
+    return GainScheduleSpec(key, dof, interface, points, tuple(rows))
 
 
 def _is_per_joint(plugin: Plugin, key: str) -> bool:
