@@ -40,6 +40,11 @@ class Bridge:
         self._run: BridgedRun | None = None
         self._heard, self._gone = time.monotonic(), False
 
+    @property
+    def began(self) -> bool:
+        """Whether a run has been heard of."""
+        return self._schema is not None
+
     def step(self) -> None:
         """Pass on what comes within WAIT."""
         sample = self._subscriber.receive(WAIT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -16,14 +18,25 @@ if TYPE_CHECKING:
     from cosim.foxglove.parameters import RunParameters
 
 NAME = "cosim"
+ANSWER = 2.0  # s, after which it is stated that nothing is published
 
 
 def serve(address: str, host: str, port: int, key: str | None) -> None:
     """Serve the run whose stream has this address until Ctrl-C; see `open_bridge`."""
     with open_bridge(address, host, port, key) as (bridge, bound), suppress(KeyboardInterrupt):
         print(f"{address}: connect Foxglove to ws://{host}:{bound}; Ctrl-C ends", flush=True)
+        until = time.monotonic() + ANSWER
         while True:
             bridge.step()
+            if not bridge.began and time.monotonic() > until:
+                print(f"warning: {address}: {_silence(key)}; the bridge waits for a run", flush=True)
+                until = math.inf
+
+
+def _silence(key: str | None) -> str:
+    return (
+        f"nothing is published there, or not with the key {key}" if key else "nothing is published there without a key"
+    )
 
 
 @contextmanager

@@ -50,5 +50,7 @@ def test_the_command_serves_until_it_is_interrupted():
         client = FoxgloveClient(int(line.removeprefix(start).partition(";")[0]))
         client.until(lambda: client.of("serverInfo"))
         client.close()
+        silence = "nothing is published there without a key; the bridge waits for a run"
+        assert process.stdout.readline() == f"warning: {STREAM}: {silence}\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(10.0) == 0
