@@ -28,7 +28,7 @@ STEPS = 500  # of a run in MuJoCo that is timed
 SESSIONS = 3
 FRICTION_SPEED = 0.01  # rad/s, below which dry friction fades out
 # of the row with workers: batches that keep them busy
-BATCH, BATCHES, PAIRS = 400, 3, 5
+BATCH, BATCHES, PAIRS = 160, 8, 5
 
 
 def _session(rig: Rig, folder: str | None, optimiser: str | None = None) -> TuningSession:

@@ -22,7 +22,7 @@ GRID = "#e6e9ed"
 STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
-class Axis:
+class ChartAxis:
     """A range of values on a line of pixels."""
 
     def __init__(self, low: float, high: float, logarithmic: bool) -> None:
@@ -54,7 +54,7 @@ class Axis:
         return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
-class Chart:
+class ReportChart:
     """Curves and marks are added, then it is drawn once. width, height: pixels, with labels."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Chart:
             parts.append(f'<path {look} d="{dots}"/>')
         return "".join([*parts, *self._legend(x1), "</svg>"])
 
-    def _axes(self) -> tuple[Axis, Axis]:
+    def _axes(self) -> tuple[ChartAxis, ChartAxis]:
         found = []
         for k in (0, 1):
             given = self._ranges[k]
@@ -121,7 +121,7 @@ class Chart:
                 found.append(_Downwards(*given))
                 continue
             if given is not None:
-                found.append(Axis(*given, self._log[k]))
+                found.append(ChartAxis(*given, self._log[k]))
                 continue
             arrays = [curve[k] for curve in self._curves] + [mark[k] for mark in self._marks]
             values = np.concatenate([np.zeros(0), *arrays])
@@ -130,10 +130,10 @@ class Chart:
             logarithmic = self._log[k] and low > 0.0
             if (k == 1 or self._names is not None) and high > low:
                 low, high = _widened(low, high, logarithmic)
-            found.append(Axis(low, high, logarithmic))
+            found.append(ChartAxis(low, high, logarithmic))
         return found[0], found[1]
 
-    def _frame(self, xs: Axis, ys: Axis, box: tuple[float, float, float, float]) -> Iterator[str]:
+    def _frame(self, xs: ChartAxis, ys: ChartAxis, box: tuple[float, float, float, float]) -> Iterator[str]:
         x0, x1, y0, y1 = box
         yield _text(x0, 13, self._title, 12, SOFT)
         for value, place in zip(xs.ticks, xs.places(np.array(xs.ticks), x0, x1), strict=True):
@@ -161,7 +161,7 @@ class Chart:
             place -= 34.0
 
 
-class _Downwards(Axis):
+class _Downwards(ChartAxis):
     """Rows from the top to the bottom."""
 
     def __init__(self, low: float, high: float) -> None:

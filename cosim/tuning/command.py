@@ -13,7 +13,7 @@ from cosim.output import console
 from cosim.output.text_table import TextTable
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
-from cosim.tuning.hardware import Ask, Replay, candidates_of
+from cosim.tuning.hardware import Ask, HardwareReplay, candidates_of
 from cosim.tuning.hardware_report import write_hardware_report
 from cosim.tuning.session import FailedTuning, TuningSession
 from cosim.tuning.session_folder import OVERLAY, PARENT, REPORT, latest_path, new_path
@@ -63,7 +63,7 @@ def try_on_hardware(
     candidates = candidates_of(session, count, chosen)
     with console.busy(f"compiling {path.stem}"):
         rig = load_rig(path)
-    replay = Replay(session, rig, ask, lambda line: print(line, flush=True), factor)
+    replay = HardwareReplay(session, rig, ask, lambda line: print(line, flush=True), factor)
     try:
         replay.try_all(candidates)
     finally:

@@ -15,7 +15,7 @@ from cosim.errors import InputError, RunError, describe_exception
 from cosim.rig.rig_files import files_of
 from cosim.rig.sections.tuning import TuningKeys
 from cosim.rig.unpacked_rig import rig_of_files
-from cosim.tuning.evaluation import Evaluator, Outcome
+from cosim.tuning.evaluation import TrialEvaluator, TrialOutcome
 from cosim.tuning.setup import evaluator_of, fingerprint_of, request_json
 from cosim.types import Array
 
@@ -38,17 +38,17 @@ class Package:
     gains: tuple[float, ...]
     request: dict[str, Any]
 
-    def evaluator(self) -> Evaluator:
+    def evaluator(self) -> TrialEvaluator:
         rig = rig_of_files(self.files, self.as_run, interpret=False)
         rig.tick_model.parameters[:] = self.gains
         return evaluator_of(rig, TuningKeys(**self.request))
 
 
-_evaluators: dict[str, Evaluator] = {}  # of this process, the latest one alone
+_evaluators: dict[str, TrialEvaluator] = {}  # of this process, the latest one alone
 _one_at_a_time = threading.Lock()
 
 
-def evaluate_part(package: Package, values: Array, threads: int | None = None) -> list[Outcome]:
+def evaluate_part(package: Package, values: Array, threads: int | None = None) -> list[TrialOutcome]:
     """Runs on a worker, which builds the rig once. threads: None for those that the worker was given."""
     with _one_at_a_time:
         if package.key not in _evaluators:
@@ -68,7 +68,7 @@ def _threads_of_worker() -> int:
 class DaskWorkers:
     """Divides each batch among the workers; the parts are put together in their order."""
 
-    def __init__(self, address: str, evaluator: Evaluator, request: TuningKeys) -> None:
+    def __init__(self, address: str, evaluator: TrialEvaluator, request: TuningKeys) -> None:
         """Raises InputError where Dask is not installed and for what is no address, RunError where no scheduler answers
         or it has no workers."""
         try:
@@ -103,7 +103,7 @@ class DaskWorkers:
     def __exit__(self, *_: object) -> None:
         self._client.close(timeout=CONNECT)
 
-    def evaluate(self, values: Array) -> list[Outcome]:
+    def evaluate(self, values: Array) -> list[TrialOutcome]:
         """Raises RunError where the scheduler or all workers are lost, or a worker cannot evaluate."""
         places = self._workers() or [None]
         parts = np.array_split(values, min(len(values), len(places)))
@@ -128,7 +128,7 @@ class DaskWorkers:
         key = f"trials-{self._parts}-{id(self)}"
         return self._client.submit(evaluate_part, self._package, part, key=key, pure=False, **chosen)
 
-    def _result(self, futures: list[Any], parts: Sequence[Array], k: int) -> list[Outcome]:
+    def _result(self, futures: list[Any], parts: Sequence[Array], k: int) -> list[TrialOutcome]:
         """Of a part, which is repeated where workers were lost."""
         from distributed.client import FutureCancelledError
         from distributed.scheduler import KilledWorker

@@ -17,12 +17,12 @@ from cosim.rig.session import ticks_of
 from cosim.tuning.margins import MarginFinder
 from cosim.tuning.objective import REFUSED, Objective, score_of
 from cosim.tuning.plants import Plants
-from cosim.tuning.space import Space
+from cosim.tuning.space import SearchSpace
 from cosim.types import Array
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """Of a candidate. score: see `objective`; cost: of all plants, inf without one; costs: of each plant; figures: name
     of a measure -> [of the plant of the rig, of the worst plant], each the sum of a term or the worst joint of a limit;
     failed: why a run was stopped or which limit does not hold, else ""; stopped: whether a run was."""
@@ -40,11 +40,11 @@ class Outcome:
 
 
 @dataclass(eq=False)
-class Evaluator:
+class TrialEvaluator:
     """Evaluates candidates of one session. It can be pickled: the rig is built anew from its file."""
 
     rig: Rig
-    space: Space
+    space: SearchSpace
     objective: Objective
     plants: Plants
     duration: float | None = None
@@ -74,16 +74,16 @@ class Evaluator:
         arrays = {name: np.repeat(array, p, axis=0) for name, array in self.space.arrays(values).items()}
         return arrays | {name: np.tile(array, (len(values), 1)) for name, array in self.plants.arrays().items()}
 
-    def evaluate(self, values: Array) -> list[Outcome]:
+    def evaluate(self, values: Array) -> list[TrialOutcome]:
         """Of k candidates (k, d), in SI. One that a controller refuses fails alone."""
         try:
             return self._evaluate(values)
         except InputErrors as refused:
             if len(values) == 1:
-                return [Outcome(REFUSED, math.inf, (), {}, f"refused: {refused.errors[0].what}", True)]
+                return [TrialOutcome(REFUSED, math.inf, (), {}, f"refused: {refused.errors[0].what}", True)]
         return [outcome for row in values for outcome in self.evaluate(row[None])]
 
-    def _evaluate(self, values: Array) -> list[Outcome]:
+    def _evaluate(self, values: Array) -> list[TrialOutcome]:
         parameters, p = self.parameters(values), len(self.plants)
         batch = self.rig.rollouts(
             parameters,
@@ -121,7 +121,7 @@ class Evaluator:
     def _reason(self, fault: str, plant: int) -> str:
         return fault if not plant else f"{fault}, with {self.plants.names[plant]}"
 
-    def _outcome(self, figures: Mapping[str, Array], completed: Array, stopped: str) -> Outcome:
+    def _outcome(self, figures: Mapping[str, Array], completed: Array, stopped: str) -> TrialOutcome:
         """figures: name -> (p, joints) of the plants of one candidate."""
         costs = np.where(completed < 1.0, np.inf, self.objective.costs(figures))
         shown, violation, broken = dict[str, tuple[float, float]](), 0.0, ""
@@ -143,7 +143,7 @@ class Evaluator:
         if not stopped and not broken and not np.isfinite(cost):
             broken = self._without_cost(figures)
         score = score_of(cost, violation, float(completed.min()))
-        return Outcome(score, cost, tuple(costs.tolist()), shown, stopped or broken, bool(stopped))
+        return TrialOutcome(score, cost, tuple(costs.tolist()), shown, stopped or broken, bool(stopped))
 
     def _without_cost(self, figures: Mapping[str, Array]) -> str:
         """Which term of the cost is infinite or does not exist."""

@@ -10,7 +10,7 @@ import numpy as np
 from cosim.analysis.frequency import FrequencyResponse
 from cosim.output.plot.signal_figure import COLORS
 from cosim.output.plot.style import BLUE, FAINT, GREEN, PALE, RUST
-from cosim.tuning.chart import Chart
+from cosim.tuning.chart import ReportChart
 from cosim.tuning.session_data import SessionData
 from cosim.tuning.trials import Trial
 from cosim.types import Array
@@ -35,12 +35,12 @@ class JointCourse:
     effort: Array
 
 
-def draw_history(session: SessionData) -> list[Chart]:
+def draw_history(session: SessionData) -> list[ReportChart]:
     """Costs of the trials, and the best so far; a trial that fails has a mark at the top."""
     good = [trial for trial in session.trials if trial.outcome.feasible]
     failed = [trial.number for trial in session.trials if not trial.outcome.feasible]
     costs = np.array([trial.outcome.cost for trial in good])
-    chart = Chart("cost", "trial", WIDE, 260, log=(False, _is_wide(costs)))
+    chart = ReportChart("cost", "trial", WIDE, 260, log=(False, _is_wide(costs)))
     if good:
         numbers = np.array([trial.number for trial in good])
         chart.dots(numbers, costs, PALE, "holds all limits")
@@ -51,7 +51,7 @@ def draw_history(session: SessionData) -> list[Chart]:
     return [chart]
 
 
-def draw_parameters(session: SessionData) -> list[Chart]:
+def draw_parameters(session: SessionData) -> list[ReportChart]:
     """The cost of each trial against each number that was varied; later trials are darker."""
     good = [trial for trial in session.trials if trial.outcome.feasible]
     costs = np.array([trial.outcome.cost for trial in good])
@@ -60,7 +60,7 @@ def draw_parameters(session: SessionData) -> list[Chart]:
     charts = []
     for k, dimension in enumerate(session.evaluator.space.dimensions[:MOST_DRAWN]):
         unit = "" if dimension.unit == "1" else f" [{dimension.unit.replace('*', '·')}]"
-        chart = Chart(f"{dimension.name}{unit}", "", SMALL, 170, log=(dimension.logarithmic, _is_wide(costs)))
+        chart = ReportChart(f"{dimension.name}{unit}", "", SMALL, 170, log=(dimension.logarithmic, _is_wide(costs)))
         chart.set_range(x=(dimension.low, dimension.high))
         for number, color in enumerate(SHADES):
             chart.dots(values[shade == number, k], costs[shade == number], color, radius=1.8)
@@ -70,13 +70,13 @@ def draw_parameters(session: SessionData) -> list[Chart]:
     return charts
 
 
-def draw_courses(t: Array, courses: Sequence[JointCourse]) -> list[Chart]:
+def draw_courses(t: Array, courses: Sequence[JointCourse]) -> list[ReportChart]:
     """Errors and efforts of the joints over time, with the start and the best gains."""
     charts = []
     for course in courses:
         sides = (("error", course.error, course.unit), ("effort", course.effort, course.effort_unit))
         for word, (start, best), unit in sides:
-            chart = Chart(f"{course.joint}: {word} [{unit}]", "", HALF, 170)
+            chart = ReportChart(f"{course.joint}: {word} [{unit}]", "", HALF, 170)
             chart.line(t, start, FAINT, START, dashed=True, width=1.1)
             chart.line(t, best, BLUE, BEST)
             charts.append(chart)
@@ -85,9 +85,11 @@ def draw_courses(t: Array, courses: Sequence[JointCourse]) -> list[Chart]:
 
 def draw_loops(
     responses: Sequence[tuple[str, FrequencyResponse]], dofs: Sequence[int], names: Sequence[str]
-) -> list[Chart]:
+) -> list[ReportChart]:
     """Bode diagrams of the loops, each broken at its drive; responses: START, dashed, and BEST."""
-    gain, phase = (Chart(title, "frequency [Hz]", HALF, 300, log=(True, False)) for title in ("gain [dB]", "phase [°]"))
+    gain, phase = (
+        ReportChart(title, "frequency [Hz]", HALF, 300, log=(True, False)) for title in ("gain [dB]", "phase [°]")
+    )
     lowest, highest = 0.0, 0.0
     for k, dof in enumerate(dofs):
         for name, response in responses:
@@ -103,9 +105,9 @@ def draw_loops(
     return [gain, phase]
 
 
-def draw_plants(start: Trial, best: Trial, names: Sequence[str]) -> list[Chart]:
+def draw_plants(start: Trial, best: Trial, names: Sequence[str]) -> list[ReportChart]:
     """The cost on each plant."""
-    chart = Chart("cost", "", WIDE, 70 + 18 * len(names))
+    chart = ReportChart("cost", "", WIDE, 70 + 18 * len(names))
     rows = np.arange(len(names), dtype=float)
     for trial, color, label in ((start, FAINT, START), (best, BLUE, BEST)):
         costs = np.array(trial.outcome.costs or [np.nan] * len(names))
@@ -114,11 +116,11 @@ def draw_plants(start: Trial, best: Trial, names: Sequence[str]) -> list[Chart]:
     return [chart]
 
 
-def draw_sides(t: Array, sides: Sequence[tuple[str, str, Array, Array]], title: str) -> list[Chart]:
+def draw_sides(t: Array, sides: Sequence[tuple[str, str, Array, Array]], title: str) -> list[ReportChart]:
     """Errors of joints in simulation and on the real rig. sides: joint, unit, simulated and real (times,)."""
     charts = []
     for joint, unit, simulated, real in sides:
-        chart = Chart(f"{title}, {joint}: error [{unit}]", "time [s]", HALF, 200)
+        chart = ReportChart(f"{title}, {joint}: error [{unit}]", "time [s]", HALF, 200)
         chart.line(t, simulated, FAINT, "simulated", dashed=True, width=1.1)
         chart.line(t, real, GREEN, "real")
         charts.append(chart)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.rig.parameters import tunables_of
-from cosim.tuning.evaluation import Evaluator
+from cosim.tuning.evaluation import TrialEvaluator
 from cosim.types import Array
 
 WORDS = ("kp", "ki", "kd")
@@ -29,7 +29,7 @@ class JointGains:
     fixed_ki: float
 
 
-def joint_gains(evaluator: Evaluator, method: str) -> list[JointGains]:
+def joint_gains(evaluator: TrialEvaluator, method: str) -> list[JointGains]:
     """Raises InputError where the parameters are not the gains of joints."""
     space, rig = evaluator.space, evaluator.rig
     known, found = tunables_of(rig), dict[tuple[str, int], dict[str, int]]()
@@ -52,7 +52,7 @@ def joint_gains(evaluator: Evaluator, method: str) -> list[JointGains]:
     return gains
 
 
-def _value(evaluator: Evaluator, name: str, element: int) -> float:
+def _value(evaluator: TrialEvaluator, name: str, element: int) -> float:
     """Of an element of a parameter of the rig, 0 without such a parameter."""
     item = tunables_of(evaluator.rig).get(name)
     if item is None:
@@ -61,7 +61,7 @@ def _value(evaluator: Evaluator, name: str, element: int) -> float:
     return float(values[min(element, len(values) - 1)])
 
 
-def positions_within(evaluator: Evaluator, candidates: list[Mapping[int, float]]) -> Array:
+def positions_within(evaluator: TrialEvaluator, candidates: list[Mapping[int, float]]) -> Array:
     """(m, d) positions of candidates, dimension -> value, that are within all bounds."""
     space = evaluator.space
     rows = []

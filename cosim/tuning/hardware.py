@@ -59,7 +59,7 @@ class RealRun:
 
 
 @dataclass
-class Replay:
+class HardwareReplay:
     """session: whose candidates are tried; rig: the real one; ask: before each run; note: prints a line."""
 
     session: SessionData

@@ -9,21 +9,21 @@ import numpy as np
 
 from cosim.output.output_files import write_file
 from cosim.tuning.figures import draw_sides
-from cosim.tuning.hardware import RealRun, Replay
-from cosim.tuning.html import Page
+from cosim.tuning.hardware import HardwareReplay, RealRun
+from cosim.tuning.html import ReportPage
 
 SHOWN = 6  # joints of a run
 NONE = "–"
 
 
-def write_hardware_report(replay: Replay, path: Path) -> None:
+def write_hardware_report(replay: HardwareReplay, path: Path) -> None:
     """Raises InputError for a file that cannot be written, RunError for a full disk."""
     write_file(path, hardware_page(replay).content(), "report")
 
 
-def hardware_page(replay: Replay) -> Page:
+def hardware_page(replay: HardwareReplay) -> ReportPage:
     session, best = replay.session, replay.best
-    page = Page(f"{replay.rig.spec.name}: gains on the real rig")
+    page = ReportPage(f"{replay.rig.spec.name}: gains on the real rig")
     page.text(f"Candidates of the session {session.path}, each run recorded in {replay.folder}.")
     if best is None:
         page.text("No run was without a failure.")
@@ -40,7 +40,7 @@ def hardware_page(replay: Replay) -> Page:
     return page
 
 
-def _runs(page: Page, replay: Replay) -> None:
+def _runs(page: ReportPage, replay: HardwareReplay) -> None:
     """A row per run: each figure simulated and real."""
     page.heading("Runs")
     names = list(dict.fromkeys(name for run in replay.runs for name in run.real))
@@ -52,7 +52,7 @@ def _runs(page: Page, replay: Replay) -> None:
     page.table(header, rows)
 
 
-def _sides(page: Page, replay: Replay, run: RealRun) -> None:
+def _sides(page: ReportPage, replay: HardwareReplay, run: RealRun) -> None:
     if run.run is None or not len(run.run.t):
         return
     evaluator, real = replay.session.evaluator, run.run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from cosim.tuning.chart import Chart
+from cosim.tuning.chart import ReportChart
 
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #1c2229; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -21,7 +21,7 @@ pre { padding: 0.6rem 0.8rem; overflow-x: auto; }
 """
 
 
-class Page:
+class ReportPage:
     """Parts are added from top to bottom; all texts are escaped."""
 
     def __init__(self, title: str) -> None:
@@ -45,7 +45,7 @@ class Page:
         lines = [f"<tr>{cells(header, 'th')}</tr>", *(f"<tr>{cells(row, 'td')}</tr>" for row in rows)]
         self._parts.append(f"<table>{''.join(lines)}</table>")
 
-    def charts(self, charts: Sequence[Chart]) -> None:
+    def charts(self, charts: Sequence[ReportChart]) -> None:
         """Beside each other, as many as the page is wide."""
         self._parts.append(f'<div class="charts">{"".join(chart.svg() for chart in charts)}</div>')
 

@@ -25,7 +25,7 @@ from cosim.tuning.figures import (
     draw_parameters,
     draw_plants,
 )
-from cosim.tuning.html import Page
+from cosim.tuning.html import ReportPage
 from cosim.tuning.margins import MarginFinder
 from cosim.tuning.session_data import SessionData
 from cosim.tuning.trials import Trial
@@ -40,9 +40,9 @@ def write_report(session: SessionData, path: str | Path) -> None:
     write_file(path, report_page(session).content(), "report")
 
 
-def report_page(session: SessionData) -> Page:
+def report_page(session: SessionData) -> ReportPage:
     request, evaluator = session.request, session.evaluator
-    page = Page(f"Tuning of {session.rig_name}")
+    page = ReportPage(f"Tuning of {session.rig_name}")
     done, plants = len(session.trials) - 1, len(evaluator.plants)
     page.text(
         f"{done} {plural(done, 'trial')} by {request.optimiser}, seed {request.seed}, each on"
@@ -84,7 +84,7 @@ def _verdict(start: Trial, best: Trial) -> str:
     )
 
 
-def _results(page: Page, session: SessionData, start: Trial, best: Trial) -> None:
+def _results(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:
     page.heading("Gains")
     rows = [
         [d.name, f"{d.start:.6g}", f"{value:.6g}", f"{d.low:.4g} to {d.high:.4g}", d.unit.replace("*", "·")]
@@ -106,7 +106,7 @@ def _results(page: Page, session: SessionData, start: Trial, best: Trial) -> Non
     page.text("A figure of the cost is summed over joints; one with a limit is that of the worst joint.", note=True)
 
 
-def _evidence(page: Page, session: SessionData, start: Trial, best: Trial) -> None:
+def _evidence(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:
     page.heading("Start and best in time")
     _courses(page, session, start, best)
     page.heading("Loops and margins")
@@ -118,7 +118,7 @@ def _evidence(page: Page, session: SessionData, start: Trial, best: Trial) -> No
         page.text("The controllers know the plant of the rig, not the perturbed ones.", note=True)
 
 
-def _courses(page: Page, session: SessionData, start: Trial, best: Trial) -> None:
+def _courses(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:
     evaluator = session.evaluator
     rig = evaluator.rig
     known = set(rig.tick_model.signals.names)
@@ -144,7 +144,7 @@ def _courses(page: Page, session: SessionData, start: Trial, best: Trial) -> Non
     page.charts(draw_courses(batch.t, courses))
 
 
-def _loops(page: Page, session: SessionData, start: Trial, best: Trial) -> None:
+def _loops(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:
     rig, space = session.evaluator.rig, session.evaluator.space
     try:
         finder = MarginFinder(rig)
@@ -177,7 +177,7 @@ def _loop_cells(response: FrequencyResponse, dof: int, stable: bool) -> Sequence
     return margin, f"{np.abs(sensitivity).max():.3f}"
 
 
-def _failures(page: Page, session: SessionData) -> None:
+def _failures(page: ReportPage, session: SessionData) -> None:
     failed = [trial for trial in session.trials if not trial.outcome.feasible]
     if not failed:
         return

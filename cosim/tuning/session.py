@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from cosim.errors import InputError, RunError
-from cosim.tuning.evaluation import Outcome
-from cosim.tuning.optimisers import Problem, load_optimiser
+from cosim.tuning.evaluation import TrialOutcome
+from cosim.tuning.optimisers import SearchProblem, load_optimiser
 from cosim.tuning.overlay import write_gains
 from cosim.tuning.report import write_report
 from cosim.tuning.session_data import SessionData
@@ -22,7 +22,7 @@ from cosim.types import Array
 class Workers(Protocol):
     """What evaluates a batch: this process, or others."""
 
-    def evaluate(self, values: Array) -> list[Outcome]: ...
+    def evaluate(self, values: Array) -> list[TrialOutcome]: ...
 
 
 class TuningSession(SessionData):
@@ -59,7 +59,7 @@ def run_trials(
     """
     request, space = session.request, session.evaluator.space
     start = space.positions(space.start[None])[0]
-    problem = Problem(len(space), start, request.seed, request.batch, session.evaluator)
+    problem = SearchProblem(len(space), start, request.seed, request.batch, session.evaluator)
     optimiser = load_optimiser(request.optimiser or "", problem)
     recorded, session.trials = session.trials, []
     _extend(session, recorded, space.start[None], workers, folder)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.errors import RunError
 from cosim.rig.sections.tuning import TuningKeys
-from cosim.tuning.evaluation import Evaluator
+from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.trials import Trial, best_of, nearest_of
 
 
@@ -17,7 +17,7 @@ from cosim.tuning.trials import Trial, best_of, nearest_of
 class SessionData:
     """The trials of a session so far. path: of its folder, None of one that is kept in memory alone."""
 
-    evaluator: Evaluator
+    evaluator: TrialEvaluator
     request: TuningKeys
     trials: list[Trial]
     path: Path | None = None

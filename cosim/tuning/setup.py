@@ -16,7 +16,7 @@ from cosim.rig.reading.schema import Reading, read
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
 from cosim.rig.sections.tuning import TuningKeys
-from cosim.tuning.evaluation import Evaluator
+from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.objective import read_objective
 from cosim.tuning.optimisers import check_optimiser, default_optimiser
 from cosim.tuning.plants import read_plants
@@ -54,13 +54,13 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple | set) else value
 
 
-def evaluator_of(rig: Rig, request: TuningKeys) -> Evaluator:
+def evaluator_of(rig: Rig, request: TuningKeys) -> TrialEvaluator:
     """Raises InputErrors for names and values that do not fit the rig, and for a rig whose ticks are not compiled."""
     space = read_space(rig, request.parameters or {})
     objective = read_objective(rig, request.minimise or {}, request.limits or {}, request.robust)
     tuned = {dimension.parameter for dimension in space.dimensions}
     plants = read_plants(rig, request.plants or {}, request.samples, request.seed, tuned)
-    return Evaluator(rig, space, objective, plants, request.duration)
+    return TrialEvaluator(rig, space, objective, plants, request.duration)
 
 
 def request_json(request: TuningKeys) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Dimension(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Space:
+class SearchSpace:
     """dimensions; rest: parameter -> all its elements (n,), as the rig has them."""
 
     dimensions: tuple[Dimension, ...]
@@ -104,7 +104,7 @@ class _Parameter(NamedTuple):
     joints: tuple[str, ...]
 
 
-def read_space(rig: Rig, requests: Mapping[str, Any]) -> Space:
+def read_space(rig: Rig, requests: Mapping[str, Any]) -> SearchSpace:
     """requests: `NAME`, or `NAME/JOINT` for one of its elements, of those without joints `NAME/0` and so on -> text
     `LOW..HIGH`, or None for the bounds that its controller declares; of no requests, all parameters with declared
     bounds.
@@ -127,7 +127,7 @@ def read_space(rig: Rig, requests: Mapping[str, Any]) -> Space:
     if errors:
         raise InputErrors(errors)
     rest = {d.parameter: np.array(known[d.parameter].values) for d in dimensions.values()}
-    return Space(tuple(dimensions.values()), rest)
+    return SearchSpace(tuple(dimensions.values()), rest)
 
 
 def _known(rig: Rig) -> dict[str, _Parameter]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from cosim.tuning.evaluation import Outcome
+from cosim.tuning.evaluation import TrialOutcome
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Trial:
 
     number: int
     values: tuple[float, ...]
-    outcome: Outcome
+    outcome: TrialOutcome
 
     def line(self) -> bytes:
         """JSON; null for what is infinite."""
@@ -40,7 +40,7 @@ def read_trial(line: bytes) -> Trial:
     """Raises ValueError for a line that is none."""
     try:
         data: dict[str, Any] = orjson.loads(line)
-        outcome = Outcome(
+        outcome = TrialOutcome(
             score=float(data["score"]),
             cost=_number(data["cost"]),
             costs=tuple(map(_number, data["costs"])),

@@ -14,7 +14,7 @@ from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
 from cosim.rig.sections.tuning import TuningKeys
 from cosim.tuning import session_folder
-from cosim.tuning.evaluation import Evaluator
+from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.session import FailedTuning, Progress, TuningSession, Workers, run_trials
 from cosim.tuning.session_folder import SessionFolder, SessionHeader
 from cosim.tuning.setup import evaluator_of, fingerprint_of, request_json, request_of
@@ -116,7 +116,7 @@ def run_session(
     return session
 
 
-def _workers(evaluator: Evaluator, request: TuningKeys, dask: str | None, stack: ExitStack) -> Workers:
+def _workers(evaluator: TrialEvaluator, request: TuningKeys, dask: str | None, stack: ExitStack) -> Workers:
     """This process, or the workers of a scheduler."""
     if dask is None:
         return evaluator

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from cosim.bondgraph import Law
 from cosim.rig.reading import schema
-from cosim.rig.sections.tuning import Named
+from cosim.rig.sections.tuning import NamedFigure
 from cosim.types import PerJoint
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,7 @@ TYPES = {
     Law: "expression",
     list: "list",
     PerJoint: "per joint",
-    Named: "names, or a mapping",
+    NamedFigure: "names, or a mapping",
 }
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from cosim.tuning.chart import Axis, Chart
+from cosim.tuning.chart import ChartAxis, ReportChart
 
 
 @pytest.mark.parametrize(
@@ -22,24 +22,24 @@ from cosim.tuning.chart import Axis, Chart
     ],
 )
 def test_ticks(low, high, logarithmic, ticks):
-    assert Axis(low, high, logarithmic).ticks == pytest.approx(ticks)
+    assert ChartAxis(low, high, logarithmic).ticks == pytest.approx(ticks)
 
 
 def test_places_are_linear_or_logarithmic():
     values = np.array([1.0, 10.0, 100.0])
-    assert Axis(1.0, 100.0, True).places(values, 0.0, 200.0) == pytest.approx([0, 100, 200])
-    assert Axis(0.0, 100.0, False).places(values, 0.0, 200.0) == pytest.approx([2, 20, 200])
-    assert np.isnan(Axis(1.0, 100.0, True).places(np.array([-1.0]), 0.0, 1.0)).all()
+    assert ChartAxis(1.0, 100.0, True).places(values, 0.0, 200.0) == pytest.approx([0, 100, 200])
+    assert ChartAxis(0.0, 100.0, False).places(values, 0.0, 200.0) == pytest.approx([2, 20, 200])
+    assert np.isnan(ChartAxis(1.0, 100.0, True).places(np.array([-1.0]), 0.0, 1.0)).all()
 
 
 def test_a_range_of_one_value_or_of_none_has_axes():
     for low, high in ((3.0, 3.0), (0.0, 0.0), (np.nan, np.nan)):
-        axis = Axis(low, high, True)
+        axis = ChartAxis(low, high, True)
         assert axis.low < axis.high and axis.ticks
 
 
 def test_a_chart_is_well_formed_and_interrupts_a_curve_where_it_is_not_finite():
-    chart = Chart("a < b", "time [s]", log=(False, True))
+    chart = ReportChart("a < b", "time [s]", log=(False, True))
     chart.line(np.arange(5.0), np.array([1.0, 10.0, np.nan, 100.0, 1000.0]), "#123456", "c & d")
     chart.dots(np.array([1.0, 2.0]), np.array([5.0, np.inf]), "#654321")
     chart.level(10.0)
@@ -52,7 +52,7 @@ def test_a_chart_is_well_formed_and_interrupts_a_curve_where_it_is_not_finite():
 
 
 def test_named_rows_are_read_from_the_top():
-    chart = Chart("cost", "")
+    chart = ReportChart("cost", "")
     chart.dots(np.array([1.0, 2.0]), np.array([0.0, 1.0]), "#123456")
     chart.name_rows(["first", "second"])
     svg = chart.svg()

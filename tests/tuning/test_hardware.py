@@ -21,7 +21,7 @@ import yaml
 
 from cosim import InputError, RunError, load_rig, load_run, tune
 from cosim.rig.reading.overlay import read_overlay
-from cosim.tuning.hardware import Replay, candidates_of, steps_between
+from cosim.tuning.hardware import HardwareReplay, candidates_of, steps_between
 from cosim.tuning.hardware_report import write_hardware_report
 from cosim.tuning.notebook import open_session
 from cosim.tuning.real_figures import figures_of_run
@@ -104,7 +104,7 @@ def session(place, tmp_path):
 def replay(session, place, asked=None, said=None, **changes):
     rig = load_rig(rig_file(place, "arm_can", **changes), interpret=False)
     ask = (lambda lines: None) if asked is None else asked.append
-    return Replay(session, rig, ask, print if said is None else said.append, 1.8)
+    return HardwareReplay(session, rig, ask, print if said is None else said.append, 1.8)
 
 
 # --- replays --------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_nothing_runs_without_confirmation(session, place):
     def refuse(lines):
         raise InputError("not confirmed, the motors stay off")
 
-    found = Replay(session, load_rig(place / "arm_can.yaml", interpret=False), refuse, print)
+    found = HardwareReplay(session, load_rig(place / "arm_can.yaml", interpret=False), refuse, print)
     with pytest.raises(InputError, match=r"^not confirmed, the motors stay off$"):
         found.try_all(candidates_of(session, 1))
     assert found.runs == [] and not found.gains_file.exists()

@@ -17,7 +17,7 @@ import yaml
 import cosim
 from cosim import FailedTuning, InputError, load_rig, tune
 from cosim.rig.reading.overlay import read_overlay
-from cosim.tuning.optimisers import Problem, known_optimisers, load_optimiser
+from cosim.tuning.optimisers import SearchProblem, known_optimisers, load_optimiser
 from cosim.tuning.session_folder import SessionFolder, read_trials
 from cosim.tuning.setup import evaluator_of, request_of
 from tests.kit.processes import until
@@ -301,7 +301,7 @@ def test_a_rig_that_is_not_compiled():
 @pytest.mark.parametrize("name", ["tpe", "cma", "de"])
 def test_an_optimiser_finds_the_bottom_of_a_bowl(name):
     evaluator = evaluator_of(turntable(), request_of(turntable(), {"parameters": GIVEN["parameters"]}))
-    optimiser = load_optimiser(name, Problem(4, np.full(4, 0.5), 0, 10, evaluator))
+    optimiser = load_optimiser(name, SearchProblem(4, np.full(4, 0.5), 0, 10, evaluator))
     target, best = np.array([0.2, 0.9, 0.4, 0.65]), np.inf
     for _ in range(30):
         x = optimiser.ask(10)

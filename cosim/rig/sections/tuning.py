@@ -11,27 +11,27 @@ from cosim.rig.reading.yaml_source import YamlValue
 from cosim.types import param, params
 
 
-class Named(dict[str, Any]):
+class NamedFigure(dict[str, Any]):
     """name -> value, None for a name without one; a file may have a list of names."""
 
 
-def _named(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> Named | None:
+def _named(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> NamedFigure | None:
     if isinstance(value, dict):
-        return Named(value)
+        return NamedFigure(value)
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
-        return Named(dict.fromkeys(value))
+        return NamedFigure(dict.fromkeys(value))
     return reading.fail(path, f"expected a mapping or a list of names, got {show(value)}")
 
 
-READERS[Named] = _named
+READERS[NamedFigure] = _named
 
 
 @params
 class TuningKeys:
-    parameters: Named | None = param(default=None, doc="what is varied, and within which bounds")
-    minimise: Named | None = param(default=None, doc="figures of merit and their weights; their sum is the cost")
-    limits: Named | None = param(default=None, doc="figures of merit and bounds that must hold")
-    plants: Named | None = param(default=None, doc="numbers of the plant, and by which fraction they vary")
+    parameters: NamedFigure | None = param(default=None, doc="what is varied, and within which bounds")
+    minimise: NamedFigure | None = param(default=None, doc="figures of merit and their weights; their sum is the cost")
+    limits: NamedFigure | None = param(default=None, doc="figures of merit and bounds that must hold")
+    plants: NamedFigure | None = param(default=None, doc="numbers of the plant, and by which fraction they vary")
     samples: int | None = param(min=1, max=1000, default=None, doc="random plants instead of the corners")
     robust: Literal["worst", "mean"] = param(default="worst", doc="how the costs of the plants become one")
     optimiser: str | None = param(default=None, doc="what proposes the trials")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cosim.errors import InputError, did_you_mean
-from cosim.tuning.evaluation import Evaluator
+from cosim.tuning.evaluation import TrialEvaluator
 from cosim.types import Array
 
 
@@ -28,7 +28,7 @@ class Optimiser(Protocol):
 
 
 @dataclass(frozen=True)
-class Problem:
+class SearchProblem:
     """size: d; start (d,): position of the gains of the rig, at the ends of its bounds where these are beyond them;
     batch: trials of one `ask`; evaluator: for those that look at the rig itself."""
 
@@ -36,7 +36,7 @@ class Problem:
     start: Array
     seed: int
     batch: int
-    evaluator: Evaluator
+    evaluator: TrialEvaluator
 
 
 def known_optimisers() -> dict[str, str]:
@@ -52,7 +52,7 @@ def check_optimiser(name: str) -> None:
         raise InputError(f"there is no optimiser '{name}'{did_you_mean(name, names)}", "--optimiser")
 
 
-def load_optimiser(name: str, problem: Problem) -> Optimiser:
+def load_optimiser(name: str, problem: SearchProblem) -> Optimiser:
     """Raises InputError for a name that is none, and for an optimiser that does not fit the rig or is not installed."""
     check_optimiser(name)
     return importlib.import_module(f"{__name__}.{name}").load(problem)

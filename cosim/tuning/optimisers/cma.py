@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.tuning.optimisers import Optimiser, Problem, not_installed
+from cosim.tuning.optimisers import Optimiser, SearchProblem, not_installed
 from cosim.types import Array
 
 ABOUT = "CMA evolution strategy; for smooth problems with many trials"
@@ -14,7 +14,7 @@ SPREAD = 0.25  # standard deviation of the first trials, in the unit cube
 class CovarianceAdaptation:
     """Begins at the gains of the rig; one that has converged begins again elsewhere."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SearchProblem) -> None:
         """Raises InputError where cmaes is not installed."""
         try:
             import cmaes
@@ -50,5 +50,5 @@ class CovarianceAdaptation:
             self._begin(self._random.uniform(size=self._problem.size))
 
 
-def load(problem: Problem) -> Optimiser:
+def load(problem: SearchProblem) -> Optimiser:
     return CovarianceAdaptation(problem)

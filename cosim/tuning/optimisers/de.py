@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.tuning.optimisers import Optimiser, Problem
+from cosim.tuning.optimisers import Optimiser, SearchProblem
 from cosim.types import Array
 
 ABOUT = "differential evolution; built in, needs nothing"
@@ -15,7 +15,7 @@ CROSSOVER = 0.9
 
 
 class DifferentialEvolution:
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SearchProblem) -> None:
         from scipy.stats.qmc import LatinHypercube
 
         self._random = np.random.default_rng(problem.seed)
@@ -50,5 +50,5 @@ class DifferentialEvolution:
                 self._members[target], self._scores[target] = x, score
 
 
-def load(problem: Problem) -> Optimiser:
+def load(problem: SearchProblem) -> Optimiser:
     return DifferentialEvolution(problem)

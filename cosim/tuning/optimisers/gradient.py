@@ -14,8 +14,8 @@ import numpy as np
 
 from cosim import ops
 from cosim.errors import InputError
-from cosim.tuning.evaluation import Evaluator
-from cosim.tuning.optimisers import Optimiser, Problem
+from cosim.tuning.evaluation import TrialEvaluator
+from cosim.tuning.optimisers import Optimiser, SearchProblem
 from cosim.types import Array, Numeric
 
 ABOUT = "exact gradients of runs and BFGS; built in, for smooth problems with few trials"
@@ -26,13 +26,13 @@ DIFFERENCE = 1e-6  # of a position, for the slope of its value
 CURVATURE = 1e-10  # least one that is taken into account
 
 
-def load(problem: Problem) -> Optimiser:
+def load(problem: SearchProblem) -> Optimiser:
     """Raises InputErrors for a rig or a cost without derivative."""
     return Descent(problem)
 
 
 class Descent:
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SearchProblem) -> None:
         self._slope = Slope(problem.evaluator)
         self._random = np.random.default_rng(problem.seed)
         self._begin(problem.start)
@@ -97,7 +97,7 @@ class Descent:
 class Slope:
     """The derivative of the cost with respect to positions."""
 
-    def __init__(self, evaluator: Evaluator) -> None:
+    def __init__(self, evaluator: TrialEvaluator) -> None:
         """Raises InputError for a cost that is no metric."""
         for measure, _ in evaluator.objective.terms:
             if not measure.is_metric:

@@ -19,9 +19,9 @@ from cosim.rig.reading.plugins import Plugin
 from cosim.rig.rig import Rig
 from cosim.rig.sections.controllers import KEYS
 from cosim.tuning import relay_controller
-from cosim.tuning.evaluation import Evaluator
+from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.gains_by_name import JointGains, Proposals, joint_gains, positions_within
-from cosim.tuning.optimisers import Optimiser, Problem
+from cosim.tuning.optimisers import Optimiser, SearchProblem
 from cosim.types import Array
 
 ABOUT = "relay experiment: the ultimate gain and period, and the gains of well-known rules; built in"
@@ -51,7 +51,7 @@ RULES = (
 )
 
 
-def load(problem: Problem) -> Optimiser:
+def load(problem: SearchProblem) -> Optimiser:
     """Raises InputError for parameters that are not gains, and for joints without a limit cycle."""
     evaluator = problem.evaluator
     gains = joint_gains(evaluator, "relay")
@@ -79,7 +79,7 @@ def _candidate(gains: list[JointGains], found: Mapping[int, tuple[float, float]]
     return values
 
 
-def _experiment(evaluator: Evaluator, controller: str, gains: list[JointGains]) -> dict[int, tuple[float, float]]:
+def _experiment(evaluator: TrialEvaluator, controller: str, gains: list[JointGains]) -> dict[int, tuple[float, float]]:
     """dof -> (Ku, Tu [s]) of the joints of a controller, one relay at a time."""
     rig = _with_relay(evaluator.rig, controller)
     loop = next(loop for loop in rig.tick_model.loops if loop.name == controller)

@@ -15,10 +15,10 @@ import numpy as np
 from cosim.analysis.linearisation import LinearRig
 from cosim.errors import InputError
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
-from cosim.tuning.evaluation import Evaluator
+from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.gains_by_name import JointGains, Proposals, joint_gains, positions_within
 from cosim.tuning.margins import MarginFinder
-from cosim.tuning.optimisers import Optimiser, Problem
+from cosim.tuning.optimisers import Optimiser, SearchProblem
 from cosim.types import Array
 
 ABOUT = "loop shaping: gains for a crossover and a phase margin, for many of them; built in"
@@ -28,7 +28,7 @@ DECADES = 4  # below a tenth of the rate of the ticks
 INTEGRAL = 0.1  # of the crossover, where the integral begins to act
 
 
-def load(problem: Problem) -> Optimiser:
+def load(problem: SearchProblem) -> Optimiser:
     """Raises InputError for parameters that are not gains, a rig without a linear model, and where no crossover gives
     gains within their bounds."""
     evaluator = problem.evaluator
@@ -50,7 +50,7 @@ def load(problem: Problem) -> Optimiser:
     return Proposals(positions)
 
 
-def _open_loops(evaluator: Evaluator, gains: list[JointGains]) -> LinearRig:
+def _open_loops(evaluator: TrialEvaluator, gains: list[JointGains]) -> LinearRig:
     """The rig with the gains that are varied at 0."""
     space = evaluator.space
     given = read_arrays(evaluator.rig, space.arrays(space.start[None]))
@@ -60,7 +60,7 @@ def _open_loops(evaluator: Evaluator, gains: list[JointGains]) -> LinearRig:
     return MarginFinder(evaluator.rig).linear(ParameterArrays(rows, given.numbers, given.values, 1), 0)
 
 
-def _places(evaluator: Evaluator, gains: list[JointGains]) -> list[int]:
+def _places(evaluator: TrialEvaluator, gains: list[JointGains]) -> list[int]:
     """Of kp, ki and kd of these joints among all parameters of the controllers, varied or not."""
     from cosim.rig.parameters import tunables_of
 

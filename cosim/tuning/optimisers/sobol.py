@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 
-from cosim.tuning.optimisers import Optimiser, Problem
+from cosim.tuning.optimisers import Optimiser, SearchProblem
 from cosim.types import Array
 
 ABOUT = "evenly spread trials, without a search; built in"
 
 
 class EvenlySpread:
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SearchProblem) -> None:
         from scipy.stats.qmc import Sobol
 
         self._sequence = Sobol(problem.size, rng=problem.seed)
@@ -25,5 +25,5 @@ class EvenlySpread:
         pass
 
 
-def load(problem: Problem) -> Optimiser:
+def load(problem: SearchProblem) -> Optimiser:
     return EvenlySpread(problem)

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from cosim.tuning.optimisers import Optimiser, Problem, not_installed
+from cosim.tuning.optimisers import Optimiser, SearchProblem, not_installed
 from cosim.types import Array
 
 ABOUT = "tree-structured Parzen estimator of Optuna; for any problem with up to a thousand trials"
 
 
 class ParzenEstimator:
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SearchProblem) -> None:
         """Raises InputError where Optuna is not installed."""
         try:
             import optuna
@@ -46,5 +46,5 @@ class ParzenEstimator:
             self._study.tell(trial, float(score))
 
 
-def load(problem: Problem) -> Optimiser:
+def load(problem: SearchProblem) -> Optimiser:
     return ParzenEstimator(problem)
