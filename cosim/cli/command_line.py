@@ -281,6 +281,7 @@ def command_parser() -> CommandParser:
         commands.compare,
         _word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
         _word("b", type=Path, help="the run to compare with it"),
+        _flag("--align", "shift b in time, so that the motions of its joints fit those of a best"),
     )
     parser.add_command(
         commands.replay,

@@ -268,13 +268,19 @@ def sessions(folders: list[Path], trial: int | None, record: str | None) -> None
     show(folders or [Path(PARENT)], trial, record)
 
 
-def compare(a: Path, b: Path) -> None:
-    """Compare two runs: their settings, summaries and signals."""
+def compare(a: Path, b: Path, align: bool) -> None:
+    """Compare two runs: their settings, summaries and signals, and where they part."""
     from cosim import compare as compared
     from cosim import load_run
     from cosim.cli.comparison_report import print_comparison
 
-    print_comparison(compared(load_run(a), load_run(b)), str(a), str(b))
+    runs = load_run(a), load_run(b)
+    shift = 0.0
+    if align:
+        from cosim.rig.alignment import alignment_of
+
+        shift = alignment_of(*runs)
+    print_comparison(compared(*runs, shift), str(a), str(b))
 
 
 def replay(recording: Path, telemetry: str | None, speed: float | None, rerun: bool) -> None:

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from cosim.output.text_table import TextTable
-from cosim.rig.comparison import Comparison
+from cosim.rig.comparison import Comparison, partings, size_of
+from cosim.units import format_seconds
 
-MOST_SIGNALS, MOST_FIELDS = 12, 24  # that are listed
+MOST_SIGNALS, MOST_FIELDS, MOST_PARTINGS = 12, 24, 3  # that are listed
 ROUNDING = 1e-9  # relative to the size of a signal: smaller differences are summed up in a line
 NOISE = 1e-15  # relative to the largest signal of the same unit: below it is what rounding leaves of a signal that is 0
 
@@ -23,6 +24,10 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
     for name, run in ((a, comparison.a), (b, comparison.b)):
         if run.lacks:
             print(f"warning  {name}: {run.lacks}")
+    if comparison.shift:
+        print(
+            f"b is compared {format_seconds(abs(comparison.shift))} {'later' if comparison.shift > 0.0 else 'earlier'}"
+        )
     if comparison.identical and not comparison.changed:
         print("the runs are equal, to the bit")
         return
@@ -37,6 +42,9 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
             print(f"… and {more} more")
     if any(name.startswith("joints.") for name in comparison.changed):
         _print(_joints(comparison))
+    for parting in partings(comparison)[:MOST_PARTINGS]:
+        size = f"{parting.difference:+.3g} {parting.unit.replace('*', '·')}"
+        print(f"parts    at {parting.t:.6g} s: {parting.signal} by {size}, 1 % of its size")
     differing = differing_signals(comparison)
     if differing:
         _print(signals_table(comparison, "RMS of b − a"))
@@ -54,7 +62,7 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
 
 def differing_signals(comparison: Comparison) -> dict[str, float]:
     """The signals that differ -> the largest difference relative to their size, the largest first."""
-    sizes = {name: _size(comparison, name) for name in comparison.signals}
+    sizes = {name: size_of(comparison, name) for name in comparison.signals}
     largest: dict[str, float] = {}
     for name, difference in comparison.signals.items():
         if math.isfinite(sizes[name]):
@@ -96,12 +104,6 @@ def _table(heading: str, *columns: str) -> TextTable:
 
 def _print(table: TextTable) -> None:
     print(*table.lines(), sep="\n")
-
-
-def _size(comparison: Comparison, name: str) -> float:
-    import numpy as np
-
-    return float(max(np.nanmax(np.abs(run[name]), initial=0.0) for run in (comparison.a, comparison.b)))
 
 
 def _value(value: Any) -> str:

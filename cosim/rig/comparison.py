@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class SignalDifference:
 class Comparison:
     """changed: field of the summary, such as `joints.elbow.error_rms`, or `parameters.arm.kp` -> its values in a and b,
     None where there is none; signals: those of both, by name; only_a, only_b: signals of one run; end: of the time [s]
-    that both have."""
+    that both have; shift: the time t of a is t + shift of b [s]."""
 
     a: Run
     b: Run
@@ -43,6 +43,7 @@ class Comparison:
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
     end: float
+    shift: float = 0.0
 
     @property
     def identical(self) -> bool:
@@ -55,23 +56,23 @@ class Comparison:
         return f"<Comparison {self.a.rig.name}, {self.b.rig.name}: {differing} of {len(self.signals)} signals differ>"
 
 
-def compare(a: Run | str | Path, b: Run | str | Path) -> Comparison:
+def compare(a: Run | str | Path, b: Run | str | Path, shift: float = 0.0) -> Comparison:
     """Compare two runs, or files of runs (see `load_run`). Where their ticks have different times, b is interpolated
     linearly at the times of a, but not across a gap of a recording: these times are left out.
 
+    shift: the time t of a is t + shift of b [s], see `alignment_of`.
     Raises InputError for files that hold no run and for runs without a common time.
     """
     a, b = (load_run(run) if isinstance(run, str | Path) else run for run in (a, b))
     for name, run in (("a", a), ("b", b)):
         if not len(run.t):
             raise InputError(f"{name} has no tick; compare runs that have some", "compare")
-    end = min(float(a.t[-1]), float(b.t[-1]))
-    first = max(float(a.t[0]), float(b.t[0]))
-    rows = range(bisect_left(a.t, first), bisect_right(a.t, end))
+    end = min(float(a.t[-1]), float(b.t[-1]) - shift)
+    rows = _common_rows(a, b, end, shift)
     if not rows:
         spans = ", ".join(f"{name} is from {run.t[0]:g} to {run.t[-1]:g} s" for name, run in (("a", a), ("b", b)))
         raise InputError(f"the runs have no common time: {spans}; compare runs of the same time", "compare")
-    signals = _differences(a, b, rows, [name for name in a.signals if name in b])
+    signals = _differences(a, b, rows, [name for name in a.signals if name in b], shift)
     flat_a, flat_b = (_flat({k: v for k, v in run.summary.items() if k not in VOLATILE}) for run in (a, b))
     changed = {
         key: (flat_a.get(key), flat_b.get(key))
@@ -79,22 +80,65 @@ def compare(a: Run | str | Path, b: Run | str | Path) -> Comparison:
         if not _equal(flat_a.get(key), flat_b.get(key))
     }
     only_a, only_b = (tuple(s for s in x.signals if s not in y) for x, y in ((a, b), (b, a)))
-    return Comparison(a, b, changed, signals, only_a, only_b, end)
+    return Comparison(a, b, changed, signals, only_a, only_b, end, shift)
 
 
-def _differences(a: Run, b: Run, rows: range, names: Sequence[str]) -> dict[str, SignalDifference]:
-    """Of these signals in these rows of a, block by block: a run may be larger than the memory."""
+class Parting(NamedTuple):
+    """The first time t [s] at which a signal differs by more than the tolerance; difference: b − a there."""
+
+    signal: str
+    unit: str
+    t: float
+    difference: float
+
+
+def partings(comparison: Comparison, tolerance: float = 0.01) -> list[Parting]:
+    """Where the runs part, the first signal first. tolerance: as a fraction of the largest value of each signal."""
+    a, b = comparison.a, comparison.b
+    sizes = {name: size_of(comparison, name) for name in comparison.signals}
+    left = [name for name, d in comparison.signals.items() if d.max > tolerance * sizes[name] > 0.0]
+    found: list[Parting] = []
+    for t, of_a, of_b in _blocks(a, b, _common_rows(a, b, comparison.end, comparison.shift), left, comparison.shift):
+        beyond = _difference(of_a, of_b) > tolerance * np.array([sizes[name] for name in left])
+        for k in np.flatnonzero(beyond.any(axis=0)):
+            first = int(beyond[:, k].argmax())
+            if all(parting.signal != left[k] for parting in found):
+                difference = float(of_b[first, k] - of_a[first, k])
+                found.append(Parting(left[k], a.units[left[k]], float(t[first]), difference))
+    return sorted(found, key=lambda parting: parting.t)
+
+
+def _common_rows(a: Run, b: Run, end: float, shift: float) -> range:
+    """The rows of a whose times both runs have."""
+    first = max(float(a.t[0]), float(b.t[0]) - shift)
+    return range(bisect_left(a.t, first), bisect_right(a.t, end))
+
+
+def size_of(comparison: Comparison, name: str) -> float:
+    """The largest absolute value of a signal in both runs."""
+    return float(max(np.nanmax(np.abs(run[name]), initial=0.0) for run in (comparison.a, comparison.b)))
+
+
+def _blocks(
+    a: Run, b: Run, rows: range, names: Sequence[str], shift: float
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """(times, values of a, of b) of these signals in these rows of a, without gaps of b, block by block: a run may be
+    larger than the memory."""
     columns = [[run.signals.index(name) for name in names] for run in (a, b)]
-    squares, largest, at = np.zeros(len(names)), np.full(len(names), -1.0), np.zeros(len(names))
-    count = 0
     for begin in range(rows.start, rows.stop, BLOCK):
         block = slice(begin, min(begin + BLOCK, rows.stop))
-        t = a.t[block]
-        known = ~_within(b.gaps, t)
-        if not known.any():
-            continue
-        difference = _difference(a.values[block][:, columns[0]], _values_at(b, t, columns[1]))[known]
-        t, count = t[known], count + int(known.sum())
+        t = np.asarray(a.t[block])
+        known = ~_within(b.gaps, t + shift)
+        if known.any():
+            of_a, of_b = a.values[block][:, columns[0]], _values_at(b, t + shift, columns[1])
+            yield t[known], of_a[known], of_b[known]
+
+
+def _differences(a: Run, b: Run, rows: range, names: Sequence[str], shift: float) -> dict[str, SignalDifference]:
+    squares, largest, at = np.zeros(len(names)), np.full(len(names), -1.0), np.zeros(len(names))
+    count = 0
+    for t, of_a, of_b in _blocks(a, b, rows, names, shift):
+        difference, count = _difference(of_a, of_b), count + len(t)
         worst = difference.argmax(axis=0)
         found = difference[worst, np.arange(len(names))]
         at = np.where(found > largest, t[worst], at)

@@ -25,6 +25,16 @@ def test_two_recordings_are_compared(command):
     errors = [float(joint[1]), float(joint[2])]
     assert float(joint[3]) == pytest.approx(errors[1] / errors[0], rel=1e-3)
     assert any(line.startswith("hinge/effort") for line in lines)
+    parting = [line for line in lines if line.startswith("parts at ")]
+    assert 0 < len(parting) <= 3 and all(line.endswith(", 1 % of its size") for line in parting)
+
+
+def test_a_run_that_begins_later_is_aligned(command):
+    recorded(command, "a.mcap")
+    recorded(command, "b.mcap", "controllers.hold.trajectory={type: quintic, goal: 0.2, duration: 0.2, delay: 0.1}")
+    recorded(command, "c.mcap", "controllers.hold.trajectory={type: quintic, goal: 0.2, duration: 0.2, delay: 0.15}")
+    code, out, err = command("compare", "b.mcap", "c.mcap", "--align")
+    assert (code, err, out.splitlines()[2]) == (0, [], "b is compared 50 ms later")
 
 
 def test_equal_recordings_are_equal(command):
