@@ -27,6 +27,8 @@ TRIALS, RUNS, SECONDS = 199, 1000, 5.0  # and the gains of the rig: 200 on five 
 STEPS = 500  # of a run in MuJoCo that is timed
 SESSIONS = 3
 FRICTION_SPEED = 0.01  # rad/s, below which dry friction fades out
+# of the row with gradients: seeds, trials of the sampler, trials of a line search, runs that a gradient counts as
+SEEDS, SEARCHED, LINE, GRADIENT = 5, 500, 4, 6
 # of the row with workers: batches that keep them busy
 BATCH, BATCHES, PAIRS = 160, 8, 5
 
@@ -69,6 +71,27 @@ def against_mujoco(budget: Budget) -> Measurement:
     note = f"RMS error {error:.2e} rad there, {expected:.2e} rad here"
     wrong = "" if abs(error - expected) < 0.1 * expected else "the loops differ by more than 10 %"
     return Measurement(Samples(times / RUNS, other), note=note, failed=wrong)
+
+
+def by_gradients(budget: Budget) -> Measurement:
+    """Runs until the cost is reached that Optuna's default sampler reaches; a gradient counts as GRADIENT runs."""
+    rig = load_rig(sample_rig(), interpret=False)
+    needed = []
+    for seed in range(SEEDS):
+        goal = min(_costs(rig, "tpe", seed, SEARCHED))
+        costs = _costs(rig, "gradient", seed, SEARCHED // 5)
+        trials = next((k for k, cost in enumerate(costs, 1) if cost <= goal), None)
+        if trials is None:
+            return Measurement(Samples(np.array([np.nan])), failed=f"seed {seed}: {min(costs):.4g}, not {goal:.4g}")
+        needed.append(trials + GRADIENT * -(-trials // LINE))
+    runs = np.array(needed, dtype=float)
+    return Measurement(Samples(runs, np.full(SEEDS, float(SEARCHED))), note=f"12 gains, {SEEDS} seeds: {needed} runs")
+
+
+def _costs(rig: Rig, optimiser: str, seed: int, trials: int) -> list[float]:
+    """Of each trial, inf of one that has none."""
+    found = tune(rig, GAINS, optimiser=optimiser, seed=seed, trials=trials, batch=LINE, duration=SECONDS).trials
+    return [np.inf if trial.outcome.cost is None else trial.outcome.cost for trial in found]
 
 
 class MujocoLoop:
@@ -180,6 +203,14 @@ CASES = (
         "a run of the same closed loop, MuJoCo stepped from Python",
         unit="ms",
         target=Target("ratio", 30.0),
+    ),
+    BenchCase(
+        "tuning gradient",
+        "runs of a session by gradients until the cost of the other one is reached, a gradient counted as six",
+        by_gradients,
+        f"the trials of Optuna's default sampler, {SEARCHED}",
+        unit="runs",
+        target=Target("ratio", 10.0),
     ),
     BenchCase(
         "tuning dask",

@@ -33,6 +33,14 @@ def test_sessions_are_measured_with_their_report(monkeypatch):
     assert peer.ratio is not None and peer.other is not None and peer.other > 0.0
 
 
+def test_runs_until_a_cost_is_reached_are_counted(monkeypatch):
+    for name, value in {"SEEDS": 1, "SEARCHED": 60, "SECONDS": 0.5}.items():
+        monkeypatch.setattr(rows_tuning, name, value)
+    row = measure_case(CASES["tuning gradient"], QUICK)
+    assert not row.failed and row.other == 60.0
+    assert row.ours is not None and 7.0 <= row.ours < 60.0 and row.ours == int(row.ours)
+
+
 def test_workers_are_measured(monkeypatch):
     pytest.importorskip("distributed")
     for name, value in {"BATCH": 8, "BATCHES": 1, "PAIRS": 1}.items():
