@@ -48,7 +48,8 @@ def _loop(
     path, plugin = ("controllers", number), controller.trajectory
     trajectory: Trajectory | None = None
     if plugin is not None:
-        planning = TrajectoryContext(index, context.model, plant.start.q, context.limits)
+        known = nominal or plant  # a trajectory is planned with the numbers of the rig
+        planning = TrajectoryContext(index, context.numeric_model, known.start.q, context.limits)
         trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading, planning)
     reference = trajectory or HoldTrajectory(start)
 
