@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cosim.learning.iteration import Repetition, learn, next_feedforward, relative_error
-from cosim.output import console
+from cosim.output.output_files import check_output, identity
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import load_rig
 from cosim.rig.run import load_run
@@ -23,7 +23,7 @@ def learn_rig(
     recording: Path | None,
 ) -> None:
     """Print the error of each repetition, and write the feedforward. Raises InputError, StoppedRun."""
-    console.check_targets([], save, None, path)
+    check_output(save, "--save", (".csv",), {identity(path): "the rig itself"})
     rig = load_rig(path, overrides)
     if recording is not None:
         feedforward = next_feedforward(rig, load_run(recording), gain, cutoff)
