@@ -60,11 +60,12 @@ class Subscriber:
     def __init__(self, address: str, signals: Sequence[str], key: str | None, every: bool) -> None:
         import zmq
 
+        self.address = address
         self.schema: dict[str, Any] | None = None
         self.events: deque[dict[str, Any]] = deque(maxlen=MOST_EVENTS)
         self.missed = 0
         self._signals, self._last, self._arrived = tuple(signals), -1, -math.inf
-        self._address, self._key, self._newest = address, key, not every
+        self._key, self._newest = key, not every
         self._poller, self._beginning, self._samples = zmq.Poller(), b"", None
         self._others = self._connected(OTHERS, newest=False)
 
@@ -72,7 +73,7 @@ class Subscriber:
         """A socket for messages that begin so, or for the newest of them alone."""
         import zmq
 
-        address, key = self._address, self._key
+        address, key = self.address, self._key
         socket = zmq.Context.instance().socket(zmq.SUB)
         try:
             socket.setsockopt(zmq.LINGER, 0)

@@ -11,6 +11,8 @@ import numpy as np
 from cosim.dashboard.source import About, News, Status
 from cosim.dashboard.stream_reader import StreamReader, about_of
 from cosim.errors import InputError
+from cosim.output.curve import is_local
+from cosim.timing.privileges import allowed_cpus, leave_to_loop
 
 MOST_MESSAGES = 2_000  # per poll
 GONE = 5.0  # s without a message, the schema included, after which a run is gone
@@ -27,7 +29,7 @@ class Watch:
         self.address, self._clock = address, clock
         self.about: About | None = None
         self.control: str | None = None  # address of the control socket, as the stream states it
-        self._pid = 0
+        self._pid, self._cpus = 0, allowed_cpus()
         self._reader = StreamReader(())
         self._state, self._heard, self._sampled = "", clock(), clock()
         self._socket = zmq.Context.instance().socket(zmq.SUB)
@@ -82,6 +84,8 @@ class Watch:
         self.control = schema.get("control")
         if self.about is not None and schema.get("pid") == self._pid:
             return
+        if is_local(self.address):
+            leave_to_loop(schema.get("cpu"), self._cpus)
         self._pid, about = schema.get("pid") or 0, about_of(schema)
         if self.about is None or not self.about.same_signals(about):
             self.about, self._reader = about, StreamReader(list(about.units))

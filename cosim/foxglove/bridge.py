@@ -11,11 +11,13 @@ from foxglove import Channel, Context, Schema, StatusLevel
 
 from cosim.client import Sample, Subscriber
 from cosim.errors import CosimError
+from cosim.output.curve import is_local
 from cosim.output.recording_topics import JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.sample_encoding import JsonSamples, topics_of
 from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
 from cosim.output.view3d.motion import Motion, ViewMessage
 from cosim.output.view3d.schemas import schema_of
+from cosim.timing.privileges import allowed_cpus, leave_to_loop
 
 if TYPE_CHECKING:
     from foxglove.websocket import WebSocketServer
@@ -39,6 +41,7 @@ class Bridge:
         self._schema: dict[str, Any] | None = None
         self._run: BridgedRun | None = None
         self._heard, self._gone = time.monotonic(), False
+        self._cpus = allowed_cpus()
 
     @property
     def began(self) -> bool:
@@ -68,6 +71,8 @@ class Bridge:
             if self._run is not None:
                 self._run.close()
                 self._server.clear_session()
+            if is_local(self._subscriber.address):
+                leave_to_loop(schema.get("cpu"), self._cpus)
             self._run = BridgedRun(schema, self._context)
             self._server.remove_status([NO_VIEW])
             if self._run.note:

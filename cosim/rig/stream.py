@@ -26,6 +26,7 @@ class Schema(TypedDict):
     rig: str
     path: str
     pid: int
+    cpu: int | None
     state: str
     realtime: bool
     rate: float
@@ -76,8 +77,10 @@ def stream_config_of(rig: WiredRig, outline: RigOutline, start_ns: int, schema: 
 def schema_of(rig: WiredRig, outline: RigOutline, state: str = "running", control: str | None = None) -> Schema:
     """The schema now. state: of the session; control: endpoint of its control socket."""
     parameters = rig.cached.recall("parameters of the stream", lambda: _parameters(rig))
-    rate, realtime = rig.run_spec.telemetry.rate, rig.run_spec.schedule.pacing is not None
-    return schema_of_outline(outline, rate, realtime, parameters, state, control)
+    rate, pacing = rig.run_spec.telemetry.rate, rig.run_spec.schedule.pacing
+    schema = schema_of_outline(outline, rate, pacing is not None, parameters, state, control)
+    schema["cpu"] = None if pacing is None else pacing.cpu
+    return schema
 
 
 def schema_of_outline(
@@ -94,6 +97,7 @@ def schema_of_outline(
         "rig": outline.name,
         "path": os.path.abspath(outline.path),
         "pid": os.getpid(),
+        "cpu": None,
         "state": state,
         "realtime": realtime,
         "rate": rate,

@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -115,7 +115,7 @@ def left_to_loop(cpu: int | None) -> Iterator[None]:
 
     Nothing happens without such a CPU, where this thread may use no other, or where the system has no affinities.
     """
-    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    before = allowed_cpus()
     others = before - {cpu}
     if not others or others == before:
         yield
@@ -125,6 +125,20 @@ def left_to_loop(cpu: int | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def allowed_cpus() -> frozenset[int]:
+    """Those that this thread may use; none where the system has no affinities."""
+    return frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
+
+
+def leave_to_loop(cpu: int | None, allowed: frozenset[int]) -> None:
+    """Keep all threads of this process, a program beside a run, on the allowed CPUs but for the one that the loop of
+    the run reserves, if it reserves one and there are others."""
+    others = allowed - {cpu} or allowed
+    for thread in os.listdir("/proc/self/task") if allowed else ():
+        with suppress(OSError):  # it has ended
+            os.sched_setaffinity(int(thread), others)
 
 
 # --- how each is acquired ---

@@ -82,6 +82,10 @@ def bridged(folder, host="127.0.0.1"):
             thread.join(10.0)
 
 
+def message_of(event):
+    return json.loads(event.data)["message"]
+
+
 def values_of(client, number):
     """Parameters of the reply to this request."""
     (reply,) = client.until(lambda: [text for text in client.of("parameterValues") if text.get("id") == number])
@@ -112,8 +116,9 @@ def test_a_run_is_shown_as_its_recording_and_tuned(tmp_path):
         place = rig.run_spec.telemetry.control
         assert status["level"] == 2
         assert status["message"] == (f"{place}: set: parameter 'hold.kp': must be at least 0 N*m/rad, is -1 N*m/rad")
-        (event,) = client.until(lambda: client.of_topic("/log"))
-        assert json.loads(event.data)["message"] == "hold.kp = [150, 90.5] (was 100), set by 'Foxglove'"
+        # on a busy machine there are events of late ticks too
+        (event,) = client.until(lambda: [text for text in map(message_of, client.of_topic("/log")) if "set by" in text])
+        assert event == "hold.kp = [150, 90.5] (was 100), set by 'Foxglove'"
         channels = dict(client.channels)
     run = running.stop()
     assert [change.name for change in run.changes] == ["hold.kp"]

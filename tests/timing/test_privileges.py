@@ -19,7 +19,15 @@ import pytest
 from cosim.errors import InputError, SourceLocation
 from cosim.timing import privileges
 from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import Privilege, acquire, left_to_loop, quiet_interpreter, refuse_missing
+from cosim.timing.privileges import (
+    Privilege,
+    acquire,
+    allowed_cpus,
+    leave_to_loop,
+    left_to_loop,
+    quiet_interpreter,
+    refuse_missing,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the privileges are those of Linux")
 
@@ -237,6 +245,27 @@ def test_what_is_started_beside_the_loop_is_off_its_cpu():
         raise ZeroDivisionError
     assert seen == {"thread": before - {reserved}, "process": before - {reserved}}
     assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_a_program_beside_a_run_leaves_its_cpu_with_all_threads():
+    allowed, begun, end = allowed_cpus(), threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: (begun.set(), end.wait(10.0)))
+    thread.start()
+    begun.wait(10.0)
+    try:
+        for cpu, expected in ((max(allowed), allowed - {max(allowed)}), (min(allowed), allowed - {min(allowed)})):
+            leave_to_loop(cpu, allowed)
+            assert os.sched_getaffinity(0) == os.sched_getaffinity(thread.native_id) == expected
+        for cpu in (None, 4096):  # none is reserved, or none of this process
+            leave_to_loop(cpu, allowed)
+            assert os.sched_getaffinity(0) == os.sched_getaffinity(thread.native_id) == allowed
+        leave_to_loop(max(allowed), frozenset({max(allowed)}))  # there is no other
+        assert os.sched_getaffinity(0) == {max(allowed)}
+    finally:
+        leave_to_loop(None, allowed)
+        end.set()
+        thread.join()
 
 
 @pytest.mark.parametrize(
