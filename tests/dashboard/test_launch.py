@@ -88,7 +88,7 @@ def test_control_of_another_client_is_seen_and_taken_over(followed: Followed) ->
     from cosim.client import connect
 
     live = followed.live
-    followed.until(lambda: live.situation.mine)
+    followed.until(lambda: live.situation.mine and live.began)
     live.do("Release control")
     followed.until(lambda: not live.situation.mine)
     with connect(followed.process.control, "tuner") as tuner, tuner.control():
