@@ -12,7 +12,7 @@ from cosim.dashboard.source import About, News, Status
 from cosim.dashboard.stream_reader import StreamReader, about_of
 from cosim.errors import InputError
 from cosim.output.curve import is_local
-from cosim.timing.privileges import allowed_cpus, leave_to_loop
+from cosim.timing.privileges import allowed_cpus, move_process_off
 
 MOST_MESSAGES = 2_000  # per poll
 GONE = 5.0  # s without a message, the schema included, after which a run is gone
@@ -85,7 +85,7 @@ class Watch:
         if self.about is not None and schema.get("pid") == self._pid:
             return
         if is_local(self.address):
-            leave_to_loop(schema.get("cpu"), self._cpus)
+            move_process_off(schema.get("cpu"), self._cpus)
         self._pid, about = schema.get("pid") or 0, about_of(schema)
         if self.about is None or not self.about.same_signals(about):
             self.about, self._reader = about, StreamReader(list(about.units))

@@ -17,7 +17,7 @@ from cosim.output.sample_encoding import JsonSamples, topics_of
 from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
 from cosim.output.view3d.motion import Motion, ViewMessage
 from cosim.output.view3d.schemas import schema_of
-from cosim.timing.privileges import allowed_cpus, leave_to_loop
+from cosim.timing.privileges import allowed_cpus, move_process_off
 
 if TYPE_CHECKING:
     from foxglove.websocket import WebSocketServer
@@ -72,7 +72,7 @@ class Bridge:
                 self._run.close()
                 self._server.clear_session()
             if is_local(self._subscriber.address):
-                leave_to_loop(schema.get("cpu"), self._cpus)
+                move_process_off(schema.get("cpu"), self._cpus)
             self._run = BridgedRun(schema, self._context)
             self._server.remove_status([NO_VIEW])
             if self._run.note:

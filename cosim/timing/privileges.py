@@ -132,7 +132,7 @@ def allowed_cpus() -> frozenset[int]:
     return frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
 
 
-def leave_to_loop(cpu: int | None, allowed: frozenset[int]) -> None:
+def move_process_off(cpu: int | None, allowed: frozenset[int]) -> None:
     """Keep all threads of this process, a program beside a run, on the allowed CPUs but for the one that the loop of
     the run reserves, if it reserves one and there are others."""
     others = allowed - {cpu} or allowed

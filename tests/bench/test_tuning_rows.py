@@ -42,7 +42,6 @@ def test_runs_until_a_cost_is_reached_are_counted(monkeypatch):
 
 
 def test_workers_are_measured(monkeypatch):
-    pytest.importorskip("distributed")
     for name, value in {"BATCH": 8, "BATCHES": 1, "PAIRS": 1}.items():
         monkeypatch.setattr(rows_tuning, name, value)
     row = measure_case(CASES["tuning dask"], QUICK)

@@ -23,8 +23,8 @@ from cosim.timing.privileges import (
     Privilege,
     acquire,
     allowed_cpus,
-    leave_to_loop,
     left_to_loop,
+    move_process_off,
     quiet_interpreter,
     refuse_missing,
 )
@@ -255,15 +255,15 @@ def test_a_program_beside_a_run_leaves_its_cpu_with_all_threads():
     begun.wait(10.0)
     try:
         for cpu, expected in ((max(allowed), allowed - {max(allowed)}), (min(allowed), allowed - {min(allowed)})):
-            leave_to_loop(cpu, allowed)
+            move_process_off(cpu, allowed)
             assert os.sched_getaffinity(0) == os.sched_getaffinity(thread.native_id) == expected
         for cpu in (None, 4096):  # none is reserved, or none of this process
-            leave_to_loop(cpu, allowed)
+            move_process_off(cpu, allowed)
             assert os.sched_getaffinity(0) == os.sched_getaffinity(thread.native_id) == allowed
-        leave_to_loop(max(allowed), frozenset({max(allowed)}))  # there is no other
+        move_process_off(max(allowed), frozenset({max(allowed)}))  # there is no other
         assert os.sched_getaffinity(0) == {max(allowed)}
     finally:
-        leave_to_loop(None, allowed)
+        move_process_off(None, allowed)
         end.set()
         thread.join()
 

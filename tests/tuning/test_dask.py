@@ -7,13 +7,12 @@ import signal
 import socket
 import sys
 
+import distributed
 import pytest
 
 from cosim import FailedTuning, InputError, RunError, tune
 from tests.kit.command import Command
 from tests.tuning.textbook import turntable
-
-distributed = pytest.importorskip("distributed")
 
 GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "optimiser": "cma", "trials": 40, "batch": 8}
 PLANTS = {"inertia": "20 %"}

@@ -29,7 +29,6 @@ from cosim.tuning.trials import Trial
 from tests.kit.command import Command
 from tests.tuning.textbook import turntable
 
-pytest.importorskip("can")
 RIGS = Path(__file__).parents[2] / "rigs"
 GAINS = {"arm.kp": "x0.3..x3", "arm.kd": "x0.3..x3"}
 HEAVIER = {"turret": 1.1, "upper_arm": 0.9, "forearm": 0.5}  # masses [kg], of which the emulated arm has 20 % more
