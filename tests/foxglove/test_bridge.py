@@ -12,10 +12,10 @@ from mcap.reader import make_reader
 from cosim.client import connect
 from cosim.foxglove.bridge import GONE
 from cosim.foxglove.command import open_bridge
-from cosim.rig.run import StoppedRun
 from tests.foxglove.client import FoxgloveClient
 from tests.kit.foxglove import foxglove_messages, matrix, message_class
 from tests.kit.rigs import rig_in
+from tests.kit.running import Running
 
 RIG = """
 name: arm
@@ -31,28 +31,6 @@ schedule: {step: 1 ms, duration: 120, realtime: {warm_up: 0 s}}
 """
 
 SETTLED = 0.3  # s: the SDK announces a channel a moment before it accepts subscriptions to it
-
-
-class Running(threading.Thread):
-    """A run of a rig in another thread, ended by `stop`."""
-
-    def __init__(self, rig, **keys):
-        super().__init__(daemon=True)
-        self.rig, self.keys, self.result = rig, keys, None
-        self.start()
-
-    def run(self):
-        try:
-            self.result = self.rig.run(**self.keys)
-        except StoppedRun as stopped:
-            self.result = stopped.run
-
-    def stop(self):
-        with connect(self.rig.run_spec.telemetry.control, "test", timeout=20.0) as client, client.control(force=True):
-            client.stop()
-        self.join(30.0)
-        assert not self.is_alive()
-        return self.result
 
 
 def arm(folder, *settings, control=True):

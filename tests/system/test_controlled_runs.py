@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -15,11 +14,12 @@ import numpy as np
 import pytest
 import yaml
 
-from cosim.client import connect, subscribe
+from cosim.client import subscribe
 from cosim.errors import InputError, RunError
 from cosim.rig import Rig
 from cosim.rig.rerun import rerun
 from cosim.rig.run import StoppedRun
+from tests.kit.running import Running
 
 BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
 ARM = {
@@ -49,29 +49,6 @@ ARM = {
 def arm(folder, **telemetry):
     endpoint = f"ipc://{folder}/control"
     return Rig.from_dict({**ARM, "telemetry": {**ARM["telemetry"], "control": endpoint, **telemetry}})
-
-
-class Running(threading.Thread):
-    """A run in another thread: `run`, or why there is none."""
-
-    def __init__(self, rig, **keys):
-        super().__init__(daemon=True)
-        self.rig, self.keys, self.result = rig, keys, None
-        self.start()
-
-    def run(self):
-        try:
-            self.result = self.rig.run(**self.keys)
-        except RunError as error:
-            self.result = error
-
-    def client(self, name="tuner"):
-        return connect(self.rig.run_spec.telemetry.control, name, timeout=20.0)
-
-    def finished(self):
-        self.join(30.0)
-        assert not self.is_alive()
-        return self.result
 
 
 def wait_for(client, state, tick=0):
