@@ -21,7 +21,9 @@ from cosim.types import Array
 
 CLOSED = 1e-9  # |S − 1| from which on a dof has a loop
 SETTLED = 0.02  # of the final value
-LONGEST = 20_000  # ticks of a step response
+LONGEST = 20_000  # ticks of a step response without a pole that decays
+DENSE = 2_000  # points of a step response between two doublings of their distance
+DECAYED = 14.0  # time constants after which a part of a step response is over, to 1e-6
 BALANCES = 30  # sweeps of the scaling
 STILL = 1e-6  # 1/s; a slower decay is an integral
 
@@ -101,7 +103,7 @@ def loop_figures(rig: LinearRig, response: FrequencyResponse, dof: int) -> LoopF
         _bandwidth(np.abs(response.tracking[:, dof, dof]), response.omega),
         float(np.abs(sensitivity).max()),
         margins_of(loop, response.omega) if stable else None,
-        step_figures(rig, step_response(rig, dof)) if stable else None,
+        step_figures(*step_response(rig, dof)) if stable else None,
     )
 
 
@@ -138,21 +140,25 @@ def all_loops_margin(response: FrequencyResponse, dofs: list[int]) -> DiskMargin
     return DiskMargin(min(2.0, 2.0 / max(_structured_bound(matrix) for matrix in matrices)))
 
 
-def step_response(rig: LinearRig, dof: int) -> Array:
-    """(k,) the position of a dof at the ticks after a step of 1 of its reference that feedback alone follows."""
-    ticks = _ticks_to_settle(rig)
-    nv = len(rig.dofs)
-    b, c, d = -rig.B[:, nv + dof], rig.C[nv + dof], -rig.D[nv + dof, nv + dof]
-    found, x = np.empty(ticks), np.zeros(len(rig.A))
-    for k in range(ticks):
-        found[k] = c @ x + d
-        x = rig.A @ x + b
-    return found
+def step_response(rig: LinearRig, dof: int) -> tuple[Array, Array]:
+    """(times (k,) [s], position (k,) of a dof) after a step of 1 of its reference that feedback alone follows, until
+    the slowest mode has decayed: at every tick first, then at every second, fourth …"""
+    nv, end = len(rig.dofs), _ticks_to_settle(rig)
+    A, b = rig.A, -rig.B[:, nv + dof]
+    c, d = rig.C[nv + dof], -rig.D[nv + dof, nv + dof]
+    ticks, found = [], []
+    tick, distance, x = 0, 1, np.zeros(len(A))
+    while tick < end:
+        for _ in range(DENSE):
+            ticks.append(tick)
+            found.append(c @ x + d)
+            tick, x = tick + distance, A @ x + b
+        A, b, distance = A @ A, A @ b + b, 2 * distance
+    return np.array(ticks) * rig.step, np.array(found)
 
 
-def step_figures(rig: LinearRig, response: Array) -> StepFigures:
-    """Raises InputError where python-control is not installed."""
-    times = np.arange(len(response)) * rig.step
+def step_figures(times: Array, response: Array) -> StepFigures:
+    """Of a step response (k,) that ends at rest. Raises InputError where python-control is not installed."""
     final = float(response[-1])
     if abs(final) < CLOSED:
         return StepFigures(math.nan, math.nan, math.nan, 1.0 - final)
@@ -166,7 +172,7 @@ def _ticks_to_settle(rig: LinearRig) -> int:
     """Of the slowest pole that is no integral."""
     decays = -np.real(poles(rig))
     slowest = float(np.min(decays[decays > STILL], initial=math.inf))
-    return int(min(LONGEST, max(100.0, 8.0 / slowest / rig.step))) if math.isfinite(slowest) else LONGEST
+    return math.ceil(DECAYED / slowest / rig.step) if math.isfinite(slowest) else LONGEST
 
 
 def crossover_of(gain: Array, omega: Array) -> float:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SIZE = 11.0, 7.6  # inches
 NYQUIST = 2.5  # half of the width of its diagram
 LOWEST = -80.0  # dB that are drawn
+SHOWN = 1.25  # of the longest settling time
 
 
 def draw(analysis: Analysis, name: str, measured: Sequence[MeasuredLoop] = ()) -> Figure:
@@ -38,12 +39,11 @@ def draw(analysis: Analysis, name: str, measured: Sequence[MeasuredLoop] = ()) -
         color, loop = COLORS[k % len(COLORS)], response.loop(dof)
         gain.plot(hertz, _decibel(loop), color=color, label=rig.dofs[dof], linewidth=1.5)
         gain.plot(hertz, _decibel(response.tracking[:, dof, dof]), color=color, linewidth=0.9, linestyle="--")
-        phase.plot(hertz, np.degrees(np.unwrap(np.angle(loop))), color=color, linewidth=1.5)
+        phase.plot(hertz, _phase(loop), color=color, linewidth=1.5)
         nyquist.plot(np.real(loop), np.imag(loop), color=color, linewidth=1.5)
         nyquist.plot(np.real(loop), -np.imag(loop), color=color, linewidth=0.6, alpha=0.5)
         if not analysis.unstable:
-            found = step_response(rig, dof)
-            step.step(np.arange(len(found)) * rig.step, found, where="post", color=color, linewidth=1.5)
+            step.step(*step_response(rig, dof), where="post", color=color, linewidth=1.5)
     for loop in measured:
         _draw_measured(
             (gain, phase, nyquist), loop, COLORS[dofs.index(rig.dofs.index(loop.response.dof)) % len(COLORS)]
@@ -55,6 +55,9 @@ def draw(analysis: Analysis, name: str, measured: Sequence[MeasuredLoop] = ()) -
     _format_nyquist(nyquist, analysis)
     step.set(xlabel="time [s]", title="position after a step of its reference, by feedback alone")
     step.axhline(1.0, color=PALE, linewidth=0.8)
+    settled = [loop.step.settling_time for loop in analysis.loops if loop.step is not None]
+    if longest := max(filter(math.isfinite, settled), default=0.0):
+        step.set_xlim(0.0, SHOWN * longest)
     handles, names = gain.get_legend_handles_labels()
     figure.legend(handles, names, loc="upper left", bbox_to_anchor=(0.008, 0.952), ncols=6, frameon=False, fontsize=8.5)
     figure.text(0.012, 0.965, f"{name} at {rig.t:.6g} s", fontsize=13.0, weight="bold", color=INK)
@@ -66,11 +69,17 @@ def draw(analysis: Analysis, name: str, measured: Sequence[MeasuredLoop] = ()) -
 def _draw_measured(axes: tuple[Axes, Axes, Axes], measured: MeasuredLoop, color: str) -> None:
     gain, phase, nyquist = axes
     hertz, loop, linear = measured.response.omega / TURN, measured.response.loop, measured.linear
-    angle = np.unwrap(np.angle(linear)) + np.angle(loop / linear)  # on the branch of the curve
+    angle = _phase(linear) + np.degrees(np.angle(loop / linear))  # on the branch of the curve
     points = {"color": color, "linestyle": "", "marker": "o", "markersize": 3.0, "markerfacecolor": "none"}
     gain.plot(hertz, _decibel(loop), **points)
-    phase.plot(hertz, np.degrees(angle), **points)
+    phase.plot(hertz, angle, **points)
     nyquist.plot(np.real(loop), np.imag(loop), **points)
+
+
+def _phase(loop: np.ndarray) -> np.ndarray:
+    """In degrees, without jumps, that of the lowest frequency from −315 to 45: loops of one kind lie side by side."""
+    angle = np.degrees(np.unwrap(np.angle(loop)))
+    return angle - 360.0 * math.ceil((angle[0] - 45.0) / 360.0)
 
 
 def _decibel(values: np.ndarray) -> np.ndarray:

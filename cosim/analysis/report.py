@@ -16,6 +16,7 @@ from cosim.units import TURN, format_seconds
 
 SHOWN = 10  # modes
 NONE = "–"
+ROUNDING = 1e-5  # a smaller fraction is shown as 0
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ def _seconds(seconds: float) -> str:
 
 
 def _percent(fraction: float) -> str:
-    return f"{100.0 * fraction:.2g} %" if math.isfinite(fraction) else NONE
+    shown = 0.0 if abs(fraction) < ROUNDING else fraction
+    return f"{100.0 * shown:.2g} %" if math.isfinite(fraction) else NONE
 
 
 def _finite(data: Any) -> Any:

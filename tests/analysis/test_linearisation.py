@@ -93,15 +93,29 @@ def test_a_loop_has_the_margins_of_the_textbook(rig_of: Callable[..., Rig]) -> N
 def test_a_closed_loop_steps_as_its_equation(rig_of: Callable[..., Rig]) -> None:
     """J q̈ + k_d q̇ + k_p q = k_p r: the damping acts on the velocity, which the reference does not change."""
     rig = linearise(rig_of(SERVO.replace("kd: 6", "kd: 2")), 0.5)
-    found = step_response(rig, 0)
+    t, found = step_response(rig, 0)
     sigma, omega = 2.0 / (2.0 * J), math.sqrt(KP / J - (2.0 / (2.0 * J)) ** 2)
-    t = np.arange(len(found)) * rig.step
     expected = 1.0 - np.exp(-sigma * t) * (np.cos(omega * t) + sigma / omega * np.sin(omega * t))
     assert np.abs(found - expected).max() < 5e-3
     step = loop_figures(rig, respond(rig), 0).step
     assert step is not None
     assert step.overshoot == pytest.approx(math.exp(-math.pi * sigma / omega), rel=1e-2)
     assert step.steady_state_error == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(("ki", "overshoot", "settling"), [(5.0, 3.494e-2, 10.297), (1.0, 8.027e-3, 1.8033)])
+def test_a_slow_integral_part_is_in_the_step_figures(
+    rig_of: Callable[..., Rig], ki: float, overshoot: float, settling: float
+) -> None:
+    """q / r = (k_p s + k_i) / (J s³ + (k_d + d) s² + k_p s + k_i): values of python-control for the continuous loop."""
+    pid = f"type: pid, kp: 60, ki: {ki}, kd: 30"
+    text = SERVO.replace("inertia: [0.1, 0.1, 0.2]", "inertia: [0.1, 0.1, 0.5], damping: 0.8")
+    rig = linearise(rig_of(text.replace("type: feedforward_pd, kp: 80, kd: 6", pid)), 0.5)
+    step = loop_figures(rig, respond(rig), 0).step
+    assert step is not None
+    assert step.overshoot == pytest.approx(overshoot, rel=5e-3)
+    assert step.settling_time == pytest.approx(settling, rel=2e-3)
+    assert step.steady_state_error == pytest.approx(0.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", ["two_link", "ur5_sim"])
