@@ -9,7 +9,7 @@ import fcntl
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,11 +19,11 @@ from cosim.errors import InputError
 from cosim.output.output_files import write_error
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import RigFiles
-from cosim.tuning.trials import Trial, read_trial
+from cosim.tuning.trials import Trial, in_json, read_trial
 
 HEADER, TRIALS, RIG = "session.json", "trials.jsonl", "rig"
 REPORT, OVERLAY = "report.html", "gains.yaml"
-VERSION = 1
+VERSION = 2
 PARENT = "tuning"  # the folder of sessions, where the program is started
 MOST_SESSIONS = 10_000  # sessions of one rig in a folder
 
@@ -120,7 +120,8 @@ class SessionFolder:
 def _write_header(path: Path, header: SessionHeader) -> None:
     """Whole or not at all."""
     temporary = path / f".{HEADER}"
-    temporary.write_bytes(orjson.dumps(header, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    data = asdict(header) | {"gains": list(map(in_json, header.gains))}
+    temporary.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     temporary.replace(path / HEADER)
 
 
@@ -128,7 +129,7 @@ def read_header(path: Path) -> SessionHeader:
     """Raises InputError for a folder without a session, and for one of another version."""
     try:
         data = orjson.loads((path / HEADER).read_bytes())
-        header = SessionHeader(**{**data, "gains": tuple(data["gains"])})
+        header = SessionHeader(**{**data, "gains": tuple(map(float, data["gains"]))})
     except FileNotFoundError:
         raise InputError(f"has no session; it needs a file {HEADER}", str(path)) from None
     except (OSError, ValueError, TypeError, KeyError) as error:

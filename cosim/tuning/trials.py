@@ -21,15 +21,15 @@ class Trial:
     outcome: TrialOutcome
 
     def line(self) -> bytes:
-        """JSON; null for what is infinite."""
+        """JSON."""
         o = self.outcome
         data = {
             "trial": self.number,
             "values": self.values,
             "score": o.score,
-            "cost": _finite(o.cost),
-            "costs": [_finite(cost) for cost in o.costs],
-            "figures": {name: list(pair) for name, pair in o.figures.items()},
+            "cost": in_json(o.cost),
+            "costs": list(map(in_json, o.costs)),
+            "figures": {name: list(map(in_json, pair)) for name, pair in o.figures.items()},
             "failed": o.failed,
             "stopped": o.stopped,
         }
@@ -42,9 +42,9 @@ def read_trial(line: bytes) -> Trial:
         data: dict[str, Any] = orjson.loads(line)
         outcome = TrialOutcome(
             score=float(data["score"]),
-            cost=_number(data["cost"]),
-            costs=tuple(map(_number, data["costs"])),
-            figures={name: (pair[0], pair[1]) for name, pair in data["figures"].items()},
+            cost=float(data["cost"]),
+            costs=tuple(map(float, data["costs"])),
+            figures={name: (float(pair[0]), float(pair[1])) for name, pair in data["figures"].items()},
             failed=data["failed"],
             stopped=data["stopped"],
         )
@@ -65,9 +65,6 @@ def nearest_of(trials: Sequence[Trial]) -> Trial | None:
     return min(trials, key=lambda trial: (trial.outcome.score, trial.number), default=None)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _number(value: Any) -> float:
-    return math.inf if value is None else float(value)
+def in_json(value: float) -> float | str:
+    """What `float` reads again; JSON has no infinite numbers."""
+    return value if math.isfinite(value) else str(value)

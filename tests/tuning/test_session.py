@@ -17,6 +17,7 @@ import yaml
 import cosim
 from cosim import FailedTuning, InputError, load_rig, tune
 from cosim.rig.reading.overlay import read_overlay
+from cosim.tuning.notebook import open_session, rerun_trial
 from cosim.tuning.optimisers import SearchProblem, known_optimisers, load_optimiser
 from cosim.tuning.session_folder import SessionFolder, read_trials
 from cosim.tuning.setup import evaluator_of, request_of
@@ -39,6 +40,18 @@ def rig_in(folder: Path, **changes):
 
 def without(folder: Path, name: str) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and file.name != name}
+
+
+def test_infinite_gains_and_figures_are_as_they_were_after_reading(rig, tmp_path):
+    """A PID without a bound of its integral."""
+    given = {"parameters": {"arm.kp": "10..1000"}, "limits": {"gain_margin": 2}, "trials": 4, "batch": 4}
+    session = tune(rig, folder=tmp_path / "session", **given)
+    opened = open_session(tmp_path / "session")
+    assert opened.trials == session.trials
+    np.testing.assert_array_equal(opened.evaluator.rig.tick_model.parameters, rig.tick_model.parameters)
+    assert np.isinf(rig.tick_model.parameters).any()
+    trial, _ = rerun_trial(opened, 2, None)
+    assert trial == session.trials[2]
 
 
 # --- the same seed --------------------------------------------------------------------------------------
