@@ -40,7 +40,7 @@ def respond(rig: LinearRig, points: int = POINTS) -> FrequencyResponse:
 
 def poles(rig: LinearRig) -> Array:
     """(n,) complex poles s = log(z) / T [rad/s] of the closed loop; a pole z = 0, a pure delay, has none."""
-    z = np.linalg.eigvals(rig.A)
+    z = np.linalg.eigvals(rig.A).astype(complex)  # real ones may be negative
     return np.log(z[np.abs(z) > 1e-12]) / rig.step
 
 

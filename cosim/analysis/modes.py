@@ -42,6 +42,6 @@ def modes_of(rig: LinearRig) -> list[ClosedLoopMode]:
     found = []
     for k in np.flatnonzero((np.abs(z) > DELAY) & (np.imag(z) >= 0.0)):
         part = rig.states[int(np.argmax(np.abs(right[:, k] * left[k])))]
-        pole = 0.0 if abs(z[k] - 1.0) < HELD else complex(np.log(z[k]) / rig.step)
+        pole = 0.0 if abs(z[k] - 1.0) < HELD else np.log(complex(z[k])) / rig.step
         found.append(ClosedLoopMode(complex(pole), part))
     return sorted(found, key=lambda mode: mode.frequency)

@@ -103,6 +103,15 @@ def test_a_closed_loop_steps_as_its_equation(rig_of: Callable[..., Rig]) -> None
     assert step.steady_state_error == pytest.approx(0.0, abs=1e-3)
 
 
+def test_a_sampled_loop_that_alternates_is_unstable_beyond_its_gain(rig_of: Callable[..., Rig]) -> None:
+    """ω⁺ = (1 − k_d T / J) ω: real and negative from k_d = J / T on, and below −1 from 2 J / T on."""
+    limit = 2.0 * J / 1e-4
+    for gain, stable in ((0.6 * limit, True), (0.99 * limit, True), (1.01 * limit, False)):
+        rig = linearise(rig_of(SERVO.replace("kp: 80, kd: 6", f"kp: 1e-3, kd: {gain}")), 0.5)
+        assert is_stable(rig) is stable
+        assert np.isfinite(poles(rig)).all()
+
+
 @pytest.mark.parametrize(("ki", "overshoot", "settling"), [(5.0, 3.494e-2, 10.297), (1.0, 8.027e-3, 1.8033)])
 def test_a_slow_integral_part_is_in_the_step_figures(
     rig_of: Callable[..., Rig], ki: float, overshoot: float, settling: float
