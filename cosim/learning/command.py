@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from cosim.errors import RunError
 from cosim.learning.iteration import Repetition, learn, next_feedforward, relative_error
 from cosim.output.output_files import check_output, identity
 from cosim.rig.reading.yaml_source import Override
@@ -22,9 +23,10 @@ def learn_rig(
     cutoff: float,
     recording: Path | None,
 ) -> None:
-    """Print the error of each repetition, and write the feedforward. Raises InputError, StoppedRun."""
+    """Print the error of each repetition, and write the feedforward. Raises InputError, StoppedRun, and RunError where
+    a later run stops, after what was learned before is written."""
     check_output(save, "--save", (".csv",), {identity(path): "the rig itself"})
-    rig = load_rig(path, overrides)
+    rig, stopped = load_rig(path, overrides), ""
     if recording is not None:
         feedforward = next_feedforward(rig, load_run(recording), gain, cutoff)
     else:
@@ -36,9 +38,12 @@ def learn_rig(
             print(f"run {repetition.number:<3} error RMS {100.0 * size:.3g} % of that of run 0", flush=True)
 
         learned = learn(rig, iterations, gain, cutoff, show)
-        feedforward = learned.feedforward
-        if learned.best.number < iterations:
+        feedforward, stopped = learned.feedforward, learned.stopped
+        if not stopped and learned.best.number < iterations:
             print(f"the error of run {learned.best.number} is the smallest; lower --cutoff or --gain to go on")
     feedforward.save(save)
     file = os.path.relpath(save, path.parent)
     print(f"wrote     feedforward {save}; use it with trajectory: {{feedforward: {{file: {file}}}}}")
+    if stopped:
+        kept = f"the feedforward of run {learned.best.number} is kept"
+        raise RunError(f"{stopped}; {kept}; lower --gain or --cutoff", str(path))

@@ -21,7 +21,7 @@ import numpy as np
 from cosim.errors import InputError
 from cosim.learning.feedback import error_of, feedback_effort, feedforward_in, learning_loops
 from cosim.rig.rig import Rig
-from cosim.rig.run import Run
+from cosim.rig.run import Run, StoppedRun
 from cosim.types import Array
 
 ORDER = 2  # of the Butterworth low pass, which runs forwards and backwards
@@ -63,11 +63,12 @@ class Repetition:
 @dataclass(frozen=True)
 class Learned:
     """error_rms, error_max: joint -> (iterations + 1,) of the runs, the first one without what was learned; best: the
-    run with the smallest error."""
+    run with the smallest error; stopped: why the run after them ended early, else ""."""
 
     error_rms: Mapping[str, Array]
     error_max: Mapping[str, Array]
     best: Repetition
+    stopped: str = ""
 
     @property
     def feedforward(self) -> Feedforward:
@@ -115,11 +116,13 @@ def learn(
 ) -> Learned:
     """Run a simulated rig again and again and learn the feedforward of its motion; progress: called after each run.
 
-    Raises InputError for settings out of range and a rig with real motors, StoppedRun for a run that stops.
+    Raises InputError for settings out of range and a rig with real motors, StoppedRun where the first run stops; where
+    a later one does, learning ends with the runs before.
     """
     _check(rig, iterations, gain)
     names = [name for loop in learning_loops(rig) for name in _names(rig, loop.index)]
     errors: list[tuple[Array, Array]] = []
+    stopped = ""
     with tempfile.TemporaryDirectory() as folder:
         repetition = best = _repeated(0, rig, feedforward_of(rig), names)
         current = rig
@@ -134,9 +137,13 @@ def learn(
             learned = next_feedforward(current, repetition.run, gain, cutoff)
             number = repetition.number + 1
             current = with_feedforward(rig, learned, Path(folder) / f"{number}.csv", number)
-            repetition = _repeated(number, current, learned, names)
+            try:
+                repetition = _repeated(number, current, learned, names)
+            except StoppedRun as error:
+                stopped = f"run {number}: {error.run.fault}"
+                break
     rms, largest = (dict(zip(names, np.array(values).T, strict=True)) for values in zip(*errors, strict=True))
-    return Learned(rms, largest, best)
+    return Learned(rms, largest, best, stopped)
 
 
 def _repeated(number: int, rig: Rig, feedforward: Feedforward, names: list[str]) -> Repetition:

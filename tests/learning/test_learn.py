@@ -170,6 +170,21 @@ def test_the_command_prints_the_error_of_each_run(two_link: Any, tmp_path: Path,
     assert (tmp_path / "a.csv").read_text().startswith("t,shoulder,elbow\n0,")
 
 
+def test_a_run_that_is_stopped_ends_the_learning_and_nothing_is_lost(
+    two_link: Any, tmp_path: Path, command: Any
+) -> None:
+    two_link("type: feedforward_pd, kp: [300, 150], kd: [1, 0.5], friction: false")
+    fast = ("--set", "joints.all.limits.velocity=3 rad/s", "--cutoff", 100, "--iterations", 40)
+    code, out, (why,) = command("learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", *fast)
+    *runs, wrote = out.splitlines()
+    errors = [float(line.split("RMS ")[1].split()[0]) for line in runs]
+    best, last = int(np.argmin(errors)), len(runs)
+    assert code == 1 and wrote.startswith("wrote     feedforward")
+    assert why.startswith(f"{tmp_path / 'rig.yaml'}: run {last}: stopped at tick ")
+    assert why.endswith(f"; the feedforward of run {best} is kept; lower --gain or --cutoff")
+    assert (tmp_path / "a.csv").read_text().startswith("t,shoulder,elbow\n0,")
+
+
 def test_learning_goes_on_from_what_was_learned(two_link: Any, tmp_path: Path) -> None:
     first = learn(two_link(), 2)
     first.feedforward.save(tmp_path / "a.csv")
