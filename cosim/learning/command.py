@@ -26,7 +26,7 @@ def learn_rig(
     """Print the error of each repetition, and write the feedforward. Raises InputError, StoppedRun, and RunError where
     a later run stops, after what was learned before is written."""
     check_output(save, "--save", (".csv",), {identity(path): "the rig itself"})
-    rig, stopped = load_rig(path, overrides), ""
+    rig, failure = load_rig(path, overrides), ""
     if recording is not None:
         feedforward = next_feedforward(rig, load_run(recording), gain, cutoff)
     else:
@@ -38,12 +38,14 @@ def learn_rig(
             print(f"run {repetition.number:<3} error RMS {100.0 * size:.3g} % of that of run 0", flush=True)
 
         learned = learn(rig, iterations, gain, cutoff, show)
-        feedforward, stopped = learned.feedforward, learned.stopped
-        if not stopped and learned.best.number < iterations:
+        feedforward = learned.feedforward
+        if learned.stopped:
+            kept = f"the feedforward of run {learned.best.number} is kept"
+            failure = f"{learned.stopped}; {kept}; lower --gain or --cutoff"
+        elif learned.best.number < iterations:
             print(f"the error of run {learned.best.number} is the smallest; lower --cutoff or --gain to go on")
     feedforward.save(save)
     file = os.path.relpath(save, path.parent)
     print(f"wrote     feedforward {save}; use it with trajectory: {{feedforward: {{file: {file}}}}}")
-    if stopped:
-        kept = f"the feedforward of run {learned.best.number} is kept"
-        raise RunError(f"{stopped}; {kept}; lower --gain or --cutoff", str(path))
+    if failure:
+        raise RunError(failure, str(path))
