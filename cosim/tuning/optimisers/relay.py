@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim.analysis import relay_controller
 from cosim.errors import InputError
 from cosim.rig.reading.plugins import Plugin
 from cosim.rig.rig import Rig
 from cosim.rig.sections.controllers import KEYS
-from cosim.tuning import relay_controller
 from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.gains_by_name import JointGains, Proposals, joint_gains, positions_within
 from cosim.tuning.optimisers import Optimiser, SearchProblem
