@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.analysis.comparison import measured_lines
+from cosim.analysis.comparison import MeasuredLoop, measured_lines, relay_lines
 from cosim.analysis.excitation import Kind
 from cosim.analysis.experiment import Measuring, at_rest, experiment_of
 from cosim.analysis.frequency import respond
 from cosim.analysis.linearisation import linearise
 from cosim.analysis.loops import all_loops_margin, closed_dofs, is_stable, loop_figures
 from cosim.analysis.modes import modes_of
+from cosim.analysis.relay import Ask, RelayPoint, RelayRequest, measure_relay
 from cosim.analysis.report import Analysis
 from cosim.errors import InputError, did_you_mean
 from cosim.output.output_files import check_output, identity, write_file
@@ -21,6 +22,8 @@ from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
+
+NO_DRIVERS = "drivers=[]"  # every motor is simulated
 
 
 def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
@@ -58,21 +61,58 @@ def analyze_rig(
         found = analyze(rig, at, joints)
     with console.busy(f"measuring {path.stem}"):
         measured = measuring.loops(path, overrides, found.rig, [loop.dof for loop in found.loops])
-    name = rig.run_spec.name
+    _report(found, rig.run_spec.name, plot, json, measured)
+
+
+def analyze_with_relay(
+    path: Path,
+    overrides: Sequence[Override],
+    joints: Sequence[str],
+    plot: str | None,
+    json: str | None,
+    request: RelayRequest,
+    ask: Ask,
+) -> None:
+    """The analysis of a rig in its initial posture, and a relay experiment for each of its loops, with its real motors
+    if it has some. ask: see `measure_relay`."""
+    from cosim.output import console
+
+    console.check_targets([plot] if plot else [], json, None, path)
+    with console.busy(f"linearising {path.stem}"), named_when_slow():
+        rig = load_rig(path, overrides)
+        model = load_rig(path, [*overrides, NO_DRIVERS]) if rig.hardware else rig
+        console.check_inputs(input_files(rig), [plot] if plot else [], json)
+        found = analyze(model, 0.0, joints)
+    points = measure_relay(rig, model, [loop.dof for loop in found.loops], request, ask)
+    _report(found, rig.run_spec.name, plot, json, relays=points)
+
+
+def _report(
+    found: Analysis,
+    name: str,
+    plot: str | None,
+    json: str | None,
+    measured: Sequence[MeasuredLoop] = (),
+    relays: Sequence[RelayPoint] = (),
+) -> None:
+    """Print, draw and write an analysis, what was measured and the points of relay experiments."""
     if json != "-":
         print(*found.lines(name), sep="\n")
         if measured:
             print(*measured_lines(measured), sep="\n")
+        if relays:
+            print(*relay_lines(relays), sep="\n")
     if plot:
         from cosim.analysis.plot import draw
 
-        save(plot, lambda: draw(found, name, measured))
+        save(plot, lambda: draw(found, name, measured, relays))
         if json != "-":
             print(f"wrote     plot {plot}")
     if json:
         import orjson
 
         data = found.as_json() | {"measured": {loop.response.dof: loop.as_json() for loop in measured}}
+        data |= {"relay": {point.joint: point.as_json() for point in relays}}
         text = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         if json == "-":
             print(text.decode(), end="")

@@ -11,9 +11,10 @@ import numpy as np
 
 from cosim.analysis.loops import Margins, crossover_of, margins_of
 from cosim.analysis.measured import MeasuredResponse
+from cosim.analysis.relay import RelayPoint
 from cosim.output.text_table import TextTable
 from cosim.types import Array
-from cosim.units import TURN
+from cosim.units import TURN, format_seconds
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,23 @@ def measured_lines(loops: Sequence[MeasuredLoop]) -> Iterator[str]:
             f"±{math.degrees(loop.phase_deviation):.2g}°",
             f"{hertz[0]:.3g}",
             f"{hertz[-1]:.3g} Hz",
+        )
+    yield from table.lines()
+
+
+def relay_lines(points: Sequence[RelayPoint]) -> Iterator[str]:
+    """A table of the plants of joints where they oscillate under a relay, measured and linear."""
+    table = TextTable(["relay"], ["period", "frequency", "ultimate gain", "phase of the plant", "swing", "effort"])
+    for point in points:
+        both = (point.plant, point.linear)
+        table.add_row(
+            point.joint,
+            format_seconds(TURN / point.omega),
+            f"{point.omega / TURN:.4g} Hz",
+            _pair([f"{1.0 / abs(plant):.4g}" for plant in both], ""),
+            _pair([f"{math.degrees(np.angle(plant)) % -360.0:.1f}" for plant in both], "°"),
+            f"± {point.swing:.3g}",
+            f"± {point.amplitude:.3g}",
         )
     yield from table.lines()
 

@@ -67,9 +67,15 @@ class Excitation:
 
 
 def excitation_of(
-    rig: Rig, linear: LinearRig, joint: str, kind: Kind = "multisine", amplitude: float | None = None
+    rig: Rig,
+    linear: LinearRig,
+    joint: str,
+    kind: Kind = "multisine",
+    amplitude: float | None = None,
+    lowest: float | None = None,
 ) -> Excitation:
-    """From below the slowest pole to a third of the rate. amplitude: of the effort, by default 1 % of the largest one.
+    """To a third of the rate. amplitude: of the effort, by default 1 % of the largest one; lowest: frequency [Hz], by
+    default below the slowest pole.
 
     Raises InputError for a joint that no controller drives, and for one without a limit of its effort or an amplitude.
     """
@@ -84,9 +90,13 @@ def excitation_of(
         amplitude = AMPLITUDE * float(rig.limits.effort[dof])
         if not math.isfinite(amplitude):
             raise InputError(f"joint '{joint}' has no limit of its effort; give --amplitude", "--measure")
-    speeds = np.abs(poles(linear))
     highest = HIGHEST / linear.step
-    slowest = float(np.min(speeds[speeds > 1e-9 / linear.step], initial=TURN * highest)) / TURN
-    period = min(LONGEST, max(SHORTEST, 1.0 / (SLOWER * slowest)))
+    period = min(LONGEST, max(SHORTEST, 1.0 / (_below_poles(linear, highest) if lowest is None else lowest)))
     period = math.ceil(period / linear.step - 1e-9) * linear.step  # whole ticks: bins of the discrete transform
     return Excitation(kind, joint, amplitude, period, 1.0 / period, highest)
+
+
+def _below_poles(linear: LinearRig, highest: float) -> float:
+    """A frequency below that of the slowest pole, all in Hz."""
+    speeds = np.abs(poles(linear))
+    return SLOWER * float(np.min(speeds[speeds > 1e-9 / linear.step], initial=TURN * highest)) / TURN

@@ -10,9 +10,11 @@ import numpy as np
 
 from cosim.analysis.comparison import MeasuredLoop
 from cosim.analysis.loops import DiskMargin, step_response
+from cosim.analysis.relay import RelayPoint
 from cosim.analysis.report import Analysis
 from cosim.output.plot.signal_figure import COLORS
 from cosim.output.plot.style import DPI, FAINT, INK, PALE, fix_layout
+from cosim.types import Array
 from cosim.units import TURN
 
 if TYPE_CHECKING:
@@ -25,8 +27,10 @@ LOWEST = -80.0  # dB that are drawn
 SHOWN = 1.25  # of the longest settling time
 
 
-def draw(analysis: Analysis, name: str, measured: Sequence[MeasuredLoop] = ()) -> Figure:
-    """The matplotlib figure; measured: drawn as points."""
+def draw(
+    analysis: Analysis, name: str, measured: Sequence[MeasuredLoop] = (), relays: Sequence[RelayPoint] = ()
+) -> Figure:
+    """The matplotlib figure; measured: drawn as points; relays: as the loops with the plants of their points."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -47,6 +51,11 @@ def draw(analysis: Analysis, name: str, measured: Sequence[MeasuredLoop] = ()) -
     for loop in measured:
         _draw_measured(
             (gain, phase, nyquist), loop, COLORS[dofs.index(rig.dofs.index(loop.response.dof)) % len(COLORS)]
+        )
+    for point in relays:
+        dof = rig.dofs.index(point.joint)
+        _draw_relay(
+            (gain, phase, nyquist), point, response.omega, response.loop(dof), COLORS[dofs.index(dof) % len(COLORS)]
         )
     _format_bode(gain, "gain [dB]", "loop (solid), closed loop (dashed)", 0.0)
     low, high = gain.get_ylim()
@@ -74,6 +83,19 @@ def _draw_measured(axes: tuple[Axes, Axes, Axes], measured: MeasuredLoop, color:
     gain.plot(hertz, _decibel(loop), **points)
     phase.plot(hertz, angle, **points)
     nyquist.plot(np.real(loop), np.imag(loop), **points)
+
+
+def _draw_relay(axes: tuple[Axes, Axes, Axes], point: RelayPoint, omega: Array, linear: Array, color: str) -> None:
+    """The loop of the linear rig where it oscillates under a relay, with the plant that the relay shows."""
+    gain, phase, nyquist = axes
+    ratio = point.plant / point.linear
+    size = np.exp(np.interp(math.log(point.omega), np.log(omega), np.log(np.abs(linear)))) * abs(ratio)
+    angle = float(np.interp(math.log(point.omega), np.log(omega), _phase(linear)) + np.degrees(np.angle(ratio)))
+    loop, hertz = size * np.exp(1j * math.radians(angle)), [point.omega / TURN]
+    marks = {"color": color, "linestyle": "", "marker": "D", "markersize": 6.0, "markeredgecolor": INK}
+    gain.plot(hertz, _decibel(np.array([loop])), **marks)
+    phase.plot(hertz, [angle], **marks)
+    nyquist.plot([loop.real], [loop.imag], **marks)
 
 
 def _phase(loop: np.ndarray) -> np.ndarray:

@@ -220,8 +220,20 @@ def command_parser() -> CommandParser:
         overrides,
         overlay,
         _word("--joint", metavar="A,B", default="", help="joints whose loops are analyzed; default: all"),
-        _word("--measure", choices=("multisine", "chirp"), help="run experiments with this excitation, and compare"),
-        _word("--amplitude", metavar="X", type=float, help="of their effort; default: 1 %% of the joint's limit"),
+        _word(
+            "--measure",
+            choices=("multisine", "chirp", "relay"),
+            help="run experiments with this excitation, and compare",
+        ),
+        _word(
+            "--amplitude",
+            metavar="X",
+            type=float,
+            help="of their effort; default: 1 %% of the joint's limit, a relay 10 %%",
+        ),
+        _word(
+            "--hysteresis", metavar="X", type=float, help="of the relay, rad or m; default: two counts of the encoder"
+        ),
         _word(
             "--recorded",
             metavar="F.mcap",
@@ -233,6 +245,7 @@ def command_parser() -> CommandParser:
         _word("--excitation", metavar="F.yaml", type=Path, help="only write the experiment of --joint, as an overlay"),
         _word("--plot", metavar="F.png", help="draw Bode and Nyquist diagrams and steps (png, svg, pdf)"),
         _word("--json", metavar="F.json", help="write the figures; - for stdout"),
+        _flag("--yes", "switch real motors on for a relay without confirmation"),
     )
     parser.add_command(commands.tune, rig, *_tuning_words(), overrides, overlay)
     parser.add_command(

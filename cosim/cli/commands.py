@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from cosim.errors import CosimError, InputError
 
 if TYPE_CHECKING:
+    from cosim.analysis.relay import RelayRequest
     from cosim.rig.reading.yaml_source import Override
 
 
@@ -124,27 +125,55 @@ def analyze(
     joint: str,
     plot: str | None,
     json: str | None,
-    measure: Literal["multisine", "chirp"] | None,
+    measure: Literal["multisine", "chirp", "relay"] | None,
     amplitude: float | None,
+    hysteresis: float | None,
     recorded: list[Path],
     excitation: Path | None,
+    yes: bool,
 ) -> None:
     """Linearise a rig at a state: poles, frequency responses, margins and steps of its loops; and measure them."""
     from cosim.analysis.command import analyze_rig, write_excitation
     from cosim.analysis.experiment import Measuring
+    from cosim.analysis.relay import RelayRequest
     from cosim.output.console import quantity_of
 
     seconds = quantity_of(at, "s", "--at", (0.0, math.inf), "a time such as 0.5 or 500 ms")
     if amplitude is not None and not amplitude > 0.0:
         raise InputError(f"{amplitude:g} is no amplitude; give one above 0", "--amplitude")
+    if hysteresis is not None and hysteresis < 0.0:
+        raise InputError(f"{hysteresis:g} is no hysteresis; give 0 or more", "--hysteresis")
+    if measure == "relay" and (recorded or excitation):
+        raise InputError("a relay runs on the rig itself; take it out", "--excitation" if excitation else "--recorded")
     if seconds and (measure or recorded):
         raise InputError("loops are measured at rest in the initial posture; take it out", "--at")
+    if measure == "relay":
+        _analyze_with_relay(rig, overrides, _names(joint), plot, json, RelayRequest(amplitude, hysteresis), yes)
+        return
+    if hysteresis is not None:
+        raise InputError("is of a relay; add --measure relay", "--hysteresis")
     if excitation is None:
         analyze_rig(rig, seconds, overrides, _names(joint), plot, json, Measuring(measure, amplitude, recorded))
     elif len(names := _names(joint)) != 1:
         raise InputError("give the joint that is excited, and one alone", "--joint")
     else:
         write_excitation(rig, overrides, names[0], measure or "multisine", amplitude, excitation)
+
+
+def _analyze_with_relay(
+    rig: Path,
+    overrides: list[Override],
+    joints: Sequence[str],
+    plot: str | None,
+    json: str | None,
+    request: RelayRequest,
+    yes: bool,
+) -> None:
+    from cosim.analysis.command import analyze_with_relay
+    from cosim.cli.confirm import confirm
+
+    out = sys.stderr if json == "-" else sys.stdout
+    analyze_with_relay(rig, overrides, joints, plot, json, request, lambda lines: confirm(lines, yes, sys.stdin, out))
 
 
 def learn(

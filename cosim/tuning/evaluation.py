@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from cosim.analysis.linearisation import LinearRig
 from cosim.errors import InputError, InputErrors
+from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rig import Rig
 from cosim.rig.rollouts import check_compiled
 from cosim.rig.session import ticks_of
@@ -107,6 +109,14 @@ class TrialEvaluator:
             reason = "" if first is None else self._reason(batch.faults[k * p + int(first)], int(first))
             outcomes.append(self._outcome(own, completed[runs], reason))
         return outcomes
+
+    def linear(self, values: Array) -> LinearRig:
+        """The tick of the rig at t = 0 with the parameters (d,)."""
+        return self._margins.linear(read_arrays(self.rig, self.space.arrays(values[None])), 0)
+
+    def margins(self, values: Array) -> dict[str, Array]:
+        """figure of a limit -> (p, nv) on all plants, with the parameters (d,)."""
+        return self._margins.find(self.parameters(values[None]), self.objective.margins)
 
     @property
     def seconds(self) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim.analysis.comparison import MeasuredLoop
 from cosim.analysis.frequency import FrequencyResponse
 from cosim.output.plot.signal_figure import COLORS
 from cosim.output.plot.style import BLUE, FAINT, GREEN, PALE, RUST
@@ -123,6 +124,25 @@ def draw_sides(t: Array, sides: Sequence[tuple[str, str, Array, Array]], title: 
         chart = ReportChart(f"{title}, {joint}: error [{unit}]", "time [s]", HALF, 200)
         chart.line(t, simulated, FAINT, "simulated", dashed=True, width=1.1)
         chart.line(t, real, GREEN, "real")
+        charts.append(chart)
+    return charts
+
+
+def draw_measured_loop(measured: MeasuredLoop, title: str) -> list[ReportChart]:
+    """The Bode diagram of a loop on the real rig, beside that of the simulated one."""
+    response, linear = measured.response, measured.linear
+    hertz, angle = response.omega / TURN, np.unwrap(np.angle(linear))
+    real = angle + np.angle(response.loop / linear)  # on the branch of the simulated one
+    both = (
+        ("gain [dB]", 0.0, *(20.0 * np.log10(np.abs(loop)) for loop in (linear, response.loop))),
+        ("phase [°]", -180.0, np.degrees(angle), np.degrees(real)),
+    )
+    charts = []
+    for what, level, simulated, values in both:
+        chart = ReportChart(f"{title}: {what}", "frequency [Hz]", HALF, 220, log=(True, False))
+        chart.line(hertz, simulated, FAINT, "simulated", dashed=True, width=1.1)
+        chart.dots(hertz, values, GREEN, "real")
+        chart.level(level)
         charts.append(chart)
     return charts
 

@@ -2,14 +2,15 @@
 
 Before each run its gains are simulated on all plants. From the last safe gains, those of the first run, the way to a
 candidate is in small steps, each a run of its own, confirmed by a human. A failure ends it: the motors are stopped by
-the guard of the rig, and a run with the last safe gains returns the rig to its start.
+the guard of the rig, and a run with the last safe gains returns the rig to its start. Margins that are limits are
+measured with the best gains, in an experiment for each joint.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from cosim.rig.parameters import tunables_of
 from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.rig import Rig
 from cosim.rig.run import Run, StoppedRun
+from cosim.tuning.hardware_margins import RealMargins, margin_experiments
 from cosim.tuning.measures import worst
 from cosim.tuning.real_figures import figures_of_run
 from cosim.tuning.session_data import SessionData
@@ -68,6 +70,7 @@ class HardwareReplay:
     note: Callable[[str], None]
     factor: float = STEP
     runs: list[RealRun] = field(default_factory=list)
+    margins: list[RealMargins] = field(default_factory=list)
     _asked: bool = False  # whether a human has seen what moves
 
     def __post_init__(self) -> None:
@@ -104,6 +107,7 @@ class HardwareReplay:
                 raise RunError(f"its own gains are not safe: {first.failure}", str(self.rig.spec.path))
             for candidate in candidates:
                 self._approach(candidate)
+            self._measure_margins()
         finally:
             self._keep_gains()
 
@@ -145,11 +149,14 @@ class HardwareReplay:
         return done
 
     def _real_run(self, values: Array, seconds: float | None) -> tuple[Run | None, str]:
-        """The run with these gains, recorded, and why it was stopped; seconds: by default those of the session."""
-        file = self.folder / f"run_{len(self.runs)}.mcap"
+        """The run with these gains and why it was stopped; seconds: by default those of the session."""
+        duration = self.session.request.duration if seconds is None else seconds
+        return self._recorded(self.rig, f"run_{len(self.runs)}", values, duration)
+
+    def _recorded(self, rig: Rig, name: str, values: Array, duration: float | None) -> tuple[Run | None, str]:
+        """A run in a file of this name, and why it was stopped; duration [s]: by default that of the rig."""
         try:
-            duration = self.session.request.duration if seconds is None else seconds
-            return self.rig.run(duration, file, parameters=self._parameters(values)), ""
+            return rig.run(duration, self.folder / f"{name}.mcap", parameters=self._parameters(values)), ""
         except StoppedRun as stopped:
             return stopped.run, str(stopped)
         except RunError as failed:
@@ -165,7 +172,7 @@ class HardwareReplay:
             measure.name: float(np.nansum(measure.of(figures[measure.figure]))) for measure, _ in objective.terms
         }
         cost, broken = float(objective.costs(figures)[0]), ""
-        for limit in (limit for limit in objective.limits if not limit.at_least):  # no run shows margins
+        for limit in (limit for limit in objective.limits if not limit.at_least):  # margins have runs of their own
             value = worst(limit.measure.of(figures[limit.measure.figure]), False)
             real[limit.measure.name] = float(value[0])
             before = self.runs[0].real[limit.measure.name] if self.runs else math.inf
@@ -175,6 +182,41 @@ class HardwareReplay:
         if cost > WORSE * safe and not broken:
             broken = f"the cost is {cost / safe:.1f} times that of the last safe run"
         return real, cost, broken
+
+    # --- margins ---
+
+    def _measure_margins(self) -> None:
+        """Of the best run. Gains that do not have the margins that the session promises have failed, and those of the
+        next best run are measured. Raises RunError for the first failure, after all of them."""
+        failed = ""
+        while (best := self.best) is not None and (why := self._lacking_margin(best)):
+            failed = failed or f"{best.name}: {why}"
+            self.runs = [replace(run, failure=why) if run is best else run for run in self.runs]
+        if failed:
+            rest = "no other run is good" if best is None else f"the best gains that hold it are in {self.gains_file}"
+            raise RunError(f"{failed}; {rest}", "tune")
+
+    def _lacking_margin(self, best: RealRun) -> str:
+        """The first limit of a margin that the real rig does not hold with the gains of a run, else ""."""
+        values = np.array(best.values)
+        for experiment in margin_experiments(self.session.evaluator, values, self.rig, self.note):
+            rig = experiment.rig(self.rig)
+            self.ask([f"{best.name}: {experiment.what}"])
+            run, stopped = self._recorded(rig, f"loop_{len(self.margins)}", values, None)
+            if run is None or stopped:
+                why = f"the experiment of {experiment.joint} ended early: {stopped}"
+                self._return(replace(best, failure=why, run=run))
+                return why
+            found = experiment.result(best.name, run, rig.tick_model.step)
+            self.margins.append(found)
+            figures = (
+                f"{figure} {value:.4g}, {found.promised[figure]:.4g} promised"
+                for figure, value in found.measured.items()
+            )
+            self.note(f"{best.name}, loop of {found.joint}: {'; '.join(figures)}")
+            if found.failure:
+                return found.failure
+        return ""
 
     def _return(self, failure: RealRun) -> None:
         """Back to the start with the last safe gains, where the guard or a drive has stopped the run."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cosim.output.output_files import write_file
-from cosim.tuning.figures import draw_sides
+from cosim.tuning.figures import draw_measured_loop, draw_sides
 from cosim.tuning.hardware import HardwareReplay, RealRun
 from cosim.tuning.html import ReportPage
 
@@ -31,6 +31,7 @@ def hardware_page(replay: HardwareReplay) -> ReportPage:
         page.text(f"The best run is that with {best.name}, cost {best.costs[1]:.6g}; simulated, {best.costs[0]:.6g}.")
         page.code(f"cosim run {replay.rig.spec.path} --overlay {replay.gains_file}")
     _runs(page, replay)
+    _margins(page, replay)
     page.heading("Gains")
     names = [dimension.name for dimension in session.evaluator.space.dimensions]
     page.table(["run", *names], [[run.name, *(f"{value:.6g}" for value in run.values)] for run in replay.runs])
@@ -50,6 +51,28 @@ def _runs(page: ReportPage, replay: HardwareReplay) -> None:
         pairs = [run.costs, *((run.simulated.get(name), run.real.get(name)) for name in names)]
         rows.append([run.name, *(_number(value) for pair in pairs for value in pair), run.failure])
     page.table(header, rows)
+
+
+def _margins(page: ReportPage, replay: HardwareReplay) -> None:
+    """A row per limit of a loop: promised, the smallest of all plants; simulated, with the plant of the rig; real."""
+    if not replay.margins:
+        return
+    page.heading("Margins")
+    limits = {limit.measure.name: limit.bound for limit in replay.session.evaluator.objective.limits}
+    rows = [
+        [
+            found.name,
+            found.joint,
+            figure,
+            _number(limits.get(figure, limits.get(f"{found.joint}/{figure}"))),
+            *(_number(values[figure]) for values in (found.promised, found.simulated, found.measured)),
+        ]
+        for found in replay.margins
+        for figure in found.measured
+    ]
+    page.table(["run", "loop", "margin", "limit", "promised", "simulated", "real"], rows)
+    for found in replay.margins[:SHOWN]:
+        page.charts(draw_measured_loop(found.loop, f"{found.name}, {found.joint}"))
 
 
 def _sides(page: ReportPage, replay: HardwareReplay, run: RealRun) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cosim.analysis.frequency import FrequencyResponse, respond
+from cosim.analysis.frequency import respond
 from cosim.analysis.linearisation import LinearRig, Slopes, check_linear, linearise_at, slopes_of
 from cosim.analysis.loops import closed_dofs, disk_margin, is_stable, margins_of
 from cosim.rig.open_numbers import with_numbers
@@ -38,7 +38,10 @@ class MarginFinder:
             linear = self.linear(given, k)
             response, stable = respond(linear, POINTS), is_stable(linear)
             for dof in closed_dofs(response):
-                for figure, value in _margins(response, dof, figures, stable).items():
+                own = (
+                    loop_margins(response.loop(dof), response.omega, figures) if stable else dict.fromkeys(figures, 0.0)
+                )
+                for figure, value in own.items():
                     found[figure][k, dof] = value
         return found
 
@@ -59,11 +62,10 @@ class MarginFinder:
         return self._plants[key]
 
 
-def _margins(response: FrequencyResponse, dof: int, figures: Sequence[str], stable: bool) -> dict[str, float]:
-    if not stable:
-        return dict.fromkeys(figures, 0.0)
-    found = {"disk_margin": disk_margin(response.sensitivity[:, dof, dof]).alpha}
+def loop_margins(loop: Array, omega: Array, figures: Sequence[str], whole: bool = True) -> dict[str, float]:
+    """figure -> value of a stable loop (m,); whole: see `margins_of`."""
+    found = {"disk_margin": disk_margin(1.0 / (1.0 + loop)).alpha}
     if any(MARGINS[figure].needs_control for figure in figures):
-        margins = margins_of(response.loop(dof), response.omega)
+        margins = margins_of(loop, omega, whole)
         found |= {"gain_margin": margins.gain, "phase_margin": margins.phase}
     return {figure: found[figure] for figure in figures}

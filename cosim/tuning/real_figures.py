@@ -16,7 +16,7 @@ INTERFACES = ("position", "velocity", "effort", "command_effort")
 
 def figures_of_run(run: Run, rig: Rig, objective: Objective, ticks: int) -> dict[str, Array]:
     """figure -> (1, joints) of a metric, (1, 1) of a signal, for its first ticks; NaN of joints without it. Margins are
-    not among them: no run shows them."""
+    not among them: they have experiments of their own."""
     found = {name: _metric(run, rig, name, ticks)[None] for name in objective.metrics}
     for name in objective.signals:
         found[name] = np.array([[np.nanmax(np.abs(run[name][:ticks]))]])

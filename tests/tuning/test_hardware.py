@@ -30,8 +30,9 @@ from tests.kit.command import Command
 from tests.tuning.textbook import turntable
 
 RIGS = Path(__file__).parents[2] / "rigs"
-GAINS = {"arm.kp": "x0.3..x3", "arm.kd": "x0.3..x3"}
-HEAVIER = {"turret": 1.1, "upper_arm": 0.9, "forearm": 0.5}  # masses [kg], of which the emulated arm has 20 % more
+GAINS = {"arm.kp": "x1.5..x3", "arm.kd": "x1.5..x3"}
+MARGINS = {"disk_margin": 0.9, "phase_margin": "52 deg", "gain_margin": 3.0}
+MORE = 1.2  # times the masses, inertias and frictions of the model has the emulated arm
 
 
 def rig_file(folder: Path, name: str, **changes) -> Path:
@@ -55,8 +56,13 @@ def rig_file(folder: Path, name: str, **changes) -> Path:
 @contextmanager
 def emulated(rig: Path):
     """The drives of the rig, with an arm that is heavier and has more friction than the model."""
-    masses = [f"mechanism.bodies.{name}.mass={1.2 * mass}" for name, mass in HEAVIER.items()]
-    words = [word for text in [*masses, "joints.all.actuator.viscous=0.06"] for word in ("--set", text)]
+    data = yaml.safe_load(rig.read_text())
+    numbers = {f"joints.all.actuator.viscous={MORE * 0.05}", f"joints.all.actuator.rotor_inertia={MORE * 0.4} kg*cm^2"}
+    for body in data["mechanism"]["bodies"]:
+        place = f"mechanism.bodies.{body['name']}"
+        numbers.add(f"{place}.mass={MORE * float(body['mass'].removesuffix('kg'))}")
+        numbers.add(f"{place}.inertia={[MORE * value for value in body['inertia']]}")
+    words = [word for text in sorted(numbers) for word in ("--set", text)]
     command = [sys.executable, "-m", "cosim", "emulate", str(rig), *words]
     with subprocess.Popen(
         command,
@@ -84,9 +90,9 @@ def place(tmp_path_factory):
     tune(
         rig,
         GAINS,
-        plants={"inertia": "20 %"},
-        limits={"disk_margin": 0.3, "error_max": 0.2},
-        trials=32,
+        plants={"inertia": "20 %", "friction": "20 %"},
+        limits={**MARGINS, "error_max": 0.2},
+        trials=24,
         folder=folder / "s",
     )
     with emulated(real):
@@ -94,10 +100,19 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def session(place, tmp_path):
+def promising(place, tmp_path):
     """A copy of the session, for runs of its own."""
     shutil.copytree(place / "s", tmp_path / "s")
     return open_session(tmp_path / "s")
+
+
+@pytest.fixture
+def session(promising):
+    """… without margins, which take more runs."""
+    objective = promising.evaluator.objective
+    limits = tuple(limit for limit in objective.limits if not limit.measure.is_margin)
+    promising.evaluator.objective = replace(objective, limits=limits)
+    return promising
 
 
 def replay(session, place, asked=None, said=None, **changes):
@@ -193,6 +208,67 @@ def test_nothing_runs_without_confirmation(session, place):
     assert found.runs == [] and not found.gains_file.exists()
 
 
+# --- margins --------------------------------------------------------------------------------------------
+
+
+def test_the_margins_that_a_session_promises_are_those_of_a_rig_that_is_heavier(promising, place):
+    """Tuned on plants of ± 20 %, measured through the driver on a plant that nobody has seen."""
+    asked, said = [], []
+    found = replay(promising, place, asked, said)
+    found.try_all(candidates_of(promising, 1))
+    best, bounds = found.best, {limit.measure.figure: limit.bound for limit in promising.evaluator.objective.limits}
+    assert best.name == f"trial {promising.best.number}", said
+    assert [margins.joint for margins in found.margins] == ["base", "shoulder", "elbow"]
+    for margins in found.margins:
+        assert margins.name == best.name and margins.failure == ""
+        for figure, value in margins.measured.items():
+            assert bounds[figure] <= margins.promised[figure] <= margins.simulated[figure]
+            assert value >= bounds[figure], margins.joint
+        # it is another plant: heavier, and so are the joints that it is coupled with
+        low = margins.loop.response.omega < 2.0 * math.pi * 20.0
+        ratio = np.abs(margins.loop.response.loop / margins.loop.linear)[low]
+        assert 0.5 < np.median(ratio) < 0.95, margins.joint
+    refused = [trial.outcome for trial in promising.trials if "margin is" in trial.outcome.failed]
+    assert refused and not any(outcome.stopped for outcome in refused)  # the limits decided
+    assert [lines[-1] for lines in asked[-3:]] == [
+        f"{best.name}: an effort of 0.5 N·m in {m.joint}, {m.loop.response.omega[0] / 2 / math.pi:.3g} to 333 Hz"
+        for m in found.margins
+    ]
+    write_hardware_report(found, found.folder / "report.html")
+    text = (found.folder / "report.html").read_text()
+    assert "<h2>Margins</h2>" in text and text.count("<svg ") == 3 * len(found.runs) + 2 * 3
+
+
+def test_gains_that_lack_a_margin_on_the_real_rig_are_no_result(promising, place):
+    """Half of the damping: the simulation would refuse it."""
+    promising.trials[1] = Trial(1, (60.0, 120.0, 24.0, 0.9, 1.8, 0.36), promising.trials[0].outcome)
+    found = replay(promising, place)
+    found.factor = 10.0
+    found._refused = lambda ladder: ""
+    with pytest.raises(RunError) as failed:
+        found.try_all(candidates_of(promising, 1, [1]))
+    assert [run.name for run in found.runs] == ["gains of the rig", "trial 1"]
+    (measured,) = [margins for margins in found.margins if margins.name == "trial 1"]
+    assert 0.1 < measured.measured["disk_margin"] < 0.9
+    value = f"{measured.measured['disk_margin']:.4g}"
+    why = rf"tune: trial 1: disk_margin of base is {value} as measured, below its limit of 0\.9"
+    rest = rf"; the best gains that hold it are in {re.escape(str(found.gains_file))}"
+    assert re.fullmatch(why + rest, str(failed.value))
+    assert found.best is found.runs[0] and found.gains_file.exists()
+
+
+def test_a_relay_on_real_drives(command: Command, place):
+    """The heavier arm, through the driver: about 1.2 times the effort for the same swing."""
+    rig = rig_file(place, "arm_can")
+    code, out, err = command(
+        "analyze", rig, "--measure", "relay", "--joint", "base", "--yes", "--json", place / "r.json"
+    )
+    assert (code, err) == (0, []), out
+    found = json.loads((place / "r.json").read_text())["relay"]["base"]
+    plant, linear = (complex(found[side]["real"], found[side]["imag"]) for side in ("plant", "linear"))
+    assert 0.6 < abs(plant / linear) < 1.05
+
+
 # --- the command ----------------------------------------------------------------------------------------
 
 
@@ -225,7 +301,7 @@ def test_without_a_terminal_it_must_be_confirmed_on_the_command_line(on_hardware
     ("words", "message"),
     [
         (("--replay", "nowhere"), "nowhere: has no session; it needs a file session.json"),
-        (("--replay", "s", "--trial", "99"), "--trial: there is no trial 99 in s; its trials are 0 to 32"),
+        (("--replay", "s", "--trial", "99"), "--trial: there is no trial 99 in s; its trials are 0 to 24"),
         (("--replay", "s", "--step-factor", "1"), "--step-factor: expected a factor above 1, up to 10, got 1"),
     ],
 )

@@ -8,17 +8,13 @@ joints whose drive and friction turn the phase through −180° well below the r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from cosim.analysis.relay import limit_cycle, with_relay
 from cosim.errors import InputError
-from cosim.rig.reading.plugins import Plugin
 from cosim.rig.rig import Rig
-from cosim.rig.sections.controllers import KEYS
-from cosim.tuning import relay_controller
 from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.gains_by_name import JointGains, Proposals, joint_gains, positions_within
 from cosim.tuning.optimisers import Optimiser, SearchProblem
@@ -26,8 +22,6 @@ from cosim.types import Array
 
 ABOUT = "relay experiment: the ultimate gain and period, and the gains of well-known rules; built in"
 AMPLITUDE = 0.2  # of the effort limit, or of all efforts that hold the joint
-SMALLEST_PERIOD = 8  # ticks
-PERIODS, SPREAD = 4, 0.15  # periods that are looked at, and how far they may differ
 
 
 class Rule(NamedTuple):
@@ -81,7 +75,7 @@ def _candidate(gains: list[JointGains], found: Mapping[int, tuple[float, float]]
 
 def _experiment(evaluator: TrialEvaluator, controller: str, gains: list[JointGains]) -> dict[int, tuple[float, float]]:
     """dof -> (Ku, Tu [s]) of the joints of a controller, one relay at a time."""
-    rig = _with_relay(evaluator.rig, controller)
+    rig = with_relay(evaluator.rig, controller, {})
     loop = next(loop for loop in rig.tick_model.loops if loop.name == controller)
     dofs = loop.index.tolist()
     full = _amplitudes(rig)[dofs]
@@ -93,46 +87,14 @@ def _experiment(evaluator: TrialEvaluator, controller: str, gains: list[JointGai
         if batch.stopped[k]:
             what = f"under a relay of {rows[k].max():.4g} the run is stopped: {batch.faults[k]}"
             raise InputError(f"joint '{joint.joint}': {what}; use --optimiser shape", "--optimiser")
-        amplitude, period = limit_cycle(batch[f"{joint.joint}/position"][k], joint.joint)
+        amplitude, period = limit_cycle(
+            batch[f"{joint.joint}/position"][k], joint.joint, "--optimiser", "use --optimiser shape"
+        )
         found[joint.dof] = 4.0 * rows[k].max() / (np.pi * amplitude), period * rig.tick_model.step
     return found
-
-
-def _with_relay(rig: Rig, controller: str) -> Rig:
-    """The rig with a relay in the place of a controller, about its initial positions."""
-    specs = list(rig.spec.controllers)
-    k = next(k for k, spec in enumerate(specs) if spec.name == controller)
-    given = rig.parameters
-    kp, kd = (np.atleast_1d(given[f"{controller}.{word}"]).tolist() for word in ("kp", "kd"))
-    values = {"amplitude": [0.0] * len(kp), "kp": kp, "kd": kd}
-    plugin = Plugin("relay", relay_controller, relay_controller.Params(**{w: tuple(v) for w, v in values.items()}))
-    specs[k] = replace(specs[k], plugin=plugin, trajectory=None, fallback=None)
-    source = rig.spec.source
-    sections = list(source.data["controllers"])
-    sections[k] = {key: value for key, value in sections[k].items() if key in KEYS} | {"type": "relay", **values}
-    source = replace(source, data={**source.data, "controllers": sections})
-    return Rig(replace(rig.spec, controllers=tuple(specs), source=source), False)
 
 
 def _amplitudes(rig: Rig) -> Array:
     """(nv,) a fraction of the effort limits; without one, of the largest effort that gravity asks of any joint."""
     gravity = float(np.abs(rig.plant.model.gravity_effort(rig.plant.model.coordinates(rig.plant.position))).max())
     return np.where(np.isfinite(rig.limits.effort), AMPLITUDE * rig.limits.effort, max(AMPLITUDE * gravity, 1.0))
-
-
-def limit_cycle(position: Array, joint: str) -> tuple[float, float]:
-    """(amplitude, period [ticks]) of the last periods of an oscillation (ticks,). Raises InputError without one."""
-    last = position[len(position) // 2 :]
-    swing = last - 0.5 * (last.max() + last.min())
-    rises = np.flatnonzero((swing[:-1] < 0.0) & (swing[1:] >= 0.0))
-    periods = np.diff(rises)[-PERIODS:]
-    sizes = [0.5 * float(np.ptp(last[a:b])) for a, b in pairwise(rises.tolist())]
-    steady = len(periods) == PERIODS and _alike(periods.tolist(), 1.0) and _alike(sizes, 0.0)
-    if not steady or periods.mean() < SMALLEST_PERIOD:
-        why = "oscillates as fast as the ticks" if steady else "has no steady oscillation"
-        raise InputError(f"joint '{joint}' {why} under a relay; use --optimiser shape", "--optimiser")
-    return float(np.mean(sizes[-PERIODS:])), float(periods.mean())
-
-
-def _alike(values: list[float], resolution: float) -> bool:
-    return max(values) - min(values) <= max(resolution, SPREAD * max(values))
