@@ -99,7 +99,7 @@ class TrialEvaluator:
         for name in self.objective.signals:
             figures[name] = np.nanmax(np.abs(batch.samples[name]), axis=1, keepdims=True)
         if self.objective.margins:
-            figures |= self._margins.find(parameters, self.objective.margins)
+            figures |= self._margins.find(parameters, self.objective.margins, self.moments)
         completed = np.where(batch.stopped, np.minimum(batch.ticks / self._ticks, 1.0 - 1e-9), 1.0)
         outcomes = []
         for k in range(len(values)):
@@ -110,13 +110,29 @@ class TrialEvaluator:
             outcomes.append(self._outcome(own, completed[runs], reason))
         return outcomes
 
-    def linear(self, values: Array) -> LinearRig:
-        """The tick of the rig at t = 0 with the parameters (d,)."""
-        return self._margins.linear(read_arrays(self.rig, self.space.arrays(values[None])), 0)
+    def linear(self, values: Array, moment: int = 0) -> LinearRig:
+        """The tick of the rig with the parameters (d,), after so many ticks of a run. Raises InputError for a rig
+        without a linear model, and where the run stops before."""
+        given = read_arrays(self.rig, self.space.arrays(values[None]))
+        (found,) = self._margins.along(given, 0, (moment,))
+        if found is None:
+            raise InputError(f"the run stops before {moment * self.rig.tick_model.step:g} s", str(self.rig.spec.path))
+        return found
 
     def margins(self, values: Array) -> dict[str, Array]:
-        """figure of a limit -> (p, nv) on all plants, with the parameters (d,)."""
+        """figure of a limit -> (p, nv) at the start on all plants, with the parameters (d,)."""
         return self._margins.find(self.parameters(values[None]), self.objective.margins)
+
+    @cached_property
+    def moments(self) -> tuple[int, ...]:
+        """The ticks at which margins are found: the first, and that at which the reference of the rig is fastest."""
+        known = self.rig.tick_model.signals.names
+        signals = [name for joint in self.rig.joints if (name := f"{joint}/reference_position") in known]
+        start = self.space.arrays(self.space.start[None])
+        batch = self.rig.rollouts(start, duration=self.duration, signals=signals, threads=1)
+        speeds = [np.nan_to_num(np.abs(np.diff(batch.samples[name][0]))) for name in signals]
+        moving = [speed / speed.max() for speed in speeds if speed.any()]
+        return (0, int(np.argmax(np.sum(moving, axis=0)))) if moving else (0,)
 
     @property
     def seconds(self) -> float:

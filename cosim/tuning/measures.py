@@ -22,7 +22,7 @@ class MarginFigure(NamedTuple):
     needs_control: bool
 
 
-# margins of the linearised loops at t = 0; larger ones are better
+# margins of the loops, linearised at the moments of `TrialEvaluator.moments`; larger ones are better
 MARGINS: dict[str, MarginFigure] = {
     "disk_margin": MarginFigure("disk margin of the loop of a joint, 0 to 2; 0 where the rig is unstable", "1", False),
     "gain_margin": MarginFigure("factor of the gain at which the loop of a joint gets unstable", "1", True),

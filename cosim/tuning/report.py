@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from cosim.analysis.frequency import FrequencyResponse, respond
+from cosim.analysis.linearisation import LinearRig
 from cosim.analysis.loops import closed_dofs, disk_margin, is_stable
 from cosim.errors import InputError, plural
 from cosim.output.output_files import write_file
 from cosim.output.plot.signal_figure import COLORS
-from cosim.rig.parameter_arrays import read_arrays
+from cosim.rig.rig import Rig
 from cosim.tuning.figures import (
     BEST,
     MOST_DRAWN,
@@ -26,7 +27,6 @@ from cosim.tuning.figures import (
     draw_plants,
 )
 from cosim.tuning.html import ReportPage
-from cosim.tuning.margins import MarginFinder
 from cosim.tuning.session_data import SessionData
 from cosim.tuning.trials import Trial
 from cosim.types import Array
@@ -145,14 +145,20 @@ def _courses(page: ReportPage, session: SessionData, start: Trial, best: Trial) 
 
 
 def _loops(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:
-    rig, space = session.evaluator.rig, session.evaluator.space
-    try:
-        finder = MarginFinder(rig)
-        given = read_arrays(rig, space.arrays(np.array([start.values, best.values])))
-        linear = [finder.linear(given, k) for k in (0, 1)]
-    except InputError as error:
-        page.text(f"The rig has no linear model: {error.what}.")
-        return
+    evaluator = session.evaluator
+    for moment in evaluator.moments:
+        if len(evaluator.moments) > 1:
+            t = moment * evaluator.rig.tick_model.step
+            page.text(f"At {t:g} s, {'where the reference is fastest' if moment else 'the start'}:")
+        try:
+            linear = [evaluator.linear(np.array(trial.values), moment) for trial in (start, best)]
+        except InputError as error:
+            page.text(f"There is no linear model: {error.what}.")
+            continue
+        _loops_at(page, evaluator.rig, linear)
+
+
+def _loops_at(page: ReportPage, rig: Rig, linear: Sequence[LinearRig]) -> None:
     responses = [respond(model) for model in linear]
     dofs = closed_dofs(responses[1])
     if not dofs:
@@ -168,7 +174,7 @@ def _loops(page: ReportPage, session: SessionData, start: Trial, best: Trial) ->
     named = list(zip((START, BEST), responses, strict=True))
     page.charts(draw_loops(named, dofs, rig.joints))
     page.legend({rig.joints[dof]: COLORS[k % len(COLORS)] for k, dof in enumerate(dofs)})
-    page.text("Solid: best, dashed: start. Linearised exactly at the start of the run.", note=True)
+    page.text("Solid: best, dashed: start.", note=True)
 
 
 def _loop_cells(response: FrequencyResponse, dof: int, stable: bool) -> Sequence[str]:
