@@ -9,12 +9,12 @@ from pathlib import Path
 from cosim.analysis.comparison import MeasuredLoop
 from cosim.analysis.excitation import Excitation, Kind, excitation_of
 from cosim.analysis.linearisation import LinearRig, linearise
-from cosim.analysis.measured import MeasuredResponse, excited_dof, linear_loop, measured_response
+from cosim.analysis.measured import excited_dof, linear_loop, measured_response
 from cosim.errors import InputError, did_you_mean
 from cosim.rig.reading.overlay import overrides_of
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
-from cosim.rig.run import StoppedRun, open_recording
+from cosim.rig.run import Run, StoppedRun, open_recording
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def measure(
     except StoppedRun as stopped:
         what = f"the experiment of {joint} ended early: {stopped.run.fault}"
         raise InputError(f"{what}; give a smaller --amplitude", "--measure") from None
-    return _beside(measured_response(run, linear.step), linear)
+    return _beside(run, linear)
 
 
 def experiment_of(
@@ -76,10 +76,12 @@ def _of_recording(recording: Path, linear: LinearRig, path: Path) -> MeasuredLoo
     dof = excited_dof(run, str(recording))
     if dof not in linear.dofs:
         raise InputError(f"joint '{dof}' is not in {path}; give the rig of the recording", str(recording))
-    return _beside(measured_response(run, linear.step, str(recording)), linear)
+    return _beside(run, linear, str(recording))
 
 
-def _beside(response: MeasuredResponse, linear: LinearRig) -> MeasuredLoop:
+def _beside(run: Run, linear: LinearRig, place: str | None = None) -> MeasuredLoop:
+    phases = {dof: phase for dof, phase in zip(linear.dofs, linear.phases, strict=True) if phase is not None}
+    response = measured_response(run, linear.step / linear.ticks, place, linear.ticks, phases)
     return MeasuredLoop(response, linear_loop(linear, response))
 
 

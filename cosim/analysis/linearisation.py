@@ -3,10 +3,17 @@
 The derivative of a tick is the product of those of its calls, each by exact differentiation. The time, parameters and
 the modes of the plant are held; encoders measure without their quantisation; a saturation has the slope that it has at
 the state. Disturbances d enter where loops are broken: efforts requested of the drives, and measured positions.
+
+Tasks of several rates repeat after a hyper-period, the least common multiple of their ticks. k then counts
+hyper-periods, and A is the product of the derivatives of their ticks (the monodromy matrix; Bittanti and Colaneri,
+Periodic Systems, 2009, §3). A loop is seen at the rate of its controller: its disturbances change with each call of the
+controller and are held until the next one, and its outputs are those of the ticks in which it is called.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,21 +22,25 @@ from cosim.analysis.tick_slopes import Slope, places_of, slope_of
 from cosim.errors import CompileError, InputError
 from cosim.rig.rig import Rig
 from cosim.tick.memory_call import MemoryCall
-from cosim.tick.tick_model import TickModel
-from cosim.types import Array
+from cosim.tick.tick_model import TickModel, TickTask
+from cosim.types import COMMAND, Array
+
+MOST_TICKS = 1000  # of a hyper-period
 
 Slopes = tuple[dict[str, Slope], bool]  # see slopes_of
 
 
 @dataclass(frozen=True)
 class LinearRig:
-    """The tick of a rig at a state.
+    """The tick of a rig at a state, or its hyper-period.
 
     A (n, n), B (n, 2 nv), C (2 nv, n), D (2 nv, 2 nv): inputs are disturbances of the efforts requested of the drives
     (nv,), then of the measured positions (nv,); outputs the requested efforts with their disturbance, then the
-    measured positions without it. step, t: of a tick, and of the state [s]; states: of what each is a part, such as
-    'controller arm'; dofs: names of the nv dofs; exact: whether A is the derivative of the tick itself, else the plant
-    moves by the exponential of its equations.
+    measured positions without it. step, t: of a tick or hyper-period, and of the state [s]; states: of what each is a
+    part, such as 'controller arm'; dofs: names of the nv dofs; exact: whether A is the derivative of the tick itself,
+    else the plant moves by the exponential of its equations. ticks: of the hyper-period; phases (nv,): the tick in
+    which the controller of a dof is called, None of one that is called more often, whose loop varies within the
+    hyper-period: its disturbances and outputs are not connected.
     """
 
     A: Array
@@ -41,13 +52,15 @@ class LinearRig:
     states: tuple[str, ...]
     dofs: tuple[str, ...]
     exact: bool
+    ticks: int
+    phases: tuple[int | None, ...]
 
 
 def linearise(rig: Rig, at: float = 0.0) -> LinearRig:
     """Linearise the tick of a rig after `at` seconds of its run.
 
-    Raises InputError for a rig with real motors, with tasks of several rates, and with a controller without derivative,
-    and where the run stops before.
+    Raises InputError for a rig with real motors, with tasks that do not repeat soon, and with a controller without
+    derivative, and where the run stops before.
     """
     tick_model = rig.tick_model
     check_linear(rig, tick_model)
@@ -77,47 +90,91 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
     found, exact = slopes_of(tick_model) if slopes is None else slopes
     nv, size, place = tick_model.nv, tick_model.layout.size, tick_model.layout.place
     request, measured = (place(*path).where for path in (("request",), ("measured", "position")))
-    memory, derivative = memory.copy(), np.hstack([np.eye(size), np.zeros((size, 2 * nv))])
+    ticks, phases, begun = hyper_period(tick_model.tasks), _phases(tick_model), float(memory[place("t").where].item())
+    first = round(begun / tick_model.step)
+    # rows: the memory, and the disturbances that are held; columns: both at first, and the disturbances
+    whole = size + 2 * nv
+    memory, derivative = (
+        _with_first_commands(tick_model, memory, first),
+        np.hstack([np.eye(whole), np.zeros((whole, 2 * nv))]),
+    )
     derivative[place("t").where] = 0.0
-    written = np.zeros(size, dtype=bool)
-    outputs = np.zeros((2 * nv, size + 2 * nv))
+    written = np.ones(whole, dtype=bool)
+    written[:size] = False
+    outputs = np.zeros((2 * nv, whole + 2 * nv))
+    outputs[:nv, whole : whole + nv] = np.eye(nv)  # of dofs whose loops are not seen
     with np.errstate(all="ignore"):
-        for task in tick_model.tasks:
-            for call in task.calls:
-                inputs, results = places_of(call)
-                derivative[results] = found[call.name](memory[inputs]) @ derivative[inputs]
-                written[results] = True
-                _evaluate(call, memory)
-                if call.name == "measure":
-                    outputs[nv:] = derivative[measured]
-                    derivative[measured, size + nv :] += np.eye(nv)
-                if call.name == "request":
-                    derivative[request, size : size + nv] += np.eye(nv)
-                    outputs[:nv] = derivative[request]
-    states = _states(derivative[:, :size], outputs[:, :size], written)
-    A, B = derivative[np.ix_(states, states)], derivative[states, size:]
-    names = _parts(tick_model)
+        for number in range(first, first + ticks):
+            memory[place("t").where] = number * tick_model.step
+            seen = np.array([dof for dof, phase in enumerate(phases) if phase == number % ticks], dtype=int)
+            for row in (*seen, *(nv + seen)):
+                derivative[size + row] = np.eye(whole + 2 * nv)[whole + row]
+            for task in (task for task in tick_model.tasks if number % task.ticks == task.phase):
+                for call in task.calls:
+                    inputs, results = places_of(call)
+                    derivative[results] = found[call.name](memory[inputs]) @ derivative[inputs]
+                    written[results] = True
+                    _evaluate(call, memory)
+                    if call.name == "measure":
+                        outputs[nv + seen] = derivative[measured][seen]
+                        derivative[measured] += derivative[size + nv : whole]
+                    if call.name == "request":
+                        derivative[request] += derivative[size : size + nv]
+                        outputs[seen] = derivative[request][seen]
+    states = _states(derivative[:, :whole], outputs[:, :whole], written)
+    A, B = derivative[np.ix_(states, states)], derivative[states, whole:]
+    names = [*_parts(tick_model), *["held disturbance"] * (2 * nv)]
     return LinearRig(
         A,
         B,
         outputs[:, states],
-        outputs[:, size:],
-        tick_model.step,
-        float(memory[place("t").where].item()),
+        outputs[:, whole:],
+        ticks * tick_model.step,
+        begun,
         tuple(names[k] for k in states),
         tuple(tick_model.plant.model.dof_names),
         exact,
+        ticks,
+        phases,
     )
+
+
+def _with_first_commands(tick_model: TickModel, memory: Array, first: int) -> Array:
+    """A copy of the memory in which controllers that were not called before this tick command what they would now."""
+    memory = memory.copy()
+    for task in (task for task in tick_model.tasks if task.loop is not None and task.phase > 0 and first <= task.phase):
+        scratch = memory.copy()
+        read = next(task for task in tick_model.tasks if task.name == "read")
+        for call in (*read.calls, *task.calls):
+            _evaluate(call, scratch)
+        for where, _ in task.calls[0].outputs[-len(COMMAND) :]:
+            memory[where] = scratch[where]
+    return memory
+
+
+def hyper_period(tasks: Sequence[TickTask]) -> int:
+    """Ticks after which tasks of several rates repeat."""
+    return math.lcm(*(task.ticks for task in tasks))
+
+
+def _phases(tick_model: TickModel) -> tuple[int | None, ...]:
+    """See `LinearRig`; 0 of a dof without controller."""
+    ticks, found = hyper_period(tick_model.tasks), list[int | None]([0] * tick_model.nv)
+    for loop in tick_model.loops:
+        for dof in loop.index.tolist():
+            found[dof] = loop.phase if loop.ticks == ticks else None
+    return tuple(found)
 
 
 def check_linear(rig: Rig, tick_model: TickModel) -> None:
     """Raises InputError for a rig that has no linear model, see `linearise`."""
     if rig.hardware:
         raise InputError("real motors have no linear model; analyze the rig without its drivers", "analyze")
-    slow = next((task for task in tick_model.tasks if task.ticks > 1), None)
-    if slow is not None:
-        what = f"task '{slow.name}' runs every {slow.ticks} ticks; a rig of several rates has no frequency response"
-        raise InputError(f"{what}; set its period to the step", "analyze")
+    if (ticks := hyper_period(tick_model.tasks)) > MOST_TICKS:
+        what = (
+            f"the periods of the controllers coincide after {ticks} ticks only, and at most {MOST_TICKS} are linearised"
+        )
+        raise InputError(f"{what}; choose periods with a smaller common multiple", "analyze")
     for name, why in tick_model.untraceable.items():
         raise InputError(f"controller '{name}' has no derivative: {why}", "analyze")
 

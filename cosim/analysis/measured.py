@@ -8,7 +8,9 @@ Identification, §2.4, §2.7).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from cosim.units import TURN
 EXCITED = 0.1  # of the largest line of the spectrum
 REPEATED = 1e-6  # relative difference of two periods of the excitation
 FEWEST, MOST = 4, 50  # periods, those faded in and out included
+ONE_RATE: Mapping[str, int] = MappingProxyType({})
 POINTS = 400  # of a response that has more lines
 
 
@@ -52,19 +55,23 @@ def excited_dof(run: Run, place: str | None = None) -> str:
     return moved[0]
 
 
-def measured_response(run: Run, step: float, place: str | None = None) -> MeasuredResponse:
-    """Of the dof that the run excites; step: of its ticks [s]; place: of errors, by default the rig.
+def measured_response(
+    run: Run, step: float, place: str | None = None, ticks: int = 1, phases: Mapping[str, int] = ONE_RATE
+) -> MeasuredResponse:
+    """Of the dof that the run excites; step: of its ticks [s]; place: of errors, by default the rig; ticks: from one
+    call of its controller to the next; phases: dof -> tick of the first call.
 
     Raises InputError for a run that was stopped, lacks ticks, or is no such experiment.
     """
     dof, place = excited_dof(run, place), place or run.rig.path
     if run.fault:
         raise InputError(f"the experiment did not end: {run.fault}", place)
-    ticks = np.rint(np.asarray(run.t) / step).astype(int)
-    if np.any(np.diff(ticks) != 1):
-        missing = int(ticks[-1] - ticks[0] + 1 - len(ticks))
+    numbers = np.rint(np.asarray(run.t) / step).astype(int)
+    if np.any(np.diff(numbers) != 1):
+        missing = int(numbers[-1] - numbers[0] + 1 - len(numbers))
         raise InputError(f"{missing} ticks are missing; measure again on a quieter machine", place)
-    d, u = (np.asarray(run[f"{dof}/{name}_effort"]) for name in ("reference", "command"))
+    called, step = numbers % ticks == phases.get(dof, 0), ticks * step
+    d, u = (np.asarray(run[f"{dof}/{name}_effort"])[called] for name in ("reference", "command"))
     begin, end = np.flatnonzero(d)[[0, -1]]
     period = _period(d[begin : end + 1])
     if period is None:  # all of it, to the end of the run

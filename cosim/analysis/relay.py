@@ -32,7 +32,7 @@ SMALLEST_PERIOD = 8  # ticks
 PERIODS, SPREAD = 4, 0.15  # periods that are looked at, and how far they may differ
 LASTING, SHORTEST, LONGEST = 30, 0.5, 20.0  # periods of an experiment, and its duration [s]
 UNKNOWN = 5.0  # s, of one whose linear plant never has the phase −180°
-COUNTS = 2.0  # of the encoder: the default hysteresis
+RESOLUTIONS = 2.0  # of the encoder: the default hysteresis
 
 Ask = Callable[[Sequence[str]], None]  # raises InputError unless a human confirms
 
@@ -181,7 +181,7 @@ def _hysteresis(rig: Rig, joint: str, given: float | None) -> float:
     if given is not None:
         return given
     encoder = rig.spec.joints[joint].encoder
-    return 0.0 if encoder is None or not encoder.cpr else COUNTS * TURN / encoder.cpr
+    return 0.0 if encoder is None or not encoder.cpr else RESOLUTIONS * TURN / encoder.cpr
 
 
 def _duration(linear: LinearRig, dof: int) -> float:

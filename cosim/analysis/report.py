@@ -38,6 +38,7 @@ class Analysis:
         data = {
             "t": self.rig.t,
             "step": self.rig.step,
+            "ticks": self.rig.ticks,
             "exact": self.rig.exact,
             "stable": not self.unstable,
             "poles": [
@@ -59,6 +60,11 @@ class Analysis:
         rig = self.rig
         how = "exactly" if rig.exact else "between the switches of its plant"
         yield f"{name} at {rig.t:.6g} s: {len(rig.A)} states, linearised {how}"
+        if rig.ticks > 1:
+            period = format_seconds(rig.step)
+            yield f"several rates: the loops are seen every {period}, the hyper-period of {rig.ticks} ticks"
+        if faster := [dof for dof, phase in zip(rig.dofs, rig.phases, strict=True) if phase is None]:
+            yield f"no figures of {', '.join(faster)}: their controllers are called more than once in it"
         if self.loops:
             yield from self._loop_table().lines()
         else:

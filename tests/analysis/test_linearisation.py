@@ -12,7 +12,15 @@ from cosim import InputError, Rig
 from cosim.analysis import linearisation
 from cosim.analysis.frequency import poles, respond
 from cosim.analysis.linearisation import linearise, linearise_at, memory_at
-from cosim.analysis.loops import DiskMargin, all_loops_margin, is_stable, loop_figures, margins_of, step_response
+from cosim.analysis.loops import (
+    DiskMargin,
+    all_loops_margin,
+    closed_dofs,
+    is_stable,
+    loop_figures,
+    margins_of,
+    step_response,
+)
 from cosim.analysis.modes import modes_of
 from cosim.analysis.tick_slopes import _exponential_of, slope_of, unquantised
 
@@ -37,22 +45,27 @@ def differences(rig: Rig, at: float, monkeypatch: pytest.MonkeyPatch) -> tuple[n
     memory, model = memory_at(rig, at), rig.tick_model
     exact = linearise_at(model, memory)
     assert exact.exact
+    first = round(at / model.step)
+    memory = linearisation._with_first_commands(model, memory, first)
 
     def tick(before: np.ndarray) -> np.ndarray:
         after = before.copy()
         with unquantised():
-            for task in model.tasks:
-                for call in task.calls:
-                    linearisation._evaluate(call, after)
+            for number in range(first, first + exact.ticks):
+                after[model.layout.place("t").where] = number * model.step
+                for task in (task for task in model.tasks if number % task.ticks == task.phase):
+                    for call in task.calls:
+                        linearisation._evaluate(call, after)
         return after
 
-    columns = []
-    for state in found[0]:
+    inside = found[0] < len(memory)  # the others are disturbances that are held
+    states, columns = found[0][inside], []
+    for state in states:
         low, high = memory.copy(), memory.copy()
         width = 1e-6 * max(1.0, abs(memory[state]))
         low[state], high[state] = memory[state] - width, memory[state] + width
-        columns.append((tick(high) - tick(low))[found[0]] / (2.0 * width))
-    return np.column_stack(columns), exact.A
+        columns.append((tick(high) - tick(low))[states] / (2.0 * width))
+    return np.column_stack(columns), exact.A[np.ix_(inside, inside)]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +80,13 @@ def differences(rig: Rig, at: float, monkeypatch: pytest.MonkeyPatch) -> tuple[n
 )
 def test_a_is_the_derivative_of_the_tick(sample: Sample, name: str, at: float, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, found = differences(sample(name), at, monkeypatch)
+    assert len(found) and np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("at", [0.0, 0.301])
+def test_a_is_the_derivative_of_a_hyper_period(sample: Sample, at: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = sample("two_link", "controllers.swing.period=3 ms", "controllers.swing.phase=1 ms")
+    expected, found = differences(rig, at, monkeypatch)
     assert len(found) and np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()
 
 
@@ -215,6 +235,49 @@ def test_what_a_controller_remembers_is_no_growing_mode(sample: Sample) -> None:
     assert {mode.part for mode in held} == {"controller impedance"} and is_stable(rig)
 
 
+# --- several rates ---
+
+SLOW = """
+mechanism:
+  gravity: [0, 0, 0]
+  bodies: [{name: disk, joint: hinge, axis: [0, 0, 1], mass: 1 kg, inertia: [0.1, 0.1, 0.2]}]
+controllers: [{name: hold, type: push.py, period: 10 ms, phase: PHASE ms}]
+schedule: {step: 1 ms, duration: 1 s, integrator: rk4}
+"""
+
+
+@pytest.mark.parametrize("phase", [0, 3])
+def test_a_slow_loop_is_that_of_a_sampled_double_integrator(rig_of: Callable[..., Rig], phase: int) -> None:
+    """Position and velocity sampled and the effort held every 10 ms: x⁺ = F x + G u, u = −[kp kd] x."""
+    rig = linearise(rig_of(SLOW.replace("PHASE", str(phase)), push=f"effort = -{KP} * q - {KD} * v"))
+    T = 0.01
+    F, G, K = np.array([[1.0, T], [0.0, 1.0]]), np.array([T * T / 2.0, T]) / J, np.array([KP, KD])
+    assert rig.ticks == 10 and rig.step == pytest.approx(T) and rig.phases == (phase,)
+    found = np.linalg.eigvals(rig.A)
+    expected = np.sort_complex(np.linalg.eigvals(F - np.outer(G, K)))
+    np.testing.assert_allclose(np.sort_complex(found[np.abs(found) > 1e-6]), expected, rtol=1e-6)
+    response = respond(rig)
+    z = np.exp(1j * response.omega * T)
+    loop = np.array([K @ np.linalg.solve(at * np.eye(2) - F, G) for at in z])
+    np.testing.assert_allclose(response.loop(0), loop, rtol=1e-5, atol=1e-9)
+
+
+def test_a_loop_with_a_faster_controller_than_another_has_no_figures(rig_of: Callable[..., Rig]) -> None:
+    rig = linearise(
+        rig_of("""
+        mechanism:
+          bodies:
+            - {name: a, joint: one, axis: [0, 0, 1], mass: 1 kg, inertia: [0.1, 0.1, 0.2]}
+            - {name: b, joint: two, axis: [0, 0, 1], mass: 1 kg, inertia: [0.1, 0.1, 0.2]}
+        controllers:
+          - {name: fast, type: pid, joints: [one], kp: 9, ki: 0, kd: 1}
+          - {name: slow, type: pid, joints: [two], kp: 9, ki: 0, kd: 1, period: 4 ms, phase: 1 ms}
+        schedule: {step: 1 ms, duration: 1 s}
+        """)
+    )
+    assert rig.phases == (None, 1) and closed_dofs(respond(rig)) == [1] and is_stable(rig)
+
+
 # --- what cannot be linearised ---
 
 
@@ -225,10 +288,20 @@ def test_real_motors_have_no_linear_model(sample: Sample) -> None:
         linearise(sample("arm_can"))
 
 
-def test_several_rates_have_no_frequency_response(sample: Sample) -> None:
-    what = r"a rig of several rates has no frequency response; set its period to the step"
-    with pytest.raises(InputError, match=rf"^analyze: task '.*' runs every \d+ ticks; {what}$"):
-        linearise(sample("ur5_realtime"))
+def test_periods_that_coincide_late_are_refused(rig_of: Callable[..., Rig]) -> None:
+    text = """
+    mechanism:
+      bodies:
+        - {name: a, joint: one, axis: [0, 0, 1], mass: 1 kg, inertia: [0.1, 0.1, 0.2]}
+        - {name: b, joint: two, axis: [0, 0, 1], mass: 1 kg, inertia: [0.1, 0.1, 0.2]}
+    controllers:
+      - {name: slow, type: pid, joints: [one], kp: 9, ki: 0, kd: 1, period: 37 ms}
+      - {name: slower, type: pid, joints: [two], kp: 9, ki: 0, kd: 1, period: 41 ms}
+    schedule: {step: 1 ms, duration: 1 s}
+    """
+    what = "the periods of the controllers coincide after 1517 ticks only, and at most 1000 are linearised"
+    with pytest.raises(InputError, match=rf"^analyze: {what}; choose periods with a smaller common multiple$"):
+        linearise(rig_of(text))
 
 
 def test_a_controller_in_python_has_no_derivative(rig_of: Callable[..., Rig]) -> None:

@@ -50,6 +50,17 @@ def test_a_measured_loop_is_that_of_the_linear_rig(name: str, kind: str) -> None
         assert measured.phase == pytest.approx(expected.phase, rel=0.02)
 
 
+@pytest.mark.parametrize("kind", ["multisine", "chirp"])
+@pytest.mark.parametrize("phase", [0, 2])
+def test_a_loop_of_a_slow_controller_is_measured_at_its_rate(servo: Path, kind: str, phase: int) -> None:
+    servo.write_text(SERVO.replace("kd: 6", f"kd: 6, period: 5 ms, phase: {phase} ms"))
+    rig, settled = at_rest(servo, ())
+    linear = linearise(rig, settled)
+    found = measure(servo, (), linear, "hinge", kind, None)  # type: ignore[arg-type]
+    assert linear.ticks == 5 and found.response.omega[-1] > 0.3 * 2.0 * np.pi / linear.step
+    assert found.gain_deviation < 0.5 and np.degrees(found.phase_deviation) < 3.0
+
+
 def test_a_loop_of_the_textbook(servo: Path) -> None:
     """The loop of a double integrator with its sample held, broken at the effort: L(z) = P(z) (kp + kd (z − 1)/z …);
     here in the frequency domain, below a tenth of the rate."""

@@ -260,9 +260,8 @@ def test_gains_that_lack_a_margin_on_the_real_rig_are_no_result(promising, place
 def test_a_relay_on_real_drives(command: Command, place):
     """The heavier arm, through the driver: about 1.2 times the effort for the same swing."""
     rig = rig_file(place, "arm_can")
-    code, out, err = command(
-        "analyze", rig, "--measure", "relay", "--joint", "base", "--yes", "--json", place / "r.json"
-    )
+    relay = ("--measure", "relay", "--joint", "base", "--amplitude", "0.5", "--hysteresis", "0", "--yes")
+    code, out, err = command("analyze", rig, *relay, "--json", place / "r.json")
     assert (code, err) == (0, []), out
     found = json.loads((place / "r.json").read_text())["relay"]["base"]
     plant, linear = (complex(found[side]["real"], found[side]["imag"]) for side in ("plant", "linear"))
