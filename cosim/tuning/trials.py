@@ -21,15 +21,15 @@ class Trial:
     outcome: TrialOutcome
 
     def line(self) -> bytes:
-        """JSON; null for what is infinite."""
+        """JSON; null for what is infinite, "nan" for what does not exist."""
         o = self.outcome
         data = {
             "trial": self.number,
             "values": self.values,
             "score": o.score,
-            "cost": _finite(o.cost),
-            "costs": [_finite(cost) for cost in o.costs],
-            "figures": {name: list(pair) for name, pair in o.figures.items()},
+            "cost": _stored(o.cost),
+            "costs": [_stored(cost) for cost in o.costs],
+            "figures": {name: [_stored(value) for value in pair] for name, pair in o.figures.items()},
             "failed": o.failed,
             "stopped": o.stopped,
         }
@@ -44,7 +44,7 @@ def read_trial(line: bytes) -> Trial:
             score=float(data["score"]),
             cost=_number(data["cost"]),
             costs=tuple(map(_number, data["costs"])),
-            figures={name: (pair[0], pair[1]) for name, pair in data["figures"].items()},
+            figures={name: (_number(pair[0]), _number(pair[1])) for name, pair in data["figures"].items()},
             failed=data["failed"],
             stopped=data["stopped"],
         )
@@ -68,8 +68,8 @@ def nearest_of(trials: Sequence[Trial]) -> Trial | None:
     return min(trials, key=lambda trial: (trial.outcome.score, trial.number), default=None)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _stored(value: float) -> float | str | None:
+    return None if math.isinf(value) else "nan" if math.isnan(value) else value
 
 
 def _number(value: Any) -> float:

@@ -111,6 +111,31 @@ def test_ctrl_c_in_python_raises_with_the_session(rig):
     assert len(failed.value.session.trials) == 17
 
 
+def test_all_keys_of_a_session_reach_it(rig):
+    given = {"robust": "mean", "samples": 2, "optimiser": "sobol", "trials": 3, "batch": 2, "seed": 9, "duration": 0.5}
+    named = {"minimise": {"iae": 2.0}, "limits": {"effort_max": 1e4}, "plants": {"inertia": 0.1}}
+    session = tune(rig, {"arm.kp": "10..1000"}, **named, **given)
+    for key, value in {**given, **named, "parameters": {"arm.kp": "10..1000"}}.items():
+        assert getattr(session.request, key) == value, key
+    assert session.best.outcome.cost == pytest.approx(np.mean(session.best.outcome.costs), rel=1e-14)
+    assert len(session.best.outcome.costs) == 3
+
+
+def test_trials_are_read_as_they_were_written(rig, tmp_path):
+    given = {"plants": {"inertia": "30 %"}, "limits": {"overshoot": 0.5}, "minimise": {"settling_time": 1}}
+    session = tune(rig, folder=tmp_path / "s", **{**GIVEN, **given, "trials": 16})
+    assert read_trials(tmp_path / "s") == session.trials
+    assert any(not np.isfinite(trial.outcome.cost) for trial in session.trials)
+    assert any(a != b for trial in session.trials for a, b in trial.outcome.figures.values())
+
+
+def test_a_parameter_that_was_set_in_python_is_a_change_of_the_rig(rig, tmp_path):
+    tune(rig, folder=tmp_path / "s", optimiser="cma", **{**GIVEN, "trials": 8})
+    rig.set("arm.ki", 3.0)
+    with pytest.raises(InputError, match=r"is a session of 'turntable' as it was before a change; undo the change"):
+        tune(rig, folder=tmp_path / "s", resume=True)
+
+
 # --- results --------------------------------------------------------------------------------------------
 
 
@@ -320,6 +345,14 @@ def test_a_file_in_the_place_of_a_folder(rig, tmp_path):
     what = "cannot write the session: Not a directory; choose a folder that you may write to with --session"
     with pytest.raises(InputError, match=rf"^{tmp_path}/s/t: {what}$"):
         tune(rig, folder=tmp_path / "s" / "t", **GIVEN)
+
+
+def test_a_line_without_a_key_of_a_trial(ended, rig):
+    file = ended / "trials.jsonl"
+    file.write_text(file.read_text().replace('"score"', '"scores"', 1))
+    with pytest.raises(InputError) as refused:
+        tune(rig, folder=ended, resume=True)
+    assert str(refused.value) == f"{file}:1: is damaged (no trial: 'score'); cut it off before this line"
 
 
 def test_trials_that_the_optimiser_would_not_propose(rig, tmp_path):
