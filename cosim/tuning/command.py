@@ -21,6 +21,13 @@ from cosim.tuning.trials import Trial
 from cosim.tuning.tune import run_session
 
 NONE = "–"
+# keys whose option may be repeated -> the option, and whether it must have a value
+PAIRS = {
+    "parameters": ("--parameter", False),
+    "minimise": ("--minimise", False),
+    "limits": ("--limit", True),
+    "plants": ("--plant", True),
+}
 LARGEST_STEP = 10.0  # factor of a gain from one run of a real rig to the next
 
 
@@ -120,7 +127,13 @@ def _figures(session: TuningSession, start: Trial, best: Trial) -> TextTable:
     return table
 
 
-def read_pairs(texts: Sequence[str], option: str, needed: bool) -> dict[str, str | None] | None:
+def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of the section `tuning` that were given. options: key -> value, a list of texts for one of PAIRS."""
+    pairs = {key: _pairs(options[key], *words) for key, words in PAIRS.items()}
+    return {key: value for key, value in {**options, **pairs}.items() if value is not None}
+
+
+def _pairs(texts: Sequence[str], option: str, needed: bool) -> dict[str, str | None] | None:
     """`NAME=VALUE` of an option that may be repeated; None for none. needed: whether it must have a value.
 
     Raises InputError for a text that is none.
