@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cosim import Rig, tune
+from cosim.output.plot.signal_figure import COLORS
 from cosim.output.plot.style import BLUE, PALE, RUST
 from cosim.tuning.chart import ReportChart
 from cosim.tuning.figures import draw_history, draw_parameters, draw_plants
@@ -106,3 +107,12 @@ def test_the_chart_of_the_plants(session):
     order = np.argsort(session.best.outcome.costs)
     assert len(dots) == 3 and (np.diff(dots[:, 1]) > 0.0).all()  # a row each, from the top
     assert (np.diff(dots[order, 0]) >= 0.0).all()
+
+
+def test_the_bode_diagrams_have_a_curve_of_the_start_and_of_the_best(session):
+    charts = re.findall(r"<svg.*?</svg>", text_of(session))
+    for title in ("gain [dB]", "phase [°]"):
+        (chart,) = (chart for chart in charts if f'aria-label="{title}' in chart)
+        curves = re.findall(rf'<path fill="none" stroke="{COLORS[0]}"([^>]*) d="([^"]+)"', chart)
+        assert ["dasharray" in look for look, _ in curves] == [True, False]
+        assert all(path.count("L") > 50 for _, path in curves)
