@@ -37,11 +37,10 @@ class ExternalEffort:
     def __call__(self, t: Numeric, x: State, u: Mapping[str, Numeric]) -> tuple[State, Numeric]:
         """(next state, external effort (n,) on the controlled joints)."""
         equations, velocity = self._model.equations, u["all_velocity"]
-        before = ops.where(x["called"] > 0.5, x["velocity"], velocity)
-        q, acceleration = equations.coordinates(u["all_position"]), (velocity - before) / self._period
+        q, acceleration = equations.coordinates(u["all_position"]), (velocity - x["velocity"]) / self._period
         required = equations.inverse_dynamics(q, velocity, acceleration, t)
         required = required + equations.friction_effort(velocity) + equations.spring_effort(q)
         missing = (required - u["all_effort"])[self._index]
-        missing = ops.where(x["called"] > 0.5, missing, 0.0)
+        missing = ops.where(x["called"] > 0.5, missing, 0.0)  # the first call knows no acceleration
         filtered = self._kept * x["filtered"] + (1.0 - self._kept) * missing
         return {"velocity": velocity, "filtered": filtered, "called": np.ones(1)}, filtered

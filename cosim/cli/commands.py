@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cosim.errors import CosimError, InputError
 
@@ -233,17 +233,6 @@ def identify(
 
 def tune(
     rig: Path,
-    parameters: list[str],
-    minimise: list[str],
-    limits: list[str],
-    plants: list[str],
-    samples: int | None,
-    robust: Literal["worst", "mean"] | None,
-    optimiser: str | None,
-    trials: int | None,
-    batch: int | None,
-    seed: int | None,
-    duration: str | None,
     session: str | None,
     resume: bool,
     dask: str | None,
@@ -254,30 +243,19 @@ def tune(
     step_factor: float,
     yes: bool,
     overrides: list[Override],
+    **options: Any,
 ) -> None:
     """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
     from cosim.output.slow_code import named_when_slow
-    from cosim.tuning.command import read_pairs, try_on_hardware, tune_rig
+    from cosim.tuning.command import read_options, try_on_hardware, tune_rig
     from cosim.tuning.notebook import open_session
 
-    given = {
-        "parameters": read_pairs(parameters, "--parameter", False),
-        "minimise": read_pairs(minimise, "--minimise", False),
-        "limits": read_pairs(limits, "--limit", True),
-        "plants": read_pairs(plants, "--plant", True),
-        "samples": samples,
-        "robust": robust,
-        "optimiser": optimiser,
-        "trials": trials,
-        "batch": batch,
-        "seed": seed,
-        "duration": duration,
-    }
+    given = read_options(options)
     if replay is not None and on_hardware is None:
         raise InputError("nothing to try its candidates on; add --on-hardware", "--replay")
     if replay is None:
         with named_when_slow():
-            found = tune_rig(rig, overrides, {k: v for k, v in given.items() if v is not None}, session, resume, dask)
+            found = tune_rig(rig, overrides, given, session, resume, dask)
     else:
         found = open_session(replay)
     if on_hardware is not None:

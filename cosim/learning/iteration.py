@@ -96,7 +96,7 @@ def next_feedforward(rig: Rig, run: Run, gain: float = 1.0, cutoff: float = 10.0
     step = float(np.median(np.diff(run.t))) if len(run.t) > 1 else 0.0
     if step == 0.0 or cutoff >= 0.4 / step:
         raise InputError(f"a cutoff of {cutoff:g} Hz is too high for a run with ticks of {step * 1e3:g} ms")
-    every = max(1, int(1.0 / (ROWS_PER_PERIOD * cutoff * step)))
+    every = max(1, int(1.0 / (ROWS_PER_PERIOD * cutoff * step) + 1e-6))  # of a step with rounding
     rows = np.unique([*range(0, len(run.t), every), len(run.t) - 1])
     efforts = {}
     for loop in learning_loops(rig):

@@ -19,6 +19,7 @@ from cosim.errors import CosimError, InputError, RunError
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RECORDING = (".mcap",)
+PLACE = "name a file in a folder that exists and that you may write to"
 NOTHING: Mapping[object, str] = MappingProxyType({})
 
 
@@ -125,10 +126,9 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
             part.unlink(missing_ok=True)
 
 
-def write_error(path: str | Path, what: str, cause: OSError) -> CosimError:
-    """Why the file `what` cannot be written, with the fix."""
+def write_error(path: str | Path, what: str, cause: OSError, fix: str = PLACE) -> CosimError:
+    """Why the file `what` cannot be written, with the fix: of a full disk, or of another cause."""
+    kind = InputError
     if cause.errno in FULL_DISK:
         kind, fix = RunError, "free space on the disk and run again"
-    else:
-        kind, fix = InputError, "name a file in a folder that exists and that you may write to"
     return kind(f"cannot write the {what}: {cause.strerror}; {fix}", str(path))

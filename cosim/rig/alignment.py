@@ -6,6 +6,7 @@ import numpy as np
 from scipy.signal import correlate
 
 from cosim.errors import InputError
+from cosim.rig.comparison import check_joints
 from cosim.rig.run import Run
 
 FOLLOWED = ("/reference_position", "/position")  # of these signals, the first that both runs have
@@ -18,6 +19,7 @@ def alignment_of(a: Run, b: Run) -> float:
     It has the largest correlation of the joints' references, or of their positions, to a fraction of a tick. Raises
     InputError for runs without a common one that moves.
     """
+    check_joints(a, b)
     for kind in FOLLOWED:
         names = [name for name in a.signals if name.endswith(kind) and name in b]
         moving = [name for name in names if np.ptp(a[name]) > 0.0 and np.ptp(b[name]) > 0.0]

@@ -61,12 +61,13 @@ def compare(a: Run | str | Path, b: Run | str | Path, shift: float = 0.0) -> Com
     linearly at the times of a, but not across a gap of a recording: these times are left out.
 
     shift: the time t of a is t + shift of b [s], see `alignment_of`.
-    Raises InputError for files that hold no run and for runs without a common time.
+    Raises InputError for files that hold no run and for runs without a common joint or a common time.
     """
     a, b = (load_run(run) if isinstance(run, str | Path) else run for run in (a, b))
     for name, run in (("a", a), ("b", b)):
         if not len(run.t):
             raise InputError(f"{name} has no tick; compare runs that have some", "compare")
+    check_joints(a, b)
     end = min(float(a.t[-1]), float(b.t[-1]) - shift)
     rows = _common_rows(a, b, end, shift)
     if not rows:
@@ -81,6 +82,13 @@ def compare(a: Run | str | Path, b: Run | str | Path, shift: float = 0.0) -> Com
     }
     only_a, only_b = (tuple(s for s in x.signals if s not in y) for x, y in ((a, b), (b, a)))
     return Comparison(a, b, changed, signals, only_a, only_b, end, shift)
+
+
+def check_joints(a: Run, b: Run) -> None:
+    """Raises InputError for runs of rigs without a common joint."""
+    if a.rig.joints != b.rig.joints and not set(a.rig.joints) & set(b.rig.joints):
+        joints = " and ".join(f"{name} has {', '.join(run.rig.joints) or 'none'}" for name, run in (("a", a), ("b", b)))
+        raise InputError(f"the runs have no joint in common: {joints}; compare runs of one rig", "compare")
 
 
 class Parting(NamedTuple):

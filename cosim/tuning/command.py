@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,21 @@ from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 from cosim.tuning.hardware import Ask, HardwareReplay, candidates_of
 from cosim.tuning.hardware_report import write_hardware_report
+from cosim.tuning.progress import shown_progress
 from cosim.tuning.session import FailedTuning, TuningSession
-from cosim.tuning.session_folder import OVERLAY, PARENT, REPORT, latest_path, new_path
+from cosim.tuning.session_folder import PARENT, REPORT, latest_path, new_path
 from cosim.tuning.setup import fingerprint_of
 from cosim.tuning.trials import Trial
 from cosim.tuning.tune import run_session
 
 NONE = "–"
+# keys whose option may be repeated -> the option, and whether it must have a value
+PAIRS = {
+    "parameters": ("--parameter", False),
+    "minimise": ("--minimise", False),
+    "limits": ("--limit", True),
+    "plants": ("--plant", True),
+}
 LARGEST_STEP = 10.0  # factor of a gain from one run of a real rig to the next
 
 
@@ -41,7 +47,7 @@ def tune_rig(
         rig = load_rig(path, overrides)
     place = _place(rig, folder, resume)
     try:
-        with _shown_progress() as progress:
+        with shown_progress(rig.spec.name) as progress:
             session = run_session(rig, given, place, resume, dask, progress)
     except FailedTuning as failed:
         print_result(failed.session)
@@ -76,39 +82,13 @@ def try_on_hardware(
 
 def _place(rig: Rig, folder: str | None, resume: bool) -> Path:
     """The folder of the session."""
+    if folder == "":
+        raise InputError("'' is no folder; name one", "--session")
     if folder is not None:
         return Path(folder)
     if resume:
         return latest_path(Path(PARENT), fingerprint_of(rig), rig.spec.name)
     return new_path(Path(PARENT), rig.spec.name)
-
-
-@contextmanager
-def _shown_progress() -> Iterator[Callable[[TuningSession], None]]:
-    """On a terminal one line that changes; in a pipe a line for each better trial and each tenth of the session."""
-    terminal = sys.stderr.isatty()
-    seen = [-1, 0]  # the best trial, and the tenths
-
-    def show(session: TuningSession) -> None:
-        done, total, best = len(session.trials) - 1, session.request.trials, session.found
-        line = f"{done}/{total} trials  {_best_text(best)}"
-        if terminal:
-            console.write_line(f"tuning {session.rig_name}: {line}")
-            return
-        now = [-1 if best is None else best.number, 10 * done // total]
-        if now != seen:
-            seen[:] = now
-            print(line, flush=True)
-
-    try:
-        yield show
-    finally:
-        if terminal:
-            console.write_line("")
-
-
-def _best_text(best: Trial | None) -> str:
-    return "none holds all limits yet" if best is None else f"best {best.number}: cost {best.outcome.cost:.6g}"
 
 
 def print_result(session: TuningSession) -> None:
@@ -123,10 +103,8 @@ def print_result(session: TuningSession) -> None:
             table.add_row(dimension.name, *(f"{number:.6g}" for number in numbers))
         print(*table.lines(), sep="\n")
         print(*_figures(session, start, best).lines(), sep="\n")
-    if session.path is not None:
-        print(f"wrote    report {session.path / REPORT}")
-        if best is not None:
-            print(f"wrote    gains {session.path / OVERLAY}")
+    for what, path in session.written.items():
+        print(f"wrote    {what} {path}")
 
 
 def _figures(session: TuningSession, start: Trial, best: Trial) -> TextTable:
@@ -149,7 +127,13 @@ def _figures(session: TuningSession, start: Trial, best: Trial) -> TextTable:
     return table
 
 
-def read_pairs(texts: Sequence[str], option: str, needed: bool) -> dict[str, str | None] | None:
+def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of the section `tuning` that were given. options: key -> value, a list of texts for one of PAIRS."""
+    pairs = {key: _pairs(options[key], *words) for key, words in PAIRS.items()}
+    return {key: value for key, value in {**options, **pairs}.items() if value is not None}
+
+
+def _pairs(texts: Sequence[str], option: str, needed: bool) -> dict[str, str | None] | None:
     """`NAME=VALUE` of an option that may be repeated; None for none. needed: whether it must have a value.
 
     Raises InputError for a text that is none.

@@ -13,7 +13,6 @@ from cosim.output.text_table import TextTable
 from cosim.rig.reading.overlay import overrides_of
 from cosim.rig.rig import load_rig
 from cosim.rig.run import Run
-from cosim.rig.sections.tuning import TuningKeys
 from cosim.tuning.overlay import overlay_values
 from cosim.tuning.session import TuningSession
 from cosim.tuning.session_folder import HEADER, RIG, read_header, read_trials, rig_of_session, sessions_in
@@ -28,23 +27,25 @@ def open_session(path: str | Path) -> TuningSession:
     """The session in a folder, with its rig as it was. Raises InputError for a folder without one."""
     path = Path(path)
     header = read_header(path)
-    request = TuningKeys(**header.request)
-    return TuningSession(evaluator_of(rig_of_session(path), request), request, read_trials(path), path)
+    return TuningSession(evaluator_of(rig_of_session(path), header.request), header.request, read_trials(path), path)
 
 
 def list_sessions(folder: Path) -> TextTable:
     """A row for each session in a folder. Raises InputError without any."""
-    paths = sessions_in(folder) if folder.is_dir() else []
-    if not paths:
+    found = sessions_in(folder)
+    if not found:
         raise InputError("there are no sessions here; begin one with cosim tune RIG", str(folder))
     table = TextTable(["session", "rig", "begun (UTC)", "optimiser"], ["trials", "start", "best", "trial"])
-    for path in paths:
-        header, trials = read_header(path), read_trials(path)
+    for path, header in found:
+        if header is None:
+            table.add_row(str(path), "damaged", *[NONE] * 6)
+            continue
+        trials = read_trials(path)
         best = best_of(trials, start_counts=False)
-        done = f"{max(len(trials) - 1, 0)}/{header.request['trials']}"
+        done = f"{max(len(trials) - 1, 0)}/{header.request.trials}"
         start = _cost(trials[0]) if trials else NONE
         numbers = (done, start, NONE if best is None else _cost(best), NONE if best is None else str(best.number))
-        table.add_row(str(path), header.rig, header.begun, header.request["optimiser"], *numbers)
+        table.add_row(str(path), header.rig, header.begun, header.request.optimiser or NONE, *numbers)
     return table
 
 
@@ -58,10 +59,8 @@ def show_session(session: TuningSession) -> list[str]:
     request = session.request
     keys = ("parameters", "minimise", "limits", "plants")
     settings = [f"{key:<10} {_shown(value)}" for key in keys if (value := getattr(request, key))]
-    failed = len(session.trials) - len(feasible)
-    counts = (
-        f"{len(session.trials) - 1} of {request.trials} by {request.optimiser}, seed {request.seed}, {failed} failed"
-    )
+    done, failed = max(len(session.trials) - 1, 0), len(session.trials) - len(feasible)
+    counts = f"{done} of {request.trials} by {request.optimiser}, seed {request.seed}, {failed} failed"
     return [*settings, f"trials     {counts}", *table.lines()]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -10,17 +11,19 @@ import numpy as np
 from cosim.errors import RunError
 from cosim.rig.sections.tuning import TuningKeys
 from cosim.tuning.evaluation import TrialEvaluator
-from cosim.tuning.trials import Trial, best_of, nearest_of
+from cosim.tuning.trials import Trial, best_of, counting, nearest_of
 
 
 @dataclass(repr=False)
 class SessionData:
-    """The trials of a session so far. path: of its folder, None of one that is kept in memory alone."""
+    """The trials of a session so far. path: of its folder, None of one that is kept in memory alone; written: what ->
+    the file in it that was written at the end."""
 
     evaluator: TrialEvaluator
     request: TuningKeys
     trials: list[Trial]
     path: Path | None = None
+    written: dict[str, Path] = field(default_factory=dict)
 
     @property
     def rig_name(self) -> str:
@@ -54,12 +57,15 @@ class SessionData:
     @property
     def why_none(self) -> str:
         """Why there is no best trial."""
-        nearest = nearest_of(self.trials)
+        trials = counting(self.trials, self.evaluator.space.start_inside)
+        nearest = nearest_of(trials)
         if nearest is None:
             return "no trial has ended"
-        count, what = len(self.trials), "ran to its end" if nearest.outcome.stopped else "holds all limits"
+        outcome, what = nearest.outcome, "holds all limits"
+        if not math.isfinite(outcome.cost):
+            what = "ran to its end" if outcome.stopped else "has a cost"
         return (
-            f"none of {count} trials {what}; the nearest is trial {nearest.number}: {nearest.outcome.failed};"
+            f"none of {len(trials)} trials {what}; the nearest is trial {nearest.number}: {outcome.failed};"
             " widen the bounds of the parameters or the limits"
         )
 

@@ -10,15 +10,18 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
-from cosim.errors import InputError
+from cosim.errors import InputError, SourceLocation
 from cosim.output.output_files import write_error
+from cosim.rig.reading.schema import Reading, read
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import RigFiles
+from cosim.rig.sections.tuning import TuningKeys
 from cosim.tuning.trials import Trial, in_json, read_trial
 
 HEADER, TRIALS, RIG = "session.json", "trials.jsonl", "rig"
@@ -31,13 +34,14 @@ MOST_SESSIONS = 10_000  # sessions of one rig in a folder
 @dataclass(frozen=True)
 class SessionHeader:
     """rig: its name; file: as the user gave it; as_run: its file below `rig/`; gains: all parameters of its
-    controllers; request: the keys of `tuning`; fingerprint: see `setup.fingerprint_of`; begun: date and time."""
+    controllers; request: the section `tuning`; fingerprint: see `setup.fingerprint_of`; begun:
+    date and time."""
 
     rig: str
     file: str
     as_run: str
     gains: tuple[float, ...]
-    request: dict[str, Any]
+    request: TuningKeys
     fingerprint: str
     versions: dict[str, str]
     begun: str
@@ -47,7 +51,7 @@ class SessionHeader:
 class SessionFolder:
     """An open session, which no other process writes to. Close it."""
 
-    def __init__(self, path: Path, header: SessionHeader, trials: list[Trial], file: BinaryIO) -> None:
+    def __init__(self, path: Path, header: SessionHeader, trials: list[Trial], file: FileIO) -> None:
         self.path, self.header, self.trials, self._file = path, header, trials, file
 
     @classmethod
@@ -57,6 +61,8 @@ class SessionFolder:
             n = len(read_trials(path))
             fix = "go on with --resume, or choose another folder with --session"
             raise InputError(f"has a session of {n} trials already; {fix}", str(path))
+        if path.exists() and not path.is_dir():
+            raise InputError("is a file; choose a folder with --session", str(path))
         try:
             for name, content in files.contents.items():
                 file = path / RIG / name
@@ -65,7 +71,7 @@ class SessionFolder:
             (path / TRIALS).touch()
             _write_header(path, header)
         except OSError as cause:
-            raise write_error(path, "session", cause) from cause
+            raise write_error(path, "session", cause, "choose a folder that you may write to with --session") from cause
         return cls.open(path)
 
     @classmethod
@@ -73,7 +79,9 @@ class SessionFolder:
         """To go on. Raises InputError for a folder without a session, or of a session that is running."""
         header = read_header(path)
         try:
-            file = (path / TRIALS).open("r+b")
+            file = (path / TRIALS).open("r+b", buffering=0)
+        except FileNotFoundError:
+            raise InputError("has lost its trials; begin another session", str(path / TRIALS)) from None
         except OSError as cause:
             raise write_error(path / TRIALS, "trials", cause) from cause
         try:
@@ -90,7 +98,7 @@ class SessionFolder:
         file.seek(0, os.SEEK_END)
         return cls(path, header, trials, file)
 
-    def update(self, request: dict[str, Any]) -> None:
+    def update(self, request: TuningKeys) -> None:
         """Go on with other settings. Raises InputError where they cannot be written."""
         self.header = replace(self.header, request=request)
         try:
@@ -101,8 +109,9 @@ class SessionFolder:
     def append(self, trials: Sequence[Trial]) -> None:
         """On the disk when it returns. Raises RunError for a full disk."""
         try:
-            self._file.write(b"".join(trial.line() for trial in trials))
-            self._file.flush()
+            data = b"".join(trial.line() for trial in trials)
+            while data:
+                data = data[self._file.write(data) :]
             os.fsync(self._file.fileno())
         except OSError as cause:
             raise write_error(self.path / TRIALS, "trials", cause) from cause
@@ -110,7 +119,6 @@ class SessionFolder:
 
     def written(self) -> list[Trial]:
         """All trials on the disk, also where `append` was interrupted."""
-        self._file.flush()
         return read_trials(self.path)
 
     def close(self) -> None:
@@ -127,17 +135,30 @@ def _write_header(path: Path, header: SessionHeader) -> None:
 
 def read_header(path: Path) -> SessionHeader:
     """Raises InputError for a folder without a session, and for one of another version."""
+    place = str(path / HEADER)
     try:
         data = orjson.loads((path / HEADER).read_bytes())
-        header = SessionHeader(**{**data, "gains": tuple(map(float, data["gains"]))})
-    except FileNotFoundError:
+        if (version := data["version"]) != VERSION:
+            what = f"is of version {version} of the format, this program reads {VERSION}"
+            raise InputError(f"{what}; begin another session", place)
+        gains = tuple(map(float, data["gains"]))
+        return SessionHeader(**{**data, "gains": gains, "request": _request(data["request"])})
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"has no session; it needs a file {HEADER}", str(path)) from None
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"is damaged: {error}; begin another session", str(path / HEADER)) from None
-    if header.version != VERSION:
-        what = f"is of version {header.version} of the format, this program reads {VERSION}"
-        raise InputError(f"{what}; begin another session", str(path / HEADER))
-    return header
+    except (OSError, ValueError) as error:
+        raise InputError(f"is damaged: {error}; begin another session", place) from None
+    except (TypeError, KeyError, AttributeError):
+        raise InputError("is damaged: it is no description of a session; begin another session", place) from None
+
+
+def _request(data: dict[str, Any]) -> TuningKeys:
+    """Raises ValueError for keys and values that no section `tuning` has."""
+    reading = Reading(lambda keys: SourceLocation(".".join(map(str, keys))), [])
+    given = {key: value for key, value in data.items() if value is not None}
+    request = read(TuningKeys, given, ("request",), reading)
+    if reading.errors or request is None:
+        raise ValueError(reading.errors[0])
+    return request
 
 
 def read_trials(path: Path) -> list[Trial]:
@@ -163,14 +184,21 @@ def rig_of_session(path: Path) -> Rig:
     """The rig as the session ran it, from the files in its folder. Raises InputErrors where they were changed."""
     header = read_header(path)
     rig = load_rig(path / RIG / header.as_run, interpret=False)
+    if len(header.gains) != len(rig.tick_model.parameters):
+        raise InputError(f"does not fit the rig in {path / RIG}; begin another session", str(path / HEADER))
     rig.tick_model.parameters[:] = header.gains
     return rig
 
 
-def sessions_in(folder: Path) -> list[Path]:
-    """The sessions in a folder, the oldest first."""
-    found = [file.parent for file in folder.glob(f"*/{HEADER}")]
-    return sorted(found, key=lambda path: (read_header(path).begun, path.name))
+def sessions_in(folder: Path) -> list[tuple[Path, SessionHeader | None]]:
+    """The sessions in a folder, the oldest first, before them those that cannot be read, which have None."""
+    found = list[tuple[Path, SessionHeader | None]]()
+    for file in folder.glob(f"*/{HEADER}"):
+        try:
+            found.append((file.parent, read_header(file.parent)))
+        except InputError:
+            found.append((file.parent, None))
+    return sorted(found, key=lambda pair: (pair[1].begun if pair[1] else "", pair[0].name))
 
 
 def new_path(folder: Path, rig: str) -> Path:
@@ -181,8 +209,8 @@ def new_path(folder: Path, rig: str) -> Path:
 
 def latest_path(folder: Path, fingerprint: str, rig: str) -> Path:
     """Of the newest session of this rig. Raises InputError without one."""
-    found = [path for path in sessions_in(folder) if read_header(path).rig == rig] if folder.is_dir() else []
-    own = [path for path in found if read_header(path).fingerprint == fingerprint]
+    found = [(path, header) for path, header in sessions_in(folder) if header is not None and header.rig == rig]
+    own = [path for path, header in found if header.fingerprint == fingerprint]
     if own:
         return own[-1]
     if found:

@@ -54,10 +54,13 @@ def read_trial(line: bytes) -> Trial:
 
 
 def best_of(trials: Sequence[Trial], start_counts: bool) -> Trial | None:
-    """The first of those with the smallest score among trials that hold all limits; start_counts: whether the gains of
-    the rig are within the bounds."""
-    feasible = [t for t in trials if t.outcome.feasible and (t.number or start_counts)]
-    return min(feasible, key=lambda trial: (trial.outcome.score, trial.number), default=None)
+    """The first of those with the smallest score among trials that hold all limits."""
+    return nearest_of([trial for trial in counting(trials, start_counts) if trial.outcome.feasible])
+
+
+def counting(trials: Sequence[Trial], start_counts: bool) -> list[Trial]:
+    """start_counts: whether the gains of the rig are within the bounds."""
+    return [trial for trial in trials if trial.number or start_counts]
 
 
 def nearest_of(trials: Sequence[Trial]) -> Trial | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +18,7 @@ from cosim.tuning import session_folder
 from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.session import FailedTuning, Progress, TuningSession, Workers, run_trials
 from cosim.tuning.session_folder import SessionFolder, SessionHeader
-from cosim.tuning.setup import evaluator_of, fingerprint_of, request_json, request_of
+from cosim.tuning.setup import evaluator_of, fingerprint_of, request_of
 
 Choice = Mapping[str, Any] | Iterable[str]
 PACKAGES = ("cosim", "numpy", "scipy", "optuna", "cmaes")
@@ -67,6 +68,8 @@ def tune(
         "seed": seed,
         "duration": duration,
     }
+    if folder == "":
+        raise InputError("'' is no folder; name one", "folder")
     path = None if folder is None else Path(folder)
     if resume and path is None:
         raise InputError("there is no folder to go on with; give folder", "resume")
@@ -90,7 +93,7 @@ def run_session(
             kept = SessionFolder.open(path)
             stack.callback(kept.close)
             request = _resumed(rig, kept, given)
-            kept.update(request_json(request))
+            kept.update(request)
         else:
             request = request_of(rig, given)
         evaluator = evaluator_of(rig, request)
@@ -103,14 +106,15 @@ def run_session(
         session = TuningSession(evaluator, request, [] if kept is None else list(kept.trials), path)
         try:
             run_trials(session, workers, kept, progress)
+            _finish(session)
+        except InputError:
+            raise
         except (KeyboardInterrupt, CosimError) as error:
-            if isinstance(error, InputError):
-                raise
             if kept is not None:
                 session.trials = kept.written()
-            _finish(session)
+            with suppress(KeyboardInterrupt, CosimError):  # Ctrl-C once more, or a disk that is full
+                _finish(session)
             raise FailedTuning(_interrupted(session, error), session) from None
-        _finish(session)
     if session.found is None:
         raise FailedTuning(session.why_none, session)
     return session
@@ -132,7 +136,7 @@ def _created(rig: Rig, path: Path, request: TuningKeys) -> SessionFolder:
         file=str(rig.spec.path),
         as_run=files.as_run,
         gains=tuple(rig.tick_model.parameters.tolist()),
-        request=request_json(request),
+        request=request,
         fingerprint=fingerprint_of(rig),
         versions={name: version for name in PACKAGES if (version := _version(name))},
         begun=session_folder.now(),
@@ -156,7 +160,7 @@ def _resumed(rig: Rig, kept: SessionFolder, given: Mapping[str, Any]) -> TuningK
     if header.fingerprint != fingerprint_of(rig):
         what = f"is a session of '{header.rig}' as it was before a change"
         raise InputError(f"{what}; undo the change, or begin another session", str(kept.path))
-    request = TuningKeys(**header.request)
+    request = header.request
     changed = replace(request, **{key: getattr(request_of(rig, given), key) for key in given})
     for key in given:
         if key not in EXTENDED and getattr(changed, key) != getattr(request, key):
@@ -173,17 +177,18 @@ def _shown(value: Any) -> str:
 
 def _interrupted(session: TuningSession, error: BaseException) -> str:
     done, total = max(len(session.trials) - 1, 0), session.request.trials
-    why = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
-    found = session.found
+    found, why = session.found, "" if isinstance(error, KeyboardInterrupt) else f": {error}"
     best = "" if found is None else f", the best is trial {found.number} with the cost {found.outcome.cost:.6g}"
-    fix = "" if session.path is None else f"; go on with --resume --session {session.path}"
-    return f"{why} after {done} of {total} trials{best}{fix}"
+    fix = "" if session.path is None else f"; go on with --resume --session {shlex.quote(str(session.path))}"
+    return f"interrupted after {done} of {total} trials{best}{why}{fix}"
 
 
 def _finish(session: TuningSession) -> None:
     """Write the report and the gains of a session with a folder."""
     if session.path is None or not session.trials:
         return
-    session.save_report(session.path / session_folder.REPORT)
+    session.save_report(path := session.path / session_folder.REPORT)
+    session.written["report"] = path
     if session.found is not None:
-        session.save_overlay(session.path / session_folder.OVERLAY)
+        session.save_overlay(path := session.path / session_folder.OVERLAY)
+        session.written["gains"] = path

@@ -53,6 +53,15 @@ def test_what_is_no_run_is_not_compared(command):
     assert command.refuses("compare", "rig.yaml", "a.mcap") == [f"rig.yaml: {what}"]
 
 
+def test_runs_of_rigs_without_a_common_joint_are_not_compared(command):
+    recorded(command, "a.mcap")
+    Path("rig.yaml").write_text(command.rig.replace("hinge", "lid"))
+    recorded(command, "b.mcap")
+    what = "the runs have no joint in common: a has hinge and b has lid; compare runs of one rig"
+    assert command.refuses("compare", "a.mcap", "b.mcap") == [f"compare: {what}"]
+    assert command.refuses("compare", "a.mcap", "b.mcap", "--align") == [f"compare: {what}"]
+
+
 def test_the_version_is_that_of_the_package(command):
     import cosim
 

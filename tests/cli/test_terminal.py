@@ -1,55 +1,14 @@
 """What a terminal shows while a run is compiled and runs; a pipe shows nothing."""
 
-import fcntl
-import os
-import pty
 import re
-import struct
 import sys
-import termios
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from cosim.output import console
 from cosim.output.run_status import RunStatus, status_line
-
-
-class Terminal:
-    """A pseudo terminal, and what was written to it."""
-
-    def __init__(self, columns=200):
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        self.stream, self._ours = os.fdopen(theirs, "w"), ours
-        self._data = b""
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self):
-        while True:
-            try:
-                data = os.read(self._ours, 1 << 16)
-            except OSError:  # both ends are closed
-                return
-            self._data += data
-
-    @property
-    def text(self):
-        return self._data.decode(errors="replace")
-
-    def close(self):
-        self.stream.close()
-        self._reader.join(5)
-        os.close(self._ours)
-
-    def wait_for(self, pattern):
-        end = time.monotonic() + 30
-        while not re.search(pattern, self.text):
-            assert time.monotonic() < end, self.text
-            time.sleep(0.01)
+from tests.kit.terminal import Terminal
 
 
 @pytest.fixture

@@ -42,6 +42,13 @@ def test_the_loop_is_that_of_its_transfer_functions(rig_of):
     np.testing.assert_allclose(found["hinge/position"], expected, atol=1e-9)
 
 
+def test_the_filter_of_the_velocity_is_of_first_order(rig_of):
+    run = rig(rig_of, "velocity_filter: 40 Hz, velocity_feedforward: 0", time="0.2 s", duration=0.4).run()
+    filtered = signal.lfilter(*signal.butter(1, 40.0, fs=1000.0), run["hinge/velocity"])
+    effort = 30.0 * (8.0 * (run["hinge/reference_position"] - run["hinge/position"]) - filtered)
+    np.testing.assert_allclose(run["hinge/command_effort"], effort, atol=1e-9)
+
+
 def test_the_integral_of_the_velocity_holds_a_load_without_error(rig_of):
     held = rig(rig_of, "integral_time: 50 ms", gravity=-9.81, time="0.5 s", duration=3.0).run()
     assert abs(held["hinge/position"][-1] - np.deg2rad(60.0)) < 1e-5

@@ -185,6 +185,31 @@ def test_a_run_that_is_stopped_ends_the_learning_and_nothing_is_lost(
     assert (tmp_path / "a.csv").read_text().startswith("t,shoulder,elbow\n0,")
 
 
+def test_the_command_says_where_learning_went_wrong(two_link: Any, tmp_path: Path, command: Any) -> None:
+    two_link("type: feedforward_pd, kp: [300, 150], kd: [1, 0.5], friction: false")
+    words = ("learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--iterations", 4, "--cutoff", 100)
+    code, out, err = command(*words)
+    lines = out.splitlines()
+    errors = [float(line.split("RMS ")[1].split()[0]) for line in lines[:5]]
+    assert (code, err) == (0, []) and min(errors) < errors[-1]
+    best = errors.index(min(errors))
+    assert lines[5] == f"the error of run {best} is the smallest; lower --cutoff or --gain to go on"
+
+
+def test_a_table_has_twenty_rows_per_period_of_the_cutoff_and_the_last_tick(two_link: Any) -> None:
+    rig = two_link()
+    run = rig.run(duration=0.123)
+    steps = np.diff(next_feedforward(rig, run, cutoff=10.0).t)
+    np.testing.assert_allclose(steps[:-1], 5e-3, rtol=1e-9)
+    assert next_feedforward(rig, run, cutoff=10.0).t[-1] == run.t[-1] and 0.0 < steps[-1] < 5e-3
+
+
+def test_each_repetition_has_a_noise_of_its_own(two_link: Any, tmp_path: Path) -> None:
+    rig, table = two_link(), Feedforward(np.array([0.0, 1.0]), {name: np.zeros(2) for name in ("shoulder", "elbow")})
+    seeds = [with_feedforward(rig, table, tmp_path / "a.csv", *k).spec.schedule.seed for k in ((), (1,), (5,))]
+    assert np.subtract(seeds, rig.spec.schedule.seed).tolist() == [0, 1, 5]
+
+
 def test_learning_goes_on_from_what_was_learned(two_link: Any, tmp_path: Path) -> None:
     first = learn(two_link(), 2)
     first.feedforward.save(tmp_path / "a.csv")
@@ -289,6 +314,11 @@ def test_the_command_refuses_wrong_options(command: Any) -> None:
     assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--cutoff", "0") == [
         "--cutoff: expected a frequency such as 10 or 10 Hz, got '0'"
     ]
+    assert command.refuses("learn", "rig.yaml", "--save", "rig.yaml") == [
+        "--save: rig.yaml: is the rig itself; choose another file"
+    ]
+    (line,) = command.refuses("learn", "rig.yaml", "--save", "a.txt")
+    assert line == "--save: a.txt: the file must have the suffix .csv; choose another name"
     assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--iterations", "0") == [
         "iterations: must be 1 to 1000, is 0"
     ]

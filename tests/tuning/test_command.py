@@ -62,6 +62,24 @@ def test_nothing_to_resume(command: Command):
     ]
 
 
+def test_a_session_that_is_damaged_does_not_hide_the_others(command: Command):
+    command(*WORDS, "--optimiser", "de")
+    damaged = Path("tuning/swing_2/session.json")
+    damaged.parent.mkdir()
+    damaged.write_text("{")
+    code, out, err = command("sessions")
+    rows = [line.split() for line in out.splitlines()[2:]]
+    assert (code, err) == (0, []) and rows[0] == ["tuning/swing_2", "damaged", *"––––––"]
+    assert [row[0] for row in rows] == ["tuning/swing_2", "tuning/swing_1"]
+    assert command("tune", "rig.yaml", "--resume", "--trials", "20")[0] == 0
+    (line,) = command.refuses("sessions", "tuning/swing_2")
+    assert line.startswith("tuning/swing_2/session.json: is damaged: ") and line.endswith("; begin another session")
+
+
+def test_an_empty_name_of_a_folder(command: Command):
+    assert command.refuses(*WORDS, "--session", "") == ["--session: '' is no folder; name one"]
+
+
 def test_no_trial_that_holds_a_limit_is_a_failed_run(command: Command):
     code, out, err = command(*WORDS, "--limit", "effort_max=0.1")
     assert code == 1 and out.endswith("wrote    report tuning/swing_1/report.html\n")

@@ -73,8 +73,9 @@ def test_a_scheduler_that_is_lost_ends_the_session_with_what_was_found(tmp_path,
         tune(turntable(), dask=cluster.scheduler_address, progress=stop, folder=tmp_path / "s", **GIVEN)
     session = failed.value.session
     assert len(session.trials) == 17
-    assert str(failed.value).startswith(f"tune: {cluster.scheduler_address}: ")
-    assert str(failed.value).endswith(f"; go on with --resume --session {tmp_path / 's'}")
+    best = f"the best is trial {session.best.number} with the cost {session.best.outcome.cost:.6g}"
+    why = f"{cluster.scheduler_address}: the scheduler was lost; go on with --resume --session {tmp_path / 's'}"
+    assert str(failed.value) == f"tune: interrupted after 16 of 40 trials, {best}: {why}"
     again = tune(turntable(), folder=tmp_path / "s", resume=True)
     assert again.trials == tune(turntable(), **GIVEN).trials
 

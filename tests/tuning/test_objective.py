@@ -9,6 +9,7 @@ import pytest
 
 from cosim import Rig, load_rig
 from cosim.rig.sections.tuning import TuningKeys
+from cosim.tuning.measures import summed, worst
 from cosim.tuning.objective import read_objective, score_of
 from cosim.tuning.setup import evaluator_of
 from tests.tuning.test_parameters import ARM
@@ -43,6 +44,13 @@ def test_a_cost_is_the_weighted_sum_over_joints_and_a_limit_is_of_the_worst_join
     error, effort = batch["error_rms"][0], batch["effort_max"][0]
     assert outcome.cost == pytest.approx(2 * error.sum() + 0.1 * effort[1], rel=1e-12)
     assert outcome.figures["error_max"] == (batch["error_max"].max(),) * 2 and outcome.feasible
+
+
+def test_the_worst_joint_and_the_sum_are_of_the_joints_that_have_the_figure():
+    values = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]])
+    np.testing.assert_array_equal(worst(values, False), [3.0, np.nan])
+    np.testing.assert_array_equal(worst(values, True), [1.0, np.nan])
+    np.testing.assert_array_equal(summed(values), [4.0, np.nan])
 
 
 def test_a_limit_of_a_signal_is_of_its_largest_absolute_value():

@@ -73,6 +73,13 @@ def test_a_range_over_a_decade_is_logarithmic(low, high, logarithmic):
     assert (dimension.position(low - 1), dimension.position(high + 1)) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("range_", "inside"), [("100..200", True), ("50..100", True), ("101..200", False), ("50..99", False)]
+)
+def test_the_gains_of_the_rig_count_within_their_bounds_and_on_them(arm, range_, inside):
+    assert read_space(arm, {"arm.kp/elbow": range_}).start_inside is inside
+
+
 def test_without_names_all_parameters_with_declared_bounds_are_varied(rig_of):
     rig = rig_of(
         """
@@ -111,6 +118,11 @@ RANGE = "give its range, such as {}=10..2000, or x0.2..x5 for multiples of its v
         (
             {"arm.kp": "5"},
             "parameter 'arm.kp': '5' is no range; give one such as 10..2000, or x0.2..x5 for multiples of its value",
+        ),
+        (
+            {"arm.kp": "x..5"},
+            "parameter 'arm.kp': expected a number, got 'x'; give a range such as 10..2000, or x0.2..x5 for multiples"
+            " of its value",
         ),
         (
             {"arm.kp": "a..5"},
@@ -170,6 +182,18 @@ def test_random_plants_are_in_the_box_and_equal_for_equal_seeds(arm):
             None,
             set(),
             "tuning.plants.inertia: expected a fraction between 0 and 1, such as 20 %, got '120 %'",
+        ),
+        (
+            {"inertia": "much"},
+            None,
+            set(),
+            "tuning.plants.inertia: expected a fraction between 0 and 1, such as 20 %, got 'much'",
+        ),
+        (
+            {"inertia": None},
+            None,
+            set(),
+            "tuning.plants.inertia: expected a fraction between 0 and 1, such as 20 %, got None",
         ),
         (
             {"*.mass": 0.2, "*.inertia": 0.2, "*.coulomb": 0.2, "*.viscous": 0.2, "friction": 0.1},

@@ -17,7 +17,7 @@ import yaml
 import cosim
 from cosim import FailedTuning, InputError, load_rig, tune
 from cosim.rig.reading.overlay import read_overlay
-from cosim.tuning.notebook import open_session, rerun_trial
+from cosim.tuning.notebook import open_session, rerun_trial, show_session
 from cosim.tuning.optimisers import SearchProblem, known_optimisers, load_optimiser
 from cosim.tuning.session_folder import SessionFolder, read_trials
 from cosim.tuning.setup import evaluator_of, request_of
@@ -79,24 +79,6 @@ def test_an_interrupted_session_ends_as_if_it_had_not_been(rig, tmp_path, optimi
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_killed_session_goes_on(tmp_path):
-    """A process that is killed while trials are evaluated."""
-    rig_in(tmp_path)
-    words = ["--parameter", "arm.kp=10..1000", "--parameter", "arm.kd=1..100", "--optimiser", "de", "--seed", "1"]
-    command = [sys.executable, "-m", "cosim", "tune", "rig.yaml", *words, "--trials", "400", "--batch", "4"]
-    trials = tmp_path / "killed" / "trials.jsonl"
-    with subprocess.Popen([*command, "--session", "killed"], cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
-        until(lambda: trials.exists() and trials.read_bytes().count(b"\n") > 20)
-        process.kill()
-    assert len(read_trials(tmp_path / "killed")) < 401
-    for arguments in (["--resume", "--session", "killed"], ["--session", "whole"]):
-        options = [] if "--resume" in arguments else command[5:]
-        done = subprocess.run([*command[:5], *options, *arguments], cwd=tmp_path, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
-    assert trials.read_bytes() == (tmp_path / "whole" / "trials.jsonl").read_bytes()
-    assert len(read_trials(tmp_path / "whole")) == 401
-
-
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path):
     rig_in(tmp_path)
     command = [sys.executable, "-m", "cosim", "tune", "rig.yaml", "--parameter", "arm.kd=1..100", "--batch", "4"]
@@ -141,6 +123,31 @@ def test_ctrl_c_in_python_raises_with_the_session(rig):
     assert len(failed.value.session.trials) == 17
 
 
+def test_all_keys_of_a_session_reach_it(rig):
+    given = {"robust": "mean", "samples": 2, "optimiser": "sobol", "trials": 3, "batch": 2, "seed": 9, "duration": 0.5}
+    named = {"minimise": {"iae": 2.0}, "limits": {"effort_max": 1e4}, "plants": {"inertia": 0.1}}
+    session = tune(rig, {"arm.kp": "10..1000"}, **named, **given)
+    for key, value in {**given, **named, "parameters": {"arm.kp": "10..1000"}}.items():
+        assert getattr(session.request, key) == value, key
+    assert session.best.outcome.cost == pytest.approx(np.mean(session.best.outcome.costs), rel=1e-14)
+    assert len(session.best.outcome.costs) == 3
+
+
+def test_trials_are_read_as_they_were_written(rig, tmp_path):
+    given = {"plants": {"inertia": "30 %"}, "limits": {"overshoot": 0.5}, "minimise": {"settling_time": 1}}
+    session = tune(rig, folder=tmp_path / "s", **{**GIVEN, **given, "trials": 16})
+    assert read_trials(tmp_path / "s") == session.trials
+    assert any(not np.isfinite(trial.outcome.cost) for trial in session.trials)
+    assert any(a != b for trial in session.trials for a, b in trial.outcome.figures.values())
+
+
+def test_a_parameter_that_was_set_in_python_is_a_change_of_the_rig(rig, tmp_path):
+    tune(rig, folder=tmp_path / "s", optimiser="cma", **{**GIVEN, "trials": 8})
+    rig.set("arm.ki", 3.0)
+    with pytest.raises(InputError, match=r"is a session of 'turntable' as it was before a change; undo the change"):
+        tune(rig, folder=tmp_path / "s", resume=True)
+
+
 # --- results --------------------------------------------------------------------------------------------
 
 
@@ -179,7 +186,7 @@ def test_no_gains_in_the_bounds_that_stabilise_the_rig(tmp_path):
     with pytest.raises(FailedTuning) as failed:
         tune(rig, {"arm.kp": "10..20"}, folder=tmp_path / "s", trials=16)
     message = str(failed.value)
-    assert message.startswith("tune: none of 17 trials ran to its end; the nearest is trial ")
+    assert message.startswith("tune: none of 16 trials ran to its end; the nearest is trial ")
     assert "joint 'axis' is at 0.5" in message
     assert message.endswith("; widen the bounds of the parameters or the limits")
     assert len(read_trials(tmp_path / "s")) == 17 and not (tmp_path / "s" / "gains.yaml").exists()
@@ -188,8 +195,19 @@ def test_no_gains_in_the_bounds_that_stabilise_the_rig(tmp_path):
 
 
 def test_no_gains_in_the_bounds_that_hold_a_limit(rig):
-    with pytest.raises(FailedTuning, match=r"none of 17 trials holds all limits; .* trial \d+: overshoot is"):
+    with pytest.raises(FailedTuning, match=r"none of 16 trials holds all limits; .* trial \d+: overshoot is"):
         tune(rig, {"arm.kd": "0.1..3"}, limits={"overshoot": 0.01}, trials=16)
+
+
+def test_gains_of_the_rig_beyond_the_bounds_are_not_the_nearest_ones(rig):
+    """They hold all limits, and may not be the result."""
+    with pytest.raises(FailedTuning) as failed:
+        tune(rig, {"arm.kp": "1e4..1e5"}, {"settling_time": 1}, trials=8, optimiser="de")
+    why = "settling_time is infinite within the run; widen the bounds of the parameters or the limits"
+    nearest = failed.value.session.trials[1]
+    assert failed.value.session.start.outcome.feasible and nearest.outcome.score == 2.0
+    assert str(failed.value) == f"tune: none of 8 trials has a cost; the nearest is trial 1: {why}"
+    assert repr(failed.value.session) == "<TuningSession turntable: 9 trials, best none>"
 
 
 def test_the_report_is_one_file_without_resources_of_a_network(rig, tmp_path):
@@ -269,6 +287,84 @@ def test_a_damaged_session(rig, tmp_path):
     (tmp_path / "s" / "session.json").write_text("{")
     with pytest.raises(InputError, match=r"session\.json: is damaged: .*; begin another session$"):
         tune(rig, folder=tmp_path / "s", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            '"optimiser":',
+            '"optimizer":',
+            "is damaged: request.optimizer: unknown key 'optimizer'; did you mean 'optimiser'?",
+        ),
+        ('"trials": 8', '"trials": "x"', "is damaged: request.trials: expected a number, got 'x'"),
+        ('"trials": 8', '"trials": 0', "is damaged: request.trials: must be at least 1, is 0"),
+        ('"request":', '"requst":', "is damaged: it is no description of a session"),
+        ('"gains": [', '"gains": ["x",', "is damaged: could not convert string to float: 'x'"),
+        ('"version": 2', '"version": 1', "is of version 1 of the format, this program reads 2"),
+    ],
+)
+def test_a_damaged_header(ended, rig, old, new, message):
+    header = ended / "session.json"
+    text = header.read_text()
+    assert old in text
+    header.write_text(text.replace(old, new))
+    for call in (lambda: tune(rig, folder=ended, resume=True), lambda: open_session(ended)):
+        with pytest.raises(InputError) as refused:
+            call()
+        assert str(refused.value) == f"{header}: {message}; begin another session"
+
+
+@pytest.fixture
+def ended(rig, tmp_path):
+    """The folder of a session that has ended."""
+    tune(rig, folder=tmp_path / "s", optimiser="de", **{**GIVEN, "trials": 8})
+    return tmp_path / "s"
+
+
+def test_a_header_with_other_parameters_than_its_rig(ended):
+    header = json.loads((ended / "session.json").read_text())
+    (ended / "session.json").write_text(json.dumps(header | {"gains": header["gains"][:2]}))
+    with pytest.raises(InputError) as refused:
+        open_session(ended)
+    what = f"does not fit the rig in {ended / 'rig'}; begin another session"
+    assert str(refused.value) == f"{ended / 'session.json'}: {what}"
+
+
+def test_an_infinite_parameter_is_kept(rig, tmp_path):
+    assert np.isinf(rig.parameters["arm.integral_limit"])
+    tune(rig, folder=tmp_path / "s", optimiser="de", **{**GIVEN, "trials": 4})
+    opened = open_session(tmp_path / "s").evaluator.rig
+    np.testing.assert_array_equal(opened.tick_model.parameters, rig.tick_model.parameters)
+
+
+def test_a_session_without_its_trials(ended, rig):
+    (ended / "trials.jsonl").unlink()
+    with pytest.raises(InputError) as refused:
+        tune(rig, folder=ended, resume=True)
+    assert str(refused.value) == f"{ended}/trials.jsonl: has lost its trials; begin another session"
+    assert "trials     0 of 8 by de, seed 0, 0 failed" in show_session(open_session(ended))
+
+
+def test_a_file_in_the_place_of_a_folder(rig, tmp_path):
+    (tmp_path / "s").touch()
+    with pytest.raises(InputError, match=rf"^{tmp_path}/s: is a file; choose a folder with --session$"):
+        tune(rig, folder=tmp_path / "s", **GIVEN)
+    with pytest.raises(InputError, match=rf"^{tmp_path}/s: has no session; it needs a file session\.json$"):
+        tune(rig, folder=tmp_path / "s", resume=True)
+    with pytest.raises(InputError, match=r"^folder: '' is no folder; name one$"):
+        tune(rig, folder="", **GIVEN)
+    what = "cannot write the session: Not a directory; choose a folder that you may write to with --session"
+    with pytest.raises(InputError, match=rf"^{tmp_path}/s/t: {what}$"):
+        tune(rig, folder=tmp_path / "s" / "t", **GIVEN)
+
+
+def test_a_line_without_a_key_of_a_trial(ended, rig):
+    file = ended / "trials.jsonl"
+    file.write_text(file.read_text().replace('"score"', '"scores"', 1))
+    with pytest.raises(InputError) as refused:
+        tune(rig, folder=ended, resume=True)
+    assert str(refused.value) == f"{file}:1: is damaged (no trial: 'score'); cut it off before this line"
 
 
 def test_trials_that_the_optimiser_would_not_propose(rig, tmp_path):
