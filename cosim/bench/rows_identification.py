@@ -21,8 +21,9 @@ from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, Target
 from cosim.identification.equation_error import sources_of
 from cosim.identification.excitation import excite
-from cosim.identification.identification import FoundNumber, identify
+from cosim.identification.identification import identify
 from cosim.identification.recorded_motion import read_motion, samples_of
+from cosim.identification.results import FoundNumber
 from cosim.identification.variables import choose
 from cosim.rig.reading.overlay import overlay_text, read_overlay
 

@@ -32,6 +32,14 @@ def sources_of(rig: Rig) -> tuple[str, ...]:
     return (CURRENT, COMMAND) if any(map(_has_gear, _drives(rig).values())) else (EFFORT, COMMAND)
 
 
+def has_equation_error(rig: Rig) -> bool:
+    try:
+        check_identifiable_rig(rig)
+    except InputError:
+        return False
+    return True
+
+
 def check_identifiable_rig(rig: Rig) -> None:
     """Raises InputError for a rig whose equation error is not known."""
 
@@ -41,19 +49,21 @@ def check_identifiable_rig(rig: Rig) -> None:
     equations = rig.plant.model.equations
     if not equations.is_plain_tree or rig.plant.model.nq != rig.plant.model.nv:
         raise refuse(
-            "only open trees of joints with one coordinate each are identified; take out loops and free joints"
+            "only open trees of joints with one coordinate each have an equation error; use --method output-error"
         )
     if rig.plant.prescribed:
-        raise refuse(f"joint '{next(iter(rig.plant.prescribed))}' is prescribed; give it a drive")
+        what = f"joint '{next(iter(rig.plant.prescribed))}' is prescribed"
+        raise refuse(f"{what}; give it a drive, or use --method output-error")
     drives = _drives(rig)
     for name in rig.joints:
         if name not in drives:
-            raise refuse(f"joint '{name}' has no drive, so its effort is not recorded; give it one")
+            what = f"joint '{name}' has no drive, so its effort is not recorded"
+            raise refuse(f"{what}; give it one, or use --method output-error")
         params = drives[name]
         if not (_has_gear(params) and not params.elastic) and not hasattr(params, "max_effort"):
             kind = rig.spec.joints[name].actuator
             what = f"the drive of '{name}' ({kind.name if kind else '?'}) has states that no recording has"
-            raise refuse(f"{what}; use dc_motor without stiffness, or ideal")
+            raise refuse(f"{what}; use --method output-error")
 
 
 def _drives(rig: Rig) -> dict[str, Any]:
