@@ -20,6 +20,7 @@ from cosim.rig.open_numbers import numbers_of
 from cosim.rig.rig import Rig
 from cosim.types import Array
 
+LATE = (0, 1)  # ticks by which encoders of rigs can be late
 SURE = 1.96  # standard deviations of an interval of 95 %
 
 
@@ -165,6 +166,10 @@ class Identification:
         yield from checks.lines()
         for quantity in self.unseen:
             yield f"unseen    {quantity.title} is not identifiable from this motion"
+        if self.late_ticks is not None and self.late_ticks not in LATE:
+            ticks = f"{self.late_ticks} ticks of {self.rig.tick_model.step * 1e3:g} ms"
+            delay = f"delay     {self.values[-1] * 1e3:.4g} ms are {ticks}"
+            yield f"{delay}, and encoders are late by 0 or 1: the overlay does not have it"
         for quantity in self.unsure:
             yield f"combined  {quantity.title} is found only in combination with others"
 
@@ -196,7 +201,7 @@ class Identification:
         }
 
     def overlay(self) -> dict[str, Any]:
-        """Keys of the rig with the found numbers, as in `cosim run RIG --overlay`. The delay has no key."""
+        """Keys of the rig with the found numbers, as in `cosim run RIG --overlay`."""
         found: dict[str, Any] = {}
         drives: dict[str, dict[str, Any]] = {}
         for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
@@ -208,17 +213,27 @@ class Identification:
             elif owner.startswith("mechanism."):
                 found[f"mechanism.numbers.{owner.removeprefix('mechanism.')}.{what}"] = values[0]
             elif owner.endswith(".actuator"):
-                drives.setdefault(owner, self._drive(owner))[what] = values[0]
+                joint, section = owner.split(".")[1:]
+                drives.setdefault(owner, self._section(joint, section))[what] = values[0]
             elif block.title != DELAY:
                 found[block.title] = values[0]
+        if self.late_ticks in LATE:
+            late = {"delay": self.late_ticks}
+            drives |= {f"joints.{name}.encoder": self._section(name, "encoder") | late for name in self.motion.joints}
         return found | drives
 
-    def _drive(self, owner: str) -> dict[str, Any]:
-        """The section of a drive as the file has it, that of `all` where the joint has none of its own."""
+    @property
+    def late_ticks(self) -> int | None:
+        """Ticks of the rig by which positions are recorded later than what drives the joints; None if not found."""
+        if not self.variables.delayed:
+            return None
+        return round(float(self.values[-1]) / self.rig.tick_model.step)
+
+    def _section(self, joint: str, key: str) -> dict[str, Any]:
+        """A section of a joint as the file has it, that of `all` where the joint has none of its own."""
         joints: Mapping[str, Any] = self.rig.spec.source.data["joints"]
-        _, joint, what = owner.split(".")
-        own = joints.get(joint) or {}
-        return copy.deepcopy(own.get(what) or joints["all"][what])
+        own, all_ = (joints.get(name) or {} for name in (joint, "all"))
+        return copy.deepcopy(own.get(key) or all_.get(key) or {})
 
 
 def _names(block: VariableBlock) -> Iterator[tuple[str, str | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -109,9 +110,10 @@ def test_inertias_and_frictions_of_a_recording(arm_file, recording):
     assert "the mass of upper" in [quantity.title for quantity in found.unsure]
 
 
-def test_the_delay_of_positions(arm_file, noisy, tmp_path):
+@pytest.mark.parametrize("ticks", [1, 4])
+def test_the_delay_of_positions(arm_file, noisy, tmp_path, ticks):
     names = noisy[0].read_text().split("\n", 1)[0].split(",")
-    table, late = np.loadtxt(noisy[0], delimiter=",", skiprows=1), 0.004
+    table, late = np.loadtxt(noisy[0], delimiter=",", skiprows=1), ticks * 1e-3
     for k, name in enumerate(names):
         if name.endswith("/position"):
             table[:, k] = np.interp(table[:, 0] - late, table[:, 0], table[:, k])
@@ -120,6 +122,17 @@ def test_the_delay_of_positions(arm_file, noisy, tmp_path):
                      method="output-error")  # fmt: skip
     assert abs(off(found, {"delay": late})["delay"]) < 2.0
     assert max(map(abs, off(found, FRICTION).values())) < 2.0
+    late_encoders = {key: value for key, value in found.overlay().items() if key.endswith("encoder")}
+    lost = [line for line in found.lines() if line.endswith("the overlay does not have it")]
+    if ticks == 1:
+        assert late_encoders == {f"joints.{name}.encoder": {"delay": 1} for name in ("shoulder", "elbow")}
+        again = load_rig(arm_file, [f"{key}={yaml.safe_dump(value)}" for key, value in late_encoders.items()])
+        assert again.tick_model.encoders.params.late.all()
+        assert not lost
+    else:
+        assert not late_encoders
+        late_by = " ms are 4 ticks of 1 ms, and encoders are late by 0 or 1: the overlay does not have it"
+        assert re.fullmatch(rf"delay     (4|4\.00\d|3\.99\d?){late_by}", lost[0])
 
 
 def test_derivatives_are_those_of_the_runs(arm_file, noisy):
