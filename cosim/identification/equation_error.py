@@ -40,30 +40,25 @@ def has_equation_error(rig: Rig) -> bool:
     return True
 
 
-def check_identifiable_rig(rig: Rig) -> None:
-    """Raises InputError for a rig whose equation error is not known."""
+def check_identifiable_rig(rig: Rig, otherwise: str = "use --method output-error") -> None:
+    """Raises InputError for a rig whose equation error is not known; otherwise: the fix."""
 
     def refuse(what: str) -> InputError:
-        return InputError(what, str(rig.spec.path))
+        return InputError(f"{what}; {otherwise}", str(rig.spec.path))
 
     equations = rig.plant.model.equations
     if not equations.is_plain_tree or rig.plant.model.nq != rig.plant.model.nv:
-        raise refuse(
-            "only open trees of joints with one coordinate each have an equation error; use --method output-error"
-        )
+        raise refuse("only open trees of joints with one coordinate each have an equation error")
     if rig.plant.prescribed:
-        what = f"joint '{next(iter(rig.plant.prescribed))}' is prescribed"
-        raise refuse(f"{what}; give it a drive, or use --method output-error")
+        raise refuse(f"joint '{next(iter(rig.plant.prescribed))}' is prescribed and has no drive")
     drives = _drives(rig)
     for name in rig.joints:
         if name not in drives:
-            what = f"joint '{name}' has no drive, so its effort is not recorded"
-            raise refuse(f"{what}; give it one, or use --method output-error")
+            raise refuse(f"joint '{name}' has no drive, so its effort is not recorded")
         params = drives[name]
         if not (_has_gear(params) and not params.elastic) and not hasattr(params, "max_effort"):
             kind = rig.spec.joints[name].actuator
-            what = f"the drive of '{name}' ({kind.name if kind else '?'}) has states that no recording has"
-            raise refuse(f"{what}; use --method output-error")
+            raise refuse(f"the drive of '{name}' ({kind.name if kind else '?'}) has states that no recording has")
 
 
 def _drives(rig: Rig) -> dict[str, Any]:

@@ -170,6 +170,16 @@ def test_errors_that_are_alike_widen_the_intervals():
     assert covariance(white / white.std(), slope, 0.01)[0, 0] == pytest.approx(1.0 / n, rel=0.3)
 
 
+def test_encoders_with_increments(tmp_path):
+    """They average out; the runs that are compared have none, and so have derivatives."""
+    encoder = {"cpr": 20000, "noise": "1e-4 rad"}
+    joints = {name: of | {"encoder": encoder} for name, of in ARM["joints"].items()}
+    rig = load_rig(written(tmp_path, "encoders.yaml", joints=joints))
+    table = recorded(rig, tmp_path / "encoders.csv", FRICTION, 2)
+    found = identify(rig, table, ["friction", "torque_constant"], method="output-error")
+    assert max(map(abs, off(found, FRICTION).values())) < 2.0
+
+
 # --- rigs without an equation error --------------------------------------------------------------------------
 
 
