@@ -279,8 +279,13 @@ def command_parser() -> CommandParser:
             "--fit",
             metavar="A,B",
             default="",
-            help="inertia, friction, torque_constant, rotor_inertia, delay, or numbers of the rig; default:"
+            help="inertia, friction, torque_constant, rotor_inertia, elasticity, delay, or numbers of the rig; default:"
             " inertia,friction",
+        ),
+        _word(
+            "--method",
+            choices=("equation-error", "output-error"),
+            help="errors of the equations of motion, or of simulated runs; default: the former where the rig allows it",
         ),
         _word("--cutoff", metavar="HZ", help="of the filter of the equation errors; default: 10 Hz"),
         _word("--training", metavar="X", type=float, default=0.7, help="first fraction, to fit; default: 0.7"),

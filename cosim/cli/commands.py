@@ -200,6 +200,7 @@ def identify(
     recording: Path | None,
     overrides: list[Override],
     fit: str,
+    method: Literal["equation-error", "output-error"] | None,
     cutoff: str | None,
     training: float,
     output: str | None,
@@ -215,7 +216,7 @@ def identify(
 
     wanted = _names(fit) or ["inertia", "friction"]
     if excite:
-        extra = {"F.mcap": recording, "--report": report, "--json": json, "--cutoff": cutoff}
+        extra = {"F.mcap": recording, "--report": report, "--json": json, "--cutoff": cutoff, "--method": method}
         for option in (option for option, value in extra.items() if value is not None):
             raise InputError("is for a recording; --excite designs a motion", option)
         with named_when_slow():
@@ -228,7 +229,7 @@ def identify(
     words = "a frequency such as 10 or 10 Hz"
     hertz = None if cutoff is None else quantity_of(cutoff, "Hz", "--cutoff", (0.0, math.inf), words)
     with named_when_slow():
-        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json)
+        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method)
 
 
 def tune(

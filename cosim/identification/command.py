@@ -29,12 +29,13 @@ def identify_rig(
     output: str | None,
     report: str | None,
     json: str | None,
+    method: str | None = None,
 ) -> None:
     """Print what a recording determines, and write the overlay, the report and the figures."""
     _check_outputs(path, recording, {"-o": output, "--report": report, "--json": None if json == "-" else json})
     with console.busy(f"identifying {path.stem}"):
         rig = load_rig(path, overrides)
-        found = identify(rig, recording, wanted, cutoff, training)
+        found = identify(rig, recording, wanted, cutoff, training, method)
     if json != "-":
         print(*found.lines(), sep="\n")
     written = [("overlay", output, lambda: overlay_text(found.overlay(), str(path)))]

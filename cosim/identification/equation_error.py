@@ -32,28 +32,33 @@ def sources_of(rig: Rig) -> tuple[str, ...]:
     return (CURRENT, COMMAND) if any(map(_has_gear, _drives(rig).values())) else (EFFORT, COMMAND)
 
 
-def check_identifiable_rig(rig: Rig) -> None:
-    """Raises InputError for a rig whose equation error is not known."""
+def has_equation_error(rig: Rig) -> bool:
+    try:
+        check_identifiable_rig(rig)
+    except InputError:
+        return False
+    return True
+
+
+def check_identifiable_rig(rig: Rig, otherwise: str = "use --method output-error") -> None:
+    """Raises InputError for a rig whose equation error is not known; otherwise: the fix."""
 
     def refuse(what: str) -> InputError:
-        return InputError(what, str(rig.spec.path))
+        return InputError(f"{what}; {otherwise}", str(rig.spec.path))
 
     equations = rig.plant.model.equations
     if not equations.is_plain_tree or rig.plant.model.nq != rig.plant.model.nv:
-        raise refuse(
-            "only open trees of joints with one coordinate each are identified; take out loops and free joints"
-        )
+        raise refuse("only open trees of joints with one coordinate each have an equation error")
     if rig.plant.prescribed:
-        raise refuse(f"joint '{next(iter(rig.plant.prescribed))}' is prescribed; give it a drive")
+        raise refuse(f"joint '{next(iter(rig.plant.prescribed))}' is prescribed and has no drive")
     drives = _drives(rig)
     for name in rig.joints:
         if name not in drives:
-            raise refuse(f"joint '{name}' has no drive, so its effort is not recorded; give it one")
+            raise refuse(f"joint '{name}' has no drive, so its effort is not recorded")
         params = drives[name]
         if not (_has_gear(params) and not params.elastic) and not hasattr(params, "max_effort"):
             kind = rig.spec.joints[name].actuator
-            what = f"the drive of '{name}' ({kind.name if kind else '?'}) has states that no recording has"
-            raise refuse(f"{what}; use dc_motor without stiffness, or ideal")
+            raise refuse(f"the drive of '{name}' ({kind.name if kind else '?'}) has states that no recording has")
 
 
 def _drives(rig: Rig) -> dict[str, Any]:

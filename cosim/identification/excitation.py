@@ -51,7 +51,7 @@ class ExcitingMotion:
 def excite(rig: Rig, variables: Variables, duration: float, seed: int = 0) -> ExcitingMotion:
     """A motion of so many seconds. Raises InputError for a rig whose equations are not known, for one that starts at a
     limit, and for a time that is too short."""
-    check_identifiable_rig(rig)
+    check_identifiable_rig(rig, "design its motion yourself")
     if duration < SHORTEST:
         raise InputError(f"is {duration:g} s; give at least {SHORTEST:g} s", "--duration")
     search = _MotionSearch(rig, variables, duration)

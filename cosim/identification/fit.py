@@ -137,10 +137,12 @@ def fit(error: SampledError) -> Fit:
     return Fit(x, Reduced.at(error, x, counted).covariance(x), noise)
 
 
-def search(residual: Callable[[Array], tuple[Array, Array]], x: Array) -> Array:
+def search(
+    residual: Callable[[Array], tuple[Array, Array]], x: Array, damping: float = DAMPING, settled: float = 0.0
+) -> Array:
     """The x that minimises the sum of squares of a residual (m,) with its derivatives (m, n), by Levenberg and
-    Marquardt's method."""
-    damping, (found, slope) = DAMPING, residual(x)
+    Marquardt's method. damping: the first one; settled: decrease of the sum at which the search ends."""
+    found, slope = residual(x)
     value = float(found @ found)
     for _ in range(STEPS):
         normal, gradient = slope.T @ slope, slope.T @ found
@@ -155,7 +157,7 @@ def search(residual: Callable[[Array], tuple[Array, Array]], x: Array) -> Array:
         else:
             return x
         x, found, slope, damping = x + step, tried, tried_slope, max(damping / 8.0, 1e-14)
-        if value - new < ENOUGH * value:
+        if value - new < max(ENOUGH * value, settled):
             return x
         value = new
     return x

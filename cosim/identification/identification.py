@@ -2,214 +2,40 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from cosim.errors import InputError
-from cosim.identification.equation_error import CURRENT, EquationError, check_identifiable_rig, sources_of
+from cosim.errors import InputError, did_you_mean
+from cosim.identification.closed_loop import ClosedLoop
+from cosim.identification.equation_error import (
+    EquationError,
+    check_identifiable_rig,
+    has_equation_error,
+    sources_of,
+)
 from cosim.identification.fit import Fit, Reduced, SampledError, fit, noise_at_start
-from cosim.identification.identifiability import Quantity, Seen, look
+from cosim.identification.identifiability import Seen, look
+from cosim.identification.output_error import OutputFit, fit_outputs, noise_of
 from cosim.identification.recorded_motion import (
     MotionSamples,
     RecordedMotion,
+    actuated_joints,
     default_cutoff,
     read_motion,
     samples_of,
 )
-from cosim.identification.variables import DEFAULT, DELAY, VariableBlock, Variables, choose
-from cosim.output.text_table import TextTable
-from cosim.rig.open_numbers import numbers_of
+from cosim.identification.results import Identification, Unexplained
+from cosim.identification.variables import DEFAULT, VariableBlock, Variables, choose
 from cosim.rig.rig import Rig
 from cosim.types import Array
 
+EQUATION_ERROR, OUTPUT_ERROR = METHODS = ("equation-error", "output-error")
 TRAINING = 0.7  # fraction of the recording that numbers are found from; the rest checks them
-SURE = 1.96  # standard deviations of an interval of 95 %
 FEWEST = 20  # samples of training in which joints move
 DELAYS = 2  # further searches, each with the drives shifted by the delay found so far
-
-
-@dataclass(frozen=True)
-class FoundNumber:
-    """`name` with its value in the rig and the found one, its half interval of 95 %, its unit, and its state: `found`,
-    `in combination`, or `unseen`."""
-
-    name: str
-    before: float
-    value: float
-    interval: float
-    unit: str
-    state: str
-
-
-@dataclass(frozen=True)
-class JointCheck:
-    """The root mean square of the signal of the drive of a joint in the part that checks, and of what the numbers of
-    the rig and the found ones leave unexplained of it."""
-
-    joint: str
-    drive: float
-    before: float
-    after: float
-
-
-@dataclass(frozen=True)
-class Identification:
-    """seen: of all quantities that were looked for; fit: of the variables of those that are not unseen."""
-
-    rig: Rig
-    motion: RecordedMotion
-    cutoff: float
-    samples: MotionSamples
-    training: int  # samples
-    seen: Seen
-    variables: Variables
-    fit: Fit
-    equation: EquationError
-
-    @property
-    def unseen(self) -> list[Quantity]:
-        return [q for q, unseen in zip(self.seen.quantities, self.seen.unseen, strict=True) if unseen]
-
-    @property
-    def unsure(self) -> list[Quantity]:
-        return [q for q, unsure in zip(self.seen.quantities, self.seen.unsure, strict=True) if unsure]
-
-    @cached_property
-    def values(self) -> Array:
-        """(n,) of the numbers of `variables`."""
-        return np.asarray(self.variables.values(self.fit.x), dtype=float)
-
-    @cached_property
-    def deviations(self) -> Array:
-        """(n,) standard deviations."""
-        slope = self.variables.slope(self.fit.x)
-        return np.sqrt(np.diag(slope @ self.fit.covariance @ slope.T))
-
-    @cached_property
-    def numbers(self) -> list[FoundNumber]:
-        states = self._states()
-        found = []
-        units = {name: number.unit for name, number in numbers_of(self.rig).items()} | {DELAY: "s"}
-        for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
-            rows = zip(_names(block), block.start, self.values[where], self.deviations[where], strict=True)
-            for (name, element), before, value, deviation in rows:
-                full = name if element is None else f"{name}.{element}"
-                state = states.get((block.title, name), "found")
-                interval = SURE * float(deviation)
-                found.append(FoundNumber(full, float(before), float(value), interval, units[name], state))
-        return found
-
-    def _states(self) -> dict[tuple[str, str], str]:
-        """(title of a block, number) -> its state."""
-        states = {}
-        rows = zip(self.seen.quantities, self.seen.unseen, self.seen.unsure, strict=True)
-        for quantity, unseen, unsure in rows:
-            state = "unseen" if unseen else "in combination" if unsure else "found"
-            states[quantity.owner, quantity.number] = state
-        return states
-
-    @cached_property
-    def checks(self) -> list[JointCheck]:
-        """Of every joint."""
-        part = self.samples.part(slice(self.training, None))
-        zeros = np.zeros(self.variables.size)
-        errors = [SampledError(self.variables, self.equation, part)(x)[0] for x in (zeros, self.fit.x)]
-        return [
-            JointCheck(joint, *(_rms(of[part.moving[:, k], k]) for of in (part.smoothed(part.drive), *errors)))
-            for k, joint in enumerate(self.rig.joints)
-        ]
-
-    @property
-    def unit(self) -> str:
-        """Of the signals of drives where it is the same for all joints, else empty."""
-        return "A" if self.motion.source == CURRENT else ""
-
-    # --- what it prints, and writes ---
-
-    def lines(self) -> Iterator[str]:
-        part, rest = self.training, len(self.samples) - self.training
-        yield (
-            f"{self.rig.run_spec.name} from {self.motion.path}: {self.motion.t[-1] - self.motion.t[0]:.4g} s,"
-            f" {self.motion.source} of {len(self.rig.joints)} joints below {self.cutoff:g} Hz;"
-            f" {part} samples for training, {rest} for validation"
-        )
-        table = TextTable(["number"], ["in the rig", "found", "95 %", "unit", ""])
-        for number in self.numbers:
-            table.add_row(
-                number.name,
-                f"{number.before:.4g}",
-                f"{number.value:.4g}",
-                f"± {number.interval:.2g}",
-                number.unit,
-                "" if number.state == "found" else number.state,
-            )
-        yield from table.lines()
-        unit = f", {self.unit}" if self.unit else ""
-        checks = TextTable(["joint"], [f"drive{unit}", "unexplained before", "after"])
-        for check in self.checks:
-            checks.add_row(check.joint, *(f"{value:.3g}" for value in (check.drive, check.before, check.after)))
-        yield from checks.lines()
-        for quantity in self.unseen:
-            yield f"unseen    {quantity.title} is not identifiable from this motion"
-        for quantity in self.unsure:
-            yield f"combined  {quantity.title} is found only in combination with others"
-
-    def as_json(self) -> dict[str, Any]:
-        """SI; intervals are halves of those of 95 %."""
-        return {
-            "rig": self.rig.run_spec.name,
-            "recording": self.motion.path,
-            "signal": self.motion.source,
-            "cutoff_hz": float(self.cutoff),
-            "samples": {"training": self.training, "validation": len(self.samples) - self.training},
-            "numbers": {
-                number.name: {
-                    "before": number.before,
-                    "value": number.value,
-                    "interval": number.interval,
-                    "unit": number.unit,
-                    "state": number.state,
-                }
-                for number in self.numbers
-            },
-            "validation": {
-                check.joint: {"drive": check.drive, "before": check.before, "after": check.after}
-                for check in self.checks
-            },
-            "unseen": [quantity.title for quantity in self.unseen],
-            "in_combination": [quantity.title for quantity in self.unsure],
-        }
-
-    def overlay(self) -> dict[str, Any]:
-        """Keys of the rig with the found numbers, as in `cosim run RIG --overlay`. The delay has no key."""
-        found: dict[str, Any] = {}
-        drives: dict[str, dict[str, Any]] = {}
-        for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
-            values = [float(value) for value in self.values[where]]
-            owner, _, what = block.title.rpartition(".")
-            if block.factor is not None:
-                link = f"mechanism.numbers.{block.title.removeprefix('mechanism.')}"
-                found |= {f"{link}.mass": values[0], f"{link}.com": values[1:4], f"{link}.inertia": values[4:]}
-            elif owner.startswith("mechanism."):
-                found[f"mechanism.numbers.{owner.removeprefix('mechanism.')}.{what}"] = values[0]
-            elif owner.endswith(".actuator"):
-                drives.setdefault(owner, self._drive(owner))[what] = values[0]
-            elif block.title != DELAY:
-                found[block.title] = values[0]
-        return found | drives
-
-    def _drive(self, owner: str) -> dict[str, Any]:
-        """The section of a drive as the file has it, that of `all` where the joint has none of its own."""
-        joints: Mapping[str, Any] = self.rig.spec.source.data["joints"]
-        _, joint, what = owner.split(".")
-        own = joints.get(joint) or {}
-        return copy.deepcopy(own.get(what) or joints["all"][what])
 
 
 def identify(
@@ -218,33 +44,61 @@ def identify(
     wanted: Sequence[str] = DEFAULT,
     cutoff: float | None = None,
     training: float = TRAINING,
+    method: str | None = None,
 ) -> Identification:
     """Find numbers of a rig from a recording (MCAP, or a table in CSV) of its motion.
 
-    wanted: `inertia`, `friction`, `torque_constant`, `rotor_inertia`, `delay`, or names and patterns of `Rig.numbers`;
-    cutoff [Hz]: of the filter of equation errors; training: the first fraction of the recording, from which
-    numbers are found. Raises InputError for a rig whose equations are not known, for a recording of another rig, one
-    that is too short or has no motion or no signal of a joint, and for a motion that determines none of them.
+    wanted: `inertia`, `friction`, `torque_constant`, `rotor_inertia`, `elasticity`, `delay`, or names and patterns of
+    `Rig.numbers`; cutoff [Hz]: of the filter of equation errors; training: the first fraction of the recording, from
+    which numbers are found; method: `equation-error`, of the equations of motion, or `output-error`, of simulated runs
+    (default: the former where the rig has one). Raises InputError for a rig whose equations are not known, for a
+    recording of another rig, one that is too short or has no motion or no signal of a joint, one of another motion than
+    that of the rig (of simulated runs), and for a motion that determines none of them.
     """
-    check_identifiable_rig(rig)
+    if method is None:
+        method = EQUATION_ERROR if has_equation_error(rig) else OUTPUT_ERROR
+    if method not in METHODS:
+        raise InputError(f"there is no method '{method}'{did_you_mean(method, METHODS)}", "--method")
+    if method == EQUATION_ERROR:
+        check_identifiable_rig(rig)
+    elif not actuated_joints(rig):
+        raise InputError("no joint has a simulated drive, so nothing drives the motion; add one", str(rig.spec.path))
     if not 0.1 <= training <= 0.95:
         raise InputError(f"is {training:g}; give a fraction from 0.1 to 0.95", "--training")
     motion = read_motion(rig, recording, sources_of(rig))
-    chosen, cutoff = choose(rig, wanted), default_cutoff(motion) if cutoff is None else cutoff
+    chosen = choose(rig, wanted)
+    if method == EQUATION_ERROR:
+        return by_equation_error(rig, motion, chosen, cutoff, training)
+    return by_output_error(rig, motion, chosen, cutoff, training)
+
+
+# --- equation error ---
+
+
+def by_equation_error(
+    rig: Rig, motion: RecordedMotion, chosen: Variables, cutoff: float | None, training: float
+) -> Identification:
+    """See `identify`."""
+    cutoff = default_cutoff(motion) if cutoff is None else cutoff
     samples = samples_of(motion, cutoff)
     count = round(training * len(samples))
     moving = int(samples.moving[:count].sum(axis=0).max(initial=0))
     if moving < FEWEST:
         what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"
-        raise InputError(f"{what}; record a longer or a faster motion", str(recording))
+        raise InputError(f"{what}; record a longer or a faster motion", motion.path)
     equation = EquationError(rig, chosen.names, motion.source)
-    seen, variables = _visible(chosen, equation, samples.part(slice(0, count)), str(recording))
+    seen, variables = _visible(chosen, equation, samples.part(slice(0, count)), motion.path)
     equation = EquationError(rig, variables.names, motion.source)
     found = fit(SampledError(variables, equation, samples.part(slice(0, count))))
     for _ in range(DELAYS if variables.delayed else 0):
         samples = samples_of(motion, cutoff, float(variables.values(found.x)[-1]))
         found = fit(SampledError(variables, equation, samples.part(slice(0, count))))
-    return Identification(rig, motion, cutoff, samples, count, seen, variables, found, equation)
+    everywhere = SampledError(variables, equation, replace(samples, moving=np.ones_like(samples.moving)))
+    before, after = (everywhere(x)[0] for x in (np.zeros(variables.size), found.x))
+    drive = samples.smoothed(samples.drive)
+    left = Unexplained(motion.joints, samples.t[samples.kept], drive, before, after, samples.moving, count)
+    about = f"{motion.source} of {len(motion.joints)} joints below {cutoff:g} Hz"
+    return Identification(rig, motion, EQUATION_ERROR, about, float(cutoff), seen, variables, found, left)
 
 
 def _visible(chosen: Variables, equation: EquationError, samples: MotionSamples, place: str) -> tuple[Seen, Variables]:
@@ -254,25 +108,80 @@ def _visible(chosen: Variables, equation: EquationError, samples: MotionSamples,
     noise = noise_at_start(error)
     reduced = Reduced.at(error, start, noise)
     seen = look(chosen, reduced(start)[1][: -chosen.size], chosen.slope(start), reduced.covariance(start))
+    return seen, _seen_of(chosen, seen, place)
+
+
+def _seen_of(chosen: Variables, seen: Seen, place: str) -> Variables:
     visible = {q.owner for q, unseen in zip(seen.quantities, seen.unseen, strict=True) if not unseen}
     kept = tuple(block for block in chosen.blocks if block.title in visible)
     if not kept:
         titles = " or ".join(quantity.title for quantity in seen.quantities[:3])
         raise InputError(f"{titles} is not identifiable from this motion; move the joints farther and faster", place)
-    return seen, Variables(kept)
+    return Variables(kept)
 
 
-def _names(block: VariableBlock) -> Iterator[tuple[str, str | None]]:
-    """Of each value of a block: the number of the rig, and its element."""
-    if block.factor is None:
-        yield block.title, None
-        return
-    yield f"{block.title}.mass", None
-    for element in ("x", "y", "z"):
-        yield f"{block.title}.com", element
-    for element in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"):
-        yield f"{block.title}.inertia", element
+# --- output error ---
 
 
-def _rms(values: Array) -> float:
-    return float(np.sqrt(np.mean(values**2))) if values.size else float("nan")
+def by_output_error(
+    rig: Rig, motion: RecordedMotion, chosen: Variables, cutoff: float | None, training: float
+) -> Identification:
+    """See `identify`. Begins at what the equation error finds, where the rig has one."""
+    rows = round(training * len(motion.t))
+    loops = [ClosedLoop(rig, chosen, motion, known) for known in (False, True)]
+    loops[0].check(rows)
+    start = _start(rig, motion, chosen, cutoff, training)
+    if start.any():  # near the numbers, the right controllers are the ones that are nearer to the recording
+        loops = [min(loops, key=lambda loop: _misfit_at(loop, start, rows))]
+    fits = [fit_outputs(loop, start, rows) for loop in loops]
+    best = int(np.argmin([of.misfit for of in fits]))
+    loop, found = loops[best], fits[best]
+    seen = look(chosen, found.slope.reshape(-1, chosen.size), chosen.slope(found.fit.x), found.fit.covariance)
+    variables = _seen_of(chosen, seen, motion.path)
+    about = f"positions and {motion.source} of {len(motion.joints)} joints in simulated runs"
+    about += " with controllers that know the numbers" if loop.known else ""
+    kept = _kept(chosen, variables, found.fit)
+    left = _unexplained(loop, found, rows)
+    return Identification(rig, motion, OUTPUT_ERROR, about, None, seen, variables, kept, left)
+
+
+def _start(rig: Rig, motion: RecordedMotion, chosen: Variables, cutoff: float | None, training: float) -> Array:
+    """(size,) of the chosen variables: what the equation error finds; 0 for a rig or a motion without one."""
+    x = np.zeros(chosen.size)
+    if not has_equation_error(rig):
+        return x
+    try:
+        near = by_equation_error(rig, motion, chosen, cutoff, training)
+    except InputError:
+        return x
+    found = {block.title: near.fit.x[place] for block, place in _placed(near.variables)}
+    for block, place in _placed(chosen):
+        x[place] = found.get(block.title, x[place])
+    return x
+
+
+def _placed(variables: Variables) -> Iterator[tuple[VariableBlock, slice]]:
+    return zip(variables.blocks, variables.places, strict=True)
+
+
+def _misfit_at(loop: ClosedLoop, x: Array, rows: int) -> float:
+    try:
+        errors = loop.errors(x[None], rows)[0]
+    except InputError:  # of numbers on which the controllers depend in another way
+        return np.inf
+    return float(np.sum(np.log(noise_of(loop, errors))))
+
+
+def _kept(chosen: Variables, kept: Variables, found: Fit) -> Fit:
+    """The fit of some of the variables."""
+    titles = {block.title for block in kept.blocks}
+    places = np.concatenate([np.arange(p.start, p.stop) for block, p in _placed(chosen) if block.title in titles])
+    return Fit(found.x[places], found.covariance[np.ix_(places, places)], found.noise)
+
+
+def _unexplained(loop: ClosedLoop, found: OutputFit, rows: int) -> Unexplained:
+    motion, n = loop.motion, len(loop.motion.joints)
+    x = np.vstack([np.zeros(loop.variables.size), found.fit.x])
+    before, after = loop.errors(x, len(motion.t))[:, :, n:]
+    t, drive = loop.means(motion.t), loop.means(motion.drive)
+    return Unexplained(motion.joints, t, drive, before, after, np.ones(drive.shape, bool), rows // loop.together)

@@ -29,10 +29,11 @@ SLOW = 0.03  # rad/s or m/s, below which dry friction depends on more than the d
 
 @dataclass(frozen=True)
 class RecordedMotion:
-    """Of a rig of nv dofs at k equally spaced times: t (k,) [s], position (k, nv), drive (k, nv): the signal `source`
+    """Of n joints with drives at k equally spaced times: t (k,) [s], position (k, n), drive (k, n): the signal `source`
     of each joint, SI."""
 
     path: str
+    joints: tuple[str, ...]
     t: Array
     position: Array
     drive: Array
@@ -86,22 +87,28 @@ def read_motion(rig: Rig, path: str | Path, sources: Sequence[str]) -> RecordedM
     Raises InputError for a file of another rig, without a signal, too short, without motion, or with gaps.
     """
     names, read = _csv(path) if Path(path).suffix == ".csv" else _recording(rig, path)
+    joints = actuated_joints(rig)
     known = set(names)
-    missing = [joint for joint in rig.joints if not any(f"{joint}/{what}" in known for what in POSITIONS)]
+    missing = [joint for joint in joints if not any(f"{joint}/{what}" in known for what in POSITIONS)]
     if missing:
         near = did_you_mean(f"{missing[0]}/position", names)
         raise InputError(f"has no signal '{missing[0]}/position'{near}", str(path))
-    source = next((what for what in sources if all(f"{joint}/{what}" in known for joint in rig.joints)), None)
+    source = next((what for what in sources if all(f"{joint}/{what}" in known for joint in joints)), None)
     if source is None:
-        wanted = next(joint for joint in rig.joints if f"{joint}/{sources[0]}" not in known)
+        wanted = next(joint for joint in joints if f"{joint}/{sources[0]}" not in known)
         others = "" if len(sources) == 1 else f", nor {' or '.join(sources[1:])} of all joints"
         raise InputError(f"has no signal '{wanted}/{sources[0]}'{others}; record what drives each joint", str(path))
-    positions = [next(f"{joint}/{what}" for what in POSITIONS if f"{joint}/{what}" in known) for joint in rig.joints]
-    columns = read(["t", *positions, *(f"{joint}/{source}" for joint in rig.joints)])
-    n = len(rig.joints)
-    motion = RecordedMotion(str(path), columns[:, 0], columns[:, 1 : n + 1], columns[:, n + 1 :], source)
-    _check(motion, rig)
+    positions = [next(f"{joint}/{what}" for what in POSITIONS if f"{joint}/{what}" in known) for joint in joints]
+    columns = read(["t", *positions, *(f"{joint}/{source}" for joint in joints)])
+    n = len(joints)
+    motion = RecordedMotion(str(path), joints, columns[:, 0], columns[:, 1 : n + 1], columns[:, n + 1 :], source)
+    _check(motion)
     return motion
+
+
+def actuated_joints(rig: Rig) -> tuple[str, ...]:
+    """Those with a drive."""
+    return tuple(name for name in rig.joints if name in rig.plant.actuators)
 
 
 Reader = Callable[[Sequence[str]], Array]
@@ -157,7 +164,7 @@ def _are_numbers(row: Sequence[str], places: Sequence[int]) -> bool:
         return False
 
 
-def _check(motion: RecordedMotion, rig: Rig) -> None:
+def _check(motion: RecordedMotion) -> None:
     """Raises InputError for a motion that cannot be differentiated."""
 
     def fail(what: str) -> InputError:

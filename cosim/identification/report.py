@@ -6,13 +6,9 @@ import base64
 import html
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from cosim.identification.fit import SampledError
-from cosim.identification.identification import Identification
+from cosim.identification.results import Identification
 from cosim.output.plot.style import BLUE, PALE, RUST, STYLE
 
 PAGE = """<!doctype html>
@@ -53,9 +49,8 @@ def page(found: Identification) -> str:
     blind += [f"{quantity.title} only in combination with others" for quantity in found.unsure]
     motion = found.motion
     about = (
-        f"From {motion.path}: {motion.t[-1] - motion.t[0]:.4g} s, the {motion.source.replace('_', ' ')} of"
-        f" {len(found.rig.joints)} joints, filtered at {found.cutoff:g} Hz; {found.training} samples for training,"
-        f" {len(found.samples) - found.training} for validation."
+        f"From {motion.path}: {motion.t[-1] - motion.t[0]:.4g} s, {found.about.replace('_', ' ')};"
+        f" {found.sample_numbers[0]} samples for training, {found.sample_numbers[1]} for validation."
     )
     return PAGE.format(
         title=html.escape(f"Identification of {found.rig.run_spec.name}"),
@@ -84,22 +79,18 @@ def _plot(found: Identification) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    samples = found.samples
-    everywhere = replace(samples, moving=np.ones_like(samples.moving))
-    error = SampledError(found.variables, found.equation, everywhere)
-    t, drives = samples.t[samples.kept], samples.smoothed(samples.drive)
-    before, after = (error(x)[0] for x in (np.zeros(found.variables.size), found.fit.x))
-    names = found.rig.joints
-    units = found.rig.plant.model.dof_units
+    left = found.unexplained
+    t, drives, before, after, names = left.t, left.drive, left.before, left.after, left.joints
+    units = dict(zip(found.rig.joints, found.rig.plant.model.dof_units, strict=True))
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(9.0, 1.7 * len(names) + 0.6), layout="constrained", dpi=110)
         rows: Any = figure.subplots(len(names), 1, sharex=True, squeeze=False)
         for k, (axes, name) in enumerate(zip(rows[:, 0], names, strict=True)):
-            axes.axvspan(t[0], t[found.training - 1], color="#f3f5f7", zorder=0)
+            axes.axvspan(t[0], t[left.training - 1], color="#f3f5f7", zorder=0)
             axes.plot(t, drives[:, k], color=PALE, label="drive")
             axes.plot(t, before[:, k], color=RUST, linewidth=0.9, label="unexplained, rig")
             axes.plot(t, after[:, k], color=BLUE, linewidth=0.9, label="unexplained, found")
-            axes.set_ylabel(f"{name}\n{found.unit or ('N·m' if units[k] == 'rad' else 'N')}")
+            axes.set_ylabel(f"{name}\n{found.unit or ('N·m' if units[name] == 'rad' else 'N')}")
         rows[0, 0].legend(loc="upper right", ncols=3, frameon=False)
         rows[-1, 0].set_xlabel("t, s")
         picture = io.BytesIO()

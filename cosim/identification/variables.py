@@ -35,6 +35,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     ),
     "torque_constant": ("joints.*.actuator.torque_constant",),
     "rotor_inertia": ("joints.*.actuator.rotor_inertia",),
+    "elasticity": ("joints.*.actuator.stiffness", "joints.*.actuator.damping"),
     DELAY: (DELAY,),
 }  # fmt: skip
 DEFAULT = ("inertia", "friction")
@@ -130,6 +131,7 @@ def choose(rig: Rig, wanted: Sequence[str]) -> Variables:
     Raises InputErrors for names that do not exist, and InputError for a rig without any of these numbers.
     """
     known = {name: number.values for name, number in numbers_of(rig).items()}
+    known = {name: values for name, values in known.items() if _exists(name, known)}
     chosen, errors = dict[str, None](), list[InputError]()
     for word in wanted:
         patterns = WORDS.get(word, (word,))
@@ -146,6 +148,12 @@ def choose(rig: Rig, wanted: Sequence[str]) -> Variables:
     if not blocks:
         raise InputError(f"the rig has no numbers for {' and '.join(wanted)}; see Rig.numbers", "--fit")
     return Variables(tuple(blocks))
+
+
+def _exists(name: str, known: Mapping[str, Array]) -> bool:
+    """Whether the number is finite: limits and the stiffness of rigid gears are not, whose damping is none either."""
+    twin = name.removesuffix("damping") + "stiffness"
+    return bool(np.isfinite(known[name]).all() and (twin not in known or np.isfinite(known[twin]).all()))
 
 
 def _without_doubles(names: Sequence[str], known: Mapping[str, Array]) -> list[str]:

@@ -6,8 +6,9 @@ Without an encoder a joint is measured exactly and without delay.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,6 +47,14 @@ class Encoders:
     def inexact(self) -> np.ndarray:
         """bool (n,): joints whose measurement differs from the truth."""
         return self._inexact_position | self.params.late
+
+    def exact(self) -> Encoders:
+        """The same ones without noise and increments. Velocities stay differences of positions."""
+        found = copy.copy(self)
+        nothing = np.zeros(len(self.params.late))
+        found.params = replace(self.params, resolution=nothing, noise=nothing)
+        found._noisy = np.zeros(0, dtype=int)
+        return found
 
     def initial(self, position: np.ndarray, velocity: np.ndarray) -> State:
         """The state of encoders whose joints reached `position` (n,) at the constant `velocity` (n,)."""

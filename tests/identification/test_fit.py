@@ -32,7 +32,8 @@ def test_the_filter_has_its_cutoff():
     """Both parts together are one Gaussian: a wave of this frequency keeps 1/√2 of its height."""
     t, cutoff = np.arange(0, 8.0, 1e-3), 10.0
     wave = np.sin(2 * np.pi * cutoff * t)
-    motion = RecordedMotion("f", t, np.column_stack([np.sin(t), np.cos(t)]), np.column_stack([wave, t]), "current")
+    position, drive = np.column_stack([np.sin(t), np.cos(t)]), np.column_stack([wave, t])
+    motion = RecordedMotion("f", ("a", "b"), t, position, drive, "current")
     samples = samples_of(motion, cutoff)
     assert np.diff(samples.t[samples.kept]) == pytest.approx(0.5 / cutoff)
     samples = replace(samples, kept=np.arange(100, len(samples.t) - 100))  # all, to see the wave

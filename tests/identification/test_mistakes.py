@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from cosim import InputError, load_rig, open_recording
+from cosim.identification.excitation import excite
 from cosim.identification.identification import identify
+from cosim.identification.variables import choose
 from tests.identification.conftest import ARM, MOTOR, written
 from tests.kit.samples import FOLDER
 
@@ -128,30 +132,81 @@ def test_a_file_that_is_missing(arm, tmp_path):
         ({"cutoff": 200.0}, "--cutoff: is 200 Hz; rows of 1000 Hz allow more than 0 and up to 125 Hz"),
         ({"cutoff": 0.02}, "truth.mcap: has 12 s; a cut-off of 0.02 Hz needs 133 s"),
         ({"training": 1.0}, "--training: is 1; give a fraction from 0.1 to 0.95"),
+        ({"method": "output_error"}, "--method: there is no method 'output_error'; did you mean 'output-error'?"),
     ],
 )
 def test_options(arm, recording, arguments, text):
     assert text_of(lambda: identify(arm, recording, **arguments)).endswith(text)
 
 
-CLOSED = "only open trees of joints with one coordinate each are identified; take out loops and free joints"
+OTHERWISE = "use --method output-error"
 
 
-def test_rigs_without_an_equation_error(tmp_path, recording):
-    loop = load_rig(FOLDER / "mechanisms" / "four_bar.yaml")
-    assert text_of(lambda: identify(loop, recording)) == f"{FOLDER}/mechanisms/four_bar.yaml: {CLOSED}"
-    joints = {"all": {"actuator": MOTOR | {"stiffness": 3000}}, "elbow": {"actuator": {"type": "ideal"}}}
-    path = written(tmp_path, "elastic.yaml", joints=joints)
-    assert text_of(lambda: identify(load_rig(path), recording)) == (
-        f"{path}: the drive of 'shoulder' (dc_motor) has states that no recording has;"
-        " use dc_motor without stiffness, or ideal"
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            {"joints": {"all": {"actuator": MOTOR | {"stiffness": 3000}}, "elbow": {"actuator": {"type": "ideal"}}}},
+            "the drive of 'shoulder' (dc_motor) has states that no recording has",
+        ),
+        (
+            {
+                "joints": {"shoulder": {"actuator": MOTOR}},
+                "controllers": [
+                    ARM["controllers"][0]
+                    | {"joints": ["shoulder"], "trajectory": {"type": "quintic", "goal": 0.1, "duration": 1}}
+                ],
+            },
+            "joint 'elbow' has no drive, so its effort is not recorded",
+        ),
+    ],
+)
+def test_rigs_without_an_equation_error(tmp_path, recording, change, text):
+    path = written(tmp_path, "other.yaml", **change)
+    assert text_of(lambda: identify(load_rig(path), recording, method="equation-error")) == (
+        f"{path}: {text}; {OTHERWISE}"
     )
-    controllers = [
-        ARM["controllers"][0] | {"joints": ["shoulder"], "trajectory": {"type": "quintic", "goal": 0.1, "duration": 1}}
-    ]
-    path = written(tmp_path, "free.yaml", joints={"shoulder": {"actuator": MOTOR}}, controllers=controllers)
+    rig = load_rig(path)
+    assert text_of(lambda: excite(rig, choose(rig, ["friction"]), 8.0)) == (
+        f"{path}: {text}; design its motion yourself"
+    )
+
+
+def test_loops_have_no_equation_error(recording):
+    path = FOLDER / "mechanisms" / "four_bar.yaml"
+    assert text_of(lambda: identify(load_rig(path), recording, method="equation-error")) == (
+        f"{path}: only open trees of joints with one coordinate each have an equation error; {OTHERWISE}"
+    )
     assert text_of(lambda: identify(load_rig(path), recording)) == (
-        f"{path}: joint 'elbow' has no drive, so its effort is not recorded; give it one"
+        f"{path}: no joint has a simulated drive, so nothing drives the motion; add one"
+    )
+
+
+def test_a_recording_of_another_motion(tmp_path, arm_file, recording):
+    sine = {"type": "sine", "amplitude": [0.7, 0.9], "frequency": [0.33, 0.41], "ramp": 1}
+    rig = load_rig(arm_file, [f"controllers.track.trajectory={sine}"])
+    with pytest.raises(InputError) as raised:
+        identify(rig, recording, method="output-error")
+    assert re.fullmatch(
+        rf"{recording}: joint 'shoulder' of the rig moves otherwise, 0\.\d+ rms away from the recording;"
+        r" give the overlay of the recorded run with --overlay",
+        str(raised.value),
+    )
+
+
+def test_rows_between_the_ticks(arm_file, columns, tmp_path):
+    rig = load_rig(arm_file, ["schedule.step=0.3 ms"])
+    path = table_of(tmp_path / "f.csv", columns)
+    assert text_of(lambda: identify(rig, path, method="output-error")) == (
+        f"{path}: begins at 0 s with rows 0.001 s apart, which are no ticks of 0.0003 s of the rig;"
+        " change schedule.step"
+    )
+
+
+def test_a_rig_that_is_interpreted(arm_file, recording):
+    rig = load_rig(arm_file, interpret=True)
+    assert text_of(lambda: identify(rig, recording, method="output-error")) == (
+        f"{arm_file}: rollouts need compiled ticks, and its ticks are interpreted; load it without 'interpret'"
     )
 
 
@@ -172,6 +227,7 @@ def test_a_motion_that_determines_nothing(arm_file, tmp_path):
     [
         ([], "cosim identify: give a recording, or --excite for a motion to record"),
         (["F.mcap", "--excite"], "F.mcap: is for a recording; --excite designs a motion"),
+        (["--excite", "--method", "output-error"], "--method: is for a recording; --excite designs a motion"),
         (["--excite", "--report", "r.html"], "--report: is for a recording; --excite designs a motion"),
         (["F.mcap", "--duration", "3"], "--duration: is for --excite"),
         (["--excite", "-o", "motion.txt"], "-o: motion.txt: the file must have the suffix .csv; choose another name"),

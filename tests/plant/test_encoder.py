@@ -153,3 +153,13 @@ def test_the_phase_of_the_noise_is_a_fraction_of_a_turn():
     _, errors = encoder._normal(np.array(states))
     np.testing.assert_allclose(errors[[0, 2]], 0.0, atol=1e-7)
     assert errors[1] < -0.1
+
+
+def test_the_exact_ones_have_neither_noise_nor_increments():
+    """Velocities stay differences, and the delay stays too."""
+    given = measured(encoders(0.1, 0.05).exact(), [0.123, 0.223], [7.0, 7.0])
+    np.testing.assert_allclose(given["position"], [0.123, 0.223])
+    np.testing.assert_allclose(given["velocity"], [12.3, 10.0])
+    late = encoders(0.1, 0.05, late=True)
+    np.testing.assert_allclose(measured(late.exact(), [0.123, 0.223])["position"], [0.0, 0.123])
+    assert (late.params.noise.item(), late.params.resolution.item()) == (0.05, 0.1)

@@ -99,6 +99,13 @@ class WiredRig:
         self.joints = tuple(spec.joints)
         self.__dict__.update(parts._asdict())
 
+    def with_ticks(self, model: TickModel) -> Self:
+        """The same rig with other ticks in the place of its own."""
+        rig = self._complete()
+        found = type(self).__new__(type(self))
+        found.__dict__.update(rig.__dict__ | {"tick_model": model, "opened": None, "differentiated": None})
+        return found
+
     def keep(self) -> None:
         """Keep what is known of the rig for other processes, if its ticks are compiled."""
         if self.native:

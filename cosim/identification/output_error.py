@@ -1,0 +1,93 @@
+"""The numbers with which the runs of a rig are nearest to a recording, by least squares of the output error.
+
+The variables x minimise Σ (e / σ)² + Σ x², as in `fit`, with the errors of simulated runs. σ, the noise of each signal,
+follows from the errors themselves.
+
+Errors that are left are hardly ever independent: currents have slow parts that no number explains. Their covariance
+Γ, of all signals together, is that of their spectrum S, and the covariance of x is H⁻¹ (Jᵀ Γ J + 1) H⁻¹ with
+H = Jᵀ J + 1, the sandwich of an estimate that does not know Γ (Hansen, Econometrica 50, 1982).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.identification.closed_loop import ClosedLoop
+from cosim.identification.fit import SAME, Fit, search
+from cosim.types import Array
+
+ROUNDS = 5  # of searches, with noises estimated anew
+SETTLED = 1e-2  # decrease of the sum at which a search ends
+DAMPING = 1e-6  # first one: the start is near
+QUIET = 1e-5  # least noise, as a fraction of the signal
+SMOOTH = 0.25  # Hz, by which a spectrum is averaged in both directions …
+LINES = 3  # … and at least so many of its lines
+
+
+@dataclass(frozen=True)
+class OutputFit:
+    """The fit, the errors (n, c) that are left over their noise (c,), and their derivatives (n, c, size)."""
+
+    fit: Fit
+    errors: Array
+    slope: Array
+
+    @property
+    def misfit(self) -> float:
+        """Of the errors themselves: the sum of the logarithms of their noises."""
+        return float(np.sum(np.log(self.fit.noise)))
+
+
+def noise_of(loop: ClosedLoop, errors: Array) -> Array:
+    """(c,) of errors (n, c)."""
+    signals = np.hstack([loop.motion.position, loop.motion.drive])
+    least = QUIET * np.maximum(np.sqrt(np.mean(signals**2, axis=0)), 1e-12)
+    return np.maximum(np.sqrt(np.mean(errors**2, axis=0)), least)
+
+
+def fit_outputs(loop: ClosedLoop, start: Array, rows: int) -> OutputFit:
+    """From the variables `start` on, over the first rows of the recording."""
+    x = start
+    for _ in range(ROUNDS):
+        noise = noise_of(loop, loop.evaluate(x, rows)[0])
+
+        def weighted(y: Array, noise: Array = noise) -> tuple[Array, Array]:
+            errors, slope = loop.evaluate(y, rows)
+            stacked = (slope / noise[:, None]).reshape(-1, y.size)
+            return np.concatenate([(errors / noise).ravel(), y]), np.concatenate([stacked, np.eye(y.size)])
+
+        before, x = x, search(weighted, x, DAMPING, SETTLED)
+        if np.abs(x - before).max() < SAME:
+            break
+    errors, slope = loop.evaluate(x, rows)
+    noise = noise_of(loop, errors)
+    errors, slope = errors / noise, slope / noise[:, None]
+    return OutputFit(Fit(x, covariance(errors, slope, loop.motion.step * loop.together), noise), errors, slope)
+
+
+def covariance(errors: Array, slope: Array, step: float) -> Array:
+    """(size, size) of x, of errors (n, c) over their noise with derivatives (n, c, size), `step` [s] apart."""
+    size = slope.shape[2]
+    flat = slope.reshape(-1, size)
+    inverse = np.linalg.inv(flat.T @ flat + np.eye(size))
+    spectrum = smoothed_spectrum(errors, step)
+    lines = np.fft.rfft(slope, axis=0) / np.sqrt(len(slope))
+    # both halves of the spectrum: all lines but the first, and of an even number the last, stand for two
+    twice = np.full(len(lines), 2.0)
+    twice[0] = 1.0
+    twice[-1] = 1.0 if len(slope) % 2 == 0 else 2.0
+    spread = np.einsum("f,fci,fcd,fdj->ij", twice, lines.conj(), spectrum, lines, optimize=True).real
+    return inverse @ (spread + np.eye(size)) @ inverse
+
+
+def smoothed_spectrum(errors: Array, step: float) -> Array:
+    """(f, c, c) of errors (n, c) `step` [s] apart; the mean of its diagonal is their variance."""
+    from scipy.ndimage import uniform_filter1d
+
+    lines = np.fft.rfft(errors, axis=0) / np.sqrt(len(errors))
+    products = lines[:, :, None] * lines[:, None, :].conj()
+    width = 2 * max(LINES, round(SMOOTH * len(errors) * step)) + 1
+    real, imaginary = (uniform_filter1d(part, width, axis=0, mode="mirror") for part in (products.real, products.imag))
+    return real + 1j * imaginary
