@@ -33,12 +33,21 @@ from cosim.types import (
     ControllerContext,
     Numeric,
     PerJoint,
+    Signal,
+    Signals,
     State,
     joint_signals,
     param,
     params,
 )
 
+# the parameters of a link as signals of the controller, and their units
+LOAD_SIGNALS = (
+    ("load_mass", "kg"),
+    *((f"load_moment_{axis}", "kg*m") for axis in "xyz"),
+    *((f"load_inertia_{axes}", "kg*m^2") for axes in ("xx", "yy", "zz", "xy", "xz", "yz")),
+)
+FRICTION_SIGNALS = {"viscous": "joint damping", "coulomb": "joint effort"}
 # of the parameters of a link: bound -> which of them have it, and their least value in units of the bound
 OF_LOAD = {
     "largest_mass": ((0,), 0.0),
@@ -85,6 +94,11 @@ class Adaptive:
         self._model, self._index, self._period = context.model, context.index, context.period
         self._effort_limit = context.limits.effort
         self.adapted, self.scale, self.lowest = self._parameters(params, context)
+        self._friction = [name for name in FRICTION_SIGNALS if np.any(getattr(params, f"largest_{name}"))]
+        self.signals: Signals = {
+            **{LOAD_SIGNALS[k][0]: Signal((), LOAD_SIGNALS[k][1]) for k in self.adapted},
+            **{name: Signal((n,), FRICTION_SIGNALS[name]) for name in self._friction},
+        }
 
     def _parameters(self, p: Params, context: ControllerContext) -> tuple[Array, Array, Array]:
         bounds = {key: getattr(p, key) for key in OF_LOAD if getattr(p, key) > 0.0}
@@ -129,7 +143,14 @@ class Adaptive:
         change = -self._period * p.adaptation * (regressor.T @ beyond)
         scaled = ops.clip(x["scaled"] + ops.where(saturated > 0.5, 0.0, change), self.lowest, 1.0)
         command = {"position": position, "velocity": velocity, "effort": feedforward, "kp": kd * rate, "kd": kd}
-        return {"scaled": scaled}, command
+        return {"scaled": scaled}, command | self._adapted({"scaled": scaled})
+
+    def _adapted(self, x: State) -> dict[str, Numeric]:
+        """The adapted parameters as signals."""
+        values, k, n = self.parameters(x), len(self.adapted), self._n
+        friction = dict(zip(FRICTION_SIGNALS, (values[k : k + n], values[k + n :]), strict=True))
+        load = {LOAD_SIGNALS[number][0]: value for number, value in zip(self.adapted, values[:k], strict=True)}
+        return load | {name: friction[name] for name in self._friction}
 
     def _efforts(
         self, t: Numeric, p: Params, u: Mapping[str, Numeric], w: Numeric, dw: Numeric

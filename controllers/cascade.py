@@ -18,7 +18,19 @@ import numpy as np
 from cosim import filters, ops
 from cosim.controllers._checks import check_below_half_the_rate, check_effort_mode, check_no_shorter_than_a_period
 from cosim.servo.cascade import velocity_control, velocity_setpoint, within
-from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.types import (
+    COMMAND,
+    REFERENCE,
+    ControllerContext,
+    Numeric,
+    PerJoint,
+    Signal,
+    Signals,
+    State,
+    joint_signals,
+    param,
+    params,
+)
 
 
 @params
@@ -43,6 +55,9 @@ class Cascade:
         self.params = params
         self.inputs = joint_signals(("position", "velocity", *REFERENCE), self._n)
         self.outputs = joint_signals(COMMAND, self._n)
+        self.signals: Signals = {"integral": Signal((self._n,), "joint effort")}
+        if params.velocity_filter is not None:
+            self.signals |= {"filtered_velocity": Signal((self._n,), "joint velocity")}
         self._period, self._limits = context.period, context.limits
         self._no_gain = np.zeros(self._n)
 
@@ -54,9 +69,10 @@ class Cascade:
 
     def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         position, velocity, acceleration, effort = (u[name] for name in REFERENCE)
-        measured, after = u["velocity"], dict(x)
+        measured, after, signals = u["velocity"], dict(x), {"integral": x["integral"]}
         if p.velocity_filter is not None:
             measured, after["velocity"] = filters.filtered(self._filter(p), x["velocity"], measured)
+            signals["filtered_velocity"] = measured
         fastest = ops.minimum(ops.array(p.velocity_limit), self._limits.velocity)
         largest = ops.minimum(ops.array(p.effort_limit), self._limits.effort)
         gains = ops.array(p.position_gain), ops.array(p.velocity_feedforward)
@@ -70,7 +86,7 @@ class Cascade:
             largest,
         )
         gains = {"kp": self._no_gain, "kd": self._no_gain}
-        return after, {"position": position, "velocity": setpoint, "effort": given, **gains}
+        return after, {"position": position, "velocity": setpoint, "effort": given, **gains, **signals}
 
     def _filter(self, p: Params) -> tuple[filters.Section, ...]:
         return filters.low_pass(ops.array(p.velocity_filter), 1, self._period)

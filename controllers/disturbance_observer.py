@@ -20,7 +20,7 @@ from cosim import ops
 from cosim.controllers import computed_torque
 from cosim.controllers._checks import check_below_half_the_rate
 from cosim.controllers._required_effort import RequiredEffort, drive_friction
-from cosim.types import ControllerContext, Numeric, PerJoint, State, param, params
+from cosim.types import ControllerContext, Numeric, PerJoint, Signal, Signals, State, param, params
 
 FOREIGN_KEYS = computed_torque.FOREIGN_KEYS
 
@@ -40,6 +40,7 @@ class DisturbanceObserver:
         self._required_effort = RequiredEffort(context)
         self.inputs, self.outputs = self._loop.inputs, self._loop.outputs
         self._n, self._index = len(context.joints), context.index
+        self.signals: Signals = {"disturbance": Signal((self._n,), "joint effort")}
         self._period, self._effort_limit = context.period, context.limits.effort
 
     def initial(self) -> State:
@@ -53,7 +54,7 @@ class DisturbanceObserver:
         effort = command["effort"] - disturbance
         given = ops.clip(effort, -self._effort_limit, self._effort_limit)
         after = {"disturbance": disturbance, "velocity": u["velocity"], "effort": given, "started": np.ones(1)}
-        return after, command | {"effort": effort}
+        return after, command | {"effort": effort, "disturbance": disturbance}
 
     def _estimate(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> Numeric:
         velocity, bound = u["velocity"], ops.array(p.disturbance_limit)

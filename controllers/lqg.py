@@ -28,6 +28,8 @@ from cosim.types import (
     ControllerContext,
     Numeric,
     PerJoint,
+    Signal,
+    Signals,
     State,
     joint_signals,
     param,
@@ -60,6 +62,9 @@ class Lqg:
         self.outputs = joint_signals(COMMAND, self._n)
         self._effort_limit, self._no_gain = context.limits.effort, np.zeros(self._n)
         self._loads = self._n if params.load_noise else 0
+        self.signals: Signals = {"estimated_velocity": Signal((self._n,), "joint velocity")}
+        if self._loads:
+            self.signals |= {"disturbance": Signal((self._n,), "joint effort")}
         self.transition = _transition(self.regulator.model, self._loads)
         self.gain = kalman_gain(self.transition, *_noise(params, self.regulator.model, context.period))
 
@@ -76,13 +81,15 @@ class Lqg:
         estimate = predicted + self.gain @ (measured - predicted[:m])
         feedforward = regulator.feedforward(t, u, p.friction)
         effort = feedforward - regulator.gains @ estimate[: 2 * m]
+        signals = {"estimated_velocity": u["reference_velocity"] + estimate[m : m + n]}
         if self._loads:
             effort = effort - estimate[2 * m :]
+            signals["disturbance"] = estimate[2 * m :]
         given = ops.clip(effort, -self._effort_limit, self._effort_limit) - feedforward
         drive = np.vstack([model.b, np.zeros((size - 2 * m, n))])
         after = {"predicted": self.transition @ estimate + drive @ given, "started": np.ones(1)}
         reference = {"position": u["reference_position"], "velocity": u["reference_velocity"]}
-        return after, {**reference, "effort": effort, "kp": self._no_gain, "kd": self._no_gain}
+        return after, {**reference, "effort": effort, "kp": self._no_gain, "kd": self._no_gain, **signals}
 
 
 def _transition(model: LinearModel, loads: int) -> Array:

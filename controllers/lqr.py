@@ -15,7 +15,19 @@ import numpy as np
 from cosim import ops
 from cosim.controllers._checks import check_effort_mode
 from cosim.controllers._linear_regulator import LinearRegulator, Weights
-from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.types import (
+    COMMAND,
+    REFERENCE,
+    ControllerContext,
+    Numeric,
+    PerJoint,
+    Signal,
+    Signals,
+    State,
+    joint_signals,
+    param,
+    params,
+)
 
 
 @params
@@ -36,6 +48,7 @@ class Lqr:
         self.regulator = LinearRegulator(params, context, params.largest_integral)
         self.inputs = {**joint_signals(("position", *REFERENCE), n), **self.regulator.required_effort.inputs}
         self.outputs = joint_signals(COMMAND, n)
+        self.signals: Signals = {"integral": Signal((n,), "joint effort")} if params.largest_integral else {}
         self._period, self._effort_limit = context.period, context.limits.effort
         self._no_gain = np.zeros(n)
 
@@ -45,12 +58,13 @@ class Lqr:
         return state | ({"correction": np.zeros(n)} if self.params.delay else {})
 
     def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
-        regulator, after, error = self.regulator, {}, self.regulator.error(u)
+        regulator, after, signals, error = self.regulator, {}, {}, self.regulator.error(u)
         if p.delay:
             error = regulator.model.a @ error + regulator.model.b @ x["correction"]
         correction = -(regulator.gains @ error)
         if "integral" in x:
-            correction = correction - regulator.integral_gains @ x["integral"]
+            signals["integral"] = -(regulator.integral_gains @ x["integral"])
+            correction = correction + signals["integral"]
         feedforward, limit = regulator.feedforward(t, u, p.friction), self._effort_limit
         effort = feedforward + correction
         if "integral" in x:
@@ -60,7 +74,7 @@ class Lqr:
         if p.delay:
             after["correction"] = ops.clip(effort, -limit, limit) - feedforward
         reference = {"position": u["reference_position"], "velocity": u["reference_velocity"]}
-        return after, {**reference, "effort": effort, "kp": self._no_gain, "kd": self._no_gain}
+        return after, {**reference, "effort": effort, "kp": self._no_gain, "kd": self._no_gain, **signals}
 
 
 def load(params: Params, context: ControllerContext) -> Lqr:

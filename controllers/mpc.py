@@ -33,6 +33,8 @@ from cosim.types import (
     ControllerContext,
     Numeric,
     PerJoint,
+    Signal,
+    Signals,
     State,
     joint_signals,
     param,
@@ -62,6 +64,9 @@ class Mpc:
         self.regulator = LinearRegulator(params, context)
         self.inputs = {**joint_signals(REFERENCE, n), **self.regulator.required_effort.inputs}
         self.outputs = joint_signals(COMMAND, n)
+        self.signals: Signals = {"predicted_cost": Signal((), "1")}
+        if params.observer is not None:
+            self.signals |= {"disturbance": Signal((n,), "joint effort")}
         self._period, self._effort_limit, self._no_gain = context.period, context.limits.effort, np.zeros(n)
         self._inverse = np.linalg.pinv(self.regulator.model.b)
         self._lowest, self._highest = self._state_bounds(params, context)
@@ -99,8 +104,9 @@ class Mpc:
         self._free = free[self._states]
         rows = np.vstack([np.diag(self._unit)[self._efforts], forced[self._states]])
         softness = np.repeat([0.0, SOFTNESS], [len(self._efforts), len(self._states)])
-        hessian = forced.T @ cost @ forced + np.eye(steps * n)
-        self.program = QuadraticProgram(hessian, rows, softness, iterations)
+        self._hessian = forced.T @ cost @ forced + np.eye(steps * n)
+        self._error_cost = q + free.T @ cost @ free
+        self.program = QuadraticProgram(self._hessian, rows, softness, iterations)
 
     def initial(self) -> State:
         state: State = {"program": self.program.initial()}
@@ -110,25 +116,25 @@ class Mpc:
         return state
 
     def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
-        regulator, model, after = self.regulator, self.regulator.model, {}
+        regulator, model, after, signals = self.regulator, self.regulator.model, {}, {}
         error, feedforward = regulator.error(u), regulator.feedforward(t, u, p.friction)
         if p.observer is not None:
             gain = 1.0 - ops.exp(-2.0 * math.pi * self._period * ops.array(p.observer))
             missed = self._inverse @ (error - x["predicted"])
             load = after["load"] = x["load"] + ops.where(x["started"] > 0.5, gain * missed, 0.0)
-            feedforward = feedforward - load
-        correction, after["program"] = self._correction(error, feedforward, x["program"], u)
+            feedforward, signals["disturbance"] = feedforward - load, load
+        correction, signals["predicted_cost"], after["program"] = self._correction(error, feedforward, x["program"], u)
         effort = feedforward + correction
         if p.observer is not None:
             given = ops.clip(effort, -self._effort_limit, self._effort_limit) - feedforward
             after |= {"predicted": model.a @ error + model.b @ given, "started": np.ones(1)}
         reference = {"position": u["reference_position"], "velocity": u["reference_velocity"]}
-        return after, {**reference, "effort": effort, "kp": self._no_gain, "kd": self._no_gain}
+        return after, {**reference, "effort": effort, "kp": self._no_gain, "kd": self._no_gain, **signals}
 
     def _correction(
         self, error: Numeric, feedforward: Numeric, state: Numeric, u: Mapping[str, Numeric]
-    ) -> tuple[Numeric, Numeric]:
-        """(δτ₀ (n,), the state of the solver)."""
+    ) -> tuple[Numeric, Numeric, Numeric]:
+        """(δτ₀ (n,), the cost that the program predicts, the state of the solver)."""
         steps, n = self.params.horizon, self._n
         limit, ahead = np.tile(self._effort_limit, steps), self._reference_ahead(u)
         known = ops.concatenate([feedforward] * steps)
@@ -136,8 +142,10 @@ class Mpc:
         free = ahead[self._states] + self._free @ error
         state_bounds = [bound[self._states] - free for bound in (self._lowest, self._highest)]
         lower, upper = (ops.concatenate(pair) for pair in zip(effort_bounds, state_bounds, strict=True))
-        scaled, state = self.program.solve(self._gradient @ error, lower, upper, state)
-        return self._unit[:n] * scaled[:n], state
+        slope = self._gradient @ error
+        scaled, state = self.program.solve(slope, lower, upper, state)
+        cost = error @ (self._error_cost @ error) + scaled @ (self._hessian @ scaled + 2.0 * slope)
+        return self._unit[:n] * scaled[:n], cost, state
 
     def _reference_ahead(self, u: Mapping[str, Numeric]) -> Numeric:
         """Position and velocity (2 m N,) of the reference over the horizon, with its present acceleration."""

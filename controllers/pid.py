@@ -21,7 +21,19 @@ import numpy as np
 from cosim import filters, ops
 from cosim.controllers._checks import check_below_half_the_rate, check_no_shorter_than_a_period
 from cosim.servo.pi import next_integral
-from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.types import (
+    COMMAND,
+    REFERENCE,
+    ControllerContext,
+    Numeric,
+    PerJoint,
+    Signal,
+    Signals,
+    State,
+    joint_signals,
+    param,
+    params,
+)
 
 
 @params
@@ -43,6 +55,9 @@ class Pid:
         self.params = params
         self.inputs = joint_signals((*REFERENCE, "position", "velocity"), self._n)
         self.outputs = joint_signals(COMMAND, self._n)
+        self.signals: Signals = {"integral": Signal((self._n,), "joint effort")}
+        if params.derivative_filter is not None:
+            self.signals |= {"filtered_velocity_error": Signal((self._n,), "joint velocity")}
         self._period = context.period
         self._effort_limit = context.limits.effort
         check_no_shorter_than_a_period("tracking_time", params.tracking_time, context)
@@ -59,7 +74,7 @@ class Pid:
     def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         kp, kd = ops.array(p.kp), ops.array(p.kd)
         error = u["reference_position"] - u["position"]
-        velocity, after = u["reference_velocity"], dict(x)
+        velocity, after, signals = u["reference_velocity"], dict(x), {"integral": x["integral"]}
         effort = x["integral"] + u["reference_effort"]
         if p.velocity_weight is not None:
             velocity = ops.array(p.velocity_weight) * velocity
@@ -70,10 +85,11 @@ class Pid:
         if p.derivative_filter is not None:
             rate, after["derivative"] = filters.filtered(self._filter(p), x["derivative"], velocity - u["velocity"])
             effort, kd = effort + kd * rate, ops.zeros(self._n)
+            signals["filtered_velocity_error"] = rate
         request = kp * error + kd * (velocity - u["velocity"]) + effort
         after["integral"] = self._next_integral(p, x["integral"], error, request)
         command = {"position": u["reference_position"], "velocity": velocity, "effort": effort, "kp": kp, "kd": kd}
-        return after, command
+        return after, command | signals
 
     def _next_integral(self, p: Params, integral: Numeric, error: Numeric, request: Numeric) -> Numeric:
         rate, bound, limit = ops.array(p.ki) * error, ops.array(p.integral_limit), self._effort_limit

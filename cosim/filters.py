@@ -8,7 +8,8 @@ that they can be parameters of a controller:
     velocity, state = filters.filtered(sections, x["filter"], u["velocity"])
 
 The state begins with `filters.initial(sections, n)`. The first sample finds the filter at rest at its value, so that a
-filter does not begin with a transient.
+filter does not begin with a transient. The state are past samples of the signals before and after each section (direct
+form I), which other frequencies do not change: a filter that is changed while it runs does not jump.
 """
 
 from __future__ import annotations
@@ -62,20 +63,21 @@ def notch(frequency: Numeric, width: Numeric, depth: Numeric, period: float) -> 
 
 
 def initial(sections: Sequence[Section], n: int) -> np.ndarray:
-    """The state (1 + 2 · sections, n) of a filter of n signals before its first sample."""
-    return np.zeros((1 + 2 * len(sections), n))
+    """The state (3 + 2 · sections, n) of a filter of n signals before its first sample."""
+    return np.zeros((3 + 2 * len(sections), n))
 
 
 def filtered(sections: Sequence[Section], state: Numeric, u: Numeric) -> tuple[Numeric, Numeric]:
     """(the filtered signals (n,), the next state), of the signals u (n,)."""
-    started, rows = state[0] > 0.5, [np.ones(np.shape(u))]
+    started, at_rest = state[0] > 0.5, u
+    before = [ops.where(started, state[k], at_rest) for k in (1, 2)]  # the last samples, the latest first
+    rows = [np.ones(np.shape(u)), u, before[0]]
     for number, (b0, b1, b2, a1, a2) in enumerate(sections):
-        gain = (b0 + b1 + b2) / (1.0 + a1 + a2)
-        first = ops.where(started, state[1 + 2 * number], (gain - b0) * u)
-        second = ops.where(started, state[2 + 2 * number], (b2 - a2 * gain) * u)
-        y = b0 * u + first
-        rows += [b1 * u - a1 * y + second, b2 * u - a2 * y]
-        u = y
+        at_rest = (b0 + b1 + b2) / (1.0 + a1 + a2) * at_rest
+        after = [ops.where(started, state[3 + 2 * number + k], at_rest) for k in (0, 1)]
+        u = b0 * u + b1 * before[0] + b2 * before[1] - a1 * after[0] - a2 * after[1]
+        rows += [u, after[0]]
+        before = after
     return u, ops.array(rows)
 
 

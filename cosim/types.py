@@ -137,7 +137,14 @@ class DiscreteBlock(Block, Protocol):
         ...
 
 
-Controller = DiscreteBlock  # inputs among FEEDBACK, REFERENCE and ALL; outputs COMMAND, shape (n,)
+# inputs among FEEDBACK, REFERENCE and ALL; outputs COMMAND, shape (n,). A controller may have `signals`: further
+# outputs of `update`, which are recorded, one per joint, shape (n,), or one of the controller, shape ()
+Controller = DiscreteBlock
+
+
+def signals_of(controller: Controller) -> Signals:
+    """The signals that a controller declares besides its outputs."""
+    return getattr(controller, "signals", {})
 
 
 @runtime_checkable

@@ -8,12 +8,17 @@ and once backwards, in code of about three times its operations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from cosim import ops
 from cosim.compile.routine import Routine
 from cosim.compile.trace import RecordedCall, RoutineBase, Trace, column, inlined
+from cosim.compile.while_loop import WhileLoop
+
+# after a loop that has converged, until what is missing is rounding: it counts times the curvature of the equations
+MORE_ITERATIONS = 2
 
 
 class Differentiation:
@@ -51,9 +56,38 @@ class Differentiation:
         """
         key = routine.symbol, tuple(wrt), tuple(seeded)
         if key not in self._adjoints:
-            own = routine if isinstance(routine, Routine) else self._expand(routine)
-            self._adjoints[key] = self._derive(own, *key[1:])
+            if isinstance(routine, WhileLoop) and routine.converges:
+                self._adjoints[key] = self._derive_converged(routine, *key[1:])
+            else:
+                own = routine if isinstance(routine, Routine) else self._expand(routine)
+                self._adjoints[key] = self._derive(own, *key[1:])
         return self._adjoints[key]
+
+    def _derive_converged(self, loop: WhileLoop, wrt: tuple[int, ...], seeded: tuple[int, ...]) -> Routine:
+        """The adjoint of one more iteration at the result of the loop, which is computed again: where an exact Newton
+        method has converged, its result does not depend on where it began (implicit function theorem)."""
+        hidden = [] if loop.open_numbers is None else [loop.open_numbers.column.numel()]
+        inputs = _columns("x", [*(math.prod(shape) for shape in loop.shapes), *hidden])
+        seeds = _columns("seed", [loop.output_sizes[k] for k in seeded])
+        made = Trace(f"{loop.name}_adjoint", [*inputs, *seeds])
+        through = tuple(k for k in wrt if k)  # all but the first guess
+        derivatives = {k: column([0.0] * inputs[k].numel()) for k in wrt}
+        if 0 in seeded and through:
+            results = _columns("result", loop.output_sizes)
+            made.calls.append(RecordedCall(loop, tuple(inputs), tuple(results)))
+            for _ in range(MORE_ITERATIONS):
+                before, results = results, _columns("closer", loop.body.output_sizes)
+                made.calls.append(RecordedCall(loop.body, (before[0], *inputs[1:]), tuple(results)))
+            taped, arguments = self.taped(loop.body), (results[0], *inputs[1:])
+            again = _columns("again", taped.output_sizes)
+            made.calls.append(RecordedCall(taped, arguments, tuple(again)))
+            tape, found = again[len(loop.body.output_sizes) :], _columns("found", [inputs[k].numel() for k in through])
+            adjoint = self.adjoint(loop.body, through, (0,))
+            made.calls.append(RecordedCall(adjoint, (*arguments, *tape, seeds[seeded.index(0)]), tuple(found)))
+            derivatives |= dict(zip(through, found, strict=True))
+        made.outputs = list(derivatives.values())
+        made.output_shapes = [(output.numel(),) for output in made.outputs]
+        return Routine.of_trace(made, loop.fn)
 
     def _expand(self, routine: RoutineBase) -> Routine:
         """A routine whose code is a loop, as an expression."""

@@ -15,12 +15,17 @@ from cosim.types import Numeric
 
 
 def repeated_while(
-    fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str, max_count: int, compiled: bool
+    fn: Callable[..., Numeric],
+    shapes: Sequence[Shape],
+    name: str,
+    max_count: int,
+    compiled: bool,
+    converges: bool = False,
 ) -> Callable[..., Numeric]:
-    """`fn` as the body of a `WhileLoop`: (last first result, count, whether more remained); compiled: see there, else a
-    loop in Python."""
+    """`fn` as the body of a `WhileLoop`: (last first result, count, whether more remained); compiled, converges: see
+    there; not compiled is a loop in Python."""
     if compiled:
-        return WhileLoop(Routine(fn, shapes, name), max_count)
+        return WhileLoop(Routine(fn, shapes, name), max_count, converges)
 
     def loop(x: Numeric, *others: Numeric) -> Numeric:
         count, more = 0, True
@@ -56,12 +61,14 @@ class WhileLoop(RoutineBase):
 
     body: a routine of (x (n,), *others) that returns (x (n,), more ()). It runs once, and again with the returned x
     and the same others while more is not 0 (NaN counts as not 0), at most `max_iterations` times. count () is the
-    number of iterations, more () the last value: not 0 if the loop was ended by `max_iterations`.
+    number of iterations, more () the last value: not 0 if the loop was ended by `max_iterations`. converges: the loop
+    is Newton's method with exact Jacobians, so that its result has the derivatives of one more iteration, which does
+    not depend on x any more.
 
     In a batch the loop continues while any SIMD lane needs it; finished lanes keep their x, count and more.
     """
 
-    def __init__(self, body: RoutineBase, max_iterations: int) -> None:
+    def __init__(self, body: RoutineBase, max_iterations: int, converges: bool = False) -> None:
         """Raises CompileError if the body's results cannot be its next arguments, or `max_iterations` is below 1."""
         place = origin(body.fn)
         if not body.shapes or body.output_shapes != (body.shapes[0], ()):
@@ -75,6 +82,7 @@ class WhileLoop(RoutineBase):
                 f"'{body.name}' has one x for all SIMD lanes; the body of a loop needs one per lane", place
             )
         self.body, self.max_iterations, self.name = body, max_iterations, f"{body.name}_repeated"
+        self.converges = converges
         self.shapes, self.output_shapes = body.shapes, (body.shapes[0], (), ())
         self.open_numbers = body.open_numbers
 

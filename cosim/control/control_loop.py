@@ -18,7 +18,19 @@ from cosim.errors import CompileError, MissingInput, describe_exception, did_you
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
 from cosim.plant.hybrid_modes import Locks
-from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, Controller, Numeric, Parameters, State, Trajectory
+from cosim.types import (
+    ALL,
+    COMMAND,
+    FEEDBACK,
+    REFERENCE,
+    Controller,
+    Numeric,
+    Parameters,
+    Signals,
+    State,
+    Trajectory,
+    signals_of,
+)
 
 
 class DeclaredInputs(dict[str, Numeric]):
@@ -64,6 +76,16 @@ class ControlLoop:
         """Of the controller alone."""
         return Layout(self.block.initial())
 
+    @property
+    def signals(self) -> Signals:
+        """What the controller computes besides its command, to be recorded."""
+        return signals_of(self.block)
+
+    @cached_property
+    def signal_layout(self) -> Layout:
+        """Of the signals of the controller."""
+        return Layout({name: np.zeros(signal.shape) for name, signal in self.signals.items()})
+
     def initial(self) -> State:
         """The state of the controller and of its fallback."""
         state: State = {"block": self.block.initial()}
@@ -105,7 +127,7 @@ class ControlLoop:
         locks: Numeric,
         start: Numeric,
     ) -> tuple[Numeric, ...]:
-        """(next state, fallback_active, then the fields of COMMAND): one call of the controller on flat arrays.
+        """(next state, fallback_active, the fields of COMMAND, the signals): one call of the controller on flat arrays.
 
         p: its tunable parameters; x: its state; q, v, effort: (nv,) as measured; a: (nv,) accelerations of prescribed
         joints, 0 of others; locks: (2, nv), see `Plant.locks`; start: the `BumplessStart` of nv joints as one array.
@@ -115,7 +137,7 @@ class ControlLoop:
         run = partial(self._run, self.block, self.state_layout, t, self.tunables.apply(p), state["block"], u)
         if self.fallback is None:
             state["block"], y = run()
-            return self.layout.pack(state), fallback_active, *y
+            return self.layout.pack(state), fallback_active, *self._flat(y)
         return self._with_fallback(run, state, fallback_active, (t, q, v, effort, a, locks))
 
     def inputs(
@@ -144,7 +166,7 @@ class ControlLoop:
         reference, layout = {"position": hold_position, **at_rest}, Layout(self.fallback.initial())
         u = self._inputs_of(self.fallback, self._measured_inputs(q, v, effort, a, locks), reference)
         x, y = self._run(self.fallback, layout, t, self.fallback.params, layout.unpack(x), u)
-        return layout.pack(x), *y
+        return layout.pack(x), *(y[name] for name in COMMAND)
 
     def _measured_inputs(
         self, q: Numeric, v: Numeric, effort: Numeric, a: Numeric, locks: Numeric
@@ -176,32 +198,39 @@ class ControlLoop:
 
     def _run(
         self, block: Controller, state: Layout, t: Numeric, p: Parameters, x: State, u: dict[str, Numeric]
-    ) -> tuple[State, list[Numeric]]:
-        """(next state, the fields of COMMAND) of one of the two blocks. Raises WrongResult for any other result."""
+    ) -> tuple[State, dict[str, Numeric]]:
+        """(next state, command and signals) of one of the two blocks. Raises WrongResult for any other result."""
         return accepted(block.update(t, p, x, u), block, state, len(self.index))
 
     def accepted(self, result: object) -> tuple[State, list[Numeric]]:
-        """(next state, the fields of COMMAND) from what the controller returned. Raises WrongResult for anything
-        else."""
-        return accepted(result, self.block, self.state_layout, len(self.index))
+        """(next state, the fields of COMMAND and the signals) from what the controller returned. Raises WrongResult
+        for anything else."""
+        state, y = accepted(result, self.block, self.state_layout, len(self.index))
+        return state, self._flat(y)
+
+    def _flat(self, y: dict[str, Numeric]) -> list[Numeric]:
+        """The fields of COMMAND, and the signals as one vector."""
+        return [*(y[name] for name in COMMAND), self.signal_layout.pack({name: y[name] for name in self.signals})]
 
     def _with_fallback(
         self,
-        run: Callable[[], tuple[State, list[Numeric]]],
+        run: Callable[[], tuple[State, dict[str, Numeric]]],
         state: State,
         fallback_active: Numeric,
         inputs: tuple[Numeric, ...],
     ) -> tuple[Numeric, ...]:
         """The result of `update` with a fallback, whose command counts from the failure of the controller on. In
-        Python a failed controller is not called again, and the fallback is not called before.
+        Python a failed controller is not called again, and the fallback is not called before. The signals of a failed
+        controller are 0.
 
         run: one call of the controller; inputs: t, q, v, effort, a, locks.
         """
         n, tracing = len(self.index), any(map(is_symbolic, inputs))
-        x, y = state["block"], [np.full(n, np.nan)] * len(COMMAND)
+        x, y, signals = state["block"], [np.full(n, np.nan)] * len(COMMAND), np.zeros(self.signal_layout.size)
         try:
             if tracing or not fallback_active[0]:
-                x, y = run()
+                x, results = run()
+                *y, signals = self._flat(results)
         except (Exception, SystemExit) as error:  # code of a user may raise anything
             if tracing:
                 raise
@@ -223,4 +252,5 @@ class ControlLoop:
             {"block": state["block"], "fallback": layout.unpack(fallback_state), "hold_position": hold_position}
         )
         outputs = [ops.where(after, b, a) for a, b in zip(y, fallback_command, strict=True)]
-        return ops.where(after, replaced, continued), ops.array([ops.where(after, 1.0, 0.0)]), *outputs
+        signals = ops.where(after, 0.0, signals)
+        return ops.where(after, replaced, continued), ops.array([ops.where(after, 1.0, 0.0)]), *outputs, signals

@@ -1,8 +1,8 @@
-"""What a controller returned, checked: its next state and its command."""
+"""What a controller returned, checked: its next state, its command and its signals."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from numbers import Real
 
 from cosim import ops
@@ -10,19 +10,21 @@ from cosim.compile.trace import origin
 from cosim.errors import WrongResult, did_you_mean
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
-from cosim.types import COMMAND, Controller, Numeric, State
+from cosim.types import COMMAND, Controller, Numeric, Signals, State, signals_of
 
 
-def accepted(result: object, block: Controller, layout: Layout, n: int) -> tuple[State, list[Numeric]]:
-    """(next state, the fields of COMMAND (n,)) from what `block.update` returned; layout: of its state. Raises
-    WrongResult for anything else."""
+def accepted(result: object, block: Controller, layout: Layout, n: int) -> tuple[State, dict[str, Numeric]]:
+    """(next state, the fields of COMMAND (n,) and the signals by name) from what `block.update` returned; layout: of
+    its state. Raises WrongResult for anything else."""
     try:
-        return _checked(result, layout, block.outputs, n)
+        return _checked(result, layout, block.outputs, signals_of(block), n)
     except ValueError as error:
         raise WrongResult(str(error), origin(block.update)) from error
 
 
-def _checked(result: object, layout: Layout, declared: Container[str], n: int) -> tuple[State, list[Numeric]]:
+def _checked(
+    result: object, layout: Layout, declared: Signals, signals: Signals, n: int
+) -> tuple[State, dict[str, Numeric]]:
     parts = result if isinstance(result, tuple) else (result,)
     if len(parts) != 2 or not all(isinstance(part, Mapping) for part in parts):
         types = ", ".join("nothing" if part is None else f"a {type(part).__name__}" for part in parts)
@@ -30,22 +32,23 @@ def _checked(result: object, layout: Layout, declared: Container[str], n: int) -
     x, y = parts
     layout.check(x)
     for name in y:
-        if name not in COMMAND:
-            raise ValueError(f"the output '{name}' does not exist{did_you_mean(name, COMMAND)}")
-        if name not in declared:
+        if name not in COMMAND and name not in signals:
+            raise ValueError(f"the output '{name}' does not exist{did_you_mean(name, (*COMMAND, *signals))}")
+        if name not in declared and name not in signals:
             raise ValueError(f"the output '{name}' is not declared; add it to the outputs")
-    return x, [_output(name, y, n) for name in COMMAND]
+    shapes = dict.fromkeys(COMMAND, (n,)) | {name: signal.shape for name, signal in signals.items()}
+    return x, {name: _output(name, y, shape) for name, shape in shapes.items()}
 
 
-def _output(name: str, y: Mapping[str, Numeric], n: int) -> Numeric:
-    """One output of a block. Raises ValueError if it is missing or no array of numbers (n,)."""
+def _output(name: str, y: Mapping[str, Numeric], shape: tuple[int, ...]) -> Numeric:
+    """One output of a block. Raises ValueError if it is missing or no array of numbers of this shape."""
     if name not in y:
         raise ValueError(f"the output '{name}' is missing")
     value = ops.array(y[name])
     if value.dtype.kind not in "biufO" or not all(map(_is_number, value.flat if value.dtype == object else ())):
         raise ValueError(f"the output '{name}' must be numbers, is a {type(y[name]).__name__}")
-    if value.shape != (n,):
-        raise ValueError(f"the output '{name}' has shape {value.shape}; it must be {(n,)}")
+    if value.shape != shape:
+        raise ValueError(f"the output '{name}' has shape {value.shape}; it must be {shape}")
     return value
 
 

@@ -1,7 +1,8 @@
 """A controller whose commanded effort is filtered: what its command requests of the drive passes low-pass filters and
 notches before the drive gets it.
 
-The drive gets the filtered effort alone, so the gains of the command act in the controller, at its rate.
+The drive gets the filtered effort alone, so the gains of the command act in the controller, at its rate. What enters
+the filters is the signal `unfiltered_effort`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from cosim.control.control_loop import DeclaredInputs
 from cosim.control.controller_result import accepted
 from cosim.filters import Section
 from cosim.layout import Layout
-from cosim.types import COMMAND, Controller, Numeric, Signals, State, joint_signals, requested_effort
+from cosim.types import (
+    COMMAND,
+    Controller,
+    Numeric,
+    Signal,
+    Signals,
+    State,
+    joint_signals,
+    requested_effort,
+    signals_of,
+)
 
 
 class FilteredController:
@@ -27,6 +38,7 @@ class FilteredController:
         self.params = controller.params
         self.inputs: Signals = {**controller.inputs, **joint_signals(("position", "velocity"), n)}
         self.outputs = joint_signals(COMMAND, n)
+        self.signals: Signals = {**signals_of(controller), "unfiltered_effort": Signal((n,), "joint effort")}
         self._layout, self._no_gain = Layout(controller.initial()), np.zeros(n)
 
     def initial(self) -> State:
@@ -36,8 +48,8 @@ class FilteredController:
         """Raises WrongResult if the controller returns anything but its next state and its command."""
         own = DeclaredInputs({name: u[name] for name in self._controller.inputs})
         result = self._controller.update(t, p, x["controller"], own)
-        state, fields = accepted(result, self._controller, self._layout, self._n)
-        command = dict(zip(COMMAND, fields, strict=True))
-        effort, after = filters.filtered(self._sections, x["filter"], requested_effort(command, u))
-        command |= {"effort": effort, "kp": self._no_gain, "kd": self._no_gain}
-        return {"controller": state, "filter": after}, command
+        state, outputs = accepted(result, self._controller, self._layout, self._n)
+        request = requested_effort(outputs, u)
+        effort, after = filters.filtered(self._sections, x["filter"], request)
+        outputs |= {"effort": effort, "kp": self._no_gain, "kd": self._no_gain, "unfiltered_effort": request}
+        return {"controller": state, "filter": after}, outputs

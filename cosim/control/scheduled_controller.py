@@ -1,4 +1,7 @@
-"""A controller whose gains depend on a signal: gain scheduling (Åström and Wittenmark, Adaptive Control, chapter 9)."""
+"""A controller whose gains depend on a signal: gain scheduling (Åström and Wittenmark, Adaptive Control, chapter 9).
+
+The gain of a field `kp` at the present value of its signal is the signal `scheduled_kp`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ import numpy as np
 
 from cosim import ops
 from cosim.control.control_loop import DeclaredInputs
-from cosim.types import Array, Controller, Numeric, Parameters, Signals, State, joint_signals
+from cosim.control.controller_result import accepted
+from cosim.layout import Layout
+from cosim.types import Array, Controller, Numeric, Parameters, Signal, Signals, State, joint_signals, signals_of
 
 
 class GainSchedule(NamedTuple):
@@ -41,14 +46,22 @@ class ScheduledController:
         over = tuple({schedule.input: None for schedule in schedules})
         self.inputs: Signals = {**controller.inputs, **joint_signals(over, nv)}
         self.outputs = controller.outputs
+        units = {name: field.metadata.get("unit", "1") for name, field in self.params.__dataclass_fields__.items()}
+        self._n = self._schedules[0].rows.shape[1]
+        own = {f"scheduled_{one.field}": Signal((self._n,), units[one.field]) for one in self._schedules}
+        self.signals: Signals = {**signals_of(controller), **own}
+        self._layout = Layout(controller.initial())
 
     def initial(self) -> State:
         return self._controller.initial()
 
     def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        """Raises WrongResult if the controller returns anything but its next state, its command and its signals."""
         gains = {schedule.field: schedule.gains(u[schedule.input][schedule.dof]) for schedule in self._schedules}
         own = DeclaredInputs({name: u[name] for name in self._controller.inputs})
-        return self._controller.update(t, _replaced(p, gains), x, own)
+        result = self._controller.update(t, _replaced(p, gains), x, own)
+        state, outputs = accepted(result, self._controller, self._layout, self._n)
+        return state, outputs | {f"scheduled_{field}": value for field, value in gains.items()}
 
 
 def _replaced(params: Parameters, values: Mapping[str, object]) -> Any:

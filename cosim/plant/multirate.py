@@ -162,7 +162,7 @@ class Multirate:
     @cached_property
     def _iterations(self) -> Callable[..., Numeric]:
         shapes = [(1 + self.bank.size,), (self.bank.size,), self._frozen_shape, (self._nv,), (2,)]
-        return repeated_while(self._iterate, shapes, "iterate", MAX_ITERATIONS, self.compiled)
+        return repeated_while(self._iterate, shapes, "iterate", MAX_ITERATIONS, self.compiled, converges=True)
 
     def _iterate(
         self, iterate: Numeric, base: Numeric, frozen: Numeric, request: Numeric, clock: Numeric

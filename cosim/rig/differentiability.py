@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from cosim.errors import InputError, InputErrors, SourceLocation
-from cosim.plant.integrators import INTEGRATORS
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.rollouts import check_compiled
 from cosim.tick.accumulation import UserMetric
@@ -53,9 +52,6 @@ def _steps(rig: WiredRig) -> Iterator[Obstacle]:
     schedule = rig.spec.schedule
     if schedule.adaptive:
         yield _at(rig, ("schedule", "substeps")), "steps of chosen length have", "set 'substeps' to a number"
-    if INTEGRATORS[schedule.integrator].multirate:
-        fix = "use rosenbrock"
-        yield _at(rig, ("schedule", "integrator")), "the iterated steps of 'multirate' have", fix
 
 
 def _at(rig: WiredRig, keys: tuple[str | int, ...]) -> SourceLocation | str:

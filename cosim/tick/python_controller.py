@@ -32,15 +32,18 @@ def inputs_routine(loop: ControlLoop, nv: int, start: np.ndarray) -> tuple[Routi
 
 
 class PythonController:
-    """Calls a controller without fallback on regions of a memory: its inputs, parameters and state, then its state and
-    its command."""
+    """Calls a controller without fallback on regions of a memory: its inputs, parameters and state, then its state, its
+    command and its signals."""
 
     def __init__(self, loop: ControlLoop, view: Callable[..., np.ndarray], inputs: Layout) -> None:
         """view: of the memory by path."""
         self._loop = loop
         self._t, self._parameters = view("t"), view("parameters")[loop.parameter_slice]
         self._inputs, self._state = view("python_inputs", loop.name), view("controllers", loop.name)
-        self._commands = [(name, view("controller_commands", loop.name, name)) for name in COMMAND]
+        self._commands = [view("controller_commands", loop.name, name) for name in COMMAND]
+        self._signals = view("controller_signals", loop.name)
+        each = [(name, view("controller_signals", loop.name, name)) for name in loop.signals]
+        self._outputs = [*zip(COMMAND, self._commands, strict=True), *each]
         self._input_places = [(path[0], where, shape) for path, (where, shape) in inputs.places.items()]
         places = loop.state_layout.places.items()
         # whether a result in the usual form needs no other check
@@ -58,7 +61,7 @@ class PythonController:
         if not self._store(result):  # in another form: converted, or refused
             state, outputs = self._loop.accepted(result)
             self._state[:] = self._loop.state_layout.pack(state)
-            for (_, target), values in zip(self._commands, outputs, strict=True):
+            for target, values in zip((*self._commands, self._signals.reshape(-1)), outputs, strict=True):
                 target[:] = values
 
     def _tuned(self) -> Parameters:
@@ -72,9 +75,9 @@ class PythonController:
         if type(result) is not tuple or len(result) != 2 or not self._plain:
             return False
         x, y = result
-        if type(x) is not dict or type(y) is not dict or len(x) != len(self._states) or len(y) != len(COMMAND):
+        if type(x) is not dict or type(y) is not dict or len(x) != len(self._states) or len(y) != len(self._outputs):
             return False
-        pairs = [(target, y.get(name)) for name, target in self._commands]
+        pairs = [(target, y.get(name)) for name, target in self._outputs]
         pairs += [(target, x.get(name)) for name, target in self._states]
         for target, value in pairs:
             if type(value) is not np.ndarray or value.dtype is not FLOAT or value.shape != target.shape:

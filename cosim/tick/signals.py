@@ -12,6 +12,7 @@ from cosim import ops
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.load_emulation import LoadMotor
+from cosim.errors import InputError
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
 from cosim.plant.plant import Plant
@@ -62,4 +63,33 @@ class SignalMap:
             signals |= {f"{dofs[k]}/{name}": parts[name][k] for name in ("temperature", "age")}
         for k, load in enumerate(self.loads):
             signals[f"{dofs[load.joint]}/load_effort"] = parts["load_effort"][k]
-        return signals
+        own = self._of_controllers(parts["controller_signals"])
+        for name in own.keys() & signals.keys():
+            loop, field, _ = self._declared[name]
+            what = f"controller '{loop.name}' declares the signal '{field}', but the rig has '{name}' already"
+            raise InputError(f"{what}; rename it", "controllers")
+        return signals | own
+
+    def _of_controllers(self, values: State) -> State:
+        """The signals that controllers declare."""
+        return {
+            name: values[loop.name][field] if i is None else values[loop.name][field][i]
+            for name, (loop, field, i) in self._declared.items()
+        }
+
+    @cached_property
+    def _declared(self) -> dict[str, tuple[ControlLoop, str, int | None]]:
+        """`<joint>/<name>` of a signal per joint, else `<controller>/<name>` -> its loop, name and place."""
+        dofs, found = self.plant.model.dof_names, {}
+        for loop in self.loops:
+            for field, signal in loop.signals.items():
+                if signal.shape:
+                    found |= {f"{dofs[k]}/{field}": (loop, field, i) for i, k in enumerate(loop.index)}
+                else:
+                    found[f"{loop.name}/{field}"] = loop, field, None
+        return found
+
+    @property
+    def controller_units(self) -> dict[str, str]:
+        """Signal of a controller -> its unit as declared."""
+        return {name: loop.signals[field].unit for name, (loop, field, _) in self._declared.items()}

@@ -37,7 +37,7 @@ from cosim.types import COMMAND, Numeric, State
 
 ORDER = ("read", "controllers", "guard", "write", "step", "publish")
 # the row that a tick leaves behind, the beginning of the memory
-ROW = ("t", "plant", "request", "measured", "guard_fault", "warned", "fallback_active")
+ROW = ("t", "plant", "request", "measured", "guard_fault", "warned", "fallback_active", "controller_signals")
 # … and what real joints add to it, which comes next in the memory
 REAL_ROW = ("measured_effort", "temperature", "age", "load_effort")
 
@@ -85,6 +85,10 @@ class TickModel(TickFunctions):
             "guard_fault": n,
             "warned": n,  # mask of kinds of limits
             "fallback_active": {loop.name: loop.fallback_active for loop in self.loops},
+            "controller_signals": {
+                loop.name: {name: np.zeros(signal.shape) for name, signal in loop.signals.items()}
+                for loop in self.loops
+            },
             "measured_effort": n,
             "temperature": np.full(self.nv, np.nan),  # of drives [°C], NaN where not measured
             "age": n,  # of the last sample [s]
@@ -291,7 +295,8 @@ class TickModel(TickFunctions):
             state = [self._region(("controllers", loop.name)), self._region(("fallback_active", loop.name))]
             inputs = [self._region(path) for path in _KNOWN]
             command = [self._region(("controller_commands", loop.name, name)) for name in COMMAND]
-            arguments = (self._region("t"), parameters, *state, *inputs), (*state, *command)
+            signals = self._region(("controller_signals", loop.name))
+            arguments = (self._region("t"), parameters, *state, *inputs), (*state, *command, signals)
             call = MemoryCall(f"controller_{loop.name}", update, *arguments)
             tasks.append(TickTask(loop.name, (call,), loop.ticks, loop.phase, loop))
         return tasks

@@ -22,10 +22,11 @@ import numpy as np
 from cosim.errors import InputError
 from cosim.multibody.rotations import rotation_vector
 from cosim.trajectories import trapezoidal
+from cosim.trajectories._fastest import MotionLimits, fastest_along
 from cosim.trajectories._paths import PathTrajectory
 from cosim.trajectories._piecewise import PiecewisePolynomial
 from cosim.trajectories.quintic import Quintic
-from cosim.types import Array, Trajectory, TrajectoryContext, param, params
+from cosim.types import Array, PerJoint, Trajectory, TrajectoryContext, param, params
 
 TOLERANCE = 1e-8  # m and rad between the frame and its path, at and between the points
 PIECES, MOST_PIECES = 50, 6400
@@ -37,18 +38,34 @@ Vector = tuple[float, float, float]
 
 @params
 class PathTiming:
-    """How fast a frame moves along its path: in a given time with the least jerk, or by a trapezoid of speed."""
+    """How fast a frame moves along its path: in a given time with the least jerk, by a trapezoid of speed, or as fast
+    as the joints can."""
 
     _: KW_ONLY
     duration: float | None = param(unit="s", above=0, default=None, doc="time of the motion, with the least jerk")
     max_velocity: float | None = param(unit="m/s", above=0, default=None, doc="of the frame, instead of a duration")
     max_acceleration: float | None = param(unit="m/s^2", above=0, default=None, doc="of the frame along the path")
+    time_optimal: bool = param(default=False, doc="as fast as the limits of the joints allow, instead of a duration")
+    max_joint_velocity: PerJoint | None = param(
+        unit="joint velocity", above=0, default=None, doc="of time_optimal; default: joints' limits"
+    )
+    max_joint_acceleration: PerJoint | None = param(
+        unit="joint acceleration", above=0, default=None, doc="of time_optimal; default: none"
+    )
+    effort_fraction: float = param(
+        above=0, max=1, default=1.0, doc="of time_optimal: of the effort limits, the rest is for feedback"
+    )
     delay: float = param(unit="s", min=0, default=0.0, doc="delay before the motion")
 
     def __post_init__(self) -> None:
         speeds = (self.max_velocity is not None) + (self.max_acceleration is not None)
-        if speeds != (0 if self.duration is not None else 2):
-            raise ValueError("the speed is unclear; give a duration, or max_velocity and max_acceleration")
+        given = self.duration is not None, speeds == 2, self.time_optimal
+        if sum(given) != 1 or speeds == 1:
+            what = "give a duration, max_velocity and max_acceleration, or time_optimal: true"
+            raise ValueError(f"the speed is unclear; {what}")
+        for key, unset in (("max_joint_velocity", None), ("max_joint_acceleration", None), ("effort_fraction", 1.0)):
+            if not self.time_optimal and getattr(self, key) != unset:
+                raise ValueError(f"{key} is a limit of time-optimal motions; use time_optimal: true, or take it out")
 
     def over(self, length: float) -> Trajectory:
         """The timing from 0 to 1 of a path of this length [m]. Raises InputError for a speed along no length."""
@@ -98,7 +115,12 @@ class Point(NamedTuple):
 
 def follow(context: TrajectoryContext, frame: str, path: TaskPath, timing: PathTiming) -> PathTrajectory:
     """The motion of the joints with the frame on its path. Raises InputError where it cannot be followed."""
-    return PathTrajectory(Follower(context, frame, path).joint_path(), timing.over(path.length))
+    joint_path = Follower(context, frame, path).joint_path()
+    if not timing.time_optimal:
+        return PathTrajectory(joint_path, timing.over(path.length))
+    own = timing.max_joint_velocity, timing.max_joint_acceleration, timing.effort_fraction, "max_joint_acceleration"
+    joints = tuple(context.model.dof_names[k] for k in context.index)
+    return fastest_along(joint_path, MotionLimits.of(context.limits, *own), context, joints, timing.delay)
 
 
 def start_pose(context: TrajectoryContext, frame: str) -> tuple[Array, Array]:

@@ -113,6 +113,38 @@ def test_adjoints_are_derived_once():
     assert derive.taped(routine) is derive.taped(routine)
 
 
+def newton(z, a, b):
+    """One iteration for z³ + a z = b, with a routine of its own."""
+    value, slope = CUBIC(z[1:], a), 3.0 * z[1] * z[1] + a[0]
+    change = (b[0] - value[0]) / slope
+    return ops.array([z[0] + 1.0, z[1] + change]), ops.where(ops.absolute(change) > 1e-7, 1.0, 0.0)
+
+
+CUBIC = Routine(lambda z, a: ops.array([z[0] ** 3 + a[0] * z[0]]), [(1,), (1,)], "cubic")
+
+
+@pytest.mark.parametrize("open_number", [False, True])
+def test_a_loop_that_converges_has_the_derivative_of_its_solution(open_number):
+    """dz/db = 1 / (3 z² + a), dz/da = −z dz/db, and 0 by the first guess."""
+    numbers = OpenNumbers(1)
+
+    def body(z, a, b):
+        return newton(z, a * (numbers.symbols[0] if open_number else 1.0), b)
+
+    loop = repeated_while(body, [(2,), (1,), (1,)], "root", 50, True, converges=True)
+    routine = Routine(lambda z, a, b: ops.sin(loop(z, a * 1.5, b)[0][1:]), [(2,), (1,), (1,)], "sine_of_root")
+    wrt, extra = ([0, 1, 2, 3], [1.2]) if open_number else ([0, 1, 2], [])
+    points = [[0.0, 1.0], [0.7], [2.0]]
+    assert_equal_to_differences(routine, points, wrt, [0], numbers=extra)
+    derive, slope = Differentiation(), 1.5 * 0.7 * (extra or [1.0])[0]
+    z = np.roots([1.0, 0.0, slope, -2.0])
+    z = float(z[np.isreal(z)][0].real)
+    tape = as_tuple(compiled(derive.taped(routine))(*map(np.array, points), *map(np.atleast_1d, extra)))[1:]
+    adjoint = compiled(derive.adjoint(routine, [2], [0]))
+    found = adjoint(*map(np.array, points), *map(np.atleast_1d, extra), *tape, np.ones(1))
+    assert np.ravel(found)[0] == pytest.approx(np.cos(z) / (3.0 * z * z + slope), rel=1e-9)
+
+
 def test_a_loop_has_no_derivative():
     loop = repeated_while(lambda x: (x * 0.5, ops.where(x[0] > 1.0, 1.0, 0.0)), [(1,)], "halve", 50, True)
     routine = Routine(lambda x: loop(x)[0], [(1,)], "halved")

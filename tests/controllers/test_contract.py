@@ -14,7 +14,17 @@ from cosim.errors import CompileError, InputError
 from cosim.layout import Layout
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
-from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, ControllerContext, DiscreteBlock, Limits, joint_signals
+from cosim.types import (
+    ALL,
+    COMMAND,
+    FEEDBACK,
+    REFERENCE,
+    ControllerContext,
+    DiscreteBlock,
+    Limits,
+    joint_signals,
+    signals_of,
+)
 from tests.kit.plugins import modules, name_of, parameter_sets
 
 ARM = "".join(
@@ -79,10 +89,12 @@ def test_signals_and_shapes(module: ModuleType, params: Any) -> None:
     assert dict(block.outputs) == dict(joint_signals(COMMAND, N))
     state = block.initial()
     after, y = block.update(0.0, block.params, state, inputs_of(block, 0))
-    assert y.keys() == set(COMMAND) and after.keys() == state.keys()
+    assert y.keys() == {*COMMAND, *signals_of(block)} and after.keys() == state.keys()
     assert all(np.shape(after[name]) == np.shape(state[name]) for name in state)
     for name in COMMAND:
         assert np.shape(y[name]) == (N,)
+    for name, signal in signals_of(block).items():
+        assert np.shape(y[name]) == signal.shape and signal.shape in ((), (N,))
 
 
 @CASES

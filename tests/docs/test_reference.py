@@ -71,8 +71,9 @@ from cosim.timing import deadlines, pacing, spread
 from cosim.tuning.measures import MARGINS
 from cosim.tuning.optimisers import known_optimisers
 from cosim.tuning.plants import GROUPS
-from cosim.types import COMMAND, joint_signals
+from cosim.types import COMMAND, joint_signals, signals_of
 from cosim.units import SPELLINGS, UNITS
+from tests.controllers.test_contract import context, loaded
 from tests.docs.documents import ROOT, TABLES, TEXT, expected_cells, names
 
 HEADER = ["key", "type", "unit", "default", "bounds", "meaning"]
@@ -429,6 +430,18 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     cut = load_rig(folder / "ur5_sim.yaml", ["joints.elbow_joint.limits={effort: 1}"]).run(0.01).summary["guard"]
     (meaning,) = (row[1] for row in TABLES["Summary"] if row[0] == "`guard.<joint>.<limit>`")
     assert set(cut["elbow_joint"]["effort"]) == set(re.findall(r"`(\w+)`", meaning))
+
+
+def test_every_signal_of_a_controller_is_listed():
+    """Of every controller with every set of parameters; the first of those by axis."""
+    blocks = (case.values[0].load(case.values[1], context(False)) for case in loaded())
+    signals = {name: signal for block in blocks for name, signal in signals_of(block).items()}
+    found = set()
+    for name, signal in signals.items():
+        first = re.sub("(?<=_)[xyz]+$", lambda axes: "x" * len(axes[0]), name)
+        found.add(f"<joint>/{first}" if signal.shape else f"<controller>/{first}")
+    wrapped = {f"<joint>/{name}" for name in ("unfiltered_effort", "scheduled_…")}
+    assert names("Signals of controllers") == found | wrapped
 
 
 def test_every_field_of_a_bus_is_listed():

@@ -11,7 +11,7 @@ from toppra.algorithm import TOPPRA
 from toppra.constraint import DiscretizationType, JointTorqueConstraint, JointVelocityConstraint
 
 from cosim.multibody import Model
-from cosim.trajectories import time_optimal
+from cosim.trajectories import line, time_optimal
 from cosim.types import TrajectoryContext
 
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
@@ -38,3 +38,28 @@ def test_the_duration_is_that_of_toppra(fraction: float) -> None:
         context = TrajectoryContext(np.arange(6), model, points[0], limits)
         own = time_optimal.load(params, model.joint_names, Path(), points[0], context)
         assert own.end == pytest.approx(peer.duration, rel=5e-4)
+
+
+def test_the_duration_along_a_line_is_that_of_toppra() -> None:
+    """The peer has a spline through the joints of the inverse kinematics at 200 points of the line."""
+    model, start = Model.from_urdf(UR5), np.radians([0.0, -80.0, 100.0, -110.0, -90.0, 0.0])
+    way, begin, joints = np.array([0.05, 0.3, -0.2]), model.frame_pose(start, "tool0"), [start]
+    s = np.linspace(0.0, 1.0, 201)
+    for k in range(1, len(s)):
+        pose = begin.copy()
+        pose[:3, 3] += s[k] * way
+        joints.append(np.asarray(model.inverse_kinematics("tool0", pose, joints[-1], tolerance=1e-10).q))
+    limits = model.limits
+    velocity = JointVelocityConstraint(np.stack([-limits.velocity, limits.velocity], axis=1))
+    effort = JointTorqueConstraint(
+        model.inverse_dynamics,
+        np.stack([-limits.effort, limits.effort], axis=1),
+        np.zeros(6),
+        discretization_scheme=DiscretizationType.Interpolation,
+    )
+    path = toppra.SplineInterpolator(s, np.array(joints))
+    grid = np.linspace(0.0, 1.0, 1001)
+    peer = TOPPRA([velocity, effort], path, gridpoints=grid, solver_wrapper="seidel").compute_trajectory(0, 0)
+    params = line.Params(frame="tool0", displacement=tuple(way), time_optimal=True)
+    own = line.load(params, model.joint_names, Path(), start, TrajectoryContext(np.arange(6), model, start, limits))
+    assert own.end == pytest.approx(peer.duration, rel=5e-4)

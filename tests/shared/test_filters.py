@@ -61,7 +61,7 @@ def test_a_compiled_filter_with_its_frequency_as_an_input_equals_the_numeric_one
     def step(frequency, state, u):
         return filters.filtered(filters.low_pass(frequency, 3, PERIOD), state, u)
 
-    ports = [ArrayPort("frequency", (2,)), ArrayPort("state", (5, 2)), ArrayPort("u", (2,))]
+    ports = [ArrayPort("frequency", (2,)), ArrayPort("state", (7, 2)), ArrayPort("u", (2,))]
     compiled = compile(step, ports, "filter")
     state, frequency = filters.initial(filters.low_pass(1.0, 3, PERIOD), 2), np.array([30.0, 90.0])
     for u in np.random.default_rng(1).normal(size=(20, 2)):
@@ -70,3 +70,46 @@ def test_a_compiled_filter_with_its_frequency_as_an_input_equals_the_numeric_one
         np.testing.assert_allclose(found, y, rtol=1e-10)
         np.testing.assert_allclose(found_state, np.asarray(after, dtype=float), rtol=1e-10, atol=1e-12)
         state = ops.array(after)
+
+
+CHANGES = {
+    "low_pass": (filters.low_pass(20.0, 3, PERIOD), filters.low_pass(200.0, 3, PERIOD)),
+    "notch": (filters.notch(30.0, 5.0, 0.0, PERIOD), filters.notch(90.0, 40.0, 0.3, PERIOD)),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_other_parameters_of_a_filter_at_rest_change_nothing(kind: str) -> None:
+    before, after = CHANGES[kind]
+    u, state = np.array([4.0, -7.0]), filters.initial(before, 2)
+    for sections in [before] * 5 + [after] * 50 + [before] * 50:
+        y, state = filters.filtered(sections, state, u)
+        np.testing.assert_allclose(y, u, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_filter_that_is_changed_goes_on_with_the_past_samples(kind: str) -> None:
+    """The first sample after the change follows from the samples of all signals before it, the difference equations of
+    the new filter alone, and the step of a filter that is changed a little is a little one."""
+    before, after = CHANGES[kind]
+    signals = np.sin(np.arange(60) * 0.05)[:, None]
+    state = filters.initial(before, 1)
+    past = [signals[[0, 0]], *(signals[[0, 0]] for _ in before)]  # latest first
+    for u in signals[:-1]:
+        _, state = filters.filtered(before, state, u)
+        for section, (b0, b1, b2, a1, a2) in enumerate(before):
+            first, second = past[section], past[section + 1]
+            new = b0 * u + b1 * first[0] + b2 * first[1] - a1 * second[0] - a2 * second[1]
+            past[section], u = np.array([u, first[0]]), new
+        past[-1] = np.array([u, past[-1][0]])
+    u = signals[-1]
+    for section, (b0, b1, b2, a1, a2) in enumerate(after):
+        u = (
+            b0 * u
+            + b1 * past[section][0]
+            + b2 * past[section][1]
+            - a1 * past[section + 1][0]
+            - a2 * past[section + 1][1]
+        )
+    changed, _ = filters.filtered(after, state, signals[-1])
+    np.testing.assert_allclose(changed, u, rtol=1e-9)

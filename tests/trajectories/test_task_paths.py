@@ -234,7 +234,7 @@ def test_arcs_that_cannot_be_followed_are_refused(keys: dict[str, Any], message:
     assert str(caught.value) == message
 
 
-UNCLEAR = "the speed is unclear; give a duration, or max_velocity and max_acceleration"
+UNCLEAR = "the speed is unclear; give a duration, max_velocity and max_acceleration, or time_optimal: true"
 
 
 @pytest.mark.parametrize(

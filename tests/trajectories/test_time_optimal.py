@@ -15,7 +15,7 @@ from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
-from cosim.trajectories import time_optimal
+from cosim.trajectories import _fastest, time_optimal
 from cosim.trajectories._paths import PathTrajectory
 from cosim.trajectories._reachability import PathLimits
 from cosim.types import Limits, TrajectoryContext
@@ -111,7 +111,7 @@ def test_viscous_friction_is_part_of_the_effort(monkeypatch: pytest.MonkeyPatch)
         low, high = (middle, high) if distances(middle)[0] < 3.0 else (low, middle)
     errors = []
     for grid in (500, 2000):
-        monkeypatch.setattr(time_optimal, "GRID", grid)
+        monkeypatch.setattr(_fastest, "GRID", grid)
         trajectory = planned(axis("1 0 0", '<dynamics damping="4"/>'), [[3.0]], effort=10.0)
         errors.append(trajectory.end / distances(low)[1] - 1.0)
     assert 0.0 < errors[1] < 0.3 * errors[0] and errors[1] < 2e-3
@@ -162,17 +162,17 @@ def duration(s: np.ndarray, x: np.ndarray) -> float:
 
 
 def test_the_profile_is_the_solution_of_a_linear_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_optimal, "GRID", 100)
+    monkeypatch.setattr(_fastest, "GRID", 100)
     model = ur5()
     context = TrajectoryContext(np.arange(6), model, np.array(START), model.limits)
     points = np.array([START, *POINTS])
-    dynamics = time_optimal.PathDynamics(
+    dynamics = _fastest.PathDynamics(
         context, time_optimal._path(points, np.linalg.norm(np.diff(points, axis=0), axis=1))
     )
     own = model.limits
     for limits in (
-        time_optimal.MotionLimits(own.velocity, np.full(6, INF), own.effort),
-        time_optimal.MotionLimits(own.velocity, np.full(6, 8.0), 0.6 * own.effort),
+        _fastest.MotionLimits(own.velocity, np.full(6, INF), own.effort, "max_acceleration"),
+        _fastest.MotionLimits(own.velocity, np.full(6, 8.0), 0.6 * own.effort, "max_acceleration"),
     ):
         rows = dynamics.limits(limits, np.zeros(len(dynamics.s)), 0.0)
         x, _ = rows.fastest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,14 +22,17 @@ from cosim.types import (
     REFERENCE,
     Actuator,
     Array,
+    Signal,
     Signals,
     Trajectory,
     TrajectoryContext,
+    signals_of,
 )
 
 Shapes = Mapping[str, tuple[int, ...]]
 BLOCK = ("inputs", "outputs", "params", "initial")
 SAMPLE = ("position", "velocity", "acceleration", "effort")
+NAME = re.compile(r"[A-Za-z_]\w*")  # of a signal of a controller
 
 
 def load_actuator(plugin: Plugin, path: KeyPath, reading: Reading) -> Actuator | None:
@@ -90,7 +94,24 @@ def check_controller(block: Any, n: int, nv: int) -> None:
     known = feedback | dict.fromkeys(ALL, (nv,))
     _check_signals("input", block.inputs, known, "joint_signals(names, n)")
     _check_signals("output", block.outputs, dict.fromkeys(COMMAND, (n,)), "joint_signals(names, n)")
+    _check_signals("signal", signals_of(block), None, "a dict of Signal")
+    for name, signal in signals_of(block).items():
+        _check_signal(name, signal, n)
     _check_state(block)
+
+
+def _check_signal(name: object, signal: Any, n: int) -> None:
+    """Raises InputError for a signal of a controller of n joints that cannot be recorded."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InputError(f"declares the signal '{name}'; use letters, digits and '_'")
+    if name in COMMAND:
+        raise InputError(f"declares the signal '{name}', which is an output; take it out of the signals")
+    if not isinstance(signal, Signal):
+        raise InputError(f"declares the signal '{name}' as a {type(signal).__name__}; use Signal(shape, unit)")
+    if tuple(signal.shape) not in ((), (n,)):
+        raise InputError(f"declares the signal '{name}' of shape {signal.shape}; it is {(n,)}, one per joint, or ()")
+    if not isinstance(signal.unit, str):
+        raise InputError(f"declares the signal '{name}' in the unit {signal.unit!r}; use a text such as 'joint effort'")
 
 
 def _check_state(block: Any, *motion: float) -> None:
