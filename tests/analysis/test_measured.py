@@ -12,7 +12,7 @@ import pytest
 from cosim import InputError, load_rig
 from cosim.analysis.experiment import at_rest, measure
 from cosim.analysis.linearisation import linearise
-from cosim.analysis.measured import measured_response
+from cosim.analysis.measured import linear_loop, measured_response
 from cosim.rig.run import Run
 from tests.kit.samples import FOLDER
 
@@ -48,6 +48,27 @@ def test_a_measured_loop_is_that_of_the_linear_rig(name: str, kind: str) -> None
         assert hertz[-1] > 0.3 / linear.step and len(hertz) > 20
         measured, expected = found.margins
         assert measured.phase == pytest.approx(expected.phase, rel=0.02)
+
+
+STATES = {  # of controllers that are set in their first call
+    "low pass": "feedforward_pd, kp: 80, kd: 6, filters: [{type: low_pass, frequency: 60 Hz}]",
+    "notch": "feedforward_pd, kp: 80, kd: 6, filters: [{type: notch, frequency: 8 Hz, width: 4 Hz}]",
+    "filtered derivative": "pid, kp: 80, ki: 40, kd: 6, derivative_filter: 30 Hz",
+    "filtered velocity": "cascade, position_gain: 10, velocity_gain: 6, integral_time: 0.3 s, velocity_filter: 60 Hz",
+    "disturbance": "disturbance_observer, bandwidth: 3 Hz, observer: 10 Hz",
+    "estimator": "lqg, position_noise: 1e-4, effort_noise: 1, largest_position_error: 0.05, load_noise: 1",
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_loop_with_states_in_the_controller_is_measured_at_the_drive(servo: Path, name: str) -> None:
+    """At t = 0 too, where the controller has been called once: the loop is the same at every time."""
+    servo.write_text(SERVO.replace("feedforward_pd, kp: 80, kd: 6", STATES[name]))
+    rig, settled = at_rest(servo, ())
+    linear, first = linearise(rig, settled), linearise(rig)
+    found = measure(servo, (), linear, "hinge", "multisine", 0.05)
+    assert found.gain_deviation < 0.5 and np.degrees(found.phase_deviation) < 3.0
+    np.testing.assert_allclose(linear_loop(first, found.response), found.linear, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["multisine", "chirp"])
@@ -134,10 +155,6 @@ def test_rigs_that_cannot_be_measured(command: Callable, servo: Path, tmp_path: 
     found = refusal(command, servo, "--measure", "multisine")
     assert found.startswith("--measure: the experiment of hinge ended early: ")
     assert found.endswith("; give a smaller --amplitude")
-    assert refusal(command, FOLDER / "impedance" / "ur5_impedance.yaml", "--measure", "multisine") == (
-        "--measure: controller 'impedance' does not take the effort of its trajectory, which would excite"
-        " 'shoulder_pan_joint'; add 'reference_effort' to its inputs and its effort"
-    )
     assert refusal(command, FOLDER / "pendulum_chain.yaml", "--measure", "chirp") == (
         "--measure: the rig has no controller whose loop could be measured"
     )

@@ -13,7 +13,7 @@ from cosim.tuning.measures import summed, worst
 from cosim.tuning.objective import read_objective, score_of
 from cosim.tuning.setup import evaluator_of
 from tests.tuning.test_parameters import ARM
-from tests.tuning.textbook import turntable
+from tests.tuning.textbook import TURNTABLE, turntable
 
 
 def evaluator(rig, **keys):
@@ -102,6 +102,24 @@ def test_margins_are_of_each_plant():
     crossover = {J: math.sqrt((16 / J**2 + math.sqrt(256 / J**4 + 4e4 / J**2)) / 2) for J in (1.0, 0.5, 1.5)}
     margins = {J: math.atan(4.0 * w / 100.0) for J, w in crossover.items()}  # kd = 4, kp = 100
     assert nominal == pytest.approx(margins[1.0], abs=0.02) and worst == pytest.approx(min(margins.values()), abs=0.02)
+
+
+def test_margins_are_those_of_the_motion_where_dry_friction_damps_the_loop_at_rest():
+    """The reference moves from 0 to 1 s; in motion the loop is the double integrator of the textbook."""
+    (table,) = TURNTABLE["mechanism"]["bodies"]
+    motion = {"type": "quintic", "start": 0.0, "goal": 1.0, "duration": 1.0}
+    rig = turntable(
+        mechanism={"bodies": [{**table, "friction": 0.5}]},
+        controllers=[{**TURNTABLE["controllers"][0], "trajectory": motion}],
+    )
+    found = evaluator(rig, limits={"phase_margin": "5 deg"})
+    assert found.moments == (0, 499)
+    values = np.array([100.0])
+    (outcome,) = found.evaluate(values[None])
+    at_rest = found.margins(values)["phase_margin"]
+    crossover = math.sqrt((16 + math.sqrt(256 + 4e4)) / 2)
+    assert outcome.figures["phase_margin"][0] == pytest.approx(math.atan(4.0 * crossover / 100.0), abs=0.02)
+    assert at_rest[0, 0] > 2.0 * outcome.figures["phase_margin"][0]
 
 
 def test_an_unstable_rig_has_the_margin_0():
