@@ -91,7 +91,7 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
     nv, size, place = tick_model.nv, tick_model.layout.size, tick_model.layout.place
     request, measured = (place(*path).where for path in (("request",), ("measured", "position")))
     ticks, phases, begun = hyper_period(tick_model.tasks), _phases(tick_model), float(memory[place("t").where].item())
-    first = round(begun / tick_model.step)
+    first, last = round(begun / tick_model.step), [call for task in tick_model.tasks for call in task.calls][-1]
     # rows: the memory, and the disturbances that are held; columns: both at first, and the disturbances
     whole = size + 2 * nv
     derivative = np.hstack([np.eye(whole), np.zeros((whole, 2 * nv))])
@@ -112,7 +112,8 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
                     inputs, results = places_of(call)
                     derivative[results] = found[call.name](memory[inputs]) @ derivative[inputs]
                     written[results] = True
-                    _evaluate(call, memory)
+                    if number + 1 < first + ticks or call is not last:  # nobody reads the results of the last one
+                        _evaluate(call, memory)
                     if call.name == "measure":
                         outputs[nv + seen] = derivative[measured][seen]
                         derivative[measured] += derivative[size + nv : whole]
