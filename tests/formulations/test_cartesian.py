@@ -193,8 +193,8 @@ def test_the_reactions_of_a_loop_are_those_of_separate_bodies() -> None:
     model = model_of(FOLDER / "mechanisms" / "slider_crank.yaml")
     q, v, tau = random_state(model, 0)
     formulation, by_name = cartesian(model), dict(zip(model.constraint_rows, model.reactions(q, v, tau), strict=True))
-    closing = formulation.solution(q, v, tau).closing
-    assert closing == pytest.approx([by_name["wrist_pin/force_x"], by_name["wrist_pin/force_y"]])
+    border = formulation.solution(q, v, tau).border
+    assert border == pytest.approx([by_name["wrist_pin/force_x"], by_name["wrist_pin/force_y"]])
 
 
 # --- LDLᵀ ---

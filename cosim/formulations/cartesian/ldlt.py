@@ -135,7 +135,7 @@ def substitute(
     return sweeps.outward(backward, np.zeros(size), blocks, factors, given, found)
 
 
-def closing_multipliers(coupling: Numeric, demand: Numeric, sizes: Sequence[Numeric]) -> Numeric:
+def border_multipliers(coupling: Numeric, demand: Numeric, sizes: Sequence[Numeric]) -> Numeric:
     """μ (m,) of the rows that close loops: coupling (m, m) = G H⁻¹ Gᵀ, demand (m,). 0 for rows that depend on others.
 
     sizes: |G_r|² of each row, by which its largest possible pivot is judged."""

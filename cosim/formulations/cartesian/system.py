@@ -20,7 +20,7 @@ from cosim.formulations.cartesian.assembled import (
     general_position,
 )
 from cosim.formulations.cartesian.elementary import Row
-from cosim.formulations.cartesian.ldlt import Blocks, closing_multipliers, factorise, substitute
+from cosim.formulations.cartesian.ldlt import Blocks, border_multipliers, factorise, substitute
 from cosim.multibody import dynamics, kinematics
 from cosim.multibody.constrained_dynamics import ConstraintRow
 from cosim.multibody.equations import MechanismEquations
@@ -55,7 +55,7 @@ class CartesianSolution(NamedTuple):
     acceleration: Numeric  # v̇ (nv,) of all joints of the tree
     bodies: list[Numeric]  # ẍ (s,) of each body
     joints: list[Numeric]  # λ (m,) of each joint's rows
-    closing: Numeric  # λ of the rows of loops, constraints and mimics
+    border: Numeric  # λ of the rows of loops, constraints and mimics
 
 
 class Cartesian:
@@ -202,7 +202,7 @@ class Cartesian:
         if rows:
             driven = ops.total(g @ x for g, (x, _) in zip(G, found, strict=True))
             demand = ops.array([-bias for _, bias in closing]) - driven[:, 0]
-            factors = _column(ops.array([1.0, *closing_multipliers(driven[:, 1:], demand, list(map(_size, rows)))]))
+            factors = _column(ops.array([1.0, *border_multipliers(driven[:, 1:], demand, list(map(_size, rows)))]))
         accelerations = [x @ factors for x, _ in found]
         return CartesianSolution(
             ops.concatenate(self._along_dofs(sweeps, local, accelerations)),
