@@ -11,7 +11,7 @@ import numpy as np
 from cosim import ops
 from cosim.formulations.cartesian.compositions import composition, has_composition
 from cosim.formulations.cartesian.coordinates import Space, common_plane
-from cosim.formulations.cartesian.elementary import Elementary, Mount, NoRotation
+from cosim.formulations.cartesian.elementary import Elementary, Mount, NoRotation, Row
 from cosim.multibody import dynamics, kinematics
 from cosim.multibody.dynamics import Body
 from cosim.multibody.equations import MechanismEquations
@@ -51,6 +51,10 @@ class CartesianJoint:
 
     def hinge(self, q: Numeric, v: Numeric, t: Numeric) -> Hinge:
         return self.kind.hinge(q, v, t)
+
+    def rows_between(self, i: Mount, j: Mount) -> tuple[list[Row], list[Row]]:
+        """(constraints, rows along the dofs) between the joint's frame on the parent and the body."""
+        return [row(i, j) for row in self.forbidden], [row(i, j) for row in self.free]
 
     @property
     def rows(self) -> int:

@@ -50,6 +50,11 @@ class BodyEquations(NamedTuple):
     given: Numeric  # (m, 1) b
     dofs: Measures
 
+    def with_demand(self, demand: Numeric, given: Numeric) -> BodyEquations:
+        """With `demand` of the joint's constraints added to `given`; its rows of rotors come last."""
+        rotors = np.zeros(len(given) - len(demand))
+        return self._replace(given=given + _column(ops.concatenate([demand, rotors])))
+
 
 class CartesianSolution(NamedTuple):
     acceleration: Numeric  # v̇ (nv,) of all joints of the tree
@@ -70,7 +75,7 @@ class Cartesian:
     @property
     def size(self) -> tuple[int, int]:
         """(coordinates of the bodies, rows of the joints and of the closing constraints)."""
-        closing = len(self._acting) + len(self.equations.v_map.rows())
+        closing = len(self.acting) + len(self.equations.v_map.rows())
         rows = sum(joint.rows for joint in self.joints)
         return self.coordinates.size * len(self.sweeps.bodies), rows + closing
 
@@ -86,9 +91,16 @@ class Cartesian:
         """Accelerations and reactions in a state; arguments as of `forward_dynamics`."""
         equations = self.equations
         q_tree, v_tree = equations.q_map.positions(q), equations.v_map.expand(v)
-        moving = dynamics.body_motions(self.sweeps, q_tree, v_tree, t)
-        placed = kinematics.placements(self.sweeps, moving)
-        return self.solved(placed, q_tree, v_tree, equations.v_map.embed(tau), t)
+        return self.solved(self._placed(q_tree, v_tree, t), q_tree, v_tree, equations.v_map.embed(tau), t)
+
+    def placements(self, q: Numeric, v: Numeric = None, t: Numeric = 0.0) -> list[Placement]:
+        """The bodies in ground axes; at rest without v."""
+        equations = self.equations
+        v = np.zeros(equations.nv) if v is None else v
+        return self._placed(equations.q_map.positions(q), equations.v_map.expand(v), t)
+
+    def _placed(self, q_tree: Numeric, v_tree: Numeric, t: Numeric) -> list[Placement]:
+        return kinematics.placements(self.sweeps, dynamics.body_motions(self.sweeps, q_tree, v_tree, t))
 
     @property
     def _rolled(self) -> bool:
@@ -130,9 +142,8 @@ class Cartesian:
     def _body(
         self, joint: CartesianJoint, body: CartesianBody, above: Frame, here: Frame, tau: Numeric
     ) -> BodyEquations:
-        i, j = above.mount(body), here.mount()
         to_rows, axes = self.coordinates.row, here.placement.rotation
-        forbidden, free = ([row(i, j) for row in rows] for rows in (joint.forbidden, joint.free))
+        forbidden, free = joint.rows_between(above.mount(body), here.mount())
         size = self.coordinates.size
 
         def own(rows: Sequence[Row]) -> Numeric:
@@ -173,24 +184,48 @@ class Cartesian:
     # --- with loops, constraints, mimics, springs and force laws ---
 
     def solved(
-        self, placed: Sequence[Placement], q_tree: Numeric, v_tree: Numeric, tau_tree: Numeric, t: Numeric
+        self,
+        placed: Sequence[Placement],
+        q_tree: Numeric,
+        v_tree: Numeric,
+        tau_tree: Numeric,
+        t: Numeric,
+        feedback: Sequence[Numeric] | None = None,
     ) -> CartesianSolution:
-        """The solution with bodies in these places; efforts on all dofs of the tree."""
-        equations, sweeps = self.equations, self.sweeps
+        """The solution with bodies in these places; efforts on all dofs of the tree. feedback: of each joint's
+        constraints, what is added to the accelerations that vanish."""
+        equations = self.equations
         constraints = equations.constraints
         wrenches, efforts = constraints.applied(placed, q_tree, v_tree, t)
-        local = self._bodies(sweeps, placed, sweeps.by_v(tau_tree + efforts))
-        forces = _forces(sweeps, local)
+        local = self.body_equations(placed, tau_tree + efforts)
+        if feedback is not None:
+            local = [each.with_demand(-added, each.given) for each, added in zip(local, feedback, strict=True)]
+        forces = _forces(self.sweeps, local)
         for body, wrench in wrenches:
             forces[body] = forces[body] + _column(self._on_body(body, placed, wrench))
         residual, rate, rows = constraints.rows(placed, q_tree, v_tree, np.zeros(3), t)
         rows = constraints.stabilised(rows, residual, rate)
-        closing = [*(rows[r] for r in self._acting), *equations.v_map.rows()]
-        return self._solve(local, placed, forces, closing)
+        closing = [*(rows[r] for r in self.acting), *equations.v_map.rows()]
+        return self.bordered(local, placed, forces, closing)
 
-    def _solve(
+    def body_equations(self, placed: Sequence[Placement], tau_tree: Numeric) -> list[BodyEquations]:
+        """The equations of bodies in these places; efforts on all dofs of the tree."""
+        return self._bodies(self.sweeps, placed, self.sweeps.by_v(tau_tree))
+
+    def joint_rows(self, placed: Sequence[Placement]) -> list[tuple[list[Row], list[Row]]]:
+        """(constraints, rows along the dofs) of every joint, with bodies in these places."""
+        sweeps = self.sweeps
+        frames = [Frame.of(here, body.com) for here, body in zip(placed, sweeps.bodies, strict=True)]
+        found = []
+        for k, (joint, body) in enumerate(zip(self.joints, sweeps.bodies, strict=True)):
+            above = GROUND_FRAME if sweeps.parents[k] < 0 else frames[sweeps.parents[k]]
+            found.append(joint.rows_between(above.mount(body), frames[k].mount()))
+        return found
+
+    def bordered(
         self, local: list[BodyEquations], placed: Sequence[Placement], forces: list[Numeric], rows: list[ConstraintRow]
     ) -> CartesianSolution:
+        """The solution for these forces (s, 1) on the bodies, and rows of constraints."""
         sweeps, s, n = self.sweeps, self.coordinates.size, len(local)
         closing = [self._closing_row(local, placed, row) for row in rows]
         G = [ops.array([on_body.get(k, np.zeros(s)) for on_body, _ in closing]).reshape(len(rows), s) for k in range(n)]
@@ -212,7 +247,7 @@ class Cartesian:
         )
 
     @cached_property
-    def _acting(self) -> list[int]:
+    def acting(self) -> list[int]:
         """The rows of constraints that are solved for: in a plane those that act in it, as far as they are not
         redundant."""
         equations = self.equations
