@@ -23,6 +23,24 @@ URDF = """\
 HEAVY = """
   <link name="arm"><inertial><origin xyz="0.5 0 0"/><mass value="1"/>
     <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+USER_JOINT = """\
+from cosim import ops
+from cosim.multibody.mechanism import GeneralMotion
+from cosim.types import params
+
+
+@params
+class Params:
+    pass
+
+
+def load(params):
+    def place(q, t):
+        s, c = ops.sin(q[0]), ops.cos(q[0])
+        return ops.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), 0.3 * ops.array([c, s, 0.0])
+
+    return GeneralMotion(("angle",), ("rad",), place)
+"""
 OPEN_LOOP = """\
 mechanism:
   bodies:
@@ -47,10 +65,21 @@ def test_the_report(command):
 
 
 def test_those_that_do_not_apply_say_why(command):
-    _, out, _ = command("derive", FOLDER / "mechanisms" / "car_axis.yaml", "--compare")
+    Path("crank.py").write_text(USER_JOINT)
+    weight = "{name: weight, type: crank.py, mass: 1 kg, inertia: [0.01, 0.01, 0.01]}"
+    Path("crank.yaml").write_text(f"mechanism:\n  bodies:\n    - {weight}\n")
+    code, out, _ = command("derive", "crank.yaml", "--compare")
+    assert code == 0
     below = out.split("do not apply\n")[1]
     reasons = dict(line.split(maxsplit=1) for line in below.splitlines())
-    assert reasons["cartesian"] == "joint 'road' is of type general, which is no composition of elementary constraints"
+    why = "joint 'weight' is of type general, which is no composition of elementary constraints"
+    assert reasons["cartesian"] == why
+
+
+def test_a_base_that_moves(command):
+    code, out, err = command("derive", FOLDER / "mechanisms" / "car_axis.yaml", "--compare")
+    assert (code, err) == (0, [])
+    assert "cartesian" in out
 
 
 def test_figures_as_json(command):

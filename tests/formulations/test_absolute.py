@@ -207,6 +207,13 @@ def test_mimics_and_springs_need_joint_coordinates() -> None:
     )
 
 
+def test_a_given_motion() -> None:
+    model = sample("arm_on_moving_base")
+    assert mistake(model, np.zeros(4), np.zeros(4)) == (
+        "joint 'moving_base' has a given motion, which a run in absolute coordinates does not treat"
+    )
+
+
 def test_a_step_that_is_too_large() -> None:
     model = sample("double_pendulum")
     message = mistake(model, [0, 0], [300.0, -500.0], "none", 0.1)

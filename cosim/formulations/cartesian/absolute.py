@@ -70,9 +70,8 @@ def integrate(
     if drift not in DRIFT_CONTROLS:
         known = ", ".join(DRIFT_CONTROLS)
         raise InputError(f"there is no drift control '{drift}'{did_you_mean(drift, DRIFT_CONTROLS)}; use {known}")
-    needing = _needs_joint_coordinates(model.equations)
-    if needing is not None:
-        raise InputError(f"{needing} depends on joint coordinates, which a run in absolute coordinates does not have")
+    if (why := _refusal(model.equations)) is not None:
+        raise InputError(why)
     model = model.without(assembly.find_redundant(model, q, np.zeros(model.nv, dtype=bool)))
     rate = 2.0 * math.pi * frequency if drift == "baumgarte" else 0.0
     equations = model.equations
@@ -112,17 +111,18 @@ def _check_start(motion: _Motion, start: np.ndarray) -> None:
             raise InputError(f"{what}; close the loops first")
 
 
-def _needs_joint_coordinates(equations: MechanismEquations) -> str | None:
-    """What a mechanism has that depends on joint coordinates."""
-    if not equations.v_map.trivial:
-        mimic = next(joint for joint in equations.tree.joints if joint.mimic is not None)
-        return f"joint '{mimic.name}', a mimic,"
-    attached = [*equations.constraints.members, *equations.constraints.laws]
-    needing = next((item.name for item in attached if item.kinds), None)
-    if needing is not None:
-        return f"'{needing}'"
-    sprung = next((joint.name for joint in equations.tree.joints if joint.stiffness), None)
-    return None if sprung is None else f"the spring in joint '{sprung}'"
+def _refusal(equations: MechanismEquations) -> str | None:
+    """Why the motion of a mechanism is not integrated in absolute coordinates, None if it is."""
+    tree, constraints = equations.tree, equations.constraints
+    for joint, kind in zip(tree.joints, tree.kinds, strict=True):
+        if kind.timed:
+            return f"joint '{joint.name}' has a given motion, which a run in absolute coordinates does not treat"
+    needing = [f"joint '{joint.name}', a mimic," for joint in tree.joints if joint.mimic is not None]
+    needing += [f"'{item.name}'" for item in (*constraints.members, *constraints.laws) if item.kinds]
+    needing += [f"the spring in joint '{joint.name}'" for joint in tree.joints if joint.stiffness]
+    if not needing:
+        return None
+    return f"{needing[0]} depends on joint coordinates, which a run in absolute coordinates does not have"
 
 
 class _Motion:
@@ -143,7 +143,7 @@ class _Motion:
 
     def violations(self, placed: Sequence[Placement], t: Numeric) -> Violations:
         constraints = self.system.equations.constraints
-        joints = [forbidden for forbidden, _ in self.system.joint_rows(placed)]
+        joints = [forbidden for forbidden, _ in self.system.joint_rows(placed, t)]
         residuals = [ops.array([row.residual for row in rows]) for rows in joints]
         rates = [ops.array([row.rate for row in rows]) for rows in joints]
         found, rate, _ = constraints.rows(placed, *self._no_coordinates, np.zeros(3), t)
@@ -177,7 +177,7 @@ class _Motion:
 
     def dof_rates(self, placed: Sequence[Placement]) -> Numeric:
         """v (nv,)"""
-        return ops.array([row.rate for _, free in self.system.joint_rows(placed) for row in free])
+        return ops.array([row.rate for _, free in self.system.joint_rows(placed, 0.0) for row in free])
 
     def projected(self, x: Numeric, t: Numeric) -> Numeric:
         """The state after a Newton step to the constraints of position, and one to those of velocity."""
@@ -195,7 +195,7 @@ class _Motion:
         rows of constraints."""
         system, none = self.system, np.zeros(3)
         still = [here._replace(angular=none, linear=none) for here in placed]
-        local = system.body_equations(still, np.zeros(system.equations.nv_tree))
+        local = system.body_equations(still, np.zeros(system.equations.nv_tree), t)
         local = [each.with_demand(-found, each.given * 0.0) for each, found in zip(local, of_joints, strict=True)]
         _, _, all_rows = system.equations.constraints.rows(still, *self._no_coordinates, none, t)
         given: list[ConstraintRow] = [all_rows[r]._replace(bias=f) for r, f in zip(rows, violation, strict=True)]

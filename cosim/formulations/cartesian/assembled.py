@@ -11,7 +11,7 @@ import numpy as np
 from cosim import ops
 from cosim.formulations.cartesian.compositions import composition, has_composition
 from cosim.formulations.cartesian.coordinates import Space, common_plane
-from cosim.formulations.cartesian.elementary import Elementary, Mount, NoRotation, Row
+from cosim.formulations.cartesian.elementary import Elementary, Mount, NoRotation, PointOnPlane, Rotation, Row
 from cosim.multibody import dynamics, kinematics
 from cosim.multibody.dynamics import Body
 from cosim.multibody.equations import MechanismEquations
@@ -52,9 +52,18 @@ class CartesianJoint:
     def hinge(self, q: Numeric, v: Numeric, t: Numeric) -> Hinge:
         return self.kind.hinge(q, v, t)
 
-    def rows_between(self, i: Mount, j: Mount) -> tuple[list[Row], list[Row]]:
+    def rows_between(self, i: Mount, j: Mount, t: Numeric) -> tuple[list[Row], list[Row]]:
         """(constraints, rows along the dofs) between the joint's frame on the parent and the body."""
-        return [row(i, j) for row in self.forbidden], [row(i, j) for row in self.free]
+        forbidden, free = ([row(i, j) for row in rows] for rows in (self.forbidden, self.free))
+        if self.kind.timed:
+            turn, _ = self.kind.place(np.zeros(0), t)
+            given = self.kind.hinge(np.zeros(0), np.zeros(0), t).bias  # relative acceleration, along the body's axes
+            parts = {PointOnPlane: turn @ given.linear, Rotation: turn @ given.angular}
+            forbidden = [
+                found._replace(bias=found.bias - parts[type(row)][row.axis])  # type: ignore[attr-defined, index]
+                for row, found in zip(self.forbidden, forbidden, strict=True)
+            ]
+        return forbidden, free
 
     @property
     def rows(self) -> int:
@@ -109,7 +118,8 @@ def assemble(equations: MechanismEquations) -> Assembled:
         for here, motion in zip(placed, moving, strict=True)
         for s in motion.hinge
     ]
-    coordinates = common_plane(motions) or Space()
+    given = any(kind.timed for kind in tree.kinds)  # a motion that need not stay in a plane
+    coordinates = Space() if given else common_plane(motions) or Space()
     scales = _scales(tree)
     frames = [Frame.of(here, center_of_mass(body)) for here, body in zip(placed, tree.bodies, strict=True)]
     joints, bodies = [], []

@@ -48,12 +48,23 @@ COMPOSITIONS: dict[str, Composition] = {
 }
 
 
+# of a body whose motion relative to its base is a function of time
+GIVEN_MOTION = Composition((*_AT_POINT, Rotation(X), Rotation(Y), Rotation(Z)), ())
+
+
 def has_composition(joint: Joint) -> bool:
-    return joint.kind in COMPOSITIONS or joint.kind == "screw"
+    return joint.kind in COMPOSITIONS or joint.kind == "screw" or has_given_motion(joint)
+
+
+def has_given_motion(joint: Joint) -> bool:
+    """Whether the motion in a joint depends on time alone."""
+    return joint.motion is not None and joint.motion.timed and not joint.motion.names
 
 
 def composition(joint: Joint) -> Composition:
     """The entry of the table for a joint that has one."""
+    if has_given_motion(joint):
+        return GIVEN_MOTION
     if joint.kind == "screw":
         return Composition((*_ON_AXIS, Advance(joint.pitch), *_NO_TILT), _TURN)
     return COMPOSITIONS[joint.kind]

@@ -128,22 +128,22 @@ class Cartesian:
 
     # --- the equations of each body ---
 
-    def _bodies(self, sweeps: Sweeps, placed: Column, tau: Column) -> Column:
+    def _bodies(self, sweeps: Sweeps, placed: Column, tau: Column, t: Numeric = 0.0) -> Column:
         """The `BodyEquations` of every body; tau: efforts on the dofs of its joint."""
 
         def step(
             joint: CartesianJoint, body: CartesianBody, above: Frame, here: Placement, tau: Numeric
         ) -> tuple[Frame, BodyEquations]:
             frame = Frame.of(here, body.com)
-            return frame, self._body(joint, body, above, frame, tau)
+            return frame, self._body(joint, body, above, frame, tau, t)
 
         return sweeps.outward(step, GROUND_FRAME, placed, tau)
 
     def _body(
-        self, joint: CartesianJoint, body: CartesianBody, above: Frame, here: Frame, tau: Numeric
+        self, joint: CartesianJoint, body: CartesianBody, above: Frame, here: Frame, tau: Numeric, t: Numeric
     ) -> BodyEquations:
         to_rows, axes = self.coordinates.row, here.placement.rotation
-        forbidden, free = joint.rows_between(above.mount(body), here.mount())
+        forbidden, free = joint.rows_between(above.mount(body), here.mount(), t)
         size = self.coordinates.size
 
         def own(rows: Sequence[Row]) -> Numeric:
@@ -197,7 +197,7 @@ class Cartesian:
         equations = self.equations
         constraints = equations.constraints
         wrenches, efforts = constraints.applied(placed, q_tree, v_tree, t)
-        local = self.body_equations(placed, tau_tree + efforts)
+        local = self.body_equations(placed, tau_tree + efforts, t)
         if feedback is not None:
             local = [each.with_demand(-added, each.given) for each, added in zip(local, feedback, strict=True)]
         forces = _forces(self.sweeps, local)
@@ -208,18 +208,18 @@ class Cartesian:
         closing = [*(rows[r] for r in self.acting), *equations.v_map.rows()]
         return self.bordered(local, placed, forces, closing)
 
-    def body_equations(self, placed: Sequence[Placement], tau_tree: Numeric) -> list[BodyEquations]:
+    def body_equations(self, placed: Sequence[Placement], tau_tree: Numeric, t: Numeric) -> list[BodyEquations]:
         """The equations of bodies in these places; efforts on all dofs of the tree."""
-        return self._bodies(self.sweeps, placed, self.sweeps.by_v(tau_tree))
+        return self._bodies(self.sweeps, placed, self.sweeps.by_v(tau_tree), t)
 
-    def joint_rows(self, placed: Sequence[Placement]) -> list[tuple[list[Row], list[Row]]]:
+    def joint_rows(self, placed: Sequence[Placement], t: Numeric) -> list[tuple[list[Row], list[Row]]]:
         """(constraints, rows along the dofs) of every joint, with bodies in these places."""
         sweeps = self.sweeps
         frames = [Frame.of(here, body.com) for here, body in zip(placed, sweeps.bodies, strict=True)]
         found = []
         for k, (joint, body) in enumerate(zip(self.joints, sweeps.bodies, strict=True)):
             above = GROUND_FRAME if sweeps.parents[k] < 0 else frames[sweeps.parents[k]]
-            found.append(joint.rows_between(above.mount(body), frames[k].mount()))
+            found.append(joint.rows_between(above.mount(body), frames[k].mount(), t))
         return found
 
     def bordered(
