@@ -18,14 +18,13 @@ from cosim.compile.compiled import INTERPRET_VARIABLE, interpreting
 from cosim.derive.graph_report import read_mechanism
 from cosim.derive.tables import counted, table
 from cosim.errors import InputError, RunError
-from cosim.formulations import Formulation, known_formulations
+from cosim.formulations import SEPARATE_BODIES, Formulation, known_formulations
 from cosim.multibody import Model, assembly
 from cosim.multibody.description.robot_file import SUFFIXES
 from cosim.output import console
 from cosim.output.output_files import write_file
 from cosim.rig.sections.rig_spec import read_rig
 
-REFERENCE = "separate_bodies"
 STATES, SEED = 5, 0
 ATTEMPTS = 20  # random guesses of a configuration with closed loops
 LARGEST_DIFFERENCE = 1e-9  # relative
@@ -69,7 +68,7 @@ def derive_comparison(path: Path, json: Path | None = None) -> None:
     differing = [row for row in compared if not row.difference < LARGEST_DIFFERENCE]
     if differing:
         what = ", ".join(f"'{row.name}' by {row.difference:.1e}" for row in differing)
-        raise RunError(f"formulations differ from '{REFERENCE}': {what}", str(path))
+        raise RunError(f"formulations differ from '{SEPARATE_BODIES}': {what}", str(path))
 
 
 def read_model(path: Path) -> Model:
@@ -107,7 +106,7 @@ def compare(model: Model, states: list[State]) -> tuple[list[Compared], dict[str
     expected = [_evaluated(model.equations, model, state) for state in states]
     refused = {name: why for name, module in known.items() if (why := module.refusal(model.equations)) is not None}
     compared = []
-    for name in sorted(known.keys() - refused, key=lambda name: (name != REFERENCE, name)):
+    for name in sorted(known.keys() - refused, key=lambda name: (name != SEPARATE_BODIES, name)):
         module = known[name]
         code, seconds = _compiled(module.load(model.equations), model)
         differences = [_difference(code(*_given(model, s)), e) for s, e in zip(states, expected, strict=True)]
@@ -196,7 +195,7 @@ def comparison_lines(model: Model, compared: list[Compared], refused: dict[str, 
 
 
 def _cells(row: Compared) -> tuple[str, ...]:
-    difference = "" if row.name == REFERENCE else f"{row.difference:.1e}"
+    difference = "" if row.name == SEPARATE_BODIES else f"{row.difference:.1e}"
     return row.name, difference, f"{row.operations}", f"{row.compile_s:.2f} s", f"{row.call_s * 1e6:.3g} µs"
 
 

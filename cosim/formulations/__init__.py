@@ -19,6 +19,8 @@ from cosim.errors import InputError, did_you_mean
 from cosim.multibody.equations import MechanismEquations
 from cosim.types import Numeric
 
+SEPARATE_BODIES = "separate_bodies"  # the formulation of every rig that names no other
+
 
 class Formulation(Protocol):
     """Pure functions of numbers or symbols, in the independent coordinates of the mechanism."""

@@ -95,9 +95,9 @@ def why_not(equations: MechanismEquations) -> str | None:
     for joint in tree.joints:
         if not has_composition(joint):
             return f"joint '{joint.name}' is of type {joint.kind}, which is no composition of elementary constraints"
-    if any(ops.is_symbolic(number) for body in tree.bodies for number in body):
-        return "its inertias are symbols"
-    alone = tuple(body._replace(rotor=body.rotor * 0.0) for body in tree.bodies)
+    if any(ops.is_symbolic(number) for body in tree.bodies for number in body[:-1]):
+        return "its inertias are open numbers"
+    alone = tuple(body._replace(rotor=np.zeros(len(body.rotor))) for body in tree.bodies)
     sweeps = Unrolled(tree.parents, tree.kinds, alone)
     resistances = dynamics.articulated_resistance(sweeps, general_position(tree), equations.nv_tree)
     scale = max((float(r.max(initial=0.0)) for r in resistances), default=0.0)
@@ -127,7 +127,7 @@ def assemble(equations: MechanismEquations) -> Assembled:
         above = frames[tree.parents[k]] if tree.parents[k] >= 0 else GROUND_FRAME
         forbidden, free = composition(joint)
         forbidden = _acting(forbidden, above.mount(body), frames[k].mount(), coordinates)
-        rotors = tuple(bool(number) for number in body.rotor)
+        rotors = tuple(not ops.is_zero(number) for number in body.rotor)
         joints.append(CartesianJoint(kind, forbidden, free, rotors))
         bodies.append(_cartesian_body(body, joints[-1], coordinates, placed[k].rotation, scales))
     return Assembled(coordinates, Unrolled(tree.parents, tuple(joints), tuple(bodies)))
