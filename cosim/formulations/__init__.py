@@ -13,11 +13,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from types import ModuleType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cosim.errors import InputError, did_you_mean
-from cosim.multibody.equations import MechanismEquations
 from cosim.types import Numeric
+
+if TYPE_CHECKING:  # the name of a formulation is read without the equations
+    from cosim.multibody.equations import MechanismEquations
 
 SEPARATE_BODIES = "separate_bodies"  # the formulation of every rig that names no other
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from cosim import InputError, RunError
+from cosim import InputError, RunError, load_rig
 from cosim.bench import linkages
 from cosim.formulations.cartesian import load
 from cosim.formulations.cartesian.absolute import integrate
-from cosim.formulations.cartesian.system import Cartesian
 from cosim.multibody import Model, assembly
 from cosim.multibody.constraint_laws import point_on_curve, polynomial
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Mimic, Pose
@@ -55,6 +54,26 @@ def test_the_double_pendulum_of_the_modelica_library() -> None:
     assert [first, second] == pytest.approx([-2.3179, -1.7365], abs=1e-4)
     assert run.velocities[-1] == pytest.approx([4.0941, -0.0504], abs=1e-4)
     assert run.t[-1] == pytest.approx(3.0)
+
+
+# published states (IFToMM benchmarks A01, A02, A05; Hairer and Wanner II): name, duration, step, effort on the first
+# dof, then of a body: a column of its pose (three axes and its origin), and x, y, z in ground axes
+PUBLISHED = {
+    "point_pendulum": (10.0, 1e-3, 0.0, (1, 3, [-0.275087462577, -0.961419205099, 0.0]), 1e-9),
+    "four_bars": (10.0, 1e-3, 0.0, (0, 0, [0.328458111533, 0.944518538181, 0.0]), 1e-8),
+    "andrews": (0.03, 1e-5, 0.033, (2, 0, [np.cos(0.040822240119626), np.sin(0.040822240119626), 0.0]), 1e-10),
+    "flyball_governor": (0.5, 2e-5, 0.0, (1, 3, [0.0, 0.0, 0.743249425]), 1e-8),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_motions(name: str) -> None:
+    duration, step, drive, (body, column, expected), tolerance = PUBLISHED[name]
+    start, model = load_rig(FOLDER / "mechanisms" / f"{name}.yaml").plant.start, sample(name)
+    effort = np.where(np.arange(model.nv) == 0, drive, 0.0)
+    run = integrate(model, start.q, start.v, duration, step, effort=effort)
+    assert run.poses[-1, body, :, column] == pytest.approx(expected, abs=tolerance)
+    assert max(run.position_violation, run.velocity_violation) < 1e-12
 
 
 MOTIONS = {"four_bar": ([1.0, -0.5, 1.5], 2.0), "slider_crank": ([0.5, -0.2, 0.4], 3.0)}
@@ -108,7 +127,7 @@ A = (DEPTH - START) / REACH**2
 GRAVITY = 9.81
 
 
-def jaw() -> Cartesian:
+def jaw() -> Model:
     """Point 1 stays on the line x = 0, point 2 on the parabola y = −e + A (x + d)²."""
     at = [Pose(np.eye(3), np.array([*point, 0.0])) for point in (P1, P2)]
     upright = Pose(np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), np.zeros(3))  # its y is x
@@ -120,7 +139,7 @@ def jaw() -> Cartesian:
     links = Link("ground"), Link("jaw", Inertial(MASS, np.zeros(3), np.diag([1.0, 1.0, INERTIA])))
     joint = Joint("plane", "planar", "ground", "jaw", Pose.identity())
     mechanism = Mechanism("grab bucket", "ground", links, (joint,), constraints=constraints)
-    return load(Model(mechanism, (0.0, -GRAVITY, 0.0)).equations)
+    return Model(mechanism, (0.0, -GRAVITY, 0.0))
 
 
 def turned(point: np.ndarray, angle: float) -> np.ndarray:
@@ -145,13 +164,28 @@ def closed_form(angle: float, spin: float, force: np.ndarray) -> tuple[np.ndarra
 
 
 def test_the_jaw_of_a_grab_bucket() -> None:
-    formulation = jaw()
+    formulation = load(jaw().equations)
     assert formulation.size == (3, 2)
     weight, applied = np.array([0.0, -MASS * GRAVITY, 0.0]), np.array([300.0, 4000.0, -700.0])
     for angle, spin in ((-0.3, 0.0), (-0.5, 0.7), (0.2, -1.5)):
         q, v, expected = closed_form(angle, spin, weight + applied)
         found = formulation.solution(q, v, applied)
         assert np.concatenate([found.acceleration, -found.border]) == pytest.approx(expected, rel=1e-11)
+
+
+def test_the_jaw_scoops_as_its_closed_form() -> None:
+    weight = np.array([0.0, -MASS * GRAVITY, 0.0])
+    q, v, _ = closed_form(-0.3, 0.0, weight)
+    run = integrate(jaw(), q, v, 0.4, 1e-3)
+
+    def flow(t, y):
+        return [y[1], closed_form(*y, weight)[2][2]]
+
+    expected = solve_ivp(flow, (0.0, 0.4), [-0.3, 0.0], "DOP853", rtol=1e-11, atol=1e-11).y[:, -1]
+    assert abs(expected[0] + 0.3) > 0.1
+    axis = run.poses[-1, 0, :2, 0]
+    assert np.arctan2(axis[1], axis[0]) == pytest.approx(expected[0], abs=1e-8)
+    assert run.velocities[-1][2] == pytest.approx(expected[1], abs=1e-8)
 
 
 # --- what it refuses ---

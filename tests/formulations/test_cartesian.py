@@ -222,6 +222,53 @@ def test_no_block_is_filled_when_vertices_come_after_their_children(n: int) -> N
     assert filled_blocks(edges, elimination_order(parents)) == 0
 
 
+@pytest.mark.parametrize("sample", ["ur5_sim", "mechanisms/triple_pendulum"])
+def test_the_factor_has_the_blocks_of_the_matrix_and_solves_it(sample: str) -> None:
+    model = model_of(FOLDER / f"{sample}.yaml")
+    q, v, tau = random_state(model, 0)
+    formulation = cartesian(model)
+    local = formulation.body_equations(formulation.placements(q, v), tau, 0.0)
+    parents, n = formulation.sweeps.parents, len(local)
+    order = elimination_order(parents)
+    sizes = {k: len(each.force) for k, each in enumerate(local)} | {
+        n + k: len(each.given) for k, each in enumerate(local)
+    }
+    places = dict(
+        zip(order, np.split(np.arange(sum(sizes.values())), np.cumsum([sizes[v] for v in order])), strict=False)
+    )
+    matrix, right = np.zeros((sum(sizes.values()),) * 2), np.zeros(sum(sizes.values()))
+    for k, each in enumerate(local):
+        body, joint = places[k], places[n + k]
+        matrix[np.ix_(body, body)] = each.blocks.inertia
+        couplings = [(body, each.blocks.own)]
+        right[body] += each.force[:, 0]
+        right[joint] = each.given[:, 0]
+        if parents[k] >= 0:
+            couplings.append((places[parents[k]], each.blocks.parent))
+            right[places[parents[k]]] += each.on_parent[:, 0]
+        for of_body, rows in couplings:
+            matrix[np.ix_(joint, of_body)], matrix[np.ix_(of_body, joint)] = rows, rows.T
+    found = np.linalg.solve(matrix, right)
+    solution = formulation.solution(q, v, tau)
+    for k in range(n):
+        assert solution.bodies[k] == pytest.approx(found[places[k]], rel=1e-9, abs=1e-9)
+        assert solution.joints[k] == pytest.approx(-found[places[n + k]], rel=1e-9, abs=1e-9)
+    lower = np.tril(_eliminated(matrix))
+    for a in order:
+        for b in order:
+            if b != a and not matrix[np.ix_(places[a], places[b])].any():
+                assert np.abs(lower[np.ix_(places[a], places[b])]).max() < 1e-9 * np.abs(lower).max()
+
+
+def _eliminated(matrix: np.ndarray) -> np.ndarray:
+    """L of the dense LDLᵀ without pivoting."""
+    left, lower = matrix.copy(), np.zeros_like(matrix)
+    for k in range(len(matrix)):
+        lower[k:, k] = left[k:, k] / left[k, k]
+        left[k:, k:] -= np.outer(lower[k:, k], left[k, k:])
+    return lower
+
+
 def test_bodies_before_joints_fill_blocks() -> None:
     edges = body_joint_graph([-1, 0, 1])
     assert filled_blocks(edges, [0, 1, 2, 3, 4, 5]) == 2  # neighbouring joints of two bodies

@@ -59,10 +59,12 @@ def integrate(
     step: float,
     drift: str = "projection",
     frequency: float = FREQUENCY,
+    effort: np.ndarray | None = None,
 ) -> AbsoluteRun:
-    """The motion from (q, v) by RK4, with the damping and friction of the joints and no other efforts on them.
+    """The motion from (q, v) by RK4, with the damping and friction of the joints.
 
     duration, step: s. drift: `projection`, `baumgarte` or `none`; frequency [Hz]: of the Baumgarte stabilisation.
+    effort (nv,): constant efforts on the joints, by default none.
 
     Raises InputError for an unknown drift control, a mechanism that the Cartesian formulation cannot treat or that
     needs joint coordinates, and a start that is singular or violates a constraint; RunError if the run diverges.
@@ -78,7 +80,7 @@ def integrate(
     constraints = replace(equations.constraints, baumgarte_rate=rate)
     formulation = load_formulation("cartesian", MechanismEquations(equations.tree, equations.gravity, constraints))
     assert isinstance(formulation, Cartesian)
-    motion = _Motion(formulation, rate, drift == "projection")
+    motion = _Motion(formulation, rate, drift == "projection", np.zeros(model.nv) if effort is None else effort)
     start = motion.start(q, v)
     _check_start(motion, start)
     return _run(motion, start, round(duration / step), step)
@@ -128,9 +130,9 @@ def _refusal(equations: MechanismEquations) -> str | None:
 class _Motion:
     """The differential equations of the poses and velocities of a mechanism's bodies, as one state vector."""
 
-    def __init__(self, system: Cartesian, rate: float, projecting: bool) -> None:
-        """rate: ω of the Baumgarte stabilisation [rad/s], 0 for none."""
-        self.system, self.rate, self.projecting = system, rate, projecting
+    def __init__(self, system: Cartesian, rate: float, projecting: bool, effort: np.ndarray) -> None:
+        """rate: ω of the Baumgarte stabilisation [rad/s], 0 for none; effort (nv,): constant."""
+        self.system, self.rate, self.projecting, self.effort = system, rate, projecting, effort
         self.poses = Poses(system)
         constraints = system.equations.constraints
         self.rows = system.acting
@@ -162,7 +164,7 @@ class _Motion:
         system, equations = self.system, self.system.equations
         placed = self.poses.placements(x)
         v = self.dof_rates(placed)
-        effort = -equations.friction_effort(v)
+        effort = self.effort - equations.friction_effort(v)
         found = self._violations_to_control(placed, t)
         solution = system.solved(placed, self._no_coordinates[0], v, effort, t, found)
         return self.poses.rate(x, solution.bodies)
