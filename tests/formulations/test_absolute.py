@@ -179,7 +179,7 @@ def test_the_jaw_scoops_as_its_closed_form() -> None:
     run = integrate(jaw(), q, v, 0.4, 1e-3)
 
     def flow(t, y):
-        return [y[1], closed_form(*y, weight)[2][2]]
+        return [y[1], closed_form(y[0], y[1], weight)[2][2]]
 
     expected = solve_ivp(flow, (0.0, 0.4), [-0.3, 0.0], "DOP853", rtol=1e-11, atol=1e-11).y[:, -1]
     assert abs(expected[0] + 0.3) > 0.1
