@@ -60,7 +60,8 @@ def derive_comparison(path: Path, json: Path | None = None) -> None:
     if not model.nv:
         raise InputError(f"'{model.mechanism.name}' has no degree of freedom to compare equations of", str(path))
     model, states = consistent_states(model)
-    compared, refused = compare(model, states)
+    with console.progress(f"the formulations of {path.stem}") as shown:
+        compared, refused = compare(model, states, shown)
     if str(json) != "-":
         print("\n".join(comparison_lines(model, compared, refused)))
     if json is not None:
@@ -100,19 +101,25 @@ def consistent_states(model: Model) -> tuple[Model, list[State]]:
     return model, found
 
 
-def compare(model: Model, states: list[State]) -> tuple[list[Compared], dict[str, str]]:
-    """(the formulations that apply, the separate bodies first; the others with the reason)."""
+def compare(
+    model: Model, states: list[State], progress: Callable[[float], None] | None = None
+) -> tuple[list[Compared], dict[str, str]]:
+    """(the formulations that apply, the separate bodies first; the others with the reason). progress: takes the
+    fraction that is done."""
     known = known_formulations()
     expected = [_evaluated(model.equations, model, state) for state in states]
     refused = {name: why for name, module in known.items() if (why := module.refusal(model.equations)) is not None}
+    able = sorted(known.keys() - refused, key=lambda name: (name != SEPARATE_BODIES, name))
     compared = []
-    for name in sorted(known.keys() - refused, key=lambda name: (name != SEPARATE_BODIES, name)):
+    for name in able:
         module = known[name]
         code, seconds = _compiled(module.load(model.equations), model)
         differences = [_difference(code(*_given(model, s)), e) for s, e in zip(states, expected, strict=True)]
         call = _seconds_per_call(code, _given(model, states[0]))
         operations = code.routine.operations
         compared.append(Compared(name, module.ABOUT, module.SOURCE, max(differences), operations, seconds, call))
+        if progress is not None:
+            progress(len(compared) / len(able))
     return compared, refused
 
 
