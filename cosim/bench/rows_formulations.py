@@ -34,7 +34,8 @@ class CartesianChain:
     @property
     def note(self) -> str:
         coordinates, rows = self.formulation.size
-        return f"{coordinates} + {rows} equations, compiled in {self.seconds:.1f} s"
+        filled = self.formulation.filled_blocks
+        return f"{coordinates} + {rows} equations, {filled} filled blocks, compiled in {self.seconds:.1f} s"
 
     def calls(self) -> paired_timing.RepeatedCall:
         return repeated_call(self.code.native, *random_state(self.model), np.empty(self.model.nv))

@@ -280,6 +280,14 @@ def test_a_loop_fills_the_column_of_its_rows_only() -> None:
     assert filled_blocks(edges, elimination_order(parents, loops=1)) == 6  # beside what its bodies hang on
 
 
+@pytest.mark.parametrize(
+    ("sample", "filled"),
+    [("ur5_sim", 0), ("pendulum_chain", 0), ("mechanisms/flyball_governor", 0), ("mechanisms/slider_crank", 4)],
+)
+def test_mechanisms_without_loops_fill_no_block(sample: str, filled: int) -> None:
+    assert cartesian(model_of(FOLDER / f"{sample}.yaml")).filled_blocks == filled
+
+
 def test_the_number_of_operations_is_linear_in_the_bodies() -> None:
     n = 3, 6, 9, 12
     counts = np.array([compiled(model, cartesian(model)).routine.operations for model in map(Model, map(chain, n))])

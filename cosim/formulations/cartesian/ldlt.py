@@ -165,7 +165,7 @@ def _largest(values: Sequence[Numeric]) -> Numeric:
 # --- the graph ---
 
 
-def body_joint_graph(parents: Sequence[int], loops: Iterable[Sequence[int]] = ()) -> list[tuple[int, int]]:
+def body_joint_graph(parents: Sequence[int], loops: Iterable[Iterable[int]] = ()) -> list[tuple[int, int]]:
     """Edges between vertices: body k is vertex k, the joint above it n + k, and loop l, which acts on the given bodies,
     2n + l. The ground (−1) is no vertex."""
     n = len(parents)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,7 +20,15 @@ from cosim.formulations.cartesian.assembled import (
     general_position,
 )
 from cosim.formulations.cartesian.elementary import Row
-from cosim.formulations.cartesian.ldlt import Blocks, border_multipliers, factorise, substitute
+from cosim.formulations.cartesian.ldlt import (
+    Blocks,
+    body_joint_graph,
+    border_multipliers,
+    elimination_order,
+    factorise,
+    filled_blocks,
+    substitute,
+)
 from cosim.multibody import dynamics, kinematics
 from cosim.multibody.constrained_dynamics import ConstraintRow
 from cosim.multibody.equations import MechanismEquations
@@ -78,6 +86,19 @@ class Cartesian:
         closing = len(self.acting) + len(self.equations.v_map.rows())
         rows = sum(joint.rows for joint in self.joints)
         return self.coordinates.size * len(self.sweeps.bodies), rows + closing
+
+    @property
+    def filled_blocks(self) -> int:
+        """Number of blocks that LDLᵀ fills: 0 for a tree; constraints, eliminated last, fill their own columns."""
+        parents, members = self.sweeps.parents, self.equations.constraints.members
+        loops = [{*member.bodies, *self._bodies_of(member.dofs)} for member in members]
+        loops += [set(self._bodies_of(row.efforts)) for row in self.equations.v_map.rows()]
+        return filled_blocks(body_joint_graph(parents, loops), elimination_order(parents, len(loops)))
+
+    def _bodies_of(self, dofs: Iterable[int]) -> list[int]:
+        """The bodies that the joints of these dofs of the tree connect."""
+        joints = [self._dofs[dof][0] for dof in dofs]
+        return [body for k in joints for body in (k, self.sweeps.parents[k])]
 
     # --- in the independent coordinates ---
 
