@@ -358,6 +358,7 @@ def command_parser() -> CommandParser:
         _word("file", metavar="FILE", type=Path, nargs="?", help="draw the graph (png, svg or pdf)"),
         _flag("--graph", "the structure of the mechanism as a graph"),
         _flag("--bondgraph", "the actuators that are bond graphs, and their equations"),
+        _flag("--compare", "the equations of motion in every formulation: agreement and cost"),
         _word("--joint", metavar="NAME", help="of --bondgraph: only the actuator of this joint"),
         _word(
             "--form",
@@ -366,6 +367,7 @@ def command_parser() -> CommandParser:
             help="of --bondgraph: the graph, the default, or its circuit, is drawn",
         ),
         _word("--to", choices=("text", "latex"), default="text", help="of --bondgraph: equations alone in LaTeX"),
+        _word("--json", metavar="F.json", type=Path, help="of --compare: write the figures; - for stdout"),
     )
     connect = _word("--connect", metavar="ADDRESS", default=ADDRESS, help=f"of the run; default: {ADDRESS}")
     public = _word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")

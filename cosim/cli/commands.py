@@ -367,22 +367,34 @@ def derive(
     file: Path | None,
     graph: bool,
     bondgraph: bool,
+    compare: bool,
     joint: str | None,
     form: Literal["loop-free", "circuit"],
     to: Literal["text", "latex"],
+    json: Path | None,
 ) -> None:
-    """Derive the structure of a mechanism, or the equations of its actuators."""
-    if graph == bondgraph:
-        what = "pass only one of --graph and --bondgraph" if graph else "nothing to derive; pass --graph or --bondgraph"
-        raise InputError(what, "derive")
+    """Derive the structure of a mechanism, the equations of its actuators, or its equations in every formulation."""
+    ways = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare}
+    chosen = [option for option, given in ways.items() if given]
+    if len(chosen) != 1:
+        what = "nothing to derive; pass --graph, --bondgraph or --compare"
+        raise InputError(f"pass only one of {' and '.join(chosen)}" if chosen else what, "derive")
+    if compare and file is not None:
+        raise InputError(f"'{file}' is drawn with --graph or --bondgraph, not with --compare", "derive")
+    if json is not None and not compare:
+        raise InputError(f"{chosen[0]} has no figures; pass --json with --compare", "--json")
     if graph:
         from cosim.derive.graph_report import derive_graph
 
         derive_graph(mechanism, file)
-    else:
+    elif bondgraph:
         from cosim.derive.bond_graph_report import derive_bond_graph
 
         derive_bond_graph(mechanism, file, joint, form, to)
+    else:
+        from cosim.derive.comparison import derive_comparison
+
+        derive_comparison(mechanism, json)
 
 
 def bench(json: Path, only: str | None, quick: bool) -> None:

@@ -309,8 +309,9 @@ class RolledRoutine(RoutineBase):
 
     @property
     def operations(self) -> int:
-        """Arithmetic operations of the functions of one body of each class."""
-        return sum(kernel.operations for kernel in self._sweeps.kernels)
+        """Arithmetic operations of one evaluation."""
+        sizes = [len(members) for members in self._sweeps.members]  # a stage has a kernel for each class
+        return sum(kernel.operations * sizes[k % len(sizes)] for k, kernel in enumerate(self._sweeps.kernels))
 
     def _text(self, symbol: str, lanes: int) -> str:
         writer = LoopWriter(f"{symbol}.{lanes}", lanes, len(self.bodies), len(self.shapes), len(self._results))

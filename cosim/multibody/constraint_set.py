@@ -91,6 +91,20 @@ class ConstraintSet:
         """Whether there are springs or force laws."""
         return bool(self.springs or self.laws)
 
+    def applied(
+        self, placed: Sequence[Placement], q_tree: Numeric, v_tree: Numeric, t: Numeric
+    ) -> tuple[list[tuple[int, SpatialVector]], Numeric]:
+        """(force and moment on bodies, at their origins along their axes; efforts on the dofs of the tree), of springs
+        and force laws."""
+        efforts: Numeric = np.zeros(len(v_tree))
+        wrenches = [pair for spring in self.springs for pair in spring.wrenches(placed)]
+        for law in self.laws:
+            found, effort, _ = law.forces(placed, q_tree, v_tree, t)
+            wrenches += found
+            for dof, value in zip(law.dofs, effort, strict=True):
+                efforts = ops.with_elements(efforts, [dof], [efforts[dof] + value])
+        return wrenches, efforts
+
     def forces(
         self,
         tree: Tree,
@@ -102,13 +116,7 @@ class ConstraintSet:
     ) -> tuple[list[SpatialVector], Numeric]:
         """(Q of every body alone, efforts on the dofs of the tree), springs and force laws included."""
         forces = [gyroscopic_force(body, motion.omega) for body, motion in zip(tree.bodies, moving, strict=True)]
-        efforts: Numeric = np.zeros(len(v_tree))
-        wrenches = [pair for spring in self.springs for pair in spring.wrenches(placed)]
-        for law in self.laws:
-            found, effort, _ = law.forces(placed, q_tree, v_tree, t)
-            wrenches += found
-            for dof, value in zip(law.dofs, effort, strict=True):
-                efforts = ops.with_elements(efforts, [dof], [efforts[dof] + value])
+        wrenches, efforts = self.applied(placed, q_tree, v_tree, t)
         for body, wrench in wrenches:
             forces[body] = forces[body] + wrench
         return forces, efforts

@@ -16,6 +16,7 @@ from typing import cast
 import numpy as np
 
 from cosim import ops
+from cosim.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.layout import Layout, zeros_like
 from cosim.multibody import Model
 from cosim.multibody.assembly import ConsistentState, find_consistent_state
@@ -60,6 +61,7 @@ class Plant:
     rotors: Mapping[str, float] = field(default_factory=dict)  # reflected inertia of the drives of real dofs
     control: StepControl | None = None  # of integrators that estimate their error
     multirate: bool = False  # whether the drives take steps of their own
+    formulation: str = SEPARATE_BODIES  # of the equations of motion; another one if all dofs are free at all times
 
     def with_modes(self, modes: HybridModes) -> Plant:
         """The same plant with these modes; its initial state is not solved for again."""
@@ -120,6 +122,14 @@ class Plant:
         """The mechanism with rotors, without redundant constraint rows."""
         redundant = self.start.redundant
         return self.full_model.without(redundant) if redundant else self.full_model
+
+    @cached_property
+    def other_formulation(self) -> Formulation | None:
+        """The formulation that gives the accelerations, None for the separate bodies. Raises InputError if it does not
+        exist or cannot treat the mechanism."""
+        if self.formulation == SEPARATE_BODIES:
+            return None
+        return load_formulation(self.formulation, self.model.equations, "mechanism.formulation")
 
     @cached_property
     def layout(self) -> Layout:
@@ -465,6 +475,8 @@ class Plant:
             a, load, multipliers, input_power = equations.constrained_dynamics(
                 q, v, a, applied, known, t, self.active(x)
             )
+        if self.other_formulation is not None and acceleration is None and held is None:
+            a = self.other_formulation.forward_dynamics(q, v, applied, t)
         effort = ops.where(self.imposed, load + resistance, effort)
         solution = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "locking_effort": load - applied}
         return (

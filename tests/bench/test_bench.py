@@ -372,6 +372,8 @@ def test_a_real_row_from_end_to_end(run):
         "batch ur5 native",
         "chain 10",
         "chain growth",
+        "cartesian 10",
+        "cartesian exponent",
     ],
 )
 def test_what_is_timed_agrees_with_its_peer(name):

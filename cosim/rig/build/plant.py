@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.errors import InputErrors
+from cosim.errors import InputError, InputErrors
+from cosim.formulations import SEPARATE_BODIES
 from cosim.plant.encoder import Encoders
 from cosim.plant.integrators import INTEGRATORS
 from cosim.plant.plant import Plant
@@ -52,6 +53,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         rotors=rotors,
         control=None if schedule.tolerance is None else StepControl(schedule.tolerance, schedule.adaptive),
         multirate=INTEGRATORS[schedule.integrator].multirate,
+        formulation=mechanism.formulation,
     )
     _check_motion(plant, reading)
     if plant.multirate and plant.full_model.constraint_rows:
@@ -60,7 +62,9 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         raise InputErrors(reading.errors)
     plant = with_initial_state(plant, spec)
     _check_redundancy(plant, spec, reading)
-    return plant.with_modes(hybrid_modes_of(spec, plant))
+    plant = plant.with_modes(hybrid_modes_of(spec, plant))
+    _check_formulation(plant, reading)
+    return plant
 
 
 def with_samples(spec: RigSpec, plant: Plant, reading: Reading) -> RigSpec:
@@ -100,6 +104,24 @@ def _check_redundancy(plant: Plant, spec: RigSpec, reading: Reading) -> None:
         rows = ", ".join(plant.model.constraint_rows[r] for r in redundant)
         what = f"{rows} follow from the other constraints; take them out or use redundant: resolve"
         reading.fail(("mechanism", "loop_closure", "redundant"), what)
+
+
+def _check_formulation(plant: Plant, reading: Reading) -> None:
+    """Record a formulation that does not exist, cannot treat the mechanism, or does not have what the rig needs."""
+    at = ("mechanism", "formulation")
+    try:
+        if plant.other_formulation is None:
+            return
+    except InputError as error:
+        reading.fail(at, error.what)
+        return
+    needs = [f"joint '{name}' is prescribed" for name in plant.prescribed]
+    needs += [f"joint '{name}' is real" for name in plant.real]
+    needs += ["the rig has events, latches, brakes or hard stops"] if plant.modes else []
+    needs += ["the integrator multirate solves with the mass matrix"] if plant.multirate else []
+    if needs:
+        what = f"'{plant.formulation}' gives accelerations of free joints only, and {needs[0]}"
+        reading.fail(at, f"{what}; use {SEPARATE_BODIES}")
 
 
 def build_encoders(spec: RigSpec, dof_units: Sequence[str]) -> Encoders:

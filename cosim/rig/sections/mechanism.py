@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from cosim.errors import InputError, InputErrors
+from cosim.formulations import SEPARATE_BODIES
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
 from cosim.multibody.description.robot_file import check_robot_file, read_robot
@@ -54,6 +55,7 @@ class MechanismFile:
     frames: list | None = param(default=None)
     forces: list | None = param(default=None)
     loop_closure: LoopClosureKeys = param(default=LoopClosureKeys())
+    formulation: str = param(default=SEPARATE_BODIES, doc="of the equations of motion")
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class MechanismSpec:
     gravity: tuple[float, float, float]  # m/s^2
     urdf: Path | None  # its robot file, URDF, xacro or MJCF; None: given inline
     loop_closure: LoopClosureKeys
+    formulation: str = SEPARATE_BODIES
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,9 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
     except InputError as error:
         reading.errors.append(error)
         return None
-    return MechanismSpec(description, section.get("gravity", ()), robot, section.get("loop_closure", LoopClosureKeys()))
+    closure = section.get("loop_closure", LoopClosureKeys())
+    formulation = section.get("formulation", SEPARATE_BODIES)
+    return MechanismSpec(description, section.get("gravity", ()), robot, closure, formulation)
 
 
 def _tree_of_bodies(section: dict[str, YamlValue], name: str, reading: Reading, findings: Diagnostics) -> _Tree:

@@ -1,0 +1,174 @@
+"""`cosim derive --compare`: the formulations of a mechanism side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cosim.derive import comparison
+from cosim.derive.comparison import LARGEST_DIFFERENCE, compare, consistent_states, read_model
+from cosim.formulations import separate_bodies
+from tests.kit.samples import FOLDER
+
+URDF = """\
+<robot name="two">
+  <link name="ground"/>{links}
+  <joint name="hinge" type="{kind}"><parent link="ground"/><child link="arm"/><axis xyz="0 1 0"/></joint>
+</robot>
+"""
+HEAVY = """
+  <link name="arm"><inertial><origin xyz="0.5 0 0"/><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+USER_JOINT = """\
+from cosim import ops
+from cosim.multibody.mechanism import GeneralMotion
+from cosim.types import params
+
+
+@params
+class Params:
+    pass
+
+
+def load(params):
+    def place(q, t):
+        s, c = ops.sin(q[0]), ops.cos(q[0])
+        return ops.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), 0.3 * ops.array([c, s, 0.0])
+
+    return GeneralMotion(("angle",), ("rad",), place)
+"""
+OPEN_LOOP = """\
+mechanism:
+  bodies:
+    - {name: a, mass: 1 kg, com: [1, 0, 0], inertia: [1, 1, 1]}
+    - {name: b, mass: 1 kg, com: [1, 0, 0], inertia: [1, 1, 1], parent: base, origin: {xyz: [9, 0, 0]}}
+  loops:
+    - {name: pin, parent: a, child: b, origin: {xyz: [1, 0, 0]}, child_origin: {xyz: [1, 0, 0]}}
+"""
+
+
+def test_the_report(command):
+    code, out, err = command("derive", FOLDER / "mechanisms" / "slider_crank.yaml", "--compare")
+    assert (code, err) == (0, [])
+    lines = out.splitlines()
+    assert lines[0] == "slider_crank: 3 moving bodies, 3 dof, 2 constraint rows; accelerations at 5 random states"
+    assert lines[2].split() == ["formulation", "difference", "operations", "compile", "call"]
+    by_name = {line.split()[0]: line.split()[1:] for line in lines[3:] if line.endswith("µs")}
+    assert lines[3].startswith("separate_bodies")  # the reference, without a difference
+    assert len(by_name["separate_bodies"]) == 5
+    assert float(by_name["cartesian"][0]) < LARGEST_DIFFERENCE
+    assert int(by_name["cartesian"][1]) > int(by_name["separate_bodies"][0])
+
+
+def test_those_that_do_not_apply_say_why(command):
+    Path("crank.py").write_text(USER_JOINT)
+    weight = "{name: weight, type: crank.py, mass: 1 kg, inertia: [0.01, 0.01, 0.01]}"
+    Path("crank.yaml").write_text(f"mechanism:\n  bodies:\n    - {weight}\n")
+    code, out, _ = command("derive", "crank.yaml", "--compare")
+    assert code == 0
+    below = out.split("do not apply\n")[1]
+    reasons = dict(line.split(maxsplit=1) for line in below.splitlines())
+    why = "joint 'weight' is of type general, which is no composition of elementary constraints"
+    assert reasons["cartesian"] == why
+
+
+def test_a_base_that_moves(command):
+    code, out, err = command("derive", FOLDER / "mechanisms" / "car_axis.yaml", "--compare")
+    assert (code, err) == (0, [])
+    assert "cartesian" in out
+
+
+def test_figures_as_json(command):
+    code, out, _ = command("derive", FOLDER / "two_link.yaml", "--compare", "--json", "-")
+    document = json.loads(out)
+    assert (code, document["mechanism"], document["dof"], document["seed"]) == (0, "two_link", 2, 0)
+    rows = {row["name"]: row for row in document["formulations"]}
+    assert set(rows) | set(document["refused"]) == set(comparison.known_formulations())
+    for row in rows.values():
+        assert row["difference"] < LARGEST_DIFFERENCE
+        assert row["operations"] > 0
+        assert row["compile_s"] > 0.0
+        assert 0.0 < row["call_s"] < 0.1
+    code, out, _ = command("derive", FOLDER / "two_link.yaml", "--compare", "--json", "figures.json")
+    assert out.splitlines()[-1] == "wrote    figures.json"
+    assert json.loads(Path("figures.json").read_text())["states"] == 5
+
+
+def test_a_robot_file(command):
+    Path("two.urdf").write_text(URDF.format(kind="continuous", links=HEAVY))
+    code, out, err = command("derive", "two.urdf", "--compare")
+    assert (code, err) == (0, [])
+    assert out.startswith("two: 1 moving body, 1 dof; accelerations at 5 random states\n")
+
+
+def test_states_are_the_same_every_time():
+    model = read_model(FOLDER / "mechanisms" / "four_bar.yaml")
+    first, second = (consistent_states(model)[1] for _ in range(2))
+    for a, b in zip(first, second, strict=True):
+        for x, y in zip(a, b, strict=True):
+            assert np.array_equal(x, y)
+
+
+def test_a_formulation_that_differs_fails(command, monkeypatch):
+    def load(equations):
+        return SimpleNamespace(forward_dynamics=lambda *given: 1.001 * equations.forward_dynamics(*given))
+
+    wrong = SimpleNamespace(ABOUT="wrong", SOURCE="none", refusal=lambda equations: None, load=load)
+    known = {"separate_bodies": separate_bodies, "wrong": wrong}
+    monkeypatch.setattr(comparison, "known_formulations", lambda: known)
+    code, out, err = command("derive", FOLDER / "two_link.yaml", "--compare")
+    assert code == 1
+    assert err == [f"{FOLDER}/two_link.yaml: formulations differ from 'separate_bodies': 'wrong' by 1.0e-03"]
+    assert "wrong" in out
+
+
+def test_redundant_rows_are_left_out():
+    model, states = consistent_states(read_model(FOLDER / "mechanisms" / "andrews.yaml"))
+    assert len(model.equations.constraints.redundant) > 0
+    compared, _ = compare(model, states[:1])
+    assert max(row.difference for row in compared) < LARGEST_DIFFERENCE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rig.yaml", "--compare", "--graph"], "derive: pass only one of --graph and --compare"),
+        (
+            ["rig.yaml", "a.png", "--compare"],
+            "derive: 'a.png' is drawn with --graph or --bondgraph, not with --compare",
+        ),
+        (["rig.yaml", "--graph", "--json", "-"], "--json: --graph has no figures; pass --json with --compare"),
+        (["none.yaml", "--compare"], "none.yaml: no such file; check the path"),
+        (["still.urdf", "--compare"], "still.urdf: 'two' has no degree of freedom to compare equations of"),
+        (
+            ["light.urdf", "--compare"],
+            "light.urdf:3 joint 'hinge': link 'arm' can move but has no inertia against the motion;"
+            " give it or its descendants mass, or make joint 'hinge' fixed",
+        ),
+        (
+            ["open.yaml", "--compare"],
+            "open.yaml:6 mechanism.loops[0]: 'pin' cannot close: the smallest violation found is 7 m;"
+            " change lengths or frames",
+        ),
+        (
+            ["rig.yaml", "--compare", "--json", "no/f.json"],
+            "--json: no/f.json: there is no folder 'no'; create it or choose another",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line(command, arguments, message):
+    Path("still.urdf").write_text(URDF.format(kind="fixed", links=HEAVY))
+    Path("light.urdf").write_text(URDF.format(kind="continuous", links='<link name="arm"/>'))
+    Path("open.yaml").write_text(OPEN_LOOP)
+    assert command.refuses("derive", *arguments) == [message]
+
+
+def test_interpreted_code_has_no_cost_to_compare(command, monkeypatch):
+    monkeypatch.setenv("COSIM_INTERPRET", "1")
+    assert command.refuses("derive", "rig.yaml", "--compare") == [
+        "COSIM_INTERPRET: is set, but the comparison measures compiled code; unset it"
+    ]

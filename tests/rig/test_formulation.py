@@ -1,0 +1,76 @@
+"""`mechanism.formulation`: a run with another formulation of the equations of motion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cosim import InputError
+from cosim.formulations.cartesian import Cartesian
+from tests.kit.samples import sample
+
+__all__ = ["sample"]
+
+CARTESIAN = "mechanism.formulation=cartesian"
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+@pytest.mark.parametrize(
+    "name", ["ur5_sim", "mechanisms/four_bar", "mechanisms/floating_chain", "mechanisms/car_axis", "pendulum_chain"]
+)
+def test_a_run_is_the_same_in_another_formulation(sample, name, interpret):
+    duration = 0.01 if interpret else 0.5
+    expected, rig = sample(name, interpret=interpret).run(duration), sample(name, CARTESIAN, interpret=interpret)
+    assert isinstance(rig.plant.other_formulation, Cartesian)
+    run = rig.run(duration)
+    assert run.summary["outcome"] == "finished"
+    for joint in rig.plant.model.dof_names:
+        found, wanted = (each[f"{joint}/velocity"] for each in (run, expected))
+        assert found == pytest.approx(wanted, abs=1e-9)
+
+
+def test_the_accelerations_are_those_of_the_formulation(sample, monkeypatch):
+    monkeypatch.setattr(Cartesian, "forward_dynamics", lambda self, q, v, tau, t=0.0: np.full(2, 3.0))
+    run = sample("mechanisms/double_pendulum", CARTESIAN, interpret=True).run(0.01)
+    assert run["hinge_1/velocity"][-1] == pytest.approx(3.0 * run.t[-1])
+
+
+def test_reactions_of_loops_are_signals_as_before(sample):
+    expected, run = (sample("mechanisms/four_bar", *given).run(0.1) for given in ((), (CARTESIAN,)))
+    names = [name for name in expected.signals if "force" in name]
+    assert names
+    for name in names:
+        assert run[name] == pytest.approx(expected[name], abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "message"),
+    [
+        (
+            "two_link",
+            ["mechanism.formulation=carthesian"],
+            "there is no formulation 'carthesian'; did you mean 'cartesian'?",
+        ),
+        (
+            "mechanisms/slider_crank",
+            [CARTESIAN],
+            "'cartesian' gives accelerations of free joints only, and joint 'crank' is prescribed; use separate_bodies",
+        ),
+        (
+            "mechanisms/release",
+            [CARTESIAN],
+            "'cartesian' gives accelerations of free joints only, and the rig has events, latches, brakes or hard"
+            " stops; use separate_bodies",
+        ),
+        (
+            "ur5_sim",
+            [CARTESIAN, "schedule.integrator=multirate"],
+            "'cartesian' gives accelerations of free joints only, and the integrator multirate solves with the mass"
+            " matrix; use separate_bodies",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line(sample, name, overrides, message):
+    with pytest.raises(InputError) as error:
+        sample(name, *overrides)
+    assert str(error.value) == f"--set {overrides[0]}: {message}"
