@@ -51,6 +51,15 @@ def central(body: Body) -> CentralBody:
     return CentralBody(body.mass, c, body.inertia - shift)
 
 
+def link_with_symbols(equations: MechanismEquations) -> str | None:
+    """The first link whose mass, centre of mass or inertia is a symbol."""
+    tree = equations.tree
+    for joint, body in zip(tree.joints, tree.bodies, strict=True):
+        if any(map(ops.is_symbolic, (body.mass, body.moment, body.inertia, body.rotor))):
+            return joint.child
+    return None
+
+
 @dataclass(frozen=True)
 class TreeState:
     """q, v: of all joints of the tree, mimics included."""

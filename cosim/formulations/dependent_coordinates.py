@@ -37,7 +37,7 @@ ABOUT = "loops by dependent coordinates, eliminated by the constraint Jacobian; 
 SOURCE = "Maggi, Principii della teoria matematica del movimento dei corpi, 1896; Slide's code of the open structure"
 
 SINGULAR = 1e-10  # smallest pivot of G relative to the largest, below which it has fewer independent rows
-TRIALS = 20  # configurations near which loops are closed to choose the coordinates of machine code
+TRIALS = 6  # configurations near which loops are closed to choose the coordinates of machine code
 
 
 def refusal(_: MechanismEquations) -> str | None:

@@ -25,7 +25,7 @@ from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import constraint_rows, impressed, vector
 from cosim.formulations._orthonormal import Orthonormal
-from cosim.formulations._tree_state import TreeState, central
+from cosim.formulations._tree_state import TreeState, central, link_with_symbols
 from cosim.multibody.equations import MechanismEquations
 from cosim.types import Numeric
 
@@ -37,11 +37,11 @@ SOURCE = (
 
 
 def refusal(equations: MechanismEquations) -> str | None:
+    if (link := link_with_symbols(equations)) is not None:
+        return f"the inertia of link '{link}' is a symbol, and its square root is taken in advance"
     for joint, body in zip(equations.tree.joints, equations.tree.bodies, strict=True):
         inertia = central(body).inertia
-        if ops.is_symbolic(inertia):
-            return f"the inertia of link '{joint.child}' is a symbol, and its square root is taken in advance"
-        if np.linalg.eigvalsh(inertia)[0] < -1e-9 * np.abs(inertia).max():
+        if np.linalg.eigvalsh(inertia)[0] < -1e-9 * np.abs(body.inertia).max():
             return f"the inertia of link '{joint.child}' has a negative principal value, so it has no square root"
     return None
 

@@ -20,7 +20,7 @@ from cosim import ops
 from cosim.compile.trace import Shape, column
 from cosim.formulations import Formulation
 from cosim.formulations._closing import Rows, with_multipliers
-from cosim.formulations._tree_state import TreeState
+from cosim.formulations._tree_state import TreeState, link_with_symbols
 from cosim.multibody.constrained_dynamics import ConstraintRow
 from cosim.multibody.coordinates import MOTION, ROTATION, Space
 from cosim.multibody.differentiate import Derived, along
@@ -37,7 +37,9 @@ MOMENTUM_TRANSPORT: dict[Space, Callable[[Numeric, Numeric], Numeric]] = {
 }
 
 
-def refusal(_: MechanismEquations) -> str | None:
+def refusal(equations: MechanismEquations) -> str | None:
+    if (link := link_with_symbols(equations)) is not None:
+        return f"the inertia of link '{link}' is a symbol, and the energies are differentiated in advance"
     return None
 
 

@@ -92,11 +92,11 @@ class PlanarTree(NamedTuple):
             return self.vectors.b(i, j)
         return -self.vectors.d[i, j] if (i, j) in self.vectors.d else None
 
-    def coupling(self, i: int, j: int, angles: dict[int, Angle]) -> tuple[Numeric, Numeric]:
-        """(A_ij, B_ij) of j > i."""
+    def coupling(self, i: int, j: int, angles: dict[int, Angle]) -> tuple[Numeric, Numeric] | None:
+        """(A_ij, B_ij) of j > i, None for bodies that are not coupled."""
         arm = self.arm(i, j)
         if arm is None:
-            return 0.0, 0.0
+            return None
         x = angles[i].rotated(arm)
         y = angles[j].rotated(self.vectors.b(j, i) if self.floats else self.vectors.b0[j])
         return -self.vectors.mass * (x @ y), self.vectors.mass * cross(x, y)
@@ -183,7 +183,9 @@ def equations_of_angles(
     right = {i: _moment(state, tree, angles, i) for i in members}
     for i in members:
         for j in (j for j in members if j > i):
-            A[i, j], B_ij = tree.coupling(i, j, angles)
+            if (coupling := tree.coupling(i, j, angles)) is None:
+                continue
+            A[i, j], B_ij = coupling
             right[i] = right[i] - B_ij * (angles[j].rate * angles[j].rate)
             right[j] = right[j] + B_ij * (angles[i].rate * angles[i].rate)
     return A, right
