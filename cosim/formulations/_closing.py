@@ -59,9 +59,9 @@ def projected(state: TreeState, matrix: Numeric) -> Numeric:
     return matrix if v_map.trivial else v_map.matrix.T @ matrix @ v_map.matrix
 
 
-def impressed(state: TreeState, right: Numeric, tau: Numeric) -> Numeric:
-    """Pᵀ B + τ, with the efforts of force laws on dofs."""
-    return state.equations.v_map.project(right + state.law_efforts) + tau
+def impressed(state: TreeState, right: Numeric) -> Numeric:
+    """Pᵀ B, with the efforts of force laws on dofs."""
+    return state.equations.v_map.project(right + state.law_efforts)
 
 
 def with_multipliers(matrix: Numeric, right: Numeric, rows: Rows) -> Numeric:
@@ -106,9 +106,14 @@ class ByMultipliers:
 
     def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
         """q̈ (nv,): see `Model.forward_dynamics`."""
+        A, B, G, gamma = self.matrices(q, v, t)
+        return with_multipliers(A, B + tau, Rows(G, gamma))
+
+    def matrices(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> tuple[Numeric, Numeric, Numeric, Numeric]:
+        """A (nv, nv), B (nv,), G (m, nv), γ (m,) of A q̈ = B + τ + Gᵀ λ, G q̈ = −γ."""
         state = TreeState.of(self.equations, q, v, t)
         A, B = self.tree_equations(state)
-        return with_multipliers(projected(state, A), impressed(state, B, tau), constraint_rows(state))
+        return projected(state, A), impressed(state, B), *constraint_rows(state)
 
 
 def symmetric_matrix(n: int, elements: dict[tuple[int, int], Numeric]) -> Numeric:

@@ -56,7 +56,7 @@ class DependentCoordinates:
         """q̈ (nv,): see `Model.forward_dynamics`. Raises InputError for numbers in a singular configuration."""
         state = TreeState.of(self.equations, q, v, t)
         A, B = tree_equations(state)
-        A, right = projected(state, A), impressed(state, B, tau)
+        A, right = projected(state, A), impressed(state, B) + tau
         rows = constraint_rows(state)
         traced = any(map(ops.is_symbolic, (rows.matrix, rows.bias)))
         K, kappa = eliminated(rows, self.choice if traced else self.dependent(rows.matrix))

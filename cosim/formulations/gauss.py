@@ -59,7 +59,7 @@ class LeastConstraint:
         state = TreeState.of(self.equations, q, v, t)
         columns, rest = weighted(state)
         QR = Orthonormal(independent(state, columns))
-        forces = impressed(state, work_of_forces(state), tau)
+        forces = impressed(state, work_of_forces(state)) + tau
         y = QR.solve_transposed(forces) - QR.along(rest)
         G, gamma = constraint_rows(state)
         D = [QR.solve_transposed(row) for row in G]  # rows of G R⁻¹

@@ -56,10 +56,14 @@ class Lagrange:
 
     def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
         """q̈ (nv,): see `Model.forward_dynamics`."""
+        mass, right, G, gamma = self.matrices(q, v, t)
+        return with_multipliers(mass, right + tau, Rows(G, gamma))
+
+    def matrices(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> list[Numeric]:
+        """A (nv, nv), B (nv,), G (m, nv), γ (m,) of A q̈ = B + τ + Gᵀ λ, G q̈ = −γ."""
         if self._derived is None:
             self._derived = Derived("lagrange", [(self.equations.nq,), (self.equations.nv,), ()], self._make)
-        mass, right, G, gamma = self._derived(q, v, t)
-        return with_multipliers(mass, right + tau, Rows(G, gamma))
+        return self._derived(q, v, t)
 
     def _make(self, columns: list[Any], arrays: list[Numeric]) -> list[tuple[Any, Shape]]:
         import casadi
