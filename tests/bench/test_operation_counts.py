@@ -13,6 +13,7 @@ from cosim.bench.robots import random_state
 from cosim.bench.rows import BenchCase, measure_case
 from cosim.formulations import known_formulations, load_formulation
 from tests.bench.test_bench import TINY
+from tests.docs.documents import TABLES
 
 
 def test_products_and_sums_are_counted_once_and_without_zeros():
@@ -87,3 +88,15 @@ def test_every_formulation_in_joint_coordinates_has_a_row():
     counted = {case.name.split()[1] for case in rows.CASES}
     assert {*rows.OURS, "planar_bodies"} <= counted
     assert {*rows.OURS, "planar_bodies", rows.REFERENCE} <= set(known_formulations())
+
+
+def test_the_table_of_the_docs_has_the_counts():
+    """The last column is checked for what is made in a few seconds."""
+    head, *lines = TABLES["Operations of the formulations"]
+    sizes = [int(cell.removeprefix("n = ")) for cell in head[1:]]
+    table = {line[0].strip("`"): dict(zip(sizes, map(int, line[1:]), strict=True)) for line in lines}
+    assert set(table) == {rows.REFERENCE, *rows.OURS}
+    for name, counts in table.items():
+        checked = sizes if name in (rows.REFERENCE, "composite_bodies") else sizes[:-1]
+        assert counts[sizes[-1]] > counts[sizes[-2]]
+        assert {n: counts[n] for n in checked} == {n: rows.of_formulation(name, general_chain, n) for n in checked}
