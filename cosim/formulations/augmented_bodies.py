@@ -138,13 +138,13 @@ def hanging(state: TreeState, tree: Barycentres) -> tuple[Vectors, dict[int, Num
     for i in members:
         beyond = [j for j in members if (i, j) in d]
         own = augmented_inertia(state, i, [(state.central[k].mass, d[i, k]) for k in beyond])
-        omega, (force, moment) = state.placed[i].angular, impressed(state, i)
+        omega, (force, moment) = state.placed[i].angular, force_and_moment(state, i)
         K[i, i] = own
         moment = moment - ops.cross(omega, own @ omega) - ops.cross(d[i, i], force)
         for j in beyond:
             if j != i:
                 K[i, j] = M * (d[i, j] @ b0[j] * np.eye(3) - outer(b0[j], d[i, j]))
-                force, _ = impressed(state, j)
+                force, _ = force_and_moment(state, j)
                 moment = moment - ops.cross(d[i, j], M * centripetal(state, j, b0[j]) + force)
         before = [centripetal(state, j, d[j, i]) for j in members if j != i and (j, i) in d]
         if before:
@@ -160,11 +160,11 @@ def floating(state: TreeState, tree: Barycentres) -> tuple[Vectors, dict[int, Nu
     moments: dict[int, Numeric] = {}
     for i in members:
         own = augmented_inertia(state, i, [(state.central[k].mass, tree.b(i, k)) for k in members])
-        omega, (_, moment) = state.placed[i].angular, impressed(state, i)
+        omega, (_, moment) = state.placed[i].angular, force_and_moment(state, i)
         K[i, i] = own
         moment = moment - ops.cross(omega, own @ omega)
         for j in members:
-            force, _ = impressed(state, j)
+            force, _ = force_and_moment(state, j)
             if j != i:
                 b_ij, b_ji = tree.b(i, j), tree.b(j, i)
                 force = force + M * centripetal(state, j, b_ji)
@@ -184,7 +184,7 @@ def augmented_inertia(state: TreeState, i: int, points: Sequence[tuple[Numeric, 
     return K
 
 
-def impressed(state: TreeState, j: int) -> tuple[Numeric, Numeric]:
+def force_and_moment(state: TreeState, j: int) -> tuple[Numeric, Numeric]:
     """(F_j with gravity, M_j) at the centre of mass."""
     force, moment = state.loads[j]
     return force + state.central[j].mass * state.equations.gravity, moment
@@ -268,7 +268,7 @@ def add_translation(
     rest = state.remainders[first].linear + state.equations.gravity
     for i in tree.members:
         rest = rest - ops.cross(omega_dot[i], tree.b0[i]) - centripetal(state, i, tree.b0[i])
-    force = ops.total(impressed(state, i)[0] for i in tree.members) - tree.mass * rest
+    force = ops.total(force_and_moment(state, i)[0] for i in tree.members) - tree.mass * rest
     for r, along in C.items():
         B[r] = B.get(r, 0.0) + along @ force
         for s, other in C.items():

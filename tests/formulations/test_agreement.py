@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from cosim.bench.chains import general_chain
 from cosim.bench.peers import MissingPeer
 from cosim.bench.robots import PANDA, TALOS, load_robot
 from cosim.compile import ArrayPort, compile
@@ -15,6 +16,7 @@ from cosim.formulations import known_formulations, load_formulation
 from cosim.formulations.dependent_coordinates import DependentCoordinates
 from cosim.multibody import Model
 from cosim.multibody.description.floating_base import with_floating_base
+from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
 from tests.formulations.mechanisms import MECHANISMS, model_of, random_state, relative_error
 from tests.kit.samples import FOLDER
 
@@ -139,6 +141,35 @@ def test_stabilised_constraints():
     agree(errors(equations, REFUSED, states))
     difference = equations.forward_dynamics(*states[0]) - plain.forward_dynamics(*states[0])
     assert np.abs(difference).max() > 1e-3
+
+
+def test_mechanisms_that_cannot_move():
+    joint = Joint("weld", "fixed", "wall", "lamp", Pose.identity())
+    equations = Model(Mechanism("lamp", "wall", (Link("wall"), Link("lamp")), (joint,))).equations
+    none = np.zeros(0)
+    for name in REFUSED:
+        assert load_formulation(name, equations).forward_dynamics(none, none, none).shape == (0,)
+
+
+def test_chains_whose_sweeps_are_loops():
+    """Sweeps over 50 bodies are loops in machine code."""
+    equations = general_chain(50).equations
+    assert equations.rolled
+    agree(errors(equations, REFUSED, [random_state(equations, np.random.default_rng(0))]))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="this machine has no numbers of more than 64 bits")
+def test_least_constraint_is_more_accurate_than_mass_matrices():
+    """Beside numbers of 64 bits of mantissa."""
+    equations = general_chain(30).equations
+    *state, _ = random_state(equations, np.random.default_rng(0))
+    exact = load_formulation("newton_euler", equations).forward_dynamics(*(x.astype(np.longdouble) for x in state))
+    assert exact.dtype == np.longdouble
+
+    def error(name):
+        return relative_error(load_formulation(name, equations).forward_dynamics(*state), exact)
+
+    assert error("gauss") < 0.2 * min(error(name) for name in ("newton_euler", "composite_bodies", "kane", "lagrange"))
 
 
 @pytest.mark.parametrize(("robot", "floating"), [(PANDA, False), (PANDA, True), (TALOS, True)])
