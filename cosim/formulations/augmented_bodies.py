@@ -33,7 +33,7 @@ from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers, symmetric_matrix, vector
 from cosim.formulations._tree_state import TreeState
-from cosim.formulations.wittenburg import Vectors, bodies_beyond, joints_to, path_matrix
+from cosim.formulations.wittenburg import Vectors, bodies_beyond, path_matrix
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import REVOLUTE, SPHERICAL, UNIVERSAL
 from cosim.types import Numeric
@@ -77,38 +77,61 @@ def first_bodies(parents: Sequence[int]) -> list[int]:
     return found
 
 
-class Barycentres(NamedTuple):
-    """The vectors of the augmented bodies of one tree."""
+class PointMass(NamedTuple):
+    """Masses of other bodies, or its own, at a point of an augmented body."""
+
+    mass: Numeric
+    d: Numeric  # from the point back to the one that the body hangs on
+    bodies: list[int]  # whose masses these are
+
+
+class AugmentedTree(NamedTuple):
+    """The augmented bodies of one tree; of each its own mass first, then those at its joints. The bodies that do not
+    lie beyond it are at the point that it hangs on, where d is 0."""
 
     members: list[int]
     mass: Numeric
-    d: Vectors
+    points: dict[int, list[PointMass]]
     b0: dict[int, Numeric]
 
-    def b(self, i: int, j: int) -> Numeric:
+    @property
+    def d(self) -> Vectors:
+        """d_ij where it is not 0."""
+        return {(i, j): point.d for i in self.members for point in self.points[i] for j in point.bodies}
+
+    @property
+    def b(self) -> Vectors:
         """b_ij"""
-        return self.b0[i] - self.d[i, j] if (i, j) in self.d else self.b0[i]
+        d = self.d
+        return {(i, j): self.b0[i] - d.get((i, j), 0.0) for i in self.members for j in self.members}
+
+    def about_barycentre(self, i: int) -> list[PointMass]:
+        """The masses of body i with their b_ij in place of d, those of the bodies before it included."""
+        beyond = {j for point in self.points[i] for j in point.bodies}
+        before = [j for j in self.members if j not in beyond]
+        rest = self.mass - ops.total(point.mass for point in self.points[i])
+        found = [PointMass(point.mass, self.b0[i] - point.d, point.bodies) for point in self.points[i]]
+        return [*found, PointMass(rest, self.b0[i], before)] if before else found
 
 
-def barycentres(
+def augmented_tree(
     members: list[int],
     parents: Sequence[int],
     T: np.ndarray,
     mass: Sequence[Numeric],
-    points: Sequence[Numeric],
+    centres: Sequence[Numeric],
     arms: Sequence[Numeric],
-) -> Barycentres:
-    """The vectors of one tree; points, arms: of every body the vectors to its centre of mass from the point it hangs
-    on, and to that point from the one its parent hangs on."""
-    d: Vectors = {}
-    for j in members:
-        d[j, j] = -points[j]
-        for towards in joints_to(T, j):
-            if (i := parents[towards]) >= 0:
-                d[i, j] = -arms[towards]
+) -> AugmentedTree:
+    """centres, arms: of every body the vectors to its centre of mass from the point it hangs on, and to that point from
+    the one its parent hangs on."""
+    points = {i: [PointMass(mass[i], -centres[i], [i])] for i in members}
+    for a in members:
+        if (parent := parents[a]) >= 0:
+            beyond = bodies_beyond(T, a)
+            points[parent].append(PointMass(ops.total(mass[j] for j in beyond), -arms[a], beyond))
     total = ops.total(mass[k] for k in members)
-    b0 = {i: ops.total(mass[j] * d[i, j] for j in members if (i, j) in d) / total for i in members}
-    return Barycentres(members, total, d, b0)
+    b0 = {i: ops.total(point.mass * point.d for point in points[i]) / total for i in members}
+    return AugmentedTree(members, total, points, b0)
 
 
 def tree_equations(state: TreeState) -> tuple[Numeric, Numeric]:
@@ -118,10 +141,10 @@ def tree_equations(state: TreeState) -> tuple[Numeric, Numeric]:
     B: dict[int, Numeric] = {}
     omega_dot = remainders(state)
     mass = [body.mass for body in state.central]
-    points = [here.rotation @ body.com for here, body in zip(state.placed, state.central, strict=True)]
+    centres = [here.rotation @ body.com for here, body in zip(state.placed, state.central, strict=True)]
     for first in sorted(set(firsts)):
         members = [k for k, other in enumerate(firsts) if other == first]
-        tree = barycentres(members, state.parents, T, mass, points, state.arms)
+        tree = augmented_tree(members, state.parents, T, mass, centres, state.arms)
         hangs = state.equations.tree.kinds[first] in ROTATIONS
         K, moments = hanging(state, tree) if hangs else floating(state, tree)
         add_rotations(state, T, tree, K, moments, omega_dot, A, B)
@@ -130,22 +153,20 @@ def tree_equations(state: TreeState) -> tuple[Numeric, Numeric]:
     return symmetric_matrix(state.dofs, A), vector(state.dofs, B)
 
 
-def hanging(state: TreeState, tree: Barycentres) -> tuple[Vectors, dict[int, Numeric]]:
+def hanging(state: TreeState, tree: AugmentedTree) -> tuple[Vectors, dict[int, Numeric]]:
     """(K_ij for j ≥ i, right sides) of a tree that hangs on the ground by a rotation."""
-    members, M, d, b0 = tree
-    K: Vectors = {}
+    members, M, points, b0 = tree
+    d = tree.d
+    K = {(i, j): M * (r @ b0[j] * np.eye(3) - outer(b0[j], r)) for (i, j), r in d.items() if i != j}
     moments: dict[int, Numeric] = {}
     for i in members:
-        beyond = [j for j in members if (i, j) in d]
-        own = augmented_inertia(state, i, [(state.central[k].mass, d[i, k]) for k in beyond])
-        omega, (force, moment) = state.placed[i].angular, force_and_moment(state, i)
-        K[i, i] = own
-        moment = moment - ops.cross(omega, own @ omega) - ops.cross(d[i, i], force)
-        for j in beyond:
-            if j != i:
-                K[i, j] = M * (d[i, j] @ b0[j] * np.eye(3) - outer(b0[j], d[i, j]))
-                force, _ = force_and_moment(state, j)
-                moment = moment - ops.cross(d[i, j], M * centripetal(state, j, b0[j]) + force)
+        K[i, i] = augmented_inertia(state, i, points[i])
+        omega, (_, moment) = state.placed[i].angular, force_and_moment(state, i)
+        moment = moment - ops.cross(omega, K[i, i] @ omega)
+        for point in points[i]:
+            pulls = [M * centripetal(state, j, b0[j]) for j in point.bodies if j != i]
+            forces = [force_and_moment(state, j)[0] for j in point.bodies]
+            moment = moment - ops.cross(point.d, ops.total([*pulls, *forces]))
         before = [centripetal(state, j, d[j, i]) for j in members if j != i and (j, i) in d]
         if before:
             moment = moment - M * ops.cross(b0[i], ops.total(before))
@@ -153,34 +174,33 @@ def hanging(state: TreeState, tree: Barycentres) -> tuple[Vectors, dict[int, Num
     return K, moments
 
 
-def floating(state: TreeState, tree: Barycentres) -> tuple[Vectors, dict[int, Numeric]]:
+def floating(state: TreeState, tree: AugmentedTree) -> tuple[Vectors, dict[int, Numeric]]:
     """(K_ij for j ≥ i, right sides) of a tree about its centre of mass."""
     members, M, _, _ = tree
-    K: Vectors = {}
+    b = tree.b
+    K = {
+        (i, j): M * (outer(b[j, i], b[i, j]) - b[j, i] @ b[i, j] * np.eye(3)) for i in members for j in members if j > i
+    }
     moments: dict[int, Numeric] = {}
     for i in members:
-        own = augmented_inertia(state, i, [(state.central[k].mass, tree.b(i, k)) for k in members])
+        points = tree.about_barycentre(i)
+        K[i, i] = augmented_inertia(state, i, points)
         omega, (_, moment) = state.placed[i].angular, force_and_moment(state, i)
-        K[i, i] = own
-        moment = moment - ops.cross(omega, own @ omega)
-        for j in members:
-            force, _ = force_and_moment(state, j)
-            if j != i:
-                b_ij, b_ji = tree.b(i, j), tree.b(j, i)
-                force = force + M * centripetal(state, j, b_ji)
-                if j > i:
-                    K[i, j] = M * (outer(b_ji, b_ij) - b_ji @ b_ij * np.eye(3))
-            moment = moment + ops.cross(tree.b(i, j), force)
+        moment = moment - ops.cross(omega, K[i, i] @ omega)
+        for point in points:
+            pulls = [M * centripetal(state, j, b[j, i]) for j in point.bodies if j != i]
+            forces = [force_and_moment(state, j)[0] for j in point.bodies]
+            moment = moment + ops.cross(point.d, ops.total([*pulls, *forces]))
         moments[i] = moment
     return K, moments
 
 
-def augmented_inertia(state: TreeState, i: int, points: Sequence[tuple[Numeric, Numeric]]) -> Numeric:
-    """J_i + Σ m (r² E − r r), in ground axes."""
+def augmented_inertia(state: TreeState, i: int, points: Sequence[PointMass]) -> Numeric:
+    """K_i = J_i + Σ m (d² E − d d), in ground axes."""
     rotation = state.placed[i].rotation
     K = rotation @ state.central[i].inertia @ rotation.T
-    for mass, r in points:
-        K = K + mass * (r @ r * np.eye(3) - outer(r, r))
+    for mass, d, _ in points:
+        K = K + mass * (d @ d * np.eye(3) - outer(d, d))
     return K
 
 
@@ -208,7 +228,7 @@ def outer(x: Numeric, y: Numeric) -> Numeric:
 def add_rotations(
     state: TreeState,
     T: np.ndarray,
-    tree: Barycentres,
+    tree: AugmentedTree,
     K: Vectors,
     moments: dict[int, Numeric],
     omega_dot: list[Numeric],
@@ -251,7 +271,7 @@ def summed(parents: Sequence[int], members: Sequence[int], K: Vectors) -> Vector
 
 def add_translation(
     state: TreeState,
-    tree: Barycentres,
+    tree: AugmentedTree,
     omega_dot: list[Numeric],
     A: dict[tuple[int, int], Numeric],
     B: dict[int, Numeric],

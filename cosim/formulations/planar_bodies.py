@@ -26,7 +26,14 @@ from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers, symmetric_matrix, vector
 from cosim.formulations._tree_state import TreeState, central
-from cosim.formulations.augmented_bodies import Barycentres, barycentres, first_bodies, summed, tree_masses
+from cosim.formulations.augmented_bodies import (
+    AugmentedTree,
+    PointMass,
+    augmented_tree,
+    first_bodies,
+    summed,
+    tree_masses,
+)
 from cosim.formulations.wittenburg import joints_to, path_matrix
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import PLANAR, REVOLUTE
@@ -81,25 +88,21 @@ class Angle(NamedTuple):
 class PlanarTree(NamedTuple):
     """One tree. The vectors of its augmented bodies are (2,), in the plane, where all coordinates are 0."""
 
-    vectors: Barycentres
+    augmented: AugmentedTree
     plane: np.ndarray  # (2, 3) its axes in ground axes; the normal is that of the first joint
     floats: bool
 
-    def arm(self, i: int, j: int) -> Numeric | None:
-        """From where the moments of body i are taken, its point or its barycentre if the tree floats, towards body j;
-        None for no arm at all."""
-        if self.floats:
-            return self.vectors.b(i, j)
-        return -self.vectors.d[i, j] if (i, j) in self.vectors.d else None
+    def points(self, i: int) -> list[PointMass]:
+        """The masses of body i, by vectors to the point about which its moments are taken: that it hangs on, or its
+        barycentre if the tree floats, with the opposite sign then."""
+        return self.augmented.about_barycentre(i) if self.floats else self.augmented.points[i]
 
-    def coupling(self, i: int, j: int, angles: dict[int, Angle]) -> tuple[Numeric, Numeric] | None:
-        """(A_ij, B_ij) of j > i, None for bodies that are not coupled."""
-        arm = self.arm(i, j)
-        if arm is None:
-            return None
-        x = angles[i].rotated(arm)
-        y = angles[j].rotated(self.vectors.b(j, i) if self.floats else self.vectors.b0[j])
-        return -self.vectors.mass * (x @ y), self.vectors.mass * cross(x, y)
+    def couplings(self) -> list[tuple[int, int, Numeric, Numeric, Numeric]]:
+        """(i, j, ±M, x_i, x_j) of the bodies j > i that are coupled, A_ij = ±M x_i·x_j."""
+        M, b0, b, d = self.augmented.mass, self.augmented.b0, self.augmented.b, self.augmented.d
+        if self.floats:
+            return [(i, j, -M, b[i, j], b[j, i]) for i, j in b if i < j]
+        return [(i, j, M, d[i, j], b0[j]) for i, j in d if i < j]
 
 
 def cross(x: Numeric, y: Numeric) -> Numeric:
@@ -124,9 +127,9 @@ class Planar:
         A: dict[tuple[int, int], Numeric] = {(r, r): rotor for r, rotor in enumerate(state.rotors)}
         B: dict[int, Numeric] = {}
         for tree in self._trees:
-            angles = {i: self._angle(state, i) for i in tree.vectors.members}
+            angles = {i: self._angle(state, i) for i in tree.augmented.members}
             elements, right = equations_of_angles(state, tree, angles)
-            for (a, b), value in summed(state.parents, tree.vectors.members, elements).items():
+            for (a, b), value in summed(state.parents, tree.augmented.members, elements).items():
                 (r, sign_r), (s, sign_s) = self._dof(state, a), self._dof(state, b)
                 A[r, s] = A.get((r, s), 0.0) + sign_r * sign_s * value
             for i, moment in right.items():
@@ -157,7 +160,7 @@ class Planar:
         B: dict[int, Numeric],
     ) -> None:
         """The centre of mass, r_C = r_0 − Σ b_j0, in the plane of a first joint that is planar."""
-        members, mass, _, b0 = tree.vectors
+        members, mass, _, b0 = tree.augmented
         along_x, along_y, _ = state.joints[members[0]].dofs
         C: dict[int, Numeric] = {along_x: np.array([1.0, 0.0]), along_y: np.array([0.0, 1.0])}
         rest: Numeric = np.zeros(2)
@@ -178,32 +181,29 @@ def equations_of_angles(
     state: TreeState, tree: PlanarTree, angles: dict[int, Angle]
 ) -> tuple[dict[tuple[int, int], Numeric], dict[int, Numeric]]:
     """(A_ij of j ≥ i, R_i − Σ B_ij φ̇_j²)."""
-    members = tree.vectors.members
+    members = tree.augmented.members
     A = {(i, i): _own_inertia(state, tree, i) for i in members}
     right = {i: _moment(state, tree, angles, i) for i in members}
-    for i in members:
-        for j in (j for j in members if j > i):
-            if (coupling := tree.coupling(i, j, angles)) is None:
-                continue
-            A[i, j], B_ij = coupling
-            right[i] = right[i] - B_ij * (angles[j].rate * angles[j].rate)
-            right[j] = right[j] + B_ij * (angles[i].rate * angles[i].rate)
+    for i, j, factor, x_i, x_j in tree.couplings():
+        x, y = angles[i].rotated(x_i), angles[j].rotated(x_j)
+        A[i, j], B_ij = factor * (x @ y), -factor * cross(x, y)
+        right[i] = right[i] - B_ij * (angles[j].rate * angles[j].rate)
+        right[j] = right[j] + B_ij * (angles[i].rate * angles[i].rate)
     return A, right
 
 
 def _own_inertia(state: TreeState, tree: PlanarTree, i: int) -> Numeric:
     """n·K_i n; the axes of bodies have z along their joints."""
-    arms = ((j, tree.arm(i, j)) for j in tree.vectors.members)
-    points = ops.total(state.central[j].mass * (r @ r) for j, r in arms if r is not None)
-    return state.central[i].inertia[2, 2] + points
+    return state.central[i].inertia[2, 2] + ops.total(point.mass * (point.d @ point.d) for point in tree.points(i))
 
 
 def _moment(state: TreeState, tree: PlanarTree, angles: dict[int, Angle], i: int) -> Numeric:
     """R_i: M_i and the moments of all F_j."""
     moment = np.cross(*tree.plane) @ state.loads[i].angular
-    for j in tree.vectors.members:
-        if (arm := tree.arm(i, j)) is not None:
-            moment = moment + cross(angles[i].rotated(arm), _force(state, tree, j))
+    for point in tree.points(i):
+        force = ops.total(_force(state, tree, j) for j in point.bodies)
+        arm = cross(angles[i].rotated(point.d), force)
+        moment = moment + arm if tree.floats else moment - arm
     return moment
 
 
@@ -214,11 +214,11 @@ def _force(state: TreeState, tree: PlanarTree, j: int) -> Numeric:
 
 def _planar_tree(tree: Tree, axes: list[np.ndarray], T: np.ndarray, members: list[int]) -> PlanarTree:
     plane = axes[members[0]][:, :2].T
-    points = [plane @ own @ central(body).com for own, body in zip(axes, tree.bodies, strict=True)]
+    centres = [plane @ own @ central(body).com for own, body in zip(axes, tree.bodies, strict=True)]
     arms = [
         plane @ (np.eye(3) if parent < 0 else axes[parent]) @ body.position
         for body, parent in zip(tree.bodies, tree.parents, strict=True)
     ]
     mass = [body.mass for body in tree.bodies]
-    vectors = barycentres(members, tree.parents, T, mass, points, arms)
-    return PlanarTree(vectors, plane, tree.kinds[members[0]] is PLANAR)
+    augmented = augmented_tree(members, tree.parents, T, mass, centres, arms)
+    return PlanarTree(augmented, plane, tree.kinds[members[0]] is PLANAR)

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from cosim.formulations import known_formulations, load_formulation
-from cosim.formulations.augmented_bodies import barycentres
+from cosim.formulations.augmented_bodies import augmented_tree
 from cosim.formulations.wittenburg import incidence, path_matrix
 from cosim.multibody import Model
 from cosim.multibody.constraint_laws import knife_edge
@@ -233,9 +233,9 @@ def test_barycentres_of_a_branched_tree():
     parents, random = [-1, 0, 0, 2], np.random.default_rng(0)
     mass = list(random.uniform(1, 2, 4))
     points, arms = (list(random.normal(size=(4, 3))) for _ in range(2))
-    tree = barycentres([0, 1, 2, 3], parents, path_matrix(parents), mass, points, arms)
+    tree = augmented_tree([0, 1, 2, 3], parents, path_matrix(parents), mass, points, arms)
     for i in range(4):
-        moment = sum(mass[j] * tree.b(i, j) for j in range(4))
+        moment = sum(mass[j] * tree.b[i, j] for j in range(4))
         np.testing.assert_allclose(moment, 0.0, atol=1e-12)
 
 
@@ -246,7 +246,7 @@ def test_barycentres_of_two_panels():
     com = SimpleNamespace(inner=np.array([1.0, 0.3, 0.0]), outer=np.array([0.9, 0.1, 0.0]))
     hinge = np.array([2.0, -0.2, 0.0])
     T = path_matrix([-1, 0])
-    tree = barycentres([0, 1], [-1, 0], T, [m1, m2], [com.inner, com.outer], [np.zeros(3), hinge])
+    tree = augmented_tree([0, 1], [-1, 0], T, [m1, m2], [com.inner, com.outer], [np.zeros(3), hinge])
     s12, s21 = hinge - com.inner, -com.outer
     np.testing.assert_allclose(-tree.b0[0] - com.inner, m2 * s12 / (m1 + m2), atol=1e-15)
     np.testing.assert_allclose(-tree.b0[1] - com.outer, m1 * s21 / (m1 + m2), atol=1e-15)
