@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from cosim import load_rig
 from cosim.formulations import known_formulations, load_formulation
 from cosim.formulations.augmented_bodies import augmented_tree
 from cosim.formulations.wittenburg import incidence, path_matrix
 from cosim.multibody import Model
 from cosim.multibody.constraint_laws import knife_edge
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from tests.kit.samples import FOLDER
 
 G = 9.81
 DOWN = (0.0, -G, 0.0)  # planar mechanisms move in x and y
@@ -45,6 +47,12 @@ def check(model, q, v, tau, expected, names):
     for name in (*names, "separate_bodies"):
         found = load_formulation(name, model.equations).forward_dynamics(q, v, tau)
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-11, atol=1e-11, err_msg=name)
+
+
+def slope_at(f, x):
+    """f′(x) by a difference of fourth order."""
+    h = 1e-4
+    return (8 * (f(x + h) - f(x - h)) - (f(x + 2 * h) - f(x - 2 * h))) / (12 * h)
 
 
 def test_the_names_are_those_of_the_formulations():
@@ -113,14 +121,10 @@ def test_a_slider_crank():
         _, _, turn, slide, centre = motion(theta)
         return i1 + m1 * (r / 2) ** 2 + m2 * centre @ centre + i2 * turn**2 + m3 * slide**2
 
-    def slope(f):
-        h = 1e-4  # of a difference of fourth order
-        return (8 * (f(theta + h) - f(theta - h)) - (f(theta + 2 * h) - f(theta - 2 * h))) / (12 * h)
-
     weight = G * (m1 * r / 2 + m2 * r / 2) * np.cos(theta)
-    acceleration = (torque - weight - 0.5 * slope(inertia) * rate**2) / inertia(theta)
+    acceleration = (torque - weight - 0.5 * slope_at(inertia, theta) * rate**2) / inertia(theta)
     psi, x, turn, slide, _ = motion(theta)
-    bend, jerk = slope(lambda angle: motion(angle)[2]), slope(lambda angle: motion(angle)[3])
+    bend, jerk = (slope_at(lambda angle, k=k: motion(angle)[k], theta) for k in (2, 3))
     rod_acceleration = turn * acceleration + bend * rate**2
     expected = [acceleration, rod_acceleration - acceleration, slide * acceleration + jerk * rate**2]
     q, v = np.array([theta, psi - theta, x]), np.array([rate, (turn - 1.0) * rate, slide * rate])
@@ -213,6 +217,47 @@ def test_a_reaction_wheel():
     q, v = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.4]), np.zeros(7)
     expected = [0.0, 0.0, 0.0, 0.0, 0.0, -0.5 / 4.0, 0.5 * (1 / 4.0 + 1 / 0.2)]
     check(model, q, v, np.array([*np.zeros(6), 0.5]), expected, ROTATIONS)
+
+
+def test_a_swinging_cylinder():
+    """A rocker pushed by a rod in a cylinder that swings about its pivot, links as points: one equation in the angle φ
+    of the rocker, with the length ρ and the direction ψ from the pivot to the eye,
+
+    I φ̈ + ½ I′ φ̇² = F ρ′,    I = m1 c1² ψ′² + m2 (ρ′² + (ρ − c2)² ψ′²) + m3 c3²."""
+    model = load_rig(FOLDER / "mechanisms/swinging_cylinder.yaml").plant.model
+    m1, c1, m2, c2, m3, c3, base, arm = 3.0, 0.15, 1.0, 0.2, 2.0, 0.2, 0.6, 0.4
+    phi, rate, force = 1.9, -0.7, 6.0
+
+    def eye(phi):
+        """ρ, ψ and their derivatives by φ."""
+        position = np.array([base + arm * np.cos(phi), arm * np.sin(phi)])
+        change = arm * np.array([-np.sin(phi), np.cos(phi)])
+        length = np.hypot(*position)
+        along = position / length
+        return (
+            length,
+            np.arctan2(*position[::-1]),
+            along @ change,
+            (along[0] * change[1] - along[1] * change[0]) / length,
+        )
+
+    def inertia(phi):
+        length, _, stretch, turn = eye(phi)
+        return m1 * c1**2 * turn**2 + m2 * (stretch**2 + (length - c2) ** 2 * turn**2) + m3 * c3**2
+
+    length, psi, stretch, turn = eye(phi)
+    acceleration = (force * stretch - 0.5 * slope_at(inertia, phi) * rate**2) / inertia(phi)
+    expected = {
+        "cylinder": turn * acceleration + slope_at(lambda x: eye(x)[3], phi) * rate**2,
+        "piston": stretch * acceleration + slope_at(lambda x: eye(x)[2], phi) * rate**2,
+        "rocker": acceleration,
+    }
+    state = {"cylinder": (psi, turn * rate, 0.0), "piston": (length, stretch * rate, force), "rocker": (phi, rate, 0.0)}
+    q, v, tau = np.array([state[name] for name in model.dof_names]).T
+    for name in (*SPATIAL, "separate_bodies"):
+        found = load_formulation(name, model.equations).forward_dynamics(q, v, tau)
+        right = [expected[dof] for dof in model.dof_names]
+        np.testing.assert_allclose(np.asarray(found), right, rtol=1e-8, atol=1e-9, err_msg=name)
 
 
 # --- the matrices of the graph, and barycentres ---
