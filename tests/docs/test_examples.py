@@ -314,7 +314,7 @@ def test_a_script_on_a_page_runs_as_it_stands(name, monkeypatch, tmp_path):
     exec(compile(scripts()[name], name, "exec"), scope)
     runs = [value for value in scope.values() if isinstance(value, Run)]
     assert all(run.summary["outcome"] == "finished" for run in runs)
-    assert runs or {"scheduler", "batch", "gradient", "motion"} & set(scope)
+    assert runs or {"scheduler", "batch", "gradient", "motion", "acceleration"} & set(scope)
 
 
 def test_the_subscriber_on_a_page_prints_samples(tmp_path):

@@ -1,0 +1,216 @@
+"""A mechanism in one state, as the formulations in joint coordinates see it: joints, bodies in ground axes, loads.
+
+Gravity acts through the acceleration −g of the ground, so accelerations are those that an accelerometer would give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim import ops
+from cosim.multibody.dynamics import Body
+from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.joints import JointKind
+from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
+from cosim.multibody.spatial import SpatialVector
+from cosim.types import Numeric
+
+ZERO = SpatialVector(np.zeros(3), np.zeros(3))
+
+
+class JointState(NamedTuple):
+    """The motion of a body relative to its parent. Velocity: Σ columns q̇ + drift; acceleration: Σ columns q̈ + bias;
+    both of its origin and of its axes, along its axes, as an observer on the parent sees them."""
+
+    rotation: Numeric  # (3, 3), from the axes of the body to those of its parent
+    position: Numeric  # (3,) its origin in the axes of its parent
+    columns: tuple[SpatialVector, ...]
+    velocity: SpatialVector
+    bias: SpatialVector
+    dofs: tuple[int, ...]  # their indices among the dofs of the tree
+
+
+class CentralBody(NamedTuple):
+    """Mass [kg], centre of mass (3,) [m] and inertia about it (3, 3) [kg m²], in the axes of the body."""
+
+    mass: Numeric
+    com: Numeric
+    inertia: Numeric
+
+
+def central(body: Body) -> CentralBody:
+    """A body by its centre of mass; the centre of a massless body is its origin."""
+    if ops.is_zero(body.mass):
+        return CentralBody(0.0, np.zeros(3), body.inertia)
+    c = body.moment / body.mass
+    shift = body.mass * ((c @ c) * np.eye(3) - ops.array([[x * y for y in c] for x in c]))
+    return CentralBody(body.mass, c, body.inertia - shift)
+
+
+def link_with_symbols(equations: MechanismEquations) -> str | None:
+    """The first link whose mass, centre of mass or inertia is a symbol."""
+    tree = equations.tree
+    for joint, body in zip(tree.joints, tree.bodies, strict=True):
+        if any(map(ops.is_symbolic, (body.mass, body.moment, body.inertia, body.rotor))):
+            return joint.child
+    return None
+
+
+@dataclass(frozen=True)
+class TreeState:
+    """q, v: of all joints of the tree, mimics included."""
+
+    equations: MechanismEquations
+    q: Numeric
+    v: Numeric
+    t: Numeric
+
+    @classmethod
+    def of(cls, equations: MechanismEquations, q: Numeric, v: Numeric, t: Numeric) -> TreeState:
+        """q (nq,), v (nv,): of the independent coordinates."""
+        return cls(equations, equations.q_map.positions(q), equations.v_map.expand(v), t)
+
+    @property
+    def parents(self) -> tuple[int, ...]:
+        """Of every body the index of its parent, −1 for the ground."""
+        return self.equations.tree.parents
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        return self.equations.tree.bodies
+
+    @cached_property
+    def central(self) -> list[CentralBody]:
+        return [central(body) for body in self.bodies]
+
+    @cached_property
+    def joints(self) -> list[JointState]:
+        tree = self.equations.tree
+        sweeps = tree.sweeps
+        given = zip(tree.kinds, tree.bodies, sweeps.by_q(self.q), sweeps.by_v(self.v), strict=True)
+        states, first = [], 0
+        for kind, body, q, v in given:
+            states.append(_joint_state(kind, body, q, v, self.t, first))
+            first += kind.nv
+        return states
+
+    @cached_property
+    def dofs(self) -> int:
+        """Number of dofs of the tree."""
+        return self.equations.nv_tree
+
+    @cached_property
+    def body_of_dof(self) -> list[int]:
+        return [k for k, joint in enumerate(self.joints) for _ in joint.dofs]
+
+    @cached_property
+    def rotors(self) -> list[Numeric]:
+        """The reflected inertia of the rotor on each dof."""
+        return [rotor for body in self.bodies for rotor in body.rotor]
+
+    # --- in ground axes ---
+
+    @cached_property
+    def placed(self) -> list[Placement]:
+        found: list[Placement] = []
+        for joint, parent in zip(self.joints, self.parents, strict=True):
+            above = GROUND_PLACEMENT if parent < 0 else found[parent]
+            rotation, arm = above.rotation @ joint.rotation, above.rotation @ joint.position
+            angular = above.angular + rotation @ joint.velocity.angular
+            linear = above.linear + ops.cross(above.angular, arm) + rotation @ joint.velocity.linear
+            found.append(Placement(rotation, above.position + arm, angular, linear))
+        return found
+
+    @cached_property
+    def arms(self) -> list[Numeric]:
+        """Of every body the vector from the origin of its parent to its own."""
+        return [self._above(parent).rotation @ j.position for j, parent in zip(self.joints, self.parents, strict=True)]
+
+    def _above(self, parent: int) -> Placement:
+        return GROUND_PLACEMENT if parent < 0 else self.placed[parent]
+
+    @cached_property
+    def columns(self) -> list[SpatialVector]:
+        """Of every dof the velocity of the origin and the axes of its body relative to the parent."""
+        return [
+            SpatialVector(here.rotation @ s.linear, here.rotation @ s.angular)
+            for joint, here in zip(self.joints, self.placed, strict=True)
+            for s in joint.columns
+        ]
+
+    @cached_property
+    def partial_velocities(self) -> list[dict[int, SpatialVector]]:
+        """Of every body, by dof: velocity of its origin and angular velocity per unit of that velocity alone."""
+        found: list[dict[int, SpatialVector]] = []
+        for joint, parent, arm in zip(self.joints, self.parents, self.arms, strict=True):
+            above = {} if parent < 0 else found[parent]
+            here = {d: SpatialVector(u.linear + ops.cross(u.angular, arm), u.angular) for d, u in above.items()}
+            found.append(here | {dof: self.columns[dof] for dof in joint.dofs})
+        return found
+
+    @cached_property
+    def remainders(self) -> list[SpatialVector]:
+        """Of every body the acceleration of its origin and the angular acceleration where all q̈ are 0."""
+        found: list[SpatialVector] = []
+        for k, (joint, parent, arm) in enumerate(zip(self.joints, self.parents, self.arms, strict=True)):
+            above = SpatialVector(-self.equations.gravity, np.zeros(3)) if parent < 0 else found[parent]
+            omega, rotation = self._above(parent).angular, self.placed[k].rotation
+            slip, spin = rotation @ joint.velocity.linear, rotation @ joint.velocity.angular
+            linear = above.linear + ops.cross(above.angular, arm) + ops.cross(omega, ops.cross(omega, arm))
+            linear = linear + 2.0 * ops.cross(omega, slip) + rotation @ joint.bias.linear
+            angular = above.angular + ops.cross(omega, spin) + rotation @ joint.bias.angular
+            found.append(SpatialVector(linear, angular))
+        return found
+
+    # --- springs between bodies and force laws ---
+
+    @cached_property
+    def _applied(self) -> tuple[dict[int, SpatialVector], Numeric]:
+        constraints, efforts = self.equations.constraints, np.zeros(self.dofs)
+        if not constraints.apply_forces:
+            return {}, efforts
+        wrenches = [pair for spring in constraints.springs for pair in spring.wrenches(self.placed)]
+        for law in constraints.laws:
+            found, on_dofs, _ = law.forces(self.placed, self.q, self.v, self.t)
+            wrenches += found
+            for dof, effort in zip(law.dofs, on_dofs, strict=True):
+                efforts = ops.with_elements(efforts, [dof], [efforts[dof] + effort])
+        total: dict[int, SpatialVector] = {}
+        for body, wrench in wrenches:
+            total[body] = total[body] + wrench if body in total else wrench
+        return total, efforts
+
+    @property
+    def wrenches(self) -> dict[int, SpatialVector]:
+        """Body -> applied force and moment at its origin, along its axes; bodies without any are left out."""
+        return self._applied[0]
+
+    @property
+    def law_efforts(self) -> Numeric:
+        """Efforts (dofs,) of force laws on the dofs of the tree."""
+        return self._applied[1]
+
+    @cached_property
+    def loads(self) -> list[SpatialVector]:
+        """Of every body the applied force and its moment about the centre of mass, in ground axes; gravity is not
+        among them."""
+        found = []
+        for k, (here, body) in enumerate(zip(self.placed, self.central, strict=True)):
+            force, moment = self.wrenches.get(k, ZERO)
+            about_com = moment - ops.cross(body.com, force)
+            found.append(SpatialVector(here.rotation @ force, here.rotation @ about_com))
+        return found
+
+
+def _joint_state(kind: JointKind, body: Body, q: Numeric, v: Numeric, t: Numeric, first: int) -> JointState:
+    turn, slide = kind.place(q, t)
+    columns, drift, bias = kind.hinge(q, v, t)
+    linear = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(columns))
+    angular = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(columns))
+    position = body.position + body.rotation @ slide
+    dofs = tuple(range(first, first + kind.nv))
+    return JointState(body.rotation @ turn, position, columns, SpatialVector(linear, angular), bias, dofs)
