@@ -359,22 +359,37 @@ def derive(
     file: Path | None,
     graph: bool,
     bondgraph: bool,
+    equations: bool,
     joint: str | None,
     form: Literal["loop-free", "circuit"],
-    to: Literal["text", "latex"],
+    to: Literal["text", "latex", "c", "python", "matlab"],
+    symbols: bool,
+    frames: list[str],
+    load: str | None,
 ) -> None:
-    """Derive the structure of a mechanism, or the equations of its actuators."""
-    if graph == bondgraph:
-        what = "pass only one of --graph and --bondgraph" if graph else "nothing to derive; pass --graph or --bondgraph"
-        raise InputError(what, "derive")
-    if graph:
+    """Derive the structure of a mechanism, its equations of motion, or the equations of its actuators."""
+    modes = [name for name, chosen in (("graph", graph), ("bondgraph", bondgraph), ("equations", equations)) if chosen]
+    if len(modes) != 1:
+        one = "nothing to derive; pass" if not modes else "pass only one of"
+        raise InputError(f"{one} --graph, --bondgraph {'and' if modes else 'or'} --equations", "derive")
+    mode = modes[0]
+    given = {"--symbols": symbols, "--frame": frames, "--load": load}
+    for option in (option for option, value in given.items() if value and mode != "equations"):
+        raise InputError(f"is an option of --equations; take it out or derive --equations instead of --{mode}", option)
+    if mode == "graph":
         from cosim.derive.graph_report import derive_graph
 
         derive_graph(mechanism, file)
-    else:
+    elif mode == "bondgraph":
         from cosim.derive.bond_graph_report import derive_bond_graph
 
+        if to not in ("text", "latex"):
+            raise InputError(f"bond graphs are printed as text or latex, not as {to}; choose one of them", "--to")
         derive_bond_graph(mechanism, file, joint, form, to)
+    else:
+        from cosim.derive.equations.command import derive_equations
+
+        derive_equations(mechanism, file, to, symbols, frames, load)
 
 
 def bench(json: Path, only: str | None, quick: bool) -> None:

@@ -1,0 +1,68 @@
+"""`cosim derive --equations`: the equations of motion of a rig's mechanism or a robot, printed or written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cosim.derive.equations.components import Derivation, derived
+from cosim.derive.equations.files import WRITERS, file_lines
+from cosim.derive.equations.languages import MATLAB, PYTHON, C
+from cosim.derive.equations.parameters import with_symbols
+from cosim.derive.equations.text import count_lines, latex_lines, text_lines
+from cosim.derive.graph_report import read_mechanism
+from cosim.errors import InputError
+from cosim.multibody.description.robot_file import SUFFIXES
+from cosim.multibody.model import Model
+from cosim.output.output_files import check_output, identity
+from cosim.rig.sections.rig_spec import read_rig
+
+FILES = {
+    "text": (".txt",), "latex": (".tex",), "c": (C.suffix,), "python": (PYTHON.suffix,), "matlab": (MATLAB.suffix,)
+}  # fmt: skip
+
+LINES: Mapping[str, Callable[[Derivation, Path | None], list[str]]] = {
+    "text": lambda d, file: text_lines(d),
+    "latex": lambda d, file: latex_lines(d),
+    **{to: lambda d, file, to=to: file_lines(d, to, file) for to in WRITERS},
+}
+
+
+def derive_equations(
+    path: Path,
+    file: Path | None = None,
+    to: str = "text",
+    symbols: bool = False,
+    frames: Sequence[str] = (),
+    load: str | None = None,
+) -> None:
+    """Print the equations of a rig or robot file, or write them to `file`.
+
+    Raises InputErrors for errors in the rig or robot; InputError for an unknown frame, a file that cannot be written,
+    and equations too long to print.
+    """
+    if file is not None:
+        check_output(file, "--equations", FILES[to], {identity(path): "the rig itself"})
+    model = read_model(path)
+    if not model.nv:
+        raise InputError("nothing moves in this mechanism; there are no equations", str(path))
+    equations, parameters = with_symbols(model.equations) if symbols else (None, [])
+    write(derived(model.mechanism.name, model, equations, frames, load, parameters), file, to)
+
+
+def read_model(path: Path) -> Model:
+    """The model of the mechanism in a robot file or a rig, with the gravity of the rig; see `read_mechanism`."""
+    if path.suffix.lower() in SUFFIXES:
+        return Model(read_mechanism(path))
+    spec = read_rig(path).mechanism
+    return Model(spec.description, spec.gravity)
+
+
+def write(d: Derivation, file: Path | None, to: str) -> None:
+    """To a file, with a table of the operations, or printed."""
+    lines = LINES[to](d, file)
+    if file is None:
+        print("\n".join(lines))
+        return
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join([*count_lines(d), "", f"wrote    equations {file}"]))
