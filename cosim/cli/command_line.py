@@ -370,6 +370,14 @@ def command_parser() -> CommandParser:
             help="of --equations: pose and Jacobian of this link or frame, in place of all poses; may be repeated",
         ),
         _word("--load", metavar="NAME", help="of --equations: a force and a moment act on this link or frame"),
+        _flag("--point-masses", "of --equations: bodies are point masses, and the efforts of both stages are compared"),
+        _word(
+            "--at",
+            metavar="'q; v; a'",
+            action="append",
+            default=[],
+            help="of --point-masses: a state, as '0.1,0.2; 1,0; 0,0'; default: random ones; may be repeated",
+        ),
     )
     connect = _word("--connect", metavar="ADDRESS", default=ADDRESS, help=f"of the run; default: {ADDRESS}")
     public = _word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")

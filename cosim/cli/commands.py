@@ -366,6 +366,8 @@ def derive(
     symbols: bool,
     frames: list[str],
     load: str | None,
+    point_masses: bool,
+    at: list[str],
 ) -> None:
     """Derive the structure of a mechanism, its equations of motion, or the equations of its actuators."""
     modes = [name for name, chosen in (("graph", graph), ("bondgraph", bondgraph), ("equations", equations)) if chosen]
@@ -373,7 +375,7 @@ def derive(
         one = "nothing to derive; pass" if not modes else "pass only one of"
         raise InputError(f"{one} --graph, --bondgraph {'and' if modes else 'or'} --equations", "derive")
     mode = modes[0]
-    given = {"--symbols": symbols, "--frame": frames, "--load": load}
+    given = {"--symbols": symbols, "--frame": frames, "--load": load, "--point-masses": point_masses, "--at": at}
     for option in (option for option, value in given.items() if value and mode != "equations"):
         raise InputError(f"is an option of --equations; take it out or derive --equations instead of --{mode}", option)
     if mode == "graph":
@@ -387,9 +389,9 @@ def derive(
             raise InputError(f"bond graphs are printed as text or latex, not as {to}; choose one of them", "--to")
         derive_bond_graph(mechanism, file, joint, form, to)
     else:
-        from cosim.derive.equations.command import derive_equations
+        from cosim.derive.equations.command import Options, derive_equations
 
-        derive_equations(mechanism, file, to, symbols, frames, load)
+        derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at))
 
 
 def bench(json: Path, only: str | None, quick: bool) -> None:

@@ -50,7 +50,7 @@ class Component:
 class Derivation:
     """inputs: casadi columns of q, v, a, tau, and t, f, p where the mechanism has a time, a load, parameters.
 
-    sides: letters of the components on the left and on the right of the equation. rows: names of the constraints.
+    load: the frame on which f acts. notes: what a reader must know.
     """
 
     name: str
@@ -60,8 +60,7 @@ class Derivation:
     dynamics: Sequence[Component]  # what code computes in one go: efforts from accelerations and the reverse
     kinematics: Sequence[Component]
     parameters: Sequence[Parameter]
-    gravity: Numeric
-    load: str | None = None  # its frame
+    load: str | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -110,12 +109,13 @@ def derived(
     load: str | None = None,
     parameters: Sequence[Parameter] = (),
     singular: bool = False,
+    notes: tuple[str, ...] = (),
 ) -> Derivation:
     """The components of a model, or of other equations of the same mechanism.
 
-    frames: those whose pose and Jacobian are given, in place of the poses of all bodies. load: the frame at which a
-    force and a moment act. singular: the inertia has no inverse, so accelerations are not given. Raises InputError for
-    an unknown frame.
+    frames: those whose position, pose and Jacobian are given, in place of the poses of all bodies. load: the frame at
+    which a force and a moment act. singular: the inertia has no inverse, so accelerations are not given. Raises
+    InputError for an unknown frame.
     """
     e = equations or model.equations
     for frame in (*frames, *([load] if load else [])):
@@ -137,7 +137,7 @@ def derived(
         dynamics = make.dynamics(load, with_accelerations=not singular)
         kinematics = make.kinematics(frames)
     kept = {key: value for key, value in inputs.items() if key in given}
-    found = Derivation(name, model, kept, components, dynamics, kinematics, parameters, e.gravity, load)
+    found = Derivation(name, model, kept, components, dynamics, kinematics, parameters, load, notes)
     return with_used_parameters(found) if parameters else found
 
 
@@ -250,6 +250,8 @@ class _Maker:
             about = f"pose of {frame}: its axes as columns, then its origin, in ground axes"
             found.append(self._component(f"pose_{frame}", f"T_{frame}", about, "q", pose, (3, 4)))
             if frame in frames:
+                about = f"position of {frame} in ground axes"
+                found.insert(-1, self._component(f"position_{frame}", f"r_{frame}", about, "q", pose[:, 3], (3,)))
                 about = f"Jacobian of {frame}: velocity of its origin, then angular velocity, in ground axes"
                 jacobian = self._jacobian(frame)
                 found.append(self._component(f"jacobian_{frame}", f"J_{frame}", about, "q", jacobian, (6, e.nv)))

@@ -20,6 +20,7 @@ from cosim.multibody.tree import Tree
 LARGEST_SIMPLIFIED = 300  # instructions of a component that is simplified
 LONGER = 2.5  # a simplified form is preferred up to this many times the operations of its steps,
 SHORT = 40  # and below this many operations
+MOST_CLOSED = 400  # operations of a position that is printed without steps
 PARALLEL = 1e-9  # of the z axes of two bodies
 
 
@@ -60,17 +61,38 @@ def component_formulas(d: Derivation, c: Component) -> ComponentFormulas:
     symbols = symbols_of(d)
     inputs = [symbols[a] for a in c.arguments]
     named, elements = _in_steps(steps, inputs)
-    if len(steps) <= LARGEST_SIMPLIFIED:
-        try:
-            groups = parallel_angles(d.model.equations.tree, symbols["q"])
-            simplified = [short_form(p) for p in polynomials(steps, inputs, groups)]
-        except NotPolynomial:
-            pass
-        else:
-            most = max(SHORT, LONGER * _operations([*(f for _, f in named), *elements]))
-            if _operations(simplified) <= most:
-                return ComponentFormulas(c, [], simplified)
+    simplified = _simplified(d, steps, inputs, symbols["q"])
+    if c.name.startswith("position_"):
+        nested = _closed(named, elements)
+        pairs = zip(nested, simplified or nested, strict=True)
+        closed = [min(pair, key=sympy.count_ops) for pair in pairs]
+        if _operations(closed) <= MOST_CLOSED:
+            return ComponentFormulas(c, [], closed)
+    most = max(SHORT, LONGER * _operations([*(f for _, f in named), *elements]))
+    if simplified is not None and _operations(simplified) <= most:
+        return ComponentFormulas(c, [], simplified)
     return ComponentFormulas(c, named, elements)
+
+
+def _simplified(
+    d: Derivation, steps: Sequence[Instruction], inputs: Sequence[Sequence[Formula]], q: Sequence[Formula]
+) -> list[Formula] | None:
+    """None where it would be long."""
+    if len(steps) > LARGEST_SIMPLIFIED:
+        return None
+    try:
+        found = polynomials(steps, inputs, parallel_angles(d.model.equations.tree, q))
+    except NotPolynomial:
+        return None
+    return [short_form(polynomial) for polynomial in found]
+
+
+def _closed(named: Sequence[tuple[Formula, Formula]], elements: Sequence[Formula]) -> list[Formula]:
+    """The elements without steps."""
+    known: dict[Formula, Formula] = {}
+    for symbol, formula in named:
+        known[symbol] = formula.xreplace(known)
+    return [formula.xreplace(known) for formula in elements]
 
 
 def _operations(formulas: Sequence[Formula]) -> int:

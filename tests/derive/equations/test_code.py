@@ -16,6 +16,7 @@ from cosim.derive.equations.code import instructions, operations_of, written
 from cosim.derive.equations.components import Component
 from cosim.derive.equations.files import file_lines
 from cosim.derive.equations.languages import MATLAB, PYTHON, C
+from cosim.derive.equations.parameters import Identifiers
 from cosim.errors import InputError
 from tests.derive.equations.derivations import SAMPLES, assert_equal, derivation, states
 
@@ -39,9 +40,7 @@ def test_c(name, tmp_path):
     strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off"]
     subprocess.run([GCC, *strict, "-shared", "-fPIC", "-o", library, source, "-lm"], check=True)
     code = ctypes.CDLL(str(library))
-    prefix = (
-        next(line for line in source.read_text().splitlines() if line.startswith("void")).split()[1].split("_pose")[0]
-    )
+    prefix = Identifiers().new(d.name)
     for state in states(d):
         found = {}
         for c in d.everything:

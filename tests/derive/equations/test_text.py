@@ -257,6 +257,18 @@ def test_the_two_link_arm_in_full():
     assert "\n".join(said) == TWO_LINK
 
 
+def test_the_probe_of_the_measuring_arm_in_closed_form():
+    """One formula for each coordinate, of the angles alone; by products of exponentials see tests/rig."""
+    d = derivation("mechanisms/measuring_arm", frames=["probe"])
+    steps, elements = by_component(d, text_rows(d, text_lines(d)))["position_probe"]
+    assert steps == []
+    assert {str(s) for f in elements.values() for s in f.free_symbols} == {f"q{k}" for k in range(1, 7)}
+    for state in states(d, 5):
+        values = {f"q{k}": x for k, x in enumerate(state["q"], 1)}
+        found = [number(elements[k,], values) for k in (1, 2, 3)]
+        assert found == pytest.approx(d.model.frame_pose(state["q"], "probe")[:3, 3], abs=1e-14)
+
+
 def test_equations_too_long_to_print():
     d = derivation("robots/ur5.urdf")
     long = type(d)(**{**d.__dict__, "components": [c for c in d.components] * 8})
@@ -289,6 +301,11 @@ A_i = A_s H_i Q_i: body i on its parent s (0 is the ground), with z along the ax
 i  body       s  joint     Q       H
 1  upper_arm  0  shoulder  Rz(q1)  [1 0 0 0; 0 1 0 0; 0 0 1 0]
 2  forearm    1  elbow     Rz(q2)  [1 0 0 0.4; 0 1 0 0; 0 0 1 0]
+
+r_forearm(q), 3: position of forearm in ground axes
+  r_forearm[1]  = 0.4*cos(q1)
+  r_forearm[2]  = 0.4*sin(q1)
+  other elements are 0
 
 T_forearm(q), 3 x 4: pose of forearm: its axes as columns, then its origin, in ground axes
   T_forearm[1,4]  = 0.4*cos(q1)
@@ -325,6 +342,7 @@ B(v), 2: viscous friction
   B[2]  = v2/10
 
 computed with       additions  multiplications  divisions  functions
+position_forearm            0                2          0          2
 pose_forearm                3                6          0          4
 jacobian_forearm            0                2          0          2
 mass_matrix                 6                9          0          2
