@@ -355,10 +355,17 @@ def command_parser() -> CommandParser:
     parser.add_command(
         commands.derive,
         _word("mechanism", metavar="RIG|URDF", type=Path, help="a rig (YAML) or a robot (.urdf)"),
-        _word("file", metavar="FILE", type=Path, nargs="?", help="draw the graph (png, svg or pdf)"),
+        _word(
+            "file",
+            metavar="FILE",
+            type=Path,
+            nargs="?",
+            help="draw the graph (png, svg or pdf), or write the equations",
+        ),
         _flag("--graph", "the structure of the mechanism as a graph"),
         _flag("--bondgraph", "the actuators that are bond graphs, and their equations"),
         _flag("--compare", "the equations of motion in every formulation: agreement and cost"),
+        _flag("--equations", "kinematics and equations of motion of the mechanism, component by component"),
         _word("--joint", metavar="NAME", help="of --bondgraph: only the actuator of this joint"),
         _word(
             "--form",
@@ -366,8 +373,31 @@ def command_parser() -> CommandParser:
             default="loop-free",
             help="of --bondgraph: the graph, the default, or its circuit, is drawn",
         ),
-        _word("--to", choices=("text", "latex"), default="text", help="of --bondgraph: equations alone in LaTeX"),
+        _word(
+            "--to",
+            choices=("text", "latex", "c", "python", "matlab"),
+            default="text",
+            help="text or LaTeX; of --equations also a file of code; default: text",
+        ),
         _word("--json", metavar="F.json", type=Path, help="of --compare: write the figures; - for stdout"),
+        _flag("--symbols", "of --equations: masses, lengths and inertias as symbols"),
+        _word(
+            "--frame",
+            dest="frames",
+            metavar="NAME",
+            action="append",
+            default=[],
+            help="of --equations: pose and Jacobian of this link or frame, in place of all poses; may be repeated",
+        ),
+        _word("--load", metavar="NAME", help="of --equations: a force and a moment act on this link or frame"),
+        _flag("--point-masses", "of --equations: bodies are point masses, and the efforts of both stages are compared"),
+        _word(
+            "--at",
+            metavar="'q; v; a'",
+            action="append",
+            default=[],
+            help="of --point-masses: a state, as '0.1,0.2; 1,0; 0,0'; default: random ones; may be repeated",
+        ),
     )
     connect = _word("--connect", metavar="ADDRESS", default=ADDRESS, help=f"of the run; default: {ADDRESS}")
     public = _word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")

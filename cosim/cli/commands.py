@@ -368,21 +368,32 @@ def derive(
     graph: bool,
     bondgraph: bool,
     compare: bool,
+    equations: bool,
     joint: str | None,
     form: Literal["loop-free", "circuit"],
-    to: Literal["text", "latex"],
+    to: Literal["text", "latex", "c", "python", "matlab"],
     json: Path | None,
+    symbols: bool,
+    frames: list[str],
+    load: str | None,
+    point_masses: bool,
+    at: list[str],
 ) -> None:
-    """Derive the structure of a mechanism, the equations of its actuators, or its equations in every formulation."""
-    ways = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare}
-    chosen = [option for option, given in ways.items() if given]
+    """Derive the structure of a mechanism, its equations of motion alone or in every formulation, or the equations of
+    its actuators."""
+    modes = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare, "--equations": equations}
+    chosen = [option for option, given in modes.items() if given]
     if len(chosen) != 1:
-        what = "nothing to derive; pass --graph, --bondgraph or --compare"
+        what = "nothing to derive; pass --graph, --bondgraph, --compare or --equations"
         raise InputError(f"pass only one of {' and '.join(chosen)}" if chosen else what, "derive")
+    (mode,) = chosen
+    details = {"--symbols": symbols, "--frame": frames, "--load": load, "--point-masses": point_masses, "--at": at}
+    owners = dict.fromkeys(details, "--equations") | {"--json": "--compare"}
+    for option, value in {**details, "--json": json}.items():
+        if value and owners[option] != mode:
+            raise InputError(f"is an option of {owners[option]}; take it out or derive {owners[option]}", option)
     if compare and file is not None:
-        raise InputError(f"'{file}' is drawn with --graph or --bondgraph, not with --compare", "derive")
-    if json is not None and not compare:
-        raise InputError(f"{chosen[0]} has no figures; pass --json with --compare", "--json")
+        raise InputError(f"'{file}' would hold no picture; --compare writes its figures with --json", "derive")
     if graph:
         from cosim.derive.graph_report import derive_graph
 
@@ -390,11 +401,17 @@ def derive(
     elif bondgraph:
         from cosim.derive.bond_graph_report import derive_bond_graph
 
+        if to not in ("text", "latex"):
+            raise InputError(f"bond graphs are printed as text or latex, not as {to}; choose one of them", "--to")
         derive_bond_graph(mechanism, file, joint, form, to)
-    else:
+    elif compare:
         from cosim.derive.comparison import derive_comparison
 
         derive_comparison(mechanism, json)
+    else:
+        from cosim.derive.equations.command import Options, derive_equations
+
+        derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at))
 
 
 def bench(json: Path, only: str | None, quick: bool) -> None:

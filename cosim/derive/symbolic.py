@@ -67,11 +67,11 @@ def formulas(inputs: Mapping[Formula, Numeric], expressions: Sequence[Numeric]) 
             case "INPUT":
                 value[results[0]] = symbols[operands[0]]
             case "CONST":
-                value[results[0]] = _exact(f.instruction_constant(k))
+                value[results[0]] = exact(f.instruction_constant(k))
             case "OUTPUT":
                 found[results[0]] = _number(value[operands[0]])
-            case _ if name in _OPERATIONS:
-                value[results[0]] = _OPERATIONS[name](*(value[i] for i in operands))
+            case _ if name in OPERATIONS:
+                value[results[0]] = OPERATIONS[name](*(value[i] for i in operands))
             case _:
                 raise CompileError(f"the operation {name.lower()} has no formula; write it with others of cosim.ops")
     return found
@@ -147,7 +147,7 @@ def _with_decimals(formula: Formula) -> Formula:
     return formula.xreplace({r: sympy.Float(r) for r in fractions - kept})
 
 
-def _exact(number: float) -> Formula:
+def exact(number: float) -> Formula:
     if number == math.pi:
         return sympy.pi
     if not math.isfinite(number):
@@ -201,7 +201,7 @@ def _fmod(x: Formula, y: Formula) -> Formula:
     return x - y * sympy.sign(x / y) * sympy.floor(sympy.Abs(x / y))
 
 
-_OPERATIONS: dict[str, Callable[..., Formula]] = {
+OPERATIONS: dict[str, Callable[..., Formula]] = {
     **{
         name: _of_numbers(operation)
         for name, operation in {

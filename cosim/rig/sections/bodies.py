@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from cosim.multibody.mechanism import Inertial, Joint, Link, Mimic
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.schema import SMALLEST, Reading
 from cosim.rig.reading.yaml_source import YamlValue
+from cosim.rig.sections.base_frames import in_own_frames
 from cosim.rig.sections.geometry import ORIGIN, Vector
 from cosim.rig.sections.joint_definition import JointKeys, as_joint, keyed, read_connection
 from cosim.rig.sections.size import MOST_BODIES
@@ -43,6 +44,7 @@ class BodyKeys(JointKeys):
     mass: float | None = param(unit="kg", default=None)
     com: Vector = param(unit="m", default=ORIGIN)
     inertia: Annotated[tuple[float, ...], three_or_six] = param(unit="kg*m^2", default=ORIGIN)
+    frame: Literal["parent", "base"] = param(default="parent", doc="of its numbers")
     repeat: int | None = param(min=1, max=MOST_BODIES, default=None)
 
 
@@ -53,6 +55,7 @@ def read_bodies(
     `parent` names another. Errors are recorded, and a default replaces the wrong value."""
     links: list[Link] = []
     joints: list[Joint] = []
+    of_base: set[str] = set()
     if not bodies:
         reading.fail(at, "the list is empty; give it a body")
     for i, data in enumerate(bodies):
@@ -63,7 +66,9 @@ def read_bodies(
             break
         links += body[0]
         joints += body[1]
-    return links, joints
+        if body[0] and data.get("frame") == "base":
+            of_base.add(body[0][0].name)
+    return in_own_frames(links, joints, of_base)
 
 
 def _body(
@@ -77,6 +82,9 @@ def _body(
     if keys.name == BASE:
         reading.fail((*path, "name"), f"'{BASE}' is the ground; give the body another name")
         return [], []
+    if keys.frame == "base" and keys.repeat is not None:
+        what = "copies are placed in the frames of one another; take out 'frame' or 'repeat'"
+        reading.fail((*path, "frame"), what)
     place = reading.place(path)
     mimic = Mimic(keys.mimic.joint, keys.mimic.multiplier, keys.mimic.offset) if keys.mimic else None
     joint = as_joint(

@@ -1,0 +1,92 @@
+"""`cosim derive --equations`: the equations of motion of a rig's mechanism or a robot, printed or written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cosim.derive.equations.components import Derivation, derived
+from cosim.derive.equations.files import WRITERS, file_lines
+from cosim.derive.equations.languages import MATLAB, PYTHON, C
+from cosim.derive.equations.parameters import with_symbols
+from cosim.derive.equations.stages import (
+    NO_INVERSE,
+    POINT_MASSES,
+    difference_lines,
+    is_singular,
+    point_masses,
+    read_state,
+)
+from cosim.derive.equations.text import count_lines, latex_lines, text_lines
+from cosim.derive.graph_report import read_mechanism
+from cosim.errors import InputError
+from cosim.multibody.description.robot_file import SUFFIXES
+from cosim.multibody.model import Model
+from cosim.output.output_files import check_output, identity
+from cosim.rig.sections.rig_spec import read_rig
+
+FILES = {
+    "text": (".txt",), "latex": (".tex",), "c": (C.suffix,), "python": (PYTHON.suffix,), "matlab": (MATLAB.suffix,)
+}  # fmt: skip
+
+LINES: Mapping[str, Callable[[Derivation, Path | None], list[str]]] = {
+    "text": lambda d, file: text_lines(d),
+    "latex": lambda d, file: latex_lines(d),
+    **{to: lambda d, file, to=to: file_lines(d, to, file) for to in WRITERS},
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is derived. symbols: in place of numbers. frames: with position, pose and Jacobian. load: the frame on which
+    a force and a moment act. point_masses: without the bodies' own inertia; `at` are states in which that is
+    compared."""
+
+    symbols: bool = False
+    frames: Sequence[str] = ()
+    load: str | None = None
+    point_masses: bool = False
+    at: Sequence[str] = ()
+
+
+def derive_equations(path: Path, file: Path | None = None, to: str = "text", options: Options = Options()) -> None:
+    """Print the equations of a rig or robot file, or write them to `file`.
+
+    Raises InputErrors for errors in the rig or robot; InputError for an unknown frame, a file that cannot be written,
+    and equations too long to print.
+    """
+    if file is not None:
+        check_output(file, "--equations", FILES[to], {identity(path): "the rig itself"})
+    model = read_model(path)
+    if not model.nv:
+        raise InputError("nothing moves in this mechanism; there are no equations", str(path))
+    if options.at and not options.point_masses:
+        raise InputError("gives states for the comparison with point masses; add --point-masses", "--at")
+    states = [read_state(text, model) for text in options.at]
+    stage = point_masses(model.equations) if options.point_masses else model.equations
+    singular = options.point_masses and is_singular(stage)
+    notes = (POINT_MASSES,) * options.point_masses + (NO_INVERSE,) * singular
+    equations, parameters = with_symbols(stage) if options.symbols else (stage, [])
+    d = derived(model.mechanism.name, model, equations, options.frames, options.load, parameters, singular, notes)
+    write(d, file, to)
+    if options.point_masses and (file is not None or to == "text"):
+        print("\n".join(["", *difference_lines(model, model.equations, stage, states)]))
+
+
+def read_model(path: Path) -> Model:
+    """The model of the mechanism in a robot file or a rig, with the gravity of the rig; see `read_mechanism`."""
+    if path.suffix.lower() in SUFFIXES:
+        return Model(read_mechanism(path))
+    spec = read_rig(path).mechanism
+    return Model(spec.description, spec.gravity)
+
+
+def write(d: Derivation, file: Path | None, to: str) -> None:
+    """To a file, with a table of the operations, or printed."""
+    lines = LINES[to](d, file)
+    if file is None:
+        print("\n".join(lines))
+        return
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join([*count_lines(d), "", f"wrote    equations {file}"]))

@@ -1,0 +1,295 @@
+"""The equations of motion of a mechanism, component by component, as expressions of symbols.
+
+    M(q) a + S(q, v) + G(q) + B(v) + D(v) + K(q, v) + A(q, v) = tau + L(q, f) + Hᵀ λ,    H a = γ
+
+Only the components that are not 0 for every motion exist. Operations with 0 and 1 never get into an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from cosim import ops
+from cosim.compile.trace import column, inlined, symbols
+from cosim.derive.equations.parameters import Parameter
+from cosim.errors import InputError, did_you_mean
+from cosim.multibody.constraint_set import ConstraintSet
+from cosim.multibody.differentiate import along
+from cosim.multibody.dynamics import Body
+from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.mechanism import Joint
+from cosim.multibody.model import Model
+from cosim.multibody.tree import Tree
+from cosim.types import Numeric
+
+STILL = np.zeros(3)
+WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")  # of a load
+
+
+@dataclass(frozen=True)
+class Component:
+    """A vector or matrix of the equations as a function: `entries` is a casadi column of its elements, by rows."""
+
+    name: str  # of its function in code
+    letter: str  # in formulas
+    about: str
+    arguments: tuple[str, ...]  # names of inputs
+    shape: tuple[int, ...]
+    entries: Numeric
+
+    @property
+    def is_zero(self) -> bool:
+        return bool(self.entries.is_zero())
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """inputs: casadi columns of q, v, a, tau, and t, f, p where the mechanism has a time, a load, parameters.
+
+    load: the frame on which f acts. notes: what a reader must know.
+    """
+
+    name: str
+    model: Model
+    inputs: Mapping[str, Numeric]
+    components: Sequence[Component]  # of the equation
+    dynamics: Sequence[Component]  # what code computes in one go: efforts from accelerations and the reverse
+    kinematics: Sequence[Component]
+    parameters: Sequence[Parameter]
+    load: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def everything(self) -> list[Component]:
+        return [*self.kinematics, *self.components, *self.dynamics]
+
+    def component(self, name: str) -> Component:
+        return next(c for c in self.everything if c.name == name)
+
+    @cached_property
+    def sides(self) -> tuple[list[Component], list[Component]]:
+        """The terms of the equation that are vectors, on the left and on the right."""
+        left = [c for c in self.components if c.name in LEFT]
+        return left, [c for c in self.components if c.name == "load"]
+
+
+# name -> (letter, about); the order in which they are printed
+LEFT = {
+    "mass_matrix": ("M", "inertia"),
+    "coriolis": ("S", "centrifugal and Coriolis forces"),
+    "gravity": ("G", "gravity"),
+    "viscous_friction": ("B", "viscous friction"),
+    "dry_friction": ("D", "dry friction"),
+    "springs": ("K", "springs and dampers"),
+    "applied_forces": ("A", "force laws"),
+}
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The inputs of the equations as arrays."""
+
+    q: Numeric
+    v: Numeric
+    a: Numeric
+    tau: Numeric
+    f: Numeric
+    t: Numeric
+
+
+def derived(
+    name: str,
+    model: Model,
+    equations: MechanismEquations | None = None,
+    frames: Sequence[str] = (),
+    load: str | None = None,
+    parameters: Sequence[Parameter] = (),
+    singular: bool = False,
+    notes: tuple[str, ...] = (),
+) -> Derivation:
+    """The components of a model, or of other equations of the same mechanism.
+
+    frames: those whose position, pose and Jacobian are given, in place of the poses of all bodies. load: the frame at
+    which a force and a moment act. singular: the inertia has no inverse, so accelerations are not given. Raises
+    InputError for an unknown frame.
+    """
+    e = equations or model.equations
+    for frame in (*frames, *([load] if load else [])):
+        if frame not in e.tree.frames:
+            raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, e.tree.frames)}")
+    sizes = {"q": (e.nq,), "v": (e.nv,), "a": (e.nv,), "tau": (e.nv,), "f": (6,), "t": ()}
+    columns, arrays = zip(*(symbols(key, shape) for key, shape in sizes.items()), strict=True)
+    at, inputs = Symbols(*arrays), dict(zip(sizes, columns, strict=True))
+    if parameters:
+        import casadi
+
+        inputs["p"] = casadi.vertcat(*(parameter.symbol for parameter in parameters))
+    given = set(inputs) - ({"t"} if not e.timed else set()) - ({"f"} if load is None else set())
+    make = _Maker(e, at, tuple(name for name in ("t", "p") if name in given))
+    with inlined():
+        components = [
+            c for c in (*make.terms(), *make.loads(load), *make.constraints()) if not c.is_zero or c.name == "coriolis"
+        ]
+        dynamics = make.dynamics(load, with_accelerations=not singular)
+        kinematics = make.kinematics(frames)
+    kept = {key: value for key, value in inputs.items() if key in given}
+    found = Derivation(name, model, kept, components, dynamics, kinematics, parameters, load, notes)
+    return with_used_parameters(found) if parameters else found
+
+
+def with_used_parameters(d: Derivation) -> Derivation:
+    """Without the parameters that no component depends on."""
+    import casadi
+
+    used = {x.element_hash() for c in d.everything for x in casadi.symvar(c.entries)}
+    kept = [parameter for parameter in d.parameters if parameter.symbol.element_hash() in used]
+    p = casadi.vertcat(*(parameter.symbol for parameter in kept)) if kept else casadi.SX(0, 1)
+    return replace(d, parameters=kept, inputs={**d.inputs, "p": p})
+
+
+@dataclass(frozen=True)
+class _Maker:
+    equations: MechanismEquations
+    at: Symbols
+    always: tuple[str, ...]  # arguments of every function
+
+    def _component(
+        self, name: str, letter: str, about: str, arguments: str, value: Numeric, shape: tuple[int, ...]
+    ) -> Component:
+        import casadi
+
+        entries = casadi.cse(casadi.densify(casadi.SX(column(value))))
+        return Component(name, letter, about, (*arguments.split(), *self.always), shape, entries)
+
+    def terms(self) -> list[Component]:
+        e, at, n = self.equations, self.at, (self.equations.nv,)
+        still = np.zeros(n)
+        springs = _massless(e, ConstraintSet(springs=e.constraints.springs))
+        laws = _massless(e, ConstraintSet(laws=e.constraints.laws))
+        values = {
+            "mass_matrix": ("q", e.mass_matrix(at.q, at.t)),
+            "coriolis": ("q v", _without_forces(e, STILL).inverse_dynamics(at.q, at.v, still, at.t)),
+            "gravity": ("q", self._gravity_effort()),
+            "viscous_friction": ("v", viscous_friction(e, at.v)),
+            "dry_friction": ("v", dry_friction(e, at.v)),
+            "springs": ("q v", e.spring_effort(at.q) + springs.inverse_dynamics(at.q, at.v, still, at.t)),
+            "applied_forces": ("q v", laws.inverse_dynamics(at.q, at.v, still, at.t)),
+        }
+        return [
+            self._component(name, *LEFT[name], arguments, value, n * 2 if name == "mass_matrix" else n)
+            for name, (arguments, value) in values.items()
+        ]
+
+    def _gravity_effort(self) -> Numeric:
+        """On a base that moves by itself it is the gradient of the potential energy: less to compute there."""
+        import casadi
+
+        e, at = self.equations, self.at
+        if not any(kind.timed for kind in e.tree.kinds):
+            return e.gravity_effort(at.q, at.t)
+        gradient = casadi.gradient(casadi.SX(column(e.potential_energy(at.q, at.t))), column(at.q))
+        rates = [column(e.rate(at.q, unit)) for unit in np.eye(e.nv)]
+        return ops.array([casadi.dot(gradient, rate) for rate in rates])
+
+    def _jacobian(self, frame: str) -> Numeric:
+        return self.equations.frame_jacobian(self.at.q, *self.equations.tree.frames[frame], self.at.t)
+
+    def _load_effort(self, load: str | None) -> Numeric:
+        if load is None:
+            return np.zeros(self.equations.nv)
+        return np.transpose(self._jacobian(load)) @ self.at.f
+
+    def loads(self, load: str | None) -> list[Component]:
+        if load is None:
+            return []
+        about = f"load: force and moment f on the frame {load}, through its Jacobian"
+        return [self._component("load", "L", about, "q f", self._load_effort(load), (self.equations.nv,))]
+
+    def constraints(self) -> list[Component]:
+        e, at = self.equations, self.at
+        if not e.constraints.members:
+            return []
+        residual, rate = e.constraint_violation(at.q, at.v, at.t)
+        jacobian = e.constraint_jacobian(at.q, at.t)
+        changes = [(column(at.q), column(e.rate(at.q, at.v))), (column(at.t), 1.0)]
+        bias = -along(column(rate), changes)
+        shape, about = (len(rate),), "what vanishes where loops and constraints hold"
+        matrix = "Jacobian of the constraints"
+        return [
+            self._component("constraint_residual", "h", about, "q", residual, (len(residual),)),
+            self._component("constraint_jacobian", "H", matrix, "q", jacobian, (*shape, e.nv)),
+            self._component("constraint_bias", "gamma", "right side of H a = gamma", "q v", bias, shape),
+        ]
+
+    def dynamics(self, load: str | None, with_accelerations: bool) -> list[Component]:
+        e, at, n = self.equations, self.at, (self.equations.nv,)
+        more = "" if load is None else " f"
+        others = e.friction_effort(at.v) + e.spring_effort(at.q) - self._load_effort(load)
+        tree = ", of the tree without reactions of loops and constraints" * bool(e.constraints.members)
+        found = [
+            self._component(
+                "inverse_dynamics", "tau", f"efforts for given accelerations{tree}", f"q v a{more}",
+                e.inverse_dynamics(at.q, at.v, at.a, at.t) + others, n,
+            )
+        ]  # fmt: skip
+        if with_accelerations:
+            acceleration = e.forward_dynamics(at.q, at.v, at.tau - others, at.t)
+            about = "accelerations under given efforts"
+            found.append(self._component("forward_dynamics", "a", about, f"q v tau{more}", acceleration, n))
+        return found
+
+    def kinematics(self, frames: Sequence[str]) -> list[Component]:
+        e, at, found = self.equations, self.at, list[Component]()
+        names = frames or [*(j.child for j in e.tree.joints), *(frame.name for frame in e.tree.mechanism.frames)]
+        for frame in names:
+            pose = e.frame_pose(at.q, *e.tree.frames[frame], at.t)[:3]
+            about = f"pose of {frame}: its axes as columns, then its origin, in ground axes"
+            found.append(self._component(f"pose_{frame}", f"T_{frame}", about, "q", pose, (3, 4)))
+            if frame in frames:
+                about = f"position of {frame} in ground axes"
+                found.insert(-1, self._component(f"position_{frame}", f"r_{frame}", about, "q", pose[:, 3], (3,)))
+                about = f"Jacobian of {frame}: velocity of its origin, then angular velocity, in ground axes"
+                jacobian = self._jacobian(frame)
+                found.append(self._component(f"jacobian_{frame}", f"J_{frame}", about, "q", jacobian, (6, e.nv)))
+        return found
+
+
+def viscous_friction(e: MechanismEquations, v: Numeric) -> Numeric:
+    """(nv,) of joints and of their laws of friction."""
+    joints = tuple(replace(joint, friction=0.0, friction_laws=()) for joint in e.tree.joints)
+    effort = _with_joints(e, joints).friction_effort(v)
+    laws = e.friction_laws
+    return ops.with_elements(effort, laws, [effort[k] + law.viscous * v[k] for k, law in laws.items()])
+
+
+def dry_friction(e: MechanismEquations, v: Numeric) -> Numeric:
+    """(nv,) of joints and of their laws of friction."""
+
+    def dry(joint: Joint) -> Joint:
+        laws = tuple(law and replace(law, viscous=0.0) for law in joint.friction_laws)
+        return replace(joint, damping=0.0, friction_laws=laws)
+
+    return _with_joints(e, tuple(map(dry, e.tree.joints))).friction_effort(v)
+
+
+def _with_joints(e: MechanismEquations, joints: tuple) -> MechanismEquations:
+    return MechanismEquations(replace(e.tree, joints=joints), e.gravity, ConstraintSet())
+
+
+def _without_forces(e: MechanismEquations, gravity: Numeric) -> MechanismEquations:
+    """Inertia alone: no springs, force laws and constraints."""
+    return MechanismEquations(e.tree, gravity, ConstraintSet())
+
+
+def _massless(e: MechanismEquations, forces: ConstraintSet) -> MechanismEquations:
+    """Springs and force laws alone."""
+
+    def emptied(body: Body) -> Body:
+        return body._replace(mass=0.0, moment=STILL, inertia=np.zeros((3, 3)), rotor=np.zeros(len(body.rotor)))
+
+    tree: Tree = replace(e.tree, bodies=tuple(map(emptied, e.tree.bodies)))
+    return MechanismEquations(tree, STILL, forces)

@@ -1,0 +1,170 @@
+"""Whole files of code: a header with names, units and the order of the joints, and a function per component."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cosim.derive.equations.code import Operations, operations_of, written
+from cosim.derive.equations.components import WRENCH, Component, Derivation
+from cosim.derive.equations.languages import MATLAB, PYTHON, C, Language
+from cosim.derive.equations.parameters import Identifiers
+from cosim.derive.tables import table
+
+QUATERNION = "Rotations: a quaternion (x, y, z, w); their v is the angular velocity along the axes of the body."
+UNITS = {"rad": ("rad", "rad/s", "rad/s^2", "N*m"), "m": ("m", "m/s", "m/s^2", "N"), "1": ("1", "", "", "")}
+
+
+def file_lines(d: Derivation, to: str, file: Path | None) -> list[str]:
+    """A file of the components of a mechanism in C, Python or MATLAB; its name is that of functions of MATLAB.
+
+    Raises InputError for an operation that the language does not have.
+    """
+    return WRITERS[to](d, Identifiers().new(d.name if file is None else file.stem))
+
+
+def operation_table(d: Derivation) -> dict[str, Operations]:
+    """By component, of the code of each."""
+    return {c.name: operations_of([d.inputs[a] for a in c.arguments], c.entries) for c in d.everything}
+
+
+def equation_of(d: Derivation) -> str:
+    """`M(q) a + S(q, v) = tau + L(q, f)`"""
+    left, right = (
+        [f"{c.letter}({', '.join(c.arguments)})" + " a" * (c.letter == "M") for c in side] for side in d.sides
+    )
+    reactions = ["H^T lambda"] * any(c.name == "constraint_jacobian" for c in d.components)
+    where = ", H a = gamma" if reactions else ""
+    return f"{' + '.join(left)} = {' + '.join(['tau', *right, *reactions])}{where}"
+
+
+def description(d: Derivation) -> list[str]:
+    """What a reader of the file must know: the equation, the joints in their order, parameters."""
+    model = d.model
+    names, units = zip(model.dof_names, model.dof_units, strict=True), [UNITS[unit][1:] for unit in model.dof_units]
+    dofs = [(f"v{k}", name, *own) for k, ((name, _), own) in enumerate(zip(names, units, strict=True), 1)]
+    coordinates = zip(model.coordinate_names, model.coordinate_units, strict=True)
+    rows = [(f"p{k}", p.name, repr(p.value), p.unit, p.about) for k, p in enumerate(d.parameters, 1)]
+    paragraphs = [
+        [f"Equations of motion of {d.name}."],
+        list(d.notes),
+        [equation_of(d)],
+        ["All in SI units, matrices by rows, vectors in the order of this table:"],
+        table([("", "joint", "v", "a", "tau"), *dofs], "<<<<<"),
+        table([("", "coordinate", "q"), *((f"q{k}", *pair) for k, pair in enumerate(coordinates, 1))], "<<<"),
+        [QUATERNION] if model.nq != model.nv else [],
+        [f"f: {', '.join(WRENCH)}, force [N] and moment [N*m] on {d.load} at its origin, in ground axes."]
+        if d.load
+        else [],
+        ["t: time [s]."] if "t" in d.inputs else [],
+        ["Constraints: " + ", ".join(model.constraint_rows)] if model.constraint_rows else [],
+        table([("", "parameter", "value", "unit", ""), *rows], "<<><<") if rows else [],
+    ]
+    return [line for lines in paragraphs if lines for line in (*lines, "")]
+
+
+def _function_about(c: Component, d: Derivation) -> tuple[str, str]:
+    shape = " x ".join(map(str, c.shape))
+    return f"{c.letter} ({shape}): {c.about}.", f"{operations_of([d.inputs[a] for a in c.arguments], c.entries)}."
+
+
+def _body(c: Component, d: Derivation, language: Language) -> tuple[list[str], set[str]]:
+    return written({a: d.inputs[a] for a in c.arguments}, c.entries, "out", language)
+
+
+def _functions(d: Derivation) -> list[tuple[str, Component]]:
+    names = Identifiers()
+    return [(names.new(c.name), c) for c in d.everything]
+
+
+def _c(d: Derivation, stem: str) -> list[str]:
+    sizes = {key: column.numel() for key, column in d.inputs.items()}
+    prefix, functions, helpers = Identifiers().new(d.name), list[str](), set[str]()
+    for name, c in _functions(d):
+        body, needed = _body(c, d, C)
+        helpers |= needed
+        given = ", ".join("double t" if a == "t" else f"const double {a}[{max(sizes[a], 1)}]" for a in c.arguments)
+        size = max(c.entries.numel(), 1)
+        about, count = _function_about(c, d)
+        functions += [
+            "", f"/* {about}", f" * {count} */",
+            f"void {prefix}_{name}({given}{', ' * bool(given)}double out[{size}])",
+            "{", *(f"    (void){a};" for a in _unused(c, d)), *(f"    {line}" for line in body), "}",
+        ]  # fmt: skip
+    values = ", ".join(C.number(p.value) for p in d.parameters)
+    table_of_p = f"const double {prefix}_parameters[{len(d.parameters)}]"
+    parameters = ["", "/* p: the values of the mechanism */", f"{table_of_p} = {{{values}}};"]
+    return [
+        "/*", *(f" * {line}".rstrip() for line in _ascii(description(d))), " */", "", "#include <math.h>",
+        *(parameters if d.parameters else []),
+        *(line for name in sorted(helpers) for line in ("", *C.helpers[name].splitlines())),
+        *functions,
+    ]  # fmt: skip
+
+
+def _python(d: Derivation, stem: str) -> list[str]:
+    functions, helpers = list[str](), set[str]()
+    for name, c in _functions(d):
+        body, needed = _body(c, d, PYTHON)
+        helpers |= needed
+        about, count = _function_about(c, d)
+        given = ", ".join("p=PARAMETERS" if a == "p" else a for a in c.arguments)
+        rows = f"[out[{c.shape[-1]} * i:{c.shape[-1]} * (i + 1)] for i in range({c.shape[0]})]"
+        functions += [
+            "", "", f"def {name}({given}):",
+            f'    """{about}', "", f'    {count}"""',
+            f"    out = [0.0] * {c.entries.numel()}", *(f"    {line}" for line in body),
+            f"    return {rows if len(c.shape) == 2 else 'out'}",
+        ]  # fmt: skip
+    values = [f"    {p.value!r},  # {p.name}" for p in d.parameters]
+    return [
+        '"""', *description(d)[:-1], '"""', "", "import math",
+        *(["", f"JOINTS = {list(d.model.dof_names)!r}"]),
+        *(["PARAMETERS = [", *values, "]"] if d.parameters else []),
+        *(line for name in sorted(helpers) for line in ("", "", *PYTHON.helpers[name].splitlines())),
+        *functions,
+    ]  # fmt: skip
+
+
+def _matlab(d: Derivation, stem: str) -> list[str]:
+    functions, helpers, handles = list[str](), set[str](), list[str]()
+    for name, c in _functions(d):
+        body, needed = _body(c, d, MATLAB)
+        helpers |= needed
+        about, count = _function_about(c, d)
+        given = ", ".join(c.arguments)
+        n, m = c.shape if len(c.shape) == 2 else (c.shape[0], 1)
+        shaped = [f"  out = reshape(out, {m}, {n})';"] if len(c.shape) == 2 else []
+        handles.append(f"  model.{name} = @{name};")
+        functions += [
+            "", f"function out = {name}({given})", f"  % {about}", f"  % {count}",
+            f"  out = zeros({n * m}, 1);", *(f"  {line}" for line in body), *shaped, "end",
+        ]  # fmt: skip
+    use = f"model = {stem}() has a function for each component: model.inverse_dynamics(q, v, a)"
+    joints = ", ".join("'" + name.replace("'", "''") + "'" for name in d.model.dof_names)
+    values = "; ".join(MATLAB.number(p.value) for p in d.parameters)
+    return [
+        f"function model = {stem}()",
+        *(f"  % {line}".rstrip() for line in (use, "", *description(d))),
+        f"  model.joints = {{{joints}}};",
+        *([f"  model.parameters = [{values}];"] if d.parameters else []),
+        *handles, "end",
+        *functions,
+        *(line for name in sorted(helpers) for line in ("", *MATLAB.helpers[name].splitlines())),
+    ]  # fmt: skip
+
+
+def _unused(c: Component, d: Derivation) -> list[str]:
+    import casadi
+
+    used = casadi.symvar(c.entries)
+    hashes = {symbol.element_hash() for symbol in used}
+    return [a for a in c.arguments if not any(x.element_hash() in hashes for x in d.inputs[a].elements())]
+
+
+def _ascii(lines: Sequence[str]) -> list[str]:
+    """Without the end of a comment of C."""
+    return [line.replace("*/", "* /") for line in lines]
+
+
+WRITERS: Mapping[str, Callable[[Derivation, str], list[str]]] = {"c": _c, "python": _python, "matlab": _matlab}

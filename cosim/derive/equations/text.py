@@ -1,0 +1,142 @@
+"""The equations of motion as text and in LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cosim.derive.equations.code import Operations, operations_of
+from cosim.derive.equations.components import Component, Derivation
+from cosim.derive.equations.files import description, operation_table
+from cosim.derive.equations.formulas import ComponentFormulas, component_formulas, symbols_of
+from cosim.derive.symbolic import Formula, as_latex, as_text, formula_symbol
+from cosim.derive.tables import table
+from cosim.errors import InputError
+from cosim.multibody.dynamics import Body
+
+MOST_PRINTED = 4000  # operations of the components that are printed
+
+PLACES = {"revolute": "Rz({})", "continuous": "Rz({})", "prismatic": "Tz({})"}
+
+
+def printed(d: Derivation) -> list[Component]:
+    """The components that are read; code has efforts and accelerations in one go too."""
+    return [*d.kinematics, *d.components]
+
+
+def check_readable(d: Derivation) -> None:
+    """Raises InputError for equations that nobody would read."""
+    total = sum((operations_of([d.inputs[a] for a in c.arguments], c.entries).total for c in printed(d)), 0)
+    if total > MOST_PRINTED:
+        what = f"the equations of {d.name} have {total} operations, too many to read ({MOST_PRINTED} at most)"
+        raise InputError(f"{what}; pass --to c, python or matlab", "--to")
+
+
+def text_lines(d: Derivation) -> list[str]:
+    """Raises InputError for equations too long to print."""
+    check_readable(d)
+    lines = [*description(d), *_chain(d), ""]
+    for c in printed(d):
+        lines += [*_component(d, c), ""]
+    return [*lines, *count_lines(d)]
+
+
+def _chain(d: Derivation) -> list[str]:
+    """Structure code s and constant matrices H of the bodies."""
+    tree = d.model.equations.tree
+    if "p" in d.inputs:
+        return []
+    coordinates, start = list[str](), 0
+    for joint, kind in zip(tree.joints, tree.kinds, strict=True):
+        here = range(start + 1, start + 1 + kind.nq) if joint.mimic is None else ()
+        start += len(here)
+        own = ", ".join(f"q{k}" for k in here) or (f"q of {joint.mimic.joint}" if joint.mimic else "t")
+        coordinates.append(PLACES.get(joint.kind, f"{joint.kind}({{}})").format(own))
+    rows = [
+        (f"{k + 1}", joint.child, f"{tree.parents[k] + 1}", joint.name, coordinates[k], _matrix(body))
+        for k, (joint, body) in enumerate(zip(tree.joints, tree.bodies, strict=True))
+    ]  # fmt: skip
+    heading = "A_i = A_s H_i Q_i: body i on its parent s (0 is the ground), with z along the axis of its joint"
+    return [heading, *table([("i", "body", "s", "joint", "Q", "H"), *rows], "><><<<")]
+
+
+def _matrix(body: Body) -> str:
+    rows = np.column_stack([body.rotation, body.position]) + 0.0
+    return "[" + "; ".join(" ".join(f"{x:.6g}" for x in row) for row in rows) + "]"
+
+
+def _component(d: Derivation, c: Component) -> list[str]:
+    found = component_formulas(d, c)
+    half = ", symmetric" * (c.letter == "M" and c.shape[0] > 1)
+    arguments = ", ".join(a for a in c.arguments if a != "p")
+    head = f"{c.letter}({arguments}), {' x '.join(map(str, c.shape))}{half}: {c.about}"
+    rows = [(f"  {symbol}", f"= {as_text(formula)}") for symbol, formula in found.steps]
+    rows += [(f"  {_label(c, place)}", f"= {as_text(formula)}") for place, formula in found.shown]
+    return [head, *table(rows, "<<"), *(["  0"] if not rows else _zeros(found))]
+
+
+def _zeros(found: ComponentFormulas) -> list[str]:
+    return ["  other elements are 0"] if any(formula == 0 for formula in found.elements) else []
+
+
+def _label(c: Component, place: Sequence[int]) -> str:
+    return f"{c.letter}[{','.join(map(str, place))}]"
+
+
+def count_lines(d: Derivation) -> list[str]:
+    """A table of the operations of each component as code has them, and their sum."""
+    by_name = operation_table(d)
+    equation = [by_name[c.name] for c in d.components]
+    rows = [(name, *_numbers(found)) for name, found in by_name.items()]
+    total = ("equation of motion", *_numbers(sum(equation, Operations())))
+    return table([("computed with", "additions", "multiplications", "divisions", "functions"), *rows, total], "<")
+
+
+def _numbers(found: Operations) -> tuple[str, ...]:
+    return tuple(map(str, (found.additions, found.multiplications, found.divisions, found.functions)))
+
+
+# --- LaTeX ---------------------------------------------------------------------------------------------
+
+
+def latex_lines(d: Derivation) -> list[str]:
+    """An `align*` for each component, below a comment. Raises InputError for equations too long to print."""
+    check_readable(d)
+    names, symbols = dict[Formula, str](), symbols_of(d)
+    speeds = (
+        ("\\dot{{q}}_{{{}}}", "\\ddot{{q}}_{{{}}}") if d.model.nq == d.model.nv else ("v_{{{}}}", "\\dot{{v}}_{{{}}}")
+    )
+    letters = {"q": "q_{{{}}}", "v": speeds[0], "a": speeds[1], "tau": "\\tau_{{{}}}", "f": "f_{{{}}}"}
+    for key, letter in letters.items():
+        names |= {symbol: letter.format(k) for k, symbol in enumerate(symbols.get(key, ()), 1)}
+    names |= {symbol: _latex_name(symbol.name) for symbol in symbols.get("p", ())}
+    by_component = operation_table(d)
+    lines = [f"% {line}".rstrip() for line in description(d)]
+    for c in printed(d):
+        found = component_formulas(d, c)
+        steps = {symbol: f"x_{{{symbol.name[1:]}}}" for symbol, _ in found.steps}
+        rows = [(steps[symbol], formula) for symbol, formula in found.steps]
+        rows += [
+            (f"{_latex_letter(c.letter)}_{{{','.join(map(str, place))}}}", formula) for place, formula in found.shown
+        ]
+        rows = rows or [(_latex_letter(c.letter), formula_symbol("0"))]
+        lines += ["", f"% {c.about}: {by_component[c.name]}", r"\begin{align*}"]
+        lines += [rf"{left} &= {as_latex(formula, names | steps)} \\" for left, formula in rows]
+        lines += [r"\end{align*}"]
+    return lines
+
+
+def _latex_letter(letter: str) -> str:
+    first, _, frame = letter.partition("_")
+    words = {"gamma": r"\gamma"}
+    return words.get(first, first) + (rf"^{{{_latex_text(frame)}}}" if frame else "")
+
+
+def _latex_name(name: str) -> str:
+    first, _, rest = name.partition("_")
+    return f"{first}_{{{_latex_text(rest)}}}" if rest else first
+
+
+def _latex_text(name: str) -> str:
+    return rf"\mathrm{{{name}}}".replace("_", r"\_")

@@ -1,0 +1,181 @@
+"""Code in C, Python and MATLAB computes what the model computes, to rounding."""
+
+import ctypes
+import math
+import shutil
+import subprocess
+import sys
+
+import casadi
+import numpy as np
+import pytest
+
+from cosim import ops
+from cosim.compile.trace import column, symbols
+from cosim.derive.equations.code import instructions, operations_of, written
+from cosim.derive.equations.components import Component
+from cosim.derive.equations.files import file_lines
+from cosim.derive.equations.languages import MATLAB, PYTHON, C
+from cosim.derive.equations.parameters import Identifiers
+from cosim.errors import InputError
+from tests.derive.equations.derivations import SAMPLES, assert_equal, derivation, states
+
+TOLERANCE = 1e-12
+GCC, OCTAVE = shutil.which("gcc") or "", shutil.which("octave-cli") or ""
+needs_gcc = pytest.mark.skipif(not GCC, reason="no gcc: C is not compiled")
+needs_octave = pytest.mark.skipif(not OCTAVE, reason="no octave-cli: MATLAB's files are not run")
+samples = pytest.mark.parametrize("name", SAMPLES)
+
+
+def written_file(d, to, path):
+    path.write_text("\n".join(file_lines(d, to, path)) + "\n", encoding="utf-8")
+    return path
+
+
+@needs_gcc
+@samples
+def test_c(name, tmp_path):
+    d = derivation(name, **SAMPLES[name])
+    source, library = written_file(d, "c", tmp_path / "equations.c"), tmp_path / "equations.so"
+    strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off"]
+    subprocess.run([GCC, *strict, "-shared", "-fPIC", "-o", library, source, "-lm"], check=True)
+    code = ctypes.CDLL(str(library))
+    prefix = Identifiers().new(d.name)
+    for state in states(d):
+        found = {}
+        for c in d.everything:
+            out = np.zeros(math.prod(c.shape))
+            given = [
+                ctypes.c_double(state[a][0]) if a == "t" else state[a].ctypes.data_as(ctypes.c_void_p)
+                for a in c.arguments
+            ]
+            getattr(code, f"{prefix}_{c.name}")(*given, out.ctypes.data_as(ctypes.c_void_p))
+            found[c.name] = out
+        assert_equal(d, found, state, TOLERANCE)
+
+
+@samples
+def test_python(name, tmp_path):
+    d = derivation(name, **SAMPLES[name])
+    code = {}
+    exec(compile(written_file(d, "python", tmp_path / "equations.py").read_text(), "equations.py", "exec"), code)
+    assert code["JOINTS"] == list(d.model.dof_names)
+    for state in states(d):
+        given = {key: float(value[0]) if key == "t" else value.tolist() for key, value in state.items()}
+        found = {c.name: code[c.name](*(given[a] for a in c.arguments)) for c in d.everything}
+        assert [np.shape(found[c.name]) for c in d.everything] == [c.shape for c in d.everything]
+        assert_equal(d, found, state, TOLERANCE)
+
+
+def test_python_needs_only_its_standard_library(tmp_path):
+    d = derivation("two_link", symbols=True)
+    file = written_file(d, "python", tmp_path / "two_link.py")
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import two_link; print(two_link.gravity([0.0, 0.0])[1])"
+    )
+    said = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+    assert float(said.stdout) == pytest.approx(1.2 * 0.15 * 9.81, rel=1e-15)
+    assert "import math" in file.read_text()
+
+
+@needs_octave
+@samples
+def test_matlab(name, tmp_path):
+    d = derivation(name, **SAMPLES[name])
+    written_file(d, "matlab", tmp_path / "equations.m")
+    given = list(states(d, 2))
+    program = ["model = equations();"]
+    for state in given:
+        program += [f"{key} = [{'; '.join(repr(float(x)) for x in value)}];" for key, value in state.items()]
+        for c in d.everything:  # by rows
+            program.append(f"x = model.{c.name}({', '.join(c.arguments)})'; printf('%.17g ', x); printf('\\n');")
+    (tmp_path / "run.m").write_text("\n".join(program))
+    run = subprocess.run([OCTAVE, "--norc", "run.m"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    lines = iter(run.stdout.splitlines())
+    for state in given:
+        found = {c.name: [float(word) for word in next(lines).split()] for c in d.everything}
+        assert_equal(d, found, state, TOLERANCE)
+
+
+# --- the operations one by one ---
+
+OF_TWO = {
+    "where": lambda x, y: ops.where(x < y, x, y * y),
+    "and_not": lambda x, y: ops.where(ops.logical_and(x < y, ops.logical_not(x <= -0.5)), 3.0, x),
+    "or": lambda x, y: ops.where(ops.logical_or(x < y, y < 0.0), x, 2.0),
+    "least": lambda x, y: ops.minimum(x, y) - ops.maximum(x * x, y),
+    "absolute": lambda x, y: ops.absolute(x) - ops.sign(y) * ops.sign(-x),
+    "copysign": lambda x, y: ops.reciprocal(x) + y,
+    "atan2": lambda x, y: ops.atan2(x, y) + ops.sqrt(x * x + y * y),
+    "exponential": lambda x, y: ops.exp(x) - ops.tanh(y) * ops.tan(x),
+    "signs": lambda x, y: -(x - (y - x)) - (-(-x * y)) / (x / (y / 3.0)) - (x - y) * -(x + y),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_operations_in_python(name):
+    inputs, entries = traced(OF_TWO[name])
+    lines, helpers = written(inputs, entries, "out", PYTHON)
+    code = "\n".join([*(PYTHON.helpers[h] for h in helpers), *lines])
+    for x, y in ((0.3, 0.7), (0.7, -0.3), (-0.9, -0.2), (-0.4, 0.1)):
+        space = {"math": math, "x": [x], "y": [y], "out": [None]}
+        exec(code, space)
+        assert float(space["out"][0]) == pytest.approx(float(OF_TWO[name](np.float64(x), np.float64(y))), rel=1e-14)
+
+
+@needs_octave
+def test_operations_in_matlab(tmp_path):
+    program, expected = ["1;"], []
+    for function in OF_TWO.values():
+        inputs, entries = traced(function)
+        lines, helpers = written(inputs, entries, "out", MATLAB)
+        program += [MATLAB.helpers[h] for h in helpers]
+        for x, y in ((0.3, 0.7), (0.7, -0.3), (-0.9, -0.2), (-0.4, 0.1)):
+            expected.append(float(function(np.float64(x), np.float64(y))))
+            program += [f"x = {x}; y = {y};", *lines, "printf('%.17g\\n', out(1));"]
+    (tmp_path / "run.m").write_text("\n".join(program))
+    run = subprocess.run([OCTAVE, "--norc", "run.m"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [float(line) for line in run.stdout.split()] == pytest.approx(expected, rel=1e-14)
+
+
+def traced(function):
+    (x, at_x), (y, at_y) = symbols("x", (1,)), symbols("y", (1,))
+    return {"x": x, "y": y}, casadi.SX(column(function(at_x[0], at_y[0])))
+
+
+def test_an_operation_that_a_language_lacks():
+    x = casadi.SX.sym("x")
+    with pytest.raises(InputError) as error:
+        written({"x": x}, casadi.remainder(x, 2.0), "out", MATLAB)
+    assert str(error.value) == "--to: the operation remainder does not exist in this language; choose another one"
+
+
+# --- counts ---
+
+
+def test_operations_are_counted():
+    x = casadi.SX.sym("x", 3)
+    y = casadi.sin(x[0]) * x[1] + x[2] / x[1] - x[0] ** 2
+    counted = operations_of([x], casadi.vertcat(y, -y, y + 1))
+    assert str(counted) == "3 additions, 2 multiplications, 1 division, 1 function"
+    assert counted.total == 7
+    assert str(operations_of([x], x[0])) == "no additions, no multiplications"
+
+
+def test_a_term_that_is_used_twice_is_computed_once():
+    x = casadi.SX.sym("x", 2)
+    product = casadi.sin(x[0]) * x[1]
+    lines, _ = written({"q": x}, casadi.vertcat(product + 1, product - 1), "out", C)
+    assert lines == [
+        "const double x1 = sin(q[0]) * q[1];",
+        "out[0] = x1 + 1.0;",
+        "out[1] = x1 - 1.0;",
+    ] or lines == ["const double x1 = sin(q[0]) * q[1];", "out[0] = 1.0 + x1;", "out[1] = x1 - 1.0;"]
+
+
+def test_nothing_is_multiplied_by_zero_or_one():
+    d = derivation("robots/ur5.urdf")
+    for c in d.everything:
+        assert isinstance(c, Component)
+        for step in instructions([d.inputs[a] for a in c.arguments], c.entries):
+            assert not (step.name == "CONST" and step.value in (0.0, 1.0) and c.name.endswith("dynamics"))

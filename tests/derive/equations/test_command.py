@@ -1,0 +1,97 @@
+"""`cosim derive --equations` as a command: what it writes, and errors in one line."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.derive.equations.derivations import RIGS
+
+PARALLEL_BARS = RIGS / "mechanisms" / "four_bar.yaml"
+
+
+def test_a_file_of_code(command):
+    code, out, err = command("derive", "rig.yaml", "swing.c", "--equations", "--to", "c")
+    assert (code, err) == (0, [])
+    assert out == WRITTEN
+    assert "void swing_forward_dynamics(const double q[1], const double v[1], const double tau[1], double out[1])" in (
+        Path("swing.c").read_text()
+    )
+
+
+@pytest.mark.parametrize("to", ["text", "latex", "c", "python", "matlab"])
+def test_a_file_has_what_is_printed_without_one(command, to):
+    file = {"text": "swing.txt", "latex": "swing.tex", "c": "swing.c", "python": "swing.py", "matlab": "swing.m"}[to]
+    _, printed, _ = command("derive", "rig.yaml", "--equations", "--to", to)
+    assert command("derive", "rig.yaml", file, "--equations", "--to", to)[0] == 0
+    assert Path(file).read_text() == printed
+
+
+def test_a_mechanism_with_loops_has_its_tree_and_its_constraints(command):
+    code, out, _ = command("derive", PARALLEL_BARS, "--equations")
+    assert code == 0
+    assert "M(q) a + S(q, v) + G(q) = tau + H^T lambda, H a = gamma" in out
+    assert "inverse_dynamics" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--equations", "--frame", "linc"], "frame 'linc' does not exist; did you mean 'link'?"),
+        (["--equations", "--load", "tip"], "frame 'tip' does not exist; known: base, link"),
+        (
+            ["no/swing.c", "--equations", "--to", "c"],
+            "--equations: no/swing.c: there is no folder 'no'; create it or choose another",
+        ),
+        (
+            ["swing.py", "--equations", "--to", "c"],
+            "--equations: swing.py: the file must have the suffix .c; choose another name",
+        ),
+        (
+            ["--graph", "--symbols"],
+            "--symbols: is an option of --equations; take it out or derive --equations instead of --graph",
+        ),
+        (
+            ["--bondgraph", "--to", "c"],
+            "--to: bond graphs are printed as text or latex, not as c; choose one of them",
+        ),
+        (["--graph", "--equations"], "derive: pass only one of --graph, --bondgraph and --equations"),
+    ],
+)
+def test_bad_input(command, words, said):
+    assert command.refuses("derive", "rig.yaml", *words) == [said]
+
+
+def test_a_mechanism_in_which_nothing_moves(command):
+    Path("still.urdf").write_text('<robot name="still"><link name="a"/></robot>')
+    assert command.refuses("derive", "still.urdf", "--equations") == [
+        "still.urdf: nothing moves in this mechanism; there are no equations"
+    ]
+
+
+def test_a_mechanism_too_large_to_read(command):
+    Path("rig.yaml").write_text("name: long\nmechanism:\n  bodies:\n" + CHAIN)
+    (said,) = command.refuses("derive", "rig.yaml", "--equations")
+    assert said.startswith("--to: the equations of long have ")
+    assert said.endswith(" operations, too many to read (4000 at most); pass --to c, python or matlab")
+    assert command("derive", "rig.yaml", "long.c", "--equations", "--to", "c")[0] == 0
+
+
+CHAIN = "".join(
+    f"    - {{name: b{k}, axis: [{k % 2}, {(k + 1) % 2}, 0.3], origin: {{xyz: [0.1, 0.02, 0.3]}}, mass: 1 kg,"
+    " com: [0.1, 0.2, 0.3], inertia: [0.1, 0.1, 0.1]}\n"
+    for k in range(8)
+)
+
+
+WRITTEN = """\
+computed with       additions  multiplications  divisions  functions
+pose_link                   0                0          0          2
+mass_matrix                 0                0          0          0
+coriolis                    0                0          0          0
+gravity                     0                1          0          1
+inverse_dynamics            1                2          0          1
+forward_dynamics            1                2          0          1
+equation of motion          0                1          0          1
+
+wrote    equations swing.c
+"""
