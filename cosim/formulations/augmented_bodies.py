@@ -39,7 +39,10 @@ from cosim.multibody.joints import REVOLUTE, SPHERICAL, UNIVERSAL
 from cosim.types import Numeric
 
 ABOUT = "augmented bodies and barycentres of trees with spherical, universal and revolute joints, O(n³)"
-SOURCE = "Wittenburg, Dynamics of Systems of Rigid Bodies, 1977, sections 5.2.4 to 5.2.8; Hooker and Margulies 1965"
+SOURCE = (
+    "Hooker and Margulies, The dynamical attitude equations for an n-body satellite, 1965;"
+    " Wittenburg, Dynamics of Systems of Rigid Bodies, 1977, chapter 5"
+)
 
 ROTATIONS = (REVOLUTE, UNIVERSAL, SPHERICAL)
 

@@ -41,7 +41,7 @@ from cosim.multibody.tree import Tree
 from cosim.types import Numeric
 
 ABOUT = "planar trees of revolute joints by augmented bodies: A φ̈ + B φ̇² = R in absolute angles"
-SOURCE = "Wittenburg, Dynamics of Systems of Rigid Bodies, 1977, section 5.2.5"
+SOURCE = "Wittenburg, Dynamics of Systems of Rigid Bodies, 1977, chapter 5"
 
 PARALLEL = 1e-12  # largest sine of the angle between axes that count as parallel
 
