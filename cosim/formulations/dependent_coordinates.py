@@ -10,8 +10,8 @@ and with the efforts P_j of inertia and Q_j of forces in the open tree the equat
 
 Non-holonomic rows take part in the same way (Maggi's equations). The dependent coordinates are those whose columns of
 G are the least dependent on each other. With numbers they are chosen in every state, and a state where every choice
-fails is refused; machine code has the choice of one state with closed loops, and its results mean nothing where that one
-fails.
+fails is refused; machine code has the choice of one state with closed loops, and its results mean nothing where that
+one fails.
 """
 
 from __future__ import annotations
