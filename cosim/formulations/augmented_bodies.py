@@ -33,7 +33,7 @@ from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers, symmetric_matrix, vector
 from cosim.formulations._tree_state import TreeState
-from cosim.formulations.wittenburg import Vectors, bodies_beyond, path_matrix
+from cosim.formulations.wittenburg import Vectors, bodies_beyond, structure
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import REVOLUTE, SPHERICAL, UNIVERSAL
 from cosim.types import Numeric
@@ -139,7 +139,7 @@ def augmented_tree(
 
 def tree_equations(state: TreeState) -> tuple[Numeric, Numeric]:
     """A (n, n) and B (n,) of A q̈ = B + τ."""
-    T, firsts = path_matrix(state.parents), first_bodies(state.parents)
+    T, firsts = structure(state.equations.tree).T, first_bodies(state.parents)
     A: dict[tuple[int, int], Numeric] = {(r, r): rotor for r, rotor in enumerate(state.rotors)}
     B: dict[int, Numeric] = {}
     omega_dot = remainders(state)
