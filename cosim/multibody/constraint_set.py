@@ -102,6 +102,16 @@ class ConstraintSet:
     ) -> tuple[list[SpatialVector], Numeric]:
         """(Q of every body alone, efforts on the dofs of the tree), springs and force laws included."""
         forces = [gyroscopic_force(body, motion.omega) for body, motion in zip(tree.bodies, moving, strict=True)]
+        wrenches, efforts = self.applied(placed, q_tree, v_tree, t)
+        for body, wrench in wrenches:
+            forces[body] = forces[body] + wrench
+        return forces, efforts
+
+    def applied(
+        self, placed: Sequence[Placement], q_tree: Numeric, v_tree: Numeric, t: Numeric
+    ) -> tuple[list[tuple[int, SpatialVector]], Numeric]:
+        """(force and moment of each spring and force law on a body, at its origin along its axes; efforts on the dofs
+        of the tree)."""
         efforts: Numeric = np.zeros(len(v_tree))
         wrenches = [pair for spring in self.springs for pair in spring.wrenches(placed)]
         for law in self.laws:
@@ -109,6 +119,4 @@ class ConstraintSet:
             wrenches += found
             for dof, value in zip(law.dofs, effort, strict=True):
                 efforts = ops.with_elements(efforts, [dof], [efforts[dof] + value])
-        for body, wrench in wrenches:
-            forces[body] = forces[body] + wrench
-        return forces, efforts
+        return wrenches, efforts
