@@ -170,15 +170,10 @@ class TreeState:
 
     @cached_property
     def _applied(self) -> tuple[dict[int, SpatialVector], Numeric]:
-        constraints, efforts = self.equations.constraints, np.zeros(self.dofs)
+        constraints = self.equations.constraints
         if not constraints.apply_forces:
-            return {}, efforts
-        wrenches = [pair for spring in constraints.springs for pair in spring.wrenches(self.placed)]
-        for law in constraints.laws:
-            found, on_dofs, _ = law.forces(self.placed, self.q, self.v, self.t)
-            wrenches += found
-            for dof, effort in zip(law.dofs, on_dofs, strict=True):
-                efforts = ops.with_elements(efforts, [dof], [efforts[dof] + effort])
+            return {}, np.zeros(self.dofs)
+        wrenches, efforts = constraints.applied(self.placed, self.q, self.v, self.t)
         total: dict[int, SpatialVector] = {}
         for body, wrench in wrenches:
             total[body] = total[body] + wrench if body in total else wrench

@@ -33,13 +33,16 @@ from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers, symmetric_matrix, vector
 from cosim.formulations._tree_state import TreeState
-from cosim.formulations.wittenburg import Vectors, bodies_beyond, path_matrix
+from cosim.formulations.wittenburg import Vectors, bodies_beyond, structure
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import REVOLUTE, SPHERICAL, UNIVERSAL
 from cosim.types import Numeric
 
 ABOUT = "augmented bodies and barycentres of trees with spherical, universal and revolute joints, O(n³)"
-SOURCE = "Wittenburg, Dynamics of Systems of Rigid Bodies, 1977, sections 5.2.4 to 5.2.8; Hooker and Margulies 1965"
+SOURCE = (
+    "Hooker and Margulies, The dynamical attitude equations for an n-body satellite, 1965;"
+    " Wittenburg, Dynamics of Systems of Rigid Bodies, 1977, chapter 5"
+)
 
 ROTATIONS = (REVOLUTE, UNIVERSAL, SPHERICAL)
 
@@ -136,7 +139,7 @@ def augmented_tree(
 
 def tree_equations(state: TreeState) -> tuple[Numeric, Numeric]:
     """A (n, n) and B (n,) of A q̈ = B + τ."""
-    T, firsts = path_matrix(state.parents), first_bodies(state.parents)
+    T, firsts = structure(state.equations.tree).T, first_bodies(state.parents)
     A: dict[tuple[int, int], Numeric] = {(r, r): rotor for r, rotor in enumerate(state.rotors)}
     B: dict[int, Numeric] = {}
     omega_dot = remainders(state)

@@ -10,7 +10,7 @@ and with the efforts P_j of inertia and Q_j of forces in the open tree the equat
 
 Non-holonomic rows take part in the same way (Maggi's equations). The dependent coordinates are those whose columns of
 G are the least dependent on each other. With numbers they are chosen in every state, and a state where every choice
-fails is refused; machine code has the choice of one state with closed loops, and its results are not finite where that
+fails is refused; machine code has the choice of one state with closed loops, and its results mean nothing where that
 one fails.
 """
 
@@ -34,7 +34,7 @@ from cosim.multibody.nearest import CLOSURE_TOLERANCE, ClosureSearch, separate_p
 from cosim.types import Numeric
 
 ABOUT = "loops by dependent coordinates, eliminated by the constraint Jacobian; no multipliers"
-SOURCE = "Maggi, Principii della teoria matematica del movimento dei corpi, 1896; Slide's code of the open structure"
+SOURCE = "Maggi, Principii della teoria matematica del movimento dei corpi, 1896"
 
 SINGULAR = 1e-10  # smallest pivot of G relative to the largest, below which it has fewer independent rows
 TRIALS = 6  # configurations near which loops are closed to choose the coordinates of machine code

@@ -34,14 +34,14 @@ from cosim.formulations.augmented_bodies import (
     summed,
     tree_masses,
 )
-from cosim.formulations.wittenburg import joints_to, path_matrix
+from cosim.formulations.wittenburg import joints_to, structure
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import PLANAR, REVOLUTE
 from cosim.multibody.tree import Tree
 from cosim.types import Numeric
 
 ABOUT = "planar trees of revolute joints by augmented bodies: A φ̈ + B φ̇² = R in absolute angles"
-SOURCE = "Wittenburg, Dynamics of Systems of Rigid Bodies, 1977, section 5.2.5"
+SOURCE = "Wittenburg, Dynamics of Systems of Rigid Bodies, 1977, chapter 5"
 
 PARALLEL = 1e-12  # largest sine of the angle between axes that count as parallel
 
@@ -115,7 +115,7 @@ class Planar:
         tree, firsts = equations.tree, first_bodies(equations.tree.parents)
         axes = rest_axes(tree)
         normals = [axes[first][:, 2] for first in firsts]
-        self._T = path_matrix(tree.parents)
+        self._T = structure(tree).T
         self._sign = [float(np.sign(normal @ own[:, 2])) for normal, own in zip(normals, axes, strict=True)]
         self._trees = [
             _planar_tree(tree, axes, self._T, [k for k, other in enumerate(firsts) if other == first])

@@ -16,7 +16,6 @@ Hᵀ λ = 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,9 @@ from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers, symmetric_matrix, vector
 from cosim.formulations._tree_state import TreeState
+from cosim.multibody.description.structure import Edge, Structure
 from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.tree import Tree
 from cosim.types import Numeric
 
 ABOUT = "Wittenburg's matrix equations of a tree: incidence and path matrix, O(n³)"
@@ -42,23 +43,10 @@ def load(equations: MechanismEquations) -> Formulation:
     return ByMultipliers(equations, tree_equations)
 
 
-def incidence(parents: Sequence[int]) -> np.ndarray:
-    """S (n, n): joint a leaves the parent of body a and enters body a."""
-    S = -np.eye(len(parents), dtype=int)
-    for a, parent in enumerate(parents):
-        if parent >= 0:
-            S[parent, a] = 1
-    return S
-
-
-def path_matrix(parents: Sequence[int]) -> np.ndarray:
-    """T (n, n): T_ai = −1 where joint a is on the path from the ground to body i."""
-    T = np.zeros((len(parents), len(parents)), dtype=int)
-    for i, parent in enumerate(parents):
-        if parent >= 0:
-            T[:, i] = T[:, parent]
-        T[i, i] = -1
-    return T
+def structure(tree: Tree) -> Structure:
+    """The graph of the moving bodies, with S and T; fixed joints are no edges of it."""
+    edges = (Edge(a, joint, tree.parents[a - 1] + 1, a) for a, joint in enumerate(tree.joints, 1))
+    return Structure((tree.mechanism.root, *(joint.child for joint in tree.joints)), tuple(edges))
 
 
 def joints_to(T: np.ndarray, i: int) -> list[int]:
@@ -81,8 +69,9 @@ class Graph(NamedTuple):
 
 
 def graph(state: TreeState) -> Graph:
-    T = path_matrix(state.parents)
-    d = joint_vectors(state, T)
+    found = structure(state.equations.tree)
+    S, T = found.S, found.T
+    d = joint_vectors(state, S, T)
     pT = {
         (dof, i): s.angular * T[a, i]
         for dof, (a, s) in enumerate(zip(state.body_of_dof, state.columns, strict=True))
@@ -100,9 +89,8 @@ def graph(state: TreeState) -> Graph:
     return Graph(T, pT, d, L)
 
 
-def joint_vectors(state: TreeState, T: np.ndarray) -> Vectors:
+def joint_vectors(state: TreeState, S: np.ndarray, T: np.ndarray) -> Vectors:
     """d = (C + Z) T."""
-    S = incidence(state.parents)
     C_and_Z: Vectors = {}
     for a, (joint, parent, here) in enumerate(zip(state.joints, state.parents, state.placed, strict=True)):
         C_and_Z[a, a] = S[a, a] * (here.rotation @ -state.central[a].com)

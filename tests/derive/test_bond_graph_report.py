@@ -110,7 +110,7 @@ def test_an_element_with_several_ports_has_several_states():
         ),
         (["lift.yaml", "--joint", "hing"], f"{NO_GRAPH % 'hing'}; did you mean 'hinge'?"),
         (["lift.yaml", "--joint", "x"], f"{NO_GRAPH % 'x'}; known: hinge"),
-        (["lift.yaml", "--graph"], "derive: pass only one of --graph, --bondgraph and --equations"),
+        (["lift.yaml", "--graph"], "derive: pass only one of --graph and --bondgraph"),
         (["arm.urdf"], "arm.urdf: a robot file has no actuators; name a rig (YAML)"),
         (["none.yaml"], "none.yaml: no such file; check the path"),
         (["lift.yaml", "a.txt"], "--bondgraph: cannot draw a plot as '.txt'; use .png, .svg, .pdf"),

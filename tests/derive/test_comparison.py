@@ -139,9 +139,9 @@ def test_redundant_rows_are_left_out():
         (["rig.yaml", "--compare", "--graph"], "derive: pass only one of --graph and --compare"),
         (
             ["rig.yaml", "a.png", "--compare"],
-            "derive: 'a.png' is drawn with --graph or --bondgraph, not with --compare",
+            "derive: 'a.png' would hold no picture; --compare writes its figures with --json",
         ),
-        (["rig.yaml", "--graph", "--json", "-"], "--json: --graph has no figures; pass --json with --compare"),
+        (["rig.yaml", "--graph", "--json", "-"], "--json: is an option of --compare; take it out or derive --compare"),
         (["none.yaml", "--compare"], "none.yaml: no such file; check the path"),
         (["still.urdf", "--compare"], "still.urdf: 'two' has no degree of freedom to compare equations of"),
         (

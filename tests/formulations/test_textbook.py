@@ -11,10 +11,11 @@ from scipy.spatial.transform import Rotation
 from cosim import load_rig
 from cosim.formulations import known_formulations, load_formulation
 from cosim.formulations.augmented_bodies import augmented_tree
-from cosim.formulations.wittenburg import incidence, path_matrix
+from cosim.formulations.wittenburg import structure
 from cosim.multibody import Model
 from cosim.multibody.constraint_laws import knife_edge
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from tests.formulations.mechanisms import tree
 from tests.kit.samples import FOLDER
 
 G = 9.81
@@ -265,12 +266,16 @@ def test_a_swinging_cylinder():
 
 @pytest.mark.parametrize("parents", [[-1], [-1, 0, 1, 2], [-1, 0, 0, 2, -1, 4], [-1, -1, -1]])
 def test_path_matrix_and_incidence_matrix_are_inverse(parents):
-    S, T = incidence(parents), path_matrix(parents)
-    unit = np.eye(len(parents))
-    np.testing.assert_array_equal(T @ S, unit)
-    np.testing.assert_array_equal(S @ T, unit)
-    S_0 = np.array([1 if parent < 0 else 0 for parent in parents])  # the joints leave the ground
-    assert (T.T @ S_0 == -1).all()
+    found = graph_of(parents)
+    np.testing.assert_array_equal(found.T @ found.S, np.eye(len(parents)))
+    np.testing.assert_array_equal(found.S @ found.T, np.eye(len(parents)))
+    np.testing.assert_array_equal(found.T.T @ found.S0, -np.ones(len(parents)))
+
+
+def graph_of(parents):
+    """The graph of a tree of ball joints; its bodies are in the order of the numbers."""
+    made = tree(("spherical",) * len(parents), np.random.default_rng(0), parents)
+    return structure(Model(made).equations.tree)
 
 
 def test_barycentres_of_a_branched_tree():
@@ -278,9 +283,9 @@ def test_barycentres_of_a_branched_tree():
     parents, random = [-1, 0, 0, 2], np.random.default_rng(0)
     mass = list(random.uniform(1, 2, 4))
     points, arms = (list(random.normal(size=(4, 3))) for _ in range(2))
-    tree = augmented_tree([0, 1, 2, 3], parents, path_matrix(parents), mass, points, arms)
+    found = augmented_tree([0, 1, 2, 3], parents, graph_of(parents).T, mass, points, arms)
     for i in range(4):
-        moment = sum(mass[j] * tree.b[i, j] for j in range(4))
+        moment = sum(mass[j] * found.b[i, j] for j in range(4))
         np.testing.assert_allclose(moment, 0.0, atol=1e-12)
 
 
@@ -290,8 +295,8 @@ def test_barycentres_of_two_panels():
     m1, m2 = 12.0, 10.0
     com = SimpleNamespace(inner=np.array([1.0, 0.3, 0.0]), outer=np.array([0.9, 0.1, 0.0]))
     hinge = np.array([2.0, -0.2, 0.0])
-    T = path_matrix([-1, 0])
-    tree = augmented_tree([0, 1], [-1, 0], T, [m1, m2], [com.inner, com.outer], [np.zeros(3), hinge])
+    T = graph_of([-1, 0]).T
+    found = augmented_tree([0, 1], [-1, 0], T, [m1, m2], [com.inner, com.outer], [np.zeros(3), hinge])
     s12, s21 = hinge - com.inner, -com.outer
-    np.testing.assert_allclose(-tree.b0[0] - com.inner, m2 * s12 / (m1 + m2), atol=1e-15)
-    np.testing.assert_allclose(-tree.b0[1] - com.outer, m1 * s21 / (m1 + m2), atol=1e-15)
+    np.testing.assert_allclose(-found.b0[0] - com.inner, m2 * s12 / (m1 + m2), atol=1e-15)
+    np.testing.assert_allclose(-found.b0[1] - com.outer, m1 * s21 / (m1 + m2), atol=1e-15)
