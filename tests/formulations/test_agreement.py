@@ -40,6 +40,7 @@ NOT_PLANAR = [
     "mechanisms/floating_chain",
     "mechanisms/flyball_governor",
     "mechanisms/hoist",
+    "mechanisms/measuring_arm",
     "mechanisms/point_pendulum",
     "mechanisms/release",
     "mechanisms/rolling_wheel",
