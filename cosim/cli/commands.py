@@ -368,6 +368,8 @@ def derive(
     load: str | None,
     point_masses: bool,
     at: list[str],
+    mount: Path | None,
+    on: str | None,
 ) -> None:
     """Derive the structure of a mechanism, its equations of motion, or the equations of its actuators."""
     modes = [name for name, chosen in (("graph", graph), ("bondgraph", bondgraph), ("equations", equations)) if chosen]
@@ -376,6 +378,7 @@ def derive(
         raise InputError(f"{one} --graph, --bondgraph {'and' if modes else 'or'} --equations", "derive")
     mode = modes[0]
     given = {"--symbols": symbols, "--frame": frames, "--load": load, "--point-masses": point_masses, "--at": at}
+    given |= {"--mount": mount, "--on": on}
     for option in (option for option, value in given.items() if value and mode != "equations"):
         raise InputError(f"is an option of --equations; take it out or derive --equations instead of --{mode}", option)
     if mode == "graph":
@@ -391,7 +394,7 @@ def derive(
     else:
         from cosim.derive.equations.command import Options, derive_equations
 
-        derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at))
+        derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at, mount, on))
 
 
 def bench(json: Path, only: str | None, quick: bool) -> None:
