@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cosim.derive.equations.components import Derivation, derived
 from cosim.derive.equations.composition import comparison_lines, compose, composed
-from cosim.derive.equations.files import WRITERS, file_lines
+from cosim.derive.equations.files import WRITERS, count_lines, file_lines
 from cosim.derive.equations.languages import MATLAB, PYTHON, C
 from cosim.derive.equations.parameters import with_symbols
 from cosim.derive.equations.stages import (
@@ -19,7 +19,7 @@ from cosim.derive.equations.stages import (
     point_masses,
     read_state,
 )
-from cosim.derive.equations.text import count_lines, latex_lines, text_lines
+from cosim.derive.equations.text import latex_lines, text_lines
 from cosim.derive.graph_report import read_mechanism
 from cosim.errors import InputError
 from cosim.multibody.description.robot_file import SUFFIXES

@@ -117,7 +117,7 @@ def derived(
     InputError for an unknown frame.
     """
     e = equations or model.equations
-    make, inputs = Maker.of(e, frames, load, parameters)
+    make, inputs = ComponentBuilder.of(e, frames, load, parameters)
     with inlined():
         components = [*make.terms(), *make.loads(load), *make.constraints()]
         accelerations = None if singular else make.accelerations(load)
@@ -137,7 +137,7 @@ def with_used_parameters(d: Derivation) -> Derivation:
 
 
 @dataclass(frozen=True)
-class Maker:
+class ComponentBuilder:
     """What components are made of: equations, and the inputs of all functions."""
 
     equations: MechanismEquations
@@ -147,7 +147,7 @@ class Maker:
     @staticmethod
     def of(
         e: MechanismEquations, frames: Sequence[str], load: str | None, parameters: Sequence[Parameter] = ()
-    ) -> tuple[Maker, dict[str, Numeric]]:
+    ) -> tuple[ComponentBuilder, dict[str, Numeric]]:
         """With new inputs, by name as casadi columns. Raises InputError for an unknown frame."""
         import casadi
 
@@ -160,7 +160,7 @@ class Maker:
         inputs = {key: column for key, column in zip(sizes, columns, strict=True) if key not in unused}
         if parameters:
             inputs["p"] = casadi.vertcat(*(parameter.symbol for parameter in parameters))
-        return Maker(e, Symbols(*arrays), tuple(name for name in ("t", "p") if name in inputs)), inputs
+        return ComponentBuilder(e, Symbols(*arrays), tuple(name for name in ("t", "p") if name in inputs)), inputs
 
     def derivation(
         self,

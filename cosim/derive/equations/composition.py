@@ -23,8 +23,8 @@ from cosim.compile.pytree import Pytree
 from cosim.compile.trace import inlined
 from cosim.derive.equations.components import (
     STILL,
+    ComponentBuilder,
     Derivation,
-    Maker,
     dry_friction,
     viscous_friction,
 )
@@ -48,8 +48,9 @@ AT_HOME = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # coordinates of the ba
 
 @dataclass(frozen=True)
 class Composition:
-    """platform, manipulator: their own equations, of the manipulator on a free base. joined: the model of both in one.
-    frame: of the platform. dofs, coordinates: places of those of the platform, then of the manipulator, in the joined."""
+    """platform, manipulator: their own equations, of the manipulator on a free base. joined: the model of both in
+    one. frame: of the platform. dofs, coordinates: places of those of the platform, then of the manipulator,
+    in the joined."""
 
     joined: Model
     platform: MechanismEquations
@@ -99,7 +100,9 @@ def _places(joined: Model, of_platform: Sequence[str], sizes: Sequence[int]) -> 
 
 
 def _renamed(arm: Mechanism, platform: Mechanism) -> Mechanism:
-    """With another name for its root link where the platform has one of this name. Raises InputError for other names."""
+    """With another name for its root link where the platform has one of this name.
+
+    Raises InputError for other names that both have."""
     taken = {part.name for part in (*platform.links, *platform.joints, *platform.frames, *platform.springs)}
     root = arm.root if arm.root not in taken else f"{arm.name}_{arm.root}"
     for part in (*arm.links, *arm.joints, *arm.frames, *arm.springs):
@@ -276,15 +279,15 @@ class _Both:
 def composed(parts: Composition, frames: Sequence[str] = (), load: str | None = None) -> Derivation:
     """The components of both together. Raises InputError for an unknown frame."""
     joined, both = parts.joined, _Both(parts)
-    maker, inputs = Maker.of(joined.equations, frames, load)
-    at, n = maker.at, (joined.nv,)
+    builder, inputs = ComponentBuilder.of(joined.equations, frames, load)
+    at, n = builder.at, (joined.nv,)
     still, gravity = np.zeros(n), parts.platform.gravity
     with inlined():
         friction = both.losses(MechanismEquations.friction_effort, at.v, "dofs")
         springs = both.losses(MechanismEquations.spring_effort, at.q, "coordinates")
         coriolis = both.required(at.q, at.v, still, at.t, STILL, forces=False)
         between = both.required(at.q, at.v, still, at.t, STILL) - coriolis if _has_forces(parts) else still
-        others = friction + springs - maker.load_effort(load)
+        others = friction + springs - builder.load_effort(load)
         mass, weight = both.mass_matrix(at.q, at.t), both.gravity_effort(at.q, at.t)
         rest = at.tau - coriolis - weight - between - others
         values = {
@@ -295,12 +298,14 @@ def composed(parts: Composition, frames: Sequence[str] = (), load: str | None = 
             "dry_friction": ("v", both.losses(dry_friction, at.v, "dofs")),
             "springs": ("q v", springs + between),
         }
-        terms = [maker.term(name, arguments, value) for name, (arguments, value) in values.items()]
+        terms = [builder.term(name, arguments, value) for name, (arguments, value) in values.items()]
         required = both.required(at.q, at.v, at.a, at.t, gravity) + others
-        dynamics = maker.dynamics(load, required, ops.solve(mass, rest))
-        kinematics = maker.kinematics(frames)
+        dynamics = builder.dynamics(load, required, ops.solve(mass, rest))
+        kinematics = builder.kinematics(frames)
     notes = (f"Composed of a platform and a manipulator on its frame {parts.frame}.",)
-    return maker.derivation(joined, inputs, [*terms, *maker.loads(load)], dynamics, kinematics, load=load, notes=notes)
+    return builder.derivation(
+        joined, inputs, [*terms, *builder.loads(load)], dynamics, kinematics, load=load, notes=notes
+    )
 
 
 def _has_forces(parts: Composition) -> bool:

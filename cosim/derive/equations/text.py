@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.derive.equations.code import Operations, operations_of
+from cosim.derive.equations.code import operations_of
 from cosim.derive.equations.components import Component, Derivation
-from cosim.derive.equations.files import description, operation_table
+from cosim.derive.equations.files import count_lines, description, header, operation_table
 from cosim.derive.equations.formulas import ComponentFormulas, component_formulas, symbols_of
 from cosim.derive.symbolic import Formula, as_latex, as_text, formula_symbol
 from cosim.derive.tables import table
@@ -84,19 +84,6 @@ def _label(c: Component, place: Sequence[int]) -> str:
     return f"{c.letter}[{','.join(map(str, place))}]"
 
 
-def count_lines(d: Derivation) -> list[str]:
-    """A table of the operations of each component as code has them, and their sum."""
-    by_name = operation_table(d)
-    equation = [by_name[c.name] for c in d.components]
-    rows = [(name, *_numbers(found)) for name, found in by_name.items()]
-    total = ("equation of motion", *_numbers(sum(equation, Operations())))
-    return table([("computed with", "additions", "multiplications", "divisions", "functions"), *rows, total], "<")
-
-
-def _numbers(found: Operations) -> tuple[str, ...]:
-    return tuple(map(str, (found.additions, found.multiplications, found.divisions, found.functions)))
-
-
 # --- LaTeX ---------------------------------------------------------------------------------------------
 
 
@@ -112,7 +99,7 @@ def latex_lines(d: Derivation) -> list[str]:
         names |= {symbol: letter.format(k) for k, symbol in enumerate(symbols.get(key, ()), 1)}
     names |= {symbol: _latex_name(symbol.name) for symbol in symbols.get("p", ())}
     by_component = operation_table(d)
-    lines = [f"% {line}".rstrip() for line in description(d)]
+    lines = [f"% {line}".rstrip() for line in header(d)]
     for c in printed(d):
         found = component_formulas(d, c)
         steps = {symbol: f"x_{{{symbol.name[1:]}}}" for symbol, _ in found.steps}
