@@ -43,10 +43,8 @@ def text_lines(d: Derivation) -> list[str]:
 
 
 def _chain(d: Derivation) -> list[str]:
-    """Structure code s and constant matrices H of the bodies."""
-    tree = d.model.equations.tree
-    if "p" in d.inputs:
-        return []
+    """Structure code s of the bodies, and their constant matrices H where these are numbers."""
+    tree, numbers = d.model.equations.tree, "p" not in d.inputs
     coordinates, start = list[str](), 0
     for joint, kind in zip(tree.joints, tree.kinds, strict=True):
         here = range(start + 1, start + 1 + kind.nq) if joint.mimic is None else ()
@@ -54,11 +52,11 @@ def _chain(d: Derivation) -> list[str]:
         own = ", ".join(f"q{k}" for k in here) or (f"q of {joint.mimic.joint}" if joint.mimic else "t")
         coordinates.append(PLACES.get(joint.kind, f"{joint.kind}({{}})").format(own))
     rows = [
-        (f"{k + 1}", joint.child, f"{tree.parents[k] + 1}", joint.name, coordinates[k], _matrix(body))
-        for k, (joint, body) in enumerate(zip(tree.joints, tree.bodies, strict=True))
-    ]  # fmt: skip
+        (f"{k + 1}", joint.child, f"{tree.parents[k] + 1}", joint.name, place, _matrix(body) if numbers else "")
+        for k, (joint, body, place) in enumerate(zip(tree.joints, tree.bodies, coordinates, strict=True))
+    ]
     heading = "A_i = A_s H_i Q_i: body i on its parent s (0 is the ground), with z along the axis of its joint"
-    return [heading, *table([("i", "body", "s", "joint", "Q", "H"), *rows], "><><<<")]
+    return [heading, *table([("i", "body", "s", "joint", "Q", "H" * numbers), *rows], "><><<<")]
 
 
 def _matrix(body: Body) -> str:
