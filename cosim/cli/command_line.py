@@ -398,6 +398,10 @@ def command_parser() -> CommandParser:
             default=[],
             help="of --point-masses: a state, as '0.1,0.2; 1,0; 0,0'; default: random ones; may be repeated",
         ),
+        _word(
+            "--mount", metavar="RIG|URDF", type=Path, help="of --equations: a manipulator that the mechanism carries"
+        ),
+        _word("--on", metavar="FRAME", help="of --mount: the link or frame of the mechanism that carries it"),
     )
     connect = _word("--connect", metavar="ADDRESS", default=ADDRESS, help=f"of the run; default: {ADDRESS}")
     public = _word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")

@@ -378,6 +378,8 @@ def derive(
     load: str | None,
     point_masses: bool,
     at: list[str],
+    mount: Path | None,
+    on: str | None,
 ) -> None:
     """Derive the structure of a mechanism, its equations of motion alone or in every formulation, or the equations of
     its actuators."""
@@ -388,6 +390,7 @@ def derive(
         raise InputError(f"pass only one of {' and '.join(chosen)}" if chosen else what, "derive")
     (mode,) = chosen
     details = {"--symbols": symbols, "--frame": frames, "--load": load, "--point-masses": point_masses, "--at": at}
+    details |= {"--mount": mount, "--on": on}
     owners = dict.fromkeys(details, "--equations") | {"--json": "--compare"}
     for option, value in {**details, "--json": json}.items():
         if value and owners[option] != mode:
@@ -411,7 +414,7 @@ def derive(
     else:
         from cosim.derive.equations.command import Options, derive_equations
 
-        derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at))
+        derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at, mount, on))
 
 
 def bench(json: Path, only: str | None, quick: bool) -> None:

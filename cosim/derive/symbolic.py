@@ -70,11 +70,16 @@ def formulas(inputs: Mapping[Formula, Numeric], expressions: Sequence[Numeric]) 
                 value[results[0]] = exact(f.instruction_constant(k))
             case "OUTPUT":
                 found[results[0]] = _number(value[operands[0]])
-            case _ if name in OPERATIONS:
-                value[results[0]] = OPERATIONS[name](*(value[i] for i in operands))
             case _:
-                raise CompileError(f"the operation {name.lower()} has no formula; write it with others of cosim.ops")
+                value[results[0]] = applied(name, [value[i] for i in operands])
     return found
+
+
+def applied(name: str, operands: Sequence[Formula]) -> Formula:
+    """The formula of an operation of casadi. Raises CompileError for one without a formula."""
+    if name not in OPERATIONS:
+        raise CompileError(f"the operation {name.lower()} has no formula; write it with others of cosim.ops")
+    return OPERATIONS[name](*operands)
 
 
 def simplified(formula: Formula) -> Formula:

@@ -32,21 +32,19 @@ class Operations:
     functions: int = 0
 
     @property
+    def numbers(self) -> tuple[int, int, int, int]:
+        return self.additions, self.multiplications, self.divisions, self.functions
+
+    @property
     def total(self) -> int:
-        return self.additions + self.multiplications + self.divisions + self.functions
+        return sum(self.numbers)
 
     def __add__(self, other: Operations) -> Operations:
-        return Operations(
-            self.additions + other.additions,
-            self.multiplications + other.multiplications,
-            self.divisions + other.divisions,
-            self.functions + other.functions,
-        )
+        return Operations(*(a + b for a, b in zip(self.numbers, other.numbers, strict=True)))
 
     def __str__(self) -> str:
-        numbers = (self.additions, self.multiplications, self.divisions, self.functions)
         words = ("addition", "multiplication", "division", "function")
-        shown = [counted(n, word) for n, word in zip(numbers, words, strict=True) if n or word in words[:2]]
+        shown = [counted(n, word) for n, word in zip(self.numbers, words, strict=True) if n or word in words[:2]]
         return ", ".join(shown)
 
 

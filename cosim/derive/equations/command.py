@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cosim.derive.equations.components import Derivation, derived
-from cosim.derive.equations.files import WRITERS, file_lines
+from cosim.derive.equations.composition import comparison_lines, compose, composed
+from cosim.derive.equations.files import WRITERS, count_lines, file_lines
 from cosim.derive.equations.languages import MATLAB, PYTHON, C
 from cosim.derive.equations.parameters import with_symbols
 from cosim.derive.equations.stages import (
@@ -18,13 +19,13 @@ from cosim.derive.equations.stages import (
     point_masses,
     read_state,
 )
-from cosim.derive.equations.text import count_lines, latex_lines, text_lines
+from cosim.derive.equations.text import latex_lines, text_lines
 from cosim.derive.graph_report import read_mechanism
 from cosim.errors import InputError
 from cosim.multibody.description.robot_file import SUFFIXES
 from cosim.multibody.model import Model
 from cosim.output.output_files import check_output, identity
-from cosim.rig.sections.rig_spec import read_rig
+from cosim.rig.sections.rig_spec import read_rig_mechanism
 
 FILES = {
     "text": (".txt",), "latex": (".tex",), "c": (C.suffix,), "python": (PYTHON.suffix,), "matlab": (MATLAB.suffix,)
@@ -41,13 +42,15 @@ LINES: Mapping[str, Callable[[Derivation, Path | None], list[str]]] = {
 class Options:
     """What is derived. symbols: in place of numbers. frames: with position, pose and Jacobian. load: the frame on which
     a force and a moment act. point_masses: without the bodies' own inertia; `at` are states in which that is
-    compared."""
+    compared. mount: the file of a manipulator on the frame `on` of the mechanism."""
 
     symbols: bool = False
     frames: Sequence[str] = ()
     load: str | None = None
     point_masses: bool = False
     at: Sequence[str] = ()
+    mount: Path | None = None
+    on: str | None = None
 
 
 def derive_equations(path: Path, file: Path | None = None, to: str = "text", options: Options = Options()) -> None:
@@ -59,6 +62,9 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
     if file is not None:
         check_output(file, "--equations", FILES[to], {identity(path): "the rig itself"})
     model = read_model(path)
+    if options.mount is not None or options.on is not None:
+        _derive_composed(model, file, to, options)
+        return
     if not model.nv:
         raise InputError("nothing moves in this mechanism; there are no equations", str(path))
     if options.at and not options.point_masses:
@@ -68,17 +74,33 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
     singular = options.point_masses and is_singular(stage)
     notes = (POINT_MASSES,) * options.point_masses + (NO_INVERSE,) * singular
     equations, parameters = with_symbols(stage) if options.symbols else (stage, [])
-    d = derived(model.mechanism.name, model, equations, options.frames, options.load, parameters, singular, notes)
+    d = derived(model, equations, options.frames, options.load, parameters, singular, notes)
     write(d, file, to)
     if options.point_masses and (file is not None or to == "text"):
         print("\n".join(["", *difference_lines(model, model.equations, stage, states)]))
+
+
+def _derive_composed(platform: Model, file: Path | None, to: str, options: Options) -> None:
+    """Print or write the equations of a platform with a manipulator, and compare them with those derived in one."""
+    if options.mount is None or options.on is None:
+        missing = "--mount" if options.mount is None else "--on"
+        raise InputError("a manipulator is mounted with --mount RIG|ROBOT --on FRAME; give both", missing)
+    for option, given in (("--symbols", options.symbols), ("--point-masses", options.point_masses)):
+        if given:
+            raise InputError("is not for equations of a platform with a manipulator; take it out", option)
+    parts = compose(platform, read_model(options.mount), options.on)
+    d = composed(parts, options.frames, options.load)
+    write(d, file, to)
+    if file is not None or to == "text":
+        in_one = derived(parts.joined, frames=options.frames, load=options.load)
+        print("\n".join(["", *comparison_lines(d, in_one)]))
 
 
 def read_model(path: Path) -> Model:
     """The model of the mechanism in a robot file or a rig, with the gravity of the rig; see `read_mechanism`."""
     if path.suffix.lower() in SUFFIXES:
         return Model(read_mechanism(path))
-    spec = read_rig(path).mechanism
+    spec = read_rig_mechanism(path)
     return Model(spec.description, spec.gravity)
 
 

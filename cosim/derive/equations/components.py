@@ -102,7 +102,6 @@ class Symbols:
 
 
 def derived(
-    name: str,
     model: Model,
     equations: MechanismEquations | None = None,
     frames: Sequence[str] = (),
@@ -118,27 +117,13 @@ def derived(
     InputError for an unknown frame.
     """
     e = equations or model.equations
-    for frame in (*frames, *([load] if load else [])):
-        if frame not in e.tree.frames:
-            raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, e.tree.frames)}")
-    sizes = {"q": (e.nq,), "v": (e.nv,), "a": (e.nv,), "tau": (e.nv,), "f": (6,), "t": ()}
-    columns, arrays = zip(*(symbols(key, shape) for key, shape in sizes.items()), strict=True)
-    at, inputs = Symbols(*arrays), dict(zip(sizes, columns, strict=True))
-    if parameters:
-        import casadi
-
-        inputs["p"] = casadi.vertcat(*(parameter.symbol for parameter in parameters))
-    given = set(inputs) - ({"t"} if not e.timed else set()) - ({"f"} if load is None else set())
-    make = _Maker(e, at, tuple(name for name in ("t", "p") if name in given))
+    make, inputs = ComponentBuilder.of(e, frames, load, parameters)
     with inlined():
-        components = [
-            c for c in (*make.terms(), *make.loads(load), *make.constraints()) if not c.is_zero or c.name == "coriolis"
-        ]
-        dynamics = make.dynamics(load, with_accelerations=not singular)
+        components = [*make.terms(), *make.loads(load), *make.constraints()]
+        accelerations = None if singular else make.accelerations(load)
+        dynamics = make.dynamics(load, make.efforts(load), accelerations)
         kinematics = make.kinematics(frames)
-    kept = {key: value for key, value in inputs.items() if key in given}
-    found = Derivation(name, model, kept, components, dynamics, kinematics, parameters, load, notes)
-    return with_used_parameters(found) if parameters else found
+    return make.derivation(model, inputs, components, dynamics, kinematics, parameters, load, notes)
 
 
 def with_used_parameters(d: Derivation) -> Derivation:
@@ -152,12 +137,49 @@ def with_used_parameters(d: Derivation) -> Derivation:
 
 
 @dataclass(frozen=True)
-class _Maker:
+class ComponentBuilder:
+    """What components are made of: equations, and the inputs of all functions."""
+
     equations: MechanismEquations
     at: Symbols
     always: tuple[str, ...]  # arguments of every function
 
-    def _component(
+    @staticmethod
+    def of(
+        e: MechanismEquations, frames: Sequence[str], load: str | None, parameters: Sequence[Parameter] = ()
+    ) -> tuple[ComponentBuilder, dict[str, Numeric]]:
+        """With new inputs, by name as casadi columns. Raises InputError for an unknown frame."""
+        import casadi
+
+        for frame in (*frames, *([load] if load else [])):
+            if frame not in e.tree.frames:
+                raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, e.tree.frames)}")
+        sizes = {"q": (e.nq,), "v": (e.nv,), "a": (e.nv,), "tau": (e.nv,), "f": (6,), "t": ()}
+        columns, arrays = zip(*(symbols(key, shape) for key, shape in sizes.items()), strict=True)
+        unused = ({"t"} if not e.timed else set()) | ({"f"} if load is None else set())
+        inputs = {key: column for key, column in zip(sizes, columns, strict=True) if key not in unused}
+        if parameters:
+            inputs["p"] = casadi.vertcat(*(parameter.symbol for parameter in parameters))
+        return ComponentBuilder(e, Symbols(*arrays), tuple(name for name in ("t", "p") if name in inputs)), inputs
+
+    def derivation(
+        self,
+        model: Model,
+        inputs: Mapping[str, Numeric],
+        components: Sequence[Component],
+        dynamics: Sequence[Component],
+        kinematics: Sequence[Component],
+        parameters: Sequence[Parameter] = (),
+        load: str | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Derivation:
+        """Without components that are 0 and parameters that nothing depends on."""
+        kept = [c for c in components if not c.is_zero or c.name == "coriolis"]
+        name = model.mechanism.name
+        found = Derivation(name, model, inputs, kept, dynamics, kinematics, parameters, load, notes)
+        return with_used_parameters(found) if parameters else found
+
+    def component(
         self, name: str, letter: str, about: str, arguments: str, value: Numeric, shape: tuple[int, ...]
     ) -> Component:
         import casadi
@@ -166,8 +188,8 @@ class _Maker:
         return Component(name, letter, about, (*arguments.split(), *self.always), shape, entries)
 
     def terms(self) -> list[Component]:
-        e, at, n = self.equations, self.at, (self.equations.nv,)
-        still = np.zeros(n)
+        e, at = self.equations, self.at
+        still = np.zeros(e.nv)
         springs = _massless(e, ConstraintSet(springs=e.constraints.springs))
         laws = _massless(e, ConstraintSet(laws=e.constraints.laws))
         values = {
@@ -179,10 +201,12 @@ class _Maker:
             "springs": ("q v", e.spring_effort(at.q) + springs.inverse_dynamics(at.q, at.v, still, at.t)),
             "applied_forces": ("q v", laws.inverse_dynamics(at.q, at.v, still, at.t)),
         }
-        return [
-            self._component(name, *LEFT[name], arguments, value, n * 2 if name == "mass_matrix" else n)
-            for name, (arguments, value) in values.items()
-        ]
+        return [self.term(name, arguments, value) for name, (arguments, value) in values.items()]
+
+    def term(self, name: str, arguments: str, value: Numeric) -> Component:
+        """A component of the left side."""
+        n = self.equations.nv
+        return self.component(name, *LEFT[name], arguments, value, (n, n) if name == "mass_matrix" else (n,))
 
     def _gravity_effort(self) -> Numeric:
         """On a base that moves by itself it is the gradient of the potential energy: less to compute there."""
@@ -198,7 +222,7 @@ class _Maker:
     def _jacobian(self, frame: str) -> Numeric:
         return self.equations.frame_jacobian(self.at.q, *self.equations.tree.frames[frame], self.at.t)
 
-    def _load_effort(self, load: str | None) -> Numeric:
+    def load_effort(self, load: str | None) -> Numeric:
         if load is None:
             return np.zeros(self.equations.nv)
         return np.transpose(self._jacobian(load)) @ self.at.f
@@ -207,7 +231,7 @@ class _Maker:
         if load is None:
             return []
         about = f"load: force and moment f on the frame {load}, through its Jacobian"
-        return [self._component("load", "L", about, "q f", self._load_effort(load), (self.equations.nv,))]
+        return [self.component("load", "L", about, "q f", self.load_effort(load), (self.equations.nv,))]
 
     def constraints(self) -> list[Component]:
         e, at = self.equations, self.at
@@ -220,26 +244,32 @@ class _Maker:
         shape, about = (len(rate),), "what vanishes where loops and constraints hold"
         matrix = "Jacobian of the constraints"
         return [
-            self._component("constraint_residual", "h", about, "q", residual, (len(residual),)),
-            self._component("constraint_jacobian", "H", matrix, "q", jacobian, (*shape, e.nv)),
-            self._component("constraint_bias", "gamma", "right side of H a = gamma", "q v", bias, shape),
+            self.component("constraint_residual", "h", about, "q", residual, (len(residual),)),
+            self.component("constraint_jacobian", "H", matrix, "q", jacobian, (*shape, e.nv)),
+            self.component("constraint_bias", "gamma", "right side of H a = gamma", "q v", bias, shape),
         ]
 
-    def dynamics(self, load: str | None, with_accelerations: bool) -> list[Component]:
-        e, at, n = self.equations, self.at, (self.equations.nv,)
-        more = "" if load is None else " f"
-        others = e.friction_effort(at.v) + e.spring_effort(at.q) - self._load_effort(load)
-        tree = ", of the tree without reactions of loops and constraints" * bool(e.constraints.members)
-        found = [
-            self._component(
-                "inverse_dynamics", "tau", f"efforts for given accelerations{tree}", f"q v a{more}",
-                e.inverse_dynamics(at.q, at.v, at.a, at.t) + others, n,
-            )
-        ]  # fmt: skip
-        if with_accelerations:
-            acceleration = e.forward_dynamics(at.q, at.v, at.tau - others, at.t)
+    def _losses(self, load: str | None) -> Numeric:
+        """Friction and springs of joints, less the load."""
+        e, at = self.equations, self.at
+        return e.friction_effort(at.v) + e.spring_effort(at.q) - self.load_effort(load)
+
+    def efforts(self, load: str | None) -> Numeric:
+        at = self.at
+        return self.equations.inverse_dynamics(at.q, at.v, at.a, at.t) + self._losses(load)
+
+    def accelerations(self, load: str | None) -> Numeric:
+        at = self.at
+        return self.equations.forward_dynamics(at.q, at.v, at.tau - self._losses(load), at.t)
+
+    def dynamics(self, load: str | None, efforts: Numeric, accelerations: Numeric | None) -> list[Component]:
+        n, more = (self.equations.nv,), "" if load is None else " f"
+        tree = ", of the tree without reactions of loops and constraints" * bool(self.equations.constraints.members)
+        about = f"efforts for given accelerations{tree}"
+        found = [self.component("inverse_dynamics", "tau", about, f"q v a{more}", efforts, n)]
+        if accelerations is not None:
             about = "accelerations under given efforts"
-            found.append(self._component("forward_dynamics", "a", about, f"q v tau{more}", acceleration, n))
+            found.append(self.component("forward_dynamics", "a", about, f"q v tau{more}", accelerations, n))
         return found
 
     def kinematics(self, frames: Sequence[str]) -> list[Component]:
@@ -248,13 +278,13 @@ class _Maker:
         for frame in names:
             pose = e.frame_pose(at.q, *e.tree.frames[frame], at.t)[:3]
             about = f"pose of {frame}: its axes as columns, then its origin, in ground axes"
-            found.append(self._component(f"pose_{frame}", f"T_{frame}", about, "q", pose, (3, 4)))
+            found.append(self.component(f"pose_{frame}", f"T_{frame}", about, "q", pose, (3, 4)))
             if frame in frames:
                 about = f"position of {frame} in ground axes"
-                found.insert(-1, self._component(f"position_{frame}", f"r_{frame}", about, "q", pose[:, 3], (3,)))
+                found.insert(-1, self.component(f"position_{frame}", f"r_{frame}", about, "q", pose[:, 3], (3,)))
                 about = f"Jacobian of {frame}: velocity of its origin, then angular velocity, in ground axes"
                 jacobian = self._jacobian(frame)
-                found.append(self._component(f"jacobian_{frame}", f"J_{frame}", about, "q", jacobian, (6, e.nv)))
+                found.append(self.component(f"jacobian_{frame}", f"J_{frame}", about, "q", jacobian, (6, e.nv)))
         return found
 
 

@@ -38,6 +38,19 @@ def equation_of(d: Derivation) -> str:
     return f"{' + '.join(left)} = {' + '.join(['tau', *right, *reactions])}{where}"
 
 
+def header(d: Derivation) -> list[str]:
+    """What a reader of the file must know, and the operations of each component."""
+    return [*description(d), *count_lines(d)]
+
+
+def count_lines(d: Derivation) -> list[str]:
+    """A table of the operations of each component as code has them, and of the whole equation."""
+    by_name = operation_table(d)
+    total = sum((by_name[c.name] for c in d.components), Operations())
+    rows = [(name, *map(str, found.numbers)) for name, found in (*by_name.items(), ("equation of motion", total))]
+    return table([("computed with", "additions", "multiplications", "divisions", "functions"), *rows], "<")
+
+
 def description(d: Derivation) -> list[str]:
     """What a reader of the file must know: the equation, the joints in their order, parameters."""
     model = d.model
@@ -95,7 +108,7 @@ def _c(d: Derivation, stem: str) -> list[str]:
     table_of_p = f"const double {prefix}_parameters[{len(d.parameters)}]"
     parameters = ["", "/* p: the values of the mechanism */", f"{table_of_p} = {{{values}}};"]
     return [
-        "/*", *(f" * {line}".rstrip() for line in _ascii(description(d))), " */", "", "#include <math.h>",
+        "/*", *(f" * {line}".rstrip() for line in _ascii(header(d))), " */", "", "#include <math.h>",
         *(parameters if d.parameters else []),
         *(line for name in sorted(helpers) for line in ("", *C.helpers[name].splitlines())),
         *functions,
@@ -118,7 +131,7 @@ def _python(d: Derivation, stem: str) -> list[str]:
         ]  # fmt: skip
     values = [f"    {p.value!r},  # {p.name}" for p in d.parameters]
     return [
-        '"""', *description(d)[:-1], '"""', "", "import math",
+        '"""', *header(d), '"""', "", "import math",
         *(["", f"JOINTS = {list(d.model.dof_names)!r}"]),
         *(["PARAMETERS = [", *values, "]"] if d.parameters else []),
         *(line for name in sorted(helpers) for line in ("", "", *PYTHON.helpers[name].splitlines())),
@@ -145,7 +158,7 @@ def _matlab(d: Derivation, stem: str) -> list[str]:
     values = "; ".join(MATLAB.number(p.value) for p in d.parameters)
     return [
         f"function model = {stem}()",
-        *(f"  % {line}".rstrip() for line in (use, "", *description(d))),
+        *(f"  % {line}".rstrip() for line in (use, "", *header(d))),
         f"  model.joints = {{{joints}}};",
         *([f"  model.parameters = [{values}];"] if d.parameters else []),
         *handles, "end",

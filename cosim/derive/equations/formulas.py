@@ -12,7 +12,7 @@ import sympy
 from cosim.derive.equations.code import Instruction, instructions, named_results
 from cosim.derive.equations.components import Component, Derivation
 from cosim.derive.equations.polynomial import NotPolynomial, polynomials, short_form
-from cosim.derive.symbolic import OPERATIONS, TRUTH_VALUES, Formula, exact, formula_symbol
+from cosim.derive.symbolic import TRUTH_VALUES, Formula, applied, exact, formula_symbol
 from cosim.multibody.dynamics import Body
 from cosim.multibody.joints import REVOLUTE
 from cosim.multibody.tree import Tree
@@ -116,7 +116,7 @@ def _in_steps(
             case "OUTPUT":
                 outputs[step.result] = value[step.operands[0]]
             case _:
-                formula = OPERATIONS[step.name](*(value[k] for k in step.operands))
+                formula = applied(step.name, [value[k] for k in step.operands])
                 if step.result in named and not formula.is_Atom and not isinstance(formula, TRUTH_VALUES):
                     symbol = formula_symbol(f"x{next(numbers)}")
                     found.append((symbol, formula))

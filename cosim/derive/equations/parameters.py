@@ -14,11 +14,17 @@ from cosim.compile.trace import symbols
 from cosim.multibody.dynamics import Body
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import ELEMENTS
+from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Pose
 from cosim.multibody.tree import Tree
 from cosim.types import Numeric
 
 DIGITS = 14  # of a parameter, which hide the rounding of an inertia that was moved
+# of damping, friction, stiffness, position and rotor of a dof, by the unit of its position
+JOINT_UNITS = {
+    "rad": ("N*m*s/rad", "N*m", "N*m/rad", "rad", "kg*m^2"),
+    "m": ("N*s/m", "N", "N/m", "m", "kg"),
+}
 NEGLIGIBLE = 1e-14  # of a vector's largest element: rounding
 
 
@@ -81,16 +87,16 @@ def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[Parame
     turns = [tree.frames[joint.child][1].rotation for joint in tree.joints]
     bodies = [_body(tree, k, turns, table) for k in range(len(tree.bodies))]
     joints = []
-    for joint in tree.joints:
+    for joint, kind in zip(tree.joints, tree.kinds, strict=True):
         moving = joint.name
+        damping, effort, stiffness, position, _ = units_of(kind)
+        unloaded, about = joint.rest if joint.stiffness else 0.0, f"where the spring in {moving} is unloaded"
         numbers = {
-            "damping": table(f"b_{moving}", joint.damping, "joint damping", f"viscous friction of {moving}"),
-            "friction": table(f"d_{moving}", joint.friction, "joint effort", f"Coulomb friction of {moving}"),
-            "stiffness": table(f"k_{moving}", joint.stiffness, "joint stiffness", f"spring in {moving}"),
+            "damping": table(f"b_{moving}", joint.damping, damping, f"viscous friction of {moving}"),
+            "friction": table(f"d_{moving}", joint.friction, effort, f"Coulomb friction of {moving}"),
+            "stiffness": table(f"k_{moving}", joint.stiffness, stiffness, f"spring in {moving}"),
+            "rest": table(f"r_{moving}", unloaded, position, about),
         }
-        unloaded = joint.rest if joint.stiffness else 0.0
-        about = f"where the spring in {moving} is unloaded"
-        numbers["rest"] = table(f"r_{moving}", unloaded, "joint position", about)
         joints.append(replace(joint, **numbers))
     frames = dict(tree.frames)
     for frame in tree.mechanism.frames:
@@ -109,6 +115,11 @@ def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[Parame
     return MechanismEquations(changed, gravity, constraints), table.found
 
 
+def units_of(kind: JointKind) -> tuple[str, ...]:
+    """Of the numbers of a joint; of one with both kinds of dofs those of its first."""
+    return JOINT_UNITS[kind.dofs[0][1] if kind.dofs else "rad"]
+
+
 def _gravity(gravity: np.ndarray, table: _Table) -> Numeric:
     """Along one axis it is g or −g with g above 0."""
     if np.count_nonzero(gravity) != 1:
@@ -122,7 +133,8 @@ def _body(tree: Tree, k: int, turns: Sequence[np.ndarray], table: _Table) -> Bod
     body, joint, turn = tree.bodies[k], tree.joints[k], turns[k]
     name = joint.child
     position = _along_link(tree, tree.parents[k], turns, body.position, table, joint.name)
-    rotor = ops.array([table(f"J_{joint.name}", r, "kg*m^2", f"rotor on {joint.name}") for r in body.rotor])
+    unit = units_of(tree.kinds[k])[-1]
+    rotor = ops.array([table(f"J_{joint.name}", r, unit, f"rotor on {joint.name}") for r in body.rotor])
     if not body.mass:
         return body._replace(position=position, rotor=rotor)
     com = turn.T @ body.moment / body.mass

@@ -18,7 +18,7 @@ import sympy
 from sympy import QQ
 
 from cosim.derive.equations.code import Instruction
-from cosim.derive.symbolic import OPERATIONS, Formula, exact
+from cosim.derive.symbolic import Formula, applied, exact
 
 MOST_TERMS = 300  # of a polynomial that anybody reads
 MOST_TURNS = 4  # a multiple of an angle
@@ -226,7 +226,7 @@ def _applied(name: str, operands: Sequence[Polynomial], groups: Groups) -> Polyn
 
 def _composed(name: str, operands: Sequence[Polynomial]) -> Polynomial:
     """What is no polynomial of its operands is a factor of its own."""
-    formula = OPERATIONS[name](*(short_form(operand) for operand in operands))
+    formula = applied(name, [short_form(operand) for operand in operands])
     if formula.is_Rational:
         return Polynomial.constant(QQ(formula.p, formula.q))
     return Polynomial.of(("", formula))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.derive.equations.code import Operations, operations_of
+from cosim.derive.equations.code import operations_of
 from cosim.derive.equations.components import Component, Derivation
-from cosim.derive.equations.files import description, operation_table
+from cosim.derive.equations.files import count_lines, description, header, operation_table
 from cosim.derive.equations.formulas import ComponentFormulas, component_formulas, symbols_of
 from cosim.derive.symbolic import Formula, as_latex, as_text, formula_symbol
 from cosim.derive.tables import table
@@ -43,10 +43,8 @@ def text_lines(d: Derivation) -> list[str]:
 
 
 def _chain(d: Derivation) -> list[str]:
-    """Structure code s and constant matrices H of the bodies."""
-    tree = d.model.equations.tree
-    if "p" in d.inputs:
-        return []
+    """Structure code s of the bodies, and their constant matrices H where these are numbers."""
+    tree, numbers = d.model.equations.tree, "p" not in d.inputs
     coordinates, start = list[str](), 0
     for joint, kind in zip(tree.joints, tree.kinds, strict=True):
         here = range(start + 1, start + 1 + kind.nq) if joint.mimic is None else ()
@@ -54,11 +52,11 @@ def _chain(d: Derivation) -> list[str]:
         own = ", ".join(f"q{k}" for k in here) or (f"q of {joint.mimic.joint}" if joint.mimic else "t")
         coordinates.append(PLACES.get(joint.kind, f"{joint.kind}({{}})").format(own))
     rows = [
-        (f"{k + 1}", joint.child, f"{tree.parents[k] + 1}", joint.name, coordinates[k], _matrix(body))
-        for k, (joint, body) in enumerate(zip(tree.joints, tree.bodies, strict=True))
-    ]  # fmt: skip
+        (f"{k + 1}", joint.child, f"{tree.parents[k] + 1}", joint.name, place, _matrix(body) if numbers else "")
+        for k, (joint, body, place) in enumerate(zip(tree.joints, tree.bodies, coordinates, strict=True))
+    ]
     heading = "A_i = A_s H_i Q_i: body i on its parent s (0 is the ground), with z along the axis of its joint"
-    return [heading, *table([("i", "body", "s", "joint", "Q", "H"), *rows], "><><<<")]
+    return [heading, *table([("i", "body", "s", "joint", "Q", "H" * numbers), *rows], "><><<<")]
 
 
 def _matrix(body: Body) -> str:
@@ -84,19 +82,6 @@ def _label(c: Component, place: Sequence[int]) -> str:
     return f"{c.letter}[{','.join(map(str, place))}]"
 
 
-def count_lines(d: Derivation) -> list[str]:
-    """A table of the operations of each component as code has them, and their sum."""
-    by_name = operation_table(d)
-    equation = [by_name[c.name] for c in d.components]
-    rows = [(name, *_numbers(found)) for name, found in by_name.items()]
-    total = ("equation of motion", *_numbers(sum(equation, Operations())))
-    return table([("computed with", "additions", "multiplications", "divisions", "functions"), *rows, total], "<")
-
-
-def _numbers(found: Operations) -> tuple[str, ...]:
-    return tuple(map(str, (found.additions, found.multiplications, found.divisions, found.functions)))
-
-
 # --- LaTeX ---------------------------------------------------------------------------------------------
 
 
@@ -112,7 +97,7 @@ def latex_lines(d: Derivation) -> list[str]:
         names |= {symbol: letter.format(k) for k, symbol in enumerate(symbols.get(key, ()), 1)}
     names |= {symbol: _latex_name(symbol.name) for symbol in symbols.get("p", ())}
     by_component = operation_table(d)
-    lines = [f"% {line}".rstrip() for line in description(d)]
+    lines = [f"% {line}".rstrip() for line in header(d)]
     for c in printed(d):
         found = component_formulas(d, c)
         steps = {symbol: f"x_{{{symbol.name[1:]}}}" for symbol, _ in found.steps}

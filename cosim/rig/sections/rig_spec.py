@@ -141,6 +141,25 @@ def read_rig(path: str | Path | YamlSource, overrides: Iterable[Override] = ()) 
     return rig
 
 
+def read_rig_mechanism(path: Path) -> MechanismSpec:
+    """The section `mechanism` of the rig at `path` alone, also of a rig in which no joint moves on its own.
+
+    Raises InputErrors with all errors in this section; InputError if the file is not YAML.
+    """
+    source, errors = load_yaml(path), ErrorList()
+    found = None
+    try:
+        reading = Reading(source.place, errors, Path(source.file).parent)
+        top: dict[str, Any] = read_fields(_RigFile, source.data, (), reading, besides=("keep",))
+        if "mechanism" in top:
+            found = read_mechanism(top["mechanism"], top.get("name") or path.stem, reading)
+    except InputErrors:  # reading ended early
+        raise InputErrors(_in_order(errors, source.file)) from None
+    if errors or found is None:
+        raise InputErrors(_in_order(errors, source.file))
+    return found
+
+
 def _in_order(errors: list[InputError], file: str) -> list[InputError]:
     """By line, then those of other files; equal errors, as from a wrong default for all joints, once."""
 

@@ -28,7 +28,7 @@ def derivation(name, symbols=False, **more):
     path = RIGS / (name if name.endswith(".urdf") else f"{name}.yaml")
     model = read_model(path)
     equations, parameters = with_symbols(model.equations) if symbols else (None, [])
-    return derived(model.mechanism.name, model, equations, parameters=parameters, **more)
+    return derived(model, equations, parameters=parameters, **more)
 
 
 def states(d, count=3):

@@ -63,9 +63,35 @@ def test_bad_input(command, words, said):
 
 def test_a_mechanism_in_which_nothing_moves(command):
     Path("still.urdf").write_text('<robot name="still"><link name="a"/></robot>')
-    assert command.refuses("derive", "still.urdf", "--equations") == [
-        "still.urdf: nothing moves in this mechanism; there are no equations"
-    ]
+    said = "nothing moves in this mechanism; there are no equations"
+    assert command.refuses("derive", "still.urdf", "--equations") == [f"still.urdf: {said}"]
+    Path("rig.yaml").write_text("name: still\nmechanism: {bodies: [{name: a, type: fixed, mass: 1 kg}]}\n")
+    assert command.refuses("derive", "rig.yaml", "--equations") == [f"rig.yaml: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: r\n", ["rig.yaml:1: missing key 'mechanism'"]),
+        (
+            "name: r\nmechanism: {bodies: [{name: a, mass: -1 kg}]}\n",
+            [
+                "rig.yaml:2 mechanism.bodies[0].mass: must be more than 0, got -1; leave the mass out for a massless "
+                "body"
+            ],
+        ),
+        (
+            "name: r\nmechanism: {bodies: []}\nmechnism: 3\n",
+            [
+                "rig.yaml:2 mechanism.bodies: the list is empty; give it a body",
+                "rig.yaml:3: unknown key 'mechnism'; did you mean 'mechanism'?",
+            ],
+        ),
+    ],
+)
+def test_errors_in_a_rig(command, text, said):
+    Path("rig.yaml").write_text(text)
+    assert command.refuses("derive", "rig.yaml", "--equations") == said
 
 
 def test_a_mechanism_too_large_to_read(command):

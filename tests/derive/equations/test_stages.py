@@ -16,7 +16,7 @@ from tests.derive.equations.test_text import by_component, same, text_lines, tex
 def test_the_two_link_arm_of_point_masses():
     d = derivation("two_link")
     equations, parameters = with_symbols(point_masses(d.model.equations))
-    found = derived("two_link", d.model, equations, parameters=parameters)
+    found = derived(d.model, equations, parameters=parameters)
     assert not any(p.name.startswith("I_") for p in found.parameters)
     mass = by_component(found, text_rows(found, text_lines(found)))["mass_matrix"][1]
     m1, m2, c1, c2, length, q2 = sympy.symbols("m_upper_arm m_forearm c_upper_arm c_forearm l_elbow q2")

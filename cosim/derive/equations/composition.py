@@ -1,0 +1,342 @@
+"""A manipulator on a platform: equations of both together from those of each.
+
+The platform moves the base of the manipulator: velocity, acceleration and gravity along the axes of the base enter the
+equations of the manipulator, which give its efforts and the wrench W on its base. The platform has W as a load:
+
+    tau_m = (equations of the manipulator on a base with ω, α, a − g)
+    tau_c = (equations of the platform) + Jᵀ W
+    M = [M_c + Jᵀ M_bb J,  Jᵀ M_bm; M_mb J,  M_mm]
+
+M_mm, M_bm, M_bb: the inertia of the manipulator whose base is free; J: the Jacobian of the place where it is mounted,
+along the axes of its base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cosim import ops
+from cosim.compile.pytree import Pytree
+from cosim.compile.trace import inlined
+from cosim.derive.equations.components import (
+    STILL,
+    ComponentBuilder,
+    Derivation,
+    dry_friction,
+    viscous_friction,
+)
+from cosim.derive.tables import table
+from cosim.errors import InputError, did_you_mean
+from cosim.multibody.constraint_rows import spring_dampers
+from cosim.multibody.constraint_set import ConstraintSet
+from cosim.multibody.description.floating_base import with_floating_base
+from cosim.multibody.dynamics import Body, joint_motion, transport
+from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.joints import JointKind
+from cosim.multibody.mechanism import Frame, Joint, Mechanism, Pose
+from cosim.multibody.model import Model
+from cosim.multibody.spatial import SpatialVector
+from cosim.multibody.tree import build_tree
+from cosim.types import Numeric
+
+RANDOM_STATES = 5
+AT_HOME = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # coordinates of the base in its own axes
+
+
+@dataclass(frozen=True)
+class Composition:
+    """platform, manipulator: their own equations, of the manipulator on a free base. joined: the model of both in
+    one. frame: of the platform. dofs, coordinates: places of those of the platform, then of the manipulator,
+    in the joined."""
+
+    joined: Model
+    platform: MechanismEquations
+    manipulator: MechanismEquations
+    frame: str
+    dofs: tuple[list[int], list[int]]
+    coordinates: tuple[list[int], list[int]]
+
+
+def compose(platform: Model, manipulator: Model, frame: str) -> Composition:
+    """The manipulator on a frame of the platform; gravity is that of the platform.
+
+    Raises InputError for an unknown frame, names that both have, and parts that do not compose.
+    """
+    if frame not in platform.equations.tree.frames:
+        raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, platform.equations.tree.frames)}", "--on")
+    for part, model in (("platform", platform), ("manipulator", manipulator)):
+        if model.constraint_rows:
+            raise InputError(
+                f"the {part} has loops or constraints; only trees are composed, derive both in one", "--mount"
+            )
+    if manipulator.mechanism.forces or manipulator.timed:
+        what = "force laws, which need the ground" if manipulator.mechanism.forces else "a base that moves by itself"
+        raise InputError(f"the manipulator has {what}; derive both in one", "--mount")
+    arm = _renamed(manipulator.mechanism, platform.mechanism)
+    joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist())
+    free = build_tree(with_floating_base(arm))
+    own = MechanismEquations(free, STILL, ConstraintSet(springs=spring_dampers(free, arm.springs)))
+    names = platform.joint_names
+    return Composition(
+        joined,
+        platform.equations,
+        own,
+        frame,
+        _places(joined, names, [kind.nv for kind in joined.kinds]),
+        _places(joined, names, [kind.nq for kind in joined.kinds]),
+    )
+
+
+def _places(joined: Model, of_platform: Sequence[str], sizes: Sequence[int]) -> tuple[list[int], list[int]]:
+    places: tuple[list[int], list[int]] = ([], [])
+    start = 0
+    for name, size in zip(joined.joint_names, sizes, strict=True):
+        places[name not in of_platform].extend(range(start, start + size))
+        start += size
+    return places
+
+
+def _renamed(arm: Mechanism, platform: Mechanism) -> Mechanism:
+    """With another name for its root link where the platform has one of this name.
+
+    Raises InputError for other names that both have."""
+    taken = {part.name for part in (*platform.links, *platform.joints, *platform.frames, *platform.springs)}
+    root = arm.root if arm.root not in taken else f"{arm.name}_{arm.root}"
+    for part in (*arm.links, *arm.joints, *arm.frames, *arm.springs):
+        if part.name in taken and part.name != arm.root:
+            what = f"'{part.name}' is a name in the platform and in the manipulator; rename it in one of them"
+            raise InputError(what, "--mount")
+
+    def name(link: str) -> str:
+        return root if link == arm.root else link
+
+    return replace(
+        arm,
+        root=root,
+        links=tuple(replace(link, name=name(link.name)) for link in arm.links),
+        joints=tuple(replace(joint, parent=name(joint.parent)) for joint in arm.joints),
+        frames=tuple(replace(frame, link=name(frame.link)) for frame in arm.frames),
+        springs=tuple(
+            replace(spring, ends=tuple((name(link), point) for link, point in spring.ends)) for spring in arm.springs
+        ),
+    )
+
+
+def _joined(platform: Mechanism, arm: Mechanism, frame: str) -> Mechanism:
+    named = {known.name: known for known in platform.frames}.get(frame, Frame(frame, frame, Pose.identity()))
+    mount = Joint(f"{arm.name}_mount", "fixed", named.link, arm.root, named.pose)
+    return Mechanism(
+        f"{arm.name}_on_{platform.name}",
+        platform.root,
+        (*platform.links, *arm.links),
+        (*platform.joints, mount, *arm.joints),
+        frames=(*platform.frames, *arm.frames),
+        springs=(*platform.springs, *arm.springs),
+        forces=platform.forces,
+    )
+
+
+# --- the motion of the base ------------------------------------------------------------------------------
+
+
+def frame_motion(
+    e: MechanismEquations, frame: str, q: Numeric, v: Numeric, a: Numeric, t: Numeric, gravity: Numeric
+) -> tuple[Numeric, Numeric, Numeric]:
+    """(ω, acceleration of the origin less gravity, α) of a frame, along its axes."""
+    tree, vectors = e.tree, (e.q_map.positions(q), e.v_map.expand(v), e.v_map.expand(a))
+
+    def step(
+        kind: JointKind, body: Body, above: tuple[Numeric, SpatialVector], q: Numeric, v: Numeric, a: Numeric
+    ) -> Pytree:
+        omega, acceleration = above
+        motion = joint_motion(kind, body, omega, q, v, t)
+        linear = ops.total(s.linear * a[i] for i, s in enumerate(motion.hinge))
+        angular = ops.total(s.angular * a[i] for i, s in enumerate(motion.hinge))
+        here = transport(body, motion, acceleration) + motion.bias + SpatialVector(linear, angular)
+        return (motion.omega, here), (motion.omega, here)
+
+    root = STILL, SpatialVector(-gravity, STILL)
+    sweeps = e.sweeps
+    moving = sweeps.outward(step, root, sweeps.by_q(vectors[0]), sweeps.by_v(vectors[1]), sweeps.by_v(vectors[2]))
+    k, pose = tree.frames[frame]
+    omega, here = root if k < 0 else moving[k]
+    reach = here.linear + ops.cross(here.angular, pose.position) + ops.cross(omega, ops.cross(omega, pose.position))
+    turn = pose.rotation.T
+    return turn @ omega, turn @ reach, turn @ here.angular
+
+
+# --- equations of both -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Both:
+    """The functions of both together, in the order of the joined model."""
+
+    parts: Composition
+
+    def _cut(self, x: Numeric, places: tuple[list[int], list[int]]) -> tuple[Numeric, Numeric]:
+        return tuple(x[own] if own else np.zeros(0) for own in places)  # type: ignore[return-value]
+
+    def _vector(self, platform: Numeric, manipulator: Numeric) -> Numeric:
+        n = len(platform) + len(manipulator)
+        first, second = self.parts.dofs
+        return ops.with_elements(np.zeros(n), [*first, *second], [*platform, *manipulator])
+
+    def jacobian(self, q: Numeric, t: Numeric) -> Numeric:
+        """J (6, n) of the frame, along its axes."""
+        e, frame = self.parts.platform, self.parts.frame
+        body, pose = e.tree.frames[frame]
+        turn = e.frame_pose(q, body, pose, t)[:3, :3].T
+        whole = e.frame_jacobian(q, body, pose, t)
+        return ops.concatenate([turn @ whole[:3], turn @ whole[3:]])
+
+    def mass_matrix(self, q: Numeric, t: Numeric) -> Numeric:
+        (q_c, q_m), (first, second) = self._cut(q, self.parts.coordinates), self.parts.dofs
+        own = self.parts.manipulator.mass_matrix(ops.concatenate([AT_HOME, q_m]), t)
+        base, mixed, inner = own[:6, :6], own[:6, 6:], own[6:, 6:]
+        n = len(first) + len(second)
+        m: list[list[Numeric]] = [[0.0] * n for _ in range(n)]
+        for i, row in zip(second, inner, strict=True):
+            for j, x in zip(second, row, strict=True):
+                m[i][j] = x
+        if first:
+            jacobian = self.jacobian(q_c, t)
+            carried = self.parts.platform.mass_matrix(q_c, t) + jacobian.T @ (base @ jacobian)
+            coupling = jacobian.T @ mixed
+            for k, i in enumerate(first):
+                for h, j in enumerate(first):
+                    m[i][j] = carried[k, h]
+                for h, j in enumerate(second):
+                    m[i][j] = m[j][i] = coupling[k, h]
+        return ops.array(m)
+
+    def required(
+        self, q: Numeric, v: Numeric, a: Numeric, t: Numeric, gravity: Numeric, forces: bool = True
+    ) -> Numeric:
+        """(n,) efforts for given accelerations, without friction and springs in joints; forces: springs between bodies
+        and force laws are included."""
+        platform, manipulator = self._parts(gravity, forces)
+        (q_c, q_m), (v_c, v_m), (a_c, a_m) = self._states(q, v, a)
+        base = frame_motion(platform, self.parts.frame, q_c, v_c, a_c, t, gravity)
+        return self._with_wrench(platform.inverse_dynamics(q_c, v_c, a_c, t), manipulator, q_c, q_m, v_m, a_m, base, t)
+
+    def gravity_effort(self, q: Numeric, t: Numeric) -> Numeric:
+        """(n,) with everything at rest."""
+        e = self.parts.platform
+        platform, manipulator = self._parts(e.gravity, forces=False)
+        q_c, q_m = self._cut(q, self.parts.coordinates)
+        still = np.zeros(len(self.parts.dofs[1]))
+        turn = e.frame_pose(q_c, *e.tree.frames[self.parts.frame], t)[:3, :3]
+        base = STILL, -(turn.T @ e.gravity), STILL
+        return self._with_wrench(platform.gravity_effort(q_c, t), manipulator, q_c, q_m, still, still, base, t)
+
+    def _parts(self, gravity: Numeric, forces: bool) -> tuple[MechanismEquations, MechanismEquations]:
+        """The platform with this gravity, and the manipulator."""
+        platform, manipulator = self.parts.platform, self.parts.manipulator
+        return (
+            MechanismEquations(platform.tree, gravity, platform.constraints if forces else ConstraintSet()),
+            manipulator if forces else MechanismEquations(manipulator.tree, STILL, ConstraintSet()),
+        )
+
+    def _states(self, q: Numeric, *velocities: Numeric) -> list[tuple[Numeric, Numeric]]:
+        return [self._cut(q, self.parts.coordinates), *(self._cut(x, self.parts.dofs) for x in velocities)]
+
+    def _with_wrench(
+        self,
+        alone: Numeric,
+        manipulator: MechanismEquations,
+        q_c: Numeric,
+        q_m: Numeric,
+        v_m: Numeric,
+        a_m: Numeric,
+        base: tuple[Numeric, Numeric, Numeric],
+        t: Numeric,
+    ) -> Numeric:
+        """(n,) efforts of the manipulator on a base with the motion (ω, a, α), and of the platform: `alone` and for the
+        wrench on that base."""
+        omega, linear, angular = base
+        found = manipulator.inverse_dynamics(
+            ops.concatenate([AT_HOME, q_m]),
+            ops.concatenate([STILL, omega, v_m]),
+            ops.concatenate([linear, angular, a_m]),
+            t,
+        )
+        wrench, efforts = found[:6], found[6:]
+        carried = alone + self.jacobian(q_c, t).T @ wrench if len(self.parts.dofs[0]) else alone
+        return self._vector(carried, efforts)
+
+    def losses(self, of: Callable[[MechanismEquations, Numeric], Numeric], x: Numeric, places: str) -> Numeric:
+        """(n,) of a function of each part alone; places: `dofs` or `coordinates` of x."""
+        own, whole = self._cut(x, getattr(self.parts, places))
+        base = AT_HOME if places == "coordinates" else np.zeros(6)
+        found = of(self.parts.manipulator, ops.concatenate([base, whole]))[6:]
+        return self._vector(of(self.parts.platform, own) if len(self.parts.dofs[0]) else np.zeros(0), found)
+
+
+def composed(parts: Composition, frames: Sequence[str] = (), load: str | None = None) -> Derivation:
+    """The components of both together. Raises InputError for an unknown frame."""
+    joined, both = parts.joined, _Both(parts)
+    builder, inputs = ComponentBuilder.of(joined.equations, frames, load)
+    at, n = builder.at, (joined.nv,)
+    still, gravity = np.zeros(n), parts.platform.gravity
+    with inlined():
+        friction = both.losses(MechanismEquations.friction_effort, at.v, "dofs")
+        springs = both.losses(MechanismEquations.spring_effort, at.q, "coordinates")
+        coriolis = both.required(at.q, at.v, still, at.t, STILL, forces=False)
+        between = both.required(at.q, at.v, still, at.t, STILL) - coriolis if _has_forces(parts) else still
+        others = friction + springs - builder.load_effort(load)
+        mass, weight = both.mass_matrix(at.q, at.t), both.gravity_effort(at.q, at.t)
+        rest = at.tau - coriolis - weight - between - others
+        values = {
+            "mass_matrix": ("q", mass),
+            "coriolis": ("q v", coriolis),
+            "gravity": ("q", weight),
+            "viscous_friction": ("v", both.losses(viscous_friction, at.v, "dofs")),
+            "dry_friction": ("v", both.losses(dry_friction, at.v, "dofs")),
+            "springs": ("q v", springs + between),
+        }
+        terms = [builder.term(name, arguments, value) for name, (arguments, value) in values.items()]
+        required = both.required(at.q, at.v, at.a, at.t, gravity) + others
+        dynamics = builder.dynamics(load, required, ops.solve(mass, rest))
+        kinematics = builder.kinematics(frames)
+    notes = (f"Composed of a platform and a manipulator on its frame {parts.frame}.",)
+    return builder.derivation(
+        joined, inputs, [*terms, *builder.loads(load)], dynamics, kinematics, load=load, notes=notes
+    )
+
+
+def _has_forces(parts: Composition) -> bool:
+    return any(e.constraints.apply_forces for e in (parts.platform, parts.manipulator))
+
+
+def comparison_lines(d: Derivation, in_one: Derivation) -> list[str]:
+    """How far the composed equations are from those derived in one, in random states, and the operations of both."""
+    import casadi
+
+    from cosim.derive.equations.code import operations_of
+
+    rng, model = np.random.default_rng(0), d.model
+    rows = []
+    for c in (*d.components, *d.dynamics):
+        if c.name not in {other.name for other in in_one.everything}:
+            continue
+        other = in_one.component(c.name)
+        given = [x for a in c.arguments for x in [d.inputs[a]]]
+        own = casadi.Function("own", given, [c.entries])
+        whole = casadi.Function("whole", [in_one.inputs[a] for a in other.arguments], [other.entries])
+        worst = 0.0
+        for _ in range(RANDOM_STATES):
+            values = {"q": model.random_configuration(rng), "t": rng.uniform(0, 1)}
+            values |= {a: rng.uniform(-1, 1, x.numel()) for a, x in d.inputs.items() if a not in values}
+            found, expected = (np.asarray(f(*(values[a] for a in c.arguments))).ravel() for f in (own, whole))
+            scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+            worst = max(worst, float(np.abs(found - expected).max(initial=0.0)) / scale)
+        counts = [
+            operations_of([e.inputs[a] for a in x.arguments], x.entries).total for e, x in ((d, c), (in_one, other))
+        ]
+        rows.append((c.name, f"{worst:.1e}", *map(str, counts)))
+    head = ("composed", "relative difference", "operations", "operations in one")
+    return [f"compared with the mechanism derived in one, in {RANDOM_STATES} random states", *table([head, *rows], "<")]

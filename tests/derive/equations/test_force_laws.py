@@ -1,0 +1,66 @@
+"""Force laws in Python as a component of the equations."""
+
+from pathlib import Path
+
+import pytest
+
+from cosim.derive.equations.command import read_model
+from cosim.derive.equations.components import derived
+from cosim.derive.equations.files import file_lines
+from cosim.derive.equations.text import text_lines
+from tests.derive.equations.derivations import assert_equal, states
+from tests.derive.equations.test_text import by_component, evaluated, text_rows
+
+LAW = """\
+from cosim import ops
+from cosim.multibody.force_laws import ForceLaw
+from cosim.types import param, params
+
+@params
+class Params:
+    stiffness: float = param(unit="N/m", above=0)
+
+def load(params):
+    def wrenches(frames, q, v, t):
+        (ball,) = frames
+        height, speed = ball.position[2], ball.linear
+        floor = ops.where(height < 0.0, -params.stiffness * height, 0.0)
+        return [-0.3 * ops.sqrt(speed @ speed + 1e-2) * speed + FLOOR * ops.array([0.0, 0.0, 1.0])]
+    return ForceLaw(wrenches)
+"""
+RIG = """\
+name: ball
+mechanism:
+  bodies:
+    - {name: arm, axis: [0, 1, 0], mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.02, 0.02]}
+    - {name: slide, type: prismatic, axis: [1, 0, 0], mass: 0.5 kg}
+  forces: [{name: floor, type: law.py, between: [slide], points: [[0.1, 0, 0]], params: {stiffness: 50}}]
+"""
+
+
+def written(law):
+    Path("law.py").write_text(law)
+    Path("rig.yaml").write_text(RIG)
+    return Path("rig.yaml")
+
+
+def test_a_law_as_a_component(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    d = derived(read_model(written(LAW.replace("FLOOR", "floor"))))
+    parsed, code = by_component(d, text_rows(d, text_lines(d))), {}
+    exec("\n".join(file_lines(d, "python", None)), code)
+    signs = set()
+    for state in states(d, 6):
+        assert_equal(d, evaluated(d, parsed, state), state, 1e-12, but=("inverse_dynamics", "forward_dynamics"))
+        given = {key: value.tolist() for key, value in state.items()}
+        assert_equal(d, {c.name: code[c.name](*(given[a] for a in c.arguments)) for c in d.everything}, state, 1e-12)
+        signs.add(bool(d.model.frame_pose(state["q"], "slide")[2, 3] < 0))
+    assert signs == {False, True}  # the floor and above it
+
+
+@pytest.mark.parametrize("to", ["text", "c"])
+def test_a_law_that_cannot_be_traced(command, to):
+    rig = written(LAW.replace("FLOOR", "(floor if height < 0.0 else 0.0)"))
+    (said,) = command.refuses("derive", rig, "--equations", "--to", to)
+    assert said.startswith("rig.yaml:")
+    assert "use cosim.ops.where" in said
