@@ -14,7 +14,12 @@ from cosim.compile import ArrayPort, Compiled, compile
 from cosim.formulations import load_formulation
 from cosim.formulations.cartesian import Cartesian, refusal
 from cosim.formulations.cartesian.coordinates import Plane
-from cosim.formulations.cartesian.ldlt import body_joint_graph, elimination_order, filled_blocks
+from cosim.formulations.cartesian.ldlt import (
+    body_joint_graph,
+    border_multipliers,
+    elimination_order,
+    filled_blocks,
+)
 from cosim.multibody import Model, assembly
 from cosim.multibody.joints import REVOLUTE
 from cosim.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Mimic, Pose
@@ -220,6 +225,13 @@ def test_no_block_is_filled_when_vertices_come_after_their_children(n: int) -> N
     parents = random_parents(n)
     edges = body_joint_graph(parents)
     assert filled_blocks(edges, elimination_order(parents)) == 0
+
+
+def test_a_row_that_repeats_others_has_no_multiplier() -> None:
+    rows = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0], [1.0, 3.0, -1.0]])  # the last one is the sum
+    found = border_multipliers(rows @ rows.T, rows @ np.array([1.0, -2.0, 0.5]), list((rows**2).sum(axis=1)))
+    assert found[2] == 0.0
+    assert rows[:2] @ rows[:2].T @ found[:2] == pytest.approx(rows[:2] @ np.array([1.0, -2.0, 0.5]))
 
 
 @pytest.mark.parametrize("sample", ["ur5_sim", "mechanisms/triple_pendulum"])
