@@ -107,7 +107,11 @@ def _experiment(rig: Rig, model: Rig, joint: str, request: RelayRequest, ask: As
     except StoppedRun as stopped:
         what = f"the relay experiment of {joint} ended early: {stopped.run.fault}"
         raise InputError(f"{what}; give a smaller --amplitude", "--measure") from None
-    swing, ticks = limit_cycle(run[f"{joint}/position"], joint, "--measure", "give another --amplitude or --hysteresis")
+    try:
+        swing, ticks = limit_cycle(run[f"{joint}/position"])
+    except ValueError as error:
+        fix = "give another --amplitude or --hysteresis"
+        raise InputError(f"joint '{joint}' {error} under a relay; {fix}", "--measure") from None
     omega = TURN / (ticks * rig.tick_model.step)
     return RelayPoint(joint, amplitude, hysteresis, swing, omega, complex(plant_response(linear, dof, omega)))
 
@@ -144,9 +148,8 @@ def plant_response(linear: LinearRig, dof: int, omega: float | Array) -> Array:
     return (linear.C[[row]] @ column)[..., 0, 0] + linear.D[row, dof]
 
 
-def limit_cycle(position: Array, joint: str, place: str, fix: str) -> tuple[float, float]:
-    """(amplitude, period [ticks]) of the last periods of an oscillation (ticks,). Raises InputError without one; place,
-    fix: of the error."""
+def limit_cycle(position: Array) -> tuple[float, float]:
+    """(amplitude, period [ticks]) of the last periods of an oscillation (ticks,). Raises ValueError without one."""
     last = position[len(position) // 2 :]
     swing = last - 0.5 * (last.max() + last.min())
     rises = np.flatnonzero((swing[:-1] < 0.0) & (swing[1:] >= 0.0))
@@ -154,8 +157,7 @@ def limit_cycle(position: Array, joint: str, place: str, fix: str) -> tuple[floa
     sizes = [0.5 * float(np.ptp(last[a:b])) for a, b in pairwise(rises.tolist())]
     steady = len(periods) == PERIODS and _alike(periods.tolist(), 1.0) and _alike(sizes, 0.0)
     if not steady or periods.mean() < SMALLEST_PERIOD:
-        why = "oscillates as fast as the ticks" if steady else "has no steady oscillation"
-        raise InputError(f"joint '{joint}' {why} under a relay; {fix}", place)
+        raise ValueError("oscillates as fast as the ticks" if steady else "has no steady oscillation")
     return float(np.mean(sizes[-PERIODS:])), float(periods.mean())
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError
+from cosim.errors import InputError, InputErrors, SectionError
 from cosim.output import console
 from cosim.output.text_table import TextTable
 from cosim.rig.reading.yaml_source import Override
@@ -19,6 +20,7 @@ from cosim.tuning.session_folder import PARENT, REPORT, latest_path, new_path
 from cosim.tuning.setup import fingerprint_of
 from cosim.tuning.trials import Trial
 from cosim.tuning.tune import run_session
+from cosim.units import unit_sign
 
 NONE = "–"
 # keys whose option may be repeated -> the option, and whether it must have a value
@@ -47,7 +49,7 @@ def tune_rig(
         rig = load_rig(path, overrides)
     place = _place(rig, folder, resume)
     try:
-        with shown_progress(rig.spec.name) as progress:
+        with _options_named(), shown_progress(rig.spec.name) as progress:
             session = run_session(rig, given, place, resume, dask, progress)
     except FailedTuning as failed:
         print_result(failed.session)
@@ -78,6 +80,24 @@ def try_on_hardware(
             print(f"wrote    report {replay.folder / REPORT}")
         if replay.best is not None:
             print(f"wrote    gains {replay.gains_file}")
+
+
+@contextmanager
+def _options_named() -> Iterator[None]:
+    """Errors of keys of the section `tuning` that the command line gave name its option."""
+
+    def named(error: InputError) -> InputError:
+        if not isinstance(error, SectionError):
+            return error
+        option = PAIRS[key][0] if (key := str(error.keys[0])) in PAIRS else f"--{key}"
+        return InputError(error.what, " ".join([option, *map(str, error.keys[1:])]))
+
+    try:
+        yield
+    except InputErrors as many:
+        raise InputErrors(map(named, many.errors)) from None
+    except SectionError as error:
+        raise named(error) from None
 
 
 def _place(rig: Rig, folder: str | None, resume: bool) -> Path:
@@ -111,19 +131,22 @@ def _figures(session: TuningSession, start: Trial, best: Trial) -> TextTable:
     """With the plant of the rig, and with the worst of several."""
     several = len(session.evaluator.plants) > 1
     table = TextTable(
-        ["figure"], ["start", *["worst"] * several, f"trial {best.number}", *["worst"] * several, "limit"]
+        ["figure", "unit"], ["start", *["worst"] * several, f"trial {best.number}", *["worst"] * several, "limit"]
     )
-    bounds = {limit.measure.name: limit for limit in session.evaluator.objective.limits}
+    objective = session.evaluator.objective
+    bounds = {limit.measure.name: limit.condition for limit in objective.limits}
 
-    def row(name: str, pairs: Sequence[Sequence[float | None]], bound: str) -> None:
+    def row(name: str, unit: str, pairs: Sequence[Sequence[float | None]], bound: str) -> None:
         shown = (value for pair in pairs for value in pair[: 1 + several])
-        table.add_row(name, *(NONE if value is None else f"{value:.5g}" for value in shown), bound)
+        table.add_row(name, unit, *(NONE if value is None else f"{value:.5g}" for value in shown), bound)
 
-    for measure in dict.fromkeys(session.evaluator.objective.measures):
-        limit = bounds.get(measure.name)
-        bound = "" if limit is None else f"{'≥' if limit.at_least else '≤'} {limit.bound:.5g}"
-        row(measure.name, [trial.outcome.figures.get(measure.name, (None, None)) for trial in (start, best)], bound)
-    row("cost", [(next(iter(t.outcome.costs), None), t.outcome.cost) for t in (start, best)], "")
+    for measure in dict.fromkeys(objective.measures):
+        pairs = [
+            [objective.shown(measure, value) for value in trial.outcome.figures.get(measure.name, ())] or [None, None]
+            for trial in (start, best)
+        ]
+        row(measure.name, unit_sign(objective.unit(measure)), pairs, bounds.get(measure.name, ""))
+    row("cost", "", [(next(iter(t.outcome.costs), None), t.outcome.cost) for t in (start, best)], "")
     return table
 
 

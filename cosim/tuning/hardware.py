@@ -177,7 +177,7 @@ class HardwareReplay:
             real[limit.measure.name] = float(value[0])
             before = self.runs[0].real[limit.measure.name] if self.runs else math.inf
             if float(limit.violation(value)[0]) > 0.0 and value[0] > (before or 0.0):
-                broken = broken or f"{limit.measure.name} is {value[0]:.4g}, above its limit of {limit.bound:.4g}"
+                broken = broken or limit.breach(float(value[0]))
         safe = next((done.costs[1] for done in reversed(self.runs) if done.good), math.inf)
         if cost > WORSE * safe and not broken:
             broken = f"the cost is {cost / safe:.1f} times that of the last safe run"

@@ -30,6 +30,7 @@ from cosim.tuning.html import ReportPage
 from cosim.tuning.session_data import SessionData
 from cosim.tuning.trials import Trial
 from cosim.types import Array
+from cosim.units import unit_sign
 
 COURSES = 6  # joints whose courses are drawn
 NONE = "–"
@@ -87,7 +88,7 @@ def _verdict(start: Trial, best: Trial) -> str:
 def _results(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:
     page.heading("Gains")
     rows = [
-        [d.name, f"{d.start:.6g}", f"{value:.6g}", f"{d.low:.4g} to {d.high:.4g}", d.unit.replace("*", "·")]
+        [d.name, f"{d.start:.6g}", f"{value:.6g}", f"{d.low:.4g} to {d.high:.4g}", unit_sign(d.unit)]
         for d, value in zip(session.evaluator.space.dimensions, best.values, strict=True)
     ]
     page.table(["parameter", START, BEST, "range", "unit"], rows)
@@ -95,13 +96,12 @@ def _results(page: ReportPage, session: SessionData, start: Trial, best: Trial) 
         page.text("As an overlay:", note=True)
         page.code(f"cosim run {session.evaluator.rig.spec.path} --overlay {session.path}/gains.yaml")
     page.heading("Figures")
-    limits = {limit.measure.name: limit for limit in session.evaluator.objective.limits}
-    rows = []
-    for measure in dict.fromkeys(session.evaluator.objective.measures):
-        limit = limits.get(measure.name)
-        bound = "" if limit is None else f"{'≥' if limit.at_least else '≤'} {limit.bound:.4g}"
+    objective, rows = session.evaluator.objective, []
+    limits = {limit.measure.name: limit.condition for limit in objective.limits}
+    for measure in dict.fromkeys(objective.measures):
         pairs = [trial.outcome.figures.get(measure.name, (math.nan, math.nan)) for trial in (start, best)]
-        rows.append([measure.name, *(_number(x) for pair in pairs for x in pair), bound, measure.unit])
+        values = (_number(objective.shown(measure, x)) for pair in pairs for x in pair)
+        rows.append([measure.name, *values, limits.get(measure.name, ""), unit_sign(objective.unit(measure))])
     page.table(["figure", START, "worst plant", BEST, "worst plant", "limit", "unit"], rows)
     page.text("A figure of the cost is summed over joints; one with a limit is that of the worst joint.", note=True)
 
