@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, InputErrors, SectionError
+from cosim.errors import InputError
 from cosim.output import console
+from cosim.output.option_errors import options_named
 from cosim.output.text_table import TextTable
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
-from cosim.tuning.hardware import Ask, HardwareReplay, candidates_of
+from cosim.tuning.hardware import Ask, HardwareReplay
 from cosim.tuning.hardware_report import write_hardware_report
 from cosim.tuning.progress import shown_progress
 from cosim.tuning.session import FailedTuning, TuningSession
 from cosim.tuning.session_folder import PARENT, REPORT, latest_path, new_path
 from cosim.tuning.setup import fingerprint_of
 from cosim.tuning.trials import Trial
+from cosim.tuning.trying import Trying
 from cosim.tuning.tune import run_session
 from cosim.units import unit_sign
 
@@ -30,7 +31,6 @@ PAIRS = {
     "limits": ("--limit", True),
     "plants": ("--plant", True),
 }
-LARGEST_STEP = 10.0  # factor of a gain from one run of a real rig to the next
 
 
 def tune_rig(
@@ -40,8 +40,10 @@ def tune_rig(
     folder: str | None,
     resume: bool,
     dask: str | None,
+    trying: Trying | None = None,
 ) -> TuningSession:
-    """Run a session, or go on with one, and print its result. given: keys of the section `tuning`.
+    """Run a session, or go on with one, and print its result. given: keys of the section `tuning`; trying: on what its
+    trials will be tried.
 
     Raises FailedTuning where it is interrupted or no trial holds all limits, after its results were printed.
     """
@@ -49,8 +51,11 @@ def tune_rig(
         rig = load_rig(path, overrides)
     place = _place(rig, folder, resume)
     try:
-        with _options_named(), shown_progress(rig.spec.name) as progress:
-            session = run_session(rig, given, place, resume, dask, progress)
+        with (
+            options_named({key: option for key, (option, _) in PAIRS.items()}),
+            shown_progress(rig.spec.name) as progress,
+        ):
+            session = run_session(rig, given, place, resume, dask, progress, None if trying is None else trying.check)
     except FailedTuning as failed:
         print_result(failed.session)
         raise
@@ -58,20 +63,21 @@ def tune_rig(
     return session
 
 
-def try_on_hardware(
-    session: TuningSession, path: Path, chosen: Sequence[int], count: int, factor: float, ask: Ask
-) -> None:
-    """Run candidates of a session on a real rig, and print and report each beside its simulation; chosen: numbers of
-    trials, else the best `count`. ask: before each run.
+def trying_on(path: Path, chosen: Sequence[int], count: int, factor: float) -> Trying:
+    """On the real rig of a file: trials of these numbers, else the best `count`; factor: of a gain between two runs.
+
+    Raises InputErrors for a rig or numbers that cannot be."""
+    with console.busy(f"compiling {path.stem}"):
+        return Trying(load_rig(path), chosen, count, factor)
+
+
+def try_on_hardware(session: TuningSession, trying: Trying, ask: Ask) -> None:
+    """Run candidates of a session on a real rig, and print and report each beside its simulation. ask: before each run.
 
     Raises InputErrors for a rig that does not fit, RunError where a run is not good, after the report was written.
     """
-    if not 1.0 < factor <= LARGEST_STEP:
-        raise InputError(f"expected a factor above 1, up to {LARGEST_STEP:g}, got {factor:g}", "--step-factor")
-    candidates = candidates_of(session, count, chosen)
-    with console.busy(f"compiling {path.stem}"):
-        rig = load_rig(path)
-    replay = HardwareReplay(session, rig, ask, lambda line: print(line, flush=True), factor)
+    candidates = trying.candidates(session)
+    replay = HardwareReplay(session, trying.rig, ask, lambda line: print(line, flush=True), trying.factor)
     try:
         replay.try_all(candidates)
     finally:
@@ -80,24 +86,6 @@ def try_on_hardware(
             print(f"wrote    report {replay.folder / REPORT}")
         if replay.best is not None:
             print(f"wrote    gains {replay.gains_file}")
-
-
-@contextmanager
-def _options_named() -> Iterator[None]:
-    """Errors of keys of the section `tuning` that the command line gave name its option."""
-
-    def named(error: InputError) -> InputError:
-        if not isinstance(error, SectionError):
-            return error
-        option = PAIRS[key][0] if (key := str(error.keys[0])) in PAIRS else f"--{key}"
-        return InputError(error.what, " ".join([option, *map(str, error.keys[1:])]))
-
-    try:
-        yield
-    except InputErrors as many:
-        raise InputErrors(map(named, many.errors)) from None
-    except SectionError as error:
-        raise named(error) from None
 
 
 def _place(rig: Rig, folder: str | None, resume: bool) -> Path:

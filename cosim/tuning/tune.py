@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib import metadata
@@ -85,8 +85,9 @@ def run_session(
     resume: bool = False,
     dask: str | None = None,
     progress: Progress | None = None,
+    check: Callable[[TrialEvaluator, TuningKeys], None] | None = None,
 ) -> TuningSession:
-    """See `tune`; given: keys of the section `tuning`."""
+    """See `tune`; given: keys of the section `tuning`; check: called before the first trial."""
     with placed(rig, given), ExitStack() as stack:
         kept = None
         if resume:
@@ -98,6 +99,8 @@ def run_session(
         else:
             request = request_of(rig, given)
         evaluator = evaluator_of(rig, request)
+        if check is not None:
+            check(evaluator, request)
         if kept is None:
             evaluator.check_figures()
         workers = _workers(evaluator, request, dask, stack)

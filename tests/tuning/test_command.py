@@ -105,6 +105,23 @@ def test_no_trial_that_holds_a_limit_is_a_failed_run(command: Command):
             ("--parameter", "hold.kp=1..9", "--dask", "here"),
             "--dask: 'here' has no protocol; give an address",
         ),
+        (
+            ("--parameter", "hold.kp=1..9", "--dask", "tcp://127.0.0.1"),
+            "--dask: missing port number in address '127.0.0.1'; give an address such as tcp://host:8786",
+        ),
+        (("--trial", "5"), "--trial: is for --on-hardware; add it, or take --trial out"),
+        (("--step-factor", "0.5"), "--step-factor: is for --on-hardware; add it, or take --step-factor out"),
+        (("--candidates=2",), "--candidates: is for --on-hardware; add it, or take --candidates out"),
+        (("--yes",), "--yes: is for --on-hardware; add it, or take --yes out"),
+        (("--replay", "s", "--on-hardware", "r", "--trials", "9"), "--trials: has no effect beside --replay; take one"),
+        (("--on-hardware", "nope.yaml"), "nope.yaml: no such file; check the path"),
+        (("--on-hardware", "rig.yaml", "--step-factor", "11"), "--step-factor: expected a factor above 1, up to 10"),
+        (("--on-hardware", "rig.yaml", "--candidates", "0"), "--candidates: expected a number from 1 on, got 0"),
+        (("--on-hardware", "rig.yaml"), "--yes: real motors would move and there is no terminal to confirm on;"),
+        (
+            ("--parameter", "hold.kp=1..9", "--on-hardware", "rig.yaml", "--yes"),
+            "rig.yaml: has no real motors; give a rig with drivers",
+        ),
     ],
 )
 def test_options_that_do_not_fit(command: Command, words, message):
