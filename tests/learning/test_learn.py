@@ -264,7 +264,7 @@ def test_settings_out_of_range_are_refused(two_link: Any) -> None:
         ({"iterations": 0}, "iterations: must be 1 to 1000, is 0"),
         ({"gain": 1.5}, "gain: must be above 0 and at most 1, is 1.5"),
         ({"gain": 0.0}, "gain: must be above 0 and at most 1, is 0"),
-        ({"cutoff": 400.0}, "a cutoff of 400 Hz is too high for a run with ticks of 1 ms"),
+        ({"cutoff": 400.0}, "cutoff: 400 Hz is too high for ticks of 1 ms; give less than 400 Hz"),
     ):
         with pytest.raises(InputError) as caught:
             learn(rig, **{"iterations": 1, **keys})
@@ -320,5 +320,11 @@ def test_the_command_refuses_wrong_options(command: Any) -> None:
     (line,) = command.refuses("learn", "rig.yaml", "--save", "a.txt")
     assert line == "--save: a.txt: the file must have the suffix .csv; choose another name"
     assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--iterations", "0") == [
-        "iterations: must be 1 to 1000, is 0"
+        "--iterations: must be 1 to 1000, is 0"
+    ]
+    assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--cutoff", "5 kHz")[-1:] == [
+        "--cutoff: 5000 Hz is too high for ticks of 1 ms; give less than 400 Hz"
+    ]
+    assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--from", "a.mcap", "--iterations", "3") == [
+        "--iterations: has no effect beside --from; take one of them out"
     ]
