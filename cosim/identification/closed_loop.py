@@ -71,9 +71,7 @@ class ClosedLoop:
         delays = values[:, -1] if self.variables.delayed else np.zeros(len(x))
         parameters, first = {}, 0
         for block in self.variables.blocks:
-            # of a link its mass, centre of mass and inertia
-            counts = (1, 3, 6) if block.factor is not None else (1,) * len(block.numbers)
-            for name, count in zip(block.numbers, counts, strict=True):
+            for name, count in zip(block.numbers, block.lengths, strict=True):
                 parameters[name] = values[:, first : first + count]
                 first += count
         # where nothing but the delay changes, one run is enough
@@ -143,7 +141,7 @@ class ClosedLoop:
     def check(self, rows: int) -> None:
         """Raises InputError for a recording of another motion than that of the rig."""
         motion, n = self.motion, len(self.motion.joints)
-        errors = self.errors(np.zeros((1, self.variables.size)), rows)[0]
+        errors = self.errors(self.variables.of_rig[None], rows)[0]
         for name, error, recorded in zip(motion.joints, errors[:, :n].T, motion.position[:rows].T, strict=True):
             strayed, moved = float(np.sqrt(np.mean(error**2))), float(np.std(recorded))
             if strayed > STRAYED * moved + START:

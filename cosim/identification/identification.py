@@ -17,7 +17,7 @@ from cosim.identification.equation_error import (
     sources_of,
 )
 from cosim.identification.fit import Fit, Reduced, SampledError, fit, noise_at_start
-from cosim.identification.identifiability import Seen, look
+from cosim.identification.identifiability import PRIOR, Seen, look
 from cosim.identification.output_error import OutputFit, fit_outputs, noise_of
 from cosim.identification.recorded_motion import (
     MotionSamples,
@@ -94,7 +94,7 @@ def by_equation_error(
         samples = samples_of(motion, cutoff, float(variables.values(found.x)[-1]))
         found = fit(SampledError(variables, equation, samples.part(slice(0, count))))
     everywhere = SampledError(variables, equation, replace(samples, moving=np.ones_like(samples.moving)))
-    before, after = (everywhere(x)[0] for x in (np.zeros(variables.size), found.x))
+    before, after = (everywhere(x)[0] for x in (variables.of_rig, found.x))
     drive = samples.smoothed(samples.drive)
     left = Unexplained(motion.joints, samples.t[samples.kept], drive, before, after, samples.moving, count)
     about = f"{motion.source} of {len(motion.joints)} joints below {cutoff:g} Hz"
@@ -107,7 +107,7 @@ def _visible(chosen: Variables, equation: EquationError, samples: MotionSamples,
     error, start = SampledError(chosen, equation, samples), np.zeros(chosen.size)
     noise = noise_at_start(error)
     reduced = Reduced.at(error, start, noise)
-    seen = look(chosen, reduced(start)[1][: -chosen.size], chosen.slope(start), reduced.covariance(start))
+    seen = look(chosen, reduced(start)[1][: -chosen.size], chosen.slope(start), reduced.covariance(start, PRIOR))
     return seen, _seen_of(chosen, seen, place)
 
 
@@ -136,7 +136,7 @@ def by_output_error(
     fits = [fit_outputs(loop, start, rows) for loop in loops]
     best = int(np.argmin([of.misfit for of in fits]))
     loop, found = loops[best], fits[best]
-    seen = look(chosen, found.slope.reshape(-1, chosen.size), chosen.slope(found.fit.x), found.fit.covariance)
+    seen = look(chosen, found.slope.reshape(-1, chosen.size), chosen.slope(found.fit.x), found.loose)
     variables = _seen_of(chosen, seen, motion.path)
     about = f"positions and {motion.source} of {len(motion.joints)} joints in simulated runs"
     about += " with controllers that know the numbers" if loop.known else ""
@@ -181,7 +181,7 @@ def _kept(chosen: Variables, kept: Variables, found: Fit) -> Fit:
 
 def _unexplained(loop: ClosedLoop, found: OutputFit, rows: int) -> Unexplained:
     motion, n = loop.motion, len(loop.motion.joints)
-    x = np.vstack([np.zeros(loop.variables.size), found.fit.x])
+    x = np.vstack([loop.variables.of_rig, found.fit.x])
     before, after = loop.errors(x, len(motion.t))[:, :, n:]
     t, drive = loop.means(motion.t), loop.means(motion.drive)
     return Unexplained(motion.joints, t, drive, before, after, np.ones(drive.shape, bool), rows // loop.together)

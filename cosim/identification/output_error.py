@@ -16,6 +16,7 @@ import numpy as np
 
 from cosim.identification.closed_loop import ClosedLoop
 from cosim.identification.fit import SAME, Fit, search
+from cosim.identification.identifiability import PRIOR
 from cosim.types import Array
 
 ROUNDS = 5  # of searches, with noises estimated anew
@@ -28,9 +29,11 @@ LINES = 3  # … and at least so many of its lines
 
 @dataclass(frozen=True)
 class OutputFit:
-    """The fit, the errors (n, c) that are left over their noise (c,), and their derivatives (n, c, size)."""
+    """The fit, the errors (n, c) that are left over their noise (c,), and their derivatives (n, c, size); loose: the
+    covariance (size, size) with PRIOR."""
 
     fit: Fit
+    loose: Array
     errors: Array
     slope: Array
 
@@ -64,14 +67,17 @@ def fit_outputs(loop: ClosedLoop, start: Array, rows: int) -> OutputFit:
     errors, slope = loop.evaluate(x, rows)
     noise = noise_of(loop, errors)
     errors, slope = errors / noise, slope / noise[:, None]
-    return OutputFit(Fit(x, covariance(errors, slope, loop.motion.step * loop.together), noise), errors, slope)
+    step = loop.motion.step * loop.together
+    sure, loose = (covariance(errors, slope, step, prior) for prior in (1.0, PRIOR))
+    return OutputFit(Fit(x, sure, noise), loose, errors, slope)
 
 
-def covariance(errors: Array, slope: Array, step: float) -> Array:
-    """(size, size) of x, of errors (n, c) over their noise with derivatives (n, c, size), `step` [s] apart."""
+def covariance(errors: Array, slope: Array, step: float, prior: float = 1.0) -> Array:
+    """(size, size) of x, of errors (n, c) over their noise with derivatives (n, c, size), `step` [s] apart; prior: the
+    factor of Σ x²."""
     size = slope.shape[2]
     flat = slope.reshape(-1, size)
-    inverse = np.linalg.inv(flat.T @ flat + np.eye(size))
+    inverse = np.linalg.inv(flat.T @ flat + prior * np.eye(size))
     spectrum = smoothed_spectrum(errors, step)
     lines = np.fft.rfft(slope, axis=0) / np.sqrt(len(slope))
     # both halves of the spectrum: all lines but the first, and of an even number the last, stand for two
@@ -79,7 +85,7 @@ def covariance(errors: Array, slope: Array, step: float) -> Array:
     twice[0] = 1.0
     twice[-1] = 1.0 if len(slope) % 2 == 0 else 2.0
     spread = np.einsum("f,fci,fcd,fdj->ij", twice, lines.conj(), spectrum, lines, optimize=True).real
-    return inverse @ (spread + np.eye(size)) @ inverse
+    return inverse @ (spread + prior * np.eye(size)) @ inverse
 
 
 def smoothed_spectrum(errors: Array, step: float) -> Array:

@@ -21,6 +21,8 @@ from cosim.rig.rig import Rig
 from cosim.types import Array
 
 LATE = (0, 1)  # ticks by which encoders of rigs can be late
+# of a centre of mass and of an inertia
+NAMES_OF_ELEMENTS = {3: ("x", "y", "z"), 6: ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")}
 SURE = 1.96  # standard deviations of an interval of 95 %
 
 
@@ -103,7 +105,7 @@ class Identification:
         found = []
         units = {name: number.unit for name, number in numbers_of(self.rig).items()} | {DELAY: "s"}
         for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
-            rows = zip(_names(block), block.start, self.values[where], self.deviations[where], strict=True)
+            rows = zip(_names(block), block.rig, self.values[where], self.deviations[where], strict=True)
             for (name, element), before, value, deviation in rows:
                 full = name if element is None else f"{name}.{element}"
                 state = states.get((block.title, name), "found")
@@ -207,11 +209,8 @@ class Identification:
         for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
             values = [float(value) for value in self.values[where]]
             owner, _, what = block.title.rpartition(".")
-            if block.factor is not None:
-                link = f"mechanism.numbers.{block.title.removeprefix('mechanism.')}"
-                found |= {f"{link}.mass": values[0], f"{link}.com": values[1:4], f"{link}.inertia": values[4:]}
-            elif owner.startswith("mechanism."):
-                found[f"mechanism.numbers.{owner.removeprefix('mechanism.')}.{what}"] = values[0]
+            if block.title.startswith("mechanism."):
+                found |= _keys_of_mechanism(block, values)
             elif owner.endswith(".actuator"):
                 joint, section = owner.split(".")[1:]
                 drives.setdefault(owner, self._section(joint, section))[what] = values[0]
@@ -236,16 +235,19 @@ class Identification:
         return copy.deepcopy(own.get(key) or all_.get(key) or {})
 
 
+def _keys_of_mechanism(block: VariableBlock, values: list[float]) -> dict[str, Any]:
+    found, first = {}, 0
+    for name, length in zip(block.numbers, block.lengths, strict=True):
+        number = values[first : first + length]
+        found[f"mechanism.numbers.{name.removeprefix('mechanism.')}"] = number if length > 1 else number[0]
+        first += length
+    return found
+
+
 def _names(block: VariableBlock) -> Iterator[tuple[str, str | None]]:
     """Of each value of a block: the number of the rig, and its element."""
-    if block.factor is None:
-        yield block.title, None
-        return
-    yield f"{block.title}.mass", None
-    for element in ("x", "y", "z"):
-        yield f"{block.title}.com", element
-    for element in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"):
-        yield f"{block.title}.inertia", element
+    for name, length in zip(block.numbers or (block.title,), block.lengths or (1,), strict=True):
+        yield from ((name, element) for element in NAMES_OF_ELEMENTS.get(length, (None,)))
 
 
 def _rms(values: Array) -> float:
