@@ -294,6 +294,7 @@ def command_parser() -> CommandParser:
         _word("--json", metavar="F.json", help="write the figures; - for stdout"),
         _flag("--excite", "design a motion to record instead"),
         _word("--duration", metavar="S", help="of that motion; default: 20 s"),
+        _flag("--anyway", "write the overlay even if its numbers explain too little of the recording"),
     )
     parser.add_command(
         commands.compare,

@@ -26,8 +26,10 @@ from cosim.identification.recorded_motion import (
     default_cutoff,
     read_motion,
     samples_of,
+    unit_of_time,
 )
-from cosim.identification.results import Identification, Unexplained
+from cosim.identification.results import Identification, JointCheck, Unexplained, doubtful, rms_of
+from cosim.identification.suspicions import LEAST, cause_of
 from cosim.identification.variables import DEFAULT, VariableBlock, Variables, choose
 from cosim.rig.rig import Rig
 from cosim.types import Array
@@ -67,9 +69,35 @@ def identify(
         raise InputError(f"is {training:g}; give a fraction from 0.1 to 0.95", "--training")
     motion = read_motion(rig, recording, sources_of(rig))
     chosen = choose(rig, wanted)
-    if method == EQUATION_ERROR:
-        return by_equation_error(rig, motion, chosen, cutoff, training)
-    return by_output_error(rig, motion, chosen, cutoff, training)
+    by_method = by_equation_error if method == EQUATION_ERROR else by_output_error
+    found = by_method(rig, motion, chosen, cutoff, training)
+    return replace(found, failure=_failure(found, chosen, training))
+
+
+def _failure(found: Identification, chosen: Variables, training: float) -> str:
+    """See `Identification.failure`, with the likely cause."""
+    joints = doubtful(found.checks)
+    if not joints:
+        return ""
+    worst = min(joints, key=lambda check: check.explained)
+
+    def explained(motion: RecordedMotion) -> Array:
+        if has_equation_error(found.rig):
+            checks = by_equation_error(found.rig, motion, chosen, found.cutoff, training).checks
+        else:
+            checks = _rig_itself(found.rig, motion, chosen, training)
+        return np.array([check.explained for check in checks])
+
+    cause = cause_of(found.rig, found.motion, explained, worst.explained)
+    signal, least = f"{worst.joint}/{found.motion.source}", f", {_percent(LEAST)} are needed"
+    what = f"the numbers explain {_percent(worst.explained)} of the mean square of {signal} in the part that checks"
+    if worst.explained >= LEAST:
+        return f"{what}, but {cause}" if cause else ""
+    return f"{what}{least}; {cause or 'no other sign or unit explains it, so check those of the drives and the rig'}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100.0 * max(fraction, 0.0):.3g} %"
 
 
 # --- equation error ---
@@ -85,7 +113,8 @@ def by_equation_error(
     moving = int(samples.moving[:count].sum(axis=0).max(initial=0))
     if moving < FEWEST:
         what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"
-        raise InputError(f"{what}; record a longer or a faster motion", motion.path)
+        fix = unit_of_time(motion) or "record a longer or a faster motion"
+        raise InputError(f"{what}; {fix}", motion.path)
     equation = EquationError(rig, chosen.names, motion.source)
     seen, variables = _visible(chosen, equation, samples.part(slice(0, count)), motion.path)
     equation = EquationError(rig, variables.names, motion.source)
@@ -177,6 +206,15 @@ def _kept(chosen: Variables, kept: Variables, found: Fit) -> Fit:
     titles = {block.title for block in kept.blocks}
     places = np.concatenate([np.arange(p.start, p.stop) for block, p in _placed(chosen) if block.title in titles])
     return Fit(found.x[places], found.covariance[np.ix_(places, places)], found.noise)
+
+
+def _rig_itself(rig: Rig, motion: RecordedMotion, chosen: Variables, training: float) -> list[JointCheck]:
+    """What a run with the numbers of the rig explains."""
+    loop, rows = ClosedLoop(rig, chosen, motion, True), round(training * len(motion.t))
+    drive, start = loop.means(motion.drive), rows // loop.together
+    left = loop.errors(chosen.of_rig[None], len(motion.t))[0][:, len(motion.joints) :]
+    sizes = ((rms_of(of[start:, k]) for of in (drive, left, left, drive + left)) for k in range(len(motion.joints)))
+    return [JointCheck(joint, *of) for joint, of in zip(motion.joints, sizes, strict=True)]
 
 
 def _unexplained(loop: ClosedLoop, found: OutputFit, rows: int) -> Unexplained:
