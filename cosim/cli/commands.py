@@ -180,7 +180,7 @@ def learn(
     rig: Path,
     overrides: list[Override],
     save: Path,
-    iterations: int,
+    iterations: int | None,
     gain: float,
     cutoff: str,
     recording: Path | None,

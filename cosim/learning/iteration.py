@@ -20,13 +20,16 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.learning.feedback import error_of, feedback_effort, feedforward_in, learning_loops
+from cosim.learning.recorded_rig import check_run
 from cosim.rig.rig import Rig
 from cosim.rig.run import Run, StoppedRun
 from cosim.types import Array
 
 ORDER = 2  # of the Butterworth low pass, which runs forwards and backwards
 ROWS_PER_PERIOD = 20  # of the table, per period of the cutoff
-MOST_ITERATIONS = 1000
+ITERATIONS, MOST_ITERATIONS = 8, 1000
+SETTINGS = ("iterations", "gain", "cutoff")
+HIGHEST = 0.4  # cutoff, of the rate of the ticks
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,20 @@ def next_feedforward(rig: Rig, run: Run, gain: float = 1.0, cutoff: float = 10.0
     """The efforts for the next repetition, from a run of this rig. gain: fraction of the feedback that is learned;
     cutoff: of Q [Hz].
 
-    Raises InputError for a rig without trajectories and for a cutoff that the ticks of the run do not resolve.
+    Raises InputError for a rig without trajectories, for a run of another rig (other joints, parameters of controllers
+    or references), and for a cutoff that the ticks of the run do not resolve.
     """
+    check_run(rig, run)
+    return _next(rig, run, gain, cutoff)
+
+
+def _next(rig: Rig, run: Run, gain: float, cutoff: float) -> Feedforward:
     step = float(np.median(np.diff(run.t))) if len(run.t) > 1 else 0.0
-    if step == 0.0 or cutoff >= 0.4 / step:
-        raise InputError(f"a cutoff of {cutoff:g} Hz is too high for a run with ticks of {step * 1e3:g} ms")
+    if step == 0.0:
+        raise InputError("has one tick; learn from a whole run", "the run")
+    if not 0.0 < cutoff < HIGHEST / step:
+        what = f"is {cutoff:g} Hz; ticks of {step * 1e3:g} ms allow more than 0 and less than {HIGHEST / step:.5g} Hz"
+        raise InputError(what, "cutoff")
     every = max(1, int(1.0 / (ROWS_PER_PERIOD * cutoff * step) + 1e-6))  # of a step with rounding
     rows = np.unique([*range(0, len(run.t), every), len(run.t) - 1])
     efforts = {}
@@ -109,7 +121,7 @@ def next_feedforward(rig: Rig, run: Run, gain: float = 1.0, cutoff: float = 10.0
 
 def learn(
     rig: Rig,
-    iterations: int = 8,
+    iterations: int = ITERATIONS,
     gain: float = 1.0,
     cutoff: float = 10.0,
     progress: Callable[[Repetition], None] | None = None,
@@ -134,7 +146,7 @@ def learn(
                 progress(repetition)
             if repetition.number == iterations:
                 break
-            learned = next_feedforward(current, repetition.run, gain, cutoff)
+            learned = _next(current, repetition.run, gain, cutoff)
             number = repetition.number + 1
             current = with_feedforward(rig, learned, Path(folder) / f"{number}.csv", number)
             try:
