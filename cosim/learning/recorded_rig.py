@@ -49,14 +49,12 @@ def check_recording(rig: Rig, path: Path) -> None:
     if "as_run" not in index.metadata:
         return
     recorded, present = index.files(), files_of(rig)
-    sections = (_sections(contents[name]) for contents, name in (
-        (recorded, index.metadata["as_run"]), (present.contents, present.as_run)
-    ))  # fmt: skip
-    _refuse_other(*sections, str(path), rig.spec.path.name)
+    theirs, ours = _sections(recorded[index.metadata["as_run"]]), _sections(present.contents[present.as_run])
+    _refuse_other(theirs, ours, str(path), rig.spec.path.name)
     own = {index.metadata["rig_file"], index.metadata["as_run"]}
-    theirs = {PurePosixPath(name).name: content for name, content in recorded.items() if name not in own}
+    others = {PurePosixPath(name).name: content for name, content in recorded.items() if name not in own}
     for name, content in present.contents.items():
-        other = theirs.get(PurePosixPath(name).name)
+        other = others.get(PurePosixPath(name).name)
         if other is not None and _bytes(other) != _bytes(content):
             raise InputError(f"was recorded with another file {name}; {FIX}", str(path))
 
