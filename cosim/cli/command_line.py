@@ -262,7 +262,7 @@ def command_parser() -> CommandParser:
         overrides,
         overlay,
         _word("--save", metavar="F.csv", type=Path, required=True, help="where to write the feedforward"),
-        _word("--iterations", metavar="N", type=int, default=8, help="repetitions; default: 8"),
+        _word("--iterations", metavar="N", type=int, help="repetitions; default: 8"),
         _word(
             "--gain", metavar="X", type=float, default=1.0, help="fraction of the feedback that is learned; default: 1"
         ),
@@ -296,6 +296,7 @@ def command_parser() -> CommandParser:
         _word("--json", metavar="F.json", help="write the figures; - for stdout"),
         _flag("--excite", "design a motion to record instead"),
         _word("--duration", metavar="S", help="of that motion; default: 20 s"),
+        _flag("--anyway", "write the overlay even if its numbers explain too little of the recording"),
     )
     parser.add_command(
         commands.compare,

@@ -182,7 +182,7 @@ def learn(
     rig: Path,
     overrides: list[Override],
     save: Path,
-    iterations: int,
+    iterations: int | None,
     gain: float,
     cutoff: str,
     recording: Path | None,
@@ -210,6 +210,7 @@ def identify(
     json: str | None,
     excite: bool,
     duration: str | None,
+    anyway: bool,
 ) -> None:
     """Find masses, inertias and frictions of a rig from a recording, or design a motion to record."""
     from cosim.identification.command import excite_rig, identify_rig
@@ -231,7 +232,7 @@ def identify(
     words = "a frequency such as 10 or 10 Hz"
     hertz = None if cutoff is None else quantity_of(cutoff, "Hz", "--cutoff", (0.0, math.inf), words)
     with named_when_slow():
-        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method)
+        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method, anyway)
 
 
 def tune(

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cosim.errors import RunError
-from cosim.learning.iteration import Repetition, learn, next_feedforward, relative_error
+from cosim.learning.iteration import ITERATIONS, Repetition, learn, next_feedforward, relative_error
+from cosim.learning.recorded_rig import check_recording, check_run
 from cosim.output.option_errors import options_named
 from cosim.output.output_files import check_output, identity
 from cosim.rig.reading.yaml_source import Override
@@ -19,18 +20,23 @@ def learn_rig(
     path: Path,
     overrides: Sequence[Override],
     save: Path,
-    iterations: int,
+    iterations: int | None,
     gain: float,
     cutoff: float,
     recording: Path | None,
 ) -> None:
-    """Print the error of each repetition, and write the feedforward. Raises InputError, StoppedRun, and RunError where
-    a later run stops, after what was learned before is written."""
+    """Print the error of each repetition, and write the feedforward; iterations: None for the default.
+
+    Raises InputError, StoppedRun, and RunError where a later run stops, after what was learned before is written.
+    """
     check_output(save, "--save", (".csv",), {identity(path): "the rig itself"})
     rig, failure = load_rig(path, overrides), ""
     if recording is not None:
+        check_recording(rig, recording)
+        run = load_run(recording)
+        check_run(rig, run, str(recording))
         with options_named():
-            feedforward = next_feedforward(rig, load_run(recording), gain, cutoff)
+            feedforward = next_feedforward(rig, run, gain, cutoff)
     else:
         first: list[Repetition] = []
 
@@ -39,6 +45,7 @@ def learn_rig(
             size = relative_error(repetition.error_rms, first[0].error_rms)
             print(f"run {repetition.number:<3} error RMS {100.0 * size:.3g} % of that of run 0", flush=True)
 
+        iterations = ITERATIONS if iterations is None else iterations
         with options_named():
             learned = learn(rig, iterations, gain, cutoff, show)
         feedforward = learned.feedforward

@@ -22,6 +22,7 @@ import numpy as np
 
 from cosim.errors import InputError, SectionError
 from cosim.learning.feedback import error_of, feedback_effort, feedforward_in, learning_loops
+from cosim.learning.recorded_rig import check_run
 from cosim.rig.rig import Rig
 from cosim.rig.run import Run, StoppedRun
 from cosim.rig.sections.rig_spec import read_rig
@@ -29,7 +30,7 @@ from cosim.types import Array
 
 ORDER = 2  # of the Butterworth low pass, which runs forwards and backwards
 ROWS_PER_PERIOD = 20  # of the table, per period of the cutoff
-MOST_ITERATIONS = 1000
+ITERATIONS, MOST_ITERATIONS = 8, 1000
 HIGHEST = 0.4  # cutoff, of the rate
 
 
@@ -95,8 +96,14 @@ def next_feedforward(rig: Rig, run: Run, gain: float = 1.0, cutoff: float = 10.0
     """The efforts for the next repetition, from a run of this rig. gain: fraction of the feedback that is learned;
     cutoff: of Q [Hz].
 
-    Raises InputError for a rig without trajectories and for a cutoff that the ticks of the run do not resolve.
+    Raises InputError for a rig without trajectories, for a run of another rig (other joints, parameters of controllers
+    or references), and for a cutoff that the ticks of the run do not resolve.
     """
+    check_run(rig, run)
+    return _next(rig, run, gain, cutoff)
+
+
+def _next(rig: Rig, run: Run, gain: float, cutoff: float) -> Feedforward:
     step = float(np.median(np.diff(run.t))) if len(run.t) > 1 else math.inf
     _check_cutoff(cutoff, step)
     every = max(1, int(1.0 / (ROWS_PER_PERIOD * cutoff * step) + 1e-6))  # of a step with rounding
@@ -112,7 +119,7 @@ def next_feedforward(rig: Rig, run: Run, gain: float = 1.0, cutoff: float = 10.0
 
 def learn(
     rig: Rig,
-    iterations: int = 8,
+    iterations: int = ITERATIONS,
     gain: float = 1.0,
     cutoff: float = 10.0,
     progress: Callable[[Repetition], None] | None = None,
@@ -138,7 +145,7 @@ def learn(
                 progress(repetition)
             if repetition.number == iterations:
                 break
-            learned = next_feedforward(current, repetition.run, gain, cutoff)
+            learned = _next(current, repetition.run, gain, cutoff)
             number = repetition.number + 1
             current = with_feedforward(rig, learned, Path(folder) / f"{number}.csv", number)
             try:
