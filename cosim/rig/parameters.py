@@ -104,7 +104,7 @@ def refusals(rig: WiredRig, number: int, parameters: np.ndarray, place: SourceLo
     """Why the controller of this number refuses these parameters (np,) of the tick model: it may check them against one
     another, its joints and its period."""
     spec, loop = rig.spec.controllers[number], rig.tick_model.loops[number]
-    context = controller_context(spec, rig.spec, rig.plant, rig.limits)
+    context = controller_context(spec, rig.spec, rig.plant, rig.limits, loop.trajectory)
     reading = Reading(lambda path: place, [], rig.spec.path.parent)
     given = parameters[loop.parameter_slice]
 

@@ -14,7 +14,7 @@ import pytest
 from cosim import ops
 from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError
-from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, Block, ControllerContext, Limits
+from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, Block, ControllerContext, Limits, signals_of
 from tests.kit.plugins import modules, name_of
 
 INERTIA = np.array([[2.0, 0.3, 0.0], [0.3, 1.5, 0.2], [0.0, 0.2, 0.8]])
@@ -126,7 +126,7 @@ def test_signals_are_those_of_the_contract(block: Any) -> None:
     for name, signal in block.inputs.items():
         assert signal.shape == INPUTS[name].shape
     state, command = step(block)
-    assert tuple(command) == COMMAND
+    assert tuple(command) == (*COMMAND, *signals_of(block))
     assert {name: np.shape(value) for name, value in command.items()} == dict.fromkeys(COMMAND, (2,))
     assert {name: np.shape(value) for name, value in state.items()} == {
         name: np.shape(value) for name, value in block.initial().items()

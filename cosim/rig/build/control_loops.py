@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def _loop(
     reading: Reading,
     nominal: Plant | None,
 ) -> ControlLoop | None:
-    context = controller_context(controller, spec, plant, limits, nominal)
+    context = controller_context(controller, spec, plant, limits, None, nominal)
     index = context.index
     start = plant.start_positions[index]
     path, plugin = ("controllers", number), controller.trajectory
@@ -52,7 +53,7 @@ def _loop(
         planning = TrajectoryContext(index, context.numeric_model, known.start.q, context.limits)
         trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading, planning)
     reference = trajectory or HoldTrajectory(start)
-
+    context = replace(context, trajectory=reference)
     schedules = gain_schedules(controller, spec)
 
     def load(plugin: Plugin, sections: Sequence[Section], schedules: Sequence[GainSchedule] = ()) -> Controller:
@@ -98,7 +99,12 @@ def _filters(controller: ControllerSpec, context: ControllerContext) -> list[Sec
 
 
 def controller_context(
-    controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits, nominal: Plant | None = None
+    controller: ControllerSpec,
+    spec: RigSpec,
+    plant: Plant,
+    limits: Limits,
+    trajectory: Trajectory | None,
+    nominal: Plant | None = None,
 ) -> ControllerContext:
     """What a controller is loaded with. limits, nominal: as of `build_loops`."""
     names = list(spec.joints)
@@ -114,6 +120,7 @@ def controller_context(
         drive_controlled=tuple(name for name in controller.joints if name in closed),
         start=plant.start_positions,
         nominal=nominal and nominal.controller_model,
+        trajectory=trajectory,
     )
 
 
