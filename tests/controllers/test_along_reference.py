@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ guard: {actions: {velocity: warn, effort: warn, position: warn}}
 """
 
 
-def moving(folder, kind="lqr", along="reference", keys="", interpret=False, motion=FAST, duration=0.6):
+def moving(folder, kind="lqr", along="reference", keys="", interpret=False, motion=FAST, duration=0.6) -> Any:
     controller = f"{{name: arm, type: {kind}, {WEIGHTS}, along: {along}{keys}, {motion}}}"
     return arm(folder, controller, effort="2000", duration=duration, interpret=interpret)
 
@@ -99,7 +100,9 @@ def test_a_reference_at_rest_gives_the_gains_of_one_state(tmp_path, kind):
 
 def test_without_a_trajectory_it_is_the_state_at_the_start(tmp_path):
     weights = f"{{name: arm, type: lqr, {WEIGHTS}, along: "
-    blocks = [arm(tmp_path, weights + along + "}").tick_model.loops[0].block for along in ("state", "reference")]
+    blocks: list[Any] = [
+        arm(tmp_path, weights + along + "}").tick_model.loops[0].block for along in ("state", "reference")
+    ]
     one, along = (block.regulator.table.items for block in blocks)
     assert len(along) == 1
     np.testing.assert_array_equal(along[0]["gains"], one[0]["gains"])
