@@ -12,7 +12,7 @@ import numpy as np
 
 from cosim.errors import InputError, InputErrors, SectionError, did_you_mean
 from cosim.rig.open_numbers import numbers_of
-from cosim.rig.parameters import tunables_of, unit_of, unknown_parameter
+from cosim.rig.parameters import joints_of, tunables_of, unit_of, unknown_parameter
 from cosim.rig.reading.schema import LARGEST_NUMBER
 from cosim.rig.rig import Rig
 from cosim.types import Array
@@ -136,13 +136,10 @@ def _known(rig: Rig) -> dict[str, _Parameter]:
     """Parameters of the controllers, and numbers of the mechanism and the drives."""
     found: dict[str, _Parameter] = {}
     for name, item in tunables_of(rig).items():
-        declared = type(item.loop.tunables.params).__dataclass_fields__[item.field].metadata
+        declared = item.loop.tunables.leaves[item.field].declared
         low = declared.get("min") if declared.get("min") is not None else declared.get("above")
         values = rig.tick_model.parameters[item.where].tolist()
-        per_joint = not isinstance(getattr(item.loop.tunables.params, item.field), float)
-        named = per_joint and len(values) == len(item.loop.index)
-        joints = tuple(rig.joints[k] for k in item.loop.index) if named else ()
-        found[name] = _Parameter(values, unit_of(rig, name), low, declared.get("max"), joints)
+        found[name] = _Parameter(values, unit_of(rig, name), low, declared.get("max"), joints_of(rig, name))
     for name, number in numbers_of(rig).items():
         found[name] = _Parameter(number.values.tolist(), "1", None, None, ())
     return found
