@@ -213,7 +213,8 @@ class SampledActuator(Actuator, Protocol):
 
 
 class Trajectory(Protocol):
-    """The reference of n joints as a pure function of time."""
+    """The reference of n joints as a pure function of time. One with an attribute `is_excitation` that is true has an
+    effort that is added to what the controller commands, past it and its filters."""
 
     @property
     def end(self) -> float:

@@ -83,9 +83,6 @@ def excitation_of(
     loop = next((loop for loop in rig.tick_model.loops if dof in loop.index), None)
     if loop is None:
         raise InputError(f"joint '{joint}' has no controller whose loop could be measured", "--measure")
-    if "reference_effort" not in loop.block.inputs:
-        what = f"controller '{loop.name}' does not take the effort of its trajectory, which would excite '{joint}'"
-        raise InputError(f"{what}; add 'reference_effort' to its inputs and its effort", "--measure")
     if amplitude is None:
         amplitude = AMPLITUDE * float(rig.limits.effort[dof])
         if not math.isfinite(amplitude):

@@ -23,7 +23,7 @@ from cosim.errors import CompileError, InputError
 from cosim.rig.rig import Rig
 from cosim.tick.memory_call import MemoryCall
 from cosim.tick.tick_model import TickModel, TickTask
-from cosim.types import COMMAND, Array
+from cosim.types import Array
 
 MOST_TICKS = 1000  # of a hyper-period
 
@@ -91,19 +91,17 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
     nv, size, place = tick_model.nv, tick_model.layout.size, tick_model.layout.place
     request, measured = (place(*path).where for path in (("request",), ("measured", "position")))
     ticks, phases, begun = hyper_period(tick_model.tasks), _phases(tick_model), float(memory[place("t").where].item())
-    first = round(begun / tick_model.step)
+    first, last = round(begun / tick_model.step), [call for task in tick_model.tasks for call in task.calls][-1]
     # rows: the memory, and the disturbances that are held; columns: both at first, and the disturbances
     whole = size + 2 * nv
-    memory, derivative = (
-        _with_first_commands(tick_model, memory, first),
-        np.hstack([np.eye(whole), np.zeros((whole, 2 * nv))]),
-    )
+    derivative = np.hstack([np.eye(whole), np.zeros((whole, 2 * nv))])
     derivative[place("t").where] = 0.0
     written = np.ones(whole, dtype=bool)
     written[:size] = False
     outputs = np.zeros((2 * nv, whole + 2 * nv))
     outputs[:nv, whole : whole + nv] = np.eye(nv)  # of dofs whose loops are not seen
     with np.errstate(all="ignore"):
+        memory = _with_first_calls(tick_model, memory, first)
         for number in range(first, first + ticks):
             memory[place("t").where] = number * tick_model.step
             seen = np.array([dof for dof, phase in enumerate(phases) if phase == number % ticks], dtype=int)
@@ -114,7 +112,8 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
                     inputs, results = places_of(call)
                     derivative[results] = found[call.name](memory[inputs]) @ derivative[inputs]
                     written[results] = True
-                    _evaluate(call, memory)
+                    if number + 1 < first + ticks or call is not last:  # nobody reads the results of the last one
+                        _evaluate(call, memory)
                     if call.name == "measure":
                         outputs[nv + seen] = derivative[measured][seen]
                         derivative[measured] += derivative[size + nv : whole]
@@ -139,17 +138,20 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
     )
 
 
-def _with_first_commands(tick_model: TickModel, memory: Array, first: int) -> Array:
-    """A copy of the memory in which controllers that were not called before this tick command what they would now."""
-    memory = memory.copy()
-    for task in (task for task in tick_model.tasks if task.loop is not None and task.phase > 0 and first <= task.phase):
-        scratch = memory.copy()
-        read = next(task for task in tick_model.tasks if task.name == "read")
-        for call in (*read.calls, *task.calls):
-            _evaluate(call, scratch)
-        for where, _ in task.calls[0].outputs[-len(COMMAND) :]:
-            memory[where] = scratch[where]
-    return memory
+def _with_first_calls(tick_model: TickModel, memory: Array, first: int) -> Array:
+    """A copy of the memory in which what has not been called before this tick is as after its first call: encoders and
+    controllers set the states of delays, filters and observers then, which have no dynamics before."""
+    new = [task for task in tick_model.tasks if task.loop is not None and first <= task.phase]
+    if not new:
+        return memory.copy()
+    begun, called, place = memory.copy(), memory.copy(), tick_model.layout.place
+    read = next(task for task in tick_model.tasks if task.name == "read")
+    for call in (call for task in (read, *new) for call in task.calls):
+        _evaluate(call, called)
+    regions = [place(what, task.name) for task in new for what in ("controllers", "controller_commands")]
+    for where, _ in (*regions, *([] if first else [place("sensors")])):
+        begun[where] = called[where]
+    return begun
 
 
 def hyper_period(tasks: Sequence[TickTask]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cosim.analysis.linearisation import LinearRig
 
-DELAY = 1e-12  # |z| of a mode that ends within a tick
+DELAY = 1e-4  # |z| of a mode that ends within a tick; several of them at 0 are found up to this size
 HELD = 1e-8  # |z − 1| of what is held or integrated
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cosim.cli import commands, remote_commands
+from cosim.cli.option_rules import check_options
 from cosim.errors import InputError, did_you_mean
 from cosim.output.binding import CONTROL_ADDRESS as ADDRESS
 from cosim.output.stream.publisher import DEFAULT_ENDPOINT
@@ -36,6 +37,7 @@ class CommandParser(ArgumentParser):
         """The words after that of the command; arguments may stand behind options."""
         given, rest = self.parse_known_intermixed_args(words)
         if not rest:
+            check_options(self.prog.rpartition(" ")[2], words)
             return given
         if not rest[0].startswith("-"):
             self.error(f"there is no place for the argument '{rest[0]}'")
@@ -260,7 +262,7 @@ def command_parser() -> CommandParser:
         overrides,
         overlay,
         _word("--save", metavar="F.csv", type=Path, required=True, help="where to write the feedforward"),
-        _word("--iterations", metavar="N", type=int, help="repetitions; default: 8"),
+        _word("--iterations", metavar="N", type=int, default=8, help="repetitions; default: 8"),
         _word(
             "--gain", metavar="X", type=float, default=1.0, help="fraction of the feedback that is learned; default: 1"
         ),

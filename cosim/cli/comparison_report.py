@@ -117,7 +117,7 @@ def _value(value: Any) -> str:
 
 
 def _ratio(a: Any, b: Any) -> str:
-    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b) == 1:  # of the only joint
-        return _ratio(a[0], b[0])
-    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (a, b))
-    return f"{b / a:.4g}" if numbers and a else ""
+    first, second = (x[0] if isinstance(x, list) and len(x) == 1 else x for x in (a, b))  # of the only joint
+    if any(isinstance(x, bool) or not isinstance(x, int | float) for x in (first, second)):
+        return ""
+    return f"{second / first:.4g}" if first else ""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.errors import InputError, RunError
-from cosim.learning.iteration import ITERATIONS, SETTINGS, Repetition, learn, next_feedforward, relative_error
+from cosim.errors import RunError
+from cosim.learning.iteration import Repetition, learn, next_feedforward, relative_error
 from cosim.learning.recorded_rig import check_recording, check_run
+from cosim.output.option_errors import options_named
 from cosim.output.output_files import check_output, identity
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import load_rig
@@ -20,24 +20,22 @@ def learn_rig(
     path: Path,
     overrides: Sequence[Override],
     save: Path,
-    iterations: int | None,
+    iterations: int,
     gain: float,
     cutoff: float,
     recording: Path | None,
 ) -> None:
-    """Print the error of each repetition, and write the feedforward; iterations: None for the default.
+    """Print the error of each repetition, and write the feedforward.
 
     Raises InputError, StoppedRun, and RunError where a later run stops, after what was learned before is written.
     """
     check_output(save, "--save", (".csv",), {identity(path): "the rig itself"})
     rig, failure = load_rig(path, overrides), ""
     if recording is not None:
-        if iterations is not None:
-            raise InputError("is of simulated runs; --from learns from one run", "--iterations")
         check_recording(rig, recording)
         run = load_run(recording)
         check_run(rig, run, str(recording))
-        with _named_options():
+        with options_named():
             feedforward = next_feedforward(rig, run, gain, cutoff)
     else:
         first: list[Repetition] = []
@@ -47,8 +45,7 @@ def learn_rig(
             size = relative_error(repetition.error_rms, first[0].error_rms)
             print(f"run {repetition.number:<3} error RMS {100.0 * size:.3g} % of that of run 0", flush=True)
 
-        iterations = ITERATIONS if iterations is None else iterations
-        with _named_options():
+        with options_named():
             learned = learn(rig, iterations, gain, cutoff, show)
         feedforward = learned.feedforward
         if learned.stopped:
@@ -61,14 +58,3 @@ def learn_rig(
     print(f"wrote     feedforward {save}; use it with trajectory: {{feedforward: {{file: {file}}}}}")
     if failure:
         raise RunError(failure, str(path))
-
-
-@contextmanager
-def _named_options() -> Iterator[None]:
-    """Settings out of range are named as options of the command."""
-    try:
-        yield
-    except InputError as error:
-        if error.place not in SETTINGS:
-            raise
-        raise InputError(error.what, f"--{error.place}") from None

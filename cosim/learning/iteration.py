@@ -11,6 +11,8 @@ control, 2006): below the bandwidth of the loop it vanishes; beyond it learning 
 from __future__ import annotations
 
 import copy
+import dataclasses
+import math
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,18 +20,18 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.errors import InputError, SectionError
 from cosim.learning.feedback import error_of, feedback_effort, feedforward_in, learning_loops
 from cosim.learning.recorded_rig import check_run
 from cosim.rig.rig import Rig
 from cosim.rig.run import Run, StoppedRun
+from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import Array
 
 ORDER = 2  # of the Butterworth low pass, which runs forwards and backwards
 ROWS_PER_PERIOD = 20  # of the table, per period of the cutoff
-ITERATIONS, MOST_ITERATIONS = 8, 1000
-SETTINGS = ("iterations", "gain", "cutoff")
-HIGHEST = 0.4  # cutoff, of the rate of the ticks
+MOST_ITERATIONS = 1000
+HIGHEST = 0.4  # cutoff, of the rate
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,8 @@ def next_feedforward(rig: Rig, run: Run, gain: float = 1.0, cutoff: float = 10.0
 
 
 def _next(rig: Rig, run: Run, gain: float, cutoff: float) -> Feedforward:
-    step = float(np.median(np.diff(run.t))) if len(run.t) > 1 else 0.0
-    if step == 0.0:
-        raise InputError("has one tick; learn from a whole run", "the run")
-    if not 0.0 < cutoff < HIGHEST / step:
-        what = f"is {cutoff:g} Hz; ticks of {step * 1e3:g} ms allow more than 0 and less than {HIGHEST / step:.5g} Hz"
-        raise InputError(what, "cutoff")
+    step = float(np.median(np.diff(run.t))) if len(run.t) > 1 else math.inf
+    _check_cutoff(cutoff, step)
     every = max(1, int(1.0 / (ROWS_PER_PERIOD * cutoff * step) + 1e-6))  # of a step with rounding
     rows = np.unique([*range(0, len(run.t), every), len(run.t) - 1])
     efforts = {}
@@ -121,7 +119,7 @@ def _next(rig: Rig, run: Run, gain: float, cutoff: float) -> Feedforward:
 
 def learn(
     rig: Rig,
-    iterations: int = ITERATIONS,
+    iterations: int = 8,
     gain: float = 1.0,
     cutoff: float = 10.0,
     progress: Callable[[Repetition], None] | None = None,
@@ -132,6 +130,7 @@ def learn(
     a later one does, learning ends with the runs before.
     """
     _check(rig, iterations, gain)
+    _check_cutoff(cutoff, rig.tick_model.step)
     names = [name for loop in learning_loops(rig) for name in _names(rig, loop.index)]
     errors: list[tuple[Array, Array]] = []
     stopped = ""
@@ -182,19 +181,26 @@ def with_feedforward(rig: Rig, feedforward: Feedforward, file: Path, repetition:
     for section in data["controllers"]:
         if section.get("trajectory") is not None:
             section["trajectory"]["feedforward"] = {"file": str(file)}
-    learned = Rig.from_dict(data, rig.spec.path.parent, rig.interpret)
+    learned = Rig(read_rig(dataclasses.replace(rig.spec.source, data=data)), rig.interpret)
     learned.tick_model.parameters[:] = rig.tick_model.parameters  # as set in Python
     return learned
 
 
 def _check(rig: Rig, iterations: int, gain: float) -> None:
     if not 1 <= iterations <= MOST_ITERATIONS:
-        raise InputError(f"must be 1 to {MOST_ITERATIONS}, is {iterations}", "iterations")
+        raise SectionError(f"must be 1 to {MOST_ITERATIONS}, is {iterations}", ("iterations",))
     if not 0.0 < gain <= 1.0:
-        raise InputError(f"must be above 0 and at most 1, is {gain:g}", "gain")
+        raise SectionError(f"must be above 0 and at most 1, is {gain:g}", ("gain",))
     if rig.hardware:
         what = "the rig has real motors, which do not return to their start by themselves"
         raise InputError(f"{what}; run it with --record, and learn from the recording", str(rig.spec.path))
+
+
+def _check_cutoff(cutoff: float, step: float) -> None:
+    """step: of the ticks of a run [s], inf of one without."""
+    if not cutoff < HIGHEST / step:
+        what = f"{cutoff:g} Hz is too high for ticks of {step * 1e3:g} ms; give less than {HIGHEST / step:.4g} Hz"
+        raise SectionError(what if math.isfinite(step) else "the run has no two ticks to learn from", ("cutoff",))
 
 
 def _names(rig: Rig, index: Array) -> list[str]:

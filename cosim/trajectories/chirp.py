@@ -20,7 +20,9 @@ class Params:
     f0: float = param(unit="Hz", min=0, doc="frequency at time 0")
     f1: float = param(unit="Hz", min=0, doc="frequency at the end")
     duration: float = param(unit="s", above=0, doc="time of the sweep")
-    of: Literal["position", "effort"] = param(default="position", doc="quantity of the sweep")
+    of: Literal["position", "effort"] = param(
+        default="position", doc="quantity of the sweep; an effort is added to that of the controller"
+    )
     ramp: float = param(unit="s", min=0, default=0.0, doc="fade-in time, and fade-out time at the end")
     delay: float = param(unit="s", min=0, default=0.0, doc="time before the sweep")
 
@@ -51,6 +53,10 @@ class Chirp:
     def end(self) -> float:
         return self.delay + self.duration
 
+    @property
+    def is_excitation(self) -> bool:
+        return self.of == "effort"
+
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         time = ops.clip(t - self.delay, 0.0, self.duration)
         slope = (self.f1 - self.f0) / self.duration
@@ -58,7 +64,7 @@ class Chirp:
         value, rate, bend = modulated_sine(fade_in_and_out(time, self.duration, self.ramp), angle)
         moving = ops.where(ops.logical_and(t >= self.delay, t < self.end), 1.0, 0.0)
         zero = np.zeros(len(self.start))
-        if self.of == "effort":
+        if self.is_excitation:
             return {
                 "position": self.start,
                 "velocity": zero,

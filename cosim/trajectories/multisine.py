@@ -30,7 +30,9 @@ class Params:
     period: float = param(unit="s", above=0, doc="period of the sum; frequencies are multiples of its inverse")
     periods: int = param(min=3, default=5, doc="repetitions, the first and the last one faded in and out")
     count: int = param(min=1, max=200, default=40, doc="sines at most, evenly spaced on a logarithmic axis")
-    of: Literal["position", "effort"] = param(default="position", doc="quantity of the sum")
+    of: Literal["position", "effort"] = param(
+        default="position", doc="quantity of the sum; an effort is added to that of the controller"
+    )
 
     def __post_init__(self) -> None:
         if self.f1 < self.f0:
@@ -55,12 +57,16 @@ class Multisine:
     end: float
     of: str
 
+    @property
+    def is_excitation(self) -> bool:
+        return self.of == "effort"
+
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         angle = self.omega * t + self.phase
         sine, cosine = ops.sin(angle), ops.cos(angle)
         grown, growth, bend = fade_in_and_out(ops.clip(t, 0.0, self.end), self.end, self.period)
         value, zero = self.size * ops.total(sine), np.zeros(len(self.start))
-        if self.of == "effort":
+        if self.is_excitation:
             effort = self.amplitude * (grown * value)
             return {"position": self.start, "velocity": zero, "acceleration": zero, "effort": effort}
         rate = self.size * ops.total(self.omega * cosine)

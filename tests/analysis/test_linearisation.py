@@ -46,7 +46,7 @@ def differences(rig: Rig, at: float, monkeypatch: pytest.MonkeyPatch) -> tuple[n
     exact = linearise_at(model, memory)
     assert exact.exact
     first = round(at / model.step)
-    memory = linearisation._with_first_commands(model, memory, first)
+    memory = linearisation._with_first_calls(model, memory, first)
 
     def tick(before: np.ndarray) -> np.ndarray:
         after = before.copy()

@@ -12,7 +12,7 @@ import pytest
 from cosim import InputError, load_rig
 from cosim.analysis.experiment import at_rest, measure
 from cosim.analysis.linearisation import linearise
-from cosim.analysis.measured import measured_response
+from cosim.analysis.measured import linear_loop, measured_response
 from cosim.rig.run import Run
 from tests.kit.samples import FOLDER
 
@@ -48,6 +48,27 @@ def test_a_measured_loop_is_that_of_the_linear_rig(name: str, kind: str) -> None
         assert hertz[-1] > 0.3 / linear.step and len(hertz) > 20
         measured, expected = found.margins
         assert measured.phase == pytest.approx(expected.phase, rel=0.02)
+
+
+STATES = {  # of controllers that are set in their first call
+    "low pass": "feedforward_pd, kp: 80, kd: 6, filters: [{type: low_pass, frequency: 60 Hz}]",
+    "notch": "feedforward_pd, kp: 80, kd: 6, filters: [{type: notch, frequency: 8 Hz, width: 4 Hz}]",
+    "filtered derivative": "pid, kp: 80, ki: 40, kd: 6, derivative_filter: 30 Hz",
+    "filtered velocity": "cascade, position_gain: 10, velocity_gain: 6, integral_time: 0.3 s, velocity_filter: 60 Hz",
+    "disturbance": "disturbance_observer, bandwidth: 3 Hz, observer: 10 Hz",
+    "estimator": "lqg, position_noise: 1e-4, effort_noise: 1, largest_position_error: 0.05, load_noise: 1",
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_loop_with_states_in_the_controller_is_measured_at_the_drive(servo: Path, name: str) -> None:
+    """At t = 0 too, where the controller has been called once: the loop is the same at every time."""
+    servo.write_text(SERVO.replace("feedforward_pd, kp: 80, kd: 6", STATES[name]))
+    rig, settled = at_rest(servo, ())
+    linear, first = linearise(rig, settled), linearise(rig)
+    found = measure(servo, (), linear, "hinge", "multisine", 0.05)
+    assert found.gain_deviation < 0.5 and np.degrees(found.phase_deviation) < 3.0
+    np.testing.assert_allclose(linear_loop(first, found.response), found.linear, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["multisine", "chirp"])
@@ -134,10 +155,6 @@ def test_rigs_that_cannot_be_measured(command: Callable, servo: Path, tmp_path: 
     found = refusal(command, servo, "--measure", "multisine")
     assert found.startswith("--measure: the experiment of hinge ended early: ")
     assert found.endswith("; give a smaller --amplitude")
-    assert refusal(command, FOLDER / "impedance" / "ur5_impedance.yaml", "--measure", "multisine") == (
-        "--measure: controller 'impedance' does not take the effort of its trajectory, which would excite"
-        " 'shoulder_pan_joint'; add 'reference_effort' to its inputs and its effort"
-    )
     assert refusal(command, FOLDER / "pendulum_chain.yaml", "--measure", "chirp") == (
         "--measure: the rig has no controller whose loop could be measured"
     )
@@ -173,3 +190,27 @@ def test_ticks_that_are_missing(servo: Path) -> None:
     with pytest.raises(InputError) as caught:
         measured_response(holed, 1e-3)
     assert str(caught.value).endswith(": 2 ticks are missing; measure again on a quieter machine")
+
+
+def test_counts_of_an_encoder_make_frequencies_uncertain_and_leave_them_out(servo: Path, command: Callable) -> None:
+    servo.write_text(SERVO.replace("{limits:", "{encoder: {cpr: 4096}, limits:"))
+    rig, settled = at_rest(servo, ())
+    linear = linearise(rig, settled)
+    unseen, coarse = (measure(servo, (), linear, "hinge", "multisine", size) for size in (0.02, 20.0))
+    assert not unseen.trusted.any() and np.isnan(unseen.gain_deviation)
+    far = np.abs(20.0 * np.log10(np.abs(coarse.response.loop / coarse.linear)))
+    assert far.max() > 6.0 and 5 < coarse.trusted.sum() < len(far)
+    assert coarse.gain_deviation == far[coarse.trusted].max() < 1.0
+    code, out, err = command("analyze", servo, "--measure", "multisine", "--amplitude", "20", "--json", "f.json")
+    (line,) = [line for line in out.splitlines() if line.startswith("warning")]
+    assert (code, err) == (0, []) and line.startswith("warning   hinge: the loop gain is uncertain by more than 10% at")
+    fix = "more --amplitude drowns counts of encoders and noise, less avoids friction and limits"
+    assert line.endswith(f" Hz, left out of the deviations; {fix}")
+    data = orjson.loads(Path("f.json").read_bytes())["measured"]["hinge"]
+    assert data["trusted"] == coarse.trusted.tolist() and len(data["uncertainty"]) == len(far)
+
+
+def test_a_linear_rig_is_certain_at_all_frequencies(servo: Path) -> None:
+    rig, settled = at_rest(servo, ())
+    found = measure(servo, (), linearise(rig, settled), "hinge", "multisine", 1e-3)
+    assert found.trusted.all() and found.warning == "" and found.uncertainty.max() < 0.01

@@ -264,7 +264,7 @@ def test_settings_out_of_range_are_refused(two_link: Any) -> None:
         ({"iterations": 0}, "iterations: must be 1 to 1000, is 0"),
         ({"gain": 1.5}, "gain: must be above 0 and at most 1, is 1.5"),
         ({"gain": 0.0}, "gain: must be above 0 and at most 1, is 0"),
-        ({"cutoff": 400.0}, "cutoff: is 400 Hz; ticks of 1 ms allow more than 0 and less than 400 Hz"),
+        ({"cutoff": 400.0}, "cutoff: 400 Hz is too high for ticks of 1 ms; give less than 400 Hz"),
     ):
         with pytest.raises(InputError) as caught:
             learn(rig, **{"iterations": 1, **keys})
@@ -360,12 +360,6 @@ def test_a_saved_run_of_another_trajectory_is_refused(two_link: Any, tmp_path: P
     )
 
 
-def test_iterations_are_of_simulated_runs(command: Any) -> None:
-    assert command.refuses(
-        "learn", FOLDER / "two_link.yaml", "--save", "a.csv", "--from", "run.mcap", "--iterations", "3"
-    ) == ["--iterations: is of simulated runs; --from learns from one run"]
-
-
 def test_the_command_refuses_wrong_options(command: Any) -> None:
     assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--cutoff", "0") == [
         "--cutoff: expected a frequency such as 10 or 10 Hz, got '0'"
@@ -377,4 +371,10 @@ def test_the_command_refuses_wrong_options(command: Any) -> None:
     assert line == "--save: a.txt: the file must have the suffix .csv; choose another name"
     assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--iterations", "0") == [
         "--iterations: must be 1 to 1000, is 0"
+    ]
+    assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--cutoff", "5 kHz")[-1:] == [
+        "--cutoff: 5000 Hz is too high for ticks of 1 ms; give less than 400 Hz"
+    ]
+    assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--from", "a.mcap", "--iterations", "3") == [
+        "--iterations: has no effect beside --from; take one of them out"
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
+from cosim.control.excited_controller import ExcitedController
 from cosim.control.filtered_controller import FilteredController
 from cosim.control.limits import LIMITS
 from cosim.control.scheduled_controller import GainSchedule, ScheduledController, at_points
@@ -54,6 +55,7 @@ def _loop(
     reference = trajectory or HoldTrajectory(start)
 
     schedules = gain_schedules(controller, spec)
+    excited = getattr(reference, "is_excitation", False)
 
     def load(plugin: Plugin, sections: Sequence[Section], schedules: Sequence[GainSchedule] = ()) -> Controller:
         block, *_ = (plugin.module.load(params, context) for params in at_points(plugin.params, schedules))
@@ -61,7 +63,9 @@ def _loop(
         _check_positions(block, controller.joints, spec)
         if schedules:
             block = ScheduledController(block, schedules, len(spec.joints))
-        return FilteredController(block, sections, len(index)) if sections else block
+        if sections:
+            block = FilteredController(block, sections, len(index))
+        return ExcitedController(block, len(index)) if excited else block
 
     def make() -> ControlLoop:
         sections = _filters(controller, context)
