@@ -117,7 +117,11 @@ def _value(value: Any) -> str:
 
 
 def _ratio(a: Any, b: Any) -> str:
-    first, second = (x[0] if isinstance(x, list) and len(x) == 1 else x for x in (a, b))  # of the only joint
-    if any(isinstance(x, bool) or not isinstance(x, int | float) for x in (first, second)):
-        return ""
-    return f"{second / first:.4g}" if first else ""
+    first, second = (_only(x) for x in (a, b))
+    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (first, second))
+    return f"{second / first:.4g}" if numbers and first else ""
+
+
+def _only(value: Any) -> Any:
+    """The number of the only joint."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
