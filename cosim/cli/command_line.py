@@ -262,7 +262,7 @@ def command_parser() -> CommandParser:
         overrides,
         overlay,
         _word("--save", metavar="F.csv", type=Path, required=True, help="where to write the feedforward"),
-        _word("--iterations", metavar="N", type=int, help="repetitions; default: 8"),
+        _word("--iterations", metavar="N", type=int, default=8, help="repetitions; default: 8"),
         _word(
             "--gain", metavar="X", type=float, default=1.0, help="fraction of the feedback that is learned; default: 1"
         ),

@@ -182,7 +182,7 @@ def learn(
     rig: Path,
     overrides: list[Override],
     save: Path,
-    iterations: int | None,
+    iterations: int,
     gain: float,
     cutoff: str,
     recording: Path | None,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cosim.errors import RunError
-from cosim.learning.iteration import ITERATIONS, Repetition, learn, next_feedforward, relative_error
+from cosim.learning.iteration import Repetition, learn, next_feedforward, relative_error
 from cosim.learning.recorded_rig import check_recording, check_run
 from cosim.output.option_errors import options_named
 from cosim.output.output_files import check_output, identity
@@ -20,12 +20,12 @@ def learn_rig(
     path: Path,
     overrides: Sequence[Override],
     save: Path,
-    iterations: int | None,
+    iterations: int,
     gain: float,
     cutoff: float,
     recording: Path | None,
 ) -> None:
-    """Print the error of each repetition, and write the feedforward; iterations: None for the default.
+    """Print the error of each repetition, and write the feedforward.
 
     Raises InputError, StoppedRun, and RunError where a later run stops, after what was learned before is written.
     """
@@ -45,7 +45,6 @@ def learn_rig(
             size = relative_error(repetition.error_rms, first[0].error_rms)
             print(f"run {repetition.number:<3} error RMS {100.0 * size:.3g} % of that of run 0", flush=True)
 
-        iterations = ITERATIONS if iterations is None else iterations
         with options_named():
             learned = learn(rig, iterations, gain, cutoff, show)
         feedforward = learned.feedforward

@@ -30,7 +30,7 @@ from cosim.types import Array
 
 ORDER = 2  # of the Butterworth low pass, which runs forwards and backwards
 ROWS_PER_PERIOD = 20  # of the table, per period of the cutoff
-ITERATIONS, MOST_ITERATIONS = 8, 1000
+MOST_ITERATIONS = 1000
 HIGHEST = 0.4  # cutoff, of the rate
 
 
@@ -119,7 +119,7 @@ def _next(rig: Rig, run: Run, gain: float, cutoff: float) -> Feedforward:
 
 def learn(
     rig: Rig,
-    iterations: int = ITERATIONS,
+    iterations: int = 8,
     gain: float = 1.0,
     cutoff: float = 10.0,
     progress: Callable[[Repetition], None] | None = None,
