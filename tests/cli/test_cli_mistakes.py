@@ -347,7 +347,7 @@ def test_ctrl_c_during_the_imports_is_an_interrupt(monkeypatch, capsys):
 def test_a_run_that_does_not_fit_the_disk(command, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Free", (), {"free": 4 * 10**9}))
     (message,) = command.refuses("run", "rig.yaml", "--duration", "1e6")
-    columns = 14  # the time and the signals
+    columns = 15  # the time and the signals
     assert message == (
         f"duration: 1,000,000,001 ticks need {8 * columns} GB, the disk of {run_folder()} has 4 GB;"
         f" use at most {4_000_000_000 // (8 * columns) / 1000:.10g} s, or keep less with keep.every, keep.signals or"

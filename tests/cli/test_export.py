@@ -80,12 +80,12 @@ def test_names_of_variables_are_valid_and_unique():
         (
             ("--signals", "nope/*"),
             "--signals: there is no signal 'nope/*'; known: shoulder/position, shoulder/velocity,"
-            " shoulder/acceleration, shoulder/effort, elbow/position … and 16 more",
+            " shoulder/acceleration, shoulder/effort, elbow/position … and 18 more",
         ),
         (
             ("--signals", "elbow/zzzzzz*"),
             "--signals: there is no signal 'elbow/zzzzzz*'; known: elbow/position, elbow/velocity, elbow/acceleration,"
-            " elbow/effort, elbow/reference_position … and 16 more",
+            " elbow/effort, elbow/reference_position … and 18 more",
         ),
         (("--from", "3"), "--from: there is no tick in this time; the recording is from 0 to 0.2 s"),
         (("-o", "a.mcap"), "-o: a.mcap: is the recording; choose another file"),

@@ -166,7 +166,7 @@ def test_the_first_signal_that_differs_is_named(tmp_path):
 def test_the_command_reports_a_rerun(tmp_path, capsys, monkeypatch):
     command, path = Command(capsys, monkeypatch), tmp_path / "a.mcap"
     Rig.from_dict(MOVING).run(0.05, record=path)
-    printed = "rerun    arm  51 ticks, 21 signals, 0 changes\nequal    every signal at every tick, to the bit\n"
+    printed = "rerun    arm  51 ticks, 23 signals, 0 changes\nequal    every signal at every tick, to the bit\n"
     assert command("replay", "--rerun", path) == (0, printed, [])
     name = edited(path, (7, 2), 1e9)
     code, _, (line,) = command("replay", "--rerun", path)

@@ -186,6 +186,7 @@ def test_names_and_units_of_signals(rig_of):
         "hinge/reference_velocity": "rad/s",
         "hinge/reference_acceleration": "rad/s^2",
         "hinge/command_effort": "N*m",
+        "hinge/integral": "N*m",
     }
     sliding = signal_units(rig_of(RIG.replace("axis:", "type: prismatic, axis:").replace("30 deg", "0.1 m")))
     assert [sliding[f"hinge/{what}"] for what in ("position", "velocity", "acceleration", "effort")] == [
