@@ -102,7 +102,7 @@ class DaskWorkers:
 
     def _check_reached(self) -> None:
         """A client tries again and again, and is closed late. Raises InputError for what is no address, RunError where
-        nothing listens, both at once."""
+        nothing listens, both without delay."""
         from distributed.comm.addressing import parse_address, parse_host_port
         from distributed.comm.registry import get_backend
 

@@ -100,7 +100,8 @@ def _nearest(page: ReportPage, session: SessionData, start: Trial, nearest: Tria
         shown = [limit.text(value) if math.isfinite(value) else NONE for value in values]
         broken = float(limit.violation(np.array(values[1:]))[0]) > 0.0
         beyond = "holds" if not broken else limit.text(abs(values[1] - limit.bound))
-        rows.append([limit.measure.name, *shown, limit.condition, NONE if math.isnan(values[1]) else beyond])
+        bound = f"{limit.condition} {unit_sign(limit.unit)}".rstrip()
+        rows.append([limit.measure.name, *shown, bound, NONE if math.isnan(values[1]) else beyond])
     if rows:
         page.table(["figure", START, name, "limit", "beyond by"], rows)
         page.text("Of the worst joint on the worst plant.", note=True)

@@ -368,3 +368,10 @@ def test_figures_of_a_run_are_those_of_rollouts():
     for name in METRICS:
         np.testing.assert_allclose(found[name], batch[name], rtol=1e-9, err_msg=name)
     assert found["axis/velocity"] == np.abs(run["axis/velocity"]).max()
+
+
+def test_a_trial_that_there_will_not_be_is_refused_before_the_search(session, place):
+    with pytest.raises(InputError, match=r"^--trial: there will be no trial 99; its trials are 0 to \d+$"):
+        Trying(load_rig(place / "arm_can.yaml", interpret=False), [99], 1, 1.5).check(
+            session.evaluator, session.request
+        )

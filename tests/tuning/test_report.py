@@ -128,8 +128,8 @@ def test_a_session_without_a_good_trial_shows_the_nearest_and_no_empty_chart():
     assert nearest is not None and "Parameters against cost" not in text and text.count("<svg") == 1
     assert f"<th>trial {nearest.number}</th>" in text and f"<td>{nearest.values[0]:.6g}</td>" in text
     found = np.degrees(nearest.outcome.figures["phase_margin"][1])
-    assert f"<td>{found:.4g} deg</td><td>≥ 170</td><td>{170.0 - found:.4g} deg</td>" in text
-    assert "<td>≤ 1e+06</td><td>holds</td>" in text
+    assert f"<td>{found:.4g} deg</td><td>≥ 170 deg</td><td>{170.0 - found:.4g} deg</td>" in text
+    assert "<td>≤ 1e+06 N·m</td><td>holds</td>" in text
     (chart,) = draw_history(session)
     costs = np.array([trial.outcome.cost for trial in session.trials])
     assert len(np.unique(places(chart, RUST)[:, 1])) == len(np.unique(costs.round(9))) > 1
