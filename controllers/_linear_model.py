@@ -1,13 +1,14 @@
-"""The exact linear model of the joints of a controller about a state at rest, sampled at its period.
+"""The exact linear model of the joints of a controller about a state and its accelerations, sampled at its period.
 
-    M δq̈ + D δq̇ + K δq = δτ,   K = ∂(inverse dynamics)/∂q + springs,   D = damping of the joints,
+    M δq̈ + D δq̇ + K δq = δτ,   K = ∂(inverse dynamics)/∂q + springs,   D = ∂(inverse dynamics)/∂q̇ + damping,
 
 discretised with a held effort (zero-order hold): x⁺ = A x + B u with x = (δq, δq̇). All other joints are at rest. The
-dry friction of joints is no part of it: D is the slope of their friction at a speed of 1 rad/s or m/s.
+dry friction of joints is no part of it: their damping is the slope of their friction at a speed of 1 rad/s or m/s.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,42 +32,64 @@ class LinearModel(NamedTuple):
     disturbed: Array
 
 
-def linear_model(
-    context: ControllerContext, at: tuple[float, ...] | None, passive: dict[str, Any] | None
-) -> LinearModel:
-    """at: positions (n,) of the joints of the controller, by default those at the start; passive: name -> position of
-    joints without a drive that belong to the model.
+class Linearisation:
+    """Of the joints of a controller, and of passive ones.
 
-    Raises InputError for closed loops, and SectionError for passive joints that do not exist or are commanded."""
-    if context.model.constraint_rows:
-        raise InputError(
-            "the mechanism has closed loops, which a linear model of free joints lacks; use feedforward_pd"
-        )
-    balanced = _passive(context, passive or {})
-    index = np.concatenate([context.index, np.array(list(balanced), dtype=int)])
-    chart = context.start.copy() if context.start.size else np.zeros(context.model.nv)
-    chart[context.index] = chart[context.index] if at is None else at
-    chart[list(balanced)] = list(balanced.values())
-    mass, damping, stiffness = _second_order(context, chart, index)
-    return _sampled(index, chart[index], mass, damping, stiffness, len(context.index), context.period)
+    index (m,): of the joints of the model; at (n,): positions of the joints of the controller at the start."""
 
+    def __init__(self, context: ControllerContext, passive: dict[str, Any] | None) -> None:
+        """passive: name -> position of joints without a drive that belong to the model.
 
-def _second_order(context: ControllerContext, chart: Array, index: Array) -> tuple[Array, Array, Array]:
-    """(M, D, K) of the joints at `index`, with the mechanism at rest in `chart` (nv,)."""
-    model = context.numeric_model
-    equations, nv = model.equations, model.nv
-    time = (0.0,) if equations.timed else ()
-    q, rest = np.asarray(model.coordinates(chart), dtype=float), np.zeros(nv)
-    by_position, _, mass = model.inverse_dynamics_derivatives(q, rest, rest, *time)
-    slope = equations.friction_effort(np.full(nv, FRICTION_SPEED + 0.5)) - equations.friction_effort(
-        np.full(nv, FRICTION_SPEED - 0.5)
-    )
-    springs = np.zeros(nv)
-    for k in index:  # they are linear
-        moved = np.asarray(equations.coordinates(chart + np.eye(nv)[k]))
-        springs[k] = (equations.spring_effort(moved) - equations.spring_effort(q))[k]
-    own = np.ix_(index, index)
-    return np.asarray(mass)[own], np.diag(slope[index]), np.asarray(by_position)[own] + np.diag(springs[index])
+        Raises InputError for closed loops, and SectionError for passive joints that do not exist or are commanded."""
+        if context.model.constraint_rows:
+            raise InputError(
+                "the mechanism has closed loops, which a linear model of free joints lacks; use feedforward_pd"
+            )
+        balanced = _passive(context, passive or {})
+        self.index = np.concatenate([context.index, np.array(list(balanced), dtype=int)])
+        self._context, self._model = context, context.numeric_model
+        self._chart = context.start.copy() if context.start.size else np.zeros(context.model.nv)
+        self.at = self._chart[context.index]
+        self._chart[list(balanced)] = list(balanced.values())
+
+    def about(
+        self, position: Array, velocity: Array | None = None, acceleration: Array | None = None, t: float = 0.0
+    ) -> LinearModel:
+        """The model about a state (n,) of the joints of the controller, by default at rest, and its accelerations
+        (n,), at time t [s]."""
+        equations, n = self._model.equations, len(self._context.index)
+        chart, rest = self._of_all(self._chart, position), np.zeros(len(self._chart))
+        v, a = (self._of_all(rest, given) for given in (velocity, acceleration))
+        q = np.asarray(self._model.coordinates(chart), dtype=float)
+        derivatives = self._model.inverse_dynamics_derivatives(q, v, a, *((t,) if equations.timed else ()))
+        own = np.ix_(self.index, self.index)
+        by_position, by_velocity, mass = (np.asarray(values)[own] for values in derivatives)
+        stiffness, damping = by_position + np.diag(self._springs), by_velocity + np.diag(self._damping)
+        return _sampled(self.index, chart[self.index], mass, damping, stiffness, n, self._context.period)
+
+    def _of_all(self, others: Array, own: Array | None) -> Array:
+        """(nv,) with values (n,) of the joints of the controller."""
+        values = others.copy()
+        if own is not None:
+            values[self._context.index] = own
+        return values
+
+    @cached_property
+    def _damping(self) -> Array:
+        """(m,) slope of the friction of the joints."""
+        friction, nv = self._model.equations.friction_effort, len(self._chart)
+        slope = friction(np.full(nv, FRICTION_SPEED + 0.5)) - friction(np.full(nv, FRICTION_SPEED - 0.5))
+        return np.asarray(slope)[self.index]
+
+    @cached_property
+    def _springs(self) -> Array:
+        """(m,) stiffness of the springs of the joints, which are linear."""
+        equations, nv = self._model.equations, len(self._chart)
+        efforts = [
+            equations.spring_effort(np.asarray(equations.coordinates(chart)))
+            for chart in (self._chart, *(self._chart + np.eye(nv)[k] for k in self.index))
+        ]
+        return np.array([(moved - efforts[0])[k] for k, moved in zip(self.index, efforts[1:], strict=True)])
 
 
 def _sampled(

@@ -1,8 +1,9 @@
 """The linear-quadratic regulator of the joints of a controller, about its reference.
 
-The error e = (q − r, v − v_r) of the joints, passive ones included, follows e⁺ = A e + B δτ of the `LinearModel`. The
-gains K minimise Σ eᵀ Q e + δτᵀ R δτ. Bryson's rule gives the weights: 1 / (the largest value that is acceptable)².
-With an integral, ∫ (q − r) of the joints of the controller is a part of the error.
+The error e = (q − r, v − v_r) of the joints, passive ones included, follows e⁺ = A e + B δτ of the `LinearModel`, about
+one state or along the reference, see `_along_reference`. The gains K minimise Σ eᵀ Q e + δτᵀ R δτ. Bryson's rule gives
+the weights: 1 / (the largest value that is acceptable)². With an integral, ∫ (q − r) of the joints of the controller is
+a part of the error.
 
     effort = τ(r, v_r, a_r) + friction(v_r) + reference effort − K e
 
@@ -11,16 +12,27 @@ With an integral, ∫ (q − r) of the joints of the controller is a part of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve_discrete_are
 
 from cosim import ops
-from cosim.controllers._linear_model import LinearModel, linear_model
+from cosim.compile.table_over_time import TableOverTime
+from cosim.controllers._along_reference import (
+    Stages,
+    System,
+    along_reference,
+    at_one_state,
+    costs_to_go,
+    gains_of,
+    stationary_cost,
+)
+from cosim.controllers._linear_model import Linearisation, LinearModel
 from cosim.controllers._required_effort import RequiredEffort
 from cosim.errors import InputError
-from cosim.types import REFERENCE, Array, ControllerContext, Numeric, PerJoint, param, params
+from cosim.types import REFERENCE, Array, ControllerContext, Numeric, PerJoint, State, param, params
 
 
 @params
@@ -43,40 +55,70 @@ class Weights:
     largest_passive_error: float = param(above=0, constant=True, default=0.1, doc="weight of their position, rad or m")
 
 
-def riccati_gains(a: Array, b: Array, q: Array, r: Array) -> Array:
-    """K (n, m) of δτ = −K e, that minimises Σ eᵀ q e + δτᵀ r δτ over e⁺ = a e + b δτ.
+@params
+class AlongWeights(Weights):
+    """The keys of a controller with this regulator whose gains may follow the reference."""
 
-    Raises InputError where no gain is stabilising."""
-    try:
-        p = solve_discrete_are(a, b, q, r)
-    except (LinAlgError, ValueError):
-        p = None
-    gains = None if p is None else np.linalg.solve(r + b.T @ p @ b, b.T @ p @ a)
-    if gains is None or np.abs(np.linalg.eigvals(a - b @ gains)).max() >= 1.0:
-        raise InputError("no gains make the linear model stable; check 'at', the passive joints and the weights")
-    return gains
+    along: Literal["state", "reference"] = param(
+        default="state", doc="what the model is linearised about: one state at rest, or the reference as it moves"
+    )
 
 
 class LinearRegulator:
-    """weights: diagonals (2 m,) of Q and (n,) of R; gains (n, 2 m): on the errors of position and velocity of the m
-    joints; integral_gains (n, n)."""
+    """weights: diagonals (2 m,) of Q and (n,) of R; stages: the linear models, one where it is linearised at one state;
+    model: the first of them; last_cost: P of the last of them."""
 
     def __init__(self, params: Weights, context: ControllerContext, largest_integral: Sequence[float] | None = None):
         """largest_integral: weights (n,) of the integral of the error [rad s or m s], None: without it. Raises
-        InputError for weights that are missing, and as `linear_model`."""
-        self.model: LinearModel = linear_model(context, params.at, params.passive)
-        self._n, self._m = len(context.joints), len(self.model.dofs)
+        InputError for weights that are missing and gains that do not exist, and as `Linearisation` and
+        `along_reference`."""
+        linearisation = Linearisation(context, params.passive)
+        moves = isinstance(params, AlongWeights) and params.along == "reference"
+        self.stages: Stages = (
+            along_reference(linearisation, params.at, context) if moves else at_one_state(linearisation, params.at)
+        )
+        self.model: LinearModel = self.stages.models[0]
+        self._n, self._m, self._period = len(context.joints), len(self.model.dofs), context.period
         self.required_effort = RequiredEffort(context, self.model.dofs)
         q, r = self.weights = self._weights(params, context)
-        a, b = self.model.a, self.model.b
         if largest_integral is not None:
-            n, m = self._n, self._m
-            # the sum of the errors of all periods before, times the period
-            sums = np.hstack([context.period * np.eye(n, m), np.zeros((n, m)), np.eye(n)])
-            a, b = np.block([[a, np.zeros((2 * m, n))], [sums]]), np.vstack([b, np.zeros((n, n))])
             q = np.concatenate([q, _weights_of(largest_integral)])
-        gains = riccati_gains(a, b, np.diag(q), np.diag(r))
-        self.gains, self.integral_gains = gains[:, : 2 * self._m], gains[:, 2 * self._m :]
+        self.systems = [self._system(model, largest_integral is not None) for model in self.stages.models]
+        self._q, self._r = np.diag(q), np.diag(r)
+        self.last_cost = stationary_cost(*self.systems[-1], self._q, self._r)
+
+    def _system(self, model: LinearModel, with_integral: bool) -> System:
+        """(A, B) of the error, and of the sum of the errors of all periods before, times the period."""
+        if not with_integral:
+            return model.a, model.b
+        n, m = self._n, self._m
+        sums = np.hstack([self._period * np.eye(n, m), np.zeros((n, m)), np.eye(n)])
+        return np.block([[model.a, np.zeros((2 * m, n))], [sums]]), np.vstack([model.b, np.zeros((n, n))])
+
+    def costs_to_go(self, wanted: Collection[int]) -> dict[int, Array]:
+        """Period -> the cost P of an error at its begin."""
+        return costs_to_go(self.stages.begins, self.systems, self._q, self._r, self.last_cost, wanted)
+
+    def over_time(self, begins: Array, items: Sequence[State], name: str) -> TableOverTime:
+        """The items, each from half a period before the period at which it begins."""
+        return TableOverTime((begins - 0.5) * self._period, items, name)
+
+    @cached_property
+    def table(self) -> TableOverTime:
+        """Time -> gains (n, 2 m): on the errors of position and velocity of the m joints; integral_gains (n, n); a, b:
+        of the linear model."""
+        begins = self.stages.begins
+        costs, items = self.costs_to_go({int(k) + 1 for k in begins}), list[State]()
+        for k, model, system in zip(begins, self.stages.models, self.systems, strict=True):
+            gains = gains_of(system, costs[int(k) + 1], self._r)
+            of_errors, of_integrals = gains[:, : 2 * self._m], gains[:, 2 * self._m :]
+            items.append({"gains": of_errors, "integral_gains": of_integrals, "a": model.a, "b": model.b})
+        return self.over_time(begins, items, "gains")
+
+    @property
+    def gains(self) -> Array:
+        """Those of the first model; see `table`."""
+        return self.table.items[0]["gains"]
 
     def _weights(self, params: Weights, context: ControllerContext) -> tuple[Array, Array]:
         """Diagonals (2 m,) of Q and (n,) of R."""

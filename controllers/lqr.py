@@ -14,7 +14,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.controllers._checks import check_effort_mode
-from cosim.controllers._linear_regulator import LinearRegulator, Weights
+from cosim.controllers._linear_regulator import AlongWeights, LinearRegulator
 from cosim.types import (
     COMMAND,
     REFERENCE,
@@ -31,7 +31,7 @@ from cosim.types import (
 
 
 @params
-class Params(Weights):
+class Params(AlongWeights):
     largest_integral: PerJoint | None = param(
         above=0, constant=True, default=None, doc="weight of the integral of the error, rad·s or m·s; none: no integral"
     )
@@ -59,11 +59,12 @@ class Lqr:
 
     def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         regulator, after, signals, error = self.regulator, {}, {}, self.regulator.error(u)
+        now = regulator.table(t)
         if p.delay:
-            error = regulator.model.a @ error + regulator.model.b @ x["correction"]
-        correction = -(regulator.gains @ error)
+            error = now["a"] @ error + now["b"] @ x["correction"]
+        correction = -(now["gains"] @ error)
         if "integral" in x:
-            signals["integral"] = -(regulator.integral_gains @ x["integral"])
+            signals["integral"] = -(now["integral_gains"] @ x["integral"])
             correction = correction + signals["integral"]
         feedforward, limit = regulator.feedforward(t, u, p.friction), self._effort_limit
         effort = feedforward + correction

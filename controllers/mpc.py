@@ -17,13 +17,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
-from scipy.linalg import block_diag, solve_discrete_are
+from scipy.linalg import block_diag
 
 from cosim import ops
+from cosim.compile.table_over_time import TableOverTime
+from cosim.controllers._along_reference import system_at
 from cosim.controllers._checks import check_below_half_the_rate, check_effort_mode
-from cosim.controllers._linear_regulator import LinearRegulator, Weights
+from cosim.controllers._linear_regulator import AlongWeights, LinearRegulator
 from cosim.controllers._quadratic_program import QuadraticProgram
 from cosim.errors import InputError
 from cosim.types import (
@@ -42,10 +45,11 @@ from cosim.types import (
 )
 
 SOFTNESS = 1e-3  # of bounds of the state, see `QuadraticProgram`
+MOST_NUMBERS = 200_000  # of the programs along a reference: what compiles in a few seconds
 
 
 @params
-class Params(Weights):
+class Params(AlongWeights):
     horizon: int = param(min=1, max=50, default=10, doc="N, in periods")
     iterations: int = param(min=1, max=1000, default=50, doc="of the solver, per call")
     margin: float = param(min=0, max=0.5, constant=True, default=0.02, doc="of the limits of position and velocity")
@@ -68,9 +72,10 @@ class Mpc:
         if params.observer is not None:
             self.signals |= {"disturbance": Signal((n,), "joint effort")}
         self._period, self._effort_limit, self._no_gain = context.period, context.limits.effort, np.zeros(n)
-        self._inverse = np.linalg.pinv(self.regulator.model.b)
         self._lowest, self._highest = self._state_bounds(params, context)
-        self._condense(params.horizon, params.iterations)
+        self._efforts, self._states = self._bounded(params.horizon)
+        self._unit = np.tile(1.0 / np.sqrt(self.regulator.weights[1]), params.horizon)
+        self._at_start, self.program = self._condensed(0, self.regulator.last_cost)
 
     def _state_bounds(self, p: Params, context: ControllerContext) -> tuple[Array, Array]:
         """Bounds (2 m N,) of position and velocity over the horizon, infinite where there are none."""
@@ -81,32 +86,55 @@ class Mpc:
         highest = np.concatenate([limits.upper - room, passive, fastest, passive])
         return np.tile(lowest, p.horizon), np.tile(highest, p.horizon)
 
-    def _condense(self, steps: int, iterations: int) -> None:
-        """The program in the corrections of the horizon, each as a multiple of what its weight accepts.
-
-        Raises InputError where no joint has a limit."""
-        model, n = self.regulator.model, self._n
-        a, b, size = model.a, model.b, len(model.a)
-        q, r = map(np.diag, self.regulator.weights)
-        powers = [np.linalg.matrix_power(a, k) for k in range(steps + 1)]
-        free = np.vstack(powers[1:])  # errors 1 … N by the error now
-        forced = np.zeros((steps * size, steps * n))  # … by the corrections
-        for k, j in zip(*np.tril_indices(steps), strict=True):
-            forced[k * size : (k + 1) * size, j * n : (j + 1) * n] = powers[k - j] @ b
-        cost = np.asarray(block_diag(*[q] * (steps - 1), solve_discrete_are(a, b, q, r)))
-        self._unit = np.tile(1.0 / np.sqrt(np.diag(r)), steps)
-        forced = forced * self._unit
-        self._gradient = forced.T @ cost @ free
-        self._efforts = np.flatnonzero(np.tile(np.isfinite(self._effort_limit), steps))
-        self._states = np.flatnonzero(np.isfinite(self._lowest) | np.isfinite(self._highest))
-        if not len(self._efforts) + len(self._states):
+    def _bounded(self, steps: int) -> tuple[Array, Array]:
+        """Which efforts and states of the horizon have bounds. Raises InputError where no joint has a limit."""
+        efforts = np.flatnonzero(np.tile(np.isfinite(self._effort_limit), steps))
+        states = np.flatnonzero(np.isfinite(self._lowest) | np.isfinite(self._highest))
+        if not len(efforts) + len(states):
             raise InputError("no joint has a limit of position, velocity or effort; use type: lqr")
-        self._free = free[self._states]
+        return efforts, states
+
+    def _condensed(self, first: int, last: Array) -> tuple[dict[str, Array], QuadraticProgram]:
+        """(its arrays, the program) in the corrections of the horizon from the period `first` on, each as a multiple of
+        what its weight accepts. last: S."""
+        n, steps, begins = self._n, self.params.horizon, self.regulator.stages.begins
+        q, size = np.diag(self.regulator.weights[0]), len(self.regulator.model.a)
+        # errors 1 … N by the error now and by the corrections
+        free, forced, by_error = np.zeros((steps, size, size)), np.zeros((steps, size, steps * n)), np.eye(size)
+        by_corrections = np.zeros((size, steps * n))
+        for k in range(steps):
+            a, b = system_at(begins, self.regulator.systems, first + k)
+            by_error, by_corrections = a @ by_error, a @ by_corrections
+            by_corrections[:, k * n : (k + 1) * n] = b
+            free[k], forced[k] = by_error, by_corrections
+        free, forced = free.reshape(-1, size), forced.reshape(-1, steps * n) * self._unit
+        cost = np.asarray(block_diag(*[q] * (steps - 1), last))
         rows = np.vstack([np.diag(self._unit)[self._efforts], forced[self._states]])
         softness = np.repeat([0.0, SOFTNESS], [len(self._efforts), len(self._states)])
-        self._hessian = forced.T @ cost @ forced + np.eye(steps * n)
-        self._error_cost = q + free.T @ cost @ free
-        self.program = QuadraticProgram(self._hessian, rows, softness, iterations)
+        hessian = forced.T @ cost @ forced + np.eye(steps * n)
+        a, b = system_at(begins, self.regulator.systems, first)
+        program = QuadraticProgram(hessian, rows, softness, self.params.iterations)
+        arrays = {
+            "a": a,
+            "b": b,
+            "missed": np.linalg.pinv(b),
+            "gradient": forced.T @ cost @ free,
+            "drift": free[self._states],
+            "hessian": hessian,
+            "error_cost": q + free.T @ cost @ free,
+        }
+        return arrays | program.data, program
+
+    @cached_property
+    def table(self) -> TableOverTime:
+        """Time -> the program, see `_condensed`."""
+        steps, begins = self.params.horizon, self.regulator.stages.begins
+        width = sum(array.size for array in self._at_start.values())
+        kept = max(math.ceil(len(begins) * width / MOST_NUMBERS), 1)
+        chosen = np.unique(np.append(begins[::kept], begins[-1]))
+        costs = self.regulator.costs_to_go({int(k) + steps for k in chosen})
+        items = [self._condensed(int(k), costs[int(k) + steps])[0] for k in chosen]
+        return self.regulator.over_time(chosen, items, "programs")
 
     def initial(self) -> State:
         state: State = {"program": self.program.initial()}
@@ -116,35 +144,37 @@ class Mpc:
         return state
 
     def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
-        regulator, model, after, signals = self.regulator, self.regulator.model, {}, {}
+        regulator, now, after, signals = self.regulator, self.table(t), {}, {}
         error, feedforward = regulator.error(u), regulator.feedforward(t, u, p.friction)
         if p.observer is not None:
             gain = 1.0 - ops.exp(-2.0 * math.pi * self._period * ops.array(p.observer))
-            missed = self._inverse @ (error - x["predicted"])
+            missed = now["missed"] @ (error - x["predicted"])
             load = after["load"] = x["load"] + ops.where(x["started"] > 0.5, gain * missed, 0.0)
             feedforward, signals["disturbance"] = feedforward - load, load
-        correction, signals["predicted_cost"], after["program"] = self._correction(error, feedforward, x["program"], u)
+        correction, signals["predicted_cost"], after["program"] = self._correction(
+            now, error, feedforward, x["program"], u
+        )
         effort = feedforward + correction
         if p.observer is not None:
             given = ops.clip(effort, -self._effort_limit, self._effort_limit) - feedforward
-            after |= {"predicted": model.a @ error + model.b @ given, "started": np.ones(1)}
+            after |= {"predicted": now["a"] @ error + now["b"] @ given, "started": np.ones(1)}
         reference = {"position": u["reference_position"], "velocity": u["reference_velocity"]}
         return after, {**reference, "effort": effort, "kp": self._no_gain, "kd": self._no_gain, **signals}
 
     def _correction(
-        self, error: Numeric, feedforward: Numeric, state: Numeric, u: Mapping[str, Numeric]
+        self, now: State, error: Numeric, feedforward: Numeric, state: Numeric, u: Mapping[str, Numeric]
     ) -> tuple[Numeric, Numeric, Numeric]:
         """(δτ₀ (n,), the cost that the program predicts, the state of the solver)."""
         steps, n = self.params.horizon, self._n
         limit, ahead = np.tile(self._effort_limit, steps), self._reference_ahead(u)
         known = ops.concatenate([feedforward] * steps)
         effort_bounds = [(side * limit - known)[self._efforts] for side in (-1.0, 1.0)]
-        free = ahead[self._states] + self._free @ error
+        free = ahead[self._states] + now["drift"] @ error
         state_bounds = [bound[self._states] - free for bound in (self._lowest, self._highest)]
         lower, upper = (ops.concatenate(pair) for pair in zip(effort_bounds, state_bounds, strict=True))
-        slope = self._gradient @ error
-        scaled, state = self.program.solve(slope, lower, upper, state)
-        cost = error @ (self._error_cost @ error) + scaled @ (self._hessian @ scaled + 2.0 * slope)
+        slope = now["gradient"] @ error
+        scaled, state = self.program.solve(slope, lower, upper, state, now)
+        cost = error @ (now["error_cost"] @ error) + scaled @ (now["hessian"] @ scaled + 2.0 * slope)
         return self._unit[:n] * scaled[:n], cost, state
 
     def _reference_ahead(self, u: Mapping[str, Numeric]) -> Numeric:

@@ -627,6 +627,7 @@ class ControllerContext:
     # the model with the numbers of the rig, for what is computed when a controller is loaded: those of `model` may be
     # inputs of the code
     nominal: MechanismModel | None = None
+    trajectory: Trajectory | None = None  # of the n joints, for numbers; None: it holds the positions at the start
 
     @property
     def numeric_model(self) -> MechanismModel:

@@ -138,6 +138,22 @@ def parse_quantity(text: str, unit: str, where: str = "here") -> float:
     return number * factor
 
 
+def given_unit(text: str) -> str | None:
+    """The unit of a quantity that `parse_quantity` reads, as `UNITS` names it; None without one."""
+    match = _QUANTITY.fullmatch(" ".join(text.split()))
+    return _canonical(match[2]) if match and match[2] else None
+
+
+def show_quantity(value: float, unit: str, digits: int = 4) -> str:
+    """An SI value with its unit: `39.4 deg`, `7.3 %`; a pure number alone."""
+    return " ".join(filter(None, (f"{value / UNITS[unit][1]:.{digits}g}", unit_sign(unit))))
+
+
+def unit_sign(unit: str) -> str:
+    """A unit as texts show it, that of a pure number empty."""
+    return "" if unit == "1" else unit.replace("*", "·")
+
+
 def parse_any(text: str) -> float:
     """The SI value of `text`, a number with an optional unit of any dimension. Raises ValueError."""
     match = _QUANTITY.fullmatch(" ".join(text.split()))

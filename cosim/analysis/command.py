@@ -23,6 +23,7 @@ from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 
+BEYOND = 10.0  # times the duration of a run, at most
 NO_DRIVERS = "drivers=[]"  # every motor is simulated
 
 
@@ -42,6 +43,14 @@ def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
     return Analysis(linear, response, modes_of(linear), loops, all_loops_margin(response, closed) if several else None)
 
 
+def check_time(rig: Rig, at: float) -> None:
+    """A run goes on after its duration, at rest or with an event. Raises InputError for a time [s] far beyond it."""
+    duration = rig.spec.schedule.duration_ns * 1e-9
+    if at > BEYOND * duration:
+        what = f"{at:g} s is far beyond the run of {duration:g} s; give at most {BEYOND * duration:g} s"
+        raise InputError(f"{what}, or lengthen schedule.duration", "--at")
+
+
 def analyze_rig(
     path: Path,
     at: float,
@@ -58,6 +67,7 @@ def analyze_rig(
     with console.busy(f"linearising {path.stem}"), named_when_slow():
         rig, at = at_rest(path, overrides) if measuring else (load_rig(path, overrides), at)
         console.check_inputs(input_files(rig), [plot] if plot else [], json)
+        check_time(rig, at)
         found = analyze(rig, at, joints)
     with console.busy(f"measuring {path.stem}"):
         measured = measuring.loops(path, overrides, found.rig, [loop.dof for loop in found.loops])

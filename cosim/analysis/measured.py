@@ -8,6 +8,7 @@ Identification, §2.4, §2.7).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -25,13 +26,17 @@ EXCITED = 0.1  # of the largest line of the spectrum
 REPEATED = 1e-6  # relative difference of two periods of the excitation
 FEWEST, MOST = 4, 50  # periods, those faded in and out included
 ONE_RATE: Mapping[str, int] = MappingProxyType({})
+FEWEST_LEVELS = 16  # of the effort of the controller: with fewer, the encoder hardly saw the motion
+SILENT = 1e-6  # of the largest line: a bin that is not excited
+NEIGHBOURS = 6  # of such bins
 POINTS = 400  # of a response that has more lines
 
 
 @dataclass(frozen=True)
 class MeasuredResponse:
-    """Of the loop of a dof. omega (m,) [rad/s]; sensitivity (m,): S; deviation (m,): standard deviation of S from
-    period to period, 0 where there is one."""
+    """Of the loop of a dof. omega (m,) [rad/s]; sensitivity (m,): S; deviation (m,): standard deviation of S: of the
+    mean of the periods, and what counts of encoders and other nonlinear parts put into the lines beside it; 0 where one
+    period was measured, inf where the controller hardly reacted."""
 
     dof: str
     omega: Array
@@ -88,8 +93,13 @@ def measured_response(
     if np.abs(S - 1.0).max() < CLOSED:
         raise InputError(f"the effort of '{dof}' is not fed back in the rig: it has no loop to measure", place)
     omega = TURN * lines / ((rows[0, 1] - rows[0, 0]) * step)
-    spread = S.std(axis=0, ddof=1) if len(rows) > 1 else np.zeros(len(lines))
-    return MeasuredResponse(dof, omega, S.mean(axis=0), spread)
+    deviation = np.zeros(len(lines))
+    if len(rows) > 1:
+        spread = S.std(axis=0, ddof=1) / math.sqrt(len(rows))
+        deviation = np.hypot(spread, _beside_lines(np.abs(U.mean(axis=0)), size, lines) / size[lines])
+    if len(np.unique(np.round((u - d)[rows[0, 0] : rows[-1, 1]], 12))) < FEWEST_LEVELS:
+        deviation[:] = np.inf
+    return MeasuredResponse(dof, omega, S.mean(axis=0), deviation)
 
 
 def linear_loop(rig: LinearRig, response: MeasuredResponse) -> Array:
@@ -98,6 +108,19 @@ def linear_loop(rig: LinearRig, response: MeasuredResponse) -> Array:
     z = np.exp(1j * response.omega * rig.step)[:, None, None]
     column = np.linalg.solve(z * np.eye(len(rig.A)) - rig.A, rig.B[None, :, [dof]].astype(complex))
     return 1.0 / ((rig.C[[dof]] @ column)[:, 0, 0] + rig.D[dof, dof]) - 1.0
+
+
+def _beside_lines(spectrum: Array, excitation: Array, lines: Array) -> Array:
+    """(m,) root mean square of a spectrum at the nearest bins that are not excited, for each excited one."""
+    silent = np.flatnonzero(excitation < SILENT * excitation.max())
+    silent = silent[silent > 0]
+    if not len(silent):
+        return np.zeros(len(lines))
+    found = []
+    for line in lines:
+        near = silent[np.argsort(np.abs(silent - line), kind="stable")[:NEIGHBOURS]]
+        found.append(math.sqrt(np.mean(np.square(spectrum[near]))))
+    return np.array(found)
 
 
 def _mean(signal: Array, row: Array) -> float:

@@ -33,6 +33,9 @@ PERIODS, SPREAD = 4, 0.15  # periods that are looked at, and how far they may di
 LASTING, SHORTEST, LONGEST = 30, 0.5, 20.0  # periods of an experiment, and its duration [s]
 UNKNOWN = 5.0  # s, of one whose linear plant never has the phase −180°
 RESOLUTIONS = 2.0  # of the encoder: the default hysteresis
+# of the swing by the linear plant: the hysteresis of a second try, where other joints that are held oscillate along and
+# the periods wander
+CALM = 0.2
 
 Ask = Callable[[Sequence[str]], None]  # raises InputError unless a human confirms
 
@@ -40,7 +43,7 @@ Ask = Callable[[Sequence[str]], None]  # raises InputError unless a human confir
 @dataclass(frozen=True)
 class RelayRequest:
     """amplitude: of the relay [SI], by default 10 % of the largest effort; hysteresis [rad or m]: by default two counts
-    of the encoder, 0 without one."""
+    of the encoder, 0 without one, and a fifth of the expected swing where that gives no steady oscillation."""
 
     amplitude: float | None = None
     hysteresis: float | None = None
@@ -92,24 +95,34 @@ def _experiment(rig: Rig, model: Rig, joint: str, request: RelayRequest, ask: As
     loop = next((loop for loop in rig.tick_model.loops if dof in loop.index), None)
     if loop is None:
         raise InputError(f"joint '{joint}' has no controller in whose place a relay could be", "--measure")
-    amplitude, hysteresis = _amplitude(rig, dof, request.amplitude), _hysteresis(rig, joint, request.hysteresis)
-    values = {
-        name: np.where(loop.index == dof, value, 0.0)
-        for name, value in (("amplitude", amplitude), ("hysteresis", hysteresis))
-    }
+    amplitude = _amplitude(rig, dof, request.amplitude)
+    values = {"amplitude": np.where(loop.index == dof, amplitude, 0.0)}
     linear = linearise(with_relay(model, loop.name, values))
-    excited = with_relay(rig, loop.name, values)
-    if rig.hardware:
-        effort = f"a relay of ± {amplitude:.3g} {'N·m' if _is_rotational(rig, dof) else 'N'}"
-        ask([*what_moves(excited), f"{joint}: {effort} about its initial position"])
-    try:
-        run = excited.run(_duration(linear, dof))
-    except StoppedRun as stopped:
-        what = f"the relay experiment of {joint} ended early: {stopped.run.fault}"
-        raise InputError(f"{what}; give a smaller --amplitude", "--measure") from None
-    swing, ticks = limit_cycle(run[f"{joint}/position"], joint, "--measure", "give another --amplitude or --hysteresis")
-    omega = TURN / (ticks * rig.tick_model.step)
-    return RelayPoint(joint, amplitude, hysteresis, swing, omega, complex(plant_response(linear, dof, omega)))
+    critical = _critical(linear, dof)
+    seconds = UNKNOWN if critical is None else min(LONGEST, max(SHORTEST, LASTING * TURN / critical))
+    tried = [_hysteresis(rig, joint, request.hysteresis)]
+    if request.hysteresis is None and critical is not None:
+        swing = 4.0 * amplitude / math.pi * float(np.abs(plant_response(linear, dof, critical)))
+        tried.append(max(*tried, CALM * swing))
+    failure = ""
+    for hysteresis in tried:
+        excited = with_relay(rig, loop.name, values | {"hysteresis": np.where(loop.index == dof, hysteresis, 0.0)})
+        if rig.hardware:
+            effort = f"a relay of ± {amplitude:.3g} {'N·m' if _is_rotational(rig, dof) else 'N'}"
+            ask([*what_moves(excited), f"{joint}: {effort} about its initial position"])
+        try:
+            run = excited.run(seconds)
+            swing, ticks = limit_cycle(run[f"{joint}/position"])
+        except StoppedRun as stopped:
+            what = f"the relay experiment of {joint} ended early: {stopped.run.fault}"
+            raise InputError(f"{what}; give a smaller --amplitude", "--measure") from None
+        except ValueError as error:
+            failure = str(error)
+            continue
+        omega = TURN / (ticks * rig.tick_model.step)
+        return RelayPoint(joint, amplitude, hysteresis, swing, omega, complex(plant_response(linear, dof, omega)))
+    fix = "give another --amplitude or --hysteresis"
+    raise InputError(f"joint '{joint}' {failure} under a relay; {fix}", "--measure")
 
 
 def with_relay(rig: Rig, controller: str, values: Mapping[str, Array]) -> Rig:
@@ -144,9 +157,8 @@ def plant_response(linear: LinearRig, dof: int, omega: float | Array) -> Array:
     return (linear.C[[row]] @ column)[..., 0, 0] + linear.D[row, dof]
 
 
-def limit_cycle(position: Array, joint: str, place: str, fix: str) -> tuple[float, float]:
-    """(amplitude, period [ticks]) of the last periods of an oscillation (ticks,). Raises InputError without one; place,
-    fix: of the error."""
+def limit_cycle(position: Array) -> tuple[float, float]:
+    """(amplitude, period [ticks]) of the last periods of an oscillation (ticks,). Raises ValueError without one."""
     last = position[len(position) // 2 :]
     swing = last - 0.5 * (last.max() + last.min())
     rises = np.flatnonzero((swing[:-1] < 0.0) & (swing[1:] >= 0.0))
@@ -154,8 +166,7 @@ def limit_cycle(position: Array, joint: str, place: str, fix: str) -> tuple[floa
     sizes = [0.5 * float(np.ptp(last[a:b])) for a, b in pairwise(rises.tolist())]
     steady = len(periods) == PERIODS and _alike(periods.tolist(), 1.0) and _alike(sizes, 0.0)
     if not steady or periods.mean() < SMALLEST_PERIOD:
-        why = "oscillates as fast as the ticks" if steady else "has no steady oscillation"
-        raise InputError(f"joint '{joint}' {why} under a relay; {fix}", place)
+        raise ValueError("oscillates as fast as the ticks" if steady else "has no steady oscillation")
     return float(np.mean(sizes[-PERIODS:])), float(periods.mean())
 
 
@@ -178,19 +189,19 @@ def _amplitude(rig: Rig, dof: int, given: float | None) -> float:
 
 
 def _hysteresis(rig: Rig, joint: str, given: float | None) -> float:
+    """The first one that is tried."""
     if given is not None:
         return given
     encoder = rig.spec.joints[joint].encoder
     return 0.0 if encoder is None or not encoder.cpr else RESOLUTIONS * TURN / encoder.cpr
 
 
-def _duration(linear: LinearRig, dof: int) -> float:
-    """Of so many periods at the phase −180° of the linear plant."""
+def _critical(linear: LinearRig, dof: int) -> float | None:
+    """The frequency [rad/s] at which the phase of the linear plant is −180°, None without one."""
     omega = np.geomspace(1e-4, 1.0, 400) * math.pi / linear.step
     phase = np.unwrap(np.angle(plant_response(linear, dof, omega)))
     below = np.flatnonzero(phase < -math.pi)
-    seconds = LASTING * TURN / float(omega[below[0]]) if len(below) else UNKNOWN
-    return min(LONGEST, max(SHORTEST, seconds))
+    return float(omega[below[0]]) if len(below) else None
 
 
 def _is_rotational(rig: Rig, dof: int) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cosim.cli import commands, remote_commands
+from cosim.cli.option_rules import check_options
 from cosim.errors import InputError, did_you_mean
 from cosim.output.binding import CONTROL_ADDRESS as ADDRESS
 from cosim.output.stream.publisher import DEFAULT_ENDPOINT
@@ -36,6 +37,7 @@ class CommandParser(ArgumentParser):
         """The words after that of the command; arguments may stand behind options."""
         given, rest = self.parse_known_intermixed_args(words)
         if not rest:
+            check_options(self.prog.rpartition(" ")[2], words)
             return given
         if not rest[0].startswith("-"):
             self.error(f"there is no place for the argument '{rest[0]}'")
@@ -294,6 +296,7 @@ def command_parser() -> CommandParser:
         _word("--json", metavar="F.json", help="write the figures; - for stdout"),
         _flag("--excite", "design a motion to record instead"),
         _word("--duration", metavar="S", help="of that motion; default: 20 s"),
+        _flag("--anyway", "write the overlay even if its numbers explain too little of the recording"),
     )
     parser.add_command(
         commands.compare,

@@ -147,6 +147,8 @@ def analyze(
         raise InputError("a relay runs on the rig itself; take it out", "--excitation" if excitation else "--recorded")
     if seconds and (measure or recorded):
         raise InputError("loops are measured at rest in the initial posture; take it out", "--at")
+    if yes and measure != "relay":
+        raise InputError("is for --measure relay, which alone moves real motors here; take it out", "--yes")
     if measure == "relay":
         _analyze_with_relay(rig, overrides, _names(joint), plot, json, RelayRequest(amplitude, hysteresis), yes)
         return
@@ -208,6 +210,7 @@ def identify(
     json: str | None,
     excite: bool,
     duration: str | None,
+    anyway: bool,
 ) -> None:
     """Find masses, inertias and frictions of a rig from a recording, or design a motion to record."""
     from cosim.identification.command import excite_rig, identify_rig
@@ -229,7 +232,7 @@ def identify(
     words = "a frequency such as 10 or 10 Hz"
     hertz = None if cutoff is None else quantity_of(cutoff, "Hz", "--cutoff", (0.0, math.inf), words)
     with named_when_slow():
-        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method)
+        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method, anyway)
 
 
 def tune(
@@ -247,25 +250,24 @@ def tune(
     **options: Any,
 ) -> None:
     """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
+    from cosim.cli.confirm import check_confirmable, confirm
     from cosim.output.slow_code import named_when_slow
-    from cosim.tuning.command import read_options, try_on_hardware, tune_rig
+    from cosim.tuning.command import read_options, try_on_hardware, trying_on, tune_rig
     from cosim.tuning.notebook import open_session
 
     given = read_options(options)
     if replay is not None and on_hardware is None:
         raise InputError("nothing to try its candidates on; add --on-hardware", "--replay")
+    trying = None if on_hardware is None else trying_on(on_hardware, trial, candidates, step_factor)
+    if trying is not None and replay is None:
+        check_confirmable(yes, sys.stdin)
     if replay is None:
         with named_when_slow():
-            found = tune_rig(rig, overrides, given, session, resume, dask)
+            found = tune_rig(rig, overrides, given, session, resume, dask, trying)
     else:
         found = open_session(replay)
-    if on_hardware is not None:
-        from cosim.cli.confirm import confirm
-
-        def ask(lines: Sequence[str]) -> None:
-            confirm(lines, yes, sys.stdin, sys.stdout)
-
-        try_on_hardware(found, on_hardware, trial, candidates, step_factor, ask)
+    if trying is not None:
+        try_on_hardware(found, trying, lambda lines: confirm(lines, yes, sys.stdin, sys.stdout))
 
 
 def sessions(folders: list[Path], trial: int | None, record: str | None) -> None:

@@ -44,7 +44,9 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
         _print(_joints(comparison))
     for parting in partings(comparison)[:MOST_PARTINGS]:
         size = f"{parting.difference:+.3g} {parting.unit.replace('*', '·')}"
-        print(f"parts    at {parting.t:.6g} s: {parting.signal} by {size}, 1 % of its size")
+        print(
+            f"parts    at {parting.t:.6g} s: {parting.signal} by {size}, {100.0 * parting.relative:.3g} % of its size"
+        )
     differing = differing_signals(comparison)
     if differing:
         _print(signals_table(comparison, "RMS of b − a"))
@@ -115,5 +117,7 @@ def _value(value: Any) -> str:
 
 
 def _ratio(a: Any, b: Any) -> str:
-    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (a, b))
-    return f"{b / a:.4g}" if numbers and a else ""
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b) == 1:  # of the only joint
+        return _ratio(a[0], b[0])
+    numbers = [float(x) for x in (a, b) if isinstance(x, int | float) and not isinstance(x, bool)]
+    return f"{numbers[1] / numbers[0]:.4g}" if len(numbers) == 2 and a else ""

@@ -10,6 +10,14 @@ from cosim.errors import InputError
 QUESTION = "Type yes to switch the motors on: "
 
 
+def check_confirmable(yes: bool, stdin: TextIO | None) -> None:
+    """Raises InputError without a terminal on which a human could confirm."""
+    if not yes and (stdin is None or stdin.closed or not stdin.isatty()):
+        raise InputError(
+            "real motors would move and there is no terminal to confirm on; check the list and pass --yes", "--yes"
+        )
+
+
 def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextIO) -> None:
     """Print `lines`, the motors that will move and their limits, and wait for the answer yes.
 
@@ -20,10 +28,8 @@ def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextI
     stdout.flush()
     if yes:
         return
-    if stdin is None or stdin.closed or not stdin.isatty():
-        raise InputError(
-            "real motors would move and there is no terminal to confirm on; check the list and pass --yes", "--yes"
-        )
+    check_confirmable(yes, stdin)
+    assert stdin is not None
     print(QUESTION, end="", file=stdout, flush=True)
     try:
         answer = stdin.readline()

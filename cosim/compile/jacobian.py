@@ -11,7 +11,7 @@ import numpy as np
 from cosim import ops
 from cosim.compile.elimination import Elimination
 from cosim.compile.routine import Routine
-from cosim.compile.trace import Shape, column, inlined, symbols
+from cosim.compile.trace import RecordedCall, Shape, column, inlined, symbols
 from cosim.types import Numeric
 
 
@@ -25,7 +25,8 @@ class Jacobian:
         """Raises CompileError if fn cannot be traced."""
         self.fn, self.shapes, self.name = fn, tuple(shapes), name
         self._columns, boxes = zip(*(symbols(f"x{k}", s) for k, s in enumerate(shapes)), strict=True)
-        with inlined():
+        self._held: list[RecordedCall] = []  # calls whose results are constants for the derivative
+        with inlined(self._held):
             self._expression = self._derivative(boxes)
         pattern = self._expression.sparsity()
         self.shape = pattern.shape
@@ -41,7 +42,25 @@ class Jacobian:
     def _numeric(self) -> Callable[..., Any]:
         import casadi
 
-        return casadi.Function(self.name, list(self._columns), [self._expression])
+        return casadi.Function(self.name, [*self._columns, *self._results], [self._expression])
+
+    @property
+    def _results(self) -> list[Any]:
+        """Columns of the results of the calls, which the expression contains."""
+        return [result for call in self._held for result in call.results]
+
+    def _held_values(self, arguments: Sequence[Numeric]) -> list[Any]:
+        """Columns of the values of `_results`; a call may take results of earlier ones."""
+        import casadi
+
+        known, values = list(self._columns), [column(a) for a in arguments]
+        for call in self._held:
+            given = casadi.substitute(list(call.arguments), known, values)
+            boxes = [_boxed(item, shape) for item, shape in zip(given, call.routine.shapes, strict=True)]
+            found = call.routine(*boxes)
+            known += call.results
+            values += map(column, found if isinstance(found, tuple) else (found,))
+        return values[len(self._columns) :]
 
     @cached_property
     def _nonzeros(self) -> Routine:
@@ -49,14 +68,15 @@ class Jacobian:
             import casadi
 
             entries = casadi.vertcat(*self._expression.nonzeros()) if len(self._rows) else casadi.SX(0, 1)
-            (values,) = casadi.substitute([entries], list(self._columns), [column(a) for a in arguments])
+            given = [*(column(a) for a in arguments), *self._held_values(arguments)]
+            (values,) = casadi.substitute([entries], [*self._columns, *self._results], given)
             return ops.array([values[k] for k in range(len(self._rows))])
 
         return Routine(nonzeros, self.shapes, self.name)
 
     def __call__(self, *arguments: Numeric) -> Numeric:
         if not any(map(ops.is_symbolic, arguments)):
-            return np.array(self._numeric(*arguments).full())
+            return np.array(self._numeric(*arguments, *self._held_values(arguments)).full())
         dense = np.zeros(self.shape, dtype=object)
         dense[self._rows, self._cols] = list(self._nonzeros(*arguments))
         return ops.array(dense)
@@ -158,6 +178,13 @@ def _array(matrix: Any) -> Numeric:
     for i, j, entry in zip(pattern.row(), pattern.get_col(), matrix.nonzeros(), strict=True):
         dense[i, j] = entry
     return dense.view(ops.Traced)
+
+
+def _boxed(column: Any, shape: Shape) -> Numeric:
+    """A casadi column as an array of numbers, or of symbols where it has any."""
+    if column.is_constant():
+        return np.array([float(value) for value in column.elements()]).reshape(shape)
+    return ops.array(column.elements()).reshape(shape)
 
 
 def _matrix(array: Numeric) -> Any:

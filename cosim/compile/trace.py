@@ -31,16 +31,17 @@ class _ThreadState(threading.local):
 
     def __init__(self) -> None:
         self.active: list[Trace] = []
-        self.inlining: list[None] = []
+        self.inlining: list[list[RecordedCall] | None] = []
 
 
 _state = _ThreadState()
 
 
 @contextmanager
-def inlined() -> Iterator[None]:
-    """Within this block calls of routines are inlined instead of recorded, because derivatives need expressions."""
-    _state.inlining.append(None)
+def inlined(held: list[RecordedCall] | None = None) -> Iterator[None]:
+    """Within this block calls of routines are inlined instead of recorded, because derivatives need expressions. held:
+    takes the calls of routines without an expression whose results are constants for a derivative."""
+    _state.inlining.append(held)
     try:
         yield
     finally:
@@ -128,7 +129,14 @@ class RoutineBase(ABC):
         return self._anonymous.replace("@_.", f"@{self.symbol}.") if lanes == 1 else self._text(self.symbol, lanes)
 
     def __call__(self, *arguments: Numeric) -> Numeric:
-        return single_or_tuple(record_call(self, arguments)) if is_recorded(arguments) else self.fn(*arguments)
+        if is_recorded(arguments):
+            return single_or_tuple(record_call(self, arguments))
+        held = _state.inlining[-1] if _state.inlining else None
+        if held is not None and self.piecewise_constant and any(map(ops.is_symbolic, arguments)):
+            call, boxes = _fresh_call(self, arguments)
+            held.append(call)
+            return single_or_tuple(boxes)
+        return self.fn(*arguments)
 
 
 def single_or_tuple(results: Sequence[Numeric]) -> Numeric:
@@ -195,6 +203,15 @@ def record_call(
     given = tuple(np.shape(ops._boxed(a)) for a in arguments)
     if given != tuple(routine.shapes):
         raise CompileError(f"routine '{routine.name}' takes arrays of shapes {tuple(routine.shapes)}, got {given}")
+    call, boxes = _fresh_call(routine, arguments, condition, otherwise)
+    _state.active[-1].calls.append(call)
+    return boxes
+
+
+def _fresh_call(
+    routine: RoutineBase, arguments: Sequence[Numeric], condition: Numeric = None, otherwise: Sequence[Numeric] = ()
+) -> tuple[RecordedCall, list[Numeric]]:
+    """(the call, its outputs as symbols)."""
     hidden = () if routine.open_numbers is None else (routine.open_numbers.column,)
     fresh = [symbols(f"{routine.name}_{k}", shape) for k, shape in enumerate(routine.output_shapes)]
     call = RecordedCall(
@@ -204,8 +221,7 @@ def record_call(
         None if condition is None else column(condition),
         tuple(column(value) for value in otherwise),
     )
-    _state.active[-1].calls.append(call)
-    return [box for _, box in fresh]
+    return call, [box for _, box in fresh]
 
 
 def trace(fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> Trace:

@@ -5,8 +5,8 @@ The gain of a field `kp` at the present value of its signal is the signal `sched
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 from cosim import ops
 from cosim.control.control_loop import DeclaredInputs
 from cosim.control.controller_result import accepted
+from cosim.control.tunables import Leaf, ParameterTree, leaves_of, of_part, replaced
 from cosim.layout import Layout
 from cosim.types import Array, Controller, Numeric, Parameters, Signal, Signals, State, joint_signals, signals_of
 
@@ -27,7 +28,7 @@ class GainSchedule(NamedTuple):
     input: str
     dof: int
     points: tuple[float, ...]
-    rows: Array
+    rows: Numeric
 
     def gains(self, value: Numeric) -> Numeric:
         """(n,) at a value of the signal."""
@@ -37,16 +38,41 @@ class GainSchedule(NamedTuple):
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class ScheduledParameters(ParameterTree):
+    """Parameters of which the schedules give some: the gains of `kp` are `kp.gains.0`, `kp.gains.1` …"""
+
+    own: Parameters
+    schedules: tuple[GainSchedule, ...]
+
+    def leaves(self) -> dict[str, Leaf]:
+        own, found = leaves_of(self.own), dict[str, Leaf]()
+        for schedule in self.schedules:
+            declared = own.pop(schedule.field).declared
+            found |= {
+                f"{schedule.field}.gains.{k}": Leaf(_numbers(row), declared) for k, row in enumerate(schedule.rows)
+            }
+        return own | found
+
+    def replaced(self, values: Mapping[str, Any], checked: bool) -> ScheduledParameters:
+        schedules = []
+        for one in self.schedules:
+            rows = of_part(values, f"{one.field}.gains")
+            schedules.append(one._replace(rows=ops.array([rows.get(str(k), row) for k, row in enumerate(one.rows)])))
+        own = {path: value for path, value in values.items() if "." not in path}
+        return ScheduledParameters(replaced(self.own, own, checked), tuple(schedules))
+
+
 class ScheduledController:
-    """The block `controller` with scheduled parameters. Its own parameters have the schedules in their place."""
+    """The block `controller` with scheduled parameters, see `ScheduledParameters`."""
 
     def __init__(self, controller: Controller, schedules: Sequence[GainSchedule], nv: int) -> None:
         self._controller, self._schedules = controller, tuple(schedules)
-        self.params = _replaced(controller.params, {schedule.field: schedule for schedule in schedules})
+        self.params = ScheduledParameters(controller.params, self._schedules)
         over = tuple({schedule.input: None for schedule in schedules})
         self.inputs: Signals = {**controller.inputs, **joint_signals(over, nv)}
         self.outputs = controller.outputs
-        units = {name: field.metadata.get("unit", "1") for name, field in self.params.__dataclass_fields__.items()}
+        units = {name: field.metadata.get("unit", "1") for name, field in self.params.own.__dataclass_fields__.items()}
         self._n = self._schedules[0].rows.shape[1]
         own = {f"scheduled_{one.field}": Signal((self._n,), units[one.field]) for one in self._schedules}
         self.signals: Signals = {**signals_of(controller), **own}
@@ -57,27 +83,23 @@ class ScheduledController:
 
     def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         """Raises WrongResult if the controller returns anything but its next state, its command and its signals."""
-        gains = {schedule.field: schedule.gains(u[schedule.input][schedule.dof]) for schedule in self._schedules}
+        gains = {schedule.field: schedule.gains(u[schedule.input][schedule.dof]) for schedule in p.schedules}
         own = DeclaredInputs({name: u[name] for name in self._controller.inputs})
-        result = self._controller.update(t, _replaced(p, gains), x, own)
+        result = self._controller.update(t, replaced(p.own, gains, checked=False), x, own)
         state, outputs = accepted(result, self._controller, self._layout, self._n)
         return state, outputs | {f"scheduled_{field}": value for field, value in gains.items()}
-
-
-def _replaced(params: Parameters, values: Mapping[str, object]) -> Any:
-    """The parameters with other values, without the checks of their class: they are for numbers."""
-    changed = copy.copy(params)
-    for name, value in values.items():
-        object.__setattr__(changed, name, value)
-    return changed
 
 
 def at_points(params: Parameters, schedules: Sequence[GainSchedule]) -> list[Any]:
     """The parameters with the numbers of every row of the schedules in turn, others at their first row; the parameters
     themselves without schedules."""
-    first = _replaced(params, {schedule.field: _numbers(schedule.rows[0]) for schedule in schedules})
+    first = _with(params, {schedule.field: _numbers(schedule.rows[0]) for schedule in schedules})
     rows = [(schedule.field, row) for schedule in schedules for row in schedule.rows[1:]]
-    return [first, *(_replaced(first, {field: _numbers(row)}) for field, row in rows)]
+    return [first, *(_with(first, {field: _numbers(row)}) for field, row in rows)]
+
+
+def _with(params: Parameters, values: Mapping[str, object]) -> Any:
+    return replaced(params, values, checked=False)
 
 
 def _numbers(row: Array) -> tuple[float, ...]:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cosim.errors import InputError, InputErrors
-from cosim.identification.recorded_motion import RecordedMotion
+from cosim.identification.recorded_motion import RecordedMotion, unit_of_time
+from cosim.identification.suspicions import of_positions, unit_of_positions
 from cosim.identification.variables import Variables
 from cosim.rig.rig import Rig
 from cosim.types import Array
@@ -71,9 +72,7 @@ class ClosedLoop:
         delays = values[:, -1] if self.variables.delayed else np.zeros(len(x))
         parameters, first = {}, 0
         for block in self.variables.blocks:
-            # of a link its mass, centre of mass and inertia
-            counts = (1, 3, 6) if block.factor is not None else (1,) * len(block.numbers)
-            for name, count in zip(block.numbers, counts, strict=True):
+            for name, count in zip(block.numbers, block.lengths, strict=True):
                 parameters[name] = values[:, first : first + count]
                 first += count
         # where nothing but the delay changes, one run is enough
@@ -101,6 +100,14 @@ class ClosedLoop:
         starts = dict(zip(self.rig.joints, self.rig.plant.start_positions, strict=True))
         pairs = zip(self.motion.joints, self.motion.position[0], strict=True)
         return {f"{name}/position": float(q) for name, q in pairs if abs(q - starts[name]) > START}
+
+    def _unit_of_starts(self) -> str:
+        """In which other unit the recording begins where the rig does, in words with the fix; empty for none."""
+        if self._starts():
+            for suspicion in of_positions(self.rig, self.motion):
+                if not replace(self, motion=suspicion.motion)._starts():
+                    return f"begins where the rig does if {suspicion.text}; {suspicion.fix}"
+        return ""
 
     def _delayed(self, found: Array, delays: Array) -> Array:
         """Positions are recorded so much later than what drives the joints."""
@@ -143,9 +150,20 @@ class ClosedLoop:
     def check(self, rows: int) -> None:
         """Raises InputError for a recording of another motion than that of the rig."""
         motion, n = self.motion, len(self.motion.joints)
-        errors = self.errors(np.zeros((1, self.variables.size)), rows)[0]
+        if fix := unit_of_time(motion):
+            raise InputError(fix, motion.path)
+        try:
+            simulated = self.runs(self.variables.of_rig[None], rows)[0]
+        except InputError as error:
+            if fix := self._unit_of_starts():
+                raise InputError(fix, motion.path) from error
+            raise
+        errors = self.means(simulated - np.hstack([motion.position, motion.drive])[:rows])
         for name, error, recorded in zip(motion.joints, errors[:, :n].T, motion.position[:rows].T, strict=True):
             strayed, moved = float(np.sqrt(np.mean(error**2))), float(np.std(recorded))
             if strayed > STRAYED * moved + START:
                 what = f"joint '{name}' of the rig moves otherwise, {strayed:.3g} rms away from the recording"
-                raise InputError(f"{what}; give the overlay of the recorded run with --overlay", motion.path)
+                part = replace(motion, position=motion.position[:rows])
+                fix = unit_of_positions(self.rig, part, simulated[:, :n])
+                fix = fix or "give the overlay of the recorded run with --overlay"
+                raise InputError(f"{what}; {fix}", motion.path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cosim.errors import RunError
 from cosim.identification.excitation import excite, overlay_of
 from cosim.identification.identification import identify
 from cosim.identification.report import page
@@ -30,14 +31,18 @@ def identify_rig(
     report: str | None,
     json: str | None,
     method: str | None = None,
+    anyway: bool = False,
 ) -> None:
-    """Print what a recording determines, and write the overlay, the report and the figures."""
+    """Print what a recording determines, and write the overlay, the report and the figures. Raises RunError, after the
+    latter are written, for numbers that explain too little; their overlay is written `anyway` only."""
     _check_outputs(path, recording, {"-o": output, "--report": report, "--json": None if json == "-" else json})
     with console.busy(f"identifying {path.stem}"):
         rig = load_rig(path, overrides)
         found = identify(rig, recording, wanted, cutoff, training, method)
     if json != "-":
         print(*found.lines(), sep="\n")
+    if found.failure and not anyway:
+        output = None
     written = [("overlay", output, lambda: overlay_text(found.overlay(), str(path)))]
     written += [("report", report, lambda: page(found))]
     for what, target, text in written:
@@ -54,6 +59,8 @@ def identify_rig(
         else:
             write_file(json, text, "figures")
             print(f"wrote     figures {json}")
+    if found.failure:
+        raise RunError(found.failure, str(recording))
 
 
 def _check_outputs(rig: Path, recording: Path | None, targets: Mapping[str, str | None]) -> None:

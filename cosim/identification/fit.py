@@ -103,10 +103,10 @@ class Reduced:
         slope = self.triangle[:, :-1] @ self.variables.linear_slope(x)
         return np.concatenate([errors, x]), np.concatenate([slope, np.eye(x.size)])
 
-    def covariance(self, x: Array) -> Array:
-        """(size, size) of x."""
-        slope = self(x)[1]
-        return np.linalg.inv(slope.T @ slope)
+    def covariance(self, x: Array, prior: float = 1.0) -> Array:
+        """(size, size) of x; prior: the factor of Σ x²."""
+        slope = self(x)[1][: -x.size]
+        return np.linalg.inv(slope.T @ slope + prior * np.eye(x.size))
 
     def best_linear_change(self) -> Array:
         """Of β, (size,)."""

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.identification.variables import DELAY, DELAY_UNIT, LINK, VariableBlock, Variables
+from cosim.identification.variables import DELAY, Variables
 from cosim.types import Array
 
 UNSEEN = 0.5  # standard deviation, relative to the quantity itself, with all others known
 UNSURE = 0.3  # … with all others unknown
-WORDS = {"mass": "mass", "com": "centre of mass", "inertia": "inertia"}
+PRIOR = 1e-4  # of variables, where all are unknown: one of 1 would hold what the motion leaves open near the rig
+WORDS = {"com": "centre of mass"}
 
 
 @dataclass(frozen=True)
@@ -35,35 +36,20 @@ class Quantity:
 def quantities_of(variables: Variables) -> list[Quantity]:
     found = []
     for number, block in enumerate(variables.blocks):
-        if block.factor is None:
-            found.append(Quantity(number, block.title, block.title, _title(block), slice(0, 1), _scale(block)))
-            continue
-        link, first = block.title.removeprefix("mechanism."), 0
-        size = _size(block)
-        scales = {"mass": block.start[0], "com": size, "inertia": block.start[0] * size**2}
-        for part, count in zip(LINK, (1, 3, 6), strict=True):
-            where, title = slice(first, first + count), f"the {WORDS[part]} of {link}"
-            found.append(Quantity(number, block.title, f"{block.title}.{part}", title, where, scales[part]))
-            first += count
+        first = 0
+        for name, length in zip(block.numbers or (block.title,), block.lengths or (1,), strict=True):
+            where = slice(first, first + length)
+            found.append(Quantity(number, block.title, name, _title(name), where, float(block.scale[first])))
+            first += length
     return found
 
 
-def _title(block: VariableBlock) -> str:
-    if block.title == DELAY:
+def _title(number: str) -> str:
+    if number == DELAY:
         return "the delay of the drives"
-    owner, _, what = block.title.rpartition(".")
+    owner, _, what = number.rpartition(".")
     of = owner.removeprefix("mechanism.").removeprefix("joints.").removesuffix(".actuator").removesuffix(".friction")
-    return f"the {what.replace('_', ' ')} of {of}"
-
-
-def _scale(block: VariableBlock) -> float:
-    return DELAY_UNIT if block.title == DELAY else abs(float(block.start[0]))
-
-
-def _size(block: VariableBlock) -> float:
-    """The length [m] of the order of a link: how far its mass is from its frame."""
-    mass, com, moments = block.start[0], block.start[1:4], block.start[4:7]
-    return float(np.sqrt(com @ com + 0.5 * moments.sum() / mass))
+    return f"the {WORDS.get(what, what.replace('_', ' '))} of {of}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +71,7 @@ class Seen:
 
 def look(variables: Variables, slope: Array, by_values: Array, covariance: Array) -> Seen:
     """slope (m, size): of the errors over their noise by x, at 0; by_values (n, size): ∂values/∂x; covariance
-    (size, size)."""
+    (size, size): of x with PRIOR."""
     quantities = quantities_of(variables)
     of_values = by_values @ covariance @ by_values.T
     alone, together = [], []

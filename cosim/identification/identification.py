@@ -17,7 +17,7 @@ from cosim.identification.equation_error import (
     sources_of,
 )
 from cosim.identification.fit import Fit, Reduced, SampledError, fit, noise_at_start
-from cosim.identification.identifiability import Seen, look
+from cosim.identification.identifiability import PRIOR, Seen, look
 from cosim.identification.output_error import OutputFit, fit_outputs, noise_of
 from cosim.identification.recorded_motion import (
     MotionSamples,
@@ -26,8 +26,10 @@ from cosim.identification.recorded_motion import (
     default_cutoff,
     read_motion,
     samples_of,
+    unit_of_time,
 )
-from cosim.identification.results import Identification, Unexplained
+from cosim.identification.results import Identification, JointCheck, Unexplained, doubtful, rms_of
+from cosim.identification.suspicions import LEAST, cause_of
 from cosim.identification.variables import DEFAULT, VariableBlock, Variables, choose
 from cosim.rig.rig import Rig
 from cosim.types import Array
@@ -67,9 +69,35 @@ def identify(
         raise InputError(f"is {training:g}; give a fraction from 0.1 to 0.95", "--training")
     motion = read_motion(rig, recording, sources_of(rig))
     chosen = choose(rig, wanted)
-    if method == EQUATION_ERROR:
-        return by_equation_error(rig, motion, chosen, cutoff, training)
-    return by_output_error(rig, motion, chosen, cutoff, training)
+    by_method = by_equation_error if method == EQUATION_ERROR else by_output_error
+    found = by_method(rig, motion, chosen, cutoff, training)
+    return replace(found, failure=_failure(found, chosen, training))
+
+
+def _failure(found: Identification, chosen: Variables, training: float) -> str:
+    """See `Identification.failure`, with the likely cause."""
+    joints = doubtful(found.checks)
+    if not joints:
+        return ""
+    worst = min(joints, key=lambda check: check.explained)
+
+    def explained(motion: RecordedMotion) -> Array:
+        if has_equation_error(found.rig):
+            checks = by_equation_error(found.rig, motion, chosen, found.cutoff, training).checks
+        else:
+            checks = _rig_itself(found.rig, motion, chosen, training)
+        return np.array([check.explained for check in checks])
+
+    cause = cause_of(found.rig, found.motion, explained, worst.explained)
+    signal, least = f"{worst.joint}/{found.motion.source}", f", {_percent(LEAST)} are needed"
+    what = f"the numbers explain {_percent(worst.explained)} of the mean square of {signal} in the part that checks"
+    if worst.explained >= LEAST:
+        return f"{what}, but {cause}" if cause else ""
+    return f"{what}{least}; {cause or 'no other sign or unit explains it, so check those of the drives and the rig'}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100.0 * max(fraction, 0.0):.3g} %"
 
 
 # --- equation error ---
@@ -85,7 +113,8 @@ def by_equation_error(
     moving = int(samples.moving[:count].sum(axis=0).max(initial=0))
     if moving < FEWEST:
         what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"
-        raise InputError(f"{what}; record a longer or a faster motion", motion.path)
+        fix = unit_of_time(motion) or "record a longer or a faster motion"
+        raise InputError(f"{what}; {fix}", motion.path)
     equation = EquationError(rig, chosen.names, motion.source)
     seen, variables = _visible(chosen, equation, samples.part(slice(0, count)), motion.path)
     equation = EquationError(rig, variables.names, motion.source)
@@ -94,7 +123,7 @@ def by_equation_error(
         samples = samples_of(motion, cutoff, float(variables.values(found.x)[-1]))
         found = fit(SampledError(variables, equation, samples.part(slice(0, count))))
     everywhere = SampledError(variables, equation, replace(samples, moving=np.ones_like(samples.moving)))
-    before, after = (everywhere(x)[0] for x in (np.zeros(variables.size), found.x))
+    before, after = (everywhere(x)[0] for x in (variables.of_rig, found.x))
     drive = samples.smoothed(samples.drive)
     left = Unexplained(motion.joints, samples.t[samples.kept], drive, before, after, samples.moving, count)
     about = f"{motion.source} of {len(motion.joints)} joints below {cutoff:g} Hz"
@@ -107,7 +136,7 @@ def _visible(chosen: Variables, equation: EquationError, samples: MotionSamples,
     error, start = SampledError(chosen, equation, samples), np.zeros(chosen.size)
     noise = noise_at_start(error)
     reduced = Reduced.at(error, start, noise)
-    seen = look(chosen, reduced(start)[1][: -chosen.size], chosen.slope(start), reduced.covariance(start))
+    seen = look(chosen, reduced(start)[1][: -chosen.size], chosen.slope(start), reduced.covariance(start, PRIOR))
     return seen, _seen_of(chosen, seen, place)
 
 
@@ -136,7 +165,7 @@ def by_output_error(
     fits = [fit_outputs(loop, start, rows) for loop in loops]
     best = int(np.argmin([of.misfit for of in fits]))
     loop, found = loops[best], fits[best]
-    seen = look(chosen, found.slope.reshape(-1, chosen.size), chosen.slope(found.fit.x), found.fit.covariance)
+    seen = look(chosen, found.slope.reshape(-1, chosen.size), chosen.slope(found.fit.x), found.loose)
     variables = _seen_of(chosen, seen, motion.path)
     about = f"positions and {motion.source} of {len(motion.joints)} joints in simulated runs"
     about += " with controllers that know the numbers" if loop.known else ""
@@ -179,9 +208,18 @@ def _kept(chosen: Variables, kept: Variables, found: Fit) -> Fit:
     return Fit(found.x[places], found.covariance[np.ix_(places, places)], found.noise)
 
 
+def _rig_itself(rig: Rig, motion: RecordedMotion, chosen: Variables, training: float) -> list[JointCheck]:
+    """What a run with the numbers of the rig explains."""
+    loop, rows = ClosedLoop(rig, chosen, motion, True), round(training * len(motion.t))
+    drive, start = loop.means(motion.drive), rows // loop.together
+    left = loop.errors(chosen.of_rig[None], len(motion.t))[0][:, len(motion.joints) :]
+    sizes = ((rms_of(of[start:, k]) for of in (drive, left, left, drive + left)) for k in range(len(motion.joints)))
+    return [JointCheck(joint, *of) for joint, of in zip(motion.joints, sizes, strict=True)]
+
+
 def _unexplained(loop: ClosedLoop, found: OutputFit, rows: int) -> Unexplained:
     motion, n = loop.motion, len(loop.motion.joints)
-    x = np.vstack([np.zeros(loop.variables.size), found.fit.x])
+    x = np.vstack([loop.variables.of_rig, found.fit.x])
     before, after = loop.errors(x, len(motion.t))[:, :, n:]
     t, drive = loop.means(motion.t), loop.means(motion.drive)
     return Unexplained(motion.joints, t, drive, before, after, np.ones(drive.shape, bool), rows // loop.together)

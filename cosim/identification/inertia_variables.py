@@ -16,6 +16,7 @@ from cosim.multibody.inertial_parameters import ELEMENTS
 from cosim.types import Array, Numeric
 
 VARIABLES = 10
+OF_INERTIA = range(1, 7)  # those that change neither the mass nor its centre
 FLAT = 1e-3  # a thinner body, relative to its size, is made that thick: variables of a flat one would have no effect
 
 

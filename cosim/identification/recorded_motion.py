@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from cosim.errors import InputError, did_you_mean
+from cosim.identification.recorded_table import Reader, open_table
 from cosim.rig.rig import Rig
 from cosim.rig.run import open_recording
 from cosim.types import Array
@@ -17,7 +17,9 @@ from cosim.types import Array
 POSITIONS = ("measured_position", "position")  # signals of a joint, the first one that a file has
 SHORTEST = 1.0  # s
 STILL = 1e-6  # rad or m: a joint that moves less does not move
-JITTER = 1e-3  # of intervals between rows, as a fraction of their mean
+JITTER = 1e-3  # of intervals between rows, as a fraction of their median
+FEW_GAPS = 10  # more are no gaps but uneven times
+SPARSE = 0.1  # s between rows: no motion of a machine is recorded as slowly, but a time in ms looks like it
 RATE_PER_CUTOFF = 8.0  # least rows per period of the cut-off frequency
 WIDTH = 0.1325  # standard deviation of the filter's Gaussian, in periods of the cut-off frequency (-3 dB)
 REACH = 5.0  # standard deviations that the filter reaches
@@ -86,12 +88,15 @@ def read_motion(rig: Rig, path: str | Path, sources: Sequence[str]) -> RecordedM
 
     Raises InputError for a file of another rig, without a signal, too short, without motion, or with gaps.
     """
-    names, read = _csv(path) if Path(path).suffix == ".csv" else _recording(rig, path)
-    joints = actuated_joints(rig)
+    joints, table = actuated_joints(rig), Path(path).suffix == ".csv"
+    needed = ["t", *(f"{joint}/{what}" for joint in joints for what in (POSITIONS[-1], sources[0]))]
+    names, read = open_table(path, needed) if table else _recording(rig, path)
     known = set(names)
     missing = [joint for joint in joints if not any(f"{joint}/{what}" in known for what in POSITIONS)]
     if missing:
         near = did_you_mean(f"{missing[0]}/position", names)
+        if table and "did you mean" not in near:
+            near = f"; name the columns {', '.join(needed)}"
         raise InputError(f"has no signal '{missing[0]}/position'{near}", str(path))
     source = next((what for what in sources if all(f"{joint}/{what}" in known for joint in joints)), None)
     if source is None:
@@ -102,16 +107,23 @@ def read_motion(rig: Rig, path: str | Path, sources: Sequence[str]) -> RecordedM
     columns = read(["t", *positions, *(f"{joint}/{source}" for joint in joints)])
     n = len(joints)
     motion = RecordedMotion(str(path), joints, columns[:, 0], columns[:, 1 : n + 1], columns[:, n + 1 :], source)
-    _check(motion)
+    _check(motion, table)
     return motion
+
+
+def unit_of_time(motion: RecordedMotion) -> str:
+    """In which unit the times may be, in words with the fix; empty where they are in s."""
+    if motion.step < SPARSE:
+        return ""
+    unit, factor = ("ms", 1e-3) if motion.step < 1e3 * SPARSE else ("us", 1e-6)
+    length = motion.t[-1] - motion.t[0]
+    what = f"rows {motion.step:.4g} s apart look like times in {unit}"
+    return f"{what}; give t in s, from {factor * motion.t[0]:.4g} to {factor * (motion.t[0] + length):.4g}"
 
 
 def actuated_joints(rig: Rig) -> tuple[str, ...]:
     """Those with a drive."""
     return tuple(name for name in rig.joints if name in rig.plant.actuators)
-
-
-Reader = Callable[[Sequence[str]], Array]
 
 
 def _recording(rig: Rig, path: str | Path) -> tuple[list[str], Reader]:
@@ -128,44 +140,8 @@ def _recording(rig: Rig, path: str | Path) -> tuple[list[str], Reader]:
     return list(run.signals), read
 
 
-def _csv(path: str | Path) -> tuple[list[str], Reader]:
-    """A table with a line of names, `t` first."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            names = file.readline().rstrip("\r\n").split(",")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
-    if names[0] != "t":
-        raise InputError("has no line of names that begins with 't'; write it as 'cosim export' does", str(path))
-
-    def read(wanted: Sequence[str]) -> Array:
-        places = [names.index(name) for name in wanted]
-        try:
-            with warnings.catch_warnings():  # of a table without rows
-                warnings.simplefilter("ignore")
-                return np.loadtxt(path, delimiter=",", skiprows=1, usecols=places, ndmin=2).reshape(-1, len(places))
-        except ValueError:
-            what = f"line {_wrong_line(path, places)} does not have a number for each signal"
-            raise InputError(what, str(path)) from None
-
-    return names, read
-
-
-def _wrong_line(path: str | Path, places: Sequence[int]) -> int:
-    with open(path, encoding="utf-8") as file:
-        rows = (line.split(",") for line in file)
-        return next(n for n, row in enumerate(rows, 1) if n > 1 and not _are_numbers(row, places))
-
-
-def _are_numbers(row: Sequence[str], places: Sequence[int]) -> bool:
-    try:
-        return all(float(row[k]) is not None for k in places)
-    except (ValueError, IndexError):
-        return False
-
-
-def _check(motion: RecordedMotion) -> None:
-    """Raises InputError for a motion that cannot be differentiated."""
+def _check(motion: RecordedMotion, table: bool) -> None:
+    """Raises InputError for a motion that cannot be differentiated; table: whether it has lines."""
 
     def fail(what: str) -> InputError:
         return InputError(what, motion.path)
@@ -177,9 +153,14 @@ def _check(motion: RecordedMotion) -> None:
         if not np.isfinite(values).all():
             raise fail(f"{np.count_nonzero(~np.isfinite(values))} numbers of {name} are not finite; record them again")
     intervals = np.diff(motion.t)
-    if np.abs(intervals - motion.step).max() > JITTER * motion.step:
-        at = int(np.argmax(np.abs(intervals - motion.step)))
-        what = f"the rows are {motion.step:.4g} s apart, but {intervals[at]:.4g} s after t = {motion.t[at]:.4g} s"
+    step = float(np.median(intervals))
+    other = np.abs(intervals - step) > JITTER * step
+    if other.any():
+        at = int(np.argmax(np.abs(intervals - step)))
+        where = f"t = {motion.t[at]:.6g} s" + (f" (line {at + 2})" if table else "")
+        what = f"the rows are {step:.4g} s apart, but {intervals[at]:.4g} s after {where}"
+        if (count := int(other.sum())) > FEW_GAPS:
+            raise fail(f"{what}, and {count - 1} others are uneven too; record all ticks, or interpolate them evenly")
         raise fail(f"{what}; record all ticks, or cut the file there")
     if np.ptp(motion.position, axis=0).max() < STILL:
         raise fail("no joint moves; record a motion, such as that of 'cosim identify --excite'")

@@ -91,7 +91,7 @@ def _plot(found: Identification) -> bytes:
             axes.plot(t, before[:, k], color=RUST, linewidth=0.9, label="unexplained, rig")
             axes.plot(t, after[:, k], color=BLUE, linewidth=0.9, label="unexplained, found")
             axes.set_ylabel(f"{name}\n{found.unit or ('N·m' if units[name] == 'rad' else 'N')}")
-        rows[0, 0].legend(loc="upper right", ncols=3, frameon=False)
+        rows[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
         rows[-1, 0].set_xlabel("t, s")
         picture = io.BytesIO()
         figure.savefig(picture, format="png")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from cosim.identification.equation_error import CURRENT
 from cosim.identification.fit import Fit
 from cosim.identification.identifiability import Quantity, Seen
 from cosim.identification.recorded_motion import RecordedMotion
+from cosim.identification.suspicions import DOUBTFUL
 from cosim.identification.variables import DELAY, VariableBlock, Variables
 from cosim.output.text_table import TextTable
 from cosim.rig.open_numbers import numbers_of
@@ -21,6 +22,9 @@ from cosim.rig.rig import Rig
 from cosim.types import Array
 
 LATE = (0, 1)  # ticks by which encoders of rigs can be late
+# of a centre of mass and of an inertia
+NAMES_OF_ELEMENTS = {3: ("x", "y", "z"), 6: ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")}
+EXPECTED = 0.2  # of the drive of a joint, below which it is noise or of another unit
 SURE = 1.96  # standard deviations of an interval of 95 %
 
 
@@ -39,13 +43,25 @@ class FoundNumber:
 
 @dataclass(frozen=True)
 class JointCheck:
-    """The root mean square of the signal of the drive of a joint in the part that checks, and of what the numbers of
-    the rig and the found ones leave unexplained of it."""
+    """The root mean square of the signal of the drive of a joint in the part that checks, of what the numbers of the
+    rig and the found ones leave unexplained of it, and of what those of the rig expect it to be."""
 
     joint: str
     drive: float
     before: float
     after: float
+    expected: float
+
+    @property
+    def explained(self) -> float:
+        """The fraction of the mean square that the found numbers explain, at most 1; NaN of a joint at rest."""
+        return 1.0 - (self.after / self.drive) ** 2 if self.drive else float("nan")
+
+
+def doubtful(checks: Sequence[JointCheck]) -> list[JointCheck]:
+    """The joints whose drives are hardly explained, though the rig expects something of them: at rest they may have
+    noise only."""
+    return [check for check in checks if check.explained < DOUBTFUL and check.expected > EXPECTED * check.drive]
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,7 @@ class Identification:
     variables: Variables
     fit: Fit
     unexplained: Unexplained
+    failure: str = ""  # why the numbers are not to be used: they explain too little of the part that checks
 
     @property
     def unseen(self) -> list[Quantity]:
@@ -103,7 +120,7 @@ class Identification:
         found = []
         units = {name: number.unit for name, number in numbers_of(self.rig).items()} | {DELAY: "s"}
         for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
-            rows = zip(_names(block), block.start, self.values[where], self.deviations[where], strict=True)
+            rows = zip(_names(block), block.rig, self.values[where], self.deviations[where], strict=True)
             for (name, element), before, value, deviation in rows:
                 full = name if element is None else f"{name}.{element}"
                 state = states.get((block.title, name), "found")
@@ -127,7 +144,8 @@ class Identification:
         found = []
         for k, joint in enumerate(left.joints):
             rows = left.counted[rest, k]
-            found.append(JointCheck(joint, *(_rms(of[rest, k][rows]) for of in (left.drive, left.before, left.after))))
+            drive, before, after = (of[rest, k][rows] for of in (left.drive, left.before, left.after))
+            found.append(JointCheck(joint, *map(rms_of, (drive, before, after, drive + before))))
         return found
 
     @property
@@ -196,6 +214,7 @@ class Identification:
                 check.joint: {"drive": check.drive, "before": check.before, "after": check.after}
                 for check in self.checks
             },
+            "failure": self.failure or None,
             "unseen": [quantity.title for quantity in self.unseen],
             "in_combination": [quantity.title for quantity in self.unsure],
         }
@@ -207,11 +226,8 @@ class Identification:
         for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
             values = [float(value) for value in self.values[where]]
             owner, _, what = block.title.rpartition(".")
-            if block.factor is not None:
-                link = f"mechanism.numbers.{block.title.removeprefix('mechanism.')}"
-                found |= {f"{link}.mass": values[0], f"{link}.com": values[1:4], f"{link}.inertia": values[4:]}
-            elif owner.startswith("mechanism."):
-                found[f"mechanism.numbers.{owner.removeprefix('mechanism.')}.{what}"] = values[0]
+            if block.title.startswith("mechanism."):
+                found |= _keys_of_mechanism(block, values)
             elif owner.endswith(".actuator"):
                 joint, section = owner.split(".")[1:]
                 drives.setdefault(owner, self._section(joint, section))[what] = values[0]
@@ -236,17 +252,20 @@ class Identification:
         return copy.deepcopy(own.get(key) or all_.get(key) or {})
 
 
+def _keys_of_mechanism(block: VariableBlock, values: list[float]) -> dict[str, Any]:
+    found, first = {}, 0
+    for name, length in zip(block.numbers, block.lengths, strict=True):
+        number = values[first : first + length]
+        found[f"mechanism.numbers.{name.removeprefix('mechanism.')}"] = number if length > 1 else number[0]
+        first += length
+    return found
+
+
 def _names(block: VariableBlock) -> Iterator[tuple[str, str | None]]:
     """Of each value of a block: the number of the rig, and its element."""
-    if block.factor is None:
-        yield block.title, None
-        return
-    yield f"{block.title}.mass", None
-    for element in ("x", "y", "z"):
-        yield f"{block.title}.com", element
-    for element in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"):
-        yield f"{block.title}.inertia", element
+    for name, length in zip(block.numbers or (block.title,), block.lengths or (1,), strict=True):
+        yield from ((name, element) for element in NAMES_OF_ELEMENTS.get(length, (None,)))
 
 
-def _rms(values: Array) -> float:
+def rms_of(values: Array) -> float:
     return float(np.sqrt(np.mean(values**2))) if values.size else float("nan")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from cosim.errors import RunError
 from cosim.learning.iteration import Repetition, learn, next_feedforward, relative_error
+from cosim.learning.recorded_rig import check_recording, check_run
+from cosim.output.option_errors import options_named
 from cosim.output.output_files import check_output, identity
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import load_rig
@@ -23,12 +25,18 @@ def learn_rig(
     cutoff: float,
     recording: Path | None,
 ) -> None:
-    """Print the error of each repetition, and write the feedforward. Raises InputError, StoppedRun, and RunError where
-    a later run stops, after what was learned before is written."""
+    """Print the error of each repetition, and write the feedforward.
+
+    Raises InputError, StoppedRun, and RunError where a later run stops, after what was learned before is written.
+    """
     check_output(save, "--save", (".csv",), {identity(path): "the rig itself"})
     rig, failure = load_rig(path, overrides), ""
     if recording is not None:
-        feedforward = next_feedforward(rig, load_run(recording), gain, cutoff)
+        check_recording(rig, recording)
+        run = load_run(recording)
+        check_run(rig, run, str(recording))
+        with options_named():
+            feedforward = next_feedforward(rig, run, gain, cutoff)
     else:
         first: list[Repetition] = []
 
@@ -37,7 +45,8 @@ def learn_rig(
             size = relative_error(repetition.error_rms, first[0].error_rms)
             print(f"run {repetition.number:<3} error RMS {100.0 * size:.3g} % of that of run 0", flush=True)
 
-        learned = learn(rig, iterations, gain, cutoff, show)
+        with options_named():
+            learned = learn(rig, iterations, gain, cutoff, show)
         feedforward = learned.feedforward
         if learned.stopped:
             kept = f"the feedforward of run {learned.best.number} is kept"

@@ -11,6 +11,8 @@ control, 2006): below the bandwidth of the loop it vanishes; beyond it learning 
 from __future__ import annotations
 
 import copy
+import dataclasses
+import math
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,15 +20,18 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.errors import InputError, SectionError
 from cosim.learning.feedback import error_of, feedback_effort, feedforward_in, learning_loops
+from cosim.learning.recorded_rig import check_run
 from cosim.rig.rig import Rig
 from cosim.rig.run import Run, StoppedRun
+from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import Array
 
 ORDER = 2  # of the Butterworth low pass, which runs forwards and backwards
 ROWS_PER_PERIOD = 20  # of the table, per period of the cutoff
 MOST_ITERATIONS = 1000
+HIGHEST = 0.4  # cutoff, of the rate
 
 
 @dataclass(frozen=True)
@@ -91,11 +96,16 @@ def next_feedforward(rig: Rig, run: Run, gain: float = 1.0, cutoff: float = 10.0
     """The efforts for the next repetition, from a run of this rig. gain: fraction of the feedback that is learned;
     cutoff: of Q [Hz].
 
-    Raises InputError for a rig without trajectories and for a cutoff that the ticks of the run do not resolve.
+    Raises InputError for a rig without trajectories, for a run of another rig (other joints, parameters of controllers
+    or references), and for a cutoff that the ticks of the run do not resolve.
     """
-    step = float(np.median(np.diff(run.t))) if len(run.t) > 1 else 0.0
-    if step == 0.0 or cutoff >= 0.4 / step:
-        raise InputError(f"a cutoff of {cutoff:g} Hz is too high for a run with ticks of {step * 1e3:g} ms")
+    check_run(rig, run)
+    return _next(rig, run, gain, cutoff)
+
+
+def _next(rig: Rig, run: Run, gain: float, cutoff: float) -> Feedforward:
+    step = float(np.median(np.diff(run.t))) if len(run.t) > 1 else math.inf
+    _check_cutoff(cutoff, step)
     every = max(1, int(1.0 / (ROWS_PER_PERIOD * cutoff * step) + 1e-6))  # of a step with rounding
     rows = np.unique([*range(0, len(run.t), every), len(run.t) - 1])
     efforts = {}
@@ -120,6 +130,7 @@ def learn(
     a later one does, learning ends with the runs before.
     """
     _check(rig, iterations, gain)
+    _check_cutoff(cutoff, rig.tick_model.step)
     names = [name for loop in learning_loops(rig) for name in _names(rig, loop.index)]
     errors: list[tuple[Array, Array]] = []
     stopped = ""
@@ -134,7 +145,7 @@ def learn(
                 progress(repetition)
             if repetition.number == iterations:
                 break
-            learned = next_feedforward(current, repetition.run, gain, cutoff)
+            learned = _next(current, repetition.run, gain, cutoff)
             number = repetition.number + 1
             current = with_feedforward(rig, learned, Path(folder) / f"{number}.csv", number)
             try:
@@ -170,19 +181,26 @@ def with_feedforward(rig: Rig, feedforward: Feedforward, file: Path, repetition:
     for section in data["controllers"]:
         if section.get("trajectory") is not None:
             section["trajectory"]["feedforward"] = {"file": str(file)}
-    learned = Rig.from_dict(data, rig.spec.path.parent, rig.interpret)
+    learned = Rig(read_rig(dataclasses.replace(rig.spec.source, data=data)), rig.interpret)
     learned.tick_model.parameters[:] = rig.tick_model.parameters  # as set in Python
     return learned
 
 
 def _check(rig: Rig, iterations: int, gain: float) -> None:
     if not 1 <= iterations <= MOST_ITERATIONS:
-        raise InputError(f"must be 1 to {MOST_ITERATIONS}, is {iterations}", "iterations")
+        raise SectionError(f"must be 1 to {MOST_ITERATIONS}, is {iterations}", ("iterations",))
     if not 0.0 < gain <= 1.0:
-        raise InputError(f"must be above 0 and at most 1, is {gain:g}", "gain")
+        raise SectionError(f"must be above 0 and at most 1, is {gain:g}", ("gain",))
     if rig.hardware:
         what = "the rig has real motors, which do not return to their start by themselves"
         raise InputError(f"{what}; run it with --record, and learn from the recording", str(rig.spec.path))
+
+
+def _check_cutoff(cutoff: float, step: float) -> None:
+    """step: of the ticks of a run [s], inf of one without."""
+    if not cutoff < HIGHEST / step:
+        what = f"{cutoff:g} Hz is too high for ticks of {step * 1e3:g} ms; give less than {HIGHEST / step:.4g} Hz"
+        raise SectionError(what if math.isfinite(step) else "the run has no two ticks to learn from", ("cutoff",))
 
 
 def _names(rig: Rig, index: Array) -> list[str]:

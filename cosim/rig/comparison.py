@@ -74,7 +74,7 @@ def compare(a: Run | str | Path, b: Run | str | Path, shift: float = 0.0) -> Com
         spans = ", ".join(f"{name} is from {run.t[0]:g} to {run.t[-1]:g} s" for name, run in (("a", a), ("b", b)))
         raise InputError(f"the runs have no common time: {spans}; compare runs of the same time", "compare")
     signals = _differences(a, b, rows, [name for name in a.signals if name in b], shift)
-    flat_a, flat_b = (_flat({k: v for k, v in run.summary.items() if k not in VOLATILE}) for run in (a, b))
+    flat_a, flat_b = (flattened({k: v for k, v in run.summary.items() if k not in VOLATILE}) for run in (a, b))
     changed = {
         key: (flat_a.get(key), flat_b.get(key))
         for key in dict.fromkeys([*flat_a, *flat_b])
@@ -92,16 +92,19 @@ def check_joints(a: Run, b: Run) -> None:
 
 
 class Parting(NamedTuple):
-    """The first time t [s] at which a signal differs by more than the tolerance; difference: b − a there."""
+    """The first time t [s] at which a signal differs by more than the tolerance; difference: b − a there, relative: its
+    absolute value as a fraction of the largest value of the signal."""
 
     signal: str
     unit: str
     t: float
     difference: float
+    relative: float
 
 
 def partings(comparison: Comparison, tolerance: float = 0.01) -> list[Parting]:
-    """Where the runs part, the first signal first. tolerance: as a fraction of the largest value of each signal."""
+    """Where the runs part, the first signal first, of several at one time the one that differs most. tolerance: as a
+    fraction of the largest value of each signal."""
     a, b = comparison.a, comparison.b
     sizes = {name: size_of(comparison, name) for name in comparison.signals}
     left = [name for name, d in comparison.signals.items() if d.max > tolerance * sizes[name] > 0.0]
@@ -112,8 +115,9 @@ def partings(comparison: Comparison, tolerance: float = 0.01) -> list[Parting]:
             first = int(beyond[:, k].argmax())
             if all(parting.signal != left[k] for parting in found):
                 difference = float(of_b[first, k] - of_a[first, k])
-                found.append(Parting(left[k], a.units[left[k]], float(t[first]), difference))
-    return sorted(found, key=lambda parting: parting.t)
+                relative = abs(difference) / sizes[left[k]]
+                found.append(Parting(left[k], a.units[left[k]], float(t[first]), difference, relative))
+    return sorted(found, key=lambda parting: (parting.t, -np.nan_to_num(parting.relative, nan=np.inf)))
 
 
 def _common_rows(a: Run, b: Run, end: float, shift: float) -> range:
@@ -185,7 +189,7 @@ def _difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return difference
 
 
-def _flat(data: Any, path: str = "") -> dict[str, Any]:
+def flattened(data: Any, path: str = "") -> dict[str, Any]:
     """Leaves of nested mappings and lists of mappings by dotted name."""
     if isinstance(data, Mapping):
         items = data.items()
@@ -195,7 +199,7 @@ def _flat(data: Any, path: str = "") -> dict[str, Any]:
         return {path: data}
     found: dict[str, Any] = {}
     for key, value in items:
-        found |= _flat(value, f"{path}.{key}" if path else str(key))
+        found |= flattened(value, f"{path}.{key}" if path else str(key))
     return found
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.open_numbers import RigNumber, numbers_of
-from cosim.rig.parameters import reading_of, refusals, tunables_of, unknown_parameter, with_field
+from cosim.rig.parameters import read_number, reading_of, refusals, tunables_of, unknown_parameter
 from cosim.types import Array
 
 
@@ -93,8 +93,8 @@ def _check_gains(rig: WiredRig, rows: Array, arrays: Mapping[str, Array]) -> Non
         extremes = {int(pick(array[:, j])) for j in range(array.shape[1]) for pick in (np.argmin, np.argmax)}
         for k in sorted(extremes):
             reading = reading_of(rig, name)
-            single = isinstance(getattr(known[name].loop.tunables.params, known[name].field), float)
-            with_field(rig, known[name], array[k, 0] if single else array[k], reading)
+            single = known[name].loop.tunables.is_single(known[name].field)
+            read_number(rig, known[name], array[k, 0] if single else array[k], reading)
             _raise_for_run(reading.errors, k)
     for number in {known[name].number for name in arrays}:
         _check_controller(rig, number, rows)

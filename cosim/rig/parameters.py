@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
-from cosim.control.scheduled_controller import at_points
+from cosim.control.filtered_controller import FilteredParameters
+from cosim.control.scheduled_controller import ScheduledParameters, at_points
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
-from cosim.rig.build.control_loops import controller_context, gain_schedules
+from cosim.rig.build.control_loops import controller_context
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import KEYS
+from cosim.rig.sections.filters import check_filters
 from cosim.rig.sections.gain_schedules import unscheduled
 
 ParameterValue = float | str | list[float] | tuple[float, ...] | np.ndarray
@@ -50,7 +53,7 @@ def values_of(rig: WiredRig) -> dict[str, float | list[float]]:
 def values_from(rig: WiredRig, parameters: np.ndarray) -> dict[str, float | list[float]]:
     """As `values_of`, from the parameters (np,) of the tick model."""
     return {
-        name: values[0] if isinstance(getattr(item.loop.tunables.params, item.field), float) else values
+        name: values[0] if item.loop.tunables.is_single(item.field) else values
         for name, item in tunables_of(rig).items()
         for values in [parameters[item.where].tolist()]
     }
@@ -104,13 +107,22 @@ def refusals(rig: WiredRig, number: int, parameters: np.ndarray, place: SourceLo
     """Why the controller of this number refuses these parameters (np,) of the tick model: it may check them against one
     another, its joints and its period."""
     spec, loop = rig.spec.controllers[number], rig.tick_model.loops[number]
-    context = controller_context(spec, rig.spec, rig.plant, rig.limits)
+    context = controller_context(spec, rig.spec, rig.plant, rig.limits, loop.trajectory)
     reading = Reading(lambda path: place, [], rig.spec.path.parent)
     given = parameters[loop.parameter_slice]
 
     def load() -> None:
-        for params in at_points(spec.plugin.params, gain_schedules(spec, rig.spec)):
-            spec.plugin.module.load(loop.tunables.checked(given, params), context)
+        params, filters, schedules = loop.tunables.checked(given), (), ()
+        if isinstance(params, FilteredParameters):
+            params, filters = params.own, params.filters
+        if isinstance(params, ScheduledParameters):
+            params, schedules = params.own, params.schedules
+        for point in at_points(params, schedules):
+            spec.plugin.module.load(point, context)
+        filters = filters or tuple(one.params for one in spec.filters)
+        check_filters(
+            [replace(one, params=new) for one, new in zip(spec.filters, filters, strict=True)], context.period
+        )
 
     call_checked(load, (), reading)
     return reading.errors
@@ -141,12 +153,11 @@ def _read(
         errors.append(InputError(what, SourceLocation(f"parameter '{name}'")))
         return None
     tunable, reading = known[name], reading_of(rig, name)
-    params = with_field(rig, tunable, value, reading)
+    numbers = read_number(rig, tunable, value, reading)
     errors += reading.errors
-    if params is None or reading.errors:
+    if numbers is None or reading.errors:
         return None
-    numbers = getattr(params, tunable.field)
-    return tunable.where, [numbers] if isinstance(numbers, float) else list(numbers)
+    return tunable.where, list(numbers) if isinstance(numbers, tuple) else [numbers]
 
 
 def reading_of(rig: WiredRig, name: str) -> Reading:
@@ -154,29 +165,57 @@ def reading_of(rig: WiredRig, name: str) -> Reading:
     return Reading(lambda path: place, [], rig.spec.path.parent)
 
 
-def with_field(rig: WiredRig, tunable: Tunable, value: ParameterValue, reading: Reading) -> Any:
-    """The parameters of the controller as its file gives them, but for this field; None after an error."""
+class _Place(NamedTuple):
+    """Where a file has a parameter: as the key of a section at a path, read into a class, for these joints."""
+
+    cls: type
+    section: dict[str, Any]
+    at: tuple
+    key: str
+    joints: tuple[str, ...]
+    besides: tuple[str, ...]
+
+
+def _place_of(rig: WiredRig, tunable: Tunable) -> _Place:
+    """A gain of a schedule is read as the parameter itself."""
     spec, at = rig.spec.controllers[tunable.number], ("controllers", tunable.number)
-    section = {**unscheduled(rig.spec.source.data["controllers"][tunable.number]), tunable.field: _plain(value)}
-    reading = _of_joints(rig, tunable, reading)
-    return schema.read(type(spec.plugin.params), section, at, reading, besides=("type", *KEYS))
+    section, (key, *inside) = rig.spec.source.data["controllers"][tunable.number], tunable.field.split(".")
+    if key != "filters":
+        return _Place(type(spec.plugin.params), unscheduled(section), at, key, spec.joints, ("type", *KEYS))
+    k = int(inside[0])
+    one = spec.filters[k]
+    return _Place(type(one.params), section["filters"][k], (*at, "filters", k), inside[1], one.joints, ("type",))
+
+
+def read_number(
+    rig: WiredRig, tunable: Tunable, value: ParameterValue, reading: Reading
+) -> float | tuple[float, ...] | None:
+    """A value of a parameter in SI, checked as in the file; None after an error."""
+    place = _place_of(rig, tunable)
+    section = {**place.section, place.key: _plain(value)}
+    params = schema.read(place.cls, section, place.at, _of_joints(rig, place, reading), besides=place.besides)
+    return None if params is None else getattr(params, place.key)
 
 
 def unit_of(rig: WiredRig, name: str) -> str:
     """The unit of a parameter, that of its joints where they are all of one kind."""
     tunable = tunables_of(rig)[name]
-    declared = type(tunable.loop.tunables.params).__dataclass_fields__[tunable.field].metadata.get("unit", "1")
-    return _of_joints(rig, tunable, reading_of(rig, name)).unit(declared, None)
+    declared = tunable.loop.tunables.leaves[tunable.field].declared.get("unit", "1")
+    return _of_joints(rig, _place_of(rig, tunable), reading_of(rig, name)).unit(declared, None)
 
 
-def _of_joints(rig: WiredRig, tunable: Tunable, reading: Reading) -> Reading:
-    """For values of the joints of the controller."""
-    joints, units = (
-        rig.spec.controllers[tunable.number].joints,
-        dict(zip(rig.joints, rig.plant.model.dof_units, strict=True)),
-    )
-    kinds: dict[str, str | None] = {joint: "prismatic" if units[joint] == "m" else "revolute" for joint in joints}
-    return reading.of(kinds, len(joints))
+def joints_of(rig: WiredRig, name: str) -> tuple[str, ...]:
+    """The joints of a parameter with one value for each, in their order; none of another one."""
+    tunable = tunables_of(rig)[name]
+    joints, count = _place_of(rig, tunable).joints, tunable.where.stop - tunable.where.start
+    return () if tunable.loop.tunables.is_single(tunable.field) or count != len(joints) else joints
+
+
+def _of_joints(rig: WiredRig, place: _Place, reading: Reading) -> Reading:
+    """For values of these joints."""
+    units = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
+    kinds: dict[str, str | None] = {joint: "prismatic" if units[joint] == "m" else "revolute" for joint in place.joints}
+    return reading.of(kinds, len(place.joints))
 
 
 def unknown_parameter(rig: WiredRig, name: str, known: list[str]) -> str:

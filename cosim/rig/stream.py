@@ -117,14 +117,13 @@ def schema_of_outline(
 
 def _parameters(rig: WiredRig) -> dict[str, dict[str, Any]]:
     """Unit and bounds of each tunable parameter, as its controller declares them, and the joints of one with a list."""
-    from cosim.rig.parameters import tunables_of, unit_of
+    from cosim.rig.parameters import joints_of, tunables_of, unit_of
 
     found = {}
     for name, item in tunables_of(rig).items():
-        declared = type(item.loop.tunables.params).__dataclass_fields__[item.field].metadata
+        declared = item.loop.tunables.leaves[item.field].declared
         lower = declared.get("min") if declared.get("min") is not None else declared.get("above")
         found[name] = {"unit": unit_of(rig, name), "min": lower, "max": declared.get("max")}
-        listed = not isinstance(getattr(item.loop.tunables.params, item.field), float)
-        if listed and item.where.stop - item.where.start == len(item.loop.index):
-            found[name]["joints"] = [rig.joints[k] for k in item.loop.index]
+        if joints := joints_of(rig, name):
+            found[name]["joints"] = list(joints)
     return found

@@ -23,6 +23,7 @@ from cosim.types import Array, Limits, MechanismModel, Numeric, TrajectoryContex
 GRID = 1000  # pieces of the path, about
 LEAST_PIECES = 20  # between two knots of a path with few of them
 FINER = 8  # samples of a piece when its excess is measured
+VELOCITY_FRACTION = 0.95  # of the limits of the joints, at which their guard stops a run: feedback needs the rest
 EXCESS = 1e-6  # of a limit that counts as rounding
 MAX_SOLUTIONS = 60
 
@@ -64,8 +65,9 @@ class MotionLimits:
         effort_fraction: float,
         key: str = "max_acceleration",
     ) -> MotionLimits:
-        """own: of the joints; velocity, acceleration: (n,) further limits, None: none."""
-        slower = own.velocity if velocity is None else np.minimum(own.velocity, velocity)
+        """own: of the joints; velocity, acceleration: (n,) further limits, None: of the velocity a part of that of the
+        joints, of the acceleration none."""
+        slower = VELOCITY_FRACTION * own.velocity if velocity is None else np.minimum(own.velocity, velocity)
         none = np.full(len(own.velocity), np.inf)
         return cls(slower, none if acceleration is None else np.array(acceleration), effort_fraction * own.effort, key)
 

@@ -32,6 +32,7 @@ TOLERANCE = 1e-8  # m and rad between the frame and its path, at and between the
 PIECES, MOST_PIECES = 50, 6400
 NEWTON_STEPS = 20
 RANK = 1e-9  # singular value of the Jacobian, relative to the largest one, that counts as 0
+RANDOM_PLACES = 8  # within 1 rad or m of the start, where the rank of the Jacobian is that of most places
 LARGEST_STEP = 0.5  # rad or m of a joint from point to point: more is the jump at a singularity
 Vector = tuple[float, float, float]
 
@@ -47,7 +48,7 @@ class PathTiming:
     max_acceleration: float | None = param(unit="m/s^2", above=0, default=None, doc="of the frame along the path")
     time_optimal: bool = param(default=False, doc="as fast as the limits of the joints allow, instead of a duration")
     max_joint_velocity: PerJoint | None = param(
-        unit="joint velocity", above=0, default=None, doc="of time_optimal; default: joints' limits"
+        unit="joint velocity", above=0, default=None, doc="of time_optimal; default: 95 % of the joints' limits"
     )
     max_joint_acceleration: PerJoint | None = param(
         unit="joint acceleration", above=0, default=None, doc="of time_optimal; default: none"
@@ -208,6 +209,8 @@ class Follower:
     def _why_not(self, q: Array, before: float, s: float) -> str:
         """Why the path cannot be followed to s, from positions q at the point before."""
         name, frame, found = self.path.name, self.frame, self._solution(q, s)
+        if few := self._too_few(q, before):
+            return few
         if found.reached:
             what = (
                 f"the {name} passes a singularity of '{frame}' at {100.0 * s:.3g} %, where the joints cannot follow it"
@@ -223,6 +226,21 @@ class Follower:
             fix = f"{fix}, or use orientation: free"
         what = f"the {name} leaves the reach of '{frame}' at {100.0 * missed:.3g} %"
         return f"{what}; at {100.0 * s:.3g} % it misses the {name} by {left}; {fix}"
+
+    def _too_few(self, q: Array, s: float) -> str:
+        """Why the joints can nowhere move the frame in all directions, if the path takes one more at s; else empty."""
+        rng = np.random.default_rng(0)
+        J, path = self._jacobian(q), self.path
+        others = [self._jacobian(q + change) for change in rng.uniform(-1.0, 1.0, (RANDOM_PLACES, len(q)))]
+        wanted, moved = len(J), max(map(_rank, others))
+        if moved == wanted or _rank(np.column_stack([J, path.derivatives(s)[0][self._rows]])) <= moved:
+            return ""
+        joints = f"{len(q)} joint{'s' * (len(q) > 1)}"
+        if path.turns:
+            what = f"{joints} cannot hold the orientation of '{self.frame}' along the {path.name}"
+            return f"{what}: they move it in {moved} of 6 directions; use orientation: free"
+        what = f"{joints} move '{self.frame}' in {moved} of 3 directions, and the {path.name} takes another one"
+        return f"{what}; turn it into theirs, or give the controller more joints"
 
     def _solution(self, q: Array, s: float) -> Any:
         """The inverse kinematics at s, from positions q."""
@@ -267,6 +285,10 @@ class Follower:
         chart = self._chart.copy()
         chart[self.index] = q
         return np.array(self.model.coordinates(chart))
+
+
+def _rank(matrix: Array) -> int:
+    return int(np.linalg.matrix_rank(matrix, rtol=1e-6))
 
 
 def _hermite(s: Array, points: list[Point]) -> Array:

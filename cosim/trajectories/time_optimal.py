@@ -21,7 +21,9 @@ NEEDS_MODEL = True
 @params
 class Params:
     points: tuple[PerJoint, ...] = param(unit="joint position", doc="positions on the path, the last is the goal")
-    max_velocity: PerJoint | None = param(unit="joint velocity", above=0, default=None, doc="default: joints' limits")
+    max_velocity: PerJoint | None = param(
+        unit="joint velocity", above=0, default=None, doc="default: 95 % of the joints' limits"
+    )
     max_acceleration: PerJoint | None = param(unit="joint acceleration", above=0, default=None, doc="default: none")
     effort_fraction: float = param(above=0, max=1, default=1.0, doc="of the effort limits, the rest is for feedback")
     delay: float = param(unit="s", min=0, default=0.0, doc="delay before the motion")

@@ -8,17 +8,20 @@ from typing import Any
 
 from cosim.errors import InputError
 from cosim.output import console
+from cosim.output.option_errors import options_named
 from cosim.output.text_table import TextTable
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
-from cosim.tuning.hardware import Ask, HardwareReplay, candidates_of
+from cosim.tuning.hardware import Ask, HardwareReplay
 from cosim.tuning.hardware_report import write_hardware_report
 from cosim.tuning.progress import shown_progress
 from cosim.tuning.session import FailedTuning, TuningSession
 from cosim.tuning.session_folder import PARENT, REPORT, latest_path, new_path
 from cosim.tuning.setup import fingerprint_of
 from cosim.tuning.trials import Trial
+from cosim.tuning.trying import Trying
 from cosim.tuning.tune import run_session
+from cosim.units import unit_sign
 
 NONE = "–"
 # keys whose option may be repeated -> the option, and whether it must have a value
@@ -28,7 +31,6 @@ PAIRS = {
     "limits": ("--limit", True),
     "plants": ("--plant", True),
 }
-LARGEST_STEP = 10.0  # factor of a gain from one run of a real rig to the next
 
 
 def tune_rig(
@@ -38,8 +40,10 @@ def tune_rig(
     folder: str | None,
     resume: bool,
     dask: str | None,
+    trying: Trying | None = None,
 ) -> TuningSession:
-    """Run a session, or go on with one, and print its result. given: keys of the section `tuning`.
+    """Run a session, or go on with one, and print its result. given: keys of the section `tuning`; trying: on what its
+    trials will be tried.
 
     Raises FailedTuning where it is interrupted or no trial holds all limits, after its results were printed.
     """
@@ -47,8 +51,11 @@ def tune_rig(
         rig = load_rig(path, overrides)
     place = _place(rig, folder, resume)
     try:
-        with shown_progress(rig.spec.name) as progress:
-            session = run_session(rig, given, place, resume, dask, progress)
+        with (
+            options_named({key: option for key, (option, _) in PAIRS.items()}),
+            shown_progress(rig.spec.name) as progress,
+        ):
+            session = run_session(rig, given, place, resume, dask, progress, None if trying is None else trying.check)
     except FailedTuning as failed:
         print_result(failed.session)
         raise
@@ -56,20 +63,21 @@ def tune_rig(
     return session
 
 
-def try_on_hardware(
-    session: TuningSession, path: Path, chosen: Sequence[int], count: int, factor: float, ask: Ask
-) -> None:
-    """Run candidates of a session on a real rig, and print and report each beside its simulation; chosen: numbers of
-    trials, else the best `count`. ask: before each run.
+def trying_on(path: Path, chosen: Sequence[int], count: int, factor: float) -> Trying:
+    """On the real rig of a file: trials of these numbers, else the best `count`; factor: of a gain between two runs.
+
+    Raises InputErrors for a rig or numbers that cannot be."""
+    with console.busy(f"compiling {path.stem}"):
+        return Trying(load_rig(path), chosen, count, factor)
+
+
+def try_on_hardware(session: TuningSession, trying: Trying, ask: Ask) -> None:
+    """Run candidates of a session on a real rig, and print and report each beside its simulation. ask: before each run.
 
     Raises InputErrors for a rig that does not fit, RunError where a run is not good, after the report was written.
     """
-    if not 1.0 < factor <= LARGEST_STEP:
-        raise InputError(f"expected a factor above 1, up to {LARGEST_STEP:g}, got {factor:g}", "--step-factor")
-    candidates = candidates_of(session, count, chosen)
-    with console.busy(f"compiling {path.stem}"):
-        rig = load_rig(path)
-    replay = HardwareReplay(session, rig, ask, lambda line: print(line, flush=True), factor)
+    candidates = trying.candidates(session)
+    replay = HardwareReplay(session, trying.rig, ask, lambda line: print(line, flush=True), trying.factor)
     try:
         replay.try_all(candidates)
     finally:
@@ -111,19 +119,22 @@ def _figures(session: TuningSession, start: Trial, best: Trial) -> TextTable:
     """With the plant of the rig, and with the worst of several."""
     several = len(session.evaluator.plants) > 1
     table = TextTable(
-        ["figure"], ["start", *["worst"] * several, f"trial {best.number}", *["worst"] * several, "limit"]
+        ["figure", "unit"], ["start", *["worst"] * several, f"trial {best.number}", *["worst"] * several, "limit"]
     )
-    bounds = {limit.measure.name: limit for limit in session.evaluator.objective.limits}
+    objective = session.evaluator.objective
+    bounds = {limit.measure.name: limit.condition for limit in objective.limits}
 
-    def row(name: str, pairs: Sequence[Sequence[float | None]], bound: str) -> None:
+    def row(name: str, unit: str, pairs: Sequence[Sequence[float | None]], bound: str) -> None:
         shown = (value for pair in pairs for value in pair[: 1 + several])
-        table.add_row(name, *(NONE if value is None else f"{value:.5g}" for value in shown), bound)
+        table.add_row(name, unit, *(NONE if value is None else f"{value:.5g}" for value in shown), bound)
 
-    for measure in dict.fromkeys(session.evaluator.objective.measures):
-        limit = bounds.get(measure.name)
-        bound = "" if limit is None else f"{'≥' if limit.at_least else '≤'} {limit.bound:.5g}"
-        row(measure.name, [trial.outcome.figures.get(measure.name, (None, None)) for trial in (start, best)], bound)
-    row("cost", [(next(iter(t.outcome.costs), None), t.outcome.cost) for t in (start, best)], "")
+    for measure in dict.fromkeys(objective.measures):
+        pairs = [
+            [objective.shown(measure, value) for value in trial.outcome.figures.get(measure.name, ())] or [None, None]
+            for trial in (start, best)
+        ]
+        row(measure.name, unit_sign(objective.unit(measure)), pairs, bounds.get(measure.name, ""))
+    row("cost", "", [(next(iter(t.outcome.costs), None), t.outcome.cost) for t in (start, best)], "")
     return table
 
 

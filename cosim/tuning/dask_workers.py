@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,9 @@ from cosim.tuning.evaluation import TrialEvaluator, TrialOutcome
 from cosim.tuning.setup import evaluator_of, fingerprint_of, request_json
 from cosim.types import Array
 
+REACHED = 2.0  # s for a connection to a socket of SOCKETS
 CONNECT = 10.0  # s for an answer of the scheduler
+SOCKETS = ("tcp", "tls", "ws", "wss")
 WORKERS = 30.0  # s for a worker, at the start and after all are lost
 POLL = 0.5  # s
 # keys of the request on which the outcome of a trial does not depend
@@ -88,14 +91,34 @@ class DaskWorkers:
             tuple(rig.tick_model.parameters.tolist()),
             request_json(request),
         )
+        self._check_reached()
         try:
             self._client = distributed.Client(address, timeout=CONNECT, set_as_default=False)
         except ValueError as error:
             raise InputError(f"{error}; give an address such as tcp://host:8786", "--dask") from None
         except (OSError, TimeoutError):
-            fix = "start one with dask scheduler, or correct the address"
-            raise RunError(f"no scheduler answers; {fix}", address) from None
+            raise self._silent() from None
         self._wait_for_workers()
+
+    def _check_reached(self) -> None:
+        """A client tries again and again, and is closed late. Raises InputError for what is no address, RunError where
+        nothing listens, both without delay."""
+        from distributed.comm.addressing import parse_address, parse_host_port
+        from distributed.comm.registry import get_backend
+
+        try:
+            protocol, place = parse_address(self._address)
+            get_backend(protocol)
+            if protocol in SOCKETS:
+                socket.create_connection(parse_host_port(place), timeout=REACHED).close()
+        except ValueError as error:
+            raise InputError(f"{error}; give an address such as tcp://host:8786", "--dask") from None
+        except OSError:
+            raise self._silent() from None
+
+    def _silent(self) -> RunError:
+        fix = "start one with dask scheduler, or correct the address"
+        return RunError(f"no scheduler answers; {fix}", self._address)
 
     def __enter__(self) -> DaskWorkers:
         return self

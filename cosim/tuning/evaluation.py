@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cosim.analysis.linearisation import LinearRig
-from cosim.errors import InputError, InputErrors
+from cosim.errors import InputError, InputErrors, SectionError
 from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rig import Rig
 from cosim.rig.rollouts import check_compiled
@@ -161,9 +161,7 @@ class TrialEvaluator:
             shown[limit.measure.name] = float(values[0]), float(extreme)
             violation += float(beyond.max())
             if beyond.max() > 0.0 and not broken:
-                side = "below" if limit.at_least else "above"
-                value = f"{values[worst]:.4g}" if np.isfinite(values[worst]) else "not finite"
-                broken = f"{limit.measure.name} is {value}, {side} its limit of {limit.bound:.4g}"
+                broken = limit.breach(float(values[worst]))
                 broken += f", with {self.plants.names[worst]}" if worst else ""
         cost = self.objective.joined(costs)
         if not stopped and not broken and not np.isfinite(cost):
@@ -182,16 +180,18 @@ class TrialEvaluator:
         return "the cost is infinite"
 
     def check_figures(self) -> None:
-        """Raises InputError for a figure that no joint of the rig can have: of a run that ends, it is NaN."""
+        """Raises SectionError for a figure that no joint of the rig can have: of a run that ends, it is NaN."""
         outcome_values = self.space.start[None]
         batch = self.rig.rollouts(
             self.space.arrays(outcome_values), duration=self.duration, metrics=self.objective.metrics, threads=1
         )
         if batch.stopped[0]:
             return
-        for measure in self.objective.measures:
+        limited = [("limits", limit.measure) for limit in self.objective.limits]
+        for key, measure in (*(("minimise", measure) for measure, _ in self.objective.terms), *limited):
             if measure.is_metric and np.isnan(measure.of(batch.metrics[measure.figure])).all():
-                raise InputError(f"no joint has {_lack(measure.figure)}; use another figure", measure.name)
+                what = f"no joint has {_lack(measure.figure)}; use another figure"
+                raise SectionError(what, (key, measure.name))
 
 
 def _lack(figure: str) -> str:

@@ -37,24 +37,29 @@ class JointCourse:
 
 
 def draw_history(session: SessionData) -> list[ReportChart]:
-    """Costs of the trials, and the best so far; a trial that fails has a mark at the top."""
+    """Costs of the trials, and the best so far; a trial that is stopped has a mark at the top. None without a cost."""
     good = [trial for trial in session.trials if trial.outcome.feasible]
-    failed = [trial.number for trial in session.trials if not trial.outcome.feasible]
-    costs = np.array([trial.outcome.cost for trial in good])
-    chart = ReportChart("cost", "trial", WIDE, 260, log=(False, _is_wide(costs)))
+    failed = [trial for trial in session.trials if not trial.outcome.feasible]
+    costs, theirs = (np.array([trial.outcome.cost for trial in trials]) for trials in (good, failed))
+    known = np.concatenate([costs, theirs[np.isfinite(theirs)]])
+    if not len(known):
+        return []
+    chart = ReportChart("cost", "trial", WIDE, 260, log=(False, _is_wide(known)))
     if good:
         numbers = np.array([trial.number for trial in good])
         chart.dots(numbers, costs, PALE, "holds all limits")
         chart.line(numbers, np.minimum.accumulate(costs), BLUE, "best so far")
     if failed:
-        top = costs.max() if len(costs) else 1.0
-        chart.dots(np.array(failed), np.full(len(failed), top), RUST, "stopped, or beyond a limit")
+        shown = np.where(np.isfinite(theirs), theirs, known.max())
+        chart.dots(np.array([trial.number for trial in failed]), shown, RUST, "stopped, or beyond a limit")
     return [chart]
 
 
 def draw_parameters(session: SessionData) -> list[ReportChart]:
-    """The cost of each trial against each number that was varied; later trials are darker."""
-    good = [trial for trial in session.trials if trial.outcome.feasible]
+    """The cost of each trial against each number that was varied; later trials are darker. None
+    without a trial that holds all limits."""
+    if not (good := [trial for trial in session.trials if trial.outcome.feasible]):
+        return []
     costs = np.array([trial.outcome.cost for trial in good])
     values = np.array([trial.values for trial in good]).reshape(len(good), len(session.evaluator.space))
     shade = np.array([trial.number * len(SHADES) // len(session.trials) for trial in good])
@@ -120,8 +125,8 @@ def draw_plants(start: Trial, best: Trial, names: Sequence[str]) -> list[ReportC
 def draw_sides(t: Array, sides: Sequence[tuple[str, str, Array, Array]], title: str) -> list[ReportChart]:
     """Errors of joints in simulation and on the real rig. sides: joint, unit, simulated and real (times,)."""
     charts = []
-    for joint, unit, simulated, real in sides:
-        chart = ReportChart(f"{title}, {joint}: error [{unit}]", "time [s]", HALF, 200)
+    for (joint, unit, simulated, real), width in zip(sides, _widths(len(sides)), strict=True):
+        chart = ReportChart(f"{title}, {joint}: error [{unit}]", "time [s]", width, 200)
         chart.line(t, simulated, FAINT, "simulated", dashed=True, width=1.1)
         chart.line(t, real, GREEN, "real")
         charts.append(chart)
@@ -145,6 +150,13 @@ def draw_measured_loop(measured: MeasuredLoop, title: str) -> list[ReportChart]:
         chart.level(level)
         charts.append(chart)
     return charts
+
+
+def _widths(count: int) -> list[int]:
+    """Of charts in full rows, the last one as wide as the page where it would be alone."""
+    if count % 3 == 0:
+        return [SMALL] * count
+    return [HALF] * (count - count % 2) + [WIDE] * (count % 2)
 
 
 def _is_wide(costs: Array) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.errors import SectionError
 from cosim.rig.parameters import tunables_of
 from cosim.tuning.evaluation import TrialEvaluator
 from cosim.types import Array
@@ -37,7 +37,7 @@ def joint_gains(evaluator: TrialEvaluator, method: str) -> list[JointGains]:
         controller, _, word = dimension.parameter.partition(".")
         if dimension.parameter not in known or word not in WORDS:
             what = f"optimiser '{method}' sets kp, kd and ki of joints alone, not '{dimension.name}'"
-            raise InputError(f"{what}; use another one", "--optimiser")
+            raise SectionError(f"{what}; use another one", ("optimiser",))
         found.setdefault((controller, dimension.element), {})[word] = k
     gains = []
     for (controller, element), words in found.items():
@@ -46,7 +46,7 @@ def joint_gains(evaluator: TrialEvaluator, method: str) -> list[JointGains]:
         for word in ("kp", "kd"):
             if word not in words:
                 what = f"optimiser '{method}' sets kp and kd together, and {word} of '{rig.joints[dof]}' is not varied"
-                raise InputError(f"{what}; add the parameter {controller}.{word}", "--optimiser")
+                raise SectionError(f"{what}; add the parameter {controller}.{word}", ("optimiser",))
         fixed = 0.0 if "ki" in words else _value(evaluator, f"{controller}.ki", element)
         gains.append(JointGains(rig.joints[dof], dof, controller, words["kp"], words.get("ki"), words["kd"], fixed))
     return gains

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.errors import InputError, RunError, did_you_mean
+from cosim.errors import InputError, RunError
 from cosim.output.output_files import write_error, write_file
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.parameters import tunables_of
@@ -27,13 +27,13 @@ from cosim.tuning.measures import worst
 from cosim.tuning.real_figures import figures_of_run
 from cosim.tuning.session_data import SessionData
 from cosim.tuning.trials import Trial
+from cosim.tuning.trying import check_fits
 from cosim.types import Array
 
 STEP = 1.5  # factor of a gain from one run to the next, at most
 LINEAR = 0.25  # of the larger of two values, where one of them is 0: the same
 WORSE = 3.0  # times the cost of the last safe run: a failure
 RETURN = 2.0  # times the length of a run: an arm without torque may have fallen far from its start
-CANDIDATES = 3
 FOLDER = "hardware"  # of a session
 
 Ask = Callable[[Sequence[str]], None]  # raises InputError unless a human confirms
@@ -74,29 +74,13 @@ class HardwareReplay:
     _asked: bool = False  # whether a human has seen what moves
 
     def __post_init__(self) -> None:
-        """Raises InputErrors for a rig without real motors, or that is not the one of the session."""
-        self._check_rig()
+        """Raises InputError for a rig without real motors, or that is not the one of the session."""
+        check_fits(self.rig, self.session.evaluator)
         dimensions = self.session.evaluator.space.dimensions
         known, values = tunables_of(self.rig), self.rig.tick_model.parameters
         self.safe = np.array([values[known[d.parameter].where.start + d.element] for d in dimensions])
         assert self.session.path is not None
         self.folder = _new_folder(self.session.path / FOLDER)
-
-    def _check_rig(self) -> None:
-        place, own = str(self.rig.spec.path), self.session.evaluator.rig
-        if not self.rig.hardware:
-            raise InputError("has no real motors; give a rig with drivers", place)
-        if self.rig.joints != own.joints:
-            raise InputError(f"has the joints {', '.join(self.rig.joints)}, not those of the session", place)
-        known, before = tunables_of(self.rig), tunables_of(own)
-        for name in dict.fromkeys(d.parameter for d in self.session.evaluator.space.dimensions):
-            if name not in before:
-                what = f"the session varies '{name}', a number of the plant"
-                raise InputError(f"{what}; real motors have their own", place)
-            if name not in known:
-                raise InputError(f"has no parameter '{name}' of the session{did_you_mean(name, known)}", place)
-            if _size(known[name].where) != _size(before[name].where):
-                raise InputError(f"has another number of values of '{name}' than the session", place)
 
     def try_all(self, candidates: Sequence[Trial]) -> None:
         """First the gains of the real rig, then each candidate. Raises RunError at the first failure, after the return;
@@ -177,7 +161,7 @@ class HardwareReplay:
             real[limit.measure.name] = float(value[0])
             before = self.runs[0].real[limit.measure.name] if self.runs else math.inf
             if float(limit.violation(value)[0]) > 0.0 and value[0] > (before or 0.0):
-                broken = broken or f"{limit.measure.name} is {value[0]:.4g}, above its limit of {limit.bound:.4g}"
+                broken = broken or limit.breach(float(value[0]))
         safe = next((done.costs[1] for done in reversed(self.runs) if done.good), math.inf)
         if cost > WORSE * safe and not broken:
             broken = f"the cost is {cost / safe:.1f} times that of the last safe run"
@@ -288,28 +272,6 @@ def steps_between(start: Array, goal: Array, factor: float) -> Array:
     return np.array([*rows, goal])
 
 
-def candidates_of(session: SessionData, count: int, chosen: Sequence[int] = ()) -> list[Trial]:
-    """The trials to try, the best one last, so that the way to it is through the others; chosen: these ones alone.
-
-    Raises InputError for trials that do not exist or do not hold all limits, RunError where none does.
-    """
-    if chosen:
-        return [_chosen(session, number) for number in chosen]
-    _ = session.best  # raises RunError
-    good = [trial for trial in session.trials[1:] if trial.outcome.feasible]
-    return sorted(good, key=lambda trial: trial.outcome.score)[:count][::-1]
-
-
-def _chosen(session: SessionData, number: int) -> Trial:
-    if not 0 <= number < len(session.trials):
-        last = len(session.trials) - 1
-        raise InputError(f"there is no trial {number} in {session.path}; its trials are 0 to {last}", "--trial")
-    trial = session.trials[number]
-    if not trial.outcome.feasible:
-        raise InputError(f"trial {number} failed in simulation: {trial.outcome.failed}; choose another", "--trial")
-    return trial
-
-
 def _new_folder(parent: Path) -> Path:
     for k in range(1, 10_000):
         path = parent.with_name(f"{parent.name}_{k}")
@@ -325,7 +287,3 @@ def _new_folder(parent: Path) -> Path:
 
 def _shown(cost: float) -> str:
     return f"{cost:.6g}" if math.isfinite(cost) else "none"
-
-
-def _size(where: slice) -> int:
-    return where.stop - where.start

@@ -77,8 +77,7 @@ class MarginExperiment:
         for limit in self.limits:
             value = measured[limit.measure.figure]
             if value < limit.bound and not failure:
-                what = f"{limit.measure.figure} of {self.joint} is {value:.4g}"
-                failure = f"{what} as measured, below its limit of {limit.bound:.4g}"
+                failure = limit.breach(value, f"of {self.joint}", "as measured")
         loop = MeasuredLoop(response, linear_loop(self.linear, response))
         return RealMargins(name, self.joint, self.simulated, self.promised, measured, loop, failure)
 

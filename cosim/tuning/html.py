@@ -13,7 +13,7 @@ h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin
 p { margin: 0.4rem 0; } .note { color: #5c6670; font-size: 0.9rem; }
 table { border-collapse: collapse; margin: 0.6rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.22rem 0.8rem 0.22rem 0; text-align: right; border-bottom: 1px solid #e6e9ed; }
-th { color: #3d4650; font-weight: 600; } th:first-child, td:first-child { text-align: left; }
+th { color: #3d4650; font-weight: 600; } th:first-child, td:first-child, .words { text-align: left; }
 svg { max-width: 100%; height: auto; }
 .charts { display: flex; flex-wrap: wrap; gap: 0.5rem; } .key { margin-right: 1.2rem; white-space: nowrap; }
 code, pre { background: #f4f6f8; padding: 0.1rem 0.3rem; }
@@ -39,8 +39,12 @@ class ReportPage:
         self._parts.append(f"<pre>{escape(text)}</pre>")
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Columns of words are aligned to the left, those of numbers to the right."""
+        words = [all(not cell or cell[0].isalpha() for cell in column) for column in zip(*rows, strict=True)]
+
         def cells(row: Sequence[str], tag: str) -> str:
-            return "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
+            kinds = (' class="words"' if word else "" for word in words or [False] * len(row))
+            return "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(row, kinds, strict=True))
 
         lines = [f"<tr>{cells(header, 'th')}</tr>", *(f"<tr>{cells(row, 'td')}</tr>" for row in rows)]
         self._parts.append(f"<table>{''.join(lines)}</table>")

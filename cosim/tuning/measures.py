@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from cosim.errors import InputError, did_you_mean
+from cosim.errors import SectionError, did_you_mean
 from cosim.rig.rig import Rig
 from cosim.tick.metrics import METRICS
 from cosim.types import Array
@@ -15,18 +16,19 @@ from cosim.units import JOINT_DIMENSIONS
 
 
 class MarginFigure(NamedTuple):
-    """doc; unit; needs_control: whether python-control finds it."""
+    """doc; unit; needs_control: whether python-control finds it; largest: that a loop can have, in SI."""
 
     doc: str
     unit: str
     needs_control: bool
+    largest: float
 
 
 # margins of the loops, linearised at the moments of `TrialEvaluator.moments`; larger ones are better
 MARGINS: dict[str, MarginFigure] = {
-    "disk_margin": MarginFigure("disk margin of the loop of a joint, 0 to 2; 0 where the rig is unstable", "1", False),
-    "gain_margin": MarginFigure("factor of the gain at which the loop of a joint gets unstable", "1", True),
-    "phase_margin": MarginFigure("phase that the loop of a joint may lose", "rad", True),
+    "disk_margin": MarginFigure("disk margin of the loop of a joint; 0 where the rig is unstable", "1", False, 2.0),
+    "gain_margin": MarginFigure("factor of the gain at which the loop of a joint gets unstable", "1", True, math.inf),
+    "phase_margin": MarginFigure("phase that the loop of a joint may lose", "rad", True, math.pi),
 }
 
 
@@ -53,9 +55,10 @@ class Measure:
 
 
 def read_measure(rig: Rig, name: str, place: str) -> Measure:
-    """name: of a metric or a margin, of all joints; `JOINT/…` of one joint; or of a signal, whose peak is meant.
+    """name: of a metric or a margin, of all joints; `JOINT/…` of one joint; or of a signal, whose peak is meant; place:
+    the key of the section that has it.
 
-    Raises InputError for a name that does not exist.
+    Raises SectionError for a name that does not exist.
     """
     figures = [*METRICS, *MARGINS]
     if name in figures:
@@ -69,7 +72,7 @@ def read_measure(rig: Rig, name: str, place: str) -> Measure:
 
         return Measure(name, name, 0, dict(channels_of(rig))[name])
     known = [*figures, *signals] if "/" in name else figures
-    raise InputError(f"there is no metric, margin or signal '{name}'{did_you_mean(name, known)}", place)
+    raise SectionError(f"there is no metric, margin or signal '{name}'{did_you_mean(name, known)}", (place, name))
 
 
 def _unit(rig: Rig, figure: str, joint: str | None) -> str:

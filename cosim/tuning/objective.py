@@ -13,23 +13,26 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cosim.errors import InputError, InputErrors
+from cosim.errors import InputError, InputErrors, SectionError
 from cosim.rig.rig import Rig
-from cosim.tuning.measures import Measure, read_measure, summed, worst
+from cosim.tuning.measures import MARGINS, Measure, read_measure, summed, worst
 from cosim.types import Array
-from cosim.units import UNITS, parse_quantity
+from cosim.units import UNITS, given_unit, parse_quantity, show_quantity
 
 DEFAULT_COST = "error_rms"
+DIGITS = (4, 6, 9, 17)  # of a value and its bound: the fewest with which they differ
 # least scores of trials with a limit that does not hold, with a stopped run, and of one that the rig refuses
 INFEASIBLE, UNSTABLE, REFUSED = 1.0, 2.0, 3.0
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound of the worst joint, in SI: an upper one, or a lower one of a margin."""
+    """A bound of the worst joint, in SI: an upper one, or a lower one of a margin. unit: that the user gave it in, in
+    which people see all values of its figure."""
 
     measure: Measure
     bound: float
+    unit: str
 
     @property
     def at_least(self) -> bool:
@@ -39,6 +42,22 @@ class Limit:
         """(k,) how far beyond the bound values (k,) are, relative to it; 0 where it holds, inf where there is none."""
         beyond = (self.bound - values) if self.at_least else (values - self.bound)
         return np.where(np.isnan(values), np.inf, np.maximum(beyond, 0.0) / max(abs(self.bound), 1e-9))
+
+    def breach(self, value: float, of: str = "", how: str = "") -> str:
+        """That a value [SI] is beyond the bound; of: a joint; how: it was found."""
+        side, name = "below" if self.at_least else "above", " ".join(filter(None, (self.measure.name, of)))
+        digits = next((k for k in DIGITS if self.text(value, k) != self.text(self.bound, k)), DIGITS[-1])
+        shown = " ".join(filter(None, (self.text(value, digits), how)))
+        return f"{name} is {shown}, {side} its limit of {self.text(self.bound, digits)}"
+
+    def text(self, value: float, digits: int = DIGITS[0]) -> str:
+        """A value [SI] of the figure with the unit of the limit."""
+        return show_quantity(value, self.unit, digits) if math.isfinite(value) else "not finite"
+
+    @property
+    def condition(self) -> str:
+        """The bound as a column of a table has it, in the unit of the limit."""
+        return f"{'≥' if self.at_least else '≤'} {self.bound / UNITS[self.unit][1]:.5g}"
 
 
 @dataclass(frozen=True)
@@ -52,6 +71,14 @@ class Objective:
     @property
     def measures(self) -> list[Measure]:
         return [*(measure for measure, _ in self.terms), *(limit.measure for limit in self.limits)]
+
+    def unit(self, measure: Measure) -> str:
+        """In which people see the values of a figure: that of its limit, else that of SI."""
+        return next((limit.unit for limit in self.limits if limit.measure.name == measure.name), measure.unit)
+
+    def shown(self, measure: Measure, value: float) -> float:
+        """A value [SI] in the unit above."""
+        return value / UNITS.get(self.unit(measure), ("1", 1.0))[1]
 
     @property
     def metrics(self) -> list[str]:
@@ -111,7 +138,8 @@ def read_objective(
         try:
             measure = read_measure(rig, name, "minimise")
             if measure.is_margin:
-                raise InputError(f"'{name}' is a margin, and larger ones are better; give it as a limit", "minimise")
+                what = f"'{name}' is a margin, and larger ones are better; give it as a limit"
+                raise SectionError(what, ("minimise", name))
             terms.append((measure, _weight(name, weight)))
         except InputError as error:
             errors.append(error)
@@ -131,19 +159,27 @@ def _weight(name: str, weight: Any) -> float:
     except (TypeError, ValueError):
         value = math.nan
     if not (value > 0.0 and math.isfinite(value)):
-        raise InputError(f"expected a weight above 0, got {weight!r}", f"minimise.{name}")
+        raise SectionError(f"expected a weight above 0, got {weight!r}", ("minimise", name))
     return value
 
 
 def _limit(measure: Measure, bound: Any) -> Limit:
-    place = f"limits.{measure.name}"
+    place = ("limits", measure.name)
     if bound is None:
-        raise InputError(f"give a bound, such as {measure.name}: {'0.5' if measure.is_margin else '5 %'}", place)
+        example = "0.5" if measure.is_margin else "5 %"
+        raise SectionError(f"give a bound, such as {measure.name}: {example}", place)
+    unit = measure.unit if measure.unit in UNITS else "1"
     try:
-        unit = measure.unit if measure.unit in UNITS else "1"
         value = parse_quantity(bound, unit) if isinstance(bound, str) else float(bound)
     except (TypeError, ValueError) as error:
-        raise InputError(str(error), place) from None
+        raise SectionError(str(error), place) from None
     if not math.isfinite(value):
-        raise InputError(f"expected a finite bound, got {bound!r}", place)
-    return Limit(measure, value)
+        raise SectionError(f"expected a finite bound, got {bound!r}", place)
+    limit = Limit(measure, value, (given_unit(bound) if isinstance(bound, str) else None) or unit)
+    if value < 0.0:
+        raise SectionError(f"{limit.text(value)} is no bound: {measure.name} is never below 0; give 0 or more", place)
+    largest = MARGINS[measure.figure].largest if measure.is_margin else math.inf
+    if value > largest:
+        what = f"no loop has {limit.text(value)}: {measure.name} is at most {limit.text(largest)}"
+        raise SectionError(f"{what}; lower the bound", place)
+    return limit

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import InputError, did_you_mean
+from cosim.errors import SectionError, did_you_mean
 from cosim.rig.open_numbers import numbers_of
 from cosim.rig.rig import Rig
 from cosim.types import Array
@@ -62,18 +62,18 @@ def read_plants(rig: Rig, given: Mapping[str, Any], samples: int | None, seed: i
     """given: a group of GROUPS, or a pattern of names of `Rig.numbers` -> the fraction by which they vary; samples: so
     many random plants in this box besides that of the rig, instead of its corners; tuned: numbers that are varied.
 
-    Raises InputError for names that do not exist, and for fractions that are none.
+    Raises SectionError for names that do not exist, and for fractions that are none.
     """
     if not given:
         if samples is not None:
-            raise InputError("there is nothing to vary; give plants, such as plants: {inertia: 20 %}", "tuning.samples")
+            raise SectionError("there is nothing to vary; give plants, such as plants: {inertia: 20 %}", ("samples",))
         return NOMINAL
     numbers = {name: number.values for name, number in numbers_of(rig).items() if number.values.any()}
     members = {group: _members(group, numbers, tuned) for group in given}
     spread = np.array([_fraction(group, value) for group, value in given.items()])
     if samples is None and len(given) > MOST_CORNERS:
         what = f"{len(given)} groups have {2 ** len(given)} corners; give samples, the number of random plants"
-        raise InputError(what, "tuning.plants")
+        raise SectionError(what, ("plants",))
     if samples is None:
         signs = np.array(list(itertools.product((-1.0, 1.0), repeat=len(given))))
     else:
@@ -83,18 +83,18 @@ def read_plants(rig: Rig, given: Mapping[str, Any], samples: int | None, seed: i
 
 
 def _members(group: str, numbers: Mapping[str, Array], tuned: set[str]) -> tuple[str, ...]:
-    place = f"tuning.plants.{group}"
+    place = ("plants", group)
     if group in GROUPS:
         found = [name for name in numbers if _is_of(group, name)]
         if not found:
-            raise InputError(f"the rig has no {group} that is a number; take it out", place)
+            raise SectionError(f"the rig has no {group} that is a number; take it out", place)
     else:
         found = [name for name in numbers if fnmatchcase(name, group)]
         if not found:
-            raise InputError(f"there is no such number{did_you_mean(group, [*GROUPS, *numbers])}", place)
+            raise SectionError(f"there is no such number{did_you_mean(group, [*GROUPS, *numbers])}", place)
     for name in found:
         if name in tuned:
-            raise InputError(f"'{name}' is tuned, so it cannot be perturbed; take one of them out", place)
+            raise SectionError(f"'{name}' is tuned, so it cannot be perturbed; take one of them out", place)
     return tuple(found)
 
 
@@ -108,5 +108,5 @@ def _fraction(group: str, value: Any) -> float:
     except (TypeError, ValueError):
         fraction = -1.0
     if not 0.0 < fraction < 1.0:
-        raise InputError(f"expected a fraction between 0 and 1, such as 20 %, got {value!r}", f"tuning.plants.{group}")
+        raise SectionError(f"expected a fraction between 0 and 1, such as 20 %, got {value!r}", ("plants", group))
     return fraction

@@ -30,6 +30,7 @@ from cosim.tuning.html import ReportPage
 from cosim.tuning.session_data import SessionData
 from cosim.tuning.trials import Trial
 from cosim.types import Array
+from cosim.units import unit_sign
 
 COURSES = 6  # joints whose courses are drawn
 NONE = "–"
@@ -53,12 +54,16 @@ def report_page(session: SessionData) -> ReportPage:
     page.text(session.why_none if best is None else _verdict(start, best))
     if best is not None:
         _results(page, session, start, best)
-    page.heading("Trials")
-    page.charts(draw_history(session))
-    page.heading("Parameters against cost")
-    page.charts(draw_parameters(session))
-    if len(evaluator.space) > MOST_DRAWN:
-        page.text(f"The first {MOST_DRAWN} of {len(evaluator.space)} are drawn.", note=True)
+    elif (nearest := session.nearest) is not None:
+        _nearest(page, session, start, nearest)
+    if history := draw_history(session):
+        page.heading("Trials")
+        page.charts(history)
+    if parameters := draw_parameters(session):
+        page.heading("Parameters against cost")
+        page.charts(parameters)
+        if len(evaluator.space) > MOST_DRAWN:
+            page.text(f"The first {MOST_DRAWN} of {len(evaluator.space)} are drawn.", note=True)
     if best is not None:
         _evidence(page, session, start, best)
     _failures(page, session)
@@ -84,24 +89,45 @@ def _verdict(start: Trial, best: Trial) -> str:
     )
 
 
-def _results(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:
+def _nearest(page: ReportPage, session: SessionData, start: Trial, nearest: Trial) -> None:
+    """The gains of the trial that is nearest to the limits, and how far each of these is broken."""
+    name = f"trial {nearest.number}"
+    _gains(page, session, name, nearest)
+    page.heading("Limits")
+    rows = []
+    for limit in session.evaluator.objective.limits:
+        values = [trial.outcome.figures.get(limit.measure.name, (math.nan, math.nan))[1] for trial in (start, nearest)]
+        shown = [limit.text(value) if math.isfinite(value) else NONE for value in values]
+        broken = float(limit.violation(np.array(values[1:]))[0]) > 0.0
+        beyond = "holds" if not broken else limit.text(abs(values[1] - limit.bound))
+        bound = f"{limit.condition} {unit_sign(limit.unit)}".rstrip()
+        rows.append([limit.measure.name, *shown, bound, NONE if math.isnan(values[1]) else beyond])
+    if rows:
+        page.table(["figure", START, name, "limit", "beyond by"], rows)
+        page.text("Of the worst joint on the worst plant.", note=True)
+
+
+def _gains(page: ReportPage, session: SessionData, name: str, best: Trial) -> None:
     page.heading("Gains")
     rows = [
-        [d.name, f"{d.start:.6g}", f"{value:.6g}", f"{d.low:.4g} to {d.high:.4g}", d.unit.replace("*", "·")]
+        [d.name, f"{d.start:.6g}", f"{value:.6g}", f"{d.low:.4g} to {d.high:.4g}", unit_sign(d.unit)]
         for d, value in zip(session.evaluator.space.dimensions, best.values, strict=True)
     ]
-    page.table(["parameter", START, BEST, "range", "unit"], rows)
+    page.table(["parameter", START, name, "range", "unit"], rows)
+
+
+def _results(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:
+    _gains(page, session, BEST, best)
     if session.path is not None:
         page.text("As an overlay:", note=True)
         page.code(f"cosim run {session.evaluator.rig.spec.path} --overlay {session.path}/gains.yaml")
     page.heading("Figures")
-    limits = {limit.measure.name: limit for limit in session.evaluator.objective.limits}
-    rows = []
-    for measure in dict.fromkeys(session.evaluator.objective.measures):
-        limit = limits.get(measure.name)
-        bound = "" if limit is None else f"{'≥' if limit.at_least else '≤'} {limit.bound:.4g}"
+    objective, rows = session.evaluator.objective, []
+    limits = {limit.measure.name: limit.condition for limit in objective.limits}
+    for measure in dict.fromkeys(objective.measures):
         pairs = [trial.outcome.figures.get(measure.name, (math.nan, math.nan)) for trial in (start, best)]
-        rows.append([measure.name, *(_number(x) for pair in pairs for x in pair), bound, measure.unit])
+        values = (_number(objective.shown(measure, x)) for pair in pairs for x in pair)
+        rows.append([measure.name, *values, limits.get(measure.name, ""), unit_sign(objective.unit(measure))])
     page.table(["figure", START, "worst plant", BEST, "worst plant", "limit", "unit"], rows)
     page.text("A figure of the cost is summed over joints; one with a limit is that of the worst joint.", note=True)
 

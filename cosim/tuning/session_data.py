@@ -55,11 +55,15 @@ class SessionData:
         return self.evaluator.space.parameters(np.array(trial.values))
 
     @property
+    def nearest(self) -> Trial | None:
+        """The trial that is nearest to the limits, None where none has ended."""
+        return nearest_of(counting(self.trials, self.evaluator.space.start_inside))
+
+    @property
     def why_none(self) -> str:
         """Why there is no best trial."""
         trials = counting(self.trials, self.evaluator.space.start_inside)
-        nearest = nearest_of(trials)
-        if nearest is None:
+        if (nearest := self.nearest) is None:
             return "no trial has ended"
         outcome, what = nearest.outcome, "holds all limits"
         if not math.isfinite(outcome.cost):

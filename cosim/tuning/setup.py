@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import yaml
 
-from cosim.errors import InputErrors, SourceLocation
+from cosim.errors import InputError, InputErrors, SectionError, SourceLocation
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
@@ -34,9 +35,9 @@ def request_of(rig: Rig, given: Mapping[str, Any]) -> TuningKeys:
     section = rig.spec.tuning
     data = {key: _plain(value) for key, value in given.items() if value is not None}
     reading = Reading(lambda path: SourceLocation(".".join(map(str, path))), [])
-    options = read(TuningKeys, data, ("tuning",), reading)
+    options = read(TuningKeys, data, (), reading)
     if reading.errors or options is None:
-        raise InputErrors(reading.errors)
+        raise InputErrors(SectionError(error.what, str(error.place).split(".", 1)) for error in reading.errors)
     changes = {key: getattr(options, key) for key in data}
     for key in ADDED:
         if key in changes and getattr(section, key):
@@ -61,6 +62,28 @@ def evaluator_of(rig: Rig, request: TuningKeys) -> TrialEvaluator:
     tuned = {dimension.parameter for dimension in space.dimensions}
     plants = read_plants(rig, request.plants or {}, request.samples, request.seed, tuned)
     return TrialEvaluator(rig, space, objective, plants, request.duration)
+
+
+@contextmanager
+def placed(rig: Rig, given: Mapping[str, Any]) -> Iterator[None]:
+    """Errors of the section `tuning` have the line of the file of the rig, except those of `given`."""
+
+    def located(error: InputError) -> InputError:
+        if not isinstance(error, SectionError):
+            return error
+        key, *rest = error.keys
+        own, section = given.get(str(key)), rig.spec.source.data.get("tuning")
+        is_own = own is not None and (key not in ADDED or not rest or rest[0] in own)
+        if is_own or not isinstance(section, Mapping) or key not in section:
+            return error
+        return InputError(error.what, rig.spec.source.place(("tuning", *error.keys)))
+
+    try:
+        yield
+    except InputErrors as many:
+        raise InputErrors(map(located, many.errors)) from None
+    except SectionError as error:
+        raise located(error) from None
 
 
 def request_json(request: TuningKeys) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.errors import InputError, InputErrors, SectionError, did_you_mean
 from cosim.rig.open_numbers import numbers_of
-from cosim.rig.parameters import tunables_of, unit_of, unknown_parameter
+from cosim.rig.parameters import joints_of, tunables_of, unit_of, unknown_parameter
+from cosim.rig.reading.schema import LARGEST_NUMBER
 from cosim.rig.rig import Rig
 from cosim.types import Array
 from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
@@ -20,6 +21,7 @@ from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
 DECADE = 10.0  # high / low from which on a range is searched on a logarithmic scale
 RANGE = re.compile(r"(.*?)\.\.(.*)")
 FACTOR = re.compile(r"x\s*([0-9.eE+-]+)")
+Place = tuple[str, str]  # keys from the section `tuning` on
 EXAMPLE = "10..2000, or x0.2..x5 for multiples of its value"
 
 
@@ -134,13 +136,10 @@ def _known(rig: Rig) -> dict[str, _Parameter]:
     """Parameters of the controllers, and numbers of the mechanism and the drives."""
     found: dict[str, _Parameter] = {}
     for name, item in tunables_of(rig).items():
-        declared = type(item.loop.tunables.params).__dataclass_fields__[item.field].metadata
+        declared = item.loop.tunables.leaves[item.field].declared
         low = declared.get("min") if declared.get("min") is not None else declared.get("above")
         values = rig.tick_model.parameters[item.where].tolist()
-        per_joint = not isinstance(getattr(item.loop.tunables.params, item.field), float)
-        named = per_joint and len(values) == len(item.loop.index)
-        joints = tuple(rig.joints[k] for k in item.loop.index) if named else ()
-        found[name] = _Parameter(values, unit_of(rig, name), low, declared.get("max"), joints)
+        found[name] = _Parameter(values, unit_of(rig, name), low, declared.get("max"), joints_of(rig, name))
     for name, number in numbers_of(rig).items():
         found[name] = _Parameter(number.values.tolist(), "1", None, None, ())
     return found
@@ -148,45 +147,48 @@ def _known(rig: Rig) -> dict[str, _Parameter]:
 
 def _dimensions(rig: Rig, known: Mapping[str, _Parameter], request: str, range_: Any) -> list[Dimension]:
     name, _, joint = request.partition("/")
-    place = f"parameter '{request}'"
+    place = ("parameters", request)
     if name not in known:
-        raise InputError(unknown_parameter(rig, name, list(known)), place)
+        raise SectionError(unknown_parameter(rig, name, list(known)), place)
     found = known[name]
     labels = found.joints or tuple(map(str, range(len(found.values))))
     if joint and joint not in labels:
-        raise InputError(f"it has no element for '{joint}'{did_you_mean(joint, labels)}", place)
+        raise SectionError(f"it has no element for '{joint}'{did_you_mean(joint, labels)}", place)
     indices = [labels.index(joint)] if joint else range(len(found.values))
     low_text, high_text = _ends(range_, place)
     dimensions = []
     for k in indices:
         value = found.values[k]
         if not math.isfinite(value):
-            raise InputError("has no finite value in the rig; give it one, to begin with", place)
+            raise SectionError("has no finite value in the rig; give it one, to begin with", place)
         low = _bound(low_text, value, found.unit, place) if low_text else found.low
         high = _bound(high_text, value, found.unit, place) if high_text else found.high
         if low is None or high is None:
             lack = "no bounds" if low is high else "no lower bound" if low is None else "no upper bound"
-            raise InputError(f"has {lack} of its own; give its range, such as {request}={EXAMPLE}", place)
-        if not low < high:
-            wrong = "has the bounds reversed" if high < low else "has equal bounds"
-            raise InputError(f"{wrong}: {low:.6g}..{high:.6g}; give the lower one first", place)
+            raise SectionError(f"has {lack} of its own; give its range, such as {request}={EXAMPLE}", place)
+        if high < low:
+            raise SectionError(f"has the bounds reversed: {low:.6g}..{high:.6g}; give the lower one first", place)
+        if high == low:
+            raise SectionError(
+                f"has equal bounds: {low:.6g}..{high:.6g}; give two different ones, or take it out", place
+            )
         _check_declared(found, low, high, place)
         label = name if len(found.values) == 1 else f"{name}/{labels[k]}"
         dimensions.append(Dimension(label, name, k, low, high, value, found.unit))
     return dimensions
 
 
-def _ends(range_: Any, place: str) -> tuple[str, str]:
+def _ends(range_: Any, place: Place) -> tuple[str, str]:
     """The texts of both ends of a range, "" for one that is not given."""
     if range_ is None:
         return "", ""
     match = RANGE.fullmatch(str(range_).strip())
     if match is None:
-        raise InputError(f"'{range_}' is no range; give one such as {EXAMPLE}", place)
+        raise SectionError(f"'{range_}' is no range; give one such as {EXAMPLE}", place)
     return match[1].strip(), match[2].strip()
 
 
-def _bound(text: str, value: float, unit: str, place: str) -> float:
+def _bound(text: str, value: float, unit: str, place: Place) -> float:
     """In SI. text: a number, with a unit or not, or a multiple of the value, such as x0.5."""
     factor = FACTOR.fullmatch(text)
     try:
@@ -195,15 +197,17 @@ def _bound(text: str, value: float, unit: str, place: str) -> float:
         else:
             bound = parse_quantity(text, unit if unit in UNITS or unit in JOINT_DIMENSIONS else "1")
     except ValueError as error:
-        raise InputError(f"{error}; give a range such as {EXAMPLE}", place) from None
+        raise SectionError(f"{error}; give a range such as {EXAMPLE}", place) from None
     if not math.isfinite(bound):
-        raise InputError(f"'{text}' is no finite bound; give a range such as {EXAMPLE}", place)
+        raise SectionError(f"'{text}' is no finite bound; give a range such as {EXAMPLE}", place)
+    if abs(bound) > LARGEST_NUMBER:
+        raise SectionError(f"'{text}' is beyond ±{LARGEST_NUMBER:g}; give a range such as {EXAMPLE}", place)
     return bound
 
 
-def _check_declared(found: _Parameter, low: float, high: float, place: str) -> None:
+def _check_declared(found: _Parameter, low: float, high: float, place: Place) -> None:
     """Raises InputError for a range beyond the declared bounds."""
     if found.low is not None and low < found.low:
-        raise InputError(f"must be at least {found.low:.6g}, but its range begins at {low:.6g}; raise it", place)
+        raise SectionError(f"must be at least {found.low:.6g}, but its range begins at {low:.6g}; raise it", place)
     if found.high is not None and high > found.high:
-        raise InputError(f"must be at most {found.high:.6g}, but its range ends at {high:.6g}; lower it", place)
+        raise SectionError(f"must be at most {found.high:.6g}, but its range ends at {high:.6g}; lower it", place)

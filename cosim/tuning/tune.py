@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib import metadata
@@ -18,10 +18,11 @@ from cosim.tuning import session_folder
 from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.session import FailedTuning, Progress, TuningSession, Workers, run_trials
 from cosim.tuning.session_folder import SessionFolder, SessionHeader
-from cosim.tuning.setup import evaluator_of, fingerprint_of, request_of
+from cosim.tuning.setup import evaluator_of, fingerprint_of, placed, request_of
 
 Choice = Mapping[str, Any] | Iterable[str]
 PACKAGES = ("cosim", "numpy", "scipy", "optuna", "cmaes")
+SEVERAL, NAMES = {"parameters", "limits", "plants", "samples"}, {"minimise": "cost"}  # words of messages
 EXTENDED = {"trials"}  # keys that a session may go on with other values of
 
 
@@ -84,9 +85,10 @@ def run_session(
     resume: bool = False,
     dask: str | None = None,
     progress: Progress | None = None,
+    check: Callable[[TrialEvaluator, TuningKeys], None] | None = None,
 ) -> TuningSession:
-    """See `tune`; given: keys of the section `tuning`."""
-    with ExitStack() as stack:
+    """See `tune`; given: keys of the section `tuning`; check: called before the first trial."""
+    with placed(rig, given), ExitStack() as stack:
         kept = None
         if resume:
             assert path is not None
@@ -97,6 +99,8 @@ def run_session(
         else:
             request = request_of(rig, given)
         evaluator = evaluator_of(rig, request)
+        if check is not None:
+            check(evaluator, request)
         if kept is None:
             evaluator.check_figures()
         workers = _workers(evaluator, request, dask, stack)
@@ -164,7 +168,8 @@ def _resumed(rig: Rig, kept: SessionFolder, given: Mapping[str, Any]) -> TuningK
     changed = replace(request, **{key: getattr(request_of(rig, given), key) for key in given})
     for key in given:
         if key not in EXTENDED and getattr(changed, key) != getattr(request, key):
-            what = f"its {key} were {_shown(getattr(request, key))}, not {_shown(getattr(changed, key))}"
+            name = f"{NAMES.get(key, key)} {'were' if key in SEVERAL else 'was'}"
+            what = f"its {name} {_shown(getattr(request, key))}, not {_shown(getattr(changed, key))}"
             raise InputError(f"{what}; take the option out, or begin another session", str(kept.path))
     return changed
 

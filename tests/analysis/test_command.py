@@ -88,3 +88,15 @@ def test_without_python_control(command: Callable, monkeypatch: pytest.MonkeyPat
     code, out, err = command("analyze", RIG)
     assert (code, out) == (2, "")
     assert err == ["analyze: needs python-control; install it with pip install 'cosim[tune]'"]
+
+
+def test_a_time_far_beyond_the_run(command: Callable, tmp_path: Path) -> None:
+    (tmp_path / "rig.yaml").write_text(UNSTABLE)
+    assert command.refuses("analyze", tmp_path / "rig.yaml", "--at", "1e6") == [
+        "--at: 1e+06 s is far beyond the run of 0.5 s; give at most 5 s, or lengthen schedule.duration"
+    ]
+
+
+def test_an_oscillation_without_damping_is_not_unstable(command: Callable) -> None:
+    code, out, err = command("analyze", FOLDER / "pendulum_chain.yaml")
+    assert (code, err) == (0, []) and "unstable" not in out

@@ -190,3 +190,27 @@ def test_ticks_that_are_missing(servo: Path) -> None:
     with pytest.raises(InputError) as caught:
         measured_response(holed, 1e-3)
     assert str(caught.value).endswith(": 2 ticks are missing; measure again on a quieter machine")
+
+
+def test_counts_of_an_encoder_make_frequencies_uncertain_and_leave_them_out(servo: Path, command: Callable) -> None:
+    servo.write_text(SERVO.replace("{limits:", "{encoder: {cpr: 4096}, limits:"))
+    rig, settled = at_rest(servo, ())
+    linear = linearise(rig, settled)
+    unseen, coarse = (measure(servo, (), linear, "hinge", "multisine", size) for size in (0.02, 20.0))
+    assert not unseen.trusted.any() and np.isnan(unseen.gain_deviation)
+    far = np.abs(20.0 * np.log10(np.abs(coarse.response.loop / coarse.linear)))
+    assert far.max() > 6.0 and 5 < coarse.trusted.sum() < len(far)
+    assert coarse.gain_deviation == far[coarse.trusted].max() < 1.0
+    code, out, err = command("analyze", servo, "--measure", "multisine", "--amplitude", "20", "--json", "f.json")
+    (line,) = [line for line in out.splitlines() if line.startswith("warning")]
+    assert (code, err) == (0, []) and line.startswith("warning   hinge: the loop gain is uncertain by more than 10% at")
+    fix = "more --amplitude drowns counts of encoders and noise, less avoids friction and limits"
+    assert line.endswith(f" Hz, left out of the deviations; {fix}")
+    data = orjson.loads(Path("f.json").read_bytes())["measured"]["hinge"]
+    assert data["trusted"] == coarse.trusted.tolist() and len(data["uncertainty"]) == len(far)
+
+
+def test_a_linear_rig_is_certain_at_all_frequencies(servo: Path) -> None:
+    rig, settled = at_rest(servo, ())
+    found = measure(servo, (), linearise(rig, settled), "hinge", "multisine", 1e-3)
+    assert found.trusted.all() and found.warning == "" and found.uncertainty.max() < 0.01

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from cosim import load_rig
+from cosim import InputError, load_rig
 from cosim.analysis.relay import RelayPoint, RelayRequest, measure_relay
 from tests.kit.samples import FOLDER
 
@@ -137,3 +137,14 @@ def test_real_motors_are_confirmed(command: Callable) -> None:
     assert err == [
         "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
     ]
+
+
+def test_joints_that_make_others_oscillate_get_more_hysteresis() -> None:
+    """The periods of the shoulder and the elbow wander without it, as the joints that are held oscillate along."""
+    rig = load_rig(FOLDER / "arm_sim.yaml")
+    base, shoulder, elbow = measure_relay(rig, rig, rig.joints, RelayRequest(), refuse)
+    assert base.hysteresis == 0.0 and shoulder.hysteresis > 0.0 and elbow.hysteresis > 0.0
+    for point in (base, shoulder, elbow):
+        assert abs(point.plant - point.linear) < 0.06 * abs(point.linear), point.joint
+    with pytest.raises(InputError, match=r"^--measure: joint 'shoulder' has no steady oscillation under a relay; give"):
+        measure_relay(rig, rig, ["shoulder"], RelayRequest(hysteresis=0.0), refuse)

@@ -9,6 +9,7 @@ from cosim import ops
 from cosim.compile import ArrayPort, Routine, compile
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.row_lookup import RowLookup
+from cosim.compile.trace import inlined, symbols
 from cosim.errors import CompileError
 
 
@@ -56,10 +57,25 @@ def test_it_is_called_from_other_code_and_its_cost_grows_with_the_logarithm():
     assert found == pytest.approx(2.0 * row[0] - row[1], abs=1e-15)
 
 
-def test_no_derivative_is_taken_through_it():
+def test_its_row_is_a_constant_of_derivatives():
+    """Also where a row is looked up by another one; on numbers and in machine code."""
+    lookup, factor = RowLookup(*table(5)), RowLookup(np.array([0.0, 1.0]), np.array([[2.0], [3.0]]), "factor")
+
+    def fn(x):
+        return ops.array([lookup(x[0] * factor(x[1])[0])[0] * x[1] ** 2])
+
+    slope = Jacobian(fn, [(2,)], "slope")
+    compiled = compile(Routine(slope, [(2,)], "compiled_slope"), [ArrayPort("x", (2,))])
+    for x in (np.array([1.0, 0.5]), np.array([2.0, 4.0])):
+        row = lookup(x[0] * (2.0 if x[1] < 1.0 else 3.0))[0]
+        np.testing.assert_allclose(slope(x), [[0.0, 2.0 * x[1] * row]])
+        np.testing.assert_allclose(np.reshape(compiled(x), (1, 2)), slope(x))
+
+
+def test_it_has_no_expression():
     lookup = RowLookup(*table(5))
-    with pytest.raises(CompileError, match="'row_lookup' is a search and has no expression"):
-        Jacobian(lambda x: lookup(x[0]), [(1,)], "slope")
+    with inlined(), pytest.raises(CompileError, match="'row_lookup' is a search and has no expression"):
+        lookup(symbols("t", ())[1])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from cosim import ops
 from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError
-from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, Block, ControllerContext, Limits
+from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, Block, ControllerContext, Limits, signals_of
 from tests.kit.plugins import modules, name_of
 
 INERTIA = np.array([[2.0, 0.3, 0.0], [0.3, 1.5, 0.2], [0.0, 0.2, 0.8]])
@@ -119,15 +119,16 @@ def test_parameters_have_types_units_and_descriptions(name: str) -> None:
 
 
 def test_signals_are_those_of_the_contract(block: Any) -> None:
-    assert isinstance(block, Block)
+    checked: Any = block
+    assert isinstance(checked, Block)
     assert "reference_effort" in block.inputs
     assert set(block.inputs) <= {*FEEDBACK, *REFERENCE, *ALL}
     assert tuple(block.outputs) == COMMAND
     for name, signal in block.inputs.items():
         assert signal.shape == INPUTS[name].shape
     state, command = step(block)
-    assert tuple(command) == COMMAND
-    assert {name: np.shape(value) for name, value in command.items()} == dict.fromkeys(COMMAND, (2,))
+    assert tuple(command) == (*COMMAND, *signals_of(block))
+    assert {name: np.shape(value) for name, value in command.items()} == dict.fromkeys(command, (2,))
     assert {name: np.shape(value) for name, value in state.items()} == {
         name: np.shape(value) for name, value in block.initial().items()
     }

@@ -144,5 +144,5 @@ def test_the_predicted_cost_without_bounds_is_that_of_the_regulator():
     error = np.array([1e-3, -2e-3, 4e-3, 1e-3])
     reached = block.program.initial()
     u = {name: np.zeros(signal.shape) for name, signal in block.inputs.items()}
-    _, cost, _ = block._correction(error, np.zeros(2), reached, u)
+    _, cost, _ = block._correction(block.table(0.0), error, np.zeros(2), reached, u)
     assert cost == pytest.approx(error @ p @ error, rel=1e-9)

@@ -10,6 +10,7 @@ import yaml
 
 from cosim import load_rig, open_recording
 from cosim.identification.identification import identify
+from cosim.identification.variables import LinkBlock
 from cosim.rig.export import export_run, selection_of
 from cosim.rig.reading.overlay import read_overlay
 from tests.identification.conftest import written
@@ -87,7 +88,7 @@ def test_inertias_are_possible_whatever_the_noise(arm_file, recording):
     np.savetxt(path, np.column_stack(list(table.values())), delimiter=",", header=",".join(table), comments="")
     found = identify(load_rig(arm_file), path)
     for block, where in zip(found.variables.blocks, found.variables.number_places, strict=True):
-        if block.factor is not None:
+        if isinstance(block, LinkBlock):
             mass, *rest = found.values[where]
             ixx, iyy, izz, ixy, ixz, iyz = rest[3:]
             moments = np.linalg.eigvalsh([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])

@@ -82,7 +82,8 @@ def test_a_recording_with_a_gap(arm, columns, tmp_path):
         tmp_path / "f.csv", {name: np.delete(values, slice(5000, 5100)) for name, values in columns.items()}
     )
     assert text_of(lambda: identify(arm, path)) == (
-        f"{path}: the rows are 0.001008 s apart, but 0.101 s after t = 4.999 s; record all ticks, or cut the file there"
+        f"{path}: the rows are 0.001 s apart, but 0.101 s after t = 4.999 s (line 5001);"
+        " record all ticks, or cut the file there"
     )
 
 
@@ -95,11 +96,44 @@ def test_numbers_that_are_not_finite(arm, columns, tmp_path):
     )
 
 
+def test_uneven_times(arm, columns, tmp_path):
+    t = columns["t"] + np.random.default_rng(0).uniform(-3e-4, 3e-4, len(columns["t"]))
+    path = table_of(tmp_path / "f.csv", columns | {"t": t})
+    assert re.fullmatch(
+        rf"{path}: the rows are 0\.001\d* s apart, but 0\.0\d+ s after t = [\d.]+ s \(line \d+\), and \d+ others are"
+        " uneven too; record all ticks, or interpolate them evenly",
+        text_of(lambda: identify(arm, path)),
+    )
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e3, "ms"), (1e6, "us")])
+def test_times_in_another_unit(arm, columns, tmp_path, factor, unit):
+    path = table_of(tmp_path / "f.csv", columns | {"t": factor * columns["t"]})
+    fix = f"rows {1e-3 * factor:.4g} s apart look like times in {unit}; give t in s, from 0 to 12"
+    assert text_of(lambda: identify(arm, path)) == (
+        f"{path}: has 0 samples in which a joint moves steadily, 20 are needed; {fix}"
+    )
+    assert text_of(lambda: identify(arm, path, method="output-error")) == f"{path}: {fix}"
+
+
+def test_a_table_that_is_not_text(arm, tmp_path):
+    (tmp_path / "f.csv").write_bytes(bytes(range(256)))
+    assert text_of(lambda: identify(arm, tmp_path / "f.csv")) == (
+        f"{tmp_path}/f.csv: is no text; give a table as 'cosim export' writes it, or a recording (.mcap)"
+    )
+
+
+COLUMNS = "t, shoulder/position, shoulder/current, elbow/position, elbow/current"
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("", "has no line of names that begins with 't'; write it as 'cosim export' does"),
-        ("time,x\n0,1\n", "has no line of names that begins with 't'; write it as 'cosim export' does"),
+        ("", f"line 1 has no column 't'; name the columns {COLUMNS}"),
+        ("time,angle,torque\n0,1,2\n", f"line 1 has no column 't'; name the columns {COLUMNS}"),
+        ("time;angle;torque\n0;1;2\n", f"line 1 has no column 't'; name the columns {COLUMNS}"),
+        ("t,angle,torque\n0,1,2\n", f"has no signal 'shoulder/position'; name the columns {COLUMNS}"),
+        ("\x00\x01\n", "is no text; give a table as 'cosim export' writes it, or a recording (.mcap)"),
         (
             "t,shoulder/position,elbow/position,shoulder/current,elbow/current\n0,0,0,0,0\n1,0,x,0,0\n",
             "line 3 does not have a number for each signal",

@@ -264,7 +264,7 @@ def test_settings_out_of_range_are_refused(two_link: Any) -> None:
         ({"iterations": 0}, "iterations: must be 1 to 1000, is 0"),
         ({"gain": 1.5}, "gain: must be above 0 and at most 1, is 1.5"),
         ({"gain": 0.0}, "gain: must be above 0 and at most 1, is 0"),
-        ({"cutoff": 400.0}, "a cutoff of 400 Hz is too high for a run with ticks of 1 ms"),
+        ({"cutoff": 400.0}, "cutoff: 400 Hz is too high for ticks of 1 ms; give less than 400 Hz"),
     ):
         with pytest.raises(InputError) as caught:
             learn(rig, **{"iterations": 1, **keys})
@@ -306,8 +306,58 @@ def test_a_run_of_another_rig_is_refused(two_link: Any, tmp_path: Path, command:
     two_link()
     load_rig(FOLDER / "two_link.yaml", ["keep.signals=['shoulder/*']"]).run(duration=0.2).save(tmp_path / "run.npz")
     assert command.refuses("learn", tmp_path / "rig.yaml", "--save", "a.csv", "--from", tmp_path / "run.npz") == [
+        f"{tmp_path / 'run.npz'}: is of another rig: swing.kp is [400.0, 150.0] there and not given in rig.yaml, and 7"
+        " more differ; give the rig as it ran, with its --set and --overlay"
+    ]
+
+
+def test_a_run_without_all_signals_is_refused(two_link: Any, tmp_path: Path, command: Any) -> None:
+    two_link()
+    load_rig(tmp_path / "rig.yaml", ["keep.signals=['shoulder/*']"]).run(duration=0.2).save(tmp_path / "run.npz")
+    assert command.refuses("learn", tmp_path / "rig.yaml", "--save", "a.csv", "--from", tmp_path / "run.npz") == [
         "the run has no signal 'elbow/command_effort'; learn from a whole run of this rig"
     ]
+
+
+AS_IT_RAN = "give the rig as it ran, with its --set and --overlay"
+OTHER_RIGS = [
+    ("controllers.0.kd=[20, 9]", "is of another rig: controllers.0.kd is [20, 8] there and [20, 9] in rig.yaml"),
+    (
+        "controllers.0.trajectory.goal=[60 deg, -30 deg]",
+        "is of another rig: controllers.0.trajectory.goal is ['60 deg', '-40 deg'] there and ['60 deg', '-30 deg'] in"
+        " rig.yaml",
+    ),
+    ("mechanism.bodies.1.mass=1.2", "is of another rig: mechanism.bodies.1.mass is 1 kg there and 1.2 in rig.yaml"),
+]
+
+
+@pytest.mark.parametrize(("change", "text"), OTHER_RIGS)
+def test_a_recording_of_another_rig_with_the_same_joints_is_refused(
+    two_link: Any, tmp_path: Path, command: Any, change: str, text: str
+) -> None:
+    two_link().run(record=tmp_path / "run.mcap")
+    words = ("learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--from", tmp_path / "run.mcap")
+    assert command(*words)[0] == 0
+    assert command.refuses(*words, "--set", change) == [f"{tmp_path / 'run.mcap'}: {text}; {AS_IT_RAN}"]
+
+
+def test_another_file_of_the_rig_is_refused(two_link: Any, tmp_path: Path, command: Any) -> None:
+    """The table that the recorded run had."""
+    (tmp_path / "a.csv").write_text("t,elbow,shoulder\n0,0,0\n1,0,0\n")
+    two_link(more=", feedforward: {file: a.csv}").run(record=tmp_path / "run.mcap")
+    (tmp_path / "a.csv").write_text("t,elbow,shoulder\n0,0,0\n1,2,0\n")
+    words = ("learn", tmp_path / "rig.yaml", "--save", tmp_path / "b.csv", "--from", tmp_path / "run.mcap")
+    assert command.refuses(*words) == [f"{tmp_path / 'run.mcap'}: was recorded with another file a.csv; {AS_IT_RAN}"]
+
+
+def test_a_saved_run_of_another_trajectory_is_refused(two_link: Any, tmp_path: Path) -> None:
+    run = two_link().run()
+    rig = load_rig(tmp_path / "rig.yaml", ["controllers.0.trajectory.delay=0.11 s"])
+    with pytest.raises(InputError) as caught:
+        next_feedforward(rig, run)
+    assert str(caught.value) == (
+        f"the run: has another trajectory of 'shoulder' than rig.yaml, 0.0128 rms away; {AS_IT_RAN}"
+    )
 
 
 def test_the_command_refuses_wrong_options(command: Any) -> None:
@@ -320,5 +370,11 @@ def test_the_command_refuses_wrong_options(command: Any) -> None:
     (line,) = command.refuses("learn", "rig.yaml", "--save", "a.txt")
     assert line == "--save: a.txt: the file must have the suffix .csv; choose another name"
     assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--iterations", "0") == [
-        "iterations: must be 1 to 1000, is 0"
+        "--iterations: must be 1 to 1000, is 0"
+    ]
+    assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--cutoff", "5 kHz")[-1:] == [
+        "--cutoff: 5000 Hz is too high for ticks of 1 ms; give less than 400 Hz"
+    ]
+    assert command.refuses("learn", "rig.yaml", "--save", "a.csv", "--from", "a.mcap", "--iterations", "3") == [
+        "--iterations: has no effect beside --from; take one of them out"
     ]

@@ -25,13 +25,15 @@ RigOf = Callable[..., Rig]
 def test_runs_part_at_the_first_tick_beyond_the_tolerance(rig_of: RigOf) -> None:
     a, b = rig_of(TURNTABLE).run(), rig_of(TURNTABLE, "controllers.arm.trajectory.goal=1.2").run()
     found = partings(compare(a, b), tolerance=0.05)
-    assert [parting.t for parting in found] == sorted(parting.t for parting in found)
+    order = [(parting.t, -parting.relative) for parting in found]
+    assert order == sorted(order)
     by_signal = {parting.signal: parting for parting in found}
     for name in ("axis/position", "axis/reference_velocity"):
         difference = b[name] - a[name]
         size = max(np.abs(a[name]).max(), np.abs(b[name]).max())
         first = int(np.argmax(np.abs(difference) > 0.05 * size))
         assert (by_signal[name].t, by_signal[name].difference) == (a.t[first], difference[first])
+        assert by_signal[name].relative == abs(difference[first]) / size
         assert by_signal[name].unit == a.units[name]
     assert partings(compare(a, a)) == []
 

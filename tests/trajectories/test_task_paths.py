@@ -175,13 +175,23 @@ def test_an_arm_of_two_joints_follows_lines_in_its_plane() -> None:
     trajectory = line.load(params, ("j0", "j1"), Path(), start, context)
     middle, begin = model.frame_pose(trajectory.sample(0.5)["position"], "tip"), model.frame_pose(start, "tip")
     np.testing.assert_allclose(middle[:3, 3], begin[:3, 3] + [-0.25, 0.2, 0.0], atol=1e-8)
-    for keys, message in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         (
             {"displacement": (0.0, 0.0, 0.3), "orientation": "free"},
-            "the line passes a singularity of 'tip' at 0 %, where the joints cannot follow it; choose another line or"
-            " start",
+            "2 joints move 'tip' in 2 of 3 directions, and the line takes another one; turn it into theirs, or give the"
+            " controller more joints",
         ),
-    ):
+        (
+            {"displacement": (-0.2, 0.1, 0.0)},
+            "2 joints cannot hold the orientation of 'tip' along the line: they move it in 2 of 6 directions;"
+            " use orientation: free",
+        ),
+        (  # in the plane, but too far
+            {"displacement": (2.0, 1.0, 0.0), "orientation": "free"},
+            "the line leaves the reach of 'tip' at 11.5 %; at 12 % it misses the line by 0.0104 m; shorten it",
+        ),
+    )
+    for keys, message in cases:
         with pytest.raises(InputError) as caught:
             line.load(line.Params(frame="tip", duration=1.0, **keys), ("j0", "j1"), Path(), start, context)
         assert str(caught.value) == message

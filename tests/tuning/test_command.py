@@ -22,13 +22,14 @@ def test_a_session_prints_its_gains_and_the_files_that_it_wrote(command: Command
     assert re.fullmatch(r"16/16 trials  best \d+: cost [\d.e-]+", lines[0])
     assert [line.split()[0] for line in lines if line.startswith("hold.")] == ["hold.kp", "hold.kd"]
     figures = {line.split()[0]: line.split()[1:] for line in lines}
-    assert figures["effort_max"][-2:] == ["≤", "30"] and len(figures["error_rms"]) == 4
+    assert figures["effort_max"][-2:] == ["≤", "30"] and len(figures["error_rms"]) == 5
+    assert (figures["effort_max"][0], figures["error_rms"][0]) == ("N·m", "rad")
     assert lines[-2:] == [
         "wrote    report tuning/swing_1/report.html",
         "wrote    gains tuning/swing_1/gains.yaml",
     ]
     run = load_rig("rig.yaml", read_overlay("tuning/swing_1/gains.yaml")).run()
-    assert run.summary["joints"]["hinge"]["error_rms"] == pytest.approx(float(figures["error_rms"][2]), rel=1e-4)
+    assert run.summary["joints"]["hinge"]["error_rms"] == pytest.approx(float(figures["error_rms"][3]), rel=1e-4)
 
 
 def test_the_section_of_the_rig_is_enough_and_options_add_to_it(command: Command):
@@ -91,18 +92,35 @@ def test_no_trial_that_holds_a_limit_is_a_failed_run(command: Command):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--parameter", "hold.kp"), "parameter 'hold.kp': has no upper bound of its own; give its range, such as"),
+        (("--parameter", "hold.kp"), "--parameter hold.kp: has no upper bound of its own; give its range, such as"),
         (("--parameter", "=1..2"), "--parameter: expected NAME=VALUE, got '=1..2'"),
         (("--limit", "overshoot"), "--limit: expected NAME=VALUE, got 'overshoot'"),
-        (("--parameter", "hold.kp=1..9", "--trials", "0"), "tuning.trials: must be at least 1, is 0"),
-        (("--parameter", "hold.kp=1..9", "--duration", "soon"), "tuning.duration: expected a number, got 'soon'"),
+        (("--parameter", "hold.kp=1..9", "--trials", "0"), "--trials: must be at least 1, is 0"),
+        (("--parameter", "hold.kp=1..9", "--duration", "soon"), "--duration: expected a number, got 'soon'"),
         (
             ("--parameter", "hold.kp=1..9", "--minimise", "iea"),
-            "minimise: there is no metric, margin or signal 'iea'",
+            "--minimise iea: there is no metric, margin or signal 'iea'",
         ),
         (
             ("--parameter", "hold.kp=1..9", "--dask", "here"),
             "--dask: 'here' has no protocol; give an address",
+        ),
+        (
+            ("--parameter", "hold.kp=1..9", "--dask", "tcp://127.0.0.1"),
+            "--dask: missing port number in address '127.0.0.1'; give an address such as tcp://host:8786",
+        ),
+        (("--trial", "5"), "--trial: is for --on-hardware; add it, or take --trial out"),
+        (("--step-factor", "0.5"), "--step-factor: is for --on-hardware; add it, or take --step-factor out"),
+        (("--candidates=2",), "--candidates: is for --on-hardware; add it, or take --candidates out"),
+        (("--yes",), "--yes: is for --on-hardware; add it, or take --yes out"),
+        (("--replay", "s", "--on-hardware", "r", "--trials", "9"), "--trials: has no effect beside --replay; take one"),
+        (("--on-hardware", "nope.yaml"), "nope.yaml: no such file; check the path"),
+        (("--on-hardware", "rig.yaml", "--step-factor", "11"), "--step-factor: expected a factor above 1, up to 10"),
+        (("--on-hardware", "rig.yaml", "--candidates", "0"), "--candidates: expected a number from 1 on, got 0"),
+        (("--on-hardware", "rig.yaml"), "--yes: real motors would move and there is no terminal to confirm on;"),
+        (
+            ("--parameter", "hold.kp=1..9", "--on-hardware", "rig.yaml", "--yes"),
+            "rig.yaml: has no real motors; give a rig with drivers",
         ),
     ],
 )
@@ -110,6 +128,50 @@ def test_options_that_do_not_fit(command: Command, words, message):
     (line,) = command.refuses("tune", "rig.yaml", *words)
     assert line.startswith(message)
     assert not Path("tuning").exists()
+
+
+WRONG = {
+    "parameters: {hold.kpp: 1..2}": "parameters.hold.kpp: there is no such parameter; did you mean 'hold.kp'?",
+    "parameters: {hold.kp: 1..1}": (
+        "parameters.hold.kp: has equal bounds: 1..1; give two different ones, or take it out"
+    ),
+    "parameters: {hold.kp: 1..1e13}": (
+        "parameters.hold.kp: '1e13' is beyond ±1e+12; give a range such as 10..2000, or x0.2..x5 for multiples of its"
+        " value"
+    ),
+    "minimise: {error_rms: 0}": "minimise.error_rms: expected a weight above 0, got 0",
+    "minimise: [overshot]": (
+        "minimise.overshot: there is no metric, margin or signal 'overshot'; did you mean 'overshoot'?"
+    ),
+    "limits: {disk_margin: 5}": "limits.disk_margin: no loop has 5: disk_margin is at most 2; lower the bound",
+    "limits: {error_rms: 5 %}": "limits.error_rms: unit '%' does not fit here; use rad, mrad, deg, turn",
+    "plants: {inertia: 150 %}": "plants.inertia: expected a fraction between 0 and 1, such as 20 %, got '150 %'",
+    "samples: 5": "samples: there is nothing to vary; give plants, such as plants: {inertia: 20 %}",
+    "optimiser: genetic": (
+        "optimiser: there is no optimiser 'genetic'; known: cma, de, gradient, relay, shape, sobol, tpe"
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), WRONG.items())
+def test_what_is_wrong_in_the_file_has_its_line(command: Command, line: str, message: str):
+    text = Path("rig.yaml").read_text()
+    others = {"parameters: {hold.kp: 1..9}", "trials: 2"} - {line}
+    kept = [other for other in sorted(others) if other.partition(":")[0] != line.partition(":")[0]]
+    Path("rig.yaml").write_text("\n".join([text.rstrip(), "tuning:", *(f"  {each}" for each in (*kept, line)), ""]))
+    number = len(text.rstrip().splitlines()) + 2 + len(kept)
+    assert command.refuses("tune", "rig.yaml") == [f"rig.yaml:{number} tuning.{message}"]
+
+
+def test_what_is_wrong_in_an_option_names_it_beside_a_section_in_the_file(command: Command):
+    text = Path("rig.yaml").read_text()
+    Path("rig.yaml").write_text(f"{text.rstrip()}\ntuning:\n  parameters: {{hold.kp: 1..9}}\n  limits: {{iae: 5}}\n")
+    assert command.refuses("tune", "rig.yaml", "--limit", "overshoot=-1") == [
+        "--limit overshoot: -1 is no bound: overshoot is never below 0; give 0 or more"
+    ]
+    assert command.refuses("tune", "rig.yaml", "--optimiser", "none") == [
+        "--optimiser: there is no optimiser 'none'; known: cma, de, gradient, relay, shape, sobol, tpe"
+    ]
 
 
 # --- sessions -------------------------------------------------------------------------------------------

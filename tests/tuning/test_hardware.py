@@ -21,11 +21,12 @@ import yaml
 
 from cosim import InputError, RunError, load_rig, load_run, tune
 from cosim.rig.reading.overlay import read_overlay
-from cosim.tuning.hardware import HardwareReplay, candidates_of, steps_between
+from cosim.tuning.hardware import HardwareReplay, steps_between
 from cosim.tuning.hardware_report import write_hardware_report
 from cosim.tuning.notebook import open_session
 from cosim.tuning.real_figures import figures_of_run
 from cosim.tuning.trials import Trial
+from cosim.tuning.trying import Trying
 from tests.kit.command import Command
 from tests.tuning.textbook import turntable
 
@@ -127,7 +128,7 @@ def replay(session, place, asked=None, said=None, **changes):
 def test_candidates_are_approached_in_small_steps_and_shown_beside_their_simulation(session, place):
     asked, said = [], []
     found = replay(session, place, asked, said)
-    found.try_all(candidates_of(session, 1))
+    found.try_all(Trying(found.rig, (), 1, 1.5).candidates(session))
     best = session.best
     assert found.runs[0].name == "gains of the rig" and found.runs[0].values == pytest.approx([30, 60, 12, 1.5, 3, 0.6])
     assert found.runs[-1].name == f"trial {best.number}" and found.runs[-1].values == best.values
@@ -161,7 +162,7 @@ def test_a_run_that_the_guard_stops_ends_it_and_the_rig_returns_with_the_last_sa
     found = replay(session, place, said=said, joints=tight)
     found.factor = 10.0
     with pytest.raises(RunError) as failed:
-        found.try_all(candidates_of(session, 1, [1]))
+        found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(session))
     names = [run.name for run in found.runs]
     assert names == ["gains of the rig", "trial 1", "return with the last safe gains"], said
     stopped, back = found.runs[1:]
@@ -183,9 +184,9 @@ def test_a_limit_that_the_real_rig_does_not_hold_ends_it(session, place):
     session.trials[1] = Trial(1, (12.0, 24.0, 5.0, 0.8, 1.5, 0.3), session.trials[0].outcome)
     found = replay(session, place)
     found._refused = lambda ladder: ""  # the simulation would refuse it
-    why = rf"^tune: trial 1.*: error_max is [\d.]+, above its limit of {bound:.4g}; the last"
+    why = rf"^tune: trial 1.*: error_max is [\d.]+ rad, above its limit of {bound:.4g} rad; the last"
     with pytest.raises(RunError, match=why):
-        found.try_all(candidates_of(session, 1, [1]))
+        found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(session))
     assert found.runs[-1].failure and "return" not in found.runs[-1].name  # the motion had ended by itself
 
 
@@ -193,7 +194,7 @@ def test_a_candidate_that_the_simulation_refuses_does_not_run(session, place):
     said = []
     session.trials[1] = Trial(1, (9e4, 9e4, 9e4, 0.01, 0.01, 0.01), session.trials[0].outcome)
     found = replay(session, place, said=said)
-    found.try_all(candidates_of(session, 1, [1]))
+    found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(session))
     assert [run.name for run in found.runs] == ["gains of the rig"]
     assert said[-1].startswith("trial 1 is left out: ")
 
@@ -204,7 +205,7 @@ def test_nothing_runs_without_confirmation(session, place):
 
     found = HardwareReplay(session, load_rig(place / "arm_can.yaml", interpret=False), refuse, print)
     with pytest.raises(InputError, match=r"^not confirmed, the motors stay off$"):
-        found.try_all(candidates_of(session, 1))
+        found.try_all(Trying(found.rig, (), 1, 1.5).candidates(session))
     assert found.runs == [] and not found.gains_file.exists()
 
 
@@ -215,7 +216,7 @@ def test_the_margins_that_a_session_promises_are_those_of_a_rig_that_is_heavier(
     """Tuned on plants of ± 20 %, measured through the driver on a plant that nobody has seen."""
     asked, said = [], []
     found = replay(promising, place, asked, said)
-    found.try_all(candidates_of(promising, 1))
+    found.try_all(Trying(found.rig, (), 1, 1.5).candidates(promising))
     best, bounds = found.best, {limit.measure.figure: limit.bound for limit in promising.evaluator.objective.limits}
     assert best.name == f"trial {promising.best.number}", said
     assert [margins.joint for margins in found.margins] == ["base", "shoulder", "elbow"]
@@ -246,7 +247,7 @@ def test_gains_that_lack_a_margin_on_the_real_rig_are_no_result(promising, place
     found.factor = 10.0
     found._refused = lambda ladder: ""
     with pytest.raises(RunError) as failed:
-        found.try_all(candidates_of(promising, 1, [1]))
+        found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(promising))
     assert [run.name for run in found.runs] == ["gains of the rig", "trial 1"]
     (measured,) = [margins for margins in found.margins if margins.name == "trial 1"]
     assert 0.1 < measured.measured["disk_margin"] < 0.9
@@ -331,7 +332,7 @@ def test_a_trial_that_failed_is_not_tried(session):
         file.write_text("\n".join(lines) + "\n")
         number, session = 1, open_session(session.path)
     with pytest.raises(InputError, match=rf"^--trial: trial {number} failed in simulation: .*; choose another$"):
-        candidates_of(session, 1, [number])
+        Trying(session.evaluator.rig, [number], 1, 1.5).candidates(session)
 
 
 # --- parts ----------------------------------------------------------------------------------------------
@@ -367,3 +368,10 @@ def test_figures_of_a_run_are_those_of_rollouts():
     for name in METRICS:
         np.testing.assert_allclose(found[name], batch[name], rtol=1e-9, err_msg=name)
     assert found["axis/velocity"] == np.abs(run["axis/velocity"]).max()
+
+
+def test_a_trial_that_there_will_not_be_is_refused_before_the_search(session, place):
+    with pytest.raises(InputError, match=r"^--trial: there will be no trial 99; its trials are 0 to \d+$"):
+        Trying(load_rig(place / "arm_can.yaml", interpret=False), [99], 1, 1.5).check(
+            session.evaluator, session.request
+        )

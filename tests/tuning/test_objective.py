@@ -59,7 +59,9 @@ def test_a_limit_of_a_signal_is_of_its_largest_absolute_value():
     (outcome,) = found.evaluate(found.space.start[None])
     peak = float(np.abs(rig.run()["axis/velocity"]).max())
     assert peak > 5.0
-    assert outcome.failed == f"axis/velocity is {peak:.4g}, above its limit of 5" and 1.0 < outcome.score < 2.0
+    assert (
+        outcome.failed == f"axis/velocity is {peak:.4g} rad/s, above its limit of 5 rad/s" and 1.0 < outcome.score < 2.0
+    )
 
 
 def test_a_run_that_is_stopped_fails_with_its_reason_and_a_later_stop_is_nearer():
@@ -152,25 +154,56 @@ def test_a_candidate_that_the_controller_refuses_fails_alone(rig_of):
 @pytest.mark.parametrize(
     ("minimise", "limits", "message"),
     [
-        ({"eror_rms": 1}, {}, "minimise: there is no metric, margin or signal 'eror_rms'; did you mean 'error_rms'?"),
+        (
+            {"eror_rms": 1},
+            {},
+            "minimise.eror_rms: there is no metric, margin or signal 'eror_rms'; did you mean 'error_rms'?",
+        ),
         ({"error_rms": -1}, {}, "minimise.error_rms: expected a weight above 0, got -1"),
         ({"error_rms": "much"}, {}, "minimise.error_rms: expected a weight above 0, got 'much'"),
         (
             {"disk_margin": 1},
             {},
-            "minimise: 'disk_margin' is a margin, and larger ones are better; give it as a limit",
+            "minimise.disk_margin: 'disk_margin' is a margin, and larger ones are better; give it as a limit",
         ),
         ({}, {"overshoot": None}, "limits.overshoot: give a bound, such as overshoot: 5 %"),
         ({}, {"effort_max": "5 kg"}, "limits.effort_max: unit 'kg' does not fit here; use N*m, N*cm, mN*m"),
         (
             {},
             {"axis/velocty": 5},
-            "limits: there is no metric, margin or signal 'axis/velocty'; did you mean 'axis/velocity'?",
+            "limits.axis/velocty: there is no metric, margin or signal 'axis/velocty'; did you mean 'axis/velocity'?",
         ),
         ({}, {"iae": math.inf}, "limits.iae: expected a finite bound, got inf"),
+        ({}, {"overshoot": "-5 %"}, "limits.overshoot: -5 % is no bound: overshoot is never below 0; give 0 or more"),
+        (
+            {},
+            {"axis/velocity": -1},
+            "limits.axis/velocity: -1 rad/s is no bound: axis/velocity is never below 0; give 0 or more",
+        ),
+        ({}, {"disk_margin": 5}, "limits.disk_margin: no loop has 5: disk_margin is at most 2; lower the bound"),
+        (
+            {},
+            {"axis/phase_margin": "190 deg"},
+            "limits.axis/phase_margin: no loop has 190 deg: axis/phase_margin is at most 180 deg; lower the bound",
+        ),
     ],
 )
 def test_figures_that_do_not_fit(minimise, limits, message):
     with pytest.raises(Exception) as refused:
         read_objective(turntable(), minimise, limits, "worst")
     assert str(refused.value) == message
+
+
+def test_a_limit_shows_values_in_the_unit_that_it_was_given_in():
+    limits = {"phase_margin": "45 deg", "overshoot": "5 %", "effort_max": "20 Ncm", "disk_margin": 0.5}
+    objective = read_objective(turntable(), {}, limits, "worst")
+    phase, overshoot, effort, disk = objective.limits
+    assert phase.breach(0.6872) == "phase_margin is 39.37 deg, below its limit of 45 deg"
+    assert overshoot.breach(0.0732) == "overshoot is 7.32 %, above its limit of 5 %"
+    assert effort.breach(0.25, "of axis", "as measured") == (
+        "effort_max of axis is 25 N·cm as measured, above its limit of 20 N·cm"
+    )
+    assert disk.breach(math.nan) == "disk_margin is not finite, below its limit of 0.5"
+    assert overshoot.breach(0.0500001) == "overshoot is 5.00001 %, above its limit of 5 %"
+    assert [limit.condition for limit in objective.limits] == ["≥ 45", "≤ 5", "≤ 20", "≥ 0.5"]
+    assert objective.shown(phase.measure, math.pi) == 180.0 and objective.unit(objective.terms[0][0]) == "rad"

@@ -100,33 +100,33 @@ RANGE = "give its range, such as {}=10..2000, or x0.2..x5 for multiples of its v
     ("requests", "message"),
     [
         ({}, "tune: no controller declares both bounds of a parameter; name some, such as --parameter arm.kp=x0.2..x5"),
-        ({"arm.kp": None}, f"parameter 'arm.kp': has no upper bound of its own; {RANGE.format('arm.kp')}"),
+        ({"arm.kp": None}, f"parameters.arm.kp: has no upper bound of its own; {RANGE.format('arm.kp')}"),
         (
             {"joints.elbow.friction.coulomb": None},
-            "parameter 'joints.elbow.friction.coulomb': has no bounds of its own;"
+            "parameters.joints.elbow.friction.coulomb: has no bounds of its own;"
             f" {RANGE.format('joints.elbow.friction.coulomb')}",
         ),
-        ({"arm.kq": "1..2"}, "parameter 'arm.kq': there is no such parameter; did you mean 'arm.kp'?"),
-        ({"arm.kp/wrist": "1..2"}, "parameter 'arm.kp/wrist': it has no element for 'wrist'; known: shoulder, elbow"),
-        ({"arm.kp": "9..2"}, "parameter 'arm.kp': has the bounds reversed: 9..2; give the lower one first"),
+        ({"arm.kq": "1..2"}, "parameters.arm.kq: there is no such parameter; did you mean 'arm.kp'?"),
+        ({"arm.kp/wrist": "1..2"}, "parameters.arm.kp/wrist: it has no element for 'wrist'; known: shoulder, elbow"),
+        ({"arm.kp": "9..2"}, "parameters.arm.kp: has the bounds reversed: 9..2; give the lower one first"),
         (
             {"joints.elbow.actuator.max_effort": "1..2"},
-            "parameter 'joints.elbow.actuator.max_effort': has no finite value in the rig; give it one, to begin with",
+            "parameters.joints.elbow.actuator.max_effort: has no finite value in the rig; give it one, to begin with",
         ),
-        ({"arm.kp": "2..2"}, "parameter 'arm.kp': has equal bounds: 2..2; give the lower one first"),
-        ({"arm.kp": "-1..2"}, "parameter 'arm.kp': must be at least 0, but its range begins at -1; raise it"),
+        ({"arm.kp": "2..2"}, "parameters.arm.kp: has equal bounds: 2..2; give two different ones, or take it out"),
+        ({"arm.kp": "-1..2"}, "parameters.arm.kp: must be at least 0, but its range begins at -1; raise it"),
         (
             {"arm.kp": "5"},
-            "parameter 'arm.kp': '5' is no range; give one such as 10..2000, or x0.2..x5 for multiples of its value",
+            "parameters.arm.kp: '5' is no range; give one such as 10..2000, or x0.2..x5 for multiples of its value",
         ),
         (
             {"arm.kp": "x..5"},
-            "parameter 'arm.kp': expected a number, got 'x'; give a range such as 10..2000, or x0.2..x5 for multiples"
+            "parameters.arm.kp: expected a number, got 'x'; give a range such as 10..2000, or x0.2..x5 for multiples"
             " of its value",
         ),
         (
             {"arm.kp": "a..5"},
-            "parameter 'arm.kp': expected a number, got 'a'; give a range such as 10..2000, or x0.2..x5 for multiples"
+            "parameters.arm.kp: expected a number, got 'a'; give a range such as 10..2000, or x0.2..x5 for multiples"
             " of its value",
         ),
     ],
@@ -176,37 +176,37 @@ def test_random_plants_are_in_the_box_and_equal_for_equal_seeds(arm):
 @pytest.mark.parametrize(
     ("given", "samples", "tuned", "message"),
     [
-        ({"inertai": 0.2}, None, set(), "tuning.plants.inertai: there is no such number; did you mean 'inertia'?"),
+        ({"inertai": 0.2}, None, set(), "plants.inertai: there is no such number; did you mean 'inertia'?"),
         (
             {"inertia": "120 %"},
             None,
             set(),
-            "tuning.plants.inertia: expected a fraction between 0 and 1, such as 20 %, got '120 %'",
+            "plants.inertia: expected a fraction between 0 and 1, such as 20 %, got '120 %'",
         ),
         (
             {"inertia": "much"},
             None,
             set(),
-            "tuning.plants.inertia: expected a fraction between 0 and 1, such as 20 %, got 'much'",
+            "plants.inertia: expected a fraction between 0 and 1, such as 20 %, got 'much'",
         ),
         (
             {"inertia": None},
             None,
             set(),
-            "tuning.plants.inertia: expected a fraction between 0 and 1, such as 20 %, got None",
+            "plants.inertia: expected a fraction between 0 and 1, such as 20 %, got None",
         ),
         (
             {"*.mass": 0.2, "*.inertia": 0.2, "*.coulomb": 0.2, "*.viscous": 0.2, "friction": 0.1},
             None,
             set(),
-            "tuning.plants: 5 groups have 32 corners; give samples, the number of random plants",
+            "plants: 5 groups have 32 corners; give samples, the number of random plants",
         ),
-        ({}, 3, set(), "tuning.samples: there is nothing to vary; give plants, such as plants: {inertia: 20 %}"),
+        ({}, 3, set(), "samples: there is nothing to vary; give plants, such as plants: {inertia: 20 %}"),
         (
             {"friction": 0.2},
             None,
             {"joints.elbow.friction.coulomb"},
-            "tuning.plants.friction: 'joints.elbow.friction.coulomb' is tuned, so it cannot be perturbed; take one of"
+            "plants.friction: 'joints.elbow.friction.coulomb' is tuned, so it cannot be perturbed; take one of"
             " them out",
         ),
     ],
@@ -220,7 +220,7 @@ def test_plants_that_do_not_fit(arm, given, samples, tuned, message):
 def test_friction_of_a_rig_without_friction():
     with pytest.raises(Exception) as refused:
         read_plants(turntable(), {"friction": 0.2}, None, 0, set())
-    assert str(refused.value) == "tuning.plants.friction: the rig has no friction that is a number; take it out"
+    assert str(refused.value) == "plants.friction: the rig has no friction that is a number; take it out"
 
 
 def test_controllers_do_not_know_the_numbers_of_perturbed_plants(arm):

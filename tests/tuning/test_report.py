@@ -13,6 +13,7 @@ from cosim.output.plot.style import BLUE, PALE, RUST
 from cosim.tuning.chart import ReportChart
 from cosim.tuning.figures import draw_history, draw_parameters, draw_plants
 from cosim.tuning.report import report_page
+from cosim.tuning.session import FailedTuning
 from tests.tuning.textbook import TURNTABLE, turntable
 
 COST = {"error_rms": 1.0, "effort_rms": 0.001}
@@ -58,7 +59,7 @@ def test_the_head_of_a_report(session):
     assert f"<p>{what}</p>" in text
     saved = f"{1.0 - best / start:.1%} below the start, {start:.6g}."
     assert f"<p>The best is trial {session.best.number}, cost {best:.6g}: {saved}</p>" in text
-    assert "<td>overshoot</td>" in text and "<td>≤ 0.7</td>" in text
+    assert ">overshoot</td>" in text and "<td>≤ 0.7</td>" in text
     assert '<p class="note">The controllers know the plant of the rig, not the perturbed ones.</p>' in text
     assert re.search(r'<p class="note"><span class="key"><b style="color:#\w+">—</b> axis</span></p>', text)
     assert "axis: effort [N·m]" in text and "axis: error [rad]" in text
@@ -68,7 +69,7 @@ def test_the_verdict_of_a_start_that_fails_and_of_one_that_is_the_best():
     failing = tune(turntable(), {"arm.kd": "1..40"}, limits={"overshoot": 0.1}, optimiser="sobol", trials=8)
     best = f"The best is trial {failing.best.number}, cost {failing.best.outcome.cost:.6g}"
     assert f"<p>{best}; start: {failing.start.outcome.failed}.</p>" in text_of(failing)
-    assert f"<td>0</td><td>{failing.start.outcome.failed}</td>" in text_of(failing)
+    assert f'<td>0</td><td class="words">{failing.start.outcome.failed}</td>' in text_of(failing)
     data = {**TURNTABLE["controllers"][0], "kd": 10.0}
     good = tune(turntable(controllers=[data]), {"arm.kd": "5..40"}, optimiser="sobol", trials=4)
     assert f"No trial is better than the gains of the rig, cost {good.best.outcome.cost:.6g}." in text_of(good)
@@ -116,3 +117,19 @@ def test_the_bode_diagrams_have_a_curve_of_the_start_and_of_the_best(session):
         curves = re.findall(rf'<path fill="none" stroke="{COLORS[0]}"([^>]*) d="([^"]+)"', chart)
         assert ["dasharray" in look for look, _ in curves] == [True, False]
         assert all(path.count("L") > 50 for _, path in curves)
+
+
+def test_a_session_without_a_good_trial_shows_the_nearest_and_no_empty_chart():
+    given = {"limits": {"phase_margin": "170 deg", "effort_max": 1e6}, "optimiser": "sobol", "trials": 8}
+    with pytest.raises(FailedTuning) as failed:
+        tune(turntable(), {"arm.kp": "10..1000", "arm.kd": "1..100"}, COST, **given)
+    session = failed.value.session
+    nearest, text = session.nearest, text_of(session)
+    assert nearest is not None and "Parameters against cost" not in text and text.count("<svg") == 1
+    assert f"<th>trial {nearest.number}</th>" in text and f"<td>{nearest.values[0]:.6g}</td>" in text
+    found = np.degrees(nearest.outcome.figures["phase_margin"][1])
+    assert f"<td>{found:.4g} deg</td><td>≥ 170 deg</td><td>{170.0 - found:.4g} deg</td>" in text
+    assert "<td>≤ 1e+06 N·m</td><td>holds</td>" in text
+    (chart,) = draw_history(session)
+    costs = np.array([trial.outcome.cost for trial in session.trials])
+    assert len(np.unique(places(chart, RUST)[:, 1])) == len(np.unique(costs.round(9))) > 1

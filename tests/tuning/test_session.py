@@ -253,7 +253,7 @@ def test_a_session_that_exists_is_not_begun_again(rig, tmp_path):
             "its parameters were arm.kp=10..1000, arm.kd=1..100, not arm.kp=10..900; take the option out, or begin"
             " another session",
         ),
-        ({}, {"optimiser": "de"}, "its optimiser were cma, not de; take the option out, or begin another session"),
+        ({}, {"optimiser": "de"}, "its optimiser was cma, not de; take the option out, or begin another session"),
     ],
 )
 def test_a_session_of_another_rig_or_with_other_settings(tmp_path, changes, given, message):
@@ -395,7 +395,7 @@ def test_a_figure_that_no_joint_has():
     with pytest.raises(InputError) as refused:
         tune(rig, {"arm.kp": "1..9"}, {"settling_time": 1})
     why = "no joint has settling_time: none travels from its start to another reference at the end of the run"
-    assert str(refused.value) == f"settling_time: {why}; use another figure"
+    assert str(refused.value) == f"minimise.settling_time: {why}; use another figure"
 
 
 def test_a_rig_that_is_not_compiled():
@@ -427,7 +427,7 @@ def test_every_optimiser_has_a_line():
 
 
 def test_an_optimiser_that_does_not_exist(rig):
-    with pytest.raises(InputError, match=r"^--optimiser: there is no optimiser 'tpee'; did you mean 'tpe'\?$"):
+    with pytest.raises(InputError, match=r"^optimiser: there is no optimiser 'tpee'; did you mean 'tpe'\?$"):
         tune(rig, optimiser="tpee", **GIVEN)
 
 
@@ -437,7 +437,7 @@ def test_an_optimiser_that_is_not_installed(rig, monkeypatch, name, package):
     with pytest.raises(InputError) as refused:
         tune(rig, optimiser=name, **GIVEN)
     fix = "install it with pip install 'cosim[tune]', or use --optimiser de"
-    assert str(refused.value) == f"--optimiser: optimiser '{name}' needs {package}; {fix}"
+    assert str(refused.value) == f"optimiser: optimiser '{name}' needs {package}; {fix}"
 
 
 @pytest.mark.parametrize(
@@ -458,4 +458,4 @@ def test_parameters_that_loop_shaping_does_not_set(parameters, message):
     rig = turntable(controllers=[{**TURNTABLE["controllers"][0], "integral_limit": 5.0}])
     with pytest.raises(InputError) as refused:
         tune(rig, parameters, optimiser="shape")
-    assert str(refused.value).startswith(f"--optimiser: {message}")
+    assert str(refused.value).startswith(f"optimiser: {message}")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
 from cosim.control.excited_controller import ExcitedController
-from cosim.control.filtered_controller import FilteredController
+from cosim.control.filtered_controller import FilteredController, Sections
 from cosim.control.limits import LIMITS
 from cosim.control.scheduled_controller import GainSchedule, ScheduledController, at_points
 from cosim.errors import InputError, SectionError
-from cosim.filters import Section
 from cosim.plant.plant import Plant
 from cosim.rig.build.driver_context import drive_controlled
 from cosim.rig.build.initial_state import is_spherical_dof
@@ -20,9 +21,9 @@ from cosim.rig.reading.contracts import check_controller, load_trajectory
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
-from cosim.rig.sections.filters import sections_of
+from cosim.rig.sections.filters import check_filters, sections_of
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Trajectory, TrajectoryContext
+from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Parameters, Trajectory, TrajectoryContext
 
 
 def build_loops(
@@ -43,7 +44,7 @@ def _loop(
     reading: Reading,
     nominal: Plant | None,
 ) -> ControlLoop | None:
-    context = controller_context(controller, spec, plant, limits, nominal)
+    context = controller_context(controller, spec, plant, limits, None, nominal)
     index = context.index
     start = plant.start_positions[index]
     path, plugin = ("controllers", number), controller.trajectory
@@ -53,24 +54,23 @@ def _loop(
         planning = TrajectoryContext(index, context.numeric_model, known.start.q, context.limits)
         trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading, planning)
     reference = trajectory or HoldTrajectory(start)
-
+    context = replace(context, trajectory=reference)
     schedules = gain_schedules(controller, spec)
     excited = getattr(reference, "is_excitation", False)
 
-    def load(plugin: Plugin, sections: Sequence[Section], schedules: Sequence[GainSchedule] = ()) -> Controller:
+    def load(plugin: Plugin, schedules: Sequence[GainSchedule] = ()) -> Controller:
         block, *_ = (plugin.module.load(params, context) for params in at_points(plugin.params, schedules))
         check_controller(block, len(index), len(spec.joints))
         _check_positions(block, controller.joints, spec)
         if schedules:
             block = ScheduledController(block, schedules, len(spec.joints))
-        if sections:
-            block = FilteredController(block, sections, len(index))
+        if controller.filters:
+            block = FilteredController(block, *_filters(controller, context), len(index))
         return ExcitedController(block, len(index)) if excited else block
 
     def make() -> ControlLoop:
-        sections = _filters(controller, context)
-        block = load(controller.plugin, sections, schedules)
-        fallback = None if controller.fallback is None else load(controller.fallback, sections)
+        block = load(controller.plugin, schedules)
+        fallback = None if controller.fallback is None else load(controller.fallback)
         timing = (controller.phase, controller.priority, controller.deadline_ns)
         return ControlLoop(
             controller.name, block, index, controller.ticks, reference, *timing, fallback, plant.modes.locks
@@ -88,8 +88,9 @@ def gain_schedules(controller: ControllerSpec, spec: RigSpec) -> list[GainSchedu
     ]
 
 
-def _filters(controller: ControllerSpec, context: ControllerContext) -> list[Section]:
-    """The filters of the effort of a controller. Raises SectionError for joints whose drives take no effort."""
+def _filters(controller: ControllerSpec, context: ControllerContext) -> tuple[list[Parameters], Sections]:
+    """(parameters of the filters of a controller, what makes sections of them). Raises InputErrors for frequencies that
+    are too high, and SectionError for joints whose drives take no effort."""
     for number, spec in enumerate(controller.filters):
         for name in spec.joints:
             if name in context.drive_controlled:
@@ -98,11 +99,18 @@ def _filters(controller: ControllerSpec, context: ControllerContext) -> list[Sec
                 )
                 fix = "use mode: effort of the drive, or take the filter out"
                 raise SectionError(f"{what}; {fix}", ("filters", number))
-    return sections_of(controller.filters, len(context.joints), context.period)
+    check_filters(controller.filters, context.period)
+    sections = partial(sections_of, controller.filters, len(context.joints), context.period)
+    return [one.params for one in controller.filters], sections
 
 
 def controller_context(
-    controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits, nominal: Plant | None = None
+    controller: ControllerSpec,
+    spec: RigSpec,
+    plant: Plant,
+    limits: Limits,
+    trajectory: Trajectory | None,
+    nominal: Plant | None = None,
 ) -> ControllerContext:
     """What a controller is loaded with. limits, nominal: as of `build_loops`."""
     names = list(spec.joints)
@@ -118,6 +126,7 @@ def controller_context(
         drive_controlled=tuple(name for name in controller.joints if name in closed),
         start=plant.start_positions,
         nominal=nominal and nominal.controller_model,
+        trajectory=trajectory,
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cosim import filters
+from cosim import filters, ops
 from cosim.errors import InputErrors, SectionError, did_you_mean
 from cosim.filters import Section
 from cosim.rig.reading.schema import Reading, read, show
@@ -23,7 +23,7 @@ class LowPass:
     joints: tuple[str, ...] | None = param(default=None, doc="whose effort it filters; default: all of the controller")
 
     def sections(self, period: float) -> tuple[Section, ...]:
-        return filters.low_pass(np.array(self.frequency), self.order, period)
+        return filters.low_pass(ops.array(self.frequency), self.order, period)
 
 
 @params
@@ -34,7 +34,7 @@ class Notch:
     joints: tuple[str, ...] | None = param(default=None, doc="whose effort it filters; default: all of the controller")
 
     def sections(self, period: float) -> tuple[Section, ...]:
-        return filters.notch(np.array(self.frequency), np.array(self.width), np.array(self.depth), period)
+        return filters.notch(ops.array(self.frequency), ops.array(self.width), ops.array(self.depth), period)
 
 
 FILTERS: dict[str, type[LowPass] | type[Notch]] = {"low_pass": LowPass, "notch": Notch}
@@ -88,21 +88,23 @@ def _read(
     return FilterSpec(params, own, tuple(joints.index(name) for name in own))
 
 
-def sections_of(specs: Collection[FilterSpec], n: int, period: float) -> list[Section]:
-    """The filters in series, as sections of n joints; a joint that a filter leaves out passes it unchanged.
-
-    Raises InputErrors for frequencies that are not below half the rate."""
-    errors, found = [], []
-    for number, spec in enumerate(specs):
-        wrong = [error for key in FREQUENCIES for error in _too_fast(spec, key, number, period)]
-        errors += wrong
-        for section in () if wrong else spec.params.sections(period):
-            rows = [np.full(n, 1.0 if k == 0 else 0.0) for k in range(len(section))]
-            for row, coefficients in zip(rows, section, strict=True):
-                row[list(spec.index)] = coefficients
-            found.append(Section(*rows))
+def check_filters(specs: Collection[FilterSpec], period: float) -> None:
+    """Raises InputErrors for frequencies that are not below half the rate."""
+    errors = [error for k, spec in enumerate(specs) for key in FREQUENCIES for error in _too_fast(spec, key, k, period)]
     if errors:
         raise InputErrors(errors)
+
+
+def sections_of(specs: Sequence[FilterSpec], n: int, period: float, params: Sequence[Any]) -> list[Section]:
+    """The filters in series with these parameters, numbers or symbols, as sections of n joints; a joint that a filter
+    leaves out passes it unchanged."""
+    found = []
+    for spec, own in zip(specs, params, strict=True):
+        for section in own.sections(period):
+            rest = (np.full(n, 1.0 if k == 0 else 0.0) for k in range(len(section)))
+            found.append(
+                Section(*(ops.with_elements(row, spec.index, own) for row, own in zip(rest, section, strict=True)))
+            )
     return found
 
 

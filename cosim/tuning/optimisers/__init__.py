@@ -12,7 +12,7 @@ import pkgutil
 from dataclasses import dataclass
 from typing import Protocol
 
-from cosim.errors import InputError, did_you_mean
+from cosim.errors import SectionError, did_you_mean
 from cosim.tuning.evaluation import TrialEvaluator
 from cosim.types import Array
 
@@ -49,7 +49,7 @@ def check_optimiser(name: str) -> None:
     """Raises InputError for a name that is none."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     if name not in names:
-        raise InputError(f"there is no optimiser '{name}'{did_you_mean(name, names)}", "--optimiser")
+        raise SectionError(f"there is no optimiser '{name}'{did_you_mean(name, names)}", ("optimiser",))
 
 
 def load_optimiser(name: str, problem: SearchProblem) -> Optimiser:
@@ -63,6 +63,6 @@ def default_optimiser() -> str:
     return "de" if importlib.util.find_spec("optuna") is None else "tpe"
 
 
-def not_installed(name: str, package: str) -> InputError:
+def not_installed(name: str, package: str) -> SectionError:
     what = f"optimiser '{name}' needs {package}; install it with pip install 'cosim[tune]', or use --optimiser de"
-    return InputError(what, "--optimiser")
+    return SectionError(what, ("optimiser",))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cosim import ops
-from cosim.errors import InputError
+from cosim.errors import SectionError
 from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.optimisers import Optimiser, SearchProblem
 from cosim.types import Array, Numeric
@@ -102,7 +102,7 @@ class Slope:
         for measure, _ in evaluator.objective.terms:
             if not measure.is_metric:
                 what = f"'{measure.name}' is a signal, and its peak has no derivative here"
-                raise InputError(f"{what}; use --optimiser de", "--optimiser")
+                raise SectionError(f"{what}; use --optimiser de", ("optimiser",))
         self._evaluator = evaluator
         start = evaluator.rig.rollouts(
             evaluator.space.arrays(evaluator.space.start[None]),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.analysis.relay import limit_cycle, with_relay
-from cosim.errors import InputError
+from cosim.errors import SectionError
 from cosim.rig.rig import Rig
 from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.gains_by_name import JointGains, Proposals, joint_gains, positions_within
@@ -57,7 +57,7 @@ def load(problem: SearchProblem) -> Optimiser:
     if not len(positions):
         shown = ", ".join(f"{joint.joint} {found[joint.dof][0]:.4g}" for joint in gains)
         what = f"no rule gives gains that are all within their bounds; the ultimate gains are {shown}"
-        raise InputError(f"{what}; widen the bounds", "--optimiser")
+        raise SectionError(f"{what}; widen the bounds", ("optimiser",))
     return Proposals(positions)
 
 
@@ -86,10 +86,12 @@ def _experiment(evaluator: TrialEvaluator, controller: str, gains: list[JointGai
     for k, joint in enumerate(gains):
         if batch.stopped[k]:
             what = f"under a relay of {rows[k].max():.4g} the run is stopped: {batch.faults[k]}"
-            raise InputError(f"joint '{joint.joint}': {what}; use --optimiser shape", "--optimiser")
-        amplitude, period = limit_cycle(
-            batch[f"{joint.joint}/position"][k], joint.joint, "--optimiser", "use --optimiser shape"
-        )
+            raise SectionError(f"joint '{joint.joint}': {what}; use --optimiser shape", ("optimiser",))
+        try:
+            amplitude, period = limit_cycle(batch[f"{joint.joint}/position"][k])
+        except ValueError as error:
+            what = f"joint '{joint.joint}' {error} under a relay"
+            raise SectionError(f"{what}; use --optimiser shape", ("optimiser",)) from None
         found[joint.dof] = 4.0 * rows[k].max() / (np.pi * amplitude), period * rig.tick_model.step
     return found
 

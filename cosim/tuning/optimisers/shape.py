@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cosim.analysis.linearisation import LinearRig
-from cosim.errors import InputError
+from cosim.errors import SectionError
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.gains_by_name import JointGains, Proposals, joint_gains, positions_within
@@ -46,7 +46,7 @@ def load(problem: SearchProblem) -> Optimiser:
     positions = positions_within(evaluator, candidates)
     if not len(positions):
         what = "no crossover gives gains that are all within their bounds"
-        raise InputError(f"{what}; widen them, or use --optimiser de", "--optimiser")
+        raise SectionError(f"{what}; widen them, or use --optimiser de", ("optimiser",))
     return Proposals(positions)
 
 

@@ -1,0 +1,39 @@
+"""Options that mean nothing without another one, or beside one: they are refused, not ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cosim.errors import InputError
+
+Rules = Mapping[str, Mapping[str, Sequence[str]]]
+
+_OF_HARDWARE = ("--trial", "--candidates", "--step-factor", "--yes")
+_OF_SEARCH = (
+    *("--parameter", "--minimise", "--limit", "--plant", "--samples", "--robust", "--optimiser", "--trials", "--batch"),
+    *("--seed", "--duration", "--session", "--resume", "--dask", "--set", "--overlay"),
+)
+# command -> option -> the options of which it needs one
+NEEDED: Rules = {
+    "analyze": {"--amplitude": ("--measure", "--excitation"), "--yes": ("--measure",)},
+    "derive": dict.fromkeys(("--joint", "--form", "--to"), ("--bondgraph",)),
+    "tune": dict.fromkeys(_OF_HARDWARE, ("--on-hardware",)),
+}
+# command -> option -> the options that have no effect beside it
+USELESS: Rules = {
+    "analyze": {"--excitation": ("--at", "--recorded", "--plot", "--json")},
+    "identify": {"--excite": ("--training",)},
+    "learn": {"--from": ("--iterations",)},
+    "tune": {"--replay": _OF_SEARCH, "--trial": ("--candidates",)},
+}
+
+
+def check_options(command: str, words: Sequence[str]) -> None:
+    """words: of the command line. Raises InputError for the first option that would be ignored."""
+    given = {word.partition("=")[0] for word in words if word.startswith("-")}
+    for option, needed in NEEDED.get(command, {}).items():
+        if option in given and given.isdisjoint(needed):
+            raise InputError(f"is for {' or '.join(needed)}; add it, or take {option} out", option)
+    for option, useless in USELESS.get(command, {}).items():
+        for other in (other for other in useless if option in given and other in given):
+            raise InputError(f"has no effect beside {option}; take one of them out", other)

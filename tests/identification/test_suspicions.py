@@ -1,0 +1,112 @@
+"""A fit that explains nothing is a failed run, with the sign or the unit that explains the recording."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cosim import InputError, load_rig, open_recording
+from cosim.identification.identification import identify
+from tests.identification import pendulum
+from tests.identification.test_mistakes import table_of
+
+
+@pytest.fixture(scope="module")
+def columns():
+    return pendulum.motion()
+
+
+@pytest.fixture
+def rig_file(tmp_path):
+    path = tmp_path / "pend.yaml"
+    path.write_text(pendulum.RIG)
+    return path
+
+
+CAUSES = [
+    ({"pivot/effort": -1.0}, "0 %", "it would be 100 % if pivot/effort has the other sign; turn it"),
+    ({"pivot/position": 180 / np.pi}, "31.4 %", "it would be 100 % if the positions are in degrees; give rad"),
+    ({"pivot/position": 0.5 / np.pi}, "12.5 %", "it would be 100 % if the positions are in revolutions; give rad"),
+]
+
+
+@pytest.mark.parametrize(("factors", "explained", "cause"), CAUSES)
+def test_the_cause_is_named_and_no_overlay_is_written(rig_file, columns, command, factors, explained, cause):
+    path, overlay, figures = (rig_file.parent / name for name in ("f.csv", "found.yaml", "found.json"))
+    pendulum.write(path, {name: factors.get(name, 1.0) * values for name, values in columns.items()})
+    text = (
+        f"the numbers explain {explained} of the mean square of pivot/effort in the part that checks, 50 % are needed;"
+        f" {cause}"
+    )
+    code, out, error = command("identify", rig_file, path, "-o", overlay, "--json", figures)
+    assert (code, error) == (1, [f"{path}: {text}"])
+    assert not overlay.exists()
+    assert "wrote     overlay" not in "\n".join(out)
+    assert json.loads(figures.read_text())["failure"] == text
+    code, out, error = command("identify", rig_file, path, "-o", overlay, "--anyway")
+    assert (code, error) == (1, [f"{path}: {text}"])
+    assert f"wrote     overlay {overlay}" in out
+    assert overlay.exists()
+
+
+def test_noise_has_no_cause(rig_file, columns, tmp_path):
+    """Efforts of another motion."""
+    effort = np.roll(columns["pivot/effort"], 3210)
+    found = identify(load_rig(rig_file), pendulum.write(tmp_path / "f.csv", columns | {"pivot/effort": effort}))
+    assert found.failure.startswith("the numbers explain ")
+    assert found.failure.endswith("; no other sign or unit explains it, so check those of the drives and the rig")
+
+
+def test_a_good_fit_has_no_failure(rig_file, columns, tmp_path):
+    found = identify(load_rig(rig_file), pendulum.write(tmp_path / "f.csv", columns))
+    assert found.failure == ""
+    assert found.as_json()["failure"] is None
+
+
+def test_semicolons_and_decimal_commas(rig_file, columns, tmp_path):
+    path = pendulum.write(tmp_path / "f.csv", columns)
+    other = tmp_path / "g.csv"
+    other.write_text(path.read_text().replace(",", "; ").replace(".", ","), encoding="utf-8-sig")
+    rig = load_rig(rig_file)
+    np.testing.assert_array_equal(identify(rig, other).values, identify(rig, path).values)
+
+
+# --- of an arm -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def of_arm(recording):
+    run = open_recording(recording)
+    names = [f"{joint}/{what}" for joint in run.joints for what in ("position", "current")]
+    return {"t": np.asarray(run.t)} | {name: run[name].copy() for name in names}
+
+
+@pytest.mark.parametrize(
+    ("factors", "cause"),
+    [
+        ({"elbow/current": -1.0}, "elbow/current has the other sign; turn it"),
+        ({"elbow/position": -1.0}, "the position of elbow has the other sign; turn it"),
+        ({"elbow/current": -1.0, "shoulder/current": -1.0}, "all current signals have the other sign; turn it"),
+    ],
+)
+def test_signs_of_the_joints_of_an_arm(arm, of_arm, tmp_path, factors, cause):
+    changed = {name: factors.get(name, 1.0) * values for name, values in of_arm.items()}
+    found = identify(arm, table_of(tmp_path / "f.csv", changed))
+    assert found.failure.endswith(f" it would be 100 % if {cause}")
+
+
+def test_signs_in_simulated_runs(arm, of_arm, tmp_path):
+    path = table_of(tmp_path / "f.csv", of_arm | {"elbow/current": -of_arm["elbow/current"]})
+    found = identify(arm, path, ["friction"], method="output-error")
+    assert found.failure.endswith(" it would be 88.3 % if elbow/current has the other sign; turn it")
+
+
+def test_degrees_in_simulated_runs(arm, of_arm, tmp_path):
+    degrees = {name: np.degrees(of_arm[name]) for name in ("shoulder/position", "elbow/position")}
+    path = table_of(tmp_path / "f.csv", of_arm | degrees)
+    with pytest.raises(InputError) as raised:
+        identify(arm, path, method="output-error")
+    assert str(raised.value).startswith(f"{path}: joint 'shoulder' of the rig moves otherwise, ")
+    assert str(raised.value).endswith(" rms away from the recording; the positions are in degrees; give rad")
