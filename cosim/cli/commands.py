@@ -390,13 +390,6 @@ def derive(
     if len(chosen) != 1:
         what = "nothing to derive; pass --graph, --bondgraph, --compare or --equations"
         raise InputError(f"pass only one of {' and '.join(chosen)}" if chosen else what, "derive")
-    (mode,) = chosen
-    details = {"--symbols": symbols, "--frame": frames, "--load": load, "--point-masses": point_masses, "--at": at}
-    details |= {"--mount": mount, "--on": on}
-    owners = dict.fromkeys(details, "--equations") | {"--json": "--compare"}
-    for option, value in {**details, "--json": json}.items():
-        if value and owners[option] != mode:
-            raise InputError(f"is an option of {owners[option]}; take it out or derive {owners[option]}", option)
     if compare and file is not None:
         raise InputError(f"'{file}' would hold no picture; --compare writes its figures with --json", "derive")
     if graph:

@@ -9,6 +9,7 @@ from cosim.errors import InputError
 Rules = Mapping[str, Mapping[str, Sequence[str]]]
 
 _OF_HARDWARE = ("--trial", "--candidates", "--step-factor", "--yes")
+_OF_EQUATIONS = ("--symbols", "--frame", "--load", "--point-masses", "--at", "--mount", "--on")
 _OF_SEARCH = (
     *("--parameter", "--minimise", "--limit", "--plant", "--samples", "--robust", "--optimiser", "--trials", "--batch"),
     *("--seed", "--duration", "--session", "--resume", "--dask", "--set", "--overlay"),
@@ -16,7 +17,12 @@ _OF_SEARCH = (
 # command -> option -> the options of which it needs one
 NEEDED: Rules = {
     "analyze": {"--amplitude": ("--measure", "--excitation"), "--yes": ("--measure",)},
-    "derive": dict.fromkeys(("--joint", "--form", "--to"), ("--bondgraph",)),
+    "derive": {
+        **dict.fromkeys(("--joint", "--form"), ("--bondgraph",)),
+        **dict.fromkeys(_OF_EQUATIONS, ("--equations",)),
+        "--to": ("--bondgraph", "--equations"),
+        "--json": ("--compare",),
+    },
     "tune": dict.fromkeys(_OF_HARDWARE, ("--on-hardware",)),
 }
 # command -> option -> the options that have no effect beside it

@@ -141,7 +141,7 @@ def test_redundant_rows_are_left_out():
             ["rig.yaml", "a.png", "--compare"],
             "derive: 'a.png' would hold no picture; --compare writes its figures with --json",
         ),
-        (["rig.yaml", "--graph", "--json", "-"], "--json: is an option of --compare; take it out or derive --compare"),
+        (["rig.yaml", "--graph", "--json", "-"], "--json: is for --compare; add it, or take --json out"),
         (["none.yaml", "--compare"], "none.yaml: no such file; check the path"),
         (["still.urdf", "--compare"], "still.urdf: 'two' has no degree of freedom to compare equations of"),
         (

@@ -48,7 +48,7 @@ def test_a_mechanism_with_loops_has_its_tree_and_its_constraints(command):
         ),
         (
             ["--graph", "--symbols"],
-            "--symbols: is an option of --equations; take it out or derive --equations",
+            "--symbols: is for --equations; add it, or take --symbols out",
         ),
         (
             ["--bondgraph", "--to", "c"],
