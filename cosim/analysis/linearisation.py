@@ -140,16 +140,23 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
 
 def _with_first_calls(tick_model: TickModel, memory: Array, first: int) -> Array:
     """A copy of the memory in which what has not been called before this tick is as after its first call: encoders and
-    controllers set the states of delays, filters and observers then, which have no dynamics before."""
+    controllers set the states of delays, filters and observers then, which have no dynamics before. Events that are due
+    at t = 0, such as a brake that holds, happen in the first step of the plant."""
     new = [task for task in tick_model.tasks if task.loop is not None and first <= task.phase]
-    if not new:
+    if first and not new:
         return memory.copy()
     begun, called, place = memory.copy(), memory.copy(), tick_model.layout.place
     read = next(task for task in tick_model.tasks if task.name == "read")
     for call in (call for task in (read, *new) for call in task.calls):
         _evaluate(call, called)
     regions = [place(what, task.name) for task in new for what in ("controllers", "controller_commands")]
-    for where, _ in (*regions, *([] if first else [place("sensors")])):
+    if not first:
+        regions.append(place("sensors"))
+        if tick_model.plant.modes:
+            for call in (call for task in tick_model.tasks if task not in (read, *new) for call in task.calls):
+                _evaluate(call, called)
+            regions.append(place("plant", "modes"))
+    for where, _ in regions:
         begun[where] = called[where]
     return begun
 

@@ -16,8 +16,9 @@ from cosim.analysis.loops import closed_dofs, crossover_of
 from cosim.analysis.measured import linear_loop, measured_response
 from cosim.errors import InputError
 from cosim.rig.reading.overlay import overrides_of
-from cosim.rig.rig import Rig, load_rig
+from cosim.rig.rig import Rig
 from cosim.rig.run import Run
+from cosim.rig.sections.rig_spec import read_rig
 from cosim.tuning.evaluation import TrialEvaluator
 from cosim.tuning.margins import loop_margins
 from cosim.tuning.objective import Limit
@@ -66,7 +67,7 @@ class MarginExperiment:
     def rig(self, real: Rig) -> Rig:
         """The real rig, which holds its posture while the joint is excited."""
         overlay = self.excitation.overlay(real)
-        return load_rig(real.spec.path, overrides_of(overlay), interpret=real.interpret)
+        return Rig(read_rig(real.spec.source, overrides_of(overlay)), real.interpret)
 
     def result(self, name: str, run: Run, step: float) -> RealMargins:
         """step: of the ticks of the run [s]. Raises InputError for a run that cannot be evaluated."""

@@ -132,6 +132,13 @@ def test_a_sampled_loop_that_alternates_is_unstable_beyond_its_gain(rig_of: Call
         assert np.isfinite(poles(rig)).all()
 
 
+def test_a_brake_that_holds_at_the_start_holds_the_linear_rig(sample: Sample) -> None:
+    """Of an arm that gravity would pull down; the brake closes in an event of the first tick."""
+    rig = linearise(sample("drives/servo_axis"))
+    assert is_stable(rig)
+    np.testing.assert_allclose(rig.A, [[1.0, rig.step], [0.0, 1.0]], atol=1e-12)  # it neither falls nor swings
+
+
 @pytest.mark.parametrize(("ki", "overshoot", "settling"), [(5.0, 3.494e-2, 10.297), (1.0, 8.027e-3, 1.8033)])
 def test_a_slow_integral_part_is_in_the_step_figures(
     rig_of: Callable[..., Rig], ki: float, overshoot: float, settling: float
