@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, solve_discrete_are
 
-from cosim.controllers._linear_model import Linearisation, LinearModel
+from cosim.controllers._linear_model import LinearModel, MotionLinearisation
 from cosim.errors import InputError, SectionError
 from cosim.types import Array, ControllerContext
 
@@ -31,12 +31,14 @@ class Stages(NamedTuple):
     models: list[LinearModel]
 
 
-def at_one_state(linearisation: Linearisation, at: Sequence[float] | None) -> Stages:
+def at_one_state(linearisation: MotionLinearisation, at: Sequence[float] | None) -> Stages:
     """at: (n,) positions, by default those at the start."""
     return Stages(np.zeros(1, int), [linearisation.about(linearisation.at if at is None else np.array(at))])
 
 
-def along_reference(linearisation: Linearisation, at: Sequence[float] | None, context: ControllerContext) -> Stages:
+def along_reference(
+    linearisation: MotionLinearisation, at: Sequence[float] | None, context: ControllerContext
+) -> Stages:
     """The last model is that of the end of the motion. Without a trajectory, the model at the start. Raises InputError
     for a motion without an end, and SectionError where `at` is given."""
     if at is not None:

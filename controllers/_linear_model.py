@@ -32,7 +32,7 @@ class LinearModel(NamedTuple):
     disturbed: Array
 
 
-class Linearisation:
+class MotionLinearisation:
     """Of the joints of a controller, and of passive ones.
 
     index (m,): of the joints of the model; at (n,): positions of the joints of the controller at the start."""

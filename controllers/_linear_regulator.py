@@ -29,7 +29,7 @@ from cosim.controllers._along_reference import (
     gains_of,
     stationary_cost,
 )
-from cosim.controllers._linear_model import Linearisation, LinearModel
+from cosim.controllers._linear_model import LinearModel, MotionLinearisation
 from cosim.controllers._required_effort import RequiredEffort
 from cosim.errors import InputError
 from cosim.types import REFERENCE, Array, ControllerContext, Numeric, PerJoint, State, param, params
@@ -70,9 +70,9 @@ class LinearRegulator:
 
     def __init__(self, params: Weights, context: ControllerContext, largest_integral: Sequence[float] | None = None):
         """largest_integral: weights (n,) of the integral of the error [rad s or m s], None: without it. Raises
-        InputError for weights that are missing and gains that do not exist, and as `Linearisation` and
+        InputError for weights that are missing and gains that do not exist, and as `MotionLinearisation` and
         `along_reference`."""
-        linearisation = Linearisation(context, params.passive)
+        linearisation = MotionLinearisation(context, params.passive)
         moves = isinstance(params, AlongWeights) and params.along == "reference"
         self.stages: Stages = (
             along_reference(linearisation, params.at, context) if moves else at_one_state(linearisation, params.at)

@@ -22,7 +22,7 @@ from cosim.types import Numeric
 ZERO = SpatialVector(np.zeros(3), np.zeros(3))
 
 
-class JointState(NamedTuple):
+class HingeState(NamedTuple):
     """The motion of a body relative to its parent. Velocity: Σ columns q̇ + drift; acceleration: Σ columns q̈ + bias;
     both of its origin and of its axes, along its axes, as an observer on the parent sees them."""
 
@@ -88,7 +88,7 @@ class TreeState:
         return [central(body) for body in self.bodies]
 
     @cached_property
-    def joints(self) -> list[JointState]:
+    def joints(self) -> list[HingeState]:
         tree = self.equations.tree
         sweeps = tree.sweeps
         given = zip(tree.kinds, tree.bodies, sweeps.by_q(self.q), sweeps.by_v(self.v), strict=True)
@@ -201,11 +201,11 @@ class TreeState:
         return found
 
 
-def _joint_state(kind: JointKind, body: Body, q: Numeric, v: Numeric, t: Numeric, first: int) -> JointState:
+def _joint_state(kind: JointKind, body: Body, q: Numeric, v: Numeric, t: Numeric, first: int) -> HingeState:
     turn, slide = kind.place(q, t)
     columns, drift, bias = kind.hinge(q, v, t)
     linear = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(columns))
     angular = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(columns))
     position = body.position + body.rotation @ slide
     dofs = tuple(range(first, first + kind.nv))
-    return JointState(body.rotation @ turn, position, columns, SpatialVector(linear, angular), bias, dofs)
+    return HingeState(body.rotation @ turn, position, columns, SpatialVector(linear, angular), bias, dofs)

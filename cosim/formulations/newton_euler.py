@@ -17,7 +17,7 @@ import numpy as np
 from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers
-from cosim.formulations._tree_state import CentralBody, JointState, TreeState
+from cosim.formulations._tree_state import CentralBody, HingeState, TreeState
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.spatial import SpatialVector
 from cosim.types import Numeric
@@ -81,7 +81,7 @@ def bias_efforts(state: TreeState) -> Numeric:
     return inward(state, forces)
 
 
-def carried(joint: JointState, a: SpatialVector) -> SpatialVector:
+def carried(joint: HingeState, a: SpatialVector) -> SpatialVector:
     """The acceleration of the body as part of its parent, without centripetal terms."""
     linear = a.linear + ops.cross(a.angular, joint.position)
     return SpatialVector(joint.rotation.T @ linear, joint.rotation.T @ a.angular)

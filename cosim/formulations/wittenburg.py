@@ -59,7 +59,7 @@ def bodies_beyond(T: np.ndarray, a: int) -> list[int]:
     return np.flatnonzero(T[a]).tolist()
 
 
-class Graph(NamedTuple):
+class TreeIncidence(NamedTuple):
     """The matrices of a tree in one state."""
 
     T: np.ndarray
@@ -68,7 +68,7 @@ class Graph(NamedTuple):
     L: Vectors  # by dof and body
 
 
-def graph(state: TreeState) -> Graph:
+def graph(state: TreeState) -> TreeIncidence:
     found = structure(state.equations.tree)
     S, T = found.S, found.T
     d = joint_vectors(state, S, T)
@@ -86,7 +86,7 @@ def graph(state: TreeState) -> Graph:
     for dof, k in kT:
         path = (j for j in joints_to(T, k) if (dof, j) in pT)
         L[dof, k] = ops.total(ops.cross(pT[dof, j], d[j, k]) for j in path) - kT[dof, k]
-    return Graph(T, pT, d, L)
+    return TreeIncidence(T, pT, d, L)
 
 
 def joint_vectors(state: TreeState, S: np.ndarray, T: np.ndarray) -> Vectors:

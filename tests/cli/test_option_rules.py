@@ -33,7 +33,10 @@ def test_the_rules_are_of_options_that_exist():
             ("analyze", "r", "--joint", "a", "--excitation", "e.yaml", "--at=1"),
             "--at: has no effect beside --excitation; take one of them out",
         ),
-        (("derive", "r", "--graph", "--to", "latex"), "--to: is for --bondgraph; add it, or take --to out"),
+        (
+            ("derive", "r", "--graph", "--to", "latex"),
+            "--to: is for --bondgraph or --equations; add it, or take --to out",
+        ),
         (
             ("identify", "r", "--excite", "--training", "0.5"),
             "--training: has no effect beside --excite; take one of them out",

@@ -34,7 +34,9 @@ def test_the_duration_is_that_of_toppra(fraction: float) -> None:
         path = toppra.SplineInterpolator(s, points, bc_type="natural")
         grid = np.linspace(0.0, s[-1], 1001)
         peer = TOPPRA([velocity, effort], path, gridpoints=grid, solver_wrapper="seidel").compute_trajectory(0, 0)
-        params = time_optimal.Params(points=tuple(map(tuple, points[1:])), effort_fraction=fraction)
+        params = time_optimal.Params(
+            points=tuple(map(tuple, points[1:])), effort_fraction=fraction, max_velocity=tuple(limits.velocity)
+        )
         context = TrajectoryContext(np.arange(6), model, points[0], limits)
         own = time_optimal.load(params, model.joint_names, Path(), points[0], context)
         assert own.end == pytest.approx(peer.duration, rel=5e-4)
@@ -60,6 +62,7 @@ def test_the_duration_along_a_line_is_that_of_toppra() -> None:
     path = toppra.SplineInterpolator(s, np.array(joints))
     grid = np.linspace(0.0, 1.0, 1001)
     peer = TOPPRA([velocity, effort], path, gridpoints=grid, solver_wrapper="seidel").compute_trajectory(0, 0)
-    params = line.Params(frame="tool0", displacement=tuple(way), time_optimal=True)
+    fastest = {"time_optimal": True, "max_joint_velocity": tuple(limits.velocity)}
+    params = line.Params(frame="tool0", displacement=tuple(way), **fastest)
     own = line.load(params, model.joint_names, Path(), start, TrajectoryContext(np.arange(6), model, start, limits))
     assert own.end == pytest.approx(peer.duration, rel=5e-4)

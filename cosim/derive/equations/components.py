@@ -15,7 +15,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.trace import column, inlined, symbols
-from cosim.derive.equations.parameters import Parameter
+from cosim.derive.equations.parameters import SymbolicParameter
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.differentiate import along
@@ -31,7 +31,7 @@ WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")  # of a load
 
 
 @dataclass(frozen=True)
-class Component:
+class EquationTerm:
     """A vector or matrix of the equations as a function: `entries` is a casadi column of its elements, by rows."""
 
     name: str  # of its function in code
@@ -56,22 +56,22 @@ class Derivation:
     name: str
     model: Model
     inputs: Mapping[str, Numeric]
-    components: Sequence[Component]  # of the equation
-    dynamics: Sequence[Component]  # what code computes in one go: efforts from accelerations and the reverse
-    kinematics: Sequence[Component]
-    parameters: Sequence[Parameter]
+    components: Sequence[EquationTerm]  # of the equation
+    dynamics: Sequence[EquationTerm]  # what code computes in one go: efforts from accelerations and the reverse
+    kinematics: Sequence[EquationTerm]
+    parameters: Sequence[SymbolicParameter]
     load: str | None = None
     notes: tuple[str, ...] = ()
 
     @property
-    def everything(self) -> list[Component]:
+    def everything(self) -> list[EquationTerm]:
         return [*self.kinematics, *self.components, *self.dynamics]
 
-    def component(self, name: str) -> Component:
+    def component(self, name: str) -> EquationTerm:
         return next(c for c in self.everything if c.name == name)
 
     @cached_property
-    def sides(self) -> tuple[list[Component], list[Component]]:
+    def sides(self) -> tuple[list[EquationTerm], list[EquationTerm]]:
         """The terms of the equation that are vectors, on the left and on the right."""
         left = [c for c in self.components if c.name in LEFT]
         return left, [c for c in self.components if c.name == "load"]
@@ -106,7 +106,7 @@ def derived(
     equations: MechanismEquations | None = None,
     frames: Sequence[str] = (),
     load: str | None = None,
-    parameters: Sequence[Parameter] = (),
+    parameters: Sequence[SymbolicParameter] = (),
     singular: bool = False,
     notes: tuple[str, ...] = (),
 ) -> Derivation:
@@ -146,7 +146,7 @@ class ComponentBuilder:
 
     @staticmethod
     def of(
-        e: MechanismEquations, frames: Sequence[str], load: str | None, parameters: Sequence[Parameter] = ()
+        e: MechanismEquations, frames: Sequence[str], load: str | None, parameters: Sequence[SymbolicParameter] = ()
     ) -> tuple[ComponentBuilder, dict[str, Numeric]]:
         """With new inputs, by name as casadi columns. Raises InputError for an unknown frame."""
         import casadi
@@ -166,10 +166,10 @@ class ComponentBuilder:
         self,
         model: Model,
         inputs: Mapping[str, Numeric],
-        components: Sequence[Component],
-        dynamics: Sequence[Component],
-        kinematics: Sequence[Component],
-        parameters: Sequence[Parameter] = (),
+        components: Sequence[EquationTerm],
+        dynamics: Sequence[EquationTerm],
+        kinematics: Sequence[EquationTerm],
+        parameters: Sequence[SymbolicParameter] = (),
         load: str | None = None,
         notes: tuple[str, ...] = (),
     ) -> Derivation:
@@ -181,13 +181,13 @@ class ComponentBuilder:
 
     def component(
         self, name: str, letter: str, about: str, arguments: str, value: Numeric, shape: tuple[int, ...]
-    ) -> Component:
+    ) -> EquationTerm:
         import casadi
 
         entries = casadi.cse(casadi.densify(casadi.SX(column(value))))
-        return Component(name, letter, about, (*arguments.split(), *self.always), shape, entries)
+        return EquationTerm(name, letter, about, (*arguments.split(), *self.always), shape, entries)
 
-    def terms(self) -> list[Component]:
+    def terms(self) -> list[EquationTerm]:
         e, at = self.equations, self.at
         still = np.zeros(e.nv)
         springs = _massless(e, ConstraintSet(springs=e.constraints.springs))
@@ -203,7 +203,7 @@ class ComponentBuilder:
         }
         return [self.term(name, arguments, value) for name, (arguments, value) in values.items()]
 
-    def term(self, name: str, arguments: str, value: Numeric) -> Component:
+    def term(self, name: str, arguments: str, value: Numeric) -> EquationTerm:
         """A component of the left side."""
         n = self.equations.nv
         return self.component(name, *LEFT[name], arguments, value, (n, n) if name == "mass_matrix" else (n,))
@@ -227,13 +227,13 @@ class ComponentBuilder:
             return np.zeros(self.equations.nv)
         return np.transpose(self._jacobian(load)) @ self.at.f
 
-    def loads(self, load: str | None) -> list[Component]:
+    def loads(self, load: str | None) -> list[EquationTerm]:
         if load is None:
             return []
         about = f"load: force and moment f on the frame {load}, through its Jacobian"
         return [self.component("load", "L", about, "q f", self.load_effort(load), (self.equations.nv,))]
 
-    def constraints(self) -> list[Component]:
+    def constraints(self) -> list[EquationTerm]:
         e, at = self.equations, self.at
         if not e.constraints.members:
             return []
@@ -262,7 +262,7 @@ class ComponentBuilder:
         at = self.at
         return self.equations.forward_dynamics(at.q, at.v, at.tau - self._losses(load), at.t)
 
-    def dynamics(self, load: str | None, efforts: Numeric, accelerations: Numeric | None) -> list[Component]:
+    def dynamics(self, load: str | None, efforts: Numeric, accelerations: Numeric | None) -> list[EquationTerm]:
         n, more = (self.equations.nv,), "" if load is None else " f"
         tree = ", of the tree without reactions of loops and constraints" * bool(self.equations.constraints.members)
         about = f"efforts for given accelerations{tree}"
@@ -272,8 +272,8 @@ class ComponentBuilder:
             found.append(self.component("forward_dynamics", "a", about, f"q v tau{more}", accelerations, n))
         return found
 
-    def kinematics(self, frames: Sequence[str]) -> list[Component]:
-        e, at, found = self.equations, self.at, list[Component]()
+    def kinematics(self, frames: Sequence[str]) -> list[EquationTerm]:
+        e, at, found = self.equations, self.at, list[EquationTerm]()
         names = frames or [*(j.child for j in e.tree.joints), *(frame.name for frame in e.tree.mechanism.frames)]
         for frame in names:
             pose = e.frame_pose(at.q, *e.tree.frames[frame], at.t)[:3]

@@ -47,7 +47,7 @@ AT_HOME = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # coordinates of the ba
 
 
 @dataclass(frozen=True)
-class Composition:
+class MountedManipulator:
     """platform, manipulator: their own equations, of the manipulator on a free base. joined: the model of both in
     one. frame: of the platform. dofs, coordinates: places of those of the platform, then of the manipulator,
     in the joined."""
@@ -60,7 +60,7 @@ class Composition:
     coordinates: tuple[list[int], list[int]]
 
 
-def compose(platform: Model, manipulator: Model, frame: str) -> Composition:
+def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulator:
     """The manipulator on a frame of the platform; gravity is that of the platform.
 
     Raises InputError for an unknown frame, names that both have, and parts that do not compose.
@@ -80,7 +80,7 @@ def compose(platform: Model, manipulator: Model, frame: str) -> Composition:
     free = build_tree(with_floating_base(arm))
     own = MechanismEquations(free, STILL, ConstraintSet(springs=spring_dampers(free, arm.springs)))
     names = platform.joint_names
-    return Composition(
+    return MountedManipulator(
         joined,
         platform.equations,
         own,
@@ -175,7 +175,7 @@ def frame_motion(
 class _Both:
     """The functions of both together, in the order of the joined model."""
 
-    parts: Composition
+    parts: MountedManipulator
 
     def _cut(self, x: Numeric, places: tuple[list[int], list[int]]) -> tuple[Numeric, Numeric]:
         return tuple(x[own] if own else np.zeros(0) for own in places)  # type: ignore[return-value]
@@ -276,7 +276,7 @@ class _Both:
         return self._vector(of(self.parts.platform, own) if len(self.parts.dofs[0]) else np.zeros(0), found)
 
 
-def composed(parts: Composition, frames: Sequence[str] = (), load: str | None = None) -> Derivation:
+def composed(parts: MountedManipulator, frames: Sequence[str] = (), load: str | None = None) -> Derivation:
     """The components of both together. Raises InputError for an unknown frame."""
     joined, both = parts.joined, _Both(parts)
     builder, inputs = ComponentBuilder.of(joined.equations, frames, load)
@@ -308,7 +308,7 @@ def composed(parts: Composition, frames: Sequence[str] = (), load: str | None = 
     )
 
 
-def _has_forces(parts: Composition) -> bool:
+def _has_forces(parts: MountedManipulator) -> bool:
     return any(e.constraints.apply_forces for e in (parts.platform, parts.manipulator))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cosim.derive.equations.code import Operations, operations_of, written
-from cosim.derive.equations.components import WRENCH, Component, Derivation
+from cosim.derive.equations.components import WRENCH, Derivation, EquationTerm
 from cosim.derive.equations.languages import MATLAB, PYTHON, C, Language
 from cosim.derive.equations.parameters import Identifiers
 from cosim.derive.tables import table
@@ -76,16 +76,16 @@ def description(d: Derivation) -> list[str]:
     return [line for lines in paragraphs if lines for line in (*lines, "")]
 
 
-def _function_about(c: Component, d: Derivation) -> tuple[str, str]:
+def _function_about(c: EquationTerm, d: Derivation) -> tuple[str, str]:
     shape = " x ".join(map(str, c.shape))
     return f"{c.letter} ({shape}): {c.about}.", f"{operations_of([d.inputs[a] for a in c.arguments], c.entries)}."
 
 
-def _body(c: Component, d: Derivation, language: Language) -> tuple[list[str], set[str]]:
+def _body(c: EquationTerm, d: Derivation, language: Language) -> tuple[list[str], set[str]]:
     return written({a: d.inputs[a] for a in c.arguments}, c.entries, "out", language)
 
 
-def _functions(d: Derivation) -> list[tuple[str, Component]]:
+def _functions(d: Derivation) -> list[tuple[str, EquationTerm]]:
     names = Identifiers()
     return [(names.new(c.name), c) for c in d.everything]
 
@@ -167,7 +167,7 @@ def _matlab(d: Derivation, stem: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _unused(c: Component, d: Derivation) -> list[str]:
+def _unused(c: EquationTerm, d: Derivation) -> list[str]:
     import casadi
 
     used = casadi.symvar(c.entries)

@@ -10,7 +10,7 @@ import numpy as np
 import sympy
 
 from cosim.derive.equations.code import Instruction, instructions, named_results
-from cosim.derive.equations.components import Component, Derivation
+from cosim.derive.equations.components import Derivation, EquationTerm
 from cosim.derive.equations.polynomial import NotPolynomial, polynomials, short_form
 from cosim.derive.symbolic import TRUTH_VALUES, Formula, applied, exact, formula_symbol
 from cosim.multibody.dynamics import Body
@@ -28,7 +28,7 @@ PARALLEL = 1e-9  # of the z axes of two bodies
 class ComponentFormulas:
     """`steps`: named terms, each of earlier ones; `elements` of the component, by rows, in terms of them."""
 
-    component: Component
+    component: EquationTerm
     steps: Sequence[tuple[Formula, Formula]]
     elements: Sequence[Formula]
 
@@ -55,7 +55,7 @@ def symbols_of(d: Derivation) -> dict[str, list[Formula]]:
     return found | {name: named[name] for name in named if name in found}
 
 
-def component_formulas(d: Derivation, c: Component) -> ComponentFormulas:
+def component_formulas(d: Derivation, c: EquationTerm) -> ComponentFormulas:
     """Raises CompileError for an operation without a formula."""
     steps = instructions([d.inputs[a] for a in c.arguments], c.entries)
     symbols = symbols_of(d)

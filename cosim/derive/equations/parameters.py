@@ -29,7 +29,7 @@ NEGLIGIBLE = 1e-14  # of a vector's largest element: rounding
 
 
 @dataclass(frozen=True)
-class Parameter:
+class SymbolicParameter:
     """A number of the mechanism that formulas have as a symbol."""
 
     name: str
@@ -58,7 +58,7 @@ class _Table:
     """The parameters in the order of their first use."""
 
     def __init__(self) -> None:
-        self.found: list[Parameter] = []
+        self.found: list[SymbolicParameter] = []
         self._names = Identifiers()
 
     def __call__(self, name: str, value: float, unit: str, about: str) -> Numeric:
@@ -67,7 +67,7 @@ class _Table:
             return 0.0
         name = self._names.new(name)
         column, symbol = symbols(name, ())
-        self.found.append(Parameter(name, float(f"{value:.{DIGITS}g}"), unit, about, column))
+        self.found.append(SymbolicParameter(name, float(f"{value:.{DIGITS}g}"), unit, about, column))
         return symbol
 
     def vector(self, name: str, values: np.ndarray, unit: str, about: str) -> Numeric:
@@ -78,7 +78,7 @@ class _Table:
         return ops.array([self(n, x, unit, f"{about}, {axis}") for (n, axis), x in zip(named, values, strict=True)])
 
 
-def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[Parameter]]:
+def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[SymbolicParameter]]:
     """The same equations with symbols in place of all numbers that are not 0, and the table of these.
 
     Directions of axes and constants of laws stay numbers."""

@@ -21,7 +21,7 @@ NO_INVERSE = "Without forward_dynamics: some joint moves no point mass, so the i
 
 
 @dataclass(frozen=True)
-class State:
+class SampleState:
     """Coordinates (nq,), velocities and accelerations (nv,)."""
 
     q: Array
@@ -51,7 +51,7 @@ def is_singular(e: MechanismEquations) -> bool:
     return False
 
 
-def read_state(text: str, model: Model) -> State:
+def read_state(text: str, model: Model) -> SampleState:
     """From `q1, q2; v1, v2; a1, a2` in SI units; what is left out is 0. Raises InputError."""
     sizes = (model.nq, model.nv, model.nv)
     groups = [group.split(",") for group in text.split(";")]
@@ -65,18 +65,18 @@ def read_state(text: str, model: Model) -> State:
         what = f"expected positions, velocities and accelerations such as '{example}', got '{shortened(text)}'"
         raise InputError(what, "--at")
     q, v, a = [*given, *(np.zeros(n) for n in sizes[len(given) :])]
-    return State(np.asarray(model.equations.normalised(q), dtype=float), v, a)
+    return SampleState(np.asarray(model.equations.normalised(q), dtype=float), v, a)
 
 
-def random_states(model: Model) -> list[State]:
+def random_states(model: Model) -> list[SampleState]:
     """Positions within the limits, velocities and accelerations up to 1."""
     rng = np.random.default_rng(0)
     moves = [(model.random_configuration(rng), *rng.uniform(-1, 1, (2, model.nv))) for _ in range(RANDOM_STATES)]
-    return [State(*move) for move in moves]
+    return [SampleState(*move) for move in moves]
 
 
 def difference_lines(
-    model: Model, full: MechanismEquations, concentrated: MechanismEquations, given: Sequence[State]
+    model: Model, full: MechanismEquations, concentrated: MechanismEquations, given: Sequence[SampleState]
 ) -> list[str]:
     """Efforts of both stages in the given states; of random ones the largest for each joint."""
     states = given or random_states(model)
@@ -99,7 +99,7 @@ def difference_lines(
     return [heading, *table([("joint", "largest", "largest difference of point masses", "", ""), *rows], "<>><>")]
 
 
-def _effort(e: MechanismEquations, state: State) -> Array:
+def _effort(e: MechanismEquations, state: SampleState) -> Array:
     return np.asarray(
         e.inverse_dynamics(state.q, state.v, state.a) + e.friction_effort(state.v) + e.spring_effort(state.q)
     )

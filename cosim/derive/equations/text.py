@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cosim.derive.equations.code import operations_of
-from cosim.derive.equations.components import Component, Derivation
+from cosim.derive.equations.components import Derivation, EquationTerm
 from cosim.derive.equations.files import count_lines, description, header, operation_table
 from cosim.derive.equations.formulas import ComponentFormulas, component_formulas, symbols_of
 from cosim.derive.symbolic import Formula, as_latex, as_text, formula_symbol
@@ -20,7 +20,7 @@ MOST_PRINTED = 4000  # operations of the components that are printed
 PLACES = {"revolute": "Rz({})", "continuous": "Rz({})", "prismatic": "Tz({})"}
 
 
-def printed(d: Derivation) -> list[Component]:
+def printed(d: Derivation) -> list[EquationTerm]:
     """The components that are read; code has efforts and accelerations in one go too."""
     return [*d.kinematics, *d.components]
 
@@ -64,7 +64,7 @@ def _matrix(body: Body) -> str:
     return "[" + "; ".join(" ".join(f"{x:.6g}" for x in row) for row in rows) + "]"
 
 
-def _component(d: Derivation, c: Component) -> list[str]:
+def _component(d: Derivation, c: EquationTerm) -> list[str]:
     found = component_formulas(d, c)
     half = ", symmetric" * (c.letter == "M" and c.shape[0] > 1)
     arguments = ", ".join(a for a in c.arguments if a != "p")
@@ -78,7 +78,7 @@ def _zeros(found: ComponentFormulas) -> list[str]:
     return ["  other elements are 0"] if any(formula == 0 for formula in found.elements) else []
 
 
-def _label(c: Component, place: Sequence[int]) -> str:
+def _label(c: EquationTerm, place: Sequence[int]) -> str:
     return f"{c.letter}[{','.join(map(str, place))}]"
 
 

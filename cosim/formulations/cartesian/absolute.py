@@ -17,7 +17,7 @@ from cosim import ops
 from cosim.compile import ArrayPort, Routine, compile
 from cosim.errors import InputError, RunError, did_you_mean
 from cosim.formulations import load_formulation
-from cosim.formulations.cartesian.poses import Poses
+from cosim.formulations.cartesian.poses import AbsolutePoses
 from cosim.formulations.cartesian.system import Cartesian
 from cosim.multibody import Model, assembly
 from cosim.multibody.constrained_dynamics import ConstraintRow
@@ -80,13 +80,13 @@ def integrate(
     constraints = replace(equations.constraints, baumgarte_rate=rate)
     formulation = load_formulation("cartesian", MechanismEquations(equations.tree, equations.gravity, constraints))
     assert isinstance(formulation, Cartesian)
-    motion = _Motion(formulation, rate, drift == "projection", np.zeros(model.nv) if effort is None else effort)
+    motion = _AbsoluteMotion(formulation, rate, drift == "projection", np.zeros(model.nv) if effort is None else effort)
     start = motion.start(q, v)
     _check_start(motion, start)
     return _run(motion, start, round(duration / step), step)
 
 
-def _run(motion: _Motion, start: np.ndarray, count: int, step: float) -> AbsoluteRun:
+def _run(motion: _AbsoluteMotion, start: np.ndarray, count: int, step: float) -> AbsoluteRun:
     size = len(start)
     ports = [ArrayPort("x", (size,)), ArrayPort("t", ()), ArrayPort("h", ())]
     advance = compile(motion.stepper(size), ports, "absolute_step")
@@ -102,7 +102,7 @@ def _run(motion: _Motion, start: np.ndarray, count: int, step: float) -> Absolut
     return AbsoluteRun(np.arange(count + 1) * step, poses, velocities, *map(float, worst))
 
 
-def _check_start(motion: _Motion, start: np.ndarray) -> None:
+def _check_start(motion: _AbsoluteMotion, start: np.ndarray) -> None:
     found = motion.violations(motion.poses.placements(start), 0.0)
     names = [c.name for c in motion.system.equations.constraints.members for _ in c.law.rows]
     for kind, values in (("positions", found.residual), ("velocities", found.rate)):
@@ -127,13 +127,13 @@ def _refusal(equations: MechanismEquations) -> str | None:
     return f"{needing[0]} depends on joint coordinates, which a run in absolute coordinates does not have"
 
 
-class _Motion:
+class _AbsoluteMotion:
     """The differential equations of the poses and velocities of a mechanism's bodies, as one state vector."""
 
     def __init__(self, system: Cartesian, rate: float, projecting: bool, effort: np.ndarray) -> None:
         """rate: ω of the Baumgarte stabilisation [rad/s], 0 for none; effort (nv,): constant."""
         self.system, self.rate, self.projecting, self.effort = system, rate, projecting, effort
-        self.poses = Poses(system)
+        self.poses = AbsolutePoses(system)
         constraints = system.equations.constraints
         self.rows = system.acting
         self.holonomic = [r for r in self.rows if constraints.holonomic[r]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.formulations.cartesian.compositions import composition, has_composition
-from cosim.formulations.cartesian.coordinates import Space, common_plane
+from cosim.formulations.cartesian.coordinates import SpatialCoordinates, common_plane
 from cosim.formulations.cartesian.elementary import Elementary, Mount, NoRotation, PointOnPlane, Rotation, Row
 from cosim.multibody import dynamics, kinematics
 from cosim.multibody.dynamics import Body
@@ -85,7 +85,7 @@ class CartesianBody(NamedTuple):
 
 
 class Assembled(NamedTuple):
-    coordinates: Space
+    coordinates: SpatialCoordinates
     sweeps: Unrolled  # of `CartesianJoint`s and `CartesianBody`s
 
 
@@ -119,9 +119,9 @@ def assemble(equations: MechanismEquations) -> Assembled:
         for s in motion.hinge
     ]
     given = any(kind.timed for kind in tree.kinds)  # a motion that need not stay in a plane
-    coordinates = Space() if given else common_plane(motions) or Space()
+    coordinates = SpatialCoordinates() if given else common_plane(motions) or SpatialCoordinates()
     scales = _scales(tree)
-    frames = [Frame.of(here, center_of_mass(body)) for here, body in zip(placed, tree.bodies, strict=True)]
+    frames = [CentralFrame.of(here, center_of_mass(body)) for here, body in zip(placed, tree.bodies, strict=True)]
     joints, bodies = [], []
     for k, (joint, kind, body) in enumerate(zip(tree.joints, tree.kinds, tree.bodies, strict=True)):
         above = frames[tree.parents[k]] if tree.parents[k] >= 0 else GROUND_FRAME
@@ -133,7 +133,7 @@ def assemble(equations: MechanismEquations) -> Assembled:
     return Assembled(coordinates, Unrolled(tree.parents, tuple(joints), tuple(bodies)))
 
 
-class Frame(NamedTuple):
+class CentralFrame(NamedTuple):
     """A body in ground axes, with its centre of mass."""
 
     placement: Placement
@@ -141,9 +141,9 @@ class Frame(NamedTuple):
     center_velocity: Numeric
 
     @staticmethod
-    def of(here: Placement, com: Numeric) -> Frame:
+    def of(here: Placement, com: Numeric) -> CentralFrame:
         arm = here.rotation @ com
-        return Frame(here, here.position + arm, here.linear + ops.cross(here.angular, arm))
+        return CentralFrame(here, here.position + arm, here.linear + ops.cross(here.angular, arm))
 
     def mount(self, body: Body | CartesianBody | None = None) -> Mount:
         """The frame of the joint to this body, or of the joint that `body` has on it."""
@@ -153,7 +153,7 @@ class Frame(NamedTuple):
         return Mount(axes, point, self.center, here.angular, self.center_velocity)
 
 
-GROUND_FRAME = Frame(GROUND_PLACEMENT, np.zeros(3), np.zeros(3))
+GROUND_FRAME = CentralFrame(GROUND_PLACEMENT, np.zeros(3), np.zeros(3))
 
 
 def center_of_mass(body: Body) -> np.ndarray:
@@ -175,7 +175,7 @@ def _scales(tree: Tree) -> tuple[float, float]:
 
 
 def _cartesian_body(
-    body: Body, joint: CartesianJoint, coordinates: Space, axes: np.ndarray, scales: tuple[float, float]
+    body: Body, joint: CartesianJoint, coordinates: SpatialCoordinates, axes: np.ndarray, scales: tuple[float, float]
 ) -> CartesianBody:
     com = center_of_mass(body)
     inertia = body.inertia - body.mass * (com @ com * np.eye(3) - np.outer(com, com))
@@ -187,7 +187,7 @@ def _cartesian_body(
     return CartesianBody(body.rotation, body.position, body.mass, com, inertia, matrix, body.rotor, weights)
 
 
-def _acting(rows: Sequence[Elementary], i: Mount, j: Mount, coordinates: Space) -> tuple[Elementary, ...]:
+def _acting(rows: Sequence[Elementary], i: Mount, j: Mount, coordinates: SpatialCoordinates) -> tuple[Elementary, ...]:
     """The rows that are independent in these coordinates: in a plane those that act in it."""
     chosen, basis = [], np.zeros((0, coordinates.size))
     for row in rows:

@@ -18,7 +18,7 @@ from cosim.types import Numeric
 ALIGNED = 1e-9
 
 
-class Space:
+class SpatialCoordinates:
     """Six coordinates per body."""
 
     size, translations = 6, 3
@@ -38,7 +38,7 @@ class Space:
 
 
 @dataclass(frozen=True, eq=False)
-class Plane(Space):
+class Plane(SpatialCoordinates):
     """Three coordinates per body; basis (3, 3): its columns are two directions of the plane and its normal."""
 
     basis: np.ndarray

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cosim import ops
-from cosim.formulations.cartesian.assembled import Frame
+from cosim.formulations.cartesian.assembled import CentralFrame
 from cosim.formulations.cartesian.coordinates import Plane
 from cosim.formulations.cartesian.system import Cartesian
 from cosim.multibody.coordinates import ROTATION, rotation_of
@@ -16,7 +16,7 @@ from cosim.multibody.kinematics import Placement
 from cosim.types import Numeric
 
 
-class Poses:
+class AbsolutePoses:
     """The state of the bodies of a mechanism."""
 
     def __init__(self, system: Cartesian) -> None:
@@ -24,7 +24,7 @@ class Poses:
         placed = system.placements(system.equations.coordinates(np.zeros(system.equations.nv)))
         plane = system.coordinates if isinstance(system.coordinates, Plane) else None
         self._bodies: list[_InSpace | _InPlane] = [
-            _InSpace() if plane is None else _InPlane(plane.basis, Frame.of(here, com))
+            _InSpace() if plane is None else _InPlane(plane.basis, CentralFrame.of(here, com))
             for here, com in zip(placed, self._coms, strict=True)
         ]
         self._width, self._size = (7, 6) if plane is None else (3, 3)
@@ -32,7 +32,7 @@ class Poses:
 
     def state(self, placed: Sequence[Placement]) -> np.ndarray:
         """x"""
-        frames = [Frame.of(here, com) for here, com in zip(placed, self._coms, strict=True)]
+        frames = [CentralFrame.of(here, com) for here, com in zip(placed, self._coms, strict=True)]
         poses = [body.pose(frame) for body, frame in zip(self._bodies, frames, strict=True)]
         speeds = [body.speed(frame) for body, frame in zip(self._bodies, frames, strict=True)]
         return np.concatenate([*poses, *speeds])
@@ -76,12 +76,12 @@ class Poses:
 class _InSpace:
     """Position and quaternion; the velocity of the centre of mass, and the angular velocity along the body's axes."""
 
-    def pose(self, frame: Frame) -> np.ndarray:
+    def pose(self, frame: CentralFrame) -> np.ndarray:
         from scipy.spatial.transform import Rotation
 
         return np.concatenate([frame.center, Rotation.from_matrix(frame.placement.rotation).as_quat()])
 
-    def speed(self, frame: Frame) -> Numeric:
+    def speed(self, frame: CentralFrame) -> Numeric:
         here = frame.placement
         return np.concatenate([frame.center_velocity, here.rotation.T @ here.angular])
 
@@ -103,16 +103,16 @@ class _InSpace:
 class _InPlane:
     """Position in the plane, and the angle from the neutral position of the mechanism."""
 
-    def __init__(self, basis: np.ndarray, neutral: Frame) -> None:
+    def __init__(self, basis: np.ndarray, neutral: CentralFrame) -> None:
         self._first, self._second, self._normal = basis.T
         self._axes, self._height = neutral.placement.rotation, self._normal @ neutral.center
 
-    def pose(self, frame: Frame) -> np.ndarray:
+    def pose(self, frame: CentralFrame) -> np.ndarray:
         turned = frame.placement.rotation @ self._axes.T @ self._first
         angle = np.arctan2(self._second @ turned, self._first @ turned)
         return np.array([self._first @ frame.center, self._second @ frame.center, angle])
 
-    def speed(self, frame: Frame) -> Numeric:
+    def speed(self, frame: CentralFrame) -> Numeric:
         v = frame.center_velocity
         return np.array([self._first @ v, self._second @ v, self._normal @ frame.placement.angular])
 

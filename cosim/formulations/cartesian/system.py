@@ -15,7 +15,7 @@ from cosim.formulations.cartesian.assembled import (
     NOTHING,
     CartesianBody,
     CartesianJoint,
-    Frame,
+    CentralFrame,
     assemble,
     general_position,
 )
@@ -153,15 +153,21 @@ class Cartesian:
         """The `BodyEquations` of every body; tau: efforts on the dofs of its joint."""
 
         def step(
-            joint: CartesianJoint, body: CartesianBody, above: Frame, here: Placement, tau: Numeric
-        ) -> tuple[Frame, BodyEquations]:
-            frame = Frame.of(here, body.com)
+            joint: CartesianJoint, body: CartesianBody, above: CentralFrame, here: Placement, tau: Numeric
+        ) -> tuple[CentralFrame, BodyEquations]:
+            frame = CentralFrame.of(here, body.com)
             return frame, self._body(joint, body, above, frame, tau, t)
 
         return sweeps.outward(step, GROUND_FRAME, placed, tau)
 
     def _body(
-        self, joint: CartesianJoint, body: CartesianBody, above: Frame, here: Frame, tau: Numeric, t: Numeric
+        self,
+        joint: CartesianJoint,
+        body: CartesianBody,
+        above: CentralFrame,
+        here: CentralFrame,
+        tau: Numeric,
+        t: Numeric,
     ) -> BodyEquations:
         to_rows, axes = self.coordinates.row, here.placement.rotation
         forbidden, free = joint.rows_between(above.mount(body), here.mount(), t)
@@ -236,7 +242,7 @@ class Cartesian:
     def joint_rows(self, placed: Sequence[Placement], t: Numeric) -> list[tuple[list[Row], list[Row]]]:
         """(constraints, rows along the dofs) of every joint, with bodies in these places."""
         sweeps = self.sweeps
-        frames = [Frame.of(here, body.com) for here, body in zip(placed, sweeps.bodies, strict=True)]
+        frames = [CentralFrame.of(here, body.com) for here, body in zip(placed, sweeps.bodies, strict=True)]
         found = []
         for k, (joint, body) in enumerate(zip(self.joints, sweeps.bodies, strict=True)):
             above = GROUND_FRAME if sweeps.parents[k] < 0 else frames[sweeps.parents[k]]

@@ -13,7 +13,7 @@ import pytest
 from cosim import ops
 from cosim.compile.trace import column, symbols
 from cosim.derive.equations.code import instructions, operations_of, written
-from cosim.derive.equations.components import Component
+from cosim.derive.equations.components import EquationTerm
 from cosim.derive.equations.files import file_lines
 from cosim.derive.equations.languages import MATLAB, PYTHON, C
 from cosim.derive.equations.parameters import Identifiers
@@ -176,6 +176,6 @@ def test_a_term_that_is_used_twice_is_computed_once():
 def test_nothing_is_multiplied_by_zero_or_one():
     d = derivation("robots/ur5.urdf")
     for c in d.everything:
-        assert isinstance(c, Component)
+        assert isinstance(c, EquationTerm)
         for step in instructions([d.inputs[a] for a in c.arguments], c.entries):
             assert not (step.name == "CONST" and step.value in (0.0, 1.0) and c.name.endswith("dynamics"))
