@@ -54,14 +54,19 @@ def refusal(equations: MechanismEquations) -> str | None:
             return f"joint '{joint.name}' depends on time, and the ground of augmented bodies is at rest"
         if parent >= 0 and kind not in ROTATIONS:
             return f"joint '{joint.name}' does not keep a point fixed; joints between bodies must be rotations"
-    for first, mass in zip(*tree_masses(equations), strict=True):
-        if ops.is_zero(mass):
-            return f"the tree of joint '{tree.joints[first].name}' has no mass, so no barycentre"
-    return None
+    return without_barycentre(equations)
 
 
 def load(equations: MechanismEquations) -> Formulation:
     return ByMultipliers(equations, tree_equations)
+
+
+def without_barycentre(equations: MechanismEquations) -> str | None:
+    """Which tree on the ground has no mass, None where all have some."""
+    for first, mass in zip(*tree_masses(equations), strict=True):
+        if ops.is_zero(mass):
+            return f"the tree of joint '{equations.tree.joints[first].name}' has no mass, so no barycentre"
+    return None
 
 
 def tree_masses(equations: MechanismEquations) -> tuple[list[int], list[Numeric]]:

@@ -32,7 +32,7 @@ from cosim.formulations.augmented_bodies import (
     augmented_tree,
     first_bodies,
     summed,
-    tree_masses,
+    without_barycentre,
 )
 from cosim.formulations.wittenburg import joints_to, structure
 from cosim.multibody.equations import MechanismEquations
@@ -54,10 +54,7 @@ def refusal(equations: MechanismEquations) -> str | None:
             return f"joint '{joint.name}' is not revolute; only the first joint may be planar instead"
         if np.linalg.norm(np.cross(axes[k][:, 2], axes[first][:, 2])) > PARALLEL:
             return f"the axis of joint '{joint.name}' is not parallel to that of '{tree.joints[first].name}'"
-    for first, mass in zip(*tree_masses(equations), strict=True):
-        if ops.is_zero(mass):
-            return f"the tree of joint '{tree.joints[first].name}' has no mass, so no barycentre"
-    return None
+    return without_barycentre(equations)
 
 
 def load(equations: MechanismEquations) -> Formulation:

@@ -1,8 +1,8 @@
-"""Errors of values that came from the command line name their options."""
+"""Errors of a section name the place where the user gave its values: an option of the command line, a line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -15,15 +15,24 @@ SAME: Mapping[str, str] = MappingProxyType({})
 def options_named(others: Mapping[str, str] = SAME) -> Iterator[None]:
     """A SectionError of a key becomes an InputError of the option `--key`, or of that in `others`."""
 
-    def named(error: InputError) -> InputError:
-        if not isinstance(error, SectionError):
-            return error
+    def named(error: SectionError) -> InputError:
         key, *rest = map(str, error.keys)
         return InputError(error.what, " ".join([others.get(key, f"--{key}"), *rest]))
+
+    with relocated(named):
+        yield
+
+
+@contextmanager
+def relocated(locate: Callable[[SectionError], InputError]) -> Iterator[None]:
+    """Each SectionError becomes what `locate` returns; other errors stay."""
+
+    def located(error: InputError) -> InputError:
+        return locate(error) if isinstance(error, SectionError) else error
 
     try:
         yield
     except InputErrors as many:
-        raise InputErrors(map(named, many.errors)) from None
+        raise InputErrors(map(located, many.errors)) from None
     except SectionError as error:
-        raise named(error) from None
+        raise locate(error) from None

@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from cosim.errors import InputError, InputErrors, SectionError, SourceLocation
+from cosim.output.option_errors import relocated
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
@@ -68,9 +69,7 @@ def evaluator_of(rig: Rig, request: TuningKeys) -> TrialEvaluator:
 def placed(rig: Rig, given: Mapping[str, Any]) -> Iterator[None]:
     """Errors of the section `tuning` have the line of the file of the rig, except those of `given`."""
 
-    def located(error: InputError) -> InputError:
-        if not isinstance(error, SectionError):
-            return error
+    def located(error: SectionError) -> InputError:
         key, *rest = error.keys
         own, section = given.get(str(key)), rig.spec.source.data.get("tuning")
         is_own = own is not None and (key not in ADDED or not rest or rest[0] in own)
@@ -78,12 +77,8 @@ def placed(rig: Rig, given: Mapping[str, Any]) -> Iterator[None]:
             return error
         return InputError(error.what, rig.spec.source.place(("tuning", *error.keys)))
 
-    try:
+    with relocated(located):
         yield
-    except InputErrors as many:
-        raise InputErrors(map(located, many.errors)) from None
-    except SectionError as error:
-        raise located(error) from None
 
 
 def request_json(request: TuningKeys) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from tests.tuning.textbook import turntable
 RIGS = Path(__file__).parents[2] / "rigs"
 GAINS = {"arm.kp": "x1.5..x3", "arm.kd": "x1.5..x3"}
 MARGINS = {"disk_margin": 0.9, "phase_margin": "52 deg", "gain_margin": 3.0}
+ATTEMPTS = 3  # of an experiment in real time, which a machine that stalls disturbs
 MORE = 1.2  # times the masses, inertias and frictions of the model has the emulated arm
 
 
@@ -243,11 +244,14 @@ def test_the_margins_that_a_session_promises_are_those_of_a_rig_that_is_heavier(
 def test_gains_that_lack_a_margin_on_the_real_rig_are_no_result(promising, place):
     """Half of the damping: the simulation would refuse it."""
     promising.trials[1] = Trial(1, (60.0, 120.0, 24.0, 0.9, 1.8, 0.36), promising.trials[0].outcome)
-    found = replay(promising, place)
-    found.factor = 10.0
-    found._refused = lambda ladder: ""
-    with pytest.raises(RunError) as failed:
-        found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(promising))
+    for _ in range(ATTEMPTS):
+        found = replay(promising, place)
+        found.factor = 10.0
+        found._refused = lambda ladder: ""
+        with pytest.raises(RunError) as failed:
+            found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(promising))
+        if found.best is not None:  # else the gains of the rig lack a margin too
+            break
     assert [run.name for run in found.runs] == ["gains of the rig", "trial 1"]
     (measured,) = [margins for margins in found.margins if margins.name == "trial 1"]
     assert 0.1 < measured.measured["disk_margin"] < 0.9
@@ -262,7 +266,10 @@ def test_a_relay_on_real_drives(command: Command, place):
     """The heavier arm, through the driver: about 1.2 times the effort for the same swing."""
     rig = rig_file(place, "arm_can")
     relay = ("--measure", "relay", "--joint", "base", "--amplitude", "0.5", "--hysteresis", "0", "--yes")
-    code, out, err = command("analyze", rig, *relay, "--json", place / "r.json")
+    for _ in range(ATTEMPTS):
+        code, out, err = command("analyze", rig, *relay, "--json", place / "r.json")
+        if code == 0:
+            break
     assert (code, err) == (0, []), out
     found = json.loads((place / "r.json").read_text())["relay"]["base"]
     plant, linear = (complex(found[side]["real"], found[side]["imag"]) for side in ("plant", "linear"))
