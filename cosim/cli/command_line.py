@@ -363,12 +363,13 @@ def command_parser() -> CommandParser:
             metavar="FILE",
             type=Path,
             nargs="?",
-            help="draw the graph (png, svg or pdf), or write the equations",
+            help="draw the graph or the picture (png, svg or pdf), or write the equations",
         ),
         _flag("--graph", "the structure of the mechanism as a graph"),
         _flag("--bondgraph", "the actuators that are bond graphs, and their equations"),
         _flag("--compare", "the equations of motion in every formulation: agreement and cost"),
         _flag("--equations", "kinematics and equations of motion of the mechanism, component by component"),
+        _flag("--picture", "the mechanism in its start position, drawn to FILE"),
         _word("--joint", metavar="NAME", help="of --bondgraph: only the actuator of this joint"),
         _word(
             "--form",
@@ -399,12 +400,17 @@ def command_parser() -> CommandParser:
             metavar="'q; v; a'",
             action="append",
             default=[],
-            help="of --point-masses: a state, as '0.1,0.2; 1,0; 0,0'; default: random ones; may be repeated",
+            help="of --point-masses: a state, as '0.1,0.2; 1,0; 0,0', default: random ones; of --picture: positions, as"
+            " '0.1,0.2'; may be repeated",
         ),
         _word(
             "--mount", metavar="RIG|URDF", type=Path, help="of --equations: a manipulator that the mechanism carries"
         ),
         _word("--on", metavar="FRAME", help="of --mount: the link or frame of the mechanism that carries it"),
+        _word(
+            "--times", metavar="S,S", default="", help="of --picture: times of a run of the rig, as '0, 0.5, 800 ms'"
+        ),
+        _flag("--labels", "of --picture: with the names of joints and frames"),
     )
     connect = _word("--connect", metavar="ADDRESS", default=ADDRESS, help=f"of the run; default: {ADDRESS}")
     public = _word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")

@@ -371,6 +371,7 @@ def derive(
     bondgraph: bool,
     compare: bool,
     equations: bool,
+    picture: bool,
     joint: str | None,
     form: Literal["loop-free", "circuit"],
     to: Literal["text", "latex", "c", "python", "matlab"],
@@ -382,13 +383,16 @@ def derive(
     at: list[str],
     mount: Path | None,
     on: str | None,
+    times: str,
+    labels: bool,
 ) -> None:
-    """Derive the structure of a mechanism, its equations of motion alone or in every formulation, or the equations of
-    its actuators."""
-    modes = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare, "--equations": equations}
+    """Derive the structure of a mechanism, its picture, its equations of motion alone or in every formulation, or the
+    equations of its actuators."""
+    modes = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare}
+    modes |= {"--equations": equations, "--picture": picture}
     chosen = [option for option, given in modes.items() if given]
     if len(chosen) != 1:
-        what = "nothing to derive; pass --graph, --bondgraph, --compare or --equations"
+        what = "nothing to derive; pass --graph, --bondgraph, --compare, --equations or --picture"
         raise InputError(f"pass only one of {' and '.join(chosen)}" if chosen else what, "derive")
     if compare and file is not None:
         raise InputError(f"'{file}' would hold no picture; --compare writes its figures with --json", "derive")
@@ -406,6 +410,10 @@ def derive(
         from cosim.derive.comparison import derive_comparison
 
         derive_comparison(mechanism, json)
+    elif picture:
+        from cosim.derive.mechanism_picture.command import derive_picture
+
+        derive_picture(mechanism, file, at, times, labels)
     else:
         from cosim.derive.equations.command import Options, derive_equations
 

@@ -39,7 +39,8 @@ Rate = Callable[[Sequence[FrameState], Numeric, Numeric, Numeric], Numeric]
 class ConstraintLaw(NamedTuple):
     """The rows, holonomic ones first; `timed` laws depend on t. branch(frames) is above 0 where the residual vanishes
     on the intended branch, below 0 on the other one; None if there is no other. fix: what to do where the rows have no
-    direction."""
+    direction. curve, rod, radius: what a picture shows of it: the curve y(x) in the first frame on which the origin of
+    the second one stays, a massless rod between both origins, a wheel about the z axis of the second frame [m]."""
 
     rows: tuple[ReactionSpec, ...]
     residual: Residual | None = None
@@ -47,6 +48,9 @@ class ConstraintLaw(NamedTuple):
     timed: bool = False
     branch: Callable[[Sequence[FrameState]], Numeric] | None = None
     fix: str = "change the initial positions"
+    curve: Callable[[Numeric], Numeric] | None = None
+    rod: bool = False
+    radius: float = 0.0
 
 
 FORCE, MOMENT = ("N", "m"), ("N*m", "rad")
@@ -83,7 +87,7 @@ def distance(length: float) -> ConstraintLaw:
         d = frames[1].position - frames[0].position
         return ops.array([ops.sqrt(d @ d) - length])
 
-    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual, fix=INSTEAD_OF_NO_DISTANCE)
+    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual, fix=INSTEAD_OF_NO_DISTANCE, rod=True)
 
 
 def point_on_curve(curve: Callable[[Numeric], Numeric]) -> ConstraintLaw:
@@ -93,7 +97,7 @@ def point_on_curve(curve: Callable[[Numeric], Numeric]) -> ConstraintLaw:
         _, r = relative_pose(frames[0], frames[1])
         return ops.array([r[1] - curve(r[0])])
 
-    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual)
+    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual, curve=curve)
 
 
 def polynomial(coefficients: Sequence[float]) -> Callable[[Numeric], Numeric]:
@@ -160,4 +164,4 @@ def rolling(radius: float) -> ConstraintLaw:
         return plane.rotation[:, :2].T @ slip
 
     rows = ReactionSpec("force_z", *FORCE), ReactionSpec("force_x", "N", "m/s"), ReactionSpec("force_y", "N", "m/s")
-    return ConstraintLaw(rows, residual, rate)
+    return ConstraintLaw(rows, residual, rate, radius=radius)

@@ -1,0 +1,114 @@
+"""`cosim derive --picture`: the mechanism of a rig or a robot, drawn in one or several postures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cosim.derive.graph_report import check_file, read_mechanism
+from cosim.derive.mechanism_picture.figure import plot_mechanism
+from cosim.derive.mechanism_picture.sketch import Sketch, sketch_of
+from cosim.derive.mechanism_picture.view import View, view_of
+from cosim.derive.tables import counted
+from cosim.errors import InputError, shortened
+from cosim.multibody.assembly import close_loops
+from cosim.multibody.description.robot_file import SUFFIXES, format_of
+from cosim.multibody.model import Model
+from cosim.output.scene.build import scene_of
+from cosim.output.scene.scene import Scene, Shape
+from cosim.output.scene.visuals import read_visuals
+from cosim.rig.rig import Rig, load_rig
+from cosim.rig.scene import scene_of_rig
+from cosim.units import parse_quantity
+
+Posture = tuple[np.ndarray, float]  # coordinates (nq,), time [s]
+
+
+def derive_picture(
+    path: Path, file: Path | None, at: Sequence[str] = (), times: str = "", labels: bool = False
+) -> None:
+    """Draw the mechanism of a rig or robot file into `file` (png, svg, pdf): at its start, a robot at position 0; else
+    at positions such as `0.1, 0.2`, or at the times of a run such as `0, 0.5 s`; earlier postures are paler.
+
+    Raises InputErrors for errors in the rig or robot; InputError for positions or times that are none, a run with real
+    motors, a mechanism without bodies, and a file that cannot be written.
+    """
+    if file is None:
+        raise InputError("needs the file to draw, e.g. mechanism.svg", "--picture")
+    check_file(file, path, "--picture")
+    rig = None if path.suffix.lower() in SUFFIXES else load_rig(path)
+    if rig is None and times:
+        raise InputError("gives times of the run of a rig, and a robot file has none; pass --at", "--times")
+    model = Model(read_mechanism(path)) if rig is None else rig.plant.model
+    if times and rig is not None:
+        postures = run_postures(rig, read_times(times))
+    else:
+        start = model.neutral() if rig is None else rig.plant.start.q
+        postures = [(closed(model, text), 0.0) for text in at] or [(start, 0.0)]
+    shapes = _robot_scene(path, model).shapes if rig is None else scene_of_rig(rig).shapes
+    sketch, view, poses = pictured(model, postures, shapes)
+    if not sketch.bodies:
+        raise InputError("nothing moves in this mechanism; there is no picture", str(path))
+    plot_mechanism(file, sketch, view, poses, labels)
+    shown = counted(len(postures), "posture")
+    print(f"{sketch.name}: {'planar' if view.planar else 'spatial'}, {counted(len(sketch.joints), 'joint')}, {shown}")
+    print(f"wrote    picture {file}")
+
+
+def pictured(
+    model: Model, postures: Sequence[Posture], shapes: Iterable[tuple[int, Shape]] = ()
+) -> tuple[Sketch, View, np.ndarray]:
+    """The sketch of a model, the view on it, and the poses (m, n + 1, 3, 4) of the ground and its bodies. shapes: see
+    `sketch_of`."""
+    sketch = sketch_of(model, shapes)
+    poses = np.array([_poses(model, q, t) for q, t in postures])
+    return sketch, view_of(sketch, poses[0], model.gravity), poses
+
+
+def _robot_scene(path: Path, model: Model) -> Scene:
+    visuals = read_visuals(path, {}, ())[0] if format_of(path) == "urdf" else {}
+    return scene_of(model, model.neutral(), (), visuals)
+
+
+def _poses(model: Model, q: np.ndarray, t: float) -> np.ndarray:
+    bodies = model.body_poses(q, t) if model.equations.timed else model.body_poses(q)
+    return np.concatenate([np.eye(4)[None, :3], bodies])
+
+
+def closed(model: Model, text: str) -> np.ndarray:
+    """(nq,): positions such as `0.1, 0.2`, with loops closed next to them. Raises InputError."""
+    try:
+        q = np.array([float(word) for word in text.split(",")])
+    except ValueError:
+        q = np.zeros(0)
+    if len(q) != model.nq or not np.isfinite(q).all():
+        names = ", ".join(model.coordinate_names)
+        what = f"expected {counted(model.nq, 'position')}, of {names}, got '{shortened(text)}'"
+        raise InputError(what, "--at")
+    try:
+        return close_loops(model, q, np.zeros(model.nv, dtype=bool))
+    except InputError as error:
+        raise InputError(f"{error.what} near '{shortened(text)}'", "--at") from None
+
+
+def read_times(text: str) -> list[float]:
+    """Times [s] from text such as `0, 0.5, 800 ms`. Raises InputError."""
+    try:
+        found = [parse_quantity(word, "s") for word in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or min(found) < 0.0:
+        raise InputError(f"expected times such as '0, 0.5, 800 ms', got '{shortened(text)}'", "--times")
+    return found
+
+
+def run_postures(rig: Rig, times: Sequence[float]) -> list[Posture]:
+    """The postures of a run at the recorded instants nearest to times [s]. Raises InputError for real motors."""
+    if rig.hardware:
+        raise InputError("would switch real motors on; pass --at, or a rig without drivers", "--times")
+    run = rig.run(max(times))
+    q = np.column_stack([run[f"{name}/position"] for name in rig.plant.model.coordinate_names])
+    rows = [int(np.abs(run.t - time).argmin()) for time in times]
+    return [(q[row], float(run.t[row])) for row in rows]

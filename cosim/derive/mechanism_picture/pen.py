@@ -1,0 +1,177 @@
+"""Symbols of mechanics drawn on axes of matplotlib whose unit is an inch: bars, pins, sliders, springs, ground."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+POINTS = 72.0  # per inch
+INK, SPRING, GROUND_INK = "#2b333b", "#b4531f", "#59636e"
+# of bodies in turn: steel, sand, sage, clay, lilac
+FILLS = ("#bcd3e8", "#f0dcae", "#c3ddc4", "#ecc9bd", "#d5cbe6")
+AXES = ("#b23a3a", "#3f7d46", "#33589c")  # x, y, z
+PIN, BAR, OUTLINE = 0.052, 0.15, 0.9  # radius of a pin, width of a bar [in]; line [points]
+HATCH, HATCH_GAP = 0.075, 0.058  # in
+COILS = 7
+
+
+class Pen:
+    """Draws in one shade: 1 in full, 0 invisible on white. order: of matplotlib; what has a higher one lies above."""
+
+    def __init__(self, axes: Any, shade: float = 1.0, order: float = 0.0) -> None:
+        self.axes, self.shade, self.order = axes, shade, order
+
+    def tint(self, color: Any) -> tuple[float, float, float]:
+        """A colour paled by the shade."""
+        from matplotlib.colors import to_rgb
+
+        r, g, b = (1.0 - self.shade * (1.0 - c) for c in to_rgb(color))
+        return r, g, b
+
+    def line(
+        self, points: np.ndarray, color: Any = INK, width: float = OUTLINE, above: float = 0.0, **more: Any
+    ) -> None:
+        """Through points (k, 2)."""
+        from matplotlib.lines import Line2D
+
+        style = {"solid_capstyle": "round", "solid_joinstyle": "round", **more}
+        x, y = np.asarray(points, dtype=float).T
+        self.axes.add_line(Line2D(x, y, color=self.tint(color), linewidth=width, zorder=self.order + above, **style))
+
+    def polygon(
+        self, points: np.ndarray, fill: Any, edge: Any = INK, width: float = OUTLINE, above: float = 0.0
+    ) -> None:
+        from matplotlib.patches import Polygon
+
+        edge_color = "none" if edge is None else self.tint(edge)
+        patch = Polygon(points, closed=True, facecolor=self.tint(fill), edgecolor=edge_color, linewidth=width,
+                        joinstyle="round", zorder=self.order + above)  # fmt: skip
+        self.axes.add_patch(patch)
+
+    def bar(self, points: np.ndarray, fill: Any, width: float = BAR, above: float = 0.0) -> None:
+        """A link with round ends between two points, or a plate with round corners, points (k, 2) around it."""
+        closed = np.vstack([points, points[:1]]) if len(points) > 2 else points
+        self.line(closed, INK, width * POINTS + 2 * OUTLINE, above)
+        self.line(closed, fill, width * POINTS, above + 0.1)
+        if len(points) > 2:
+            self.polygon(points, fill, None, 0.0, above + 0.1)
+
+    def disk(
+        self,
+        at: np.ndarray,
+        radius: float,
+        fill: Any = "white",
+        edge: Any = INK,
+        above: float = 0.0,
+        width: float = 0.9,
+    ) -> None:
+        from matplotlib.patches import Circle
+
+        style = {"facecolor": self.tint(fill), "edgecolor": "none" if edge is None else self.tint(edge)}
+        where = float(at[0]), float(at[1])
+        self.axes.add_patch(Circle(where, radius, linewidth=width, zorder=self.order + above, **style))
+
+    def centre(self, at: np.ndarray, radius: float = 0.046, above: float = 0.0) -> None:
+        """The mark of a centre of mass: a disk with two dark quarters."""
+        from matplotlib.patches import Wedge
+
+        self.disk(at, radius, "white", INK, above, 0.7)
+        style = {"facecolor": self.tint(INK), "edgecolor": "none", "zorder": self.order + above + 0.1}
+        for begin in (0, 180):
+            self.axes.add_patch(Wedge((float(at[0]), float(at[1])), radius, begin, begin + 90, **style))
+
+    def hatched(self, points: np.ndarray, side: int, above: float = 0.0) -> None:
+        """A line of the ground through points (k, 2), hatched to the left (1) or the right (−1) of its direction."""
+        self.line(points, INK, 1.1, above)
+        for start, end in hatches(points, side):
+            self.line(np.array([start, end]), GROUND_INK, 0.6, above)
+
+    def pedestal(self, at: np.ndarray, down: np.ndarray, above: float = 0.0) -> None:
+        """Of a joint of the ground: a triangle on hatched ground; down: unit vector (2,) from the pin to the ground."""
+        across = np.array([-down[1], down[0]])
+        foot = at + 0.2 * down
+        self.polygon(np.array([at, foot + 0.11 * across, foot - 0.11 * across]), "white", INK, OUTLINE, above)
+        self.hatched(np.array([foot - 0.19 * across, foot + 0.19 * across]), -1, above)
+
+    def block(
+        self, at: np.ndarray, along: np.ndarray, fill: Any, length: float, width: float, above: float = 0.0
+    ) -> None:
+        """A slider: a rectangle with its middle `at`, `along` a unit vector (2,)."""
+        across = np.array([-along[1], along[0]]) * width / 2
+        ahead = along * length / 2
+        self.polygon(np.array([at + ahead + across, at - ahead + across, at - ahead - across, at + ahead - across]),
+                     fill, INK, OUTLINE, above)  # fmt: skip
+
+    def coil(self, start: np.ndarray, end: np.ndarray, above: float = 0.0) -> None:
+        """A spring between two points."""
+        self.line(coil(start, end), SPRING, 1.1, above)
+
+    def spiral(self, at: np.ndarray, above: float = 0.0) -> None:
+        """A torsion spring about a pin."""
+        angle = np.linspace(0.25 * np.pi, 4.25 * np.pi, 90)
+        radius = np.linspace(PIN + 0.022, PIN + 0.072, len(angle))
+        self.line(at + np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), SPRING, 0.8, above)
+
+    def arrow(self, start: np.ndarray, end: np.ndarray, color: Any, width: float = 1.1, above: float = 0.0) -> None:
+        from matplotlib.patches import FancyArrowPatch
+
+        style = {"shrinkA": 0.0, "shrinkB": 0.0, "linewidth": width, "color": self.tint(color)}
+        order = self.order + above
+        patch = FancyArrowPatch(tuple(start), tuple(end), arrowstyle="-|>", mutation_scale=7.0, zorder=order, **style)
+        self.axes.add_patch(patch)
+
+    def text(self, at: np.ndarray, text: str, color: Any = INK, size: float = 7.5, above: float = 0.0) -> None:
+        from matplotlib.patheffects import withStroke
+
+        shown = self.axes.text(at[0], at[1], text, ha="center", va="center", fontsize=size, color=self.tint(color),
+                               parse_math=False, zorder=self.order + above)  # fmt: skip
+        shown.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
+
+
+def hatches(points: np.ndarray, side: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(start, end) of short strokes at equal distances along a line through points (k, 2)."""
+    steps = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    along = np.concatenate([[0.0], np.cumsum(steps)])
+    count = max(int(along[-1] / HATCH_GAP), 1)
+    found = []
+    for s in np.linspace(0.0, along[-1], count + 1)[:-1] + 0.5 * along[-1] / count:
+        k = min(int(np.searchsorted(along, s, side="right")) - 1, len(steps) - 1)
+        ahead = (points[k + 1] - points[k]) / max(steps[k], 1e-12)
+        start = points[k] + ahead * (s - along[k])
+        found.append((start, start + HATCH * (side * np.array([-ahead[1], ahead[0]]) - 0.8 * ahead)))
+    return found
+
+
+def coil(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """A zigzag (k, 2) between two points, straight at its ends."""
+    span = end - start
+    length = float(np.linalg.norm(span))
+    if not length:
+        return np.array([start, end])
+    across = np.array([-span[1], span[0]]) / length * 0.07
+    ends = min(0.18, 0.2 * length) / length
+    inner = np.linspace(ends, 1.0 - ends, 2 * COILS + 1)
+    steps = np.concatenate([[0.0], inner, [1.0]])
+    sides = np.concatenate([[0.0, 0.0], np.tile([1.0, -1.0], COILS)[: len(inner) - 2], [0.0, 0.0]])
+    return start + np.outer(steps, span) + np.outer(sides, across)
+
+
+def hull(points: np.ndarray) -> np.ndarray:
+    """The corners (k, 2) of the convex hull of points, counterclockwise (Andrew's monotone chain)."""
+    ordered = sorted(set(map(tuple, np.asarray(points).round(9).tolist())))
+
+    def half(along: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:
+        chain: list[tuple[float, ...]] = []
+        for x, y in along:
+            while len(chain) > 1 and _turn(chain[-2], chain[-1], (x, y)) <= 1e-6:
+                chain.pop()
+            chain.append((x, y))
+        return chain[:-1]
+
+    return np.array(half(ordered) + half(ordered[::-1]) if len(ordered) > 1 else ordered)
+
+
+def _turn(a: tuple[float, ...], b: tuple[float, ...], c: tuple[float, ...]) -> float:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

@@ -1,0 +1,205 @@
+"""Spatial mechanisms seen from above and aside: links as round bars, joints as drums, balls and blocks, base plates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cosim.derive.mechanism_picture.labels import draw_labels, draw_triad
+from cosim.derive.mechanism_picture.pen import AXES, FILLS, GROUND_INK, INK, PIN, Pen
+from cosim.derive.mechanism_picture.sketch import GROUND, BodySketch, JointSketch, corners, distinct
+from cosim.derive.mechanism_picture.solids import SIGNS, Solid, box, cylinder, draw_solid, ellipsoid
+from cosim.derive.mechanism_picture.stage import Stage
+from cosim.output.scene.scene import Shape
+
+BAR, DRUM, LENGTH, BALL = 0.065, 0.115, 0.3, 0.12  # radius of a bar; radius and length of a drum; radius of a ball, in
+SLIDER = np.array([0.22, 0.22, 0.4])  # edges of the block of a prismatic joint, in
+RAIL, PLATE, PLATE_HEIGHT, DROP = 0.035, 0.36, 0.07, 0.17  # radius; radius, height, distance below a joint, in
+PLATFORM = np.array([0.95, 0.7, 0.07])  # edges of the plate of a moving base, in
+METAL, PALE_GROUND = "#d5dbe2", "#e9ecef"
+ASIDE = 0.25  # in, largest distance of a centre of mass that is marked from the bars of its body
+POINT_MASS, CLEARANCE = 0.085, 0.2  # radius of the ball of a point mass; of labels, in
+DRUMS = ("revolute", "continuous", "cylindrical", "screw")
+BALLS = ("spherical", "universal")
+
+
+def draw_spatial(stage: Stage, pens: list[Pen], ground: Pen, labels: bool) -> None:
+    """pens: one for each posture, below each other."""
+    feet = _feet(stage)
+    for at in feet:
+        _draw_plate(stage, ground, at)
+    for k, pen in enumerate(pens):
+        solids = sorted(_solids(stage, k), key=lambda solid: solid.depth)
+        for n, solid in enumerate(solids):
+            draw_solid(pen, solid, above=1.0 + 8.0 * n / len(solids))
+        _draw_lines(stage, pen, k)
+        for body in stage.bodies():
+            _draw_centre(stage, pen, k, body)
+    _draw_frames(stage, pens[-1], labels)
+    corner = np.array([ground.axes.dataLim.x0 - 0.45, ground.axes.dataLim.y0 + 0.1])
+    draw_triad(stage, ground, feet[0][:2] - np.array([0.85, 0.0]) if feet else corner)
+
+
+def _seen(stage: Stage, k: int, body: int, points: np.ndarray) -> np.ndarray:
+    """(…, 3): points of a body in axes of the view, in."""
+    return stage.scale * (stage.placed(k, body, points) @ stage.view.axes.T)
+
+
+def _turned(stage: Stage, k: int, body: int, axes: np.ndarray) -> np.ndarray:
+    """(3, 3): axes (as columns) of a body in axes of the view."""
+    return stage.view.axes @ stage.poses[k, body][:, :3] @ axes
+
+
+def _solids(stage: Stage, k: int) -> Iterator[Solid]:
+    for body in stage.bodies():
+        yield from _body(stage, k, body)
+    for body, shape in stage.sketch.visuals:
+        if body == GROUND:
+            yield _visual(stage, k, body, shape, PALE_GROUND)
+    for joint in stage.sketch.joints:
+        if not stage.visuals_of(joint.child):
+            yield from _joint(stage, k, joint)
+    for body, pose, radius in stage.sketch.wheels:
+        centre, axle = _seen(stage, k, body, pose.position), _turned(stage, k, body, pose.rotation)[:, 2]
+        yield cylinder(centre - 0.03 * axle, centre + 0.03 * axle, radius * stage.scale, FILLS[(body - 1) % len(FILLS)])
+    for platform in stage.sketch.platforms[1:]:
+        middle = _seen(stage, k, platform, np.zeros(3)) - DROP * _turned(stage, k, platform, np.eye(3))[:, 2]
+        yield box(middle + SIGNS * PLATFORM @ _turned(stage, k, platform, np.eye(3)).T, PALE_GROUND)
+
+
+def _body(stage: Stage, k: int, body: BodySketch) -> Iterator[Solid]:
+    """Bars from where its own joint holds it to all other points; a box of one that has no such joint."""
+    fill = FILLS[(body.number - 1) % len(FILLS)]
+    if shapes := stage.visuals_of(body.number):
+        yield from (_visual(stage, k, body.number, shape, fill) for shape in shapes)
+        return
+    if any(wheel == body.number for wheel, _, _ in stage.sketch.wheels):
+        return
+    held = any(joint.placed for joint in stage.joints_of(body.number))
+    start = body.points[0] if held else body.com
+    ends = [end for end in distinct([start, *body.points])[1:] if stage.scale * np.linalg.norm(end - start) > 0.5 * PIN]
+    if not held and len(body.box):
+        yield box(_seen(stage, k, body.number, body.box), fill)
+    for end in ends if held or not len(body.box) else []:
+        yield cylinder(_seen(stage, k, body.number, start), _seen(stage, k, body.number, end), BAR, fill)
+    if not len(body.box) and body.mass:
+        yield ellipsoid(_seen(stage, k, body.number, body.com), POINT_MASS * np.eye(3), fill)
+
+
+def _visual(stage: Stage, k: int, body: int, shape: Shape, fill: str) -> Solid:
+    points = _seen(stage, k, body, corners(shape))
+    color = fill if shape.color is None else shape.color[:3]
+    if shape.kind == "box":
+        return box(points, color)
+    x, y, z = (points[number] - points[0] for number in (4, 2, 1))
+    middle = points.mean(axis=0)
+    if shape.kind == "cylinder":
+        return cylinder(middle - z / 2, middle + z / 2, float(np.linalg.norm(x)) / 2, color)
+    return ellipsoid(middle, 0.5 * np.column_stack([x, y, z]), color)
+
+
+def _joint(stage: Stage, k: int, joint: JointSketch) -> Iterator[Solid]:
+    at, axes = _seen(stage, k, joint.child, joint.at.position), _turned(stage, k, joint.child, joint.at.rotation)
+    if joint.kind in DRUMS:
+        yield cylinder(at - LENGTH / 2 * axes[:, 2], at + LENGTH / 2 * axes[:, 2], DRUM, METAL)
+    elif joint.kind in BALLS:
+        yield ellipsoid(at, BALL * np.eye(3), METAL)
+    elif joint.kind == "prismatic":
+        yield box(at + SIGNS * SLIDER @ axes.T, METAL)
+        yield from _rail(stage, k, joint, axes[:, 2])
+
+
+def _rail(stage: Stage, k: int, joint: JointSketch, along: np.ndarray) -> Iterator[Solid]:
+    """On the parent, as far as the joint moves in all postures."""
+    start = _seen(stage, k, joint.parent, joint.on.position)
+    reached = [0.0]
+    for each in stage.postures:
+        own = _seen(stage, each, joint.child, joint.at.position) - _seen(stage, each, joint.parent, joint.on.position)
+        reached.append(float(own @ _turned(stage, each, joint.parent, joint.on.rotation)[:, 2]))
+    yield cylinder(start + along * (min(reached) - 0.4), start + along * (max(reached) + 0.4), RAIL, METAL)
+
+
+# --- the ground ----------------------------------------------------------------------------------------
+
+
+def _up(stage: Stage) -> np.ndarray:
+    """The vertical of the ground in axes of the view."""
+    return stage.view.axes @ stage.view.up
+
+
+def _feet(stage: Stage) -> list[np.ndarray]:
+    """Where the ground holds bodies: the middles (3,) of plates, in axes of the view."""
+    found = []
+    for joint in stage.sketch.joints if not stage.visuals_of(GROUND) else ():
+        if joint.parent == GROUND and joint.placed and joint.kind != "prismatic":
+            at = joint.on.position
+            above = float(at @ stage.view.up)
+            on_axis = above > 0.0 and np.linalg.norm(at - above * stage.view.up) < 1e-6
+            foot = _seen(stage, 0, GROUND, np.zeros(3) if on_axis else at)
+            found.append(foot if on_axis and above * stage.scale > DROP else foot - DROP * _up(stage))
+    return distinct(found)
+
+
+def _draw_plate(stage: Stage, pen: Pen, at: np.ndarray) -> None:
+    """A disk, hatched below, and a post to the joint above it."""
+    up = _up(stage)
+    plate = cylinder(at - PLATE_HEIGHT * up, at, PLATE, PALE_GROUND)
+    rim = plate.points[plate.points[:, 2] > at[2] - 0.9 * PLATE][:, :2]
+    low = at[:2] - PLATE_HEIGHT * up[:2]
+    for x in np.linspace(-0.92, 0.92, 13) * PLATE:
+        below = rim[np.abs(rim[:, 0] - low[0] - x).argmin()]
+        start = np.array([low[0] + x, _lowest(plate, low[0] + x, float(below[1]))])
+        pen.line(np.array([start, start + np.array([-0.06, -0.075])]), GROUND_INK, 0.6, above=0.0)
+    draw_solid(pen, plate, above=0.2)
+    joints = [j for j in stage.sketch.joints if j.parent == GROUND and j.placed]
+    for joint in joints:
+        held = _seen(stage, 0, GROUND, joint.on.position)
+        offset = (held - at) - up * float((held - at) @ up)
+        if np.linalg.norm(offset) < 1e-6 and float((held - at) @ up) > 0.5 * PIN:
+            draw_solid(pen, cylinder(at, held, 1.15 * BAR, PALE_GROUND), above=0.4)
+
+
+def _lowest(plate: Solid, x: float, otherwise: float) -> float:
+    """The height of the lower edge of a solid's outline at x."""
+    from cosim.derive.mechanism_picture.pen import hull
+
+    outline = hull(plate.points[:, :2])
+    first = int(outline[:, 0].argmin())
+    lower = np.roll(outline, -first, axis=0)
+    lower = lower[: int(lower[:, 0].argmax()) + 1]
+    return float(np.interp(x, lower[:, 0], lower[:, 1])) if len(lower) > 1 else otherwise
+
+
+# --- lines ---------------------------------------------------------------------------------------------
+
+
+def _draw_lines(stage: Stage, pen: Pen, k: int) -> None:
+    for start, end in stage.sketch.rods:
+        pen.line(np.array([stage.at(k, *start), stage.at(k, *end)]), INK, 1.6, above=9.5)
+    for start, end in stage.sketch.springs:
+        pen.coil(stage.at(k, *start), stage.at(k, *end), above=9.6)
+
+
+def _draw_centre(stage: Stage, pen: Pen, k: int, body: BodySketch) -> None:
+    """The mark of a centre of mass on the bars; none far beside them, where it would seem to be another body."""
+    at, seen = stage.at(k, body.number, body.com), stage.at(k, body.number, body.points)
+    away = min((_distance(at, seen[0], end) for end in seen), default=0.0)
+    if away < ASIDE and len(body.box):
+        pen.centre(at, 0.036, above=11.0)
+
+
+def _distance(at: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
+    """From a point (2,) to the line between two others."""
+    span = end - start
+    along = np.clip((at - start) @ span / max(float(span @ span), 1e-12), 0.0, 1.0)
+    return float(np.linalg.norm(start + along * span - at))
+
+
+def _draw_frames(stage: Stage, pen: Pen, labels: bool) -> None:
+    for _, body, pose in stage.sketch.frames:
+        at = stage.at(-1, body, pose.position)
+        for axis, color in zip(pose.rotation.T, AXES, strict=True):
+            pen.arrow(at, at + 0.32 * stage.view.flat(stage.poses[-1, body][:, :3] @ axis), color, above=12.0)
+    if labels:
+        draw_labels(stage, pen, CLEARANCE)
