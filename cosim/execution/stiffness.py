@@ -66,7 +66,8 @@ def _stable(plant: Plant) -> str:
 
 
 def _linearised(stop: RigState) -> tuple[Array, list[int]] | None:
-    """(∂f/∂x (n, n) of the plant, the indices (n,) of x in its flat state); None for a plant that is too large."""
+    """(∂f/∂x (n, n) of the plant, the indices (n,) of x in its flat state); None for a plant that is too large, or
+    whose motion is prescribed."""
     tick_model, plant = stop.tick_model, stop.tick_model.plant
     if plant.layout.size > MAX_SIZE:
         return None
@@ -77,6 +78,8 @@ def _linearised(stop: RigState) -> tuple[Array, list[int]] | None:
         if path[0] in ("position", "velocity", "actuators", "bristles")
         for i in range(where.start, where.stop)
     ]
+    if not moving:
+        return None
     request = stop.window[-1]["request"] if stop.window else np.zeros(tick_model.nv)
     request = np.where(np.isfinite(request), request, 0.0)
     at = np.asarray(tick_model.integration.flow(t, x, request), dtype=float)[moving]

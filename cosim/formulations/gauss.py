@@ -38,7 +38,7 @@ SOURCE = (
 
 def refusal(equations: MechanismEquations) -> str | None:
     if (link := link_with_symbols(equations)) is not None:
-        return f"the inertia of link '{link}' is a symbol, and its square root is taken in advance"
+        return f"the inertia of link '{link}' is a parameter, and its square root is taken in advance"
     for joint, body in zip(equations.tree.joints, equations.tree.bodies, strict=True):
         inertia = central(body).inertia
         if np.linalg.eigvalsh(inertia)[0] < -1e-9 * np.abs(body.inertia).max():

@@ -39,7 +39,7 @@ MOMENTUM_TRANSPORT: dict[Space, Callable[[Numeric, Numeric], Numeric]] = {
 
 def refusal(equations: MechanismEquations) -> str | None:
     if (link := link_with_symbols(equations)) is not None:
-        return f"the inertia of link '{link}' is a symbol, and the energies are differentiated in advance"
+        return f"the inertia of link '{link}' is a parameter, and the energies are differentiated in advance"
     return None
 
 

@@ -201,12 +201,14 @@ def opened(rig: WiredRig, names: Sequence[str], unknown: Collection[str] = ()) -
     """The ticks of the rig with these numbers as inputs, in this order, in the region `numbers` of its memory.
 
     unknown: those that the models of the controllers do not have, which keep the numbers of the rig file. Raises
-    InputErrors for a number on which the form of the code depends.
+    InputErrors for a number on which the form of the code depends, and for a formulation that takes inertias as
+    constants only.
     """
     values = [numbers_of(rig)[name].values for name in names]
     symbols = OpenNumbers(sum(value.size for value in values))
     try:
         model = _with(rig, names, symbols.symbols, unknown)
+        _check_formulation(rig, model.plant)
         model = replace(model, open_numbers=symbols, numbers=np.concatenate(values))
         model.parameters[:] = rig.tick_model.parameters
         _ = model.compiled_program  # traced here, for its errors
@@ -215,6 +217,13 @@ def opened(rig: WiredRig, names: Sequence[str], unknown: Collection[str] = ()) -
         raise _structural(names, f"{error.place}: {error.what}") from None
     except (TypeError, RuntimeError) as error:  # of casadi, for a Python `if` on a symbol
         raise _structural(names, f"{where_raised(error)}: {str(error).splitlines()[0]}") from None
+
+
+def _check_formulation(rig: WiredRig, plant: Plant) -> None:
+    try:
+        _ = plant.other_formulation
+    except InputError as error:
+        raise InputError(error.what, rig.place(("mechanism", "formulation")) or error.place) from None
 
 
 def with_numbers(rig: WiredRig, names: Sequence[str], values: Array, unknown: Collection[str] = ()) -> TickModel:

@@ -75,6 +75,12 @@ def test_the_fastest_time_constants_stand_beside_the_step(command):
     assert "closed loop of joint 'hinge'" in found
 
 
+def test_a_mechanism_whose_motion_is_prescribed_has_no_time_constants(command):
+    found = lines(command, "controllers=[]", "joints.hinge={prescribed: {type: quintic, goal: 1, duration: 1 s}}")
+    assert "hinge: prescribed, from 0 rad" in found
+    assert not [line for line in found if line.startswith("fastest")]
+
+
 @pytest.mark.parametrize(
     ("body", "what"),
     [

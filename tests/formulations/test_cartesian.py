@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim import InputError
+from cosim import InputError, load_rig
 from cosim.bench.rows_chain import mechanism as chain
 from cosim.compile import ArrayPort, Compiled, compile
 from cosim.formulations import load_formulation
@@ -24,6 +24,7 @@ from cosim.multibody import Model, assembly
 from cosim.multibody.joints import REVOLUTE
 from cosim.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Mimic, Pose
 from cosim.rig.sections.rig_spec import read_rig
+from cosim.types import Numeric
 from tests.kit.samples import FOLDER
 from tests.multibody.random_frames import turn
 
@@ -137,11 +138,32 @@ def test_a_body_without_inertia_where_its_joint_forbids_motion() -> None:
     assert difference(found, model.equations.forward_dynamics(q, v, tau)) < 1e-11
 
 
+@pytest.mark.parametrize("mechanism", [random_tree(KINDS, 3), "slider_crank", "grab_jaw", chain(20)])
+def test_inertias_may_be_parameters(mechanism: Mechanism | str) -> None:
+    """The piston of the slider–crank has no moment of inertia; the sweeps over 20 bodies are loops otherwise."""
+    known = isinstance(mechanism, Mechanism)
+    model = Model(mechanism) if known else load_rig(FOLDER / f"mechanisms/{mechanism}.yaml").plant.model
+    q, v, tau = random_state(model, 1)
+    numbers = np.array(model.inertial_parameters).ravel()
+
+    def accelerations(parameters: Numeric) -> Numeric:
+        equations = model.equations.with_inertias(parameters)
+        return load_formulation("cartesian", equations).forward_dynamics(q, v, tau)
+
+    compiled = compile(accelerations, [ArrayPort("parameters", numbers.shape)], "cartesian")
+    for given in (numbers, 1.5 * numbers, numbers * np.repeat(np.linspace(0.7, 1.3, len(numbers) // 10), 10)):
+        expected = model.equations.with_inertias(given).forward_dynamics(q, v, tau)
+        assert difference(compiled(given), expected) < 1e-11
+
+
 @pytest.mark.parametrize(
     ("sample", "size"),
     [
         ("mechanisms/double_pendulum", (6, 4)),
         ("mechanisms/slider_crank", (9, 8)),
+        ("mechanisms/double_pendulum_cartesian", (6, 4)),
+        ("mechanisms/slider_crank_cartesian", (9, 8)),
+        ("mechanisms/grab_jaw", (3, 2)),
         ("ur5_sim", (36, 30)),
     ],
 )

@@ -80,10 +80,10 @@ def test_what_is_made_of_the_inertias_in_advance_needs_numbers():
     model = model_of("rotations")
     _, parameters = symbols("parameters", (10 * len(model.equations.tree.bodies),))
     assert message("gauss", model.equations.with_inertias(parameters)) == refused(
-        "gauss", "the inertia of link 'b0' is a symbol, and its square root is taken in advance"
+        "gauss", "the inertia of link 'b0' is a parameter, and its square root is taken in advance"
     )
     assert message("lagrange", model.equations.with_inertias(parameters)) == refused(
-        "lagrange", "the inertia of link 'b0' is a symbol, and the energies are differentiated in advance"
+        "lagrange", "the inertia of link 'b0' is a parameter, and the energies are differentiated in advance"
     )
     numbers = np.array(model.inertial_parameters).ravel()
     numbers[14] = -5.0  # Jxx of b1

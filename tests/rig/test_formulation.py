@@ -74,3 +74,23 @@ def test_what_is_wrong_is_one_line(sample, name, overrides, message):
     with pytest.raises(InputError) as error:
         sample(name, *overrides)
     assert str(error.value) == f"--set {overrides[0]}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("gauss", "its square root is taken in advance"),
+        ("lagrange", "the energies are differentiated in advance"),
+    ],
+)
+def test_formulations_that_take_inertias_as_constants(sample, name, why):
+    given = f"mechanism.formulation={name}"
+    rig = sample("mechanisms/double_pendulum", given)
+    with pytest.raises(InputError) as error:
+        rig.gradient("iae", "mechanism.upper.mass", duration=0.01)
+    what, able = str(error.value).split("; those that can: ")
+    assert what == (
+        f"--set {given}: '{name}' cannot treat this mechanism: the inertia of link 'upper' is a parameter, and {why}"
+    )
+    assert {"separate_bodies", "cartesian"} <= set(able.split(", "))
+    assert rig.gradient("iae", "mechanism.hinge_1.damping", duration=0.01)["mechanism.hinge_1.damping"] == 0.0

@@ -95,8 +95,8 @@ def why_not(equations: MechanismEquations) -> str | None:
     for joint in tree.joints:
         if not has_composition(joint):
             return f"joint '{joint.name}' is of type {joint.kind}, which is no composition of elementary constraints"
-    if any(ops.is_symbolic(number) for body in tree.bodies for number in body[:-1]):
-        return "its inertias are open numbers"
+    if any(map(has_symbols, tree.bodies)):
+        return None  # what follows is a check of numbers
     alone = tuple(body._replace(rotor=np.zeros(len(body.rotor))) for body in tree.bodies)
     sweeps = Unrolled(tree.parents, tree.kinds, alone)
     resistances = dynamics.articulated_resistance(sweeps, general_position(tree), equations.nv_tree)
@@ -121,7 +121,7 @@ def assemble(equations: MechanismEquations) -> Assembled:
     given = any(kind.timed for kind in tree.kinds)  # a motion that need not stay in a plane
     coordinates = SpatialCoordinates() if given else common_plane(motions) or SpatialCoordinates()
     scales = _scales(tree)
-    frames = [CentralFrame.of(here, center_of_mass(body)) for here, body in zip(placed, tree.bodies, strict=True)]
+    frames = [CentralFrame.of(here, np.zeros(3)) for here in placed]  # which rows act is the same about any point
     joints, bodies = [], []
     for k, (joint, kind, body) in enumerate(zip(tree.joints, tree.kinds, tree.bodies, strict=True)):
         above = frames[tree.parents[k]] if tree.parents[k] >= 0 else GROUND_FRAME
@@ -156,9 +156,15 @@ class CentralFrame(NamedTuple):
 GROUND_FRAME = CentralFrame(GROUND_PLACEMENT, np.zeros(3), np.zeros(3))
 
 
-def center_of_mass(body: Body) -> np.ndarray:
-    """In the body's axes; the origin of a body without mass."""
-    return body.moment / body.mass if body.mass > 0.0 else np.zeros(3)
+def has_symbols(body: Body) -> bool:
+    """Whether its mass, centre of mass or inertia are symbols."""
+    return any(map(ops.is_symbolic, (body.mass, body.moment, body.inertia)))
+
+
+def center_of_mass(body: Body) -> Numeric:
+    """In the body's axes; the origin of a body without mass. A mass that is a symbol is above 0."""
+    massless = not ops.is_symbolic(body.mass) and body.mass <= 0.0
+    return np.zeros(3) if massless else body.moment / body.mass
 
 
 def general_position(tree: Tree) -> np.ndarray:
@@ -168,23 +174,35 @@ def general_position(tree: Tree) -> np.ndarray:
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _scales(tree: Tree) -> tuple[float, float]:
+def _scales(tree: Tree) -> tuple[Numeric, Numeric]:
     """(mass, moment of inertia) of the size of those of the mechanism."""
-    mass = float(sum(body.mass for body in tree.bodies))
-    return mass, max((float(np.abs(body.inertia).max()) for body in tree.bodies), default=0.0) or mass
+    mass, inertia = ops.total(body.mass for body in tree.bodies), 0.0
+    for element in (element for body in tree.bodies for element in body.inertia.flat):
+        inertia = ops.maximum(inertia, ops.absolute(element))
+    return mass, ops.where(inertia > 0.0, inertia, mass)
 
 
 def _cartesian_body(
-    body: Body, joint: CartesianJoint, coordinates: SpatialCoordinates, axes: np.ndarray, scales: tuple[float, float]
+    body: Body,
+    joint: CartesianJoint,
+    coordinates: SpatialCoordinates,
+    axes: np.ndarray,
+    scales: tuple[Numeric, Numeric],
 ) -> CartesianBody:
     com = center_of_mass(body)
-    inertia = body.inertia - body.mass * (com @ com * np.eye(3) - np.outer(com, com))
+    inertia = body.inertia - body.mass * (com @ com * np.eye(3) - com[:, None] * com[None, :])
     matrix = coordinates.inertia(body.mass, inertia, axes)
-    turning = np.linalg.eigvalsh(matrix[coordinates.translations :, coordinates.translations :])
-    lacks = body.mass <= 0.0 or turning[0] <= ROUNDING * np.abs(body.inertia).max()
+    lacks = _may_lack_inertia(body, matrix[coordinates.translations :, coordinates.translations :])
     weight = [scales[isinstance(row, NoRotation)] if lacks else 0.0 for row in joint.forbidden]
-    weights = np.array([*weight, *[0.0] * sum(joint.rotors)])
+    weights = ops.array([*weight, *[0.0] * sum(joint.rotors)])
     return CartesianBody(body.rotation, body.position, body.mass, com, inertia, matrix, body.rotor, weights)
+
+
+def _may_lack_inertia(body: Body, turning: Numeric) -> bool:
+    """Whether M of a body may be singular; turning: its part for rotations."""
+    if has_symbols(body):
+        return True
+    return body.mass <= 0.0 or np.linalg.eigvalsh(turning)[0] <= ROUNDING * np.abs(body.inertia).max()
 
 
 def _acting(rows: Sequence[Elementary], i: Mount, j: Mount, coordinates: SpatialCoordinates) -> tuple[Elementary, ...]:

@@ -53,7 +53,7 @@ class Plane(SpatialCoordinates):
 
     def inertia(self, mass: Numeric, inertia: Numeric, axes: np.ndarray) -> Numeric:
         normal = axes.T @ self.basis[:, 2]
-        return ops.array(np.diag([mass, mass, normal @ inertia @ normal]))
+        return ops.array([[mass, 0.0, 0.0], [0.0, mass, 0.0], [0.0, 0.0, normal @ inertia @ normal]])
 
 
 def common_plane(columns: list[tuple[np.ndarray, np.ndarray]]) -> Plane | None:

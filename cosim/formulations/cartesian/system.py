@@ -18,6 +18,7 @@ from cosim.formulations.cartesian.assembled import (
     CentralFrame,
     assemble,
     general_position,
+    has_symbols,
 )
 from cosim.formulations.cartesian.elementary import Row
 from cosim.formulations.cartesian.ldlt import (
@@ -126,7 +127,8 @@ class Cartesian:
     @property
     def _rolled(self) -> bool:
         alike = len({(joint.nq, joint.nv, joint.rows) for joint in self.joints}) == 1
-        return len(self.joints) >= ROLLED_FROM and alike and self.equations.is_plain_tree
+        symbols = any(map(has_symbols, self.equations.tree.bodies))  # the data of a loop are numbers
+        return len(self.joints) >= ROLLED_FROM and alike and self.equations.is_plain_tree and not symbols
 
     def _loops(self, *vectors: Numeric) -> Numeric:
         """q̈ of many bodies, as loops over them in machine code."""
@@ -283,7 +285,8 @@ class Cartesian:
         _, _, rows = equations.constraints.rows(placed, q, np.zeros(equations.nv_tree), np.zeros(3), 0.0)
 
         def acts(row: ConstraintRow) -> bool:
-            parts = [self._on_body(k, placed, wrench) for k, wrench in row.wrenches.items()]
+            turned = [(placed[k].rotation, wrench) for k, wrench in row.wrenches.items()]
+            parts = [self.coordinates.force(axes, axes @ wrench.linear, wrench.angular) for axes, wrench in turned]
             return bool(row.efforts) or not sum(part @ part for part in parts) < NOTHING**2 * _size(row)
 
         return [r for r in equations.constraints.solved if acts(rows[r])]
