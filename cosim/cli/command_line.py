@@ -404,7 +404,10 @@ def command_parser() -> CommandParser:
             " '0.1,0.2'; may be repeated",
         ),
         _word(
-            "--mount", metavar="RIG|URDF", type=Path, help="of --equations: a manipulator that the mechanism carries"
+            "--mount",
+            metavar="RIG|URDF",
+            type=Path,
+            help="a manipulator that the mechanism carries, of --equations and --picture",
         ),
         _word("--on", metavar="FRAME", help="of --mount: the link or frame of the mechanism that carries it"),
         _word(

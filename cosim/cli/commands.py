@@ -413,7 +413,7 @@ def derive(
     elif picture:
         from cosim.derive.mechanism_picture.command import derive_picture
 
-        derive_picture(mechanism, file, at, times, labels)
+        derive_picture(mechanism, file, at, times, labels, mount, on)
     else:
         from cosim.derive.equations.command import Options, derive_equations
 

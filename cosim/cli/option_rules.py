@@ -9,7 +9,7 @@ from cosim.errors import InputError
 Rules = Mapping[str, Mapping[str, Sequence[str]]]
 
 _OF_HARDWARE = ("--trial", "--candidates", "--step-factor", "--yes")
-_OF_EQUATIONS = ("--symbols", "--frame", "--load", "--point-masses", "--mount", "--on")
+_OF_EQUATIONS = ("--symbols", "--frame", "--load", "--point-masses")
 _OF_SEARCH = (
     *("--parameter", "--minimise", "--limit", "--plant", "--samples", "--robust", "--optimiser", "--trials", "--batch"),
     *("--seed", "--duration", "--session", "--resume", "--dask", "--set", "--overlay"),
@@ -21,7 +21,7 @@ NEEDED: Rules = {
         **dict.fromkeys(("--joint", "--form"), ("--bondgraph",)),
         **dict.fromkeys(_OF_EQUATIONS, ("--equations",)),
         **dict.fromkeys(("--times", "--labels"), ("--picture",)),
-        "--at": ("--equations", "--picture"),
+        **dict.fromkeys(("--at", "--mount", "--on"), ("--equations", "--picture")),
         "--to": ("--bondgraph", "--equations"),
         "--json": ("--compare",),
     },
@@ -30,7 +30,7 @@ NEEDED: Rules = {
 # command -> option -> the options that have no effect beside it
 USELESS: Rules = {
     "analyze": {"--excitation": ("--at", "--recorded", "--plot", "--json")},
-    "derive": {"--at": ("--times",)},
+    "derive": {"--at": ("--times",), "--mount": ("--times",)},
     "identify": {"--excite": ("--training",)},
     "learn": {"--from": ("--iterations",)},
     "tune": {"--replay": _OF_SEARCH, "--trial": ("--candidates",)},

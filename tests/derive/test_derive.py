@@ -155,8 +155,8 @@ def test_the_picture_is_written_named_and_the_same_every_time(command, suffix, m
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rig.yaml"], "derive: nothing to derive; pass --graph, --bondgraph, --compare or --equations"),
-        (["rig.yaml", "a.png"], "derive: nothing to derive; pass --graph, --bondgraph, --compare or --equations"),
+        (["rig.yaml"], "derive: nothing to derive; pass --graph, --bondgraph, --compare, --equations or --picture"),
+        (["rig.yaml", "a.png"], "derive: nothing to derive; pass --graph, --bondgraph, --compare, --equations or --picture"),
         (["none.yaml", "--graph"], "none.yaml: no such file; check the path"),
         (["none.urdf", "--graph"], "none.urdf: no such file"),
         (["rig.yaml", "--graph", "a.txt"], "--graph: cannot draw a plot as '.txt'; use .png, .svg, .pdf"),

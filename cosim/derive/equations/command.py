@@ -82,18 +82,24 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
 
 def _derive_composed(platform: Model, file: Path | None, to: str, options: Options) -> None:
     """Print or write the equations of a platform with a manipulator, and compare them with those derived in one."""
-    if options.mount is None or options.on is None:
-        missing = "--mount" if options.mount is None else "--on"
-        raise InputError("a manipulator is mounted with --mount RIG|ROBOT --on FRAME; give both", missing)
+    mount, on = mount_of(options.mount, options.on)
     for option, given in (("--symbols", options.symbols), ("--point-masses", options.point_masses)):
         if given:
             raise InputError("is not for equations of a platform with a manipulator; take it out", option)
-    parts = compose(platform, read_model(options.mount), options.on)
+    parts = compose(platform, read_model(mount), on)
     d = composed(parts, options.frames, options.load)
     write(d, file, to)
     if file is not None or to == "text":
         in_one = derived(parts.joined, frames=options.frames, load=options.load)
         print("\n".join(["", *comparison_lines(d, in_one)]))
+
+
+def mount_of(mount: Path | None, on: str | None) -> tuple[Path, str]:
+    """The file and the frame of --mount and --on. Raises InputError where one of them is missing."""
+    if mount is None or on is None:
+        missing = "--mount" if mount is None else "--on"
+        raise InputError("a manipulator is mounted with --mount RIG|ROBOT --on FRAME; give both", missing)
+    return mount, on
 
 
 def read_model(path: Path) -> Model:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from cosim.derive.equations.command import mount_of
+from cosim.derive.equations.composition import compose
 from cosim.derive.graph_report import check_file, read_mechanism
 from cosim.derive.mechanism_picture.figure import plot_mechanism
 from cosim.derive.mechanism_picture.sketch import Sketch, sketch_of
@@ -17,7 +20,7 @@ from cosim.multibody.assembly import close_loops
 from cosim.multibody.description.robot_file import SUFFIXES, format_of
 from cosim.multibody.model import Model
 from cosim.output.scene.build import scene_of
-from cosim.output.scene.scene import Scene, Shape
+from cosim.output.scene.scene import Shape
 from cosim.output.scene.visuals import read_visuals
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.scene import scene_of_rig
@@ -26,35 +29,73 @@ from cosim.units import parse_quantity
 Posture = tuple[np.ndarray, float]  # coordinates (nq,), time [s]
 
 
+class Subject(NamedTuple):
+    """What is drawn: its model, its start (nq,), the shapes of its `Scene`, and its rig if it has one."""
+
+    model: Model
+    start: np.ndarray
+    shapes: Iterable[tuple[int, Shape]] = ()
+    rig: Rig | None = None
+
+
 def derive_picture(
-    path: Path, file: Path | None, at: Sequence[str] = (), times: str = "", labels: bool = False
+    path: Path,
+    file: Path | None,
+    at: Sequence[str] = (),
+    times: str = "",
+    labels: bool = False,
+    mount: Path | None = None,
+    on: str | None = None,
 ) -> None:
     """Draw the mechanism of a rig or robot file into `file` (png, svg, pdf): at its start, a robot at position 0; else
     at positions such as `0.1, 0.2`, or at the times of a run such as `0, 0.5 s`; earlier postures are paler.
 
+    labels: with names of joints and frames; mount: the file of a manipulator on the frame `on` of the mechanism.
     Raises InputErrors for errors in the rig or robot; InputError for positions or times that are none, a run with real
     motors, a mechanism without bodies, and a file that cannot be written.
     """
     if file is None:
         raise InputError("needs the file to draw, e.g. mechanism.svg", "--picture")
     check_file(file, path, "--picture")
-    rig = None if path.suffix.lower() in SUFFIXES else load_rig(path)
-    if rig is None and times:
-        raise InputError("gives times of the run of a rig, and a robot file has none; pass --at", "--times")
-    model = Model(read_mechanism(path)) if rig is None else rig.plant.model
-    if times and rig is not None:
-        postures = run_postures(rig, read_times(times))
+    subject = _read(path)
+    if mount is not None or on is not None:
+        subject = _mounted(subject, *mount_of(mount, on))
+    if times:
+        postures = _run_of(subject, times)
     else:
-        start = model.neutral() if rig is None else rig.plant.start.q
-        postures = [(closed(model, text), 0.0) for text in at] or [(start, 0.0)]
-    shapes = _robot_scene(path, model).shapes if rig is None else scene_of_rig(rig).shapes
-    sketch, view, poses = pictured(model, postures, shapes)
+        postures = [(closed(subject.model, text), 0.0) for text in at] or [(subject.start, 0.0)]
+    sketch, view, poses = pictured(subject.model, postures, subject.shapes)
     if not sketch.bodies:
         raise InputError("nothing moves in this mechanism; there is no picture", str(path))
     plot_mechanism(file, sketch, view, poses, labels)
     shown = counted(len(postures), "posture")
     print(f"{sketch.name}: {'planar' if view.planar else 'spatial'}, {counted(len(sketch.joints), 'joint')}, {shown}")
     print(f"wrote    picture {file}")
+
+
+def _read(path: Path) -> Subject:
+    if path.suffix.lower() not in SUFFIXES:
+        rig = load_rig(path)
+        return Subject(rig.plant.model, rig.plant.start.q, list(scene_of_rig(rig).shapes), rig)
+    model = Model(read_mechanism(path))
+    visuals = read_visuals(path, {}, ())[0] if format_of(path) == "urdf" else {}
+    return Subject(model, model.neutral(), list(scene_of(model, model.neutral(), (), visuals).shapes))
+
+
+def _mounted(platform: Subject, mount: Path, on: str) -> Subject:
+    """Both in one, without the visuals of their files."""
+    manipulator = _read(mount)
+    both = compose(platform.model, manipulator.model, on)
+    start = np.zeros(both.joined.nq)
+    for part, places in zip((platform, manipulator), both.coordinates, strict=True):
+        start[places] = part.start
+    return Subject(both.joined, start)
+
+
+def _run_of(subject: Subject, times: str) -> list[Posture]:
+    if subject.rig is None:
+        raise InputError("gives times of the run of a rig, and a robot file has none; pass --at", "--times")
+    return run_postures(subject.rig, read_times(times))
 
 
 def pictured(
@@ -65,11 +106,6 @@ def pictured(
     sketch = sketch_of(model, shapes)
     poses = np.array([_poses(model, q, t) for q, t in postures])
     return sketch, view_of(sketch, poses[0], model.gravity), poses
-
-
-def _robot_scene(path: Path, model: Model) -> Scene:
-    visuals = read_visuals(path, {}, ())[0] if format_of(path) == "urdf" else {}
-    return scene_of(model, model.neutral(), (), visuals)
 
 
 def _poses(model: Model, q: np.ndarray, t: float) -> np.ndarray:

@@ -16,7 +16,7 @@ from cosim.derive.mechanism_picture.view import View
 from cosim.output.plot import save
 
 MARGIN = 0.16  # in
-PALEST = 0.22  # shade of the first of several postures
+PALEST = 0.3  # shade of the first of several postures
 LAYERS = 20.0  # of drawing, of one posture
 
 

@@ -55,7 +55,7 @@ def draw_planar(stage: Stage, pens: list[Pen], ground: Pen, labels: bool) -> Non
     if labels:
         draw_labels(stage, pens[-1], CLEARANCE)
     box = ground.axes.dataLim
-    draw_triad(stage, ground, np.array([box.x0 - 0.5, box.y0]))
+    draw_triad(stage, ground, np.array([box.x0 - 0.6, box.y0]))
 
 
 # --- the ground ----------------------------------------------------------------------------------------
@@ -230,7 +230,6 @@ def _draw_joint(stage: Stage, pen: Pen, k: int, joint: JointSketch) -> None:
         return
     at = stage.joint_at(k, joint)
     if joint.sprung:
-        pen.disk(at, PIN + 0.085, "white", None, 6.0)
         pen.spiral(at, above=6.1)
     pen.disk(at, PIN, "white", INK, 6.5)
 

@@ -18,6 +18,7 @@ SLIDER = np.array([0.22, 0.22, 0.4])  # edges of the block of a prismatic joint,
 RAIL, PLATE, PLATE_HEIGHT, DROP = 0.035, 0.36, 0.07, 0.17  # radius; radius, height, distance below a joint, in
 PLATFORM = np.array([0.95, 0.7, 0.07])  # edges of the plate of a moving base, in
 METAL, PALE_GROUND = "#d5dbe2", "#e9ecef"
+BEYOND = 0.55  # in, of a rail beyond the places that its slider reaches
 ASIDE = 0.25  # in, largest distance of a centre of mass that is marked from the bars of its body
 POINT_MASS, CLEARANCE = 0.085, 0.2  # radius of the ball of a point mass; of labels, in
 DRUMS = ("revolute", "continuous", "cylindrical", "screw")
@@ -27,6 +28,9 @@ BALLS = ("spherical", "universal")
 def draw_spatial(stage: Stage, pens: list[Pen], ground: Pen, labels: bool) -> None:
     """pens: one for each posture, below each other."""
     feet = _feet(stage)
+    for joint in stage.sketch.joints:
+        if joint.parent == GROUND and joint.kind == "prismatic":
+            _draw_ground_of_rail(stage, ground, joint)
     for at in feet:
         _draw_plate(stage, ground, at)
     for k, pen in enumerate(pens):
@@ -78,13 +82,22 @@ def _body(stage: Stage, k: int, body: BodySketch) -> Iterator[Solid]:
         return
     held = any(joint.placed for joint in stage.joints_of(body.number))
     start = body.points[0] if held else body.com
-    ends = [end for end in distinct([start, *body.points])[1:] if stage.scale * np.linalg.norm(end - start) > 0.5 * PIN]
+    ends = _bar_ends(start, body.points, BAR / stage.scale)
     if not held and len(body.box):
         yield box(_seen(stage, k, body.number, body.box), fill)
     for end in ends if held or not len(body.box) else []:
         yield cylinder(_seen(stage, k, body.number, start), _seen(stage, k, body.number, end), BAR, fill)
     if not len(body.box) and body.mass:
         yield ellipsoid(_seen(stage, k, body.number, body.com), POINT_MASS * np.eye(3), fill)
+
+
+def _bar_ends(start: np.ndarray, points: np.ndarray, radius: float) -> list[np.ndarray]:
+    """The points (3,) to which a bar leads, without those within the bar to another one."""
+    ends: list[np.ndarray] = []
+    for point in sorted(points, key=lambda point: -float(np.linalg.norm(point - start))):
+        if all(_distance(point, start, end) > 1.5 * radius for end in (start, *ends)):
+            ends.append(point)
+    return ends
 
 
 def _visual(stage: Stage, k: int, body: int, shape: Shape, fill: str) -> Solid:
@@ -107,17 +120,18 @@ def _joint(stage: Stage, k: int, joint: JointSketch) -> Iterator[Solid]:
         yield ellipsoid(at, BALL * np.eye(3), METAL)
     elif joint.kind == "prismatic":
         yield box(at + SIGNS * SLIDER @ axes.T, METAL)
-        yield from _rail(stage, k, joint, axes[:, 2])
+        yield cylinder(*_rail(stage, k, joint), RAIL, METAL)
 
 
-def _rail(stage: Stage, k: int, joint: JointSketch, along: np.ndarray) -> Iterator[Solid]:
-    """On the parent, as far as the joint moves in all postures."""
+def _rail(stage: Stage, k: int, joint: JointSketch) -> tuple[np.ndarray, np.ndarray]:
+    """Its ends (3,) on the parent: as far as the joint moves in all postures."""
     start = _seen(stage, k, joint.parent, joint.on.position)
+    along = _turned(stage, k, joint.parent, joint.on.rotation)[:, 2]
     reached = [0.0]
     for each in stage.postures:
         own = _seen(stage, each, joint.child, joint.at.position) - _seen(stage, each, joint.parent, joint.on.position)
         reached.append(float(own @ _turned(stage, each, joint.parent, joint.on.rotation)[:, 2]))
-    yield cylinder(start + along * (min(reached) - 0.4), start + along * (max(reached) + 0.4), RAIL, METAL)
+    return start + along * (min(reached) - BEYOND), start + along * (max(reached) + BEYOND)
 
 
 # --- the ground ----------------------------------------------------------------------------------------
@@ -139,6 +153,14 @@ def _feet(stage: Stage) -> list[np.ndarray]:
             foot = _seen(stage, 0, GROUND, np.zeros(3) if on_axis else at)
             found.append(foot if on_axis and above * stage.scale > DROP else foot - DROP * _up(stage))
     return distinct(found)
+
+
+def _draw_ground_of_rail(stage: Stage, pen: Pen, joint: JointSketch) -> None:
+    """A hatched line below a rail, beside a vertical one."""
+    ends = np.array([end[:2] for end in _rail(stage, 0, joint)])
+    ends = ends[np.argsort(ends[:, 0])]
+    steep = abs(ends[1, 0] - ends[0, 0]) < 0.2 * abs(ends[1, 1] - ends[0, 1])
+    pen.hatched(ends + (np.array([0.2, 0.0]) if steep else np.array([0.0, -0.2])), -1 if ends[1, 0] > ends[0, 0] else 1)
 
 
 def _draw_plate(stage: Stage, pen: Pen, at: np.ndarray) -> None:
@@ -190,7 +212,7 @@ def _draw_centre(stage: Stage, pen: Pen, k: int, body: BodySketch) -> None:
 
 
 def _distance(at: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
-    """From a point (2,) to the line between two others."""
+    """From a point (2,) or (3,) to the line between two others."""
     span = end - start
     along = np.clip((at - start) @ span / max(float(span @ span), 1e-12), 0.0, 1.0)
     return float(np.linalg.norm(start + along * span - at))

@@ -10,6 +10,7 @@ import numpy as np
 from cosim.derive.mechanism_picture.sketch import JointSketch, Sketch
 
 PARALLEL = 1e-6  # sine of the angle between directions that are parallel
+DEEP = 0.5  # reach at right angles to a plane over that in it, from which on a mechanism is seen as a spatial one
 TURN, TILT = np.radians((-58.0, 22.0))  # of the eye about the vertical, and above the horizon
 REVOLUTE = (
     "revolute",
@@ -35,7 +36,7 @@ def view_of(sketch: Sketch, poses: np.ndarray, gravity: np.ndarray) -> View:
     """poses: (n + 1, 3, 4) of the ground and the bodies in one posture."""
     normal = plane_normal(sketch.joints, poses)
     up = _up(gravity)
-    if normal is None or sketch.wheels:
+    if normal is None or sketch.wheels or _is_deep(sketch, poses, normal):
         return View(_spatial_axes(up), planar=False, up=up)
     return View(_planar_axes(normal, up), planar=True, up=up)
 
@@ -53,6 +54,18 @@ def plane_normal(joints: Sequence[JointSketch], poses: np.ndarray) -> np.ndarray
     normal = turning[0] if turning else _across(sliding)
     fits = all(np.linalg.norm(np.cross(normal, axis)) < PARALLEL for axis in turning)
     return normal if fits and all(abs(normal @ axis) < PARALLEL for axis in sliding) else None
+
+
+def _is_deep(sketch: Sketch, poses: np.ndarray, normal: np.ndarray) -> bool:
+    """Whether bodies that move in a plane reach so far at right angles to it that they would not be recognised flat."""
+    placed = [
+        poses[body.number][:, :3] @ point + poses[body.number][:, 3]
+        for body in sketch.bodies
+        for point in (*body.points, body.com)
+    ]
+    points = np.array(placed).reshape(-1, 3)
+    flat = points - np.outer(points @ normal, normal)
+    return len(points) > 0 and float(np.ptp(points @ normal)) > DEEP * float(np.linalg.norm(np.ptp(flat, axis=0)))
 
 
 def _across(sliding: Sequence[np.ndarray]) -> np.ndarray:

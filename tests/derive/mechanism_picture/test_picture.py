@@ -227,6 +227,20 @@ def test_a_robot_file_has_no_run(command):
     ]
 
 
+def test_a_manipulator_is_drawn_where_it_is_mounted(command):
+    platform, arm = RIGS / "mechanisms" / "platform.yaml", RIGS / "two_link.yaml"
+    words = ("derive", platform, "a.svg", "--picture")
+    assert command(*words, "--mount", arm, "--on", "flange")[1] == (
+        "two_link_on_platform: spatial, 4 joints, 1 posture\nwrote    picture a.svg\n"
+    )
+    assert command.refuses(*words, "--on", "flange") == [
+        "--mount: a manipulator is mounted with --mount RIG|ROBOT --on FRAME; give both"
+    ]
+    assert command.refuses(*words, "--mount", arm, "--on", "flange", "--times", "1") == [
+        "--times: has no effect beside --mount; take one of them out"
+    ]
+
+
 def test_a_rig_without_bodies(command):
     Path("none.yaml").write_text("name: none\nmechanism: {bodies: []}\n")
     assert command.refuses("derive", "none.yaml", "a.svg", "--picture") == [

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cosim.derive.mechanism_picture.command import pictured
+from cosim.derive.mechanism_picture.view import plane_normal
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from cosim.multibody.model import Model
 
@@ -56,6 +57,17 @@ def test_gravity_points_down_in_a_plane_of_any_direction():
         assert np.linalg.norm(seen[a] - seen[b]) == pytest.approx(np.linalg.norm(places[a] - places[b]))
 
 
+def test_bodies_that_reach_out_of_their_plane_are_seen_in_space():
+    assert chain(("revolute", [0, 0, 1]), ("revolute", [0, 0, 1]))[0].planar
+    tall = Mechanism(
+        "tall",
+        "base",
+        (Link("base"), Link("mast", Inertial(1.0, np.array([0.1, 0, 0.8]), np.zeros((3, 3))))),
+        (Joint("slew", "revolute", "base", "mast", Pose.identity()),),
+    )
+    assert not pictured(Model(tall), [(np.zeros(1), 0.0)])[1].planar
+
+
 def test_up_follows_gravity_in_the_plane_of_x_and_y():
     view, _, _ = chain(("revolute", [0, 0, 1]), gravity=(-9.81, 0, 0))
     assert view.axes[1] == pytest.approx([1, 0, 0])
@@ -76,7 +88,8 @@ def test_up_follows_gravity_in_the_plane_of_x_and_y():
     ],
 )
 def test_which_mechanisms_are_planar(joints, planar):
-    assert chain(*joints)[0].planar is planar
+    _, sketch, poses = chain(*joints)
+    assert (plane_normal(sketch.joints, poses[0]) is not None) is planar
 
 
 def test_a_spatial_mechanism_is_seen_from_above_with_the_vertical_upright():
