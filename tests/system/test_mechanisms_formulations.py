@@ -157,7 +157,7 @@ def test_panels_of_a_craft_that_floats_move_about_the_common_centre_of_mass(samp
     along = [np.array([np.cos(a), np.sin(a)]) for a in (angle + inner, angle + inner + outer)]
     centres = [np.array([x, y]), roots + along[0], roots + 2 * along[0] + along[1]]
     masses, inertias, angles = (150.0, 12.0, 10.0), (40.0, 4.0, 3.3), (angle, angle + inner, angle + inner + outer)
-    moment = sum(m * c for m, c in zip(masses, centres, strict=True))
+    moment = np.sum([m * c for m, c in zip(masses, centres, strict=True)], axis=0)
     np.testing.assert_allclose(moment, np.repeat(moment[:, :1], len(x), axis=1), atol=1e-10)
     momentum = np.zeros(len(x) - 2)
     step = run.t[1] - run.t[0]
