@@ -138,7 +138,11 @@ def test_a_body_without_inertia_where_its_joint_forbids_motion() -> None:
     assert difference(found, model.equations.forward_dynamics(q, v, tau)) < 1e-11
 
 
-@pytest.mark.parametrize("mechanism", [random_tree(KINDS, 3), "slider_crank", "grab_jaw", chain(20)])
+@pytest.mark.parametrize(
+    "mechanism",
+    [random_tree(KINDS, 3), "slider_crank", "grab_jaw", chain(20)],
+    ids=["tree", "slider_crank", "grab_jaw", "chain"],
+)
 def test_inertias_may_be_parameters(mechanism: Mechanism | str) -> None:
     """The piston of the slider–crank has no moment of inertia; the sweeps over 20 bodies are loops otherwise."""
     known = isinstance(mechanism, Mechanism)

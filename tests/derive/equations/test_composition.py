@@ -108,6 +108,17 @@ def test_the_command(command):
     assert "void two_link_on_truck_inverse_dynamics(" in said
 
 
+def test_the_sample_platform_carries_a_ur5(command):
+    platform = RIGS / "mechanisms" / "platform.yaml"
+    code, out, err = command("derive", platform, "both.c", "--equations", "--mount", UR5, "--on", "flange", "--to", "c")
+    assert (code, err) == (0, [])
+    rows = [line.split() for line in out.partition("composed ")[2].splitlines()[1:]]
+    assert [row[0] for row in rows] == [
+        "mass_matrix", "coriolis", "gravity", "viscous_friction", "inverse_dynamics", "forward_dynamics",
+    ]  # fmt: skip
+    assert max(float(row[1]) for row in rows) < 1e-13
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

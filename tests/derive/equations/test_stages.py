@@ -18,10 +18,16 @@ def test_the_two_link_arm_of_point_masses():
     equations, parameters = with_symbols(point_masses(d.model.equations))
     found = derived(d.model, equations, parameters=parameters)
     assert not any(p.name.startswith("I_") for p in found.parameters)
-    mass = by_component(found, text_rows(found, text_lines(found)))["mass_matrix"][1]
-    m1, m2, c1, c2, length, q2 = sympy.symbols("m_upper_arm m_forearm c_upper_arm c_forearm l_elbow q2")
+    parsed = by_component(found, text_rows(found, text_lines(found)))
+    mass, coriolis, gravity = (parsed[name][1] for name in ("mass_matrix", "coriolis", "gravity"))
+    m1, m2, c1, c2, length = sympy.symbols("m_upper_arm m_forearm c_upper_arm c_forearm l_elbow")
+    g, q1, q2, v1, v2 = sympy.symbols("g q1 q2 v1 v2")
     corner = m1 * c1**2 + m2 * (length**2 + c2**2 + 2 * length * c2 * sympy.cos(q2))
     same(mass, {(1, 1): corner, (1, 2): m2 * (c2**2 + length * c2 * sympy.cos(q2)), (2, 2): m2 * c2**2})
+    h = m2 * length * c2 * sympy.sin(q2)
+    same(coriolis, {(1,): -h * (2 * v1 * v2 + v2**2), (2,): h * v1**2})
+    outer = m2 * g * c2 * sympy.cos(q1 + q2)
+    same(gravity, {(1,): (m1 * c1 + m2 * length) * g * sympy.cos(q1) + outer, (2,): outer})
 
 
 def test_efforts_of_point_masses_in_space():

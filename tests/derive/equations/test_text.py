@@ -87,8 +87,11 @@ def number(formula, values):
     return float(sympy.lambdify(names, formula, [{"Ne": lambda a, b: a != b}, math])(*(values[s.name] for s in names)))
 
 
+PRINTED = {"text": (text_lines, text_rows), "latex": (latex_lines, latex_rows)}
+
+
 @samples
-@pytest.mark.parametrize(("lines", "rows"), [(text_lines, text_rows), (latex_lines, latex_rows)], ids=["text", "latex"])
+@pytest.mark.parametrize(("lines", "rows"), PRINTED.values(), ids=PRINTED)
 def test_formulas_parsed_back(name, lines, rows):
     d = derivation(name, **SAMPLES[name])
     parsed = by_component(d, rows(d, lines(d)))
@@ -100,12 +103,18 @@ def test_formulas_parsed_back(name, lines, rows):
 # --- against textbooks: written by hand ---
 
 
-def formulas(name, **more):
-    """Component -> {place: formula} of the text, without named steps."""
-    d = derivation(name, symbols=True, **more)
-    parsed = by_component(d, text_rows(d, text_lines(d)))
-    assert not any(steps for steps, _ in parsed.values())
-    return {component: elements for component, (_, elements) in parsed.items()}
+@pytest.fixture(params=PRINTED)
+def formulas(request):
+    """Component -> {place: formula} of the printed equations, without named steps."""
+    lines, rows = PRINTED[request.param]
+
+    def made(name, **more):
+        d = derivation(name, symbols=True, **more)
+        parsed = by_component(d, rows(d, lines(d)))
+        assert not any(steps for steps, _ in parsed.values())
+        return {component: elements for component, (_, elements) in parsed.items()}
+
+    return made
 
 
 def same(found, expected):
@@ -116,7 +125,7 @@ def same(found, expected):
         assert sympy.simplify(sympy.expand(sympy.expand_trig(difference))) == 0, place
 
 
-def test_the_two_link_arm_is_that_of_textbooks():
+def test_the_two_link_arm_is_that_of_textbooks(formulas):
     """Spong, Hutchinson and Vidyasagar, Robot Modeling and Control, section 7.4 (planar elbow manipulator)."""
     I1, I2, m1, m2, lc1, lc2, l1, g, b1, b2, q1, q2, v1, v2 = sympy.symbols(
         "I_upper_arm_zz I_forearm_zz m_upper_arm m_forearm c_upper_arm c_forearm "
@@ -144,14 +153,14 @@ def test_the_two_link_arm_is_that_of_textbooks():
     same(found["viscous_friction"], {(1,): b1 * v1, (2,): b2 * v2})
 
 
-def test_the_load_of_the_two_link_arm():
+def test_the_load_of_the_two_link_arm(formulas):
     """The Jacobian of the elbow by hand: a force there turns the shoulder alone, a moment both."""
     l1, q1, f1, f2, f6 = sympy.symbols("l_elbow q1 f1 f2 f6")
     found = formulas("two_link", load="forearm")["load"]
     same(found, {(1,): -l1 * sympy.sin(q1) * f1 + l1 * sympy.cos(q1) * f2 + f6, (2,): f6})
 
 
-def test_the_double_pendulum_by_lagrange():
+def test_the_double_pendulum_by_lagrange(formulas):
     """From the Lagrangian, differentiated by sympy; angles are relative."""
     t = sympy.Symbol("t")
     I1, I2, m1, m2, c1, c2, length, g, b = sympy.symbols(
@@ -179,7 +188,7 @@ def test_the_double_pendulum_by_lagrange():
     same(found["viscous_friction"], {(1,): b * v1})
 
 
-def test_the_slider_crank_with_its_loop():
+def test_the_slider_crank_with_its_loop(formulas):
     """The open chain by hand, and the closing vector equation of crank, rod and slide."""
     I1, I2, m1, m2, m3, c1, c2, r, g, q1, q2, q3, v1, v2 = sympy.symbols(
         "I_crank_zz I_rod_zz m_crank m_rod m_piston c_crank c_rod l_rod g q1 q2 q3 v1 v2"
@@ -209,7 +218,7 @@ def test_the_slider_crank_with_its_loop():
     same(exact["constraint_bias"], {(k,): -row for k, row in enumerate(turned, 1)})
 
 
-def test_the_slider_crank_without_dependent_coordinates():
+def test_the_slider_crank_without_dependent_coordinates(formulas):
     """The equation of one coordinate, the crank angle, as textbooks have it: J φ̈ + ½ J' φ̇² + V'."""
     found = {
         name: {k: sympy.nsimplify(f) for k, f in e.items()} for name, e in formulas("mechanisms/slider_crank").items()
