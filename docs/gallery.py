@@ -18,6 +18,7 @@ from cosim.cli.command_line import parse
 ROOT = Path(__file__).parents[1]
 PAGE = "gallery.md"
 MARK = re.compile(r"^<!-- cosim (derive .*?) -->$", re.MULTILINE)
+FACTOR_AND_FUNCTION = re.compile(r"(</m(?:n|sub|subsup|row)>)(<mi>(?:sin|cos|tan)</mi>)")
 THIN_SPACE = '<mspace width="0.17em"></mspace>'
 MOST_OPEN = 24  # rows of equations that are not folded
 
@@ -88,4 +89,4 @@ def equations(words: str, tex: str, printed: str) -> str:
 def mathml(align: str) -> str:
     """Of an `align*`, with space before functions and dots above letters as accents."""
     found = convert(align, display="block").replace("<mover>", '<mover accent="true">')
-    return re.sub(r"(?<=</mn>)(?=<mi>(?:sin|cos|tan)</mi>)|(?<=</msub>)(?=<mi>(?:sin|cos|tan)</mi>)", THIN_SPACE, found)
+    return FACTOR_AND_FUNCTION.sub(rf"\1{THIN_SPACE}\2", found)

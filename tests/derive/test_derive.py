@@ -156,7 +156,10 @@ def test_the_picture_is_written_named_and_the_same_every_time(command, suffix, m
     ("arguments", "message"),
     [
         (["rig.yaml"], "derive: nothing to derive; pass --graph, --bondgraph, --compare, --equations or --picture"),
-        (["rig.yaml", "a.png"], "derive: nothing to derive; pass --graph, --bondgraph, --compare, --equations or --picture"),
+        (
+            ["rig.yaml", "a.png"],
+            "derive: nothing to derive; pass --graph, --bondgraph, --compare, --equations or --picture",
+        ),
         (["none.yaml", "--graph"], "none.yaml: no such file; check the path"),
         (["none.urdf", "--graph"], "none.urdf: no such file"),
         (["rig.yaml", "--graph", "a.txt"], "--graph: cannot draw a plot as '.txt'; use .png, .svg, .pdf"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -51,25 +51,32 @@ def draw_triad(stage: Stage, pen: Pen, at: np.ndarray) -> None:
 
 
 def _labelled(stage: Stage) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]]:
-    """(name, place (2,), unit vectors (2,) towards what is there) of joints and frames."""
+    """(name, place (2,), unit vectors (2,) towards what is there, also earlier postures) of joints and frames."""
     last = len(stage.poses) - 1
     for joint in stage.sketch.joints:
         if joint.placed:
             at = stage.joint_at(last, joint)
             grounded = GROUND in (joint.parent, joint.child)
-            yield joint.name, at, [*_bodies_at(stage, last, at), *VERTICAL[: 2 * grounded]]
+            before = [stage.joint_at(k, joint) for k in stage.postures[:-1]]
+            yield joint.name, at, [*_bodies_at(stage, last, at), *VERTICAL[: 2 * grounded], *_directions(at, before)]
     for name, body, pose in stage.sketch.frames:
         at = stage.at(last, body, pose.position)
         axes = [stage.direction(last, body, axis) for axis in pose.rotation.T]
-        yield name, at, [*_bodies_at(stage, last, at), *axes]
+        before = [stage.at(k, body, pose.position) for k in stage.postures[:-1]]
+        yield name, at, [*_bodies_at(stage, last, at), *axes, *_directions(at, before)]
 
 
 def _bodies_at(stage: Stage, k: int, at: np.ndarray) -> list[np.ndarray]:
     """Directions from a place to the other points of the bodies that have a point there."""
     found = []
     for body in stage.bodies():
-        away = stage.at(k, body.number, body.points) - at
-        lengths = np.linalg.norm(away, axis=1)
-        if (lengths < NEAR).any():
-            found += [v / length for v, length in zip(away, lengths, strict=True) if length > NEAR]
+        points = stage.at(k, body.number, body.points)
+        if (np.linalg.norm(points - at, axis=1) < NEAR).any():
+            found += _directions(at, points)
     return found
+
+
+def _directions(at: np.ndarray, points: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """Unit vectors from a place to points (2,), without those that lie there."""
+    away = [point - at for point in points]
+    return [v / np.linalg.norm(v) for v in away if np.linalg.norm(v) > NEAR]
