@@ -90,9 +90,18 @@ def _functions(d: Derivation) -> list[tuple[str, EquationTerm]]:
     return [(names.new(c.name), c) for c in d.everything]
 
 
+def c_function(d: Derivation, component: str) -> str:
+    """The name of the function of a component in the file in C."""
+    return f"{_prefix(d)}_{next(name for name, c in _functions(d) if c.name == component)}"
+
+
+def _prefix(d: Derivation) -> str:
+    return Identifiers().new(d.name)
+
+
 def _c(d: Derivation, stem: str) -> list[str]:
     sizes = {key: column.numel() for key, column in d.inputs.items()}
-    prefix, functions, helpers = Identifiers().new(d.name), list[str](), set[str]()
+    prefix, functions, helpers = _prefix(d), list[str](), set[str]()
     for name, c in _functions(d):
         body, needed = _body(c, d, C)
         helpers |= needed
