@@ -53,16 +53,24 @@ OF_TWO = ("atan2", "hypot")
 
 @dataclass(frozen=True)
 class Language:
-    """helper: the functions that the language lacks, by the name of the operation that needs them."""
+    """helpers: the functions that the language lacks, by the name of the operation that needs them. in_comment: what
+    ends or changes a comment -> what is written there."""
 
     suffix: str
-    comment: str
+    in_comment: Mapping[str, str]
     operations: Mapping[str, Operation]
     helpers: Mapping[str, str]
     number: Callable[[float], str]
     element: Callable[[str, int], str]  # of a vector
     assign: str  # a name and its value
     set_result: Callable[[str, int, str], str]
+
+    def commented(self, text: str) -> str:
+        """As a line of a comment."""
+        line = " ".join(text.splitlines())
+        for end, harmless in self.in_comment.items():
+            line = line.replace(end, harmless)
+        return line.rstrip()
 
 
 def _number(infinity: str, nan: str) -> Callable[[float], str]:
@@ -78,7 +86,7 @@ def _number(infinity: str, nan: str) -> Callable[[float], str]:
 
 C = Language(
     suffix=".c",
-    comment=" *",
+    in_comment={"/*": "/ *", "*/": "* /"},
     operations={
         **ARITHMETIC,
         **_calls({name.upper(): name for name in (*FUNCTIONS, *OTHERS)}),
@@ -101,7 +109,7 @@ C = Language(
 
 PYTHON = Language(
     suffix=".py",
-    comment="",
+    in_comment={"\\": "\\\\", '"': r"\""},
     operations={
         **ARITHMETIC,
         **_calls({name.upper(): f"math.{name}" for name in (*FUNCTIONS, *OTHERS)}),
@@ -124,7 +132,7 @@ PYTHON = Language(
 
 MATLAB = Language(
     suffix=".m",
-    comment="%",
+    in_comment={},
     operations={
         **ARITHMETIC,
         **_calls({name.upper(): name for name in (*FUNCTIONS, *OTHERS)}),

@@ -10,7 +10,7 @@ from cosim.derive.equations.components import derived
 from cosim.derive.equations.parameters import with_symbols
 from cosim.derive.equations.stages import is_singular, point_masses
 from tests.derive.equations.derivations import RIGS, derivation, states
-from tests.derive.equations.test_text import by_component, same, text_lines, text_rows
+from tests.derive.equations.reading import read_text, same
 
 
 def test_the_two_link_arm_of_point_masses():
@@ -18,7 +18,7 @@ def test_the_two_link_arm_of_point_masses():
     equations, parameters = with_symbols(point_masses(d.model.equations))
     found = derived(d.model, equations, parameters=parameters)
     assert not any(p.name.startswith("I_") for p in found.parameters)
-    mass = by_component(found, text_rows(found, text_lines(found)))["mass_matrix"][1]
+    _, mass = read_text(found)["mass_matrix"]
     m1, m2, c1, c2, length, q2 = sympy.symbols("m_upper_arm m_forearm c_upper_arm c_forearm l_elbow q2")
     corner = m1 * c1**2 + m2 * (length**2 + c2**2 + 2 * length * c2 * sympy.cos(q2))
     same(mass, {(1, 1): corner, (1, 2): m2 * (c2**2 + length * c2 * sympy.cos(q2)), (2, 2): m2 * c2**2})
