@@ -383,8 +383,7 @@ def derive(
     mount: Path | None,
     on: str | None,
 ) -> None:
-    """Derive the structure of a mechanism, its equations of motion alone or in every formulation, or the equations of
-    its actuators."""
+    """Derive the structure of a mechanism, its equations of motion, or the equations of its actuators."""
     modes = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare, "--equations": equations}
     chosen = [option for option, given in modes.items() if given]
     if len(chosen) != 1:

@@ -15,7 +15,8 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.trace import column, inlined, symbols
-from cosim.derive.equations.parameters import Identifiers, SymbolicParameter
+from cosim.derive.equations.languages import Identifiers
+from cosim.derive.equations.parameters import SymbolicParameter
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.differentiate import along
@@ -151,9 +152,12 @@ class ComponentBuilder:
         """With new inputs, by name as casadi columns. Raises InputError for an unknown frame."""
         import casadi
 
-        for frame in (*frames, *([load] if load else [])):
-            if frame not in e.tree.frames:
-                raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, e.tree.frames)}")
+        for option, given in (("--frame", frames), ("--load", [] if load is None else [load])):
+            for frame in given:
+                if frame not in e.tree.frames:
+                    raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, e.tree.frames)}", option)
+                if given.count(frame) > 1:
+                    raise InputError(f"'{frame}' is given twice; take one out", option)
         sizes = {"q": (e.nq,), "v": (e.nv,), "a": (e.nv,), "tau": (e.nv,), "f": (6,), "t": ()}
         columns, arrays = zip(*(symbols(key, shape) for key, shape in sizes.items()), strict=True)
         unused = ({"t"} if not e.timed else set()) | ({"f"} if load is None else set())

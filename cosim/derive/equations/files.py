@@ -8,8 +8,7 @@ from pathlib import Path
 
 from cosim.derive.equations.code import Operations, operations_of, written
 from cosim.derive.equations.components import WRENCH, Derivation, EquationTerm
-from cosim.derive.equations.languages import MATLAB, PYTHON, C, Language
-from cosim.derive.equations.parameters import Identifiers
+from cosim.derive.equations.languages import MATLAB, PYTHON, C, Identifiers, Language, matlab_name
 from cosim.derive.tables import table
 
 QUATERNION = "Rotations: a quaternion (x, y, z, w); their v is the angular velocity along the axes of the body."
@@ -21,7 +20,7 @@ def file_lines(d: Derivation, to: str, file: Path | None) -> list[str]:
 
     Raises InputError for an operation that the language does not have.
     """
-    return WRITERS[to](d, Identifiers().new(d.name if file is None else file.stem))
+    return WRITERS[to](d, matlab_name(d.name if file is None else file.stem))
 
 
 def operation_table(d: Derivation) -> dict[str, Operations]:
@@ -78,7 +77,7 @@ def description(d: Derivation) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Function:
+class CodeFunction:
     """The function of a component: what its comment has, and the lines that set the elements of `out`."""
 
     name: str
@@ -88,16 +87,16 @@ class _Function:
     body: list[str]
 
 
-def _functions(d: Derivation, language: Language) -> tuple[list[_Function], list[list[str]]]:
+def _functions(d: Derivation, language: Language) -> tuple[list[CodeFunction], list[list[str]]]:
     """(of all components, the helpers that they need)."""
-    found, helpers = list[_Function](), set[str]()
+    found, helpers = list[CodeFunction](), set[str]()
     for c, name in zip(d.everything, function_names(d).values(), strict=True):
         shape = " x ".join(map(str, c.shape))
         body, needed = written({a: d.inputs[a] for a in c.arguments}, c.entries, "out", language)
         helpers |= needed
         about = language.commented(f"{c.letter} ({shape}): {c.about}.")
         found.append(
-            _Function(name, c, about, f"{operations_of([d.inputs[a] for a in c.arguments], c.entries)}.", body)
+            CodeFunction(name, c, about, f"{operations_of([d.inputs[a] for a in c.arguments], c.entries)}.", body)
         )
     return found, [language.helpers[name].splitlines() for name in sorted(helpers)]
 

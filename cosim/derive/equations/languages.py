@@ -6,9 +6,15 @@ An operation of casadi is a template of its operands with its precedence; an ope
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 
+MATLAB_KEYWORDS = {
+    *("break", "case", "catch", "classdef", "continue", "else", "elseif", "end", "for", "function", "global", "if"),
+    *("otherwise", "parfor", "persistent", "return", "spmd", "switch", "try", "while"),
+}
 # precedences
 CHOICE, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(9)
 
@@ -166,3 +172,31 @@ end""",
     assign="{} = {};",
     set_result=lambda name, k, value: f"{name}({k + 1}) = {value};",
 )
+
+
+class Identifiers:
+    """Names that are identifiers in C, Python and MATLAB, each once."""
+
+    def __init__(self) -> None:
+        self._taken = set[str]()
+        self._of = dict[str, str]()
+
+    def of(self, text: str) -> str:
+        """That of a text: always the same."""
+        if text not in self._of:
+            self._of[text] = self.new(text)
+        return self._of[text]
+
+    def new(self, text: str) -> str:
+        name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "x"
+        name = f"x{name}" if name[0].isdigit() else name
+        numbered = (f"{name}_{k}" for k in count(2))
+        found = next(n for n in chain([name], numbered) if n not in self._taken)
+        self._taken.add(found)
+        return found
+
+
+def matlab_name(text: str) -> str:
+    """An identifier that is no word of MATLAB."""
+    name = Identifiers().new(text)
+    return f"{name}_model" if name in MATLAB_KEYWORDS else name

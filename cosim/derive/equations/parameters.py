@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from itertools import chain, count
 from typing import TypeVar
 
 import numpy as np
 
 from cosim import ops
 from cosim.compile.trace import symbols
+from cosim.derive.equations.languages import Identifiers
 from cosim.multibody.constrained_dynamics import GROUND
 from cosim.multibody.constraint_rows import BodyConstraint, BodyForce, SpringDamper
 from cosim.multibody.dynamics import Body
@@ -39,28 +38,6 @@ class SymbolicParameter:
     unit: str
     about: str
     symbol: Numeric  # of casadi
-
-
-class Identifiers:
-    """Names that are identifiers in C, Python and MATLAB, each once."""
-
-    def __init__(self) -> None:
-        self._taken = set[str]()
-        self._of = dict[str, str]()
-
-    def of(self, text: str) -> str:
-        """That of a text: always the same."""
-        if text not in self._of:
-            self._of[text] = self.new(text)
-        return self._of[text]
-
-    def new(self, text: str) -> str:
-        name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "x"
-        name = f"x{name}" if name[0].isdigit() else name
-        numbered = (f"{name}_{k}" for k in count(2))
-        found = next(n for n in chain([name], numbered) if n not in self._taken)
-        self._taken.add(found)
-        return found
 
 
 class _Table:

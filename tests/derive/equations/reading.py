@@ -98,7 +98,7 @@ def compiled(steps, elements):
     lines = [f"def values({', '.join(f'_{n}' for n in given)}):"]
     lines += [f"    _{name} = {_python(formula)}" for name, formula in steps]
     lines += [f"    return {{{', '.join(f'{place}: {_python(formula)}' for place, formula in elements.items())}}}"]
-    space = {"math": math}
+    space: dict = {"math": math}
     exec("\n".join(lines), space)
     return lambda values: space["values"](*(values[name] for name in given))
 

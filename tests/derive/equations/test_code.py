@@ -13,6 +13,7 @@ from cosim import ops
 from cosim.compile.trace import column, symbols
 from cosim.derive.equations.code import instructions, operations_of, written
 from cosim.derive.equations.components import EquationTerm
+from cosim.derive.equations.files import function_names
 from cosim.derive.equations.languages import MATLAB, PYTHON, C
 from cosim.errors import InputError
 from tests.derive.equations.derivations import (
@@ -54,22 +55,31 @@ def test_python_needs_only_its_standard_library(tmp_path):
 
 
 @needs_octave
-@samples
-def test_matlab(name, tmp_path):
-    d = derivation(name, **SAMPLES[name])
-    written_file(d, "matlab", tmp_path / "equations.m")
-    given = list(states(d, 2))
-    program = ["model = equations();"]
-    for state in given:
-        program += [f"{key} = [{'; '.join(repr(float(x)) for x in value)}];" for key, value in state.items()]
-        for c in d.everything:  # by rows
-            program.append(f"x = model.{c.name}({', '.join(c.arguments)})'; printf('%.17g ', x); printf('\\n');")
-    (tmp_path / "run.m").write_text("\n".join(program))
-    run = subprocess.run([OCTAVE, "--norc", "run.m"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    lines = iter(run.stdout.splitlines())
-    for state in given:
+def test_matlab(tmp_path):
+    """All samples in one process, which takes a while to start."""
+    derivations = {name: derivation(name, **SAMPLES[name]) for name in SAMPLES}
+    program, expected = [], []
+    for k, (name, d) in enumerate(derivations.items()):
+        written_file(d, "matlab", tmp_path / f"equations_{k}.m")
+        program.append(f"model = equations_{k}();")
+        functions = function_names(d)
+        for state in states(d, 2):
+            program += [f"{key} = [{'; '.join(repr(float(x)) for x in value)}];" for key, value in state.items()]
+            for c in d.everything:  # by rows
+                call = f"model.{functions[c.name]}({', '.join(c.arguments)})"
+                program.append(f"x = {call}'; printf('%.17g ', x); printf('\\n');")
+            expected.append((name, state))
+    lines = iter(run_octave("\n".join(program), tmp_path).splitlines())
+    for name, state in expected:
+        d = derivations[name]
         found = {c.name: [float(word) for word in next(lines).split()] for c in d.everything}
         assert_equal(d, found, state, TOLERANCE)
+
+
+def run_octave(program, folder):
+    (folder / "run.m").write_text(program)
+    run = subprocess.run([OCTAVE, "--norc", "run.m"], cwd=folder, capture_output=True, text=True, check=True)
+    return run.stdout
 
 
 # --- the operations one by one ---
@@ -108,9 +118,9 @@ def test_operations_in_matlab(tmp_path):
         for x, y in ((0.3, 0.7), (0.7, -0.3), (-0.9, -0.2), (-0.4, 0.1)):
             expected.append(float(function(np.float64(x), np.float64(y))))
             program += [f"x = {x}; y = {y};", *lines, "printf('%.17g\\n', out(1));"]
-    (tmp_path / "run.m").write_text("\n".join(program))
-    run = subprocess.run([OCTAVE, "--norc", "run.m"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert [float(line) for line in run.stdout.split()] == pytest.approx(expected, rel=1e-14)
+    assert [float(line) for line in run_octave("\n".join(program), tmp_path).split()] == pytest.approx(
+        expected, rel=1e-14
+    )
 
 
 def traced(function):
