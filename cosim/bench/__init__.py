@@ -14,6 +14,7 @@ from cosim.bench import (
     rows_dashboard,
     rows_drives,
     rows_dynamics,
+    rows_exported,
     rows_formulations,
     rows_gradient,
     rows_hardware,
@@ -43,6 +44,7 @@ from cosim.output.output_files import write_file
 
 CASES: tuple[BenchCase, ...] = (
     *rows_dynamics.CASES,
+    *rows_exported.CASES,
     *rows_tick.CASES,
     *rows_python.CASES,
     *rows_precision.CASES,

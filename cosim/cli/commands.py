@@ -386,8 +386,7 @@ def derive(
     times: str,
     labels: bool,
 ) -> None:
-    """Derive the structure of a mechanism, its picture, its equations of motion alone or in every formulation, or the
-    equations of its actuators."""
+    """Derive the structure of a mechanism, its picture, its equations of motion, or the equations of its actuators."""
     modes = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare}
     modes |= {"--equations": equations, "--picture": picture}
     chosen = [option for option, given in modes.items() if given]

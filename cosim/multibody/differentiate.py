@@ -18,7 +18,7 @@ from cosim.types import Numeric
 
 
 class Derived:
-    """A function of arrays given by casadi expressions, which are built once."""
+    """A function of arrays given by casadi expressions, which are built once. Other symbols in them stay."""
 
     def __init__(
         self, name: str, shapes: Sequence[Shape], make: Callable[..., Sequence[tuple[Numeric, Shape]]]
@@ -31,11 +31,14 @@ class Derived:
         with inlined():
             results = make(list(columns), list(arrays))
         self._shapes = [shape for _, shape in results]
-        self._fn = casadi.Function(name, list(columns), [e for e, _ in results])
+        own = {element.element_hash() for c in columns for element in c.elements()}
+        used = casadi.symvar(casadi.veccat(*(e for e, _ in results)))
+        self._others = [symbol for symbol in used if symbol.element_hash() not in own]
+        self._fn = casadi.Function(name, [*columns, *self._others], [e for e, _ in results])
 
     def __call__(self, *arrays: Numeric) -> list[Numeric]:
-        if any(map(ops.is_symbolic, arrays)):
-            values = self._fn.call([column(a) for a in arrays])
+        if self._others or any(map(ops.is_symbolic, arrays)):
+            values = self._fn.call([*(column(a) for a in arrays), *self._others])
             return [_array(value, shape) for value, shape in zip(values, self._shapes, strict=True)]
         values = self._fn.call([np.asarray(a, dtype=float).ravel() for a in arrays])
         # casadi's matrices are stored by columns

@@ -219,9 +219,10 @@ def test_our_figure_is_there_without_the_peer(monkeypatch, peer, row):
     assert (row.other, row.ratio, row.met) == (None, None, None)
 
 
-def test_a_peer_that_has_to_be_compiled_needs_a_compiler(monkeypatch):
+@pytest.mark.parametrize("row", ["native inverse ur5", "exported inverse ur5"])
+def test_a_peer_that_has_to_be_compiled_needs_a_compiler(monkeypatch, row):
     monkeypatch.setenv("CC", "no-such-compiler")
-    row = measure_case(named("native inverse ur5"), TINY)
+    row = measure_case(named(row), TINY)
     assert row.note == "no C compiler: install gcc or clang, or set CC"
     assert row.ours is not None and row.other is None
 

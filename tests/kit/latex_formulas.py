@@ -19,12 +19,12 @@ TOKEN = re.compile(
 )
 
 
-def equations(text):
-    """(left side as text, formula) of each row of all `align*`."""
+def equations(text, read=None):
+    """(left side as text, formula) of each row of all `align*`; read: of a formula, in place of `formula`."""
     for block in re.findall(r"\\begin\{align\*\}\n(.*?)\n\\end\{align\*\}", text, re.DOTALL):
         for row in block.splitlines():
             left, right = row.removesuffix(r" \\").split(" &= ")
-            yield left, formula(right)
+            yield left, (read or formula)(right)
 
 
 def formula(text):

@@ -9,7 +9,7 @@ from pathlib import Path
 from cosim.derive.equations.components import Derivation, derived
 from cosim.derive.equations.composition import comparison_lines, compose, composed
 from cosim.derive.equations.files import WRITERS, count_lines, file_lines
-from cosim.derive.equations.languages import MATLAB, PYTHON, C
+from cosim.derive.equations.languages import MATLAB, PYTHON, C, matlab_name
 from cosim.derive.equations.parameters import with_symbols
 from cosim.derive.equations.stages import (
     NO_INVERSE,
@@ -30,6 +30,8 @@ from cosim.rig.sections.rig_spec import read_rig_mechanism
 FILES = {
     "text": (".txt",), "latex": (".tex",), "c": (C.suffix,), "python": (PYTHON.suffix,), "matlab": (MATLAB.suffix,)
 }  # fmt: skip
+
+PLACE = "--equations"
 
 LINES: Mapping[str, Callable[[Derivation, Path | None], list[str]]] = {
     "text": lambda d, file: text_lines(d),
@@ -60,7 +62,7 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
     and equations too long to print.
     """
     if file is not None:
-        check_output(file, "--equations", FILES[to], {identity(path): "the rig itself"})
+        check_file(file, to, path)
     model = read_model(path)
     if options.mount is not None or options.on is not None:
         _derive_composed(model, file, to, options)
@@ -78,6 +80,18 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
     write(d, file, to)
     if options.point_masses and (file is not None or to == "text"):
         print("\n".join(["", *difference_lines(model, model.equations, stage, states)]))
+
+
+def check_file(file: Path, to: str, rig: Path) -> None:
+    """Raises InputError for a file that cannot be written, or that has not the name of a file in this language."""
+    fitting = next((other for other, suffixes in FILES.items() if file.suffix.lower() in suffixes), to)
+    if fitting != to:
+        other = file.with_suffix(FILES[to][0])
+        raise InputError(f"{file}: is a file of --to {fitting}, not of {to}; pass that, or choose {other}", PLACE)
+    check_output(file, PLACE, FILES[to], {identity(rig): "the rig itself"})
+    if to == "matlab" and file.stem != (name := matlab_name(file.stem)):
+        what = "MATLAB knows a function by the name of its file, and this one is no identifier"
+        raise InputError(f"{file}: {what}; choose {name}{file.suffix}", PLACE)
 
 
 def _derive_composed(platform: Model, file: Path | None, to: str, options: Options) -> None:

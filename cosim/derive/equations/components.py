@@ -15,6 +15,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.trace import column, inlined, symbols
+from cosim.derive.equations.languages import Identifiers
 from cosim.derive.equations.parameters import SymbolicParameter
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.constraint_set import ConstraintSet
@@ -151,9 +152,12 @@ class ComponentBuilder:
         """With new inputs, by name as casadi columns. Raises InputError for an unknown frame."""
         import casadi
 
-        for frame in (*frames, *([load] if load else [])):
-            if frame not in e.tree.frames:
-                raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, e.tree.frames)}")
+        for option, given in (("--frame", frames), ("--load", [] if load is None else [load])):
+            for frame in given:
+                if frame not in e.tree.frames:
+                    raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, e.tree.frames)}", option)
+                if given.count(frame) > 1:
+                    raise InputError(f"'{frame}' is given twice; take one out", option)
         sizes = {"q": (e.nq,), "v": (e.nv,), "a": (e.nv,), "tau": (e.nv,), "f": (6,), "t": ()}
         columns, arrays = zip(*(symbols(key, shape) for key, shape in sizes.items()), strict=True)
         unused = ({"t"} if not e.timed else set()) | ({"f"} if load is None else set())
@@ -273,19 +277,23 @@ class ComponentBuilder:
         return found
 
     def kinematics(self, frames: Sequence[str]) -> list[EquationTerm]:
-        e, at, found = self.equations, self.at, list[EquationTerm]()
-        names = frames or [*(j.child for j in e.tree.joints), *(frame.name for frame in e.tree.mechanism.frames)]
-        for frame in names:
-            pose = e.frame_pose(at.q, *e.tree.frames[frame], at.t)[:3]
-            about = f"pose of {frame}: its axes as columns, then its origin, in ground axes"
-            found.append(self.component(f"pose_{frame}", f"T_{frame}", about, "q", pose, (3, 4)))
-            if frame in frames:
-                about = f"position of {frame} in ground axes"
-                found.insert(-1, self.component(f"position_{frame}", f"r_{frame}", about, "q", pose[:, 3], (3,)))
-                about = f"Jacobian of {frame}: velocity of its origin, then angular velocity, in ground axes"
-                jacobian = self._jacobian(frame)
-                found.append(self.component(f"jacobian_{frame}", f"J_{frame}", about, "q", jacobian, (6, e.nv)))
-        return found
+        """Poses of all bodies and named frames, or of `frames` with their positions and Jacobians."""
+        tree, identifiers = self.equations.tree, Identifiers()
+        names = frames or [*(j.child for j in tree.joints), *(frame.name for frame in tree.mechanism.frames)]
+        return [term for name in names for term in self._frame(name, identifiers.new(name), bool(frames))]
+
+    def _frame(self, frame: str, identifier: str, in_full: bool) -> list[EquationTerm]:
+        e, at = self.equations, self.at
+        pose = e.frame_pose(at.q, *e.tree.frames[frame], at.t)[:3]
+        kinds = {"pose": ("T", f"pose of {frame}: its axes as columns, then its origin, in ground axes", pose, (3, 4))}
+        if in_full:
+            about = f"Jacobian of {frame}: velocity of its origin, then angular velocity, in ground axes"
+            position = {"position": ("r", f"position of {frame} in ground axes", pose[:, 3], (3,))}
+            kinds = position | kinds | {"jacobian": ("J", about, self._jacobian(frame), (6, e.nv))}
+        return [
+            self.component(f"{kind}_{frame}", f"{letter}_{identifier}", about, "q", value, shape)
+            for kind, (letter, about, value, shape) in kinds.items()
+        ]
 
 
 def viscous_friction(e: MechanismEquations, v: Numeric) -> Numeric:

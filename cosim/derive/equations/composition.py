@@ -21,10 +21,12 @@ import numpy as np
 from cosim import ops
 from cosim.compile.pytree import Pytree
 from cosim.compile.trace import inlined
+from cosim.derive.equations.code import operations_of
 from cosim.derive.equations.components import (
     STILL,
     ComponentBuilder,
     Derivation,
+    EquationTerm,
     dry_friction,
     viscous_friction,
 )
@@ -40,7 +42,7 @@ from cosim.multibody.mechanism import Frame, Joint, Mechanism, Pose
 from cosim.multibody.model import Model
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import build_tree
-from cosim.types import Numeric
+from cosim.types import Array, Numeric
 
 RANDOM_STATES = 5
 AT_HOME = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # coordinates of the base in its own axes
@@ -314,29 +316,41 @@ def _has_forces(parts: MountedManipulator) -> bool:
 
 def comparison_lines(d: Derivation, in_one: Derivation) -> list[str]:
     """How far the composed equations are from those derived in one, in random states, and the operations of both."""
-    import casadi
-
-    from cosim.derive.equations.code import operations_of
-
-    rng, model = np.random.default_rng(0), d.model
+    states = _random_inputs(d)
+    known = {c.name: c for c in in_one.everything}
     rows = []
     for c in (*d.components, *d.dynamics):
-        if c.name not in {other.name for other in in_one.everything}:
-            continue
-        other = in_one.component(c.name)
-        given = [x for a in c.arguments for x in [d.inputs[a]]]
-        own = casadi.Function("own", given, [c.entries])
-        whole = casadi.Function("whole", [in_one.inputs[a] for a in other.arguments], [other.entries])
-        worst = 0.0
-        for _ in range(RANDOM_STATES):
-            values = {"q": model.random_configuration(rng), "t": rng.uniform(0, 1)}
-            values |= {a: rng.uniform(-1, 1, x.numel()) for a, x in d.inputs.items() if a not in values}
-            found, expected = (np.asarray(f(*(values[a] for a in c.arguments))).ravel() for f in (own, whole))
-            scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
-            worst = max(worst, float(np.abs(found - expected).max(initial=0.0)) / scale)
-        counts = [
-            operations_of([e.inputs[a] for a in x.arguments], x.entries).total for e, x in ((d, c), (in_one, other))
-        ]
-        rows.append((c.name, f"{worst:.1e}", *map(str, counts)))
+        if c.name in known:
+            pair = (d, c), (in_one, known[c.name])
+            counts = [operations_of([of.inputs[a] for a in x.arguments], x.entries).total for of, x in pair]
+            rows.append((c.name, f"{_largest_difference(*pair, states):.1e}", *map(str, counts)))
     head = ("composed", "relative difference", "operations", "operations in one")
     return [f"compared with the mechanism derived in one, in {RANDOM_STATES} random states", *table([head, *rows], "<")]
+
+
+def _random_inputs(d: Derivation) -> list[dict[str, Array]]:
+    """Values of the inputs: positions within the limits, all else up to 1."""
+    rng, found = np.random.default_rng(0), list[dict[str, Array]]()
+    for _ in range(RANDOM_STATES):
+        values = {a: rng.uniform(-1, 1, column.numel()) for a, column in d.inputs.items()}
+        found.append(values | {"q": d.model.random_configuration(rng)})
+    return found
+
+
+def _largest_difference(
+    own: tuple[Derivation, EquationTerm], other: tuple[Derivation, EquationTerm], states: Sequence[dict[str, Array]]
+) -> float:
+    """Of a component in two derivations, relative to its largest element where that is above 1."""
+    found, expected = ([evaluate(state) for state in states] for evaluate in map(_evaluator, (own, other)))
+    return max(
+        float(np.abs(f - e).max(initial=0.0)) / max(1.0, float(np.abs(e).max(initial=0.0)))
+        for f, e in zip(found, expected, strict=True)
+    )
+
+
+def _evaluator(of: tuple[Derivation, EquationTerm]) -> Callable[[dict[str, Array]], Array]:
+    import casadi
+
+    d, c = of
+    f = casadi.Function("component", [d.inputs[a] for a in c.arguments], [c.entries])
+    return lambda state: np.asarray(f(*(state[a] for a in c.arguments))).ravel()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from cosim.derive.equations.code import Operations, operations_of, written
 from cosim.derive.equations.components import WRENCH, Derivation, EquationTerm
-from cosim.derive.equations.languages import MATLAB, PYTHON, C, Language
-from cosim.derive.equations.parameters import Identifiers
+from cosim.derive.equations.languages import MATLAB, PYTHON, C, Identifiers, Language, matlab_name
 from cosim.derive.tables import table
 
 QUATERNION = "Rotations: a quaternion (x, y, z, w); their v is the angular velocity along the axes of the body."
@@ -20,7 +20,7 @@ def file_lines(d: Derivation, to: str, file: Path | None) -> list[str]:
 
     Raises InputError for an operation that the language does not have.
     """
-    return WRITERS[to](d, Identifiers().new(d.name if file is None else file.stem))
+    return WRITERS[to](d, matlab_name(d.name if file is None else file.stem))
 
 
 def operation_table(d: Derivation) -> dict[str, Operations]:
@@ -76,94 +76,121 @@ def description(d: Derivation) -> list[str]:
     return [line for lines in paragraphs if lines for line in (*lines, "")]
 
 
-def _function_about(c: EquationTerm, d: Derivation) -> tuple[str, str]:
-    shape = " x ".join(map(str, c.shape))
-    return f"{c.letter} ({shape}): {c.about}.", f"{operations_of([d.inputs[a] for a in c.arguments], c.entries)}."
+@dataclass(frozen=True)
+class CodeFunction:
+    """The function of a component: what its comment has, and the lines that set the elements of `out`."""
+
+    name: str
+    component: EquationTerm
+    about: str
+    count: str
+    body: list[str]
 
 
-def _body(c: EquationTerm, d: Derivation, language: Language) -> tuple[list[str], set[str]]:
-    return written({a: d.inputs[a] for a in c.arguments}, c.entries, "out", language)
+def _functions(d: Derivation, language: Language) -> tuple[list[CodeFunction], list[list[str]]]:
+    """(of all components, the helpers that they need)."""
+    found, helpers = list[CodeFunction](), set[str]()
+    for c, name in zip(d.everything, function_names(d).values(), strict=True):
+        shape = " x ".join(map(str, c.shape))
+        body, needed = written({a: d.inputs[a] for a in c.arguments}, c.entries, "out", language)
+        helpers |= needed
+        about = language.commented(f"{c.letter} ({shape}): {c.about}.")
+        found.append(
+            CodeFunction(name, c, about, f"{operations_of([d.inputs[a] for a in c.arguments], c.entries)}.", body)
+        )
+    return found, [language.helpers[name].splitlines() for name in sorted(helpers)]
 
 
-def _functions(d: Derivation) -> list[tuple[str, EquationTerm]]:
-    names = Identifiers()
-    return [(names.new(c.name), c) for c in d.everything]
+def function_names(d: Derivation) -> dict[str, str]:
+    """Of the functions in Python and MATLAB, by component."""
+    identifiers = Identifiers()
+    return {c.name: identifiers.new(c.name) for c in d.everything}
+
+
+def _header(d: Derivation, language: Language) -> list[str]:
+    return [language.commented(line) for line in header(d)]
+
+
+def c_function(d: Derivation, component: str) -> str:
+    """The name of the function of a component in the file in C."""
+    return f"{_prefix(d)}_{function_names(d)[component]}"
+
+
+def _prefix(d: Derivation) -> str:
+    return Identifiers().new(d.name)
 
 
 def _c(d: Derivation, stem: str) -> list[str]:
     sizes = {key: column.numel() for key, column in d.inputs.items()}
-    prefix, functions, helpers = Identifiers().new(d.name), list[str](), set[str]()
-    for name, c in _functions(d):
-        body, needed = _body(c, d, C)
-        helpers |= needed
+    prefix, lines = _prefix(d), list[str]()
+    functions, helpers = _functions(d, C)
+    for f in functions:
+        c = f.component
         given = ", ".join("double t" if a == "t" else f"const double {a}[{max(sizes[a], 1)}]" for a in c.arguments)
         size = max(c.entries.numel(), 1)
-        about, count = _function_about(c, d)
-        functions += [
-            "", f"/* {about}", f" * {count} */",
-            f"void {prefix}_{name}({given}{', ' * bool(given)}double out[{size}])",
-            "{", *(f"    (void){a};" for a in _unused(c, d)), *(f"    {line}" for line in body), "}",
+        lines += [
+            "", f"/* {f.about}", f" * {f.count} */",
+            f"void {prefix}_{f.name}({given}{', ' * bool(given)}double out[{size}])",
+            "{", *(f"    (void){a};" for a in _unused(c, d)), *(f"    {line}" for line in f.body), "}",
         ]  # fmt: skip
     values = ", ".join(C.number(p.value) for p in d.parameters)
     table_of_p = f"const double {prefix}_parameters[{len(d.parameters)}]"
     parameters = ["", "/* p: the values of the mechanism */", f"{table_of_p} = {{{values}}};"]
     return [
-        "/*", *(f" * {line}".rstrip() for line in _ascii(header(d))), " */", "", "#include <math.h>",
+        "/*", *(f" * {line}".rstrip() for line in _header(d, C)), " */", "", "#include <math.h>",
         *(parameters if d.parameters else []),
-        *(line for name in sorted(helpers) for line in ("", *C.helpers[name].splitlines())),
-        *functions,
+        *(line for helper in helpers for line in ("", *helper)),
+        *lines,
     ]  # fmt: skip
 
 
 def _python(d: Derivation, stem: str) -> list[str]:
-    functions, helpers = list[str](), set[str]()
-    for name, c in _functions(d):
-        body, needed = _body(c, d, PYTHON)
-        helpers |= needed
-        about, count = _function_about(c, d)
+    lines = list[str]()
+    functions, helpers = _functions(d, PYTHON)
+    for f in functions:
+        c = f.component
         given = ", ".join("p=PARAMETERS" if a == "p" else a for a in c.arguments)
         rows = f"[out[{c.shape[-1]} * i:{c.shape[-1]} * (i + 1)] for i in range({c.shape[0]})]"
-        functions += [
-            "", "", f"def {name}({given}):",
-            f'    """{about}', "", f'    {count}"""',
-            f"    out = [0.0] * {c.entries.numel()}", *(f"    {line}" for line in body),
+        lines += [
+            "", "", f"def {f.name}({given}):",
+            f'    """{f.about}', "", f'    {f.count}"""',
+            f"    out = [0.0] * {c.entries.numel()}", *(f"    {line}" for line in f.body),
             f"    return {rows if len(c.shape) == 2 else 'out'}",
         ]  # fmt: skip
     values = [f"    {p.value!r},  # {p.name}" for p in d.parameters]
     return [
-        '"""', *header(d), '"""', "", "import math",
+        '"""', *_header(d, PYTHON), '"""', "", "import math",
         *(["", f"JOINTS = {list(d.model.dof_names)!r}"]),
         *(["PARAMETERS = [", *values, "]"] if d.parameters else []),
-        *(line for name in sorted(helpers) for line in ("", "", *PYTHON.helpers[name].splitlines())),
-        *functions,
+        *(line for helper in helpers for line in ("", "", *helper)),
+        *lines,
     ]  # fmt: skip
 
 
 def _matlab(d: Derivation, stem: str) -> list[str]:
-    functions, helpers, handles = list[str](), set[str](), list[str]()
-    for name, c in _functions(d):
-        body, needed = _body(c, d, MATLAB)
-        helpers |= needed
-        about, count = _function_about(c, d)
+    lines, handles = list[str](), list[str]()
+    functions, helpers = _functions(d, MATLAB)
+    for f in functions:
+        c = f.component
         given = ", ".join(c.arguments)
         n, m = c.shape if len(c.shape) == 2 else (c.shape[0], 1)
         shaped = [f"  out = reshape(out, {m}, {n})';"] if len(c.shape) == 2 else []
-        handles.append(f"  model.{name} = @{name};")
-        functions += [
-            "", f"function out = {name}({given})", f"  % {about}", f"  % {count}",
-            f"  out = zeros({n * m}, 1);", *(f"  {line}" for line in body), *shaped, "end",
+        handles.append(f"  model.{f.name} = @{f.name};")
+        lines += [
+            "", f"function out = {f.name}({given})", f"  % {f.about}", f"  % {f.count}",
+            f"  out = zeros({n * m}, 1);", *(f"  {line}" for line in f.body), *shaped, "end",
         ]  # fmt: skip
     use = f"model = {stem}() has a function for each component: model.inverse_dynamics(q, v, a)"
-    joints = ", ".join("'" + name.replace("'", "''") + "'" for name in d.model.dof_names)
+    joints = ", ".join("'" + " ".join(name.replace("'", "''").splitlines()) + "'" for name in d.model.dof_names)
     values = "; ".join(MATLAB.number(p.value) for p in d.parameters)
     return [
         f"function model = {stem}()",
-        *(f"  % {line}".rstrip() for line in (use, "", *header(d))),
+        *(f"  % {line}".rstrip() for line in (use, "", *_header(d, MATLAB))),
         f"  model.joints = {{{joints}}};",
         *([f"  model.parameters = [{values}];"] if d.parameters else []),
         *handles, "end",
-        *functions,
-        *(line for name in sorted(helpers) for line in ("", *MATLAB.helpers[name].splitlines())),
+        *lines,
+        *(line for helper in helpers for line in ("", *helper)),
     ]  # fmt: skip
 
 
@@ -173,11 +200,6 @@ def _unused(c: EquationTerm, d: Derivation) -> list[str]:
     used = casadi.symvar(c.entries)
     hashes = {symbol.element_hash() for symbol in used}
     return [a for a in c.arguments if not any(x.element_hash() in hashes for x in d.inputs[a].elements())]
-
-
-def _ascii(lines: Sequence[str]) -> list[str]:
-    """Without the end of a comment of C."""
-    return [line.replace("*/", "* /") for line in lines]
 
 
 WRITERS: Mapping[str, Callable[[Derivation, str], list[str]]] = {"c": _c, "python": _python, "matlab": _matlab}

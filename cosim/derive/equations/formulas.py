@@ -13,15 +13,16 @@ from cosim.derive.equations.code import Instruction, instructions, named_results
 from cosim.derive.equations.components import Derivation, EquationTerm
 from cosim.derive.equations.polynomial import NotPolynomial, polynomials, short_form
 from cosim.derive.symbolic import TRUTH_VALUES, Formula, applied, exact, formula_symbol
-from cosim.multibody.dynamics import Body
-from cosim.multibody.joints import REVOLUTE
+from cosim.multibody.constrained_dynamics import GROUND
+from cosim.multibody.joints import PRISMATIC, REVOLUTE
 from cosim.multibody.tree import Tree
 
 LARGEST_SIMPLIFIED = 300  # instructions of a component that is simplified
 LONGER = 2.5  # a simplified form is preferred up to this many times the operations of its steps,
 SHORT = 40  # and below this many operations
 MOST_CLOSED = 400  # operations of a position that is printed without steps
-PARALLEL = 1e-9  # of the z axes of two bodies
+PARALLEL = 1e-9  # of two axes: how far the cosine between them is from 1
+Z = np.array([0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -126,25 +127,27 @@ def _in_steps(
 
 
 def parallel_angles(tree: Tree, q: Sequence[Formula]) -> list[list[Formula]]:
-    """The angles of joints on a path whose axes are parallel; their sums are angles of bodies."""
-    groups: list[list[Formula]] = []
-    of_body: dict[int, list[Formula]] = {}
-    start, first = 0, {}
-    for k, (joint, kind) in enumerate(zip(tree.joints, tree.kinds, strict=True)):
-        if joint.mimic is None:
-            first[k], start = start, start + kind.nq
-    for k, (body, kind) in enumerate(zip(tree.bodies, tree.kinds, strict=True)):
-        parent = tree.parents[k]
-        if kind is not REVOLUTE or k not in first:
+    """The angles of joints with parallel axes, on one body or on each other; their sums are angles of bodies."""
+    groups: list[tuple[int, np.ndarray, list[Formula]]] = []  # the axis along which body, and the angles about it
+    of_body: dict[int, list[Formula]] = {}  # of those that turn: the group of their angle
+    turned_with = {GROUND: (GROUND, np.eye(3))}  # of each body: one that does not turn against it, its own axes in that
+    starts = np.cumsum([0, *(0 if j.mimic else kind.nq for j, kind in zip(tree.joints, tree.kinds, strict=True))])
+    for k, (joint, body, kind) in enumerate(zip(tree.joints, tree.bodies, tree.kinds, strict=True)):
+        base, turn = turned_with[tree.parents[k]]
+        axes = turn @ body.rotation
+        turned_with[k] = (base, axes) if kind is PRISMATIC else (k, np.eye(3))
+        if kind is not REVOLUTE or joint.mimic is not None:
             continue
-        if parent in of_body and _is_parallel(body):
-            of_body[k] = of_body[parent]
+        if base in of_body and _are_parallel(axes[:, 2], Z):
+            group = of_body[base]
         else:
-            of_body[k] = []
-            groups.append(of_body[k])
-        of_body[k].append(q[first[k]])
-    return groups
+            group = next((g for b, axis, g in groups if b == base and _are_parallel(axis, axes[:, 2])), [])
+            if not group:
+                groups.append((base, axes[:, 2], group))
+        group.append(q[starts[k]])
+        of_body[k] = group
+    return [group for _, _, group in groups]
 
 
-def _is_parallel(body: Body) -> bool:
-    return abs(abs(float(body.rotation[2, 2])) - 1.0) < PARALLEL
+def _are_parallel(first: np.ndarray, second: np.ndarray) -> bool:
+    return abs(abs(float(first @ second)) - 1.0) < PARALLEL

@@ -6,9 +6,15 @@ An operation of casadi is a template of its operands with its precedence; an ope
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 
+MATLAB_KEYWORDS = {
+    *("break", "case", "catch", "classdef", "continue", "else", "elseif", "end", "for", "function", "global", "if"),
+    *("otherwise", "parfor", "persistent", "return", "spmd", "switch", "try", "while"),
+}
 # precedences
 CHOICE, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(9)
 
@@ -53,16 +59,24 @@ OF_TWO = ("atan2", "hypot")
 
 @dataclass(frozen=True)
 class Language:
-    """helper: the functions that the language lacks, by the name of the operation that needs them."""
+    """helpers: the functions that the language lacks, by the name of the operation that needs them. in_comment: what
+    ends or changes a comment -> what is written there."""
 
     suffix: str
-    comment: str
+    in_comment: Mapping[str, str]
     operations: Mapping[str, Operation]
     helpers: Mapping[str, str]
     number: Callable[[float], str]
     element: Callable[[str, int], str]  # of a vector
     assign: str  # a name and its value
     set_result: Callable[[str, int, str], str]
+
+    def commented(self, text: str) -> str:
+        """As a line of a comment."""
+        line = " ".join(text.splitlines())
+        for end, harmless in self.in_comment.items():
+            line = line.replace(end, harmless)
+        return line.rstrip()
 
 
 def _number(infinity: str, nan: str) -> Callable[[float], str]:
@@ -78,7 +92,7 @@ def _number(infinity: str, nan: str) -> Callable[[float], str]:
 
 C = Language(
     suffix=".c",
-    comment=" *",
+    in_comment={"/*": "/ *", "*/": "* /"},
     operations={
         **ARITHMETIC,
         **_calls({name.upper(): name for name in (*FUNCTIONS, *OTHERS)}),
@@ -101,7 +115,7 @@ C = Language(
 
 PYTHON = Language(
     suffix=".py",
-    comment="",
+    in_comment={"\\": "\\\\", '"': r"\""},
     operations={
         **ARITHMETIC,
         **_calls({name.upper(): f"math.{name}" for name in (*FUNCTIONS, *OTHERS)}),
@@ -124,7 +138,7 @@ PYTHON = Language(
 
 MATLAB = Language(
     suffix=".m",
-    comment="%",
+    in_comment={},
     operations={
         **ARITHMETIC,
         **_calls({name.upper(): name for name in (*FUNCTIONS, *OTHERS)}),
@@ -158,3 +172,31 @@ end""",
     assign="{} = {};",
     set_result=lambda name, k, value: f"{name}({k + 1}) = {value};",
 )
+
+
+class Identifiers:
+    """Names that are identifiers in C, Python and MATLAB, each once."""
+
+    def __init__(self) -> None:
+        self._taken = set[str]()
+        self._of = dict[str, str]()
+
+    def of(self, text: str) -> str:
+        """That of a text: always the same."""
+        if text not in self._of:
+            self._of[text] = self.new(text)
+        return self._of[text]
+
+    def new(self, text: str) -> str:
+        name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "x"
+        name = f"x{name}" if name[0].isdigit() else name
+        numbered = (f"{name}_{k}" for k in count(2))
+        found = next(n for n in chain([name], numbered) if n not in self._taken)
+        self._taken.add(found)
+        return found
+
+
+def matlab_name(text: str) -> str:
+    """An identifier that is no word of MATLAB."""
+    name = Identifiers().new(text)
+    return f"{name}_model" if name in MATLAB_KEYWORDS else name

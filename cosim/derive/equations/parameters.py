@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from typing import TypeVar
 
 import numpy as np
 
 from cosim import ops
 from cosim.compile.trace import symbols
+from cosim.derive.equations.languages import Identifiers
+from cosim.multibody.constrained_dynamics import GROUND
+from cosim.multibody.constraint_rows import BodyConstraint, BodyForce, SpringDamper
 from cosim.multibody.dynamics import Body
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import ELEMENTS
 from cosim.multibody.joints import JointKind
-from cosim.multibody.mechanism import Pose
+from cosim.multibody.mechanism import Joint, Pose
 from cosim.multibody.tree import Tree
 from cosim.types import Numeric
 
@@ -37,21 +38,6 @@ class SymbolicParameter:
     unit: str
     about: str
     symbol: Numeric  # of casadi
-
-
-class Identifiers:
-    """Names that are identifiers in C, Python and MATLAB, each once."""
-
-    def __init__(self, taken: Sequence[str] = ()) -> None:
-        self._taken = set(taken)
-
-    def new(self, text: str) -> str:
-        name = re.sub(r"\W", "_", text, flags=re.ASCII).strip("_") or "x"
-        name = f"x{name}" if name[0].isdigit() else name
-        numbered = (f"{name}_{k}" for k in count(2))
-        found = next(n for n in chain([name], numbered) if n not in self._taken)
-        self._taken.add(found)
-        return found
 
 
 class _Table:
@@ -82,84 +68,117 @@ def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[Symbol
     """The same equations with symbols in place of all numbers that are not 0, and the table of these.
 
     Directions of axes and constants of laws stay numbers."""
-    table, tree = _Table(), e.tree
-    gravity = _gravity(e.gravity, table)
-    turns = [tree.frames[joint.child][1].rotation for joint in tree.joints]
-    bodies = [_body(tree, k, turns, table) for k in range(len(tree.bodies))]
-    joints = []
-    for joint, kind in zip(tree.joints, tree.kinds, strict=True):
-        moving = joint.name
-        damping, effort, stiffness, position, _ = units_of(kind)
-        unloaded, about = joint.rest if joint.stiffness else 0.0, f"where the spring in {moving} is unloaded"
-        numbers = {
-            "damping": table(f"b_{moving}", joint.damping, damping, f"viscous friction of {moving}"),
-            "friction": table(f"d_{moving}", joint.friction, effort, f"Coulomb friction of {moving}"),
-            "stiffness": table(f"k_{moving}", joint.stiffness, stiffness, f"spring in {moving}"),
-            "rest": table(f"r_{moving}", unloaded, position, about),
-        }
-        joints.append(replace(joint, **numbers))
-    frames = dict(tree.frames)
-    for frame in tree.mechanism.frames:
-        body, pose = frames[frame.name]
-        frames[frame.name] = body, Pose(pose.rotation, _along_link(tree, body, turns, pose.position, table, frame.name))
-    springs = tuple(
-        spring._replace(
-            stiffness=table(f"k_{spring.name}", spring.stiffness, "N/m", f"stiffness of {spring.name}"),
-            damping=table(f"b_{spring.name}", spring.damping, "N*s/m", f"damping of {spring.name}"),
-            length=table(f"l_{spring.name}", spring.length, "m", f"unloaded length of {spring.name}"),
-        )
-        for spring in e.constraints.springs
+    numbers = _Numbers(e.tree)
+    gravity = numbers.gravity(e.gravity)
+    bodies = tuple(map(numbers.body, range(len(e.tree.bodies))))
+    joints = tuple(map(numbers.joint, e.tree.joints, e.tree.kinds))
+    tree = replace(e.tree, bodies=bodies, joints=joints, frames=e.tree.frames | numbers.frames())
+    constraints = replace(
+        e.constraints,
+        springs=tuple(map(numbers.spring, e.constraints.springs)),
+        members=tuple(map(numbers.attached, e.constraints.members)),
+        laws=tuple(map(numbers.attached, e.constraints.laws)),
     )
-    changed = replace(tree, joints=tuple(joints), bodies=tuple(bodies), frames=frames)
-    constraints = replace(e.constraints, springs=springs)
-    return MechanismEquations(changed, gravity, constraints), table.found
+    return MechanismEquations(tree, gravity, constraints), numbers.table.found
+
+
+Attached = TypeVar("Attached", BodyConstraint, BodyForce)
+
+
+class _Numbers:
+    """The parts of a mechanism with symbols in place of their numbers, which `table` collects."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.table = _Table()
+        self._tree = tree
+        self._turns = [tree.frames[joint.child][1].rotation for joint in tree.joints]
+        self._identifier = Identifiers().of  # of a link, joint, frame, …
+
+    def gravity(self, gravity: np.ndarray) -> Numeric:
+        """Along one axis it is g or −g with g above 0."""
+        if np.count_nonzero(gravity) != 1:
+            return self.table.vector("g", gravity, "m/s^2", "gravity")
+        size = self.table("g", float(np.abs(gravity).max()), "m/s^2", "gravity")
+        return ops.array([0.0 if x == 0.0 else size if x > 0.0 else -size for x in gravity])
+
+    def body(self, k: int) -> Body:
+        """Positions and inertias are named along the axes of the link; see `inertial_parameters`."""
+        tree, table = self._tree, self.table
+        body, joint, turn = tree.bodies[k], tree.joints[k], self._turns[k]
+        link, unit = joint.child, units_of(tree.kinds[k])[-1]
+        name, moving = self._identifier(link), self._identifier(joint.name)
+        position = self._along_link(tree.parents[k], body.position, joint.name)
+        rotor = ops.array([table(f"J_{moving}", r, unit, f"rotor on {joint.name}") for r in body.rotor])
+        if not body.mass:
+            return body._replace(position=position, rotor=rotor)
+        com = turn.T @ body.moment / body.mass
+        inertia = turn.T @ body.inertia @ turn - body.mass * (com @ com * np.eye(3) - np.outer(com, com))
+        size = np.abs(turn.T @ body.inertia @ turn).max()
+        inertia = np.where(np.abs(inertia) <= NEGLIGIBLE * size, 0.0, inertia)
+        m = table(f"m_{name}", body.mass, "kg", f"mass of {link}")
+        c = table.vector(f"c_{name}", com, "m", f"centre of mass of {link}")
+        own = np.zeros((3, 3)).tolist()
+        for i, j in ELEMENTS:
+            about = f"inertia of {link} about its centre of mass, {'xyz'[i]}{'xyz'[j]}"
+            own[i][j] = own[j][i] = table(f"I_{name}_{'xyz'[i]}{'xyz'[j]}", inertia[i, j], "kg*m^2", about)
+        square = c @ c
+        at_origin = ops.array(
+            [[own[i][j] + m * ((square if i == j else 0.0) - c[i] * c[j]) for j in range(3)] for i in range(3)]
+        )
+        return body._replace(
+            position=position, mass=m, moment=turn @ (c * m), inertia=turn @ at_origin @ turn.T, rotor=rotor
+        )
+
+    def joint(self, joint: Joint, kind: JointKind) -> Joint:
+        table, name, about = self.table, self._identifier(joint.name), joint.name
+        damping, effort, stiffness, position, _ = units_of(kind)
+        unloaded = joint.rest if joint.stiffness else 0.0
+        return replace(
+            joint,
+            damping=table(f"b_{name}", joint.damping, damping, f"viscous friction of {about}"),
+            friction=table(f"d_{name}", joint.friction, effort, f"Coulomb friction of {about}"),
+            stiffness=table(f"k_{name}", joint.stiffness, stiffness, f"spring in {about}"),
+            rest=table(f"r_{name}", unloaded, position, f"where the spring in {about} is unloaded"),
+        )
+
+    def frames(self) -> dict[str, tuple[int, Pose]]:
+        """Those with a name of their own."""
+        places = {frame.name: self._tree.frames[frame.name] for frame in self._tree.mechanism.frames}
+        return {
+            name: (body, Pose(pose.rotation, self._along_link(body, pose.position, name)))
+            for name, (body, pose) in places.items()
+        }
+
+    def spring(self, spring: SpringDamper) -> SpringDamper:
+        table, name, about = self.table, self._identifier(spring.name), spring.name
+        return spring._replace(
+            ends=tuple((body, self._attachment(body, point, about)) for body, point in spring.ends),
+            stiffness=table(f"k_{name}", spring.stiffness, "N/m", f"stiffness of {about}"),
+            damping=table(f"b_{name}", spring.damping, "N*s/m", f"damping of {about}"),
+            length=table(f"l_{name}", spring.length, "m", f"unloaded length of {about}"),
+        )
+
+    def attached(self, item: Attached) -> Attached:
+        """A loop, constraint or force law."""
+        frames = [
+            (body, Pose(pose.rotation, self._attachment(body, pose.position, item.name))) for body, pose in item.frames
+        ]
+        return replace(item, frames=tuple(frames))
+
+    def _attachment(self, body: int, point: np.ndarray, what: str) -> Numeric:
+        """Where something is attached to a body; it has a name for each of them."""
+        return self._along_link(body, point, what, f"_{self._identifier(self._link(body))}")
+
+    def _along_link(self, body: int, position: np.ndarray, what: str, suffix: str = "") -> Numeric:
+        """A position in a body's frame, named along the axes of its link."""
+        turn = np.eye(3) if body == GROUND else self._turns[body]
+        name, about = f"l_{self._identifier(what)}{suffix}", f"position of {what} in {self._link(body)}"
+        return turn @ self.table.vector(name, turn.T @ position, "m", about)
+
+    def _link(self, body: int) -> str:
+        return self._tree.mechanism.root if body == GROUND else self._tree.joints[body].child
 
 
 def units_of(kind: JointKind) -> tuple[str, ...]:
     """Of the numbers of a joint; of one with both kinds of dofs those of its first."""
     return JOINT_UNITS[kind.dofs[0][1] if kind.dofs else "rad"]
-
-
-def _gravity(gravity: np.ndarray, table: _Table) -> Numeric:
-    """Along one axis it is g or −g with g above 0."""
-    if np.count_nonzero(gravity) != 1:
-        return table.vector("g", gravity, "m/s^2", "gravity")
-    size = table("g", float(np.abs(gravity).max()), "m/s^2", "gravity")
-    return ops.array([0.0 if x == 0.0 else size if x > 0.0 else -size for x in gravity])
-
-
-def _body(tree: Tree, k: int, turns: Sequence[np.ndarray], table: _Table) -> Body:
-    """Positions and inertias are named along the axes of the link; see `inertial_parameters`."""
-    body, joint, turn = tree.bodies[k], tree.joints[k], turns[k]
-    name = joint.child
-    position = _along_link(tree, tree.parents[k], turns, body.position, table, joint.name)
-    unit = units_of(tree.kinds[k])[-1]
-    rotor = ops.array([table(f"J_{joint.name}", r, unit, f"rotor on {joint.name}") for r in body.rotor])
-    if not body.mass:
-        return body._replace(position=position, rotor=rotor)
-    com = turn.T @ body.moment / body.mass
-    inertia = turn.T @ body.inertia @ turn - body.mass * (com @ com * np.eye(3) - np.outer(com, com))
-    size = np.abs(turn.T @ body.inertia @ turn).max()
-    inertia = np.where(np.abs(inertia) <= NEGLIGIBLE * size, 0.0, inertia)
-    m = table(f"m_{name}", body.mass, "kg", f"mass of {name}")
-    c = table.vector(f"c_{name}", com, "m", f"centre of mass of {name}")
-    own = np.zeros((3, 3)).tolist()
-    for i, j in ELEMENTS:
-        about = f"inertia of {name} about its centre of mass, {'xyz'[i]}{'xyz'[j]}"
-        own[i][j] = own[j][i] = table(f"I_{name}_{'xyz'[i]}{'xyz'[j]}", inertia[i, j], "kg*m^2", about)
-    square = c @ c
-    at_origin = ops.array(
-        [[own[i][j] + m * ((square if i == j else 0.0) - c[i] * c[j]) for j in range(3)] for i in range(3)]
-    )
-    return body._replace(
-        position=position, mass=m, moment=turn @ (c * m), inertia=turn @ at_origin @ turn.T, rotor=rotor
-    )
-
-
-def _along_link(
-    tree: Tree, body: int, turns: Sequence[np.ndarray], position: np.ndarray, table: _Table, name: str
-) -> Numeric:
-    """A position in a body's frame, named along the axes of its link."""
-    turn = turns[body] if body >= 0 else np.eye(3)
-    link = tree.joints[body].child if body >= 0 else tree.mechanism.root
-    return turn @ table.vector(f"l_{name}", turn.T @ position, "m", f"position of {name} in {link}")

@@ -23,6 +23,7 @@ from cosim.derive.symbolic import Formula, applied, exact
 MOST_TERMS = 300  # of a polynomial that anybody reads
 MOST_TURNS = 4  # a multiple of an angle
 MOST_PRODUCTS = 20_000  # of terms in one multiplication
+MOST_SQUARED = 10  # terms of the square of a sum of four
 NEGLIGIBLE = QQ(1, 10**14)  # of the largest coefficient of a polynomial: rounding of constants
 COMPOSED = (
     *("SQRT", "DIV", "INV", "EXP", "LOG", "POW", "CONSTPOW"),
@@ -326,7 +327,16 @@ def _factored(formula: Formula) -> Formula:
     if not isinstance(formula, sympy.Add):
         return formula
     common = sympy.gcd_terms(cast(Formula, formula)) if _whole(formula) else _without_numbers(formula)
-    return min((formula, common), key=sympy.count_ops)
+    return min((formula, common, *_power_of_sum(formula)), key=sympy.count_ops)
+
+
+def _power_of_sum(formula: Formula) -> list[Formula]:
+    """One such as m*(v1 + v2)**2, of a sum without sines and cosines; none of others."""
+    if not 3 <= len(formula.args) <= MOST_SQUARED or formula.has(sympy.sin, sympy.cos):
+        return []
+    product = cast(Formula, sympy.factor(formula))
+    has_power = any(isinstance(f, sympy.Pow) and f.base.is_Add for f in sympy.Mul.make_args(product))
+    return [product] if has_power else []
 
 
 def _whole(formula: Formula) -> bool:

@@ -97,7 +97,7 @@ def latex_lines(d: Derivation) -> list[str]:
         names |= {symbol: letter.format(k) for k, symbol in enumerate(symbols.get(key, ()), 1)}
     names |= {symbol: _latex_name(symbol.name) for symbol in symbols.get("p", ())}
     by_component = operation_table(d)
-    lines = [f"% {line}".rstrip() for line in header(d)]
+    lines = [_comment(line) for line in header(d)]
     for c in printed(d):
         found = component_formulas(d, c)
         steps = {symbol: f"x_{{{symbol.name[1:]}}}" for symbol, _ in found.steps}
@@ -106,10 +106,14 @@ def latex_lines(d: Derivation) -> list[str]:
             (f"{_latex_letter(c.letter)}_{{{','.join(map(str, place))}}}", formula) for place, formula in found.shown
         ]
         rows = rows or [(_latex_letter(c.letter), formula_symbol("0"))]
-        lines += ["", f"% {c.about}: {by_component[c.name]}", r"\begin{align*}"]
+        lines += ["", _comment(f"{c.about}: {by_component[c.name]}"), r"\begin{align*}"]
         lines += [rf"{left} &= {as_latex(formula, names | steps)} \\" for left, formula in rows]
         lines += [r"\end{align*}"]
     return lines
+
+
+def _comment(text: str) -> str:
+    return f"% {' '.join(text.splitlines())}".rstrip()
 
 
 def _latex_letter(letter: str) -> str:

@@ -1,6 +1,5 @@
 """Code in C, Python and MATLAB computes what the model computes, to rounding."""
 
-import ctypes
 import math
 import shutil
 import subprocess
@@ -14,57 +13,34 @@ from cosim import ops
 from cosim.compile.trace import column, symbols
 from cosim.derive.equations.code import instructions, operations_of, written
 from cosim.derive.equations.components import EquationTerm
-from cosim.derive.equations.files import file_lines
+from cosim.derive.equations.files import function_names
 from cosim.derive.equations.languages import MATLAB, PYTHON, C
-from cosim.derive.equations.parameters import Identifiers
 from cosim.errors import InputError
-from tests.derive.equations.derivations import SAMPLES, assert_equal, derivation, states
+from tests.derive.equations.derivations import (
+    GCC,
+    SAMPLES,
+    assert_equal,
+    c_code,
+    derivation,
+    python_code,
+    states,
+    written_file,
+)
 
 TOLERANCE = 1e-12
-GCC, OCTAVE = shutil.which("gcc") or "", shutil.which("octave-cli") or ""
+OCTAVE = shutil.which("octave-cli") or ""
 needs_gcc = pytest.mark.skipif(not GCC, reason="no gcc: C is not compiled")
 needs_octave = pytest.mark.skipif(not OCTAVE, reason="no octave-cli: MATLAB's files are not run")
 samples = pytest.mark.parametrize("name", SAMPLES)
 
 
-def written_file(d, to, path):
-    path.write_text("\n".join(file_lines(d, to, path)) + "\n", encoding="utf-8")
-    return path
-
-
-@needs_gcc
+@pytest.mark.parametrize("code", [pytest.param(c_code, marks=needs_gcc), python_code])
 @samples
-def test_c(name, tmp_path):
+def test_c_and_python(name, code, tmp_path):
     d = derivation(name, **SAMPLES[name])
-    source, library = written_file(d, "c", tmp_path / "equations.c"), tmp_path / "equations.so"
-    strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off"]
-    subprocess.run([GCC, *strict, "-shared", "-fPIC", "-o", library, source, "-lm"], check=True)
-    code = ctypes.CDLL(str(library))
-    prefix = Identifiers().new(d.name)
+    evaluated = code(d, tmp_path)
     for state in states(d):
-        found = {}
-        for c in d.everything:
-            out = np.zeros(math.prod(c.shape))
-            given = [
-                ctypes.c_double(state[a][0]) if a == "t" else state[a].ctypes.data_as(ctypes.c_void_p)
-                for a in c.arguments
-            ]
-            getattr(code, f"{prefix}_{c.name}")(*given, out.ctypes.data_as(ctypes.c_void_p))
-            found[c.name] = out
-        assert_equal(d, found, state, TOLERANCE)
-
-
-@samples
-def test_python(name, tmp_path):
-    d = derivation(name, **SAMPLES[name])
-    code = {}
-    exec(compile(written_file(d, "python", tmp_path / "equations.py").read_text(), "equations.py", "exec"), code)
-    assert code["JOINTS"] == list(d.model.dof_names)
-    for state in states(d):
-        given = {key: float(value[0]) if key == "t" else value.tolist() for key, value in state.items()}
-        found = {c.name: code[c.name](*(given[a] for a in c.arguments)) for c in d.everything}
-        assert [np.shape(found[c.name]) for c in d.everything] == [c.shape for c in d.everything]
-        assert_equal(d, found, state, TOLERANCE)
+        assert_equal(d, evaluated(state), state, TOLERANCE)
 
 
 def test_python_needs_only_its_standard_library(tmp_path):
@@ -79,22 +55,31 @@ def test_python_needs_only_its_standard_library(tmp_path):
 
 
 @needs_octave
-@samples
-def test_matlab(name, tmp_path):
-    d = derivation(name, **SAMPLES[name])
-    written_file(d, "matlab", tmp_path / "equations.m")
-    given = list(states(d, 2))
-    program = ["model = equations();"]
-    for state in given:
-        program += [f"{key} = [{'; '.join(repr(float(x)) for x in value)}];" for key, value in state.items()]
-        for c in d.everything:  # by rows
-            program.append(f"x = model.{c.name}({', '.join(c.arguments)})'; printf('%.17g ', x); printf('\\n');")
-    (tmp_path / "run.m").write_text("\n".join(program))
-    run = subprocess.run([OCTAVE, "--norc", "run.m"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    lines = iter(run.stdout.splitlines())
-    for state in given:
+def test_matlab(tmp_path):
+    """All samples in one process, which takes a while to start."""
+    derivations = {name: derivation(name, **SAMPLES[name]) for name in SAMPLES}
+    program, expected = [], []
+    for k, (name, d) in enumerate(derivations.items()):
+        written_file(d, "matlab", tmp_path / f"equations_{k}.m")
+        program.append(f"model = equations_{k}();")
+        functions = function_names(d)
+        for state in states(d, 2):
+            program += [f"{key} = [{'; '.join(repr(float(x)) for x in value)}];" for key, value in state.items()]
+            for c in d.everything:  # by rows
+                call = f"model.{functions[c.name]}({', '.join(c.arguments)})"
+                program.append(f"x = {call}'; printf('%.17g ', x); printf('\\n');")
+            expected.append((name, state))
+    lines = iter(run_octave("\n".join(program), tmp_path).splitlines())
+    for name, state in expected:
+        d = derivations[name]
         found = {c.name: [float(word) for word in next(lines).split()] for c in d.everything}
         assert_equal(d, found, state, TOLERANCE)
+
+
+def run_octave(program, folder):
+    (folder / "run.m").write_text(program)
+    run = subprocess.run([OCTAVE, "--norc", "run.m"], cwd=folder, capture_output=True, text=True, check=True)
+    return run.stdout
 
 
 # --- the operations one by one ---
@@ -133,9 +118,9 @@ def test_operations_in_matlab(tmp_path):
         for x, y in ((0.3, 0.7), (0.7, -0.3), (-0.9, -0.2), (-0.4, 0.1)):
             expected.append(float(function(np.float64(x), np.float64(y))))
             program += [f"x = {x}; y = {y};", *lines, "printf('%.17g\\n', out(1));"]
-    (tmp_path / "run.m").write_text("\n".join(program))
-    run = subprocess.run([OCTAVE, "--norc", "run.m"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert [float(line) for line in run.stdout.split()] == pytest.approx(expected, rel=1e-14)
+    assert [float(line) for line in run_octave("\n".join(program), tmp_path).split()] == pytest.approx(
+        expected, rel=1e-14
+    )
 
 
 def traced(function):

@@ -36,15 +36,35 @@ def test_a_mechanism_with_loops_has_its_tree_and_its_constraints(command):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--equations", "--frame", "linc"], "frame 'linc' does not exist; did you mean 'link'?"),
-        (["--equations", "--load", "tip"], "frame 'tip' does not exist; known: base, link"),
+        (["--equations", "--frame", "linc"], "--frame: frame 'linc' does not exist; did you mean 'link'?"),
+        (["--equations", "--load", "tip"], "--load: frame 'tip' does not exist; known: base, link"),
+        (["--equations", "--load", ""], "--load: frame '' does not exist; known: base, link"),
+        (["--equations", *["--frame", "link"] * 2], "--frame: 'link' is given twice; take one out"),
         (
             ["no/swing.c", "--equations", "--to", "c"],
             "--equations: no/swing.c: there is no folder 'no'; create it or choose another",
         ),
         (
             ["swing.py", "--equations", "--to", "c"],
-            "--equations: swing.py: the file must have the suffix .c; choose another name",
+            "--equations: swing.py: is a file of --to python, not of c; pass that, or choose swing.c",
+        ),
+        (
+            ["swing.c", "--equations"],
+            "--equations: swing.c: is a file of --to c, not of text; pass that, or choose swing.txt",
+        ),
+        (
+            ["swing.f90", "--equations", "--to", "c"],
+            "--equations: swing.f90: the file must have the suffix .c; choose another name",
+        ),
+        (
+            ["my-swing.m", "--equations", "--to", "matlab"],
+            "--equations: my-swing.m: MATLAB knows a function by the name of its file, and this one is no identifier; "
+            "choose my_swing.m",
+        ),
+        (
+            ["end.m", "--equations", "--to", "matlab"],
+            "--equations: end.m: MATLAB knows a function by the name of its file, and this one is no identifier; "
+            "choose end_model.m",
         ),
         (
             ["--graph", "--symbols"],

@@ -7,9 +7,8 @@ import pytest
 from cosim.derive.equations.command import read_model
 from cosim.derive.equations.components import derived
 from cosim.derive.equations.files import file_lines
-from cosim.derive.equations.text import text_lines
 from tests.derive.equations.derivations import assert_equal, states
-from tests.derive.equations.test_text import by_component, evaluated, text_rows
+from tests.derive.equations.reading import evaluated, read_text
 
 LAW = """\
 from cosim import ops
@@ -47,11 +46,11 @@ def written(law):
 def test_a_law_as_a_component(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     d = derived(read_model(written(LAW.replace("FLOOR", "floor"))))
-    parsed, code = by_component(d, text_rows(d, text_lines(d))), {}
+    values, code = evaluated(d, read_text(d)), {}
     exec("\n".join(file_lines(d, "python", None)), code)
     signs = set()
     for state in states(d, 6):
-        assert_equal(d, evaluated(d, parsed, state), state, 1e-12, but=("inverse_dynamics", "forward_dynamics"))
+        assert_equal(d, values(state), state, 1e-12, but=("inverse_dynamics", "forward_dynamics"))
         given = {key: value.tolist() for key, value in state.items()}
         assert_equal(d, {c.name: code[c.name](*(given[a] for a in c.arguments)) for c in d.everything}, state, 1e-12)
         signs.add(bool(d.model.frame_pose(state["q"], "slide")[2, 3] < 0))

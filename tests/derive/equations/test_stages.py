@@ -10,7 +10,7 @@ from cosim.derive.equations.components import derived
 from cosim.derive.equations.parameters import with_symbols
 from cosim.derive.equations.stages import is_singular, point_masses
 from tests.derive.equations.derivations import RIGS, derivation, states
-from tests.derive.equations.test_text import by_component, same, text_lines, text_rows
+from tests.derive.equations.reading import read_text, same
 
 
 def test_the_two_link_arm_of_point_masses():
@@ -18,7 +18,7 @@ def test_the_two_link_arm_of_point_masses():
     equations, parameters = with_symbols(point_masses(d.model.equations))
     found = derived(d.model, equations, parameters=parameters)
     assert not any(p.name.startswith("I_") for p in found.parameters)
-    parsed = by_component(found, text_rows(found, text_lines(found)))
+    parsed = read_text(found)
     mass, coriolis, gravity = (parsed[name][1] for name in ("mass_matrix", "coriolis", "gravity"))
     m1, m2, c1, c2, length = sympy.symbols("m_upper_arm m_forearm c_upper_arm c_forearm l_elbow")
     g, q1, q2, v1, v2 = sympy.symbols("g q1 q2 v1 v2")
