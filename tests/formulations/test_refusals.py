@@ -11,7 +11,10 @@ from cosim.bench.linkages import ladder
 from cosim.compile import ArrayPort, compile
 from cosim.compile.trace import symbols
 from cosim.formulations import load_formulation
+from cosim.formulations._closing import constraint_rows
+from cosim.formulations._tree_state import TreeState
 from cosim.formulations.augmented_bodies import ROTATIONS
+from cosim.formulations.dependent_coordinates import DependentCoordinates
 from cosim.multibody import Model, assembly
 from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
 from tests.formulations.mechanisms import model_of, planar_tree, tree
@@ -129,7 +132,7 @@ def test_formulations_with_multipliers_go_through_it():
 def four_bar_with_a_choice_that_fails():
     """(model, formulation, a configuration): its rocker, the independent coordinate, turns back there."""
     model = load_rig(FOLDER / "mechanisms/four_bar.yaml").plant.model
-    formulation = load_formulation("dependent_coordinates", model.equations)
+    formulation = DependentCoordinates(model.equations)
     formulation.__dict__["choice"] = [0, 1]
     kept = np.array([True, False, False])
 
@@ -137,8 +140,8 @@ def four_bar_with_a_choice_that_fails():
         return assembly.close_loops(model, np.array([crank, -0.9, -1.57]), kept)
 
     def determinant(crank):
-        *_, G, _ = load_formulation("composite_bodies", model.equations).matrices(closed(crank), np.zeros(3))
-        return np.linalg.det(G[:, :2])
+        state = TreeState.of(model.equations, closed(crank), np.zeros(3), 0.0)
+        return np.linalg.det(constraint_rows(state).matrix[:, :2])
 
     return model, formulation, closed(brentq(determinant, -0.9, 0.0, xtol=1e-15))
 
@@ -156,7 +159,7 @@ def test_machine_code_of_dependent_coordinates_has_no_number_where_its_choice_fa
 def test_rows_that_depend_on_each_other_everywhere_leave_no_choice():
     """In space a pin has rows that a planar linkage repeats."""
     model = Model(ladder(2), (0.0, -9.81, 0.0))
-    formulation = load_formulation("dependent_coordinates", model.equations)
+    formulation = DependentCoordinates(model.equations)
     with pytest.raises(InputError) as caught:
         _ = formulation.choice
     assert str(caught.value).startswith("dependent_coordinates: the configuration is singular: 'pin")
