@@ -14,19 +14,22 @@ from typing import Any
 import numpy as np
 
 from cosim.bench.chains import general_chain, planar_chain, simple_chain, sympy_equations
+from cosim.bench.linkages import ladder, parallelograms
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.peers import relative_difference
 from cosim.bench.robots import random_state
 from cosim.bench.rows import BenchCase, Measurement
 from cosim.compile import Routine
 from cosim.formulations import load_formulation
-from cosim.multibody import Model
+from cosim.multibody import Model, assembly
 from cosim.types import Numeric
 
 REFERENCE = "separate_bodies"
 # those that develop the equations of a tree of any joints; without loops, dependent coordinates are composite bodies
 OURS = ("augmented_bodies", "composite_bodies", "gauss", "kane", "lagrange", "newton_euler", "wittenburg")
 SHORT, LONG = tuple(range(1, 11)), tuple(range(1, 31))
+WITH_LOOPS = ("cartesian", "dependent_coordinates", "planar_bodies", *OURS)
+LOOPS = (1, 2, 3, 4, 6)  # four-bars on top of each other
 SHOWN = (1, 2, 3, 6, 10, 15, 20, 25, 30)
 SYMPY_BODIES = 4
 
@@ -88,6 +91,35 @@ def crossovers(name: str, chain: Callable[[int], Model], sizes: Sequence[int]) -
     return f"; fewer than {', '.join(found)}" if found else ""
 
 
+@cache
+def planar_ladder(n: int) -> Model:
+    """n four-bars on top of each other, with the rows that act in their plane."""
+    linkage = parallelograms(ladder(n))
+    model = linkage.model
+    return model.without(assembly.find_redundant(model, linkage.q, np.zeros(model.nv, dtype=bool)))
+
+
+@cache
+def of_ladder(name: str, n: int) -> int:
+    """Operations of the accelerations of n four-bars on top of each other."""
+    model = planar_ladder(n)
+    formulation = load_formulation(name, model.equations)
+    return sum(operations(lambda q, v, tau: formulation.forward_dynamics(q, v, tau), (model.nv,) * 3))
+
+
+def by_loops(name: str, sizes: Sequence[int], _: Budget) -> Measurement:
+    """Beside the separate bodies for the longest ladder; the note has the counts of all, and up to how many loops they
+    are fewer than those of the separate bodies."""
+    n, counts = sizes[-1], [of_ladder(name, size) for size in sizes]
+    model, state = planar_ladder(n), parallelograms(ladder(n)).state
+    found = np.asarray(load_formulation(name, model.equations).forward_dynamics(*state))
+    difference = relative_difference(found, np.asarray(model.equations.forward_dynamics(*state)))
+    fewer = [size for size, count in zip(sizes, counts, strict=True) if count < of_ladder(REFERENCE, size)]
+    note = ", ".join(f"{count} for {size}" for size, count in zip(sizes, counts, strict=True)) + " loops"
+    note += f"; fewer than {REFERENCE} to {fewer[-1]}" * bool(fewer)
+    return Measurement(_samples(counts[-1], of_ladder(REFERENCE, n)), difference, note, growth=True)
+
+
 def published(algorithm: str, n: int, _: Budget) -> Measurement:
     """Ours beside the counts of hand-made code."""
     compute, formula = getattr(general_chain(n).equations, algorithm), PUBLISHED[algorithm][1]
@@ -140,6 +172,23 @@ CASES = (
         )
         for suffix, sizes in (("", SHORT), (" long", LONG))
         for name, chain in (*((name, general_chain) for name in OURS), ("planar_bodies", planar_chain))
+    ),
+    BenchCase(
+        "operations cartesian",
+        f"general chain of {SHORT[-1]} bodies: multiplications and additions by 'cartesian'",
+        partial(by_bodies, "cartesian", general_chain, SHORT),
+        REFERENCE,
+        unit="ops",
+    ),
+    *(
+        BenchCase(
+            f"operations {name} loops",
+            f"{LOOPS[-1]} four-bars on top of each other: multiplications and additions by '{name}'",
+            partial(by_loops, name, LOOPS),
+            REFERENCE,
+            unit="ops",
+        )
+        for name in WITH_LOOPS
     ),
     *(
         BenchCase(

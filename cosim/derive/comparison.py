@@ -19,6 +19,7 @@ from cosim.derive.graph_report import read_mechanism
 from cosim.derive.tables import counted, table
 from cosim.errors import InputError, RunError
 from cosim.formulations import SEPARATE_BODIES, Formulation, known_formulations
+from cosim.formulations.dependent_coordinates import DependentCoordinates
 from cosim.multibody import Model, assembly
 from cosim.multibody.description.robot_file import SUFFIXES
 from cosim.output import console
@@ -36,7 +37,8 @@ State = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, v, τ
 
 @dataclass(frozen=True)
 class Compared:
-    """A formulation of a mechanism; the difference is that of q̈ to the separate bodies, relative to the largest."""
+    """A formulation of a mechanism; the difference is that of q̈ to the separate bodies, relative to the largest.
+    left_out: states at which the coordinates that it chose in advance are singular."""
 
     name: str
     about: str
@@ -45,6 +47,7 @@ class Compared:
     operations: int
     compile_s: float
     call_s: float
+    left_out: int = 0
 
 
 def derive_comparison(path: Path, json: Path | None = None) -> None:
@@ -113,14 +116,26 @@ def compare(
     compared = []
     for name in able:
         module = known[name]
-        code, seconds = _compiled(module.load(model.equations), model)
-        differences = [_difference(code(*_given(model, s)), e) for s, e in zip(states, expected, strict=True)]
-        call = _seconds_per_call(code, _given(model, states[0]))
+        formulation = module.load(model.equations)
+        code, seconds = _compiled(formulation, model)
+        regular = [k for k, (q, *_) in enumerate(states) if not _singular(formulation, q)]
+        if not regular:
+            refused[name] = "the coordinates that it chose in advance are singular at all states"
+            continue
+        differences = [_difference(code(*_given(model, states[k])), expected[k]) for k in regular]
+        call = _seconds_per_call(code, _given(model, states[regular[0]]))
         operations = code.routine.operations
-        compared.append(Compared(name, module.ABOUT, module.SOURCE, max(differences), operations, seconds, call))
+        left_out = len(states) - len(regular)
+        figures = max(differences), operations, seconds, call, left_out
+        compared.append(Compared(name, module.ABOUT, module.SOURCE, *figures))
         if progress is not None:
             progress(len(compared) / len(able))
     return compared, refused
+
+
+def _singular(formulation: Formulation, q: np.ndarray) -> bool:
+    """Whether the choices that a formulation made in advance fail in a configuration."""
+    return isinstance(formulation, DependentCoordinates) and formulation.singular(q)
 
 
 def _given(model: Model, state: State) -> tuple[Any, ...]:
@@ -196,6 +211,10 @@ def comparison_lines(model: Model, compared: list[Compared], refused: dict[str, 
         "",
         *table([(row.name, row.about) for row in compared], "<<"),
     ]
+    for row in compared:
+        if row.left_out:
+            what = f"{row.left_out} of {STATES} states left out, where the coordinates that it chose are singular"
+            lines += ["", f"{row.name}: {what}"]
     if refused:
         lines += ["", "do not apply", *table([(f"  {name}", why) for name, why in refused.items()], "<<")]
     return lines

@@ -18,9 +18,10 @@ DEPENDENT = 1e-12
 
 
 class Orthonormal:
-    """Q: columns of length 1, or 0 for a column that depends on those after it, where these may occur."""
+    """Q: columns of length 1, or 0 for a column that depends on those after it, where these may occur. Where they may
+    not, a column of which less than `least` is left, relative to it, has no direction: its elements are not numbers."""
 
-    def __init__(self, columns: Sequence[Numeric], may_depend: bool = False) -> None:
+    def __init__(self, columns: Sequence[Numeric], may_depend: bool = False, least: float = 0.0) -> None:
         n, left = len(columns), list(columns)
         self.Q: list[Numeric] = [None] * n
         self._R: list[dict[int, Numeric]] = [{} for _ in range(n)]  # of column i: k -> R_ki, k > i
@@ -33,6 +34,9 @@ class Orthonormal:
                 self._inverse[k] = ops.where(kept, 1.0 / length, 0.0)
             else:
                 self._inverse[k] = ops.reciprocal(ops.sqrt(square))
+                if least:
+                    kept = square > least**2 * (columns[k] @ columns[k])
+                    self._inverse[k] = ops.where(kept, self._inverse[k], np.nan)
             self.Q[k] = left[k] * self._inverse[k]
             for i in range(k):
                 self._R[i][k] = self.Q[k] @ left[i]

@@ -10,8 +10,8 @@ and with the efforts P_j of inertia and Q_j of forces in the open tree the equat
 
 Non-holonomic rows take part in the same way (Maggi's equations). The dependent coordinates are those whose columns of
 G are the least dependent on each other. With numbers they are chosen in every state, and a state where every choice
-fails is refused; machine code has the choice of one state with closed loops, and its results mean nothing where that
-one fails.
+fails is refused; machine code has the choice of one state with closed loops, and its results are no numbers where
+that one fails.
 """
 
 from __future__ import annotations
@@ -74,6 +74,13 @@ class DependentCoordinates:
             )
         return sorted(dofs[: len(G)])
 
+    def singular(self, q: Numeric, t: float = 0.0) -> bool:
+        """Whether the choice of machine code fails in a configuration: its results are no numbers there."""
+        G = constraint_rows(TreeState.of(self.equations, q, np.zeros(self.equations.nv), t)).matrix
+        with np.errstate(all="ignore"):
+            columns = Orthonormal([G[:, dof] for dof in self.choice], least=SINGULAR).Q
+        return not all(np.isfinite(column).all() for column in columns)
+
     def _dependent_row(self, G: np.ndarray) -> str:
         constraints = self.equations.constraints
         _, order = pivoted(G.T)
@@ -85,8 +92,9 @@ class DependentCoordinates:
 
     @cached_property
     def choice(self) -> list[int]:
-        """The dependent dofs of machine code: of several states with closed loops, those of the best condition."""
-        best, chosen = 0.0, list(range(len(self.equations.constraints.solved)))
+        """The dependent dofs of machine code: of several states with closed loops, those of the best condition.
+        Raises InputError where the rows are dependent in all of them."""
+        best, chosen, G = 0.0, [], np.zeros((0, self.equations.nv))
         rng = np.random.default_rng(0)
         for k in range(TRIALS):
             q = self._closed(0.1 + 0.5 * k / TRIALS, rng)
@@ -95,7 +103,7 @@ class DependentCoordinates:
             quality = float(pivots.min() / pivots.max()) if len(pivots) == len(G) > 0 and pivots.max() > 0.0 else 0.0
             if quality > best:
                 best, chosen = quality, sorted(dofs[: len(G)])
-        return chosen
+        return chosen or self.dependent(G)
 
     def _closed(self, distance: float, rng: np.random.Generator) -> np.ndarray:
         """A configuration near the neutral one, with closed loops where they can be closed from there."""
@@ -126,7 +134,7 @@ def eliminated(rows: Rows, dependent: list[int]) -> tuple[Numeric, Numeric]:
     G, gamma = rows
     n = G.shape[1]
     independent = [dof for dof in range(n) if dof not in dependent]
-    QR = Orthonormal([G[:, dof] for dof in dependent])
+    QR = Orthonormal([G[:, dof] for dof in dependent], least=SINGULAR)
     K: list[list[Numeric]] = [[0.0] * len(independent) for _ in range(n)]
     kappa: list[Numeric] = [0.0] * n
     for s, dof in enumerate(independent):

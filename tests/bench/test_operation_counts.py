@@ -100,3 +100,25 @@ def test_the_table_of_the_docs_has_the_counts():
         checked = sizes if name in (rows.REFERENCE, "composite_bodies") else sizes[:-1]
         assert counts[sizes[-1]] > counts[sizes[-2]]
         assert {n: counts[n] for n in checked} == {n: rows.of_formulation(name, general_chain, n) for n in checked}
+
+
+def test_cartesian_coordinates_cost_the_same_with_each_body():
+    counts = [rows.of_formulation("cartesian", general_chain, n) for n in (2, 3, 6, 10)]
+    assert (counts[0], counts[2], counts[3]) == (1946, 9561, 17173)  # of the docs
+    slopes = np.diff(counts) / np.diff([2, 3, 6, 10])
+    assert slopes == pytest.approx(1903, rel=3e-3)
+
+
+def test_the_table_of_loops_has_the_counts():
+    head, *lines = TABLES["Operations with loops"]
+    sizes = [int(cell.removeprefix("n = ")) for cell in head[1:]]
+    table = {line[0].strip("`"): dict(zip(sizes, map(int, line[1:]), strict=True)) for line in lines}
+    assert set(table) == {rows.REFERENCE, *rows.WITH_LOOPS} and tuple(sizes) == rows.LOOPS
+    for name, counts in table.items():
+        assert {n: counts[n] for n in sizes[:3]} == {n: rows.of_ladder(name, n) for n in sizes[:3]}
+
+
+def test_a_row_of_loops_agrees():
+    measured = rows.by_loops("dependent_coordinates", (1, 2), TINY)
+    assert measured.agreement is not None and measured.agreement < 1e-11
+    assert measured.note == "234 for 1, 839 for 2 loops; fewer than separate_bodies to 1"

@@ -172,3 +172,13 @@ def test_interpreted_code_has_no_cost_to_compare(command, monkeypatch):
     assert command.refuses("derive", "rig.yaml", "--compare") == [
         "COSIM_INTERPRET: is set, but the comparison measures compiled code; unset it"
     ]
+
+
+def test_states_where_chosen_coordinates_are_singular_are_left_out_and_named():
+    """Four-bars fold: at one of the states a coordinate that was chosen in advance determines nothing."""
+    model, states = consistent_states(read_model(FOLDER / "mechanisms" / "four_bars.yaml"))
+    compared, refused = compare(model, states)
+    assert {row.name: row.left_out for row in compared if row.left_out} == {"dependent_coordinates": 1}
+    assert max(row.difference for row in compared) < LARGEST_DIFFERENCE
+    line = "dependent_coordinates: 1 of 5 states left out, where the coordinates that it chose are singular"
+    assert line in comparison.comparison_lines(model, compared, refused)

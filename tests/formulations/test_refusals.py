@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from cosim import InputError, load_rig
+from cosim.bench.linkages import ladder
+from cosim.compile import ArrayPort, compile
 from cosim.compile.trace import symbols
 from cosim.formulations import load_formulation
+from cosim.formulations._closing import constraint_rows
+from cosim.formulations._tree_state import TreeState
 from cosim.formulations.augmented_bodies import ROTATIONS
-from cosim.multibody import Model
+from cosim.formulations.dependent_coordinates import DependentCoordinates
+from cosim.multibody import Model, assembly
 from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
 from tests.formulations.mechanisms import model_of, planar_tree, tree
 from tests.kit.samples import FOLDER
@@ -121,3 +127,39 @@ def test_formulations_with_multipliers_go_through_it():
     for name in ("newton_euler", "composite_bodies", "kane", "lagrange", "gauss", "wittenburg", "planar_bodies"):
         found = load_formulation(name, model.equations).forward_dynamics(q, np.zeros(4), np.ones(4))
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-8, err_msg=name)
+
+
+def four_bar_with_a_choice_that_fails():
+    """(model, formulation, a configuration): its rocker, the independent coordinate, turns back there."""
+    model = load_rig(FOLDER / "mechanisms/four_bar.yaml").plant.model
+    formulation = DependentCoordinates(model.equations)
+    formulation.__dict__["choice"] = [0, 1]
+    kept = np.array([True, False, False])
+
+    def closed(crank):
+        return assembly.close_loops(model, np.array([crank, -0.9, -1.57]), kept)
+
+    def determinant(crank):
+        state = TreeState.of(model.equations, closed(crank), np.zeros(3), 0.0)
+        return np.linalg.det(constraint_rows(state).matrix[:, :2])
+
+    return model, formulation, closed(brentq(determinant, -0.9, 0.0, xtol=1e-15))
+
+
+def test_machine_code_of_dependent_coordinates_has_no_number_where_its_choice_fails():
+    model, formulation, q = four_bar_with_a_choice_that_fails()
+    ports = [ArrayPort(name, (3,)) for name in ("q", "v", "tau")]
+    code = compile(lambda q, v, tau: formulation.forward_dynamics(q, v, tau), ports, "four_bar", interpret=False)
+    assert formulation.singular(q) and not formulation.singular(q + 1e-3)
+    assert np.isnan(code(q, np.zeros(3), np.ones(3))).all()
+    expected = model.equations.forward_dynamics(q, np.zeros(3), np.ones(3))
+    np.testing.assert_allclose(formulation.forward_dynamics(q, np.zeros(3), np.ones(3)), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_that_depend_on_each_other_everywhere_leave_no_choice():
+    """In space a pin has rows that a planar linkage repeats."""
+    model = Model(ladder(2), (0.0, -9.81, 0.0))
+    formulation = DependentCoordinates(model.equations)
+    with pytest.raises(InputError) as caught:
+        _ = formulation.choice
+    assert str(caught.value).startswith("dependent_coordinates: the configuration is singular: 'pin")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim import InputError
+from cosim import InputError, RunError
+from cosim.formulations import dependent_coordinates
 from cosim.formulations.cartesian import Cartesian
 from tests.kit.samples import sample
 
@@ -41,6 +42,20 @@ def test_reactions_of_loops_are_signals_as_before(sample):
     assert names
     for name in names:
         assert run[name] == pytest.approx(expected[name], abs=1e-7)
+
+
+def test_a_run_stops_where_the_dependent_coordinates_are_singular(sample, monkeypatch):
+    """The rocker turns back; a wide limit, as no step meets that position exactly."""
+    monkeypatch.setattr(dependent_coordinates, "SINGULAR", 0.05)
+    monkeypatch.setattr(dependent_coordinates.DependentCoordinates, "choice", [0, 1])
+    with pytest.raises(RunError) as error:
+        sample("mechanisms/four_bar", "mechanism.formulation=dependent_coordinates").run(2.0)
+    text = str(error.value)
+    assert "stopped at tick" in text and "joint 'crank' is not finite" in text
+    assert text.endswith(
+        "schedule.integrator: rosenbrock, or mechanism.formulation: separate_bodies if a row of the constraints depends"
+        " on the others here"
+    )
 
 
 @pytest.mark.parametrize(
