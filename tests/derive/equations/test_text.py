@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -82,9 +83,16 @@ def evaluated(d, parsed, state):
     return found
 
 
-def number(formula, values):
+@cache
+def function_of(formula):
+    """Its arguments and a function of them: kept, since several states are put in."""
     names = sorted(formula.free_symbols, key=str)
-    return float(sympy.lambdify(names, formula, [{"Ne": lambda a, b: a != b}, math])(*(values[s.name] for s in names)))
+    return [s.name for s in names], sympy.lambdify(names, formula, [{"Ne": lambda a, b: a != b}, math])
+
+
+def number(formula, values):
+    names, function = function_of(formula)
+    return float(function(*(values[name] for name in names)))
 
 
 @samples
