@@ -176,22 +176,31 @@ def _matlab(d: Derivation, stem: str) -> list[str]:
         n, m = c.shape if len(c.shape) == 2 else (c.shape[0], 1)
         shaped = [f"  out = reshape(out, {m}, {n})';"] if len(c.shape) == 2 else []
         handles.append(f"  model.{f.name} = @{f.name};")
+        default = ["  if nargin < " + str(len(c.arguments)), "    p = default_parameters();", "  end"]
         lines += [
             "", f"function out = {f.name}({given})", f"  % {f.about}", f"  % {f.count}",
+            *(default if "p" in c.arguments else []),
             f"  out = zeros({n * m}, 1);", *(f"  {line}" for line in f.body), *shaped, "end",
         ]  # fmt: skip
-    use = f"model = {stem}() has a function for each component: model.inverse_dynamics(q, v, a)"
+    use = [f"model = {stem}() has a function for each component: model.{_example(d)}"]
+    use += ["p is model.parameters where it is left out."] * bool(d.parameters)
     joints = ", ".join("'" + " ".join(name.replace("'", "''").splitlines()) + "'" for name in d.model.dof_names)
     values = "; ".join(MATLAB.number(p.value) for p in d.parameters)
     return [
         f"function model = {stem}()",
-        *(f"  % {line}".rstrip() for line in (use, "", *_header(d, MATLAB))),
+        *(f"  % {line}".rstrip() for line in (*use, "", *_header(d, MATLAB))),
         f"  model.joints = {{{joints}}};",
-        *([f"  model.parameters = [{values}];"] if d.parameters else []),
+        *(["  model.parameters = default_parameters();"] if d.parameters else []),
         *handles, "end",
+        *(["", "function p = default_parameters()", f"  p = [{values}];", "end"] if d.parameters else []),
         *lines,
         *(line for helper in helpers for line in ("", *helper)),
     ]  # fmt: skip
+
+
+def _example(d: Derivation) -> str:
+    """A call, `inverse_dynamics(q, v, a, p)`."""
+    return f"inverse_dynamics({', '.join(d.component('inverse_dynamics').arguments)})"
 
 
 def _unused(c: EquationTerm, d: Derivation) -> list[str]:

@@ -76,6 +76,24 @@ def test_matlab(tmp_path):
         assert_equal(d, found, state, TOLERANCE)
 
 
+@needs_octave
+def test_parameters_of_matlab_have_defaults(tmp_path):
+    d = derivation("two_link", symbols=True, load="forearm")
+    said = written_file(d, "matlab", tmp_path / "arm.m").read_text().splitlines()
+    assert said[1:3] == [
+        "  % model = arm() has a function for each component: model.inverse_dynamics(q, v, a, f, p)",
+        "  % p is model.parameters where it is left out.",
+    ]
+    state = "q = [0.3; -1]; p = model.parameters;"
+    program = (
+        f"model = arm(); {state} printf('%.17g ', model.gravity(q) - model.gravity(q, p), model.gravity(q, 2 * p))"
+    )
+    *same, first, second = map(float, run_octave(program, tmp_path).split())
+    assert same == [0, 0]
+    gravity = d.model.gravity_effort([0.3, -1])
+    assert [first, second] == pytest.approx(8 * gravity)  # a product of three parameters
+
+
 def run_octave(program, folder):
     (folder / "run.m").write_text(program)
     run = subprocess.run([OCTAVE, "--norc", "run.m"], cwd=folder, capture_output=True, text=True, check=True)
