@@ -45,19 +45,21 @@ from cosim.multibody.tree import build_tree
 from cosim.types import Array, Numeric
 
 RANDOM_STATES = 5
+UNSUPPORTED = ("free", "planar")  # kinds of joints by which a vehicle moves on its ground
 AT_HOME = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # coordinates of the base in its own axes
 
 
 @dataclass(frozen=True)
 class MountedManipulator:
     """platform, manipulator: their own equations, of the manipulator on a free base. joined: the model of both in
-    one. frame: of the platform. dofs, coordinates: places of those of the platform, then of the manipulator,
-    in the joined."""
+    one. frame: of the platform. notes: what a reader must know. dofs, coordinates: places of those of the platform,
+    then of the manipulator, in the joined."""
 
     joined: Model
     platform: MechanismEquations
     manipulator: MechanismEquations
     frame: str
+    notes: tuple[str, ...]
     dofs: tuple[list[int], list[int]]
     coordinates: tuple[list[int], list[int]]
 
@@ -65,7 +67,8 @@ class MountedManipulator:
 def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulator:
     """The manipulator on a frame of the platform; gravity is that of the platform.
 
-    Raises InputError for an unknown frame, names that both have, and parts that do not compose.
+    Raises InputError for an unknown frame, names that both have, a manipulator whose base is free, and parts that do
+    not compose.
     """
     if frame not in platform.equations.tree.frames:
         raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, platform.equations.tree.frames)}", "--on")
@@ -77,6 +80,7 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
     if manipulator.mechanism.forces or manipulator.timed:
         what = "force laws, which need the ground" if manipulator.mechanism.forces else "a base that moves by itself"
         raise InputError(f"the manipulator has {what}; derive both in one", "--mount")
+    _check_carried(manipulator.mechanism)
     arm = _renamed(manipulator.mechanism, platform.mechanism)
     joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist())
     free = build_tree(with_floating_base(arm))
@@ -87,9 +91,27 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
         platform.equations,
         own,
         frame,
+        _notes(platform, manipulator, frame),
         _places(joined, names, [kind.nv for kind in joined.kinds]),
         _places(joined, names, [kind.nq for kind in joined.kinds]),
     )
+
+
+def _check_carried(arm: Mechanism) -> None:
+    """Raises InputError for a manipulator that the platform would not carry."""
+    for joint in arm.joints:
+        if joint.kind in UNSUPPORTED and joint.parent == arm.root:
+            what = f"body '{joint.child}' of the manipulator moves by a {joint.kind} joint, so the platform would not"
+            raise InputError(f"{what} carry it; make joint '{joint.name}' fixed", "--mount")
+
+
+def _notes(platform: Model, manipulator: Model, frame: str) -> tuple[str, ...]:
+    notes = (f"Composed of a platform and a manipulator on its frame {frame}.",)
+    if np.array_equal(platform.gravity, manipulator.gravity):
+        return notes
+    used, left_out = (f"[{', '.join(f'{x:g}' for x in model.gravity)}]" for model in (platform, manipulator))
+    of = manipulator.mechanism.name
+    return (*notes, f"Gravity is that of the platform, {used} m/s^2; the {left_out} m/s^2 of {of} does not count.")
 
 
 def _places(joined: Model, of_platform: Sequence[str], sizes: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -304,9 +326,8 @@ def composed(parts: MountedManipulator, frames: Sequence[str] = (), load: str | 
         required = both.required(at.q, at.v, at.a, at.t, gravity) + others
         dynamics = builder.dynamics(load, required, ops.solve(mass, rest))
         kinematics = builder.kinematics(frames)
-    notes = (f"Composed of a platform and a manipulator on its frame {parts.frame}.",)
     return builder.derivation(
-        joined, inputs, [*terms, *builder.loads(load)], dynamics, kinematics, load=load, notes=notes
+        joined, inputs, [*terms, *builder.loads(load)], dynamics, kinematics, load=load, notes=parts.notes
     )
 
 

@@ -17,6 +17,7 @@ from cosim.types import Array
 
 RANDOM_STATES = 5
 POINT_MASSES = "Bodies are point masses at their centres of mass."
+NEGLIGIBLE = 1e-13  # of the largest effort: rounding
 NO_INVERSE = "Without forward_dynamics: some joint moves no point mass, so the inertia has no inverse."
 
 
@@ -81,8 +82,8 @@ def difference_lines(
     """Efforts of both stages in the given states; of random ones the largest for each joint."""
     states = given or random_states(model)
     efforts = np.array([[_effort(e, state) for e in (full, concentrated)] for state in states])
-    exact, simple = efforts[:, 0], efforts[:, 1]
-    change, units = simple - exact, ["N*m" if unit == "rad" else "N" for unit in model.dof_units]
+    exact, simple, change = _without_rounding(efforts[:, 0], efforts[:, 1], efforts[:, 1] - efforts[:, 0])
+    units = ["N*m" if unit == "rad" else "N" for unit in model.dof_units]
     if given:
         rows = [
             (f"{k}", name, f"{exact[k - 1, i]:.6g}", f"{simple[k - 1, i]:.6g}", f"{change[k - 1, i]:.6g}", units[i])
@@ -103,6 +104,12 @@ def _effort(e: MechanismEquations, state: SampleState) -> Array:
     return np.asarray(
         e.inverse_dynamics(state.q, state.v, state.a) + e.friction_effort(state.v) + e.spring_effort(state.q)
     )
+
+
+def _without_rounding(*tables: Array) -> list[Array]:
+    """With 0 for what is nothing beside the largest number of all."""
+    largest = max(np.abs(x).max(initial=0.0) for x in tables)
+    return [np.where(np.abs(x) <= NEGLIGIBLE * largest, 0.0, x) for x in tables]
 
 
 def _percent(part: float, whole: float) -> str:

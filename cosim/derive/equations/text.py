@@ -17,6 +17,8 @@ from cosim.multibody.dynamics import Body
 
 MOST_PRINTED = 4000  # operations of the components that are printed
 
+ROUNDING = 1e-15  # of the axes of a body
+
 PLACES = {"revolute": "Rz({})", "continuous": "Rz({})", "prismatic": "Tz({})"}
 
 
@@ -60,7 +62,8 @@ def _chain(d: Derivation) -> list[str]:
 
 
 def _matrix(body: Body) -> str:
-    rows = np.column_stack([body.rotation, body.position]) + 0.0
+    rows = np.column_stack([body.rotation, body.position])
+    rows = np.where(np.abs(rows) <= ROUNDING, 0.0, rows)
     return "[" + "; ".join(" ".join(f"{x:.6g}" for x in row) for row in rows) + "]"
 
 

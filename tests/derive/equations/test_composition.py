@@ -1,5 +1,6 @@
 """A manipulator on a platform, composed from both models, is the mechanism derived in one."""
 
+import re
 from pathlib import Path
 
 import casadi
@@ -108,6 +109,36 @@ def test_the_command(command):
     assert "void two_link_on_truck_inverse_dynamics(" in said
 
 
+def test_the_gravity_of_the_manipulator_does_not_count(command):
+    Path("truck.yaml").write_text(TRUCK)
+    words = ["--equations", "--on", "bracket", "--mount"]
+    _, out, _ = command("derive", "truck.yaml", *words, RIGS / "two_link.yaml", "--to", "c")
+    note = "Gravity is that of the platform, [0, 0, -9.81] m/s^2; the [0, -9.81, 0] m/s^2 of two_link does not count."
+    assert f" * {note}" in out.splitlines()
+    _, out, _ = command("derive", "truck.yaml", *words, UR5, "--to", "c")
+    assert "Gravity is" not in out
+
+
+def test_no_rounding_is_shown(command):
+    """Gravity along the flange and back along the ground leaves 1e-15 of the weight on a level slide."""
+    Path("carrier.yaml").write_text(CARRIER)
+    code, out, _ = command("derive", "carrier.yaml", "--equations", "--mount", RIGS / "two_link.yaml", "--on", "flange")
+    assert code == 0
+    weight = [line for line in out.splitlines() if line.startswith("  G[")]
+    assert [line.split("=")[0].strip() for line in weight] == ["G[3]", "G[4]"]
+    assert not re.search(r"e-1\d\*", out)
+
+
+CARRIER = """\
+name: carrier
+mechanism:
+  bodies:
+    - {name: slide, type: prismatic, axis: [1, 0, 0], mass: 80 kg}
+    - {name: turn, axis: [0, 0, 1], mass: 20 kg, com: [0, 0.05, 0.2], inertia: [1, 1, 2]}
+  frames: [{name: flange, link: turn, origin: {xyz: [0.3, 0.1, 0.5], rpy: [0, 20 deg, 0]}}]
+"""
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -127,12 +158,22 @@ def test_the_command(command):
             "--mount: the manipulator has a base that moves by itself; derive both in one",
         ),
         (
+            ["--mount", RIGS / "mechanisms" / "solar_array_free.yaml", "--on", "mast"],
+            "--mount: body 'craft' of the manipulator moves by a planar joint, so the platform would not carry it; "
+            "make joint 'craft' fixed",
+        ),
+        (
+            ["--mount", "satellite.yaml", "--on", "mast"],
+            "--mount: body 'hull' of the manipulator moves by a free joint, so the platform would not carry it; "
+            "make joint 'hull' fixed",
+        ),
+        (
             ["--mount", "arm.yaml", "--on", "mast", "--symbols"],
             "--symbols: is not for equations of a platform with a manipulator; take it out",
         ),
     ],
 )
 def test_bad_input(command, words, said):
-    for name, text in (("truck", TRUCK), ("arm", TRUSS_ARM), ("ship", SHIP)):
+    for name, text in (("truck", TRUCK), ("arm", TRUSS_ARM), ("ship", SHIP), ("satellite", SATELLITE)):
         Path(f"{name}.yaml").write_text(text)
     assert command.refuses("derive", "truck.yaml", "--equations", *words) == [said]
