@@ -8,7 +8,8 @@ from pathlib import Path
 
 from cosim.derive.equations.components import Derivation, derived
 from cosim.derive.equations.composition import comparison_lines, compose, composed
-from cosim.derive.equations.files import WRITERS, count_lines, file_lines
+from cosim.derive.equations.files import WRITERS, file_lines
+from cosim.derive.equations.header import count_lines
 from cosim.derive.equations.languages import MATLAB, PYTHON, C, matlab_name
 from cosim.derive.equations.parameters import with_symbols
 from cosim.derive.equations.stages import (

@@ -8,8 +8,8 @@ import numpy as np
 
 from cosim.derive.equations.code import operations_of
 from cosim.derive.equations.components import Derivation, EquationTerm
-from cosim.derive.equations.files import count_lines, description, header, operation_table
 from cosim.derive.equations.formulas import ComponentFormulas, component_formulas, symbols_of
+from cosim.derive.equations.header import count_lines, description, header, operation_table
 from cosim.derive.symbolic import Formula, as_latex, as_text, formula_symbol
 from cosim.derive.tables import table
 from cosim.errors import InputError
