@@ -11,6 +11,7 @@ from cosim.derive.equations.composition import comparison_lines, compose, compos
 from cosim.derive.equations.files import WRITERS, file_lines
 from cosim.derive.equations.header import count_lines
 from cosim.derive.equations.languages import MATLAB, PYTHON, C, matlab_name
+from cosim.derive.equations.latex import latex_lines
 from cosim.derive.equations.parameters import with_symbols
 from cosim.derive.equations.stages import (
     NO_INVERSE,
@@ -20,7 +21,7 @@ from cosim.derive.equations.stages import (
     point_masses,
     read_state,
 )
-from cosim.derive.equations.text import latex_lines, text_lines
+from cosim.derive.equations.text import text_lines
 from cosim.derive.graph_report import read_mechanism
 from cosim.errors import InputError
 from cosim.multibody.description.robot_file import SUFFIXES
