@@ -399,7 +399,7 @@ def command_parser() -> CommandParser:
             metavar="'q; v; a'",
             action="append",
             default=[],
-            help="of --point-masses: a state, as '0.1,0.2; 1,0; 0,0'; default: random ones; may be repeated",
+            help="of --point-masses: a state in SI, as '0.1,0.2; 1,0; 0,0'; default: random ones; may be repeated",
         ),
         _word(
             "--mount", metavar="RIG|URDF", type=Path, help="of --equations: a manipulator that the mechanism carries"

@@ -59,8 +59,8 @@ def test_reactions_of_loops_are_signals_as_before(sample):
         (
             "mechanisms/release",
             [CARTESIAN],
-            "'cartesian' gives accelerations of free joints only, and the rig has events, latches, brakes or hard"
-            " stops; use separate_bodies",
+            "'cartesian' gives accelerations of free joints only, and the rig has the event 'release grip',"
+            " joints latched at the start: grip.x, grip.y, grip.z, grip.rx, grip.ry, grip.rz; use separate_bodies",
         ),
         (
             "ur5_sim",

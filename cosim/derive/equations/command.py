@@ -104,6 +104,9 @@ def _derive_composed(platform: Model, file: Path | None, to: str, options: Optio
     for option, given in (("--symbols", options.symbols), ("--point-masses", options.point_masses)):
         if given:
             raise InputError("is not for equations of a platform with a manipulator; take it out", option)
+    if not options.mount.is_file():
+        found = f"'{options.mount}' is a folder" if options.mount.is_dir() else f"there is no file '{options.mount}'"
+        raise InputError(f"{found}; name a rig or a robot file", "--mount")
     parts = compose(platform, read_model(options.mount), options.on)
     d = composed(parts, options.frames, options.load)
     write(d, file, to)

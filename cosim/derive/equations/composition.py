@@ -45,6 +45,7 @@ from cosim.multibody.tree import build_tree
 from cosim.types import Array, Numeric
 
 RANDOM_STATES = 5
+IN_ONE = "Without --mount and --on, a rig with the bodies of both is derived in one; write such a rig"
 UNSUPPORTED = ("free", "planar")  # kinds of joints by which a vehicle moves on its ground
 AT_HOME = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # coordinates of the base in its own axes
 
@@ -74,12 +75,10 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
         raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, platform.equations.tree.frames)}", "--on")
     for part, model in (("platform", platform), ("manipulator", manipulator)):
         if model.constraint_rows:
-            raise InputError(
-                f"the {part} has loops or constraints; only trees are composed, derive both in one", "--mount"
-            )
+            raise InputError(f"the {part} has loops or constraints; only trees are composed. {IN_ONE}", "--mount")
     if manipulator.mechanism.forces or manipulator.timed:
         what = "force laws, which need the ground" if manipulator.mechanism.forces else "a base that moves by itself"
-        raise InputError(f"the manipulator has {what}; derive both in one", "--mount")
+        raise InputError(f"the manipulator has {what}. {IN_ONE}", "--mount")
     _check_carried(manipulator.mechanism)
     arm = _renamed(manipulator.mechanism, platform.mechanism)
     joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist())

@@ -39,6 +39,14 @@ def test_a_mechanism_with_loops_has_its_tree_and_its_constraints(command):
         (["--equations", "--frame", "linc"], "--frame: frame 'linc' does not exist; did you mean 'link'?"),
         (["--equations", "--load", "tip"], "--load: frame 'tip' does not exist; known: base, link"),
         (["--equations", "--load", ""], "--load: frame '' does not exist; known: base, link"),
+        (
+            ["--equations", "--load", "base"],
+            "--load: 'base' is part of the ground and does not move; name another one",
+        ),
+        (
+            ["--equations", "--frame", "base"],
+            "--frame: 'base' is part of the ground and does not move; name another one",
+        ),
         (["--equations", *["--frame", "link"] * 2], "--frame: 'link' is given twice; take one out"),
         (
             ["no/swing.c", "--equations", "--to", "c"],

@@ -139,6 +139,9 @@ mechanism:
 """
 
 
+IN_ONE = "Without --mount and --on, a rig with the bodies of both is derived in one; write such a rig"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -151,11 +154,14 @@ mechanism:
         ),
         (
             ["--mount", RIGS / "mechanisms" / "four_bar.yaml", "--on", "mast"],
-            "--mount: the manipulator has loops or constraints; only trees are composed, derive both in one",
+            "--mount: the manipulator has loops or constraints; only trees are composed. " + IN_ONE,
         ),
+        (["--mount", "nope.urdf", "--on", "mast"], "--mount: there is no file 'nope.urdf'; name a rig or a robot file"),
+        (["--mount", "", "--on", "mast"], "--mount: '.' is a folder; name a rig or a robot file"),
+        (["--mount", "arms", "--on", "mast"], "--mount: 'arms' is a folder; name a rig or a robot file"),
         (
             ["--mount", "ship.yaml", "--on", "mast"],
-            "--mount: the manipulator has a base that moves by itself; derive both in one",
+            "--mount: the manipulator has a base that moves by itself. " + IN_ONE,
         ),
         (
             ["--mount", RIGS / "mechanisms" / "solar_array_free.yaml", "--on", "mast"],
@@ -174,6 +180,7 @@ mechanism:
     ],
 )
 def test_bad_input(command, words, said):
+    Path("arms").mkdir()
     for name, text in (("truck", TRUCK), ("arm", TRUSS_ARM), ("ship", SHIP), ("satellite", SATELLITE)):
         Path(f"{name}.yaml").write_text(text)
     assert command.refuses("derive", "truck.yaml", "--equations", *words) == [said]

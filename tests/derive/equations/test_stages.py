@@ -100,18 +100,21 @@ def test_random_states_without_given_ones(command):
     assert "Bodies are point masses at their centres of mass." in Path("x.py").read_text()
 
 
+FIX = "; give positions, velocities, accelerations in SI units, such as '0,0; 0,0; 0,0'"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--at", "0,0"], "--at: gives states for the comparison with point masses; add --point-masses"),
-        (
-            ["--point-masses", "--at", "1"],
-            "--at: expected positions, velocities and accelerations such as '0,0; 0,0; 0,0', got '1'",
-        ),
-        (
-            ["--point-masses", "--at", "0,0; x,1"],
-            "--at: expected positions, velocities and accelerations such as '0,0; 0,0; 0,0', got '0,0; x,1'",
-        ),
+        (["--point-masses", "--at", "1"], f"--at: the positions are 2 numbers, not 1{FIX}"),
+        (["--point-masses", "--at", "0,0; 1,2,3"], f"--at: the velocities are 2 numbers, not 3{FIX}"),
+        (["--point-masses", "--at", "0,0; x,1"], f"--at: 'x' in the velocities is no finite number{FIX}"),
+        (["--point-masses", "--at", "0,0; 0,0; nan,1"], f"--at: 'nan' in the accelerations is no finite number{FIX}"),
+        (["--point-masses", "--at", "30 deg, 0"], f"--at: '30 deg' in the positions is no finite number{FIX}"),
+        (["--point-masses", "--at", "0,1e400"], f"--at: '1e400' in the positions is no finite number{FIX}"),
+        (["--point-masses", "--at", "0,0;"], f"--at: the group of velocities is empty{FIX}"),
+        (["--point-masses", "--at", "0,0;0,0;0,0;0,0"], f"--at: '0,0;0,0;0,0;0,0' has 4 groups{FIX}"),
     ],
 )
 def test_bad_input(command, words, said):
