@@ -275,7 +275,8 @@ class ComponentBuilder:
         about = f"efforts for given accelerations{tree}"
         found = [self.component("inverse_dynamics", "tau", about, f"q v a{more}", efforts, n)]
         if accelerations is not None:
-            about = "accelerations under given efforts"
+            closed = ", with the reactions of loops and constraints" * bool(self.equations.constraints.members)
+            about = f"accelerations under given efforts{closed}"
             found.append(self.component("forward_dynamics", "a", about, f"q v tau{more}", accelerations, n))
         return found
 

@@ -45,6 +45,7 @@ from cosim.multibody.tree import build_tree
 from cosim.types import Array, Numeric
 
 RANDOM_STATES = 5
+CAUSED = "efforts of the joints of the manipulator, in their order, that the motion of the platform causes"
 IN_ONE = "Without --mount and --on, a rig with the bodies of both is derived in one; write such a rig"
 UNSUPPORTED = ("free", "planar")  # kinds of joints by which a vehicle moves on its ground
 AT_HOME = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # coordinates of the base in its own axes
@@ -280,16 +281,38 @@ class _Both:
     ) -> Numeric:
         """(n,) efforts of the manipulator on a base with the motion (ω, a, α), and of the platform: `alone` and for the
         wrench on that base."""
+        found = self._on_base(manipulator, q_m, v_m, a_m, base, t)
+        wrench, efforts = found[:6], found[6:]
+        carried = alone + self.jacobian(q_c, t).T @ wrench if len(self.parts.dofs[0]) else alone
+        return self._vector(carried, efforts)
+
+    def _on_base(
+        self,
+        manipulator: MechanismEquations,
+        q_m: Numeric,
+        v_m: Numeric,
+        a_m: Numeric,
+        base: tuple[Numeric, Numeric, Numeric],
+        t: Numeric,
+    ) -> Numeric:
+        """(6 + n,) the wrench on the base of the manipulator, along its axes, and the efforts of its joints."""
         omega, linear, angular = base
-        found = manipulator.inverse_dynamics(
+        return manipulator.inverse_dynamics(
             ops.concatenate([AT_HOME, q_m]),
             ops.concatenate([STILL, omega, v_m]),
             ops.concatenate([linear, angular, a_m]),
             t,
         )
-        wrench, efforts = found[:6], found[6:]
-        carried = alone + self.jacobian(q_c, t).T @ wrench if len(self.parts.dofs[0]) else alone
-        return self._vector(carried, efforts)
+
+    def by_platform(self, q: Numeric, v: Numeric, a: Numeric, t: Numeric, gravity: Numeric) -> tuple[Numeric, Numeric]:
+        """(wrench on the base of the manipulator (6,), efforts of its joints that the platform causes by its motion)."""
+        platform, manipulator = self._parts(gravity, forces=True)
+        (q_c, q_m), (v_c, v_m), (a_c, a_m) = self._states(q, v, a)
+        moving = frame_motion(platform, self.parts.frame, q_c, v_c, a_c, t, gravity)
+        turn = platform.frame_pose(q_c, *platform.tree.frames[self.parts.frame], t)[:3, :3]
+        at_rest = STILL, -(turn.T @ gravity), STILL
+        found, still = (self._on_base(manipulator, q_m, v_m, a_m, base, t) for base in (moving, at_rest))
+        return found[:6], found[6:] - still[6:]
 
     def losses(self, of: Callable[[MechanismEquations, Numeric], Numeric], x: Numeric, places: str) -> Numeric:
         """(n,) of a function of each part alone; places: `dofs` or `coordinates` of x."""
@@ -324,6 +347,14 @@ def composed(parts: MountedManipulator, frames: Sequence[str] = (), load: str | 
         terms = [builder.term(name, arguments, value) for name, (arguments, value) in values.items()]
         required = both.required(at.q, at.v, at.a, at.t, gravity) + others
         dynamics = builder.dynamics(load, required, ops.solve(mass, rest))
+        wrench, caused = both.by_platform(at.q, at.v, at.a, at.t, gravity)
+        about = (
+            f"wrench of the platform on the manipulator, without a load: force, moment at the origin of {parts.frame}"
+        )
+        dynamics += [
+            builder.component("base_wrench", "W", f"{about}, along its axes", "q v a", wrench, (6,)),
+            builder.component("platform_effort", "tau_p", CAUSED, "q v a", caused, (len(caused),)),
+        ]
         kinematics = builder.kinematics(frames)
     return builder.derivation(
         joined, inputs, [*terms, *builder.loads(load)], dynamics, kinematics, load=load, notes=parts.notes

@@ -195,8 +195,9 @@ def polynomials(
 
 def _constant(value: float) -> Polynomial:
     number = exact(value)
-    if number == sympy.pi:
-        return Polynomial.of(("", sympy.pi))
+    turns = number / sympy.pi
+    if value and turns.is_Rational:
+        return Polynomial.of(("", sympy.pi)).scaled(QQ(turns.p, turns.q))
     if not number.is_Rational:
         raise NotPolynomial
     return Polynomial.constant(QQ(number.p, number.q))

@@ -47,7 +47,7 @@ def by_component(d, rows):
 def text_rows(lines):
     for line in lines:
         if match := re.match(r"  ([A-Za-z_]\w*(?:\[[\d,]+\])?) += (.*)", line):
-            names = set(WORDS.findall(match[2])) - set(dir(sympy))
+            names = set(WORDS.findall(match[2])) - set(dir(sympy)) - {"abs"}
             yield match[1], parse_expr(match[2], {name: sympy.Symbol(name) for name in names})
 
 

@@ -94,6 +94,46 @@ def test_a_load_on_the_tool(parts):
         assert float(line.split()[1]) < 1e-11, line
 
 
+def test_the_wrench_on_the_base_and_the_efforts_by_the_platform(tmp_path):
+    """A lift that accelerates with 2 m/s^2 weighs its arm anew, and its joints as if gravity were 11.81 m/s^2."""
+    (tmp_path / "lift.yaml").write_text(LIFT)
+    arm, lift = read_model(UR5), read_model(tmp_path / "lift.yaml")
+    d = composed(compose(lift, arm, "cabin"))
+    q, v = np.array([0.0, *np.linspace(-1, 1, 6)]), np.array([0.3, *np.zeros(6)])
+    a = np.array([2.0, *np.zeros(6)])
+    wrench, efforts = (evaluated(d, name, q=q, v=v, a=a) for name in ("base_wrench", "platform_effort"))
+    mass = sum(link.inertial.mass for link in arm.mechanism.links if link.inertial is not None)
+    assert wrench[:3] == pytest.approx([0, 0, mass * 11.81], abs=1e-9)
+    assert efforts == pytest.approx(arm.gravity_effort(q[1:]) * 2.0 / 9.81, abs=1e-10)
+
+
+def test_the_platform_has_the_wrench_as_a_load(parts):
+    composition = parts(UR5)
+    d, first = composed(composition), composition.dofs[0]
+    for state in states(d, 2):
+        found = evaluated(d, "inverse_dynamics", **state)
+        wrench = evaluated(d, "base_wrench", **state)
+        e, (q, v, a) = composition.platform, (state[key] for key in "qva")
+        q_c, t = q[composition.coordinates[0]], state.get("t", [0.0])[0]
+        alone = e.inverse_dynamics(q_c, v[first], a[first], t) + e.friction_effort(v[first]) + e.spring_effort(q_c)
+        turn = np.asarray(e.frame_pose(q_c, *e.tree.frames[composition.frame], t))[:3, :3]
+        jacobian = np.asarray(e.frame_jacobian(q_c, *e.tree.frames[composition.frame], t))
+        ground = np.concatenate([turn @ wrench[:3], turn @ wrench[3:]])
+        assert found[first] == pytest.approx(np.asarray(alone) + jacobian.T @ ground, rel=1e-10, abs=1e-10)
+
+
+def evaluated(d, name, **state):
+    c = d.component(name)
+    f = casadi.Function("f", [d.inputs[a] for a in c.arguments], [c.entries])
+    return np.asarray(f(*(state[a] for a in c.arguments))).ravel()
+
+
+LIFT = """\
+name: lift
+mechanism:
+  bodies: [{name: cabin, type: prismatic, axis: [0, 0, 1], mass: 100 kg}]
+"""
+
 # --- the command ---
 
 

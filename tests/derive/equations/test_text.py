@@ -1,5 +1,6 @@
 """Equations as text and in LaTeX, parsed back, compute what the model computes."""
 
+import math
 import re
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from sympy.parsing.latex import parse_latex
 
 from cosim.derive.equations.latex import latex_lines
 from cosim.derive.equations.text import printed, text_lines
+from cosim.derive.symbolic import as_text, exact
 from cosim.errors import InputError
 from tests.derive.equations.derivations import RIGS, SAMPLES, assert_equal, derivation, states
 from tests.derive.equations.reading import compiled, evaluated, read_latex, read_text
@@ -82,6 +84,21 @@ def test_latex_says_what_is_not_written():
 
 
 # --- what is printed ---
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (math.pi, "pi*x"), (2 * math.pi, "2*pi*x"), (-math.pi / 9, "-pi*x/9"), (2 * math.pi * 0.2, "0.4*pi*x"),
+        (3.14159, "3.14159*x"), (0.1, "x/10"), (0.0, "0"), (6.2831853071796, "6.2831853071796*x"),
+    ],
+)  # fmt: skip
+def test_multiples_of_pi(number, said):
+    assert as_text(exact(number) * sympy.Symbol("x")) == said
+
+
+def test_text_has_functions_of_python():
+    assert as_text(sympy.Abs(sympy.Symbol("x") - 1) + sympy.Symbol("y") ** 2) == "y**2 + abs(x - 1)"
 
 
 def test_the_two_link_arm_in_full():
