@@ -21,7 +21,7 @@ from cosim.derive.equations.stages import (
     point_masses,
     read_state,
 )
-from cosim.derive.equations.text import text_lines
+from cosim.derive.equations.text import check_size, text_lines
 from cosim.derive.graph_report import read_mechanism
 from cosim.errors import InputError
 from cosim.multibody.description.robot_file import SUFFIXES
@@ -71,6 +71,8 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
         return
     if not model.nv:
         raise InputError("nothing moves in this mechanism; there are no equations", str(path))
+    if to in ("text", "latex"):
+        check_size(model)
     if options.at and not options.point_masses:
         raise InputError("gives states for the comparison with point masses; add --point-masses", "--at")
     states = [read_state(text, model) for text in options.at]

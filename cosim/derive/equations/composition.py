@@ -305,7 +305,7 @@ class _Both:
         )
 
     def by_platform(self, q: Numeric, v: Numeric, a: Numeric, t: Numeric, gravity: Numeric) -> tuple[Numeric, Numeric]:
-        """(wrench on the base of the manipulator (6,), efforts of its joints that the platform causes by its motion)."""
+        """(wrench on the base of the manipulator (6,), efforts of its joints that the motion of the platform causes)"""
         platform, manipulator = self._parts(gravity, forces=True)
         (q_c, q_m), (v_c, v_m), (a_c, a_m) = self._states(q, v, a)
         moving = frame_motion(platform, self.parts.frame, q_c, v_c, a_c, t, gravity)

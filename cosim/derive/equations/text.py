@@ -14,6 +14,7 @@ from cosim.derive.symbolic import as_text
 from cosim.derive.tables import table
 from cosim.errors import InputError
 from cosim.multibody.dynamics import Body
+from cosim.multibody.model import Model
 
 MOST_PRINTED = 4000  # operations of the components that are printed
 
@@ -25,6 +26,19 @@ PLACES = {"revolute": "Rz({})", "continuous": "Rz({})", "prismatic": "Tz({})"}
 def printed(d: Derivation) -> list[EquationTerm]:
     """The components that are read; code has efforts and accelerations in one go too."""
     return [*d.kinematics, *d.components]
+
+
+def check_size(model: Model) -> None:
+    """Raises InputError for a mechanism whose inertia alone has more elements than anybody reads, before it is
+    derived."""
+    tree, above, elements = model.equations.tree, list[int](), 0
+    for k, kind in enumerate(tree.kinds):
+        parent = tree.parents[k]
+        above.append(kind.nv + (above[parent] if parent >= 0 else 0))  # dofs from the ground to this body
+        elements += kind.nv * above[k]
+    if elements > MOST_PRINTED:
+        what = f"the inertia of {model.mechanism.name} alone has {elements} elements, too many to read"
+        raise InputError(f"{what} ({MOST_PRINTED} at most); pass --to c, python or matlab", "--to")
 
 
 def check_readable(d: Derivation) -> None:

@@ -130,6 +130,16 @@ def test_a_mechanism_too_large_to_read(command):
     assert command("derive", "rig.yaml", "long.c", "--equations", "--to", "c")[0] == 0
 
 
+def test_a_mechanism_far_too_large_to_read_is_refused_before_it_is_derived(command, monkeypatch):
+    monkeypatch.setattr("cosim.derive.equations.command.derived", None)
+    body = "{name: b, repeat: 100, axis: [0, 1, 0], origin: {xyz: [0, 0, 0.1]}, mass: 1 kg, inertia: [1, 1, 1]}"
+    Path("rig.yaml").write_text(f"name: chain\nmechanism: {{bodies: [{body}]}}\n")
+    assert command.refuses("derive", "rig.yaml", "--equations") == [
+        "--to: the inertia of chain alone has 5050 elements, too many to read (4000 at most); pass --to c, python or "
+        "matlab"
+    ]
+
+
 CHAIN = "".join(
     f"    - {{name: b{k}, axis: [{k % 2}, {(k + 1) % 2}, 0.3], origin: {{xyz: [0.1, 0.02, 0.3]}}, mass: 1 kg,"
     " com: [0.1, 0.2, 0.3], inertia: [0.1, 0.1, 0.1]}\n"
