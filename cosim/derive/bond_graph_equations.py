@@ -17,8 +17,9 @@ from cosim.bondgraph import Assembly, Law
 from cosim.bondgraph.assembly import Loop, Values, element_of
 from cosim.bondgraph.equations import Function, Variable
 from cosim.compile.trace import column, symbols
+from cosim.derive.latex import number, unit_sign, word
 from cosim.derive.symbolic import Formula, as_latex, as_text, expanded, formula_symbol, formulas, shared, simplified
-from cosim.derive.tables import quantity, shown_unit, table
+from cosim.derive.tables import quantity, table
 from cosim.types import Numeric
 
 # of the name of a parameter, by the kind of its element
@@ -297,22 +298,19 @@ def _shown(formula: Formula) -> str:
 
 def latex_lines(found: GraphFormulas) -> list[str]:
     """An `align*` of the equations, and a `tabular` of the parameters."""
-    names = {symbol: f"{p.letter}_{{{_latex_text(p.element)}}}" for symbol, p in found.parameters.items()}
+    names = {symbol: f"{p.letter}_{{{word(p.element)}}}" for symbol, p in found.parameters.items()}
     names |= {formula_symbol(name): _latex_state(name) for name in found.rates}
     names |= {formula_symbol(name): _latex_input(name) for name in found.inputs}
     names |= {step.symbol: _latex_unknown(step.symbol.name) for step in found.named}
     equations = [
         rf"\dot {_latex_state(name)} &= {as_latex(formula, names)}" for name, formula in found.explicit.items()
     ]
-    equations += [rf"{_latex_text(name)} &= {as_latex(formula, names)}" for name, formula in found.outputs.items()]
+    equations += [rf"{word(name)} &= {as_latex(formula, names)}" for name, formula in found.outputs.items()]
     equations += [f"{names[step.symbol]} &= {as_latex(step.formula, names)}" for step in found.named]
     for system in found.systems:
         names |= {symbol: _latex_unknown(symbol.name) for symbol in system.unknown}
         equations += [rf"{as_latex(left, names)} &= {as_latex(right, names)}" for left, right in system.equations]
-    rows = [
-        rf"${p.letter}_{{{_latex_text(p.element)}}}$ & ${_latex_number(p.value)}$ & {_latex_unit(p.unit)} \\"
-        for p in found.used
-    ]
+    rows = [rf"${p.letter}_{{{word(p.element)}}}$ & ${number(p.value)}$ & {unit_sign(p.unit)} \\" for p in found.used]
     return [
         r"\begin{align*}",
         *(f"{line} \\\\" for line in equations[:-1]),
@@ -322,18 +320,14 @@ def latex_lines(found: GraphFormulas) -> list[str]:
     ]
 
 
-def _latex_text(name: str) -> str:
-    return rf"\mathrm{{{name}}}".replace("_", r"\_")
-
-
 def _latex_state(name: str) -> str:
     element, _, what = name.rpartition(".")
     what, _, port = what.partition("_")
-    return f"{LETTERS[what]}_{{{_latex_text(element)}{port and f',{port}'}}}"
+    return f"{LETTERS[what]}_{{{word(element)}{port and f',{port}'}}}"
 
 
 def _latex_input(name: str) -> str:
-    text = _latex_text(name.removesuffix("'"))
+    text = word(name.removesuffix("'"))
     return rf"\dot{{{text}}}" if name.endswith("'") else text
 
 
@@ -341,15 +335,3 @@ def _latex_unknown(name: str) -> str:
     stem, dots = name.rstrip("'"), name.count("'")
     letter = _latex_state(stem) if "." in stem else f"{stem[0]}_{{{stem[1:]}}}"
     return rf"\{'d' * dots}ot{{{letter}}}" if dots else letter
-
-
-def _latex_number(value: float) -> str:
-    digits, _, power = f"{value:.6g}".partition("e")
-    return rf"{digits} \cdot 10^{{{int(power)}}}" if power else digits
-
-
-def _latex_unit(unit: str) -> str:
-    words = shown_unit(unit).replace("·", r"\,").replace("Ω", r"\Omega")
-    for power, sign in (("2", "²"), ("3", "³"), ("4", "⁴")):
-        words = words.replace(sign, f"^{power}")
-    return rf"$\mathrm{{{words}}}$" if words else ""

@@ -1,17 +1,20 @@
 """Expressions of casadi as formulas of sympy: every output of a traced function, in the names of its inputs.
 
-Numbers are exact fractions of what their shortest decimals say, so that simplification does not round.
+Numbers are exact fractions of what their shortest decimals say, or simple multiples of π, so that simplification does
+not round.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, cast
 
 import sympy
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
+from sympy.printing.str import StrPrinter
 
 from cosim.compile.operations import casadi_names
 from cosim.compile.trace import column
@@ -137,7 +140,12 @@ def expanded(formula: Formula) -> Formula:
 
 def as_text(formula: Formula) -> str:
     """In the syntax of Python."""
-    return sympy.sstr(_with_decimals(formula), full_prec=False)
+    return _TextPrinter({"full_prec": False}).doprint(_with_decimals(formula))
+
+
+class _TextPrinter(StrPrinter):
+    def _print_Abs(self, expr: Formula) -> str:
+        return f"abs({self._print(expr.args[0])})"
 
 
 def as_latex(formula: Formula, names: Mapping[Formula, str]) -> str:
@@ -153,11 +161,19 @@ def _with_decimals(formula: Formula) -> Formula:
 
 
 def exact(number: float) -> Formula:
-    if number == math.pi:
-        return sympy.pi
+    if turns := _multiple_of_pi(number):
+        return turns * sympy.pi
     if not math.isfinite(number):
         return sympy.nan if math.isnan(number) else sympy.oo * (1 if number > 0 else -1)
     return sympy.Rational(repr(number))
+
+
+def _multiple_of_pi(number: float) -> Formula:
+    """The simple fraction k such that the number is k π to rounding; 0 of others."""
+    turns = (
+        Fraction(number / math.pi).limit_denominator(LARGEST_KEPT_DENOMINATOR) if math.isfinite(number) else Fraction(0)
+    )
+    return sympy.Rational(turns) if abs(float(turns) * math.pi - number) <= 2 * math.ulp(number) else sympy.Integer(0)
 
 
 # --- operations: conditions are numbers in casadi, 1 or 0, and truth values in sympy ---------------------

@@ -22,7 +22,7 @@ TOKEN = re.compile(
 def equations(text, read=None):
     """(left side as text, formula) of each row of all `align*`; read: of a formula, in place of `formula`."""
     for block in re.findall(r"\\begin\{align\*\}\n(.*?)\n\\end\{align\*\}", text, re.DOTALL):
-        for row in block.splitlines():
+        for row in block.replace(" \\\\\n&\\quad", "").splitlines():  # without breaks of lines
             left, right = row.removesuffix(r" \\").split(" &= ")
             yield left, (read or formula)(right)
 

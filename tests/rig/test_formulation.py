@@ -74,8 +74,8 @@ def test_a_run_stops_where_the_dependent_coordinates_are_singular(sample, monkey
         (
             "mechanisms/release",
             [CARTESIAN],
-            "'cartesian' gives accelerations of free joints only, and the rig has events, latches, brakes or hard"
-            " stops; use separate_bodies",
+            "'cartesian' gives accelerations of free joints only, and the rig has the event 'release grip',"
+            " joints latched at the start: grip.x, grip.y, grip.z, grip.rx, grip.ry, grip.rz; use separate_bodies",
         ),
         (
             "ur5_sim",

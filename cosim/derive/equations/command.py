@@ -8,8 +8,10 @@ from pathlib import Path
 
 from cosim.derive.equations.components import Derivation, derived
 from cosim.derive.equations.composition import comparison_lines, compose, composed
-from cosim.derive.equations.files import WRITERS, count_lines, file_lines
+from cosim.derive.equations.files import WRITERS, file_lines
+from cosim.derive.equations.header import count_lines
 from cosim.derive.equations.languages import MATLAB, PYTHON, C, matlab_name
+from cosim.derive.equations.latex import latex_lines
 from cosim.derive.equations.parameters import with_symbols
 from cosim.derive.equations.stages import (
     NO_INVERSE,
@@ -19,7 +21,7 @@ from cosim.derive.equations.stages import (
     point_masses,
     read_state,
 )
-from cosim.derive.equations.text import latex_lines, text_lines
+from cosim.derive.equations.text import check_size, text_lines
 from cosim.derive.graph_report import read_mechanism
 from cosim.errors import InputError
 from cosim.multibody.description.robot_file import SUFFIXES
@@ -69,6 +71,8 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
         return
     if not model.nv:
         raise InputError("nothing moves in this mechanism; there are no equations", str(path))
+    if to in ("text", "latex"):
+        check_size(model)
     if options.at and not options.point_masses:
         raise InputError("gives states for the comparison with point masses; add --point-masses", "--at")
     states = [read_state(text, model) for text in options.at]
@@ -109,10 +113,13 @@ def _derive_composed(platform: Model, file: Path | None, to: str, options: Optio
 
 
 def mount_of(mount: Path | None, on: str | None) -> tuple[Path, str]:
-    """The file and the frame of --mount and --on. Raises InputError where one of them is missing."""
+    """The file and the frame of --mount and --on. Raises InputError where one of them is missing, and for no file."""
     if mount is None or on is None:
         missing = "--mount" if mount is None else "--on"
         raise InputError("a manipulator is mounted with --mount RIG|ROBOT --on FRAME; give both", missing)
+    if not mount.is_file():
+        found = f"'{mount}' is a folder" if mount.is_dir() else f"there is no file '{mount}'"
+        raise InputError(f"{found}; name a rig or a robot file", "--mount")
     return mount, on
 
 

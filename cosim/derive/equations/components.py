@@ -18,6 +18,7 @@ from cosim.compile.trace import column, inlined, symbols
 from cosim.derive.equations.languages import Identifiers
 from cosim.derive.equations.parameters import SymbolicParameter
 from cosim.errors import InputError, did_you_mean
+from cosim.multibody.constrained_dynamics import GROUND
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.differentiate import along
 from cosim.multibody.dynamics import Body
@@ -156,6 +157,8 @@ class ComponentBuilder:
             for frame in given:
                 if frame not in e.tree.frames:
                     raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, e.tree.frames)}", option)
+                if e.tree.frames[frame][0] == GROUND:
+                    raise InputError(f"'{frame}' is part of the ground and does not move; name another one", option)
                 if given.count(frame) > 1:
                     raise InputError(f"'{frame}' is given twice; take one out", option)
         sizes = {"q": (e.nq,), "v": (e.nv,), "a": (e.nv,), "tau": (e.nv,), "f": (6,), "t": ()}
@@ -272,7 +275,8 @@ class ComponentBuilder:
         about = f"efforts for given accelerations{tree}"
         found = [self.component("inverse_dynamics", "tau", about, f"q v a{more}", efforts, n)]
         if accelerations is not None:
-            about = "accelerations under given efforts"
+            closed = ", with the reactions of loops and constraints" * bool(self.equations.constraints.members)
+            about = f"accelerations under given efforts{closed}"
             found.append(self.component("forward_dynamics", "a", about, f"q v tau{more}", accelerations, n))
         return found
 

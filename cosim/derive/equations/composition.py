@@ -45,19 +45,23 @@ from cosim.multibody.tree import build_tree
 from cosim.types import Array, Numeric
 
 RANDOM_STATES = 5
+CAUSED = "efforts of the joints of the manipulator, in their order, that the motion of the platform causes"
+IN_ONE = "Without --mount and --on, a rig with the bodies of both is derived in one; write such a rig"
+UNSUPPORTED = ("free", "planar")  # kinds of joints by which a vehicle moves on its ground
 AT_HOME = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # coordinates of the base in its own axes
 
 
 @dataclass(frozen=True)
 class MountedManipulator:
     """platform, manipulator: their own equations, of the manipulator on a free base. joined: the model of both in
-    one. frame: of the platform. dofs, coordinates: places of those of the platform, then of the manipulator,
-    in the joined."""
+    one. frame: of the platform. notes: what a reader must know. dofs, coordinates: places of those of the platform,
+    then of the manipulator, in the joined."""
 
     joined: Model
     platform: MechanismEquations
     manipulator: MechanismEquations
     frame: str
+    notes: tuple[str, ...]
     dofs: tuple[list[int], list[int]]
     coordinates: tuple[list[int], list[int]]
 
@@ -65,18 +69,18 @@ class MountedManipulator:
 def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulator:
     """The manipulator on a frame of the platform; gravity is that of the platform.
 
-    Raises InputError for an unknown frame, names that both have, and parts that do not compose.
+    Raises InputError for an unknown frame, names that both have, a manipulator whose base is free, and parts that do
+    not compose.
     """
     if frame not in platform.equations.tree.frames:
         raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, platform.equations.tree.frames)}", "--on")
     for part, model in (("platform", platform), ("manipulator", manipulator)):
         if model.constraint_rows:
-            raise InputError(
-                f"the {part} has loops or constraints; only trees are composed, derive both in one", "--mount"
-            )
+            raise InputError(f"the {part} has loops or constraints; only trees are composed. {IN_ONE}", "--mount")
     if manipulator.mechanism.forces or manipulator.timed:
         what = "force laws, which need the ground" if manipulator.mechanism.forces else "a base that moves by itself"
-        raise InputError(f"the manipulator has {what}; derive both in one", "--mount")
+        raise InputError(f"the manipulator has {what}. {IN_ONE}", "--mount")
+    _check_carried(manipulator.mechanism)
     arm = _renamed(manipulator.mechanism, platform.mechanism)
     joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist())
     free = build_tree(with_floating_base(arm))
@@ -87,9 +91,27 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
         platform.equations,
         own,
         frame,
+        _notes(platform, manipulator, frame),
         _places(joined, names, [kind.nv for kind in joined.kinds]),
         _places(joined, names, [kind.nq for kind in joined.kinds]),
     )
+
+
+def _check_carried(arm: Mechanism) -> None:
+    """Raises InputError for a manipulator that the platform would not carry."""
+    for joint in arm.joints:
+        if joint.kind in UNSUPPORTED and joint.parent == arm.root:
+            what = f"body '{joint.child}' of the manipulator moves by a {joint.kind} joint, so the platform would not"
+            raise InputError(f"{what} carry it; make joint '{joint.name}' fixed", "--mount")
+
+
+def _notes(platform: Model, manipulator: Model, frame: str) -> tuple[str, ...]:
+    notes = (f"Composed of a platform and a manipulator on its frame {frame}.",)
+    if np.array_equal(platform.gravity, manipulator.gravity):
+        return notes
+    used, left_out = (f"[{', '.join(f'{x:g}' for x in model.gravity)}]" for model in (platform, manipulator))
+    of = manipulator.mechanism.name
+    return (*notes, f"Gravity is that of the platform, {used} m/s^2; the {left_out} m/s^2 of {of} does not count.")
 
 
 def _places(joined: Model, of_platform: Sequence[str], sizes: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -259,16 +281,38 @@ class _Both:
     ) -> Numeric:
         """(n,) efforts of the manipulator on a base with the motion (ω, a, α), and of the platform: `alone` and for the
         wrench on that base."""
+        found = self._on_base(manipulator, q_m, v_m, a_m, base, t)
+        wrench, efforts = found[:6], found[6:]
+        carried = alone + self.jacobian(q_c, t).T @ wrench if len(self.parts.dofs[0]) else alone
+        return self._vector(carried, efforts)
+
+    def _on_base(
+        self,
+        manipulator: MechanismEquations,
+        q_m: Numeric,
+        v_m: Numeric,
+        a_m: Numeric,
+        base: tuple[Numeric, Numeric, Numeric],
+        t: Numeric,
+    ) -> Numeric:
+        """(6 + n,) the wrench on the base of the manipulator, along its axes, and the efforts of its joints."""
         omega, linear, angular = base
-        found = manipulator.inverse_dynamics(
+        return manipulator.inverse_dynamics(
             ops.concatenate([AT_HOME, q_m]),
             ops.concatenate([STILL, omega, v_m]),
             ops.concatenate([linear, angular, a_m]),
             t,
         )
-        wrench, efforts = found[:6], found[6:]
-        carried = alone + self.jacobian(q_c, t).T @ wrench if len(self.parts.dofs[0]) else alone
-        return self._vector(carried, efforts)
+
+    def by_platform(self, q: Numeric, v: Numeric, a: Numeric, t: Numeric, gravity: Numeric) -> tuple[Numeric, Numeric]:
+        """(wrench on the base of the manipulator (6,), efforts of its joints that the motion of the platform causes)"""
+        platform, manipulator = self._parts(gravity, forces=True)
+        (q_c, q_m), (v_c, v_m), (a_c, a_m) = self._states(q, v, a)
+        moving = frame_motion(platform, self.parts.frame, q_c, v_c, a_c, t, gravity)
+        turn = platform.frame_pose(q_c, *platform.tree.frames[self.parts.frame], t)[:3, :3]
+        at_rest = STILL, -(turn.T @ gravity), STILL
+        found, still = (self._on_base(manipulator, q_m, v_m, a_m, base, t) for base in (moving, at_rest))
+        return found[:6], found[6:] - still[6:]
 
     def losses(self, of: Callable[[MechanismEquations, Numeric], Numeric], x: Numeric, places: str) -> Numeric:
         """(n,) of a function of each part alone; places: `dofs` or `coordinates` of x."""
@@ -303,10 +347,17 @@ def composed(parts: MountedManipulator, frames: Sequence[str] = (), load: str | 
         terms = [builder.term(name, arguments, value) for name, (arguments, value) in values.items()]
         required = both.required(at.q, at.v, at.a, at.t, gravity) + others
         dynamics = builder.dynamics(load, required, ops.solve(mass, rest))
+        wrench, caused = both.by_platform(at.q, at.v, at.a, at.t, gravity)
+        about = (
+            f"wrench of the platform on the manipulator, without a load: force, moment at the origin of {parts.frame}"
+        )
+        dynamics += [
+            builder.component("base_wrench", "W", f"{about}, along its axes", "q v a", wrench, (6,)),
+            builder.component("platform_effort", "tau_p", CAUSED, "q v a", caused, (len(caused),)),
+        ]
         kinematics = builder.kinematics(frames)
-    notes = (f"Composed of a platform and a manipulator on its frame {parts.frame}.",)
     return builder.derivation(
-        joined, inputs, [*terms, *builder.loads(load)], dynamics, kinematics, load=load, notes=notes
+        joined, inputs, [*terms, *builder.loads(load)], dynamics, kinematics, load=load, notes=parts.notes
     )
 
 

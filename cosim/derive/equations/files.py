@@ -6,13 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cosim.derive.equations.code import Operations, operations_of, written
-from cosim.derive.equations.components import WRENCH, Derivation, EquationTerm
+from cosim.derive.equations.code import operations_of, written
+from cosim.derive.equations.components import Derivation, EquationTerm
+from cosim.derive.equations.header import header
 from cosim.derive.equations.languages import MATLAB, PYTHON, C, Identifiers, Language, matlab_name
-from cosim.derive.tables import table
-
-QUATERNION = "Rotations: a quaternion (x, y, z, w); their v is the angular velocity along the axes of the body."
-UNITS = {"rad": ("rad", "rad/s", "rad/s^2", "N*m"), "m": ("m", "m/s", "m/s^2", "N"), "1": ("1", "", "", "")}
 
 
 def file_lines(d: Derivation, to: str, file: Path | None) -> list[str]:
@@ -21,59 +18,6 @@ def file_lines(d: Derivation, to: str, file: Path | None) -> list[str]:
     Raises InputError for an operation that the language does not have.
     """
     return WRITERS[to](d, matlab_name(d.name if file is None else file.stem))
-
-
-def operation_table(d: Derivation) -> dict[str, Operations]:
-    """By component, of the code of each."""
-    return {c.name: operations_of([d.inputs[a] for a in c.arguments], c.entries) for c in d.everything}
-
-
-def equation_of(d: Derivation) -> str:
-    """`M(q) a + S(q, v) = tau + L(q, f)`"""
-    left, right = (
-        [f"{c.letter}({', '.join(c.arguments)})" + " a" * (c.letter == "M") for c in side] for side in d.sides
-    )
-    reactions = ["H^T lambda"] * any(c.name == "constraint_jacobian" for c in d.components)
-    where = ", H a = gamma" if reactions else ""
-    return f"{' + '.join(left)} = {' + '.join(['tau', *right, *reactions])}{where}"
-
-
-def header(d: Derivation) -> list[str]:
-    """What a reader of the file must know, and the operations of each component."""
-    return [*description(d), *count_lines(d)]
-
-
-def count_lines(d: Derivation) -> list[str]:
-    """A table of the operations of each component as code has them, and of the whole equation."""
-    by_name = operation_table(d)
-    total = sum((by_name[c.name] for c in d.components), Operations())
-    rows = [(name, *map(str, found.numbers)) for name, found in (*by_name.items(), ("equation of motion", total))]
-    return table([("computed with", "additions", "multiplications", "divisions", "functions"), *rows], "<")
-
-
-def description(d: Derivation) -> list[str]:
-    """What a reader of the file must know: the equation, the joints in their order, parameters."""
-    model = d.model
-    names, units = zip(model.dof_names, model.dof_units, strict=True), [UNITS[unit][1:] for unit in model.dof_units]
-    dofs = [(f"v{k}", name, *own) for k, ((name, _), own) in enumerate(zip(names, units, strict=True), 1)]
-    coordinates = zip(model.coordinate_names, model.coordinate_units, strict=True)
-    rows = [(f"p{k}", p.name, repr(p.value), p.unit, p.about) for k, p in enumerate(d.parameters, 1)]
-    paragraphs = [
-        [f"Equations of motion of {d.name}."],
-        list(d.notes),
-        [equation_of(d)],
-        ["All in SI units, matrices by rows, vectors in the order of this table:"],
-        table([("", "joint", "v", "a", "tau"), *dofs], "<<<<<"),
-        table([("", "coordinate", "q"), *((f"q{k}", *pair) for k, pair in enumerate(coordinates, 1))], "<<<"),
-        [QUATERNION] if model.nq != model.nv else [],
-        [f"f: {', '.join(WRENCH)}, force [N] and moment [N*m] on {d.load} at its origin, in ground axes."]
-        if d.load
-        else [],
-        ["t: time [s]."] if "t" in d.inputs else [],
-        ["Constraints: " + ", ".join(model.constraint_rows)] if model.constraint_rows else [],
-        table([("", "parameter", "value", "unit", ""), *rows], "<<><<") if rows else [],
-    ]
-    return [line for lines in paragraphs if lines for line in (*lines, "")]
 
 
 @dataclass(frozen=True)
@@ -108,7 +52,7 @@ def function_names(d: Derivation) -> dict[str, str]:
 
 
 def _header(d: Derivation, language: Language) -> list[str]:
-    return [language.commented(line) for line in header(d)]
+    return [language.commented(line) for line in header(d, language.element)]
 
 
 def c_function(d: Derivation, component: str) -> str:
@@ -135,7 +79,11 @@ def _c(d: Derivation, stem: str) -> list[str]:
         ]  # fmt: skip
     values = ", ".join(C.number(p.value) for p in d.parameters)
     table_of_p = f"const double {prefix}_parameters[{len(d.parameters)}]"
-    parameters = ["", "/* p: the values of the mechanism */", f"{table_of_p} = {{{values}}};"]
+    places = ", ".join(f"{prefix}_p_{p.name}" for p in d.parameters)
+    parameters = [
+        "", "/* p: the values of the mechanism, and the place of each parameter */",
+        f"{table_of_p} = {{{values}}};", f"enum {{{places}}};",
+    ]  # fmt: skip
     return [
         "/*", *(f" * {line}".rstrip() for line in _header(d, C)), " */", "", "#include <math.h>",
         *(parameters if d.parameters else []),
@@ -158,10 +106,11 @@ def _python(d: Derivation, stem: str) -> list[str]:
             f"    return {rows if len(c.shape) == 2 else 'out'}",
         ]  # fmt: skip
     values = [f"    {p.value!r},  # {p.name}" for p in d.parameters]
+    index = {p.name: k for k, p in enumerate(d.parameters)}
     return [
         '"""', *_header(d, PYTHON), '"""', "", "import math",
         *(["", f"JOINTS = {list(d.model.dof_names)!r}"]),
-        *(["PARAMETERS = [", *values, "]"] if d.parameters else []),
+        *(["PARAMETERS = [", *values, "]", f"INDEX = {index!r}  # of PARAMETERS"] if d.parameters else []),
         *(line for helper in helpers for line in ("", "", *helper)),
         *lines,
     ]  # fmt: skip
@@ -176,22 +125,32 @@ def _matlab(d: Derivation, stem: str) -> list[str]:
         n, m = c.shape if len(c.shape) == 2 else (c.shape[0], 1)
         shaped = [f"  out = reshape(out, {m}, {n})';"] if len(c.shape) == 2 else []
         handles.append(f"  model.{f.name} = @{f.name};")
+        default = ["  if nargin < " + str(len(c.arguments)), "    p = default_parameters();", "  end"]
         lines += [
             "", f"function out = {f.name}({given})", f"  % {f.about}", f"  % {f.count}",
+            *(default if "p" in c.arguments else []),
             f"  out = zeros({n * m}, 1);", *(f"  {line}" for line in f.body), *shaped, "end",
         ]  # fmt: skip
-    use = f"model = {stem}() has a function for each component: model.inverse_dynamics(q, v, a)"
+    use = [f"model = {stem}() has a function for each component: model.{_example(d)}"]
+    use += ["p is model.parameters where it is left out."] * bool(d.parameters)
     joints = ", ".join("'" + " ".join(name.replace("'", "''").splitlines()) + "'" for name in d.model.dof_names)
     values = "; ".join(MATLAB.number(p.value) for p in d.parameters)
     return [
         f"function model = {stem}()",
-        *(f"  % {line}".rstrip() for line in (use, "", *_header(d, MATLAB))),
+        *(f"  % {line}".rstrip() for line in (*use, "", *_header(d, MATLAB))),
         f"  model.joints = {{{joints}}};",
-        *([f"  model.parameters = [{values}];"] if d.parameters else []),
+        *(["  model.parameters = default_parameters();"] if d.parameters else []),
+        *(f"  model.index.{p.name} = {k};" for k, p in enumerate(d.parameters, 1)),
         *handles, "end",
+        *(["", "function p = default_parameters()", f"  p = [{values}];", "end"] if d.parameters else []),
         *lines,
         *(line for helper in helpers for line in ("", *helper)),
     ]  # fmt: skip
+
+
+def _example(d: Derivation) -> str:
+    """A call, `inverse_dynamics(q, v, a, p)`."""
+    return f"inverse_dynamics({', '.join(d.component('inverse_dynamics').arguments)})"
 
 
 def _unused(c: EquationTerm, d: Derivation) -> list[str]:

@@ -25,6 +25,7 @@ MOST_TURNS = 4  # a multiple of an angle
 MOST_PRODUCTS = 20_000  # of terms in one multiplication
 MOST_SQUARED = 10  # terms of the square of a sum of four
 NEGLIGIBLE = QQ(1, 10**14)  # of the largest coefficient of a polynomial: rounding of constants
+CANCELLED = QQ(1, 10**13)  # of two coefficients that are added: what rounding leaves of them
 COMPOSED = (
     *("SQRT", "DIV", "INV", "EXP", "LOG", "POW", "CONSTPOW"),
     *("TAN", "TANH", "ATAN2", "ASIN", "ACOS", "ATAN", "FABS"),
@@ -87,8 +88,9 @@ class Polynomial:
 
 
 def _accumulate(terms: dict[Monomial, Coefficient], monomial: Monomial, c: Coefficient) -> None:
-    total = terms.get(monomial, QQ(0)) + c
-    if total:
+    known = terms.get(monomial, QQ(0))
+    total = known + c
+    if total and abs(total) > CANCELLED * abs(c):  # so small beside one, it is small beside both
         terms[monomial] = total
     else:
         terms.pop(monomial, None)
@@ -193,8 +195,9 @@ def polynomials(
 
 def _constant(value: float) -> Polynomial:
     number = exact(value)
-    if number == sympy.pi:
-        return Polynomial.of(("", sympy.pi))
+    turns = number / sympy.pi
+    if value and turns.is_Rational:
+        return Polynomial.of(("", sympy.pi)).scaled(QQ(turns.p, turns.q))
     if not number.is_Rational:
         raise NotPolynomial
     return Polynomial.constant(QQ(number.p, number.q))

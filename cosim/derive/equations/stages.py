@@ -17,6 +17,7 @@ from cosim.types import Array
 
 RANDOM_STATES = 5
 POINT_MASSES = "Bodies are point masses at their centres of mass."
+NEGLIGIBLE = 1e-13  # of the largest effort: rounding
 NO_INVERSE = "Without forward_dynamics: some joint moves no point mass, so the inertia has no inverse."
 
 
@@ -52,20 +53,36 @@ def is_singular(e: MechanismEquations) -> bool:
 
 
 def read_state(text: str, model: Model) -> SampleState:
-    """From `q1, q2; v1, v2; a1, a2` in SI units; what is left out is 0. Raises InputError."""
-    sizes = (model.nq, model.nv, model.nv)
-    groups = [group.split(",") for group in text.split(";")]
-    try:
-        given = [np.array([float(word) for word in group]) for group in groups]
-    except ValueError:
-        given = []
-    fitting = len(given) <= 3 and all(len(x) == n for x, n in zip(given, sizes, strict=False))
-    if not given or not fitting or not all(np.isfinite(x).all() for x in given):
-        example = "; ".join(",".join(["0"] * n) for n in sizes)
-        what = f"expected positions, velocities and accelerations such as '{example}', got '{shortened(text)}'"
-        raise InputError(what, "--at")
-    q, v, a = [*given, *(np.zeros(n) for n in sizes[len(given) :])]
+    """From `q1, q2; v1, v2; a1, a2` in SI units; groups that are left out are 0. Raises InputError."""
+    sizes = {"positions": model.nq, "velocities": model.nv, "accelerations": model.nv}
+    groups = text.split(";")
+    example = "; ".join(",".join(["0"] * n) for n in sizes.values())
+
+    def refuse(what: str) -> InputError:
+        return InputError(f"{what}; give {', '.join(sizes)} in SI units, such as '{example}'", "--at")
+
+    if len(groups) > len(sizes):
+        raise refuse(f"'{shortened(text)}' has {len(groups)} groups")
+    found = [np.zeros(n) for n in sizes.values()]
+    for k, ((name, n), group) in enumerate(zip(sizes.items(), groups, strict=False)):
+        if not group.strip():
+            raise refuse(f"the group of {name} is empty")
+        words = group.split(",")
+        for word in words:
+            if not _is_finite(word):
+                raise refuse(f"'{shortened(word.strip())}' in the {name} is no finite number")
+        if len(words) != n:
+            raise refuse(f"the {name} are {n} numbers, not {len(words)}")
+        found[k] = np.array([float(word) for word in words])
+    q, v, a = found
     return SampleState(np.asarray(model.equations.normalised(q), dtype=float), v, a)
+
+
+def _is_finite(word: str) -> bool:
+    try:
+        return bool(np.isfinite(float(word)))
+    except ValueError:
+        return False
 
 
 def random_states(model: Model) -> list[SampleState]:
@@ -81,8 +98,8 @@ def difference_lines(
     """Efforts of both stages in the given states; of random ones the largest for each joint."""
     states = given or random_states(model)
     efforts = np.array([[_effort(e, state) for e in (full, concentrated)] for state in states])
-    exact, simple = efforts[:, 0], efforts[:, 1]
-    change, units = simple - exact, ["N*m" if unit == "rad" else "N" for unit in model.dof_units]
+    exact, simple, change = _without_rounding(efforts[:, 0], efforts[:, 1], efforts[:, 1] - efforts[:, 0])
+    units = ["N*m" if unit == "rad" else "N" for unit in model.dof_units]
     if given:
         rows = [
             (f"{k}", name, f"{exact[k - 1, i]:.6g}", f"{simple[k - 1, i]:.6g}", f"{change[k - 1, i]:.6g}", units[i])
@@ -103,6 +120,12 @@ def _effort(e: MechanismEquations, state: SampleState) -> Array:
     return np.asarray(
         e.inverse_dynamics(state.q, state.v, state.a) + e.friction_effort(state.v) + e.spring_effort(state.q)
     )
+
+
+def _without_rounding(*tables: Array) -> list[Array]:
+    """With 0 for what is nothing beside the largest number of all."""
+    largest = max(np.abs(x).max(initial=0.0) for x in tables)
+    return [np.where(np.abs(x) <= NEGLIGIBLE * largest, 0.0, x) for x in tables]
 
 
 def _percent(part: float, whole: float) -> str:

@@ -1,4 +1,4 @@
-"""The equations of motion as text and in LaTeX."""
+"""The equations of motion as text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import numpy as np
 
 from cosim.derive.equations.code import operations_of
 from cosim.derive.equations.components import Derivation, EquationTerm
-from cosim.derive.equations.files import count_lines, description, header, operation_table
-from cosim.derive.equations.formulas import ComponentFormulas, component_formulas, symbols_of
-from cosim.derive.symbolic import Formula, as_latex, as_text, formula_symbol
+from cosim.derive.equations.formulas import ComponentFormulas, component_formulas
+from cosim.derive.equations.header import count_lines, description
+from cosim.derive.symbolic import as_text
 from cosim.derive.tables import table
 from cosim.errors import InputError
 from cosim.multibody.dynamics import Body
+from cosim.multibody.model import Model
 
 MOST_PRINTED = 4000  # operations of the components that are printed
+
+ROUNDING = 1e-15  # of the axes of a body
 
 PLACES = {"revolute": "Rz({})", "continuous": "Rz({})", "prismatic": "Tz({})"}
 
@@ -23,6 +26,19 @@ PLACES = {"revolute": "Rz({})", "continuous": "Rz({})", "prismatic": "Tz({})"}
 def printed(d: Derivation) -> list[EquationTerm]:
     """The components that are read; code has efforts and accelerations in one go too."""
     return [*d.kinematics, *d.components]
+
+
+def check_size(model: Model) -> None:
+    """Raises InputError for a mechanism whose inertia alone has more elements than anybody reads, before it is
+    derived."""
+    tree, above, elements = model.equations.tree, list[int](), 0
+    for k, kind in enumerate(tree.kinds):
+        parent = tree.parents[k]
+        above.append(kind.nv + (above[parent] if parent >= 0 else 0))  # dofs from the ground to this body
+        elements += kind.nv * above[k]
+    if elements > MOST_PRINTED:
+        what = f"the inertia of {model.mechanism.name} alone has {elements} elements, too many to read"
+        raise InputError(f"{what} ({MOST_PRINTED} at most); pass --to c, python or matlab", "--to")
 
 
 def check_readable(d: Derivation) -> None:
@@ -60,7 +76,8 @@ def _chain(d: Derivation) -> list[str]:
 
 
 def _matrix(body: Body) -> str:
-    rows = np.column_stack([body.rotation, body.position]) + 0.0
+    rows = np.column_stack([body.rotation, body.position])
+    rows = np.where(np.abs(rows) <= ROUNDING, 0.0, rows)
     return "[" + "; ".join(" ".join(f"{x:.6g}" for x in row) for row in rows) + "]"
 
 
@@ -80,52 +97,3 @@ def _zeros(found: ComponentFormulas) -> list[str]:
 
 def _label(c: EquationTerm, place: Sequence[int]) -> str:
     return f"{c.letter}[{','.join(map(str, place))}]"
-
-
-# --- LaTeX ---------------------------------------------------------------------------------------------
-
-
-def latex_lines(d: Derivation) -> list[str]:
-    """An `align*` for each component, below a comment. Raises InputError for equations too long to print."""
-    check_readable(d)
-    names, symbols = dict[Formula, str](), symbols_of(d)
-    speeds = (
-        ("\\dot{{q}}_{{{}}}", "\\ddot{{q}}_{{{}}}") if d.model.nq == d.model.nv else ("v_{{{}}}", "\\dot{{v}}_{{{}}}")
-    )
-    letters = {"q": "q_{{{}}}", "v": speeds[0], "a": speeds[1], "tau": "\\tau_{{{}}}", "f": "f_{{{}}}"}
-    for key, letter in letters.items():
-        names |= {symbol: letter.format(k) for k, symbol in enumerate(symbols.get(key, ()), 1)}
-    names |= {symbol: _latex_name(symbol.name) for symbol in symbols.get("p", ())}
-    by_component = operation_table(d)
-    lines = [_comment(line) for line in header(d)]
-    for c in printed(d):
-        found = component_formulas(d, c)
-        steps = {symbol: f"x_{{{symbol.name[1:]}}}" for symbol, _ in found.steps}
-        rows = [(steps[symbol], formula) for symbol, formula in found.steps]
-        rows += [
-            (f"{_latex_letter(c.letter)}_{{{','.join(map(str, place))}}}", formula) for place, formula in found.shown
-        ]
-        rows = rows or [(_latex_letter(c.letter), formula_symbol("0"))]
-        lines += ["", _comment(f"{c.about}: {by_component[c.name]}"), r"\begin{align*}"]
-        lines += [rf"{left} &= {as_latex(formula, names | steps)} \\" for left, formula in rows]
-        lines += [r"\end{align*}"]
-    return lines
-
-
-def _comment(text: str) -> str:
-    return f"% {' '.join(text.splitlines())}".rstrip()
-
-
-def _latex_letter(letter: str) -> str:
-    first, _, frame = letter.partition("_")
-    words = {"gamma": r"\gamma"}
-    return words.get(first, first) + (rf"^{{{_latex_text(frame)}}}" if frame else "")
-
-
-def _latex_name(name: str) -> str:
-    first, _, rest = name.partition("_")
-    return f"{first}_{{{_latex_text(rest)}}}" if rest else first
-
-
-def _latex_text(name: str) -> str:
-    return rf"\mathrm{{{name}}}".replace("_", r"\_")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.errors import InputError, InputErrors
+from cosim.errors import InputError, InputErrors, listed
 from cosim.formulations import SEPARATE_BODIES
 from cosim.plant.encoder import Encoders
 from cosim.plant.integrators import INTEGRATORS
@@ -117,11 +117,20 @@ def _check_formulation(plant: Plant, reading: Reading) -> None:
         return
     needs = [f"joint '{name}' is prescribed" for name in plant.prescribed]
     needs += [f"joint '{name}' is real" for name in plant.real]
-    needs += ["the rig has events, latches, brakes or hard stops"] if plant.modes else []
+    needs += [f"the rig has {_modes(plant)}"] if plant.modes else []
     needs += ["the integrator multirate solves with the mass matrix"] if plant.multirate else []
     if needs:
         what = f"'{plant.formulation}' gives accelerations of free joints only, and {needs[0]}"
         reading.fail(at, f"{what}; use {SEPARATE_BODIES}")
+
+
+def _modes(plant: Plant) -> str:
+    """By name: `the event 'bang', the hard stop 'hinge at its upper stop', joints latched at the start: slide`."""
+    modes = plant.modes
+    found = [f"the event '{event.name}'" for event in modes.events]
+    found += [f"the hard stop '{stop.name}'" for stop in modes.stops]
+    latched = ", ".join(plant.model.dof_names[k] for k in modes.latched)
+    return listed([*found, *[f"joints latched at the start: {latched}"] * bool(latched)])
 
 
 def build_encoders(spec: RigSpec, dof_units: Sequence[str]) -> Encoders:

@@ -8,7 +8,8 @@ import sympy
 from sympy.parsing.sympy_parser import parse_expr
 from sympy.printing.pycode import PythonCodePrinter
 
-from cosim.derive.equations.text import latex_lines, printed, text_lines
+from cosim.derive.equations.latex import latex_lines
+from cosim.derive.equations.text import printed, text_lines
 from tests.derive.equations.derivations import derivation
 from tests.kit.latex_formulas import equations as latex_equations
 from tests.kit.latex_formulas import formula as latex_formula
@@ -46,7 +47,7 @@ def by_component(d, rows):
 def text_rows(lines):
     for line in lines:
         if match := re.match(r"  ([A-Za-z_]\w*(?:\[[\d,]+\])?) += (.*)", line):
-            names = set(WORDS.findall(match[2])) - set(dir(sympy))
+            names = set(WORDS.findall(match[2])) - set(dir(sympy)) - {"abs"}
             yield match[1], parse_expr(match[2], {name: sympy.Symbol(name) for name in names})
 
 

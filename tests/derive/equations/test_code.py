@@ -4,6 +4,7 @@ import math
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import casadi
 import numpy as np
@@ -76,6 +77,24 @@ def test_matlab(tmp_path):
         assert_equal(d, found, state, TOLERANCE)
 
 
+@needs_octave
+def test_parameters_of_matlab_have_defaults(tmp_path):
+    d = derivation("two_link", symbols=True, load="forearm")
+    said = written_file(d, "matlab", tmp_path / "arm.m").read_text().splitlines()
+    assert said[1:3] == [
+        "  % model = arm() has a function for each component: model.inverse_dynamics(q, v, a, f, p)",
+        "  % p is model.parameters where it is left out.",
+    ]
+    state = "q = [0.3; -1]; p = model.parameters;"
+    program = (
+        f"model = arm(); {state} printf('%.17g ', model.gravity(q) - model.gravity(q, p), model.gravity(q, 2 * p))"
+    )
+    *same, first, second = map(float, run_octave(program, tmp_path).split())
+    assert same == [0, 0]
+    gravity = d.model.gravity_effort([0.3, -1])
+    assert [first, second] == pytest.approx(8 * gravity)  # a product of three parameters
+
+
 def run_octave(program, folder):
     (folder / "run.m").write_text(program)
     run = subprocess.run([OCTAVE, "--norc", "run.m"], cwd=folder, capture_output=True, text=True, check=True)
@@ -133,6 +152,52 @@ def test_an_operation_that_a_language_lacks():
     with pytest.raises(InputError) as error:
         written({"x": x}, casadi.remainder(x, 2.0), "out", MATLAB)
     assert str(error.value) == "--to: the operation remainder does not exist in this language; choose another one"
+
+
+# --- headers ---
+
+HAND = """\
+name: hand
+mechanism:
+  bodies:
+    - {name: palm, joint: wrist, axis: [0, 0, 1], mass: 1 kg, com: [0.1, 0, 0], inertia: [1, 1, 1], friction: 0.2}
+    - {name: plate, type: fixed, mass: 1 kg, com: [0.1, 0, 0]}
+    - {name: left, parent: palm, joint: finger_1, type: prismatic, axis: [1, 0, 0], mass: 0.1 kg}
+    - {name: right, parent: palm, joint: finger_2, type: prismatic, axis: [1, 0, 0], mass: 0.1 kg,
+       mimic: {joint: finger_1, multiplier: -1, offset: 3 mm}}
+"""
+
+
+@pytest.mark.parametrize(("to", "first"), [("c", "q[0]"), ("python", "q[0]"), ("matlab", "q(1)"), ("text", "q1")])
+def test_what_moves_together_is_in_every_header(to, first, command):
+    Path("hand.yaml").write_text(HAND)
+    code, out, _ = command("derive", "hand.yaml", "--equations", "--to", to)
+    assert code == 0
+    lines = [line.lstrip("*% ") for line in out.splitlines()]
+    assert f"{first}{' ' * 2}wrist       rad" in lines
+    k = lines.index("Joints that follow others:")
+    assert lines[k : k + 7] == [
+        "Joints that follow others:",
+        "finger_2  = -1 * finger_1 + 0.003 m",
+        "",
+        "link   fixed to, and part of",
+        "plate  palm",
+        "",
+        "Coulomb friction d of a joint: d v / sqrt(v^2 + s^2) with s = 0.01 rad/s or m/s",
+    ]
+
+
+def test_places_of_parameters_by_name(tmp_path):
+    d = derivation("two_link", symbols=True)
+    names = [p.name for p in d.parameters]
+    code = {}
+    exec(written_file(d, "python", tmp_path / "arm.py").read_text(), code)
+    assert [code["PARAMETERS"][code["INDEX"][name]] for name in names] == [p.value for p in d.parameters]
+    said = written_file(d, "c", tmp_path / "arm.c").read_text()
+    assert f"enum {{{', '.join(f'two_link_p_{name}' for name in names)}}};" in said.splitlines()
+    said = written_file(d, "matlab", tmp_path / "arm.m").read_text()
+    for k, name in enumerate(names, 1):
+        assert f"  model.index.{name} = {k};" in said.splitlines()
 
 
 # --- counts ---

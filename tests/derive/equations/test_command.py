@@ -39,6 +39,14 @@ def test_a_mechanism_with_loops_has_its_tree_and_its_constraints(command):
         (["--equations", "--frame", "linc"], "--frame: frame 'linc' does not exist; did you mean 'link'?"),
         (["--equations", "--load", "tip"], "--load: frame 'tip' does not exist; known: base, link"),
         (["--equations", "--load", ""], "--load: frame '' does not exist; known: base, link"),
+        (
+            ["--equations", "--load", "base"],
+            "--load: 'base' is part of the ground and does not move; name another one",
+        ),
+        (
+            ["--equations", "--frame", "base"],
+            "--frame: 'base' is part of the ground and does not move; name another one",
+        ),
         (["--equations", *["--frame", "link"] * 2], "--frame: 'link' is given twice; take one out"),
         (
             ["no/swing.c", "--equations", "--to", "c"],
@@ -120,6 +128,16 @@ def test_a_mechanism_too_large_to_read(command):
     assert said.startswith("--to: the equations of long have ")
     assert said.endswith(" operations, too many to read (4000 at most); pass --to c, python or matlab")
     assert command("derive", "rig.yaml", "long.c", "--equations", "--to", "c")[0] == 0
+
+
+def test_a_mechanism_far_too_large_to_read_is_refused_before_it_is_derived(command, monkeypatch):
+    monkeypatch.setattr("cosim.derive.equations.command.derived", None)
+    body = "{name: b, repeat: 100, axis: [0, 1, 0], origin: {xyz: [0, 0, 0.1]}, mass: 1 kg, inertia: [1, 1, 1]}"
+    Path("rig.yaml").write_text(f"name: chain\nmechanism: {{bodies: [{body}]}}\n")
+    assert command.refuses("derive", "rig.yaml", "--equations") == [
+        "--to: the inertia of chain alone has 5050 elements, too many to read (4000 at most); pass --to c, python or "
+        "matlab"
+    ]
 
 
 CHAIN = "".join(

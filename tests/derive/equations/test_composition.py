@@ -1,5 +1,6 @@
 """A manipulator on a platform, composed from both models, is the mechanism derived in one."""
 
+import re
 from pathlib import Path
 
 import casadi
@@ -93,6 +94,46 @@ def test_a_load_on_the_tool(parts):
         assert float(line.split()[1]) < 1e-11, line
 
 
+def test_the_wrench_on_the_base_and_the_efforts_by_the_platform(tmp_path):
+    """A lift that accelerates with 2 m/s^2 weighs its arm anew, and its joints as if gravity were 11.81 m/s^2."""
+    (tmp_path / "lift.yaml").write_text(LIFT)
+    arm, lift = read_model(UR5), read_model(tmp_path / "lift.yaml")
+    d = composed(compose(lift, arm, "cabin"))
+    q, v = np.array([0.0, *np.linspace(-1, 1, 6)]), np.array([0.3, *np.zeros(6)])
+    a = np.array([2.0, *np.zeros(6)])
+    wrench, efforts = (evaluated(d, name, q=q, v=v, a=a) for name in ("base_wrench", "platform_effort"))
+    mass = sum(link.inertial.mass for link in arm.mechanism.links if link.inertial is not None)
+    assert wrench[:3] == pytest.approx([0, 0, mass * 11.81], abs=1e-9)
+    assert efforts == pytest.approx(arm.gravity_effort(q[1:]) * 2.0 / 9.81, abs=1e-10)
+
+
+def test_the_platform_has_the_wrench_as_a_load(parts):
+    composition = parts(UR5)
+    d, first = composed(composition), composition.dofs[0]
+    for state in states(d, 2):
+        found = evaluated(d, "inverse_dynamics", **state)
+        wrench = evaluated(d, "base_wrench", **state)
+        e, (q, v, a) = composition.platform, (state[key] for key in "qva")
+        q_c, t = q[composition.coordinates[0]], state.get("t", [0.0])[0]
+        alone = e.inverse_dynamics(q_c, v[first], a[first], t) + e.friction_effort(v[first]) + e.spring_effort(q_c)
+        turn = np.asarray(e.frame_pose(q_c, *e.tree.frames[composition.frame], t))[:3, :3]
+        jacobian = np.asarray(e.frame_jacobian(q_c, *e.tree.frames[composition.frame], t))
+        ground = np.concatenate([turn @ wrench[:3], turn @ wrench[3:]])
+        assert found[first] == pytest.approx(np.asarray(alone) + jacobian.T @ ground, rel=1e-10, abs=1e-10)
+
+
+def evaluated(d, name, **state):
+    c = d.component(name)
+    f = casadi.Function("f", [d.inputs[a] for a in c.arguments], [c.entries])
+    return np.asarray(f(*(state[a] for a in c.arguments))).ravel()
+
+
+LIFT = """\
+name: lift
+mechanism:
+  bodies: [{name: cabin, type: prismatic, axis: [0, 0, 1], mass: 100 kg}]
+"""
+
 # --- the command ---
 
 
@@ -119,6 +160,39 @@ def test_the_sample_platform_carries_a_ur5(command):
     assert max(float(row[1]) for row in rows) < 1e-13
 
 
+def test_the_gravity_of_the_manipulator_does_not_count(command):
+    Path("truck.yaml").write_text(TRUCK)
+    words = ["--equations", "--on", "bracket", "--mount"]
+    _, out, _ = command("derive", "truck.yaml", *words, RIGS / "two_link.yaml", "--to", "c")
+    note = "Gravity is that of the platform, [0, 0, -9.81] m/s^2; the [0, -9.81, 0] m/s^2 of two_link does not count."
+    assert f" * {note}" in out.splitlines()
+    _, out, _ = command("derive", "truck.yaml", *words, UR5, "--to", "c")
+    assert "Gravity is" not in out
+
+
+def test_no_rounding_is_shown(command):
+    """Gravity along the flange and back along the ground leaves 1e-15 of the weight on a level slide."""
+    Path("carrier.yaml").write_text(CARRIER)
+    code, out, _ = command("derive", "carrier.yaml", "--equations", "--mount", RIGS / "two_link.yaml", "--on", "flange")
+    assert code == 0
+    weight = [line for line in out.splitlines() if line.startswith("  G[")]
+    assert [line.split("=")[0].strip() for line in weight] == ["G[3]", "G[4]"]
+    assert not re.search(r"e-1\d\*", out)
+
+
+CARRIER = """\
+name: carrier
+mechanism:
+  bodies:
+    - {name: slide, type: prismatic, axis: [1, 0, 0], mass: 80 kg}
+    - {name: turn, axis: [0, 0, 1], mass: 20 kg, com: [0, 0.05, 0.2], inertia: [1, 1, 2]}
+  frames: [{name: flange, link: turn, origin: {xyz: [0.3, 0.1, 0.5], rpy: [0, 20 deg, 0]}}]
+"""
+
+
+IN_ONE = "Without --mount and --on, a rig with the bodies of both is derived in one; write such a rig"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -131,11 +205,24 @@ def test_the_sample_platform_carries_a_ur5(command):
         ),
         (
             ["--mount", RIGS / "mechanisms" / "four_bar.yaml", "--on", "mast"],
-            "--mount: the manipulator has loops or constraints; only trees are composed, derive both in one",
+            "--mount: the manipulator has loops or constraints; only trees are composed. " + IN_ONE,
         ),
+        (["--mount", "nope.urdf", "--on", "mast"], "--mount: there is no file 'nope.urdf'; name a rig or a robot file"),
+        (["--mount", "", "--on", "mast"], "--mount: '.' is a folder; name a rig or a robot file"),
+        (["--mount", "arms", "--on", "mast"], "--mount: 'arms' is a folder; name a rig or a robot file"),
         (
             ["--mount", "ship.yaml", "--on", "mast"],
-            "--mount: the manipulator has a base that moves by itself; derive both in one",
+            "--mount: the manipulator has a base that moves by itself. " + IN_ONE,
+        ),
+        (
+            ["--mount", RIGS / "mechanisms" / "solar_array_free.yaml", "--on", "mast"],
+            "--mount: body 'craft' of the manipulator moves by a planar joint, so the platform would not carry it; "
+            "make joint 'craft' fixed",
+        ),
+        (
+            ["--mount", "satellite.yaml", "--on", "mast"],
+            "--mount: body 'hull' of the manipulator moves by a free joint, so the platform would not carry it; "
+            "make joint 'hull' fixed",
         ),
         (
             ["--mount", "arm.yaml", "--on", "mast", "--symbols"],
@@ -144,6 +231,7 @@ def test_the_sample_platform_carries_a_ur5(command):
     ],
 )
 def test_bad_input(command, words, said):
-    for name, text in (("truck", TRUCK), ("arm", TRUSS_ARM), ("ship", SHIP)):
+    Path("arms").mkdir()
+    for name, text in (("truck", TRUCK), ("arm", TRUSS_ARM), ("ship", SHIP), ("satellite", SATELLITE)):
         Path(f"{name}.yaml").write_text(text)
     assert command.refuses("derive", "truck.yaml", "--equations", *words) == [said]

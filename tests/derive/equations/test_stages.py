@@ -80,6 +80,24 @@ def test_the_difference_at_a_given_state(command):
     assert [float(row[3]) - float(row[2]) for row in rows] == pytest.approx([float(row[4]) for row in rows], abs=1e-4)
 
 
+def test_no_rounding_is_shown(command):
+    """A wrist on the vertical carries no weight: its effort at rest is 1e-17 by the sweep."""
+    Path("rig.yaml").write_text(WRIST)
+    code, out, _ = command("derive", "rig.yaml", "--equations", "--point-masses", "--at", "0.3, 0.2")
+    assert code == 0
+    row = next(line.split() for line in out.splitlines()[-2:] if line.split()[:2] == ["1", "yaw"])
+    assert row[2:5] == ["0", "0", "0"]
+
+
+WRIST = """\
+name: wrist
+mechanism:
+  bodies:
+    - {name: yaw, axis: [0, 0, 1], mass: 1 kg, com: [0.1, 0.2, 0], inertia: [0.1, 0.2, 0.1]}
+    - {name: arm, axis: [0.3, 0.9, 0], origin: {rpy: [0.4, 0.7, 0.1]}, mass: 1 kg, com: [0.3, 0, 0.1], inertia: [1, 1, 1]}
+"""  # noqa: E501
+
+
 def test_random_states_without_given_ones(command):
     code, out, _ = command("derive", RIGS / "two_link.yaml", "x.py", "--equations", "--point-masses", "--to", "python")
     assert code == 0
@@ -88,18 +106,21 @@ def test_random_states_without_given_ones(command):
     assert "Bodies are point masses at their centres of mass." in Path("x.py").read_text()
 
 
+FIX = "; give positions, velocities, accelerations in SI units, such as '0,0; 0,0; 0,0'"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--at", "0,0"], "--at: gives states for the comparison with point masses; add --point-masses"),
-        (
-            ["--point-masses", "--at", "1"],
-            "--at: expected positions, velocities and accelerations such as '0,0; 0,0; 0,0', got '1'",
-        ),
-        (
-            ["--point-masses", "--at", "0,0; x,1"],
-            "--at: expected positions, velocities and accelerations such as '0,0; 0,0; 0,0', got '0,0; x,1'",
-        ),
+        (["--point-masses", "--at", "1"], f"--at: the positions are 2 numbers, not 1{FIX}"),
+        (["--point-masses", "--at", "0,0; 1,2,3"], f"--at: the velocities are 2 numbers, not 3{FIX}"),
+        (["--point-masses", "--at", "0,0; x,1"], f"--at: 'x' in the velocities is no finite number{FIX}"),
+        (["--point-masses", "--at", "0,0; 0,0; nan,1"], f"--at: 'nan' in the accelerations is no finite number{FIX}"),
+        (["--point-masses", "--at", "30 deg, 0"], f"--at: '30 deg' in the positions is no finite number{FIX}"),
+        (["--point-masses", "--at", "0,1e400"], f"--at: '1e400' in the positions is no finite number{FIX}"),
+        (["--point-masses", "--at", "0,0;"], f"--at: the group of velocities is empty{FIX}"),
+        (["--point-masses", "--at", "0,0;0,0;0,0;0,0"], f"--at: '0,0;0,0;0,0;0,0' has 4 groups{FIX}"),
     ],
 )
 def test_bad_input(command, words, said):

@@ -1,13 +1,17 @@
 """Equations as text and in LaTeX, parsed back, compute what the model computes."""
 
+import math
 import re
+from itertools import pairwise
 
 import pytest
 import sympy
 from matplotlib.mathtext import MathTextParser
 from sympy.parsing.latex import parse_latex
 
-from cosim.derive.equations.text import latex_lines, printed, text_lines
+from cosim.derive.equations.latex import latex_lines
+from cosim.derive.equations.text import printed, text_lines
+from cosim.derive.symbolic import as_text, exact
 from cosim.errors import InputError
 from tests.derive.equations.derivations import RIGS, SAMPLES, assert_equal, derivation, states
 from tests.derive.equations.reading import compiled, evaluated, read_latex, read_text
@@ -55,14 +59,46 @@ def test_latex_in_the_parser_of_sympy(name):
 @pytest.mark.parametrize("name", ["two_link", "mechanisms/slider_crank"])
 def test_latex_is_set(name):
     """Matplotlib sets each formula."""
-    rows = [line for line in latex_lines(derivation(name, symbols=True)) if line.endswith(r"\\")]
+    lines = latex_lines(derivation(name, symbols=True))
+    display = lines[lines.index(r"\[") + 1]
+    rows = [line for line in lines if "&=" in line or line.startswith(r"&\quad ")]
     setter = MathTextParser("path")
-    for row in rows:
+    for row in [display, *rows]:
         setter.parse(f"${row.removesuffix(chr(92) * 2).replace('&', '')}$")
     assert len(rows) > 10
+    assert not any(row.endswith(chr(92) * 2) for row, after in pairwise(lines) if after == r"\end{align*}")
+
+
+def test_latex_says_what_is_not_written():
+    lines = latex_lines(derivation("two_link", symbols=True))
+    assert r"M(q)\, \ddot{q} + S(q, \dot{q}) + G(q) + B(\dot{q}) = \tau" in lines
+    k = lines.index(r"\noindent $M$ ($2 \times 2$), inertia; symmetric:")
+    assert [line.partition(" ")[0] for line in lines[k + 2 : k + 6]] == ["M_{1,1}", r"&\quad", "M_{1,2}", "M_{2,2}"]
+    pose = r"\noindent $T^{\mathrm{forearm}}$ ($3 \times 4$), pose of forearm: its axes as columns, then its origin, "
+    assert f"{pose}in ground axes; other elements are 0:" in lines
+    row = r"$l_{\mathrm{elbow}}$ & $0.4$ & $\mathrm{m}$ & position of elbow in upper\_arm, x \\"
+    assert row in lines
+    closed = latex_lines(derivation("mechanisms/four_bar"))
+    reactions = r" = \tau + H^{T} \lambda, \qquad H\, \ddot{q} = \gamma"
+    assert any(line.endswith(reactions) for line in closed)
 
 
 # --- what is printed ---
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (math.pi, "pi*x"), (2 * math.pi, "2*pi*x"), (-math.pi / 9, "-pi*x/9"), (2 * math.pi * 0.2, "0.4*pi*x"),
+        (3.14159, "3.14159*x"), (0.1, "x/10"), (0.0, "0"), (6.2831853071796, "6.2831853071796*x"),
+    ],
+)  # fmt: skip
+def test_multiples_of_pi(number, said):
+    assert as_text(exact(number) * sympy.Symbol("x")) == said
+
+
+def test_text_has_functions_of_python():
+    assert as_text(sympy.Abs(sympy.Symbol("x") - 1) + sympy.Symbol("y") ** 2) == "y**2 + abs(x - 1)"
 
 
 def test_the_two_link_arm_in_full():

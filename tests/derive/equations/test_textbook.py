@@ -2,7 +2,10 @@
 
 import sympy
 
-from tests.derive.equations.reading import formulas, same
+from cosim.derive.equations.command import read_model
+from cosim.derive.equations.components import derived
+from cosim.derive.equations.parameters import with_symbols
+from tests.derive.equations.reading import formulas, read_text, same
 
 
 def test_the_two_link_arm_is_that_of_textbooks():
@@ -38,6 +41,28 @@ def test_the_load_of_the_two_link_arm():
     l1, q1, f1, f2, f6 = sympy.symbols("l_elbow q1 f1 f2 f6")
     found = formulas("two_link", load="forearm")["load"]
     same(found, {(1,): -l1 * sympy.sin(q1) * f1 + l1 * sympy.cos(q1) * f2 + f6, (2,): f6})
+
+
+SCARA = """\
+name: scara
+mechanism:
+  bodies:
+    - {name: arm1, joint: j1, axis: [0, 0, 1], mass: 6 kg}
+    - {name: arm2, joint: j2, axis: [0, 0, 1], origin: {xyz: [0.4, 0, 0]}, mass: 4 kg}
+    - {name: quill, joint: j3, type: prismatic, axis: [0, 0, -1], origin: {xyz: [0.3, 0, 0]}, mass: 1 kg}
+    - {name: flange, joint: j4, axis: [0, 0, -1], mass: 1 kg, inertia: [0.001, 0.001, 0.001]}
+  frames: [{name: tool, link: flange, origin: {xyz: [0.03, 0, 0]}}]
+"""
+
+
+def test_angles_about_opposite_axes_are_subtracted(tmp_path):
+    (tmp_path / "scara.yaml").write_text(SCARA)
+    model = read_model(tmp_path / "scara.yaml")
+    equations, parameters = with_symbols(model.equations)
+    d = derived(model, equations, ["tool"], parameters=parameters)
+    (_, position), (_, pose) = (read_text(d)[name] for name in ("position_tool", "pose_tool"))
+    assert str(position[1,]) == "l_j2*cos(q1) + l_j3*cos(q1 + q2) + l_tool*cos(q1 + q2 - q4)"
+    assert str(pose[1, 1]) == "cos(q1 + q2 - q4)"
 
 
 def test_the_double_pendulum_by_lagrange():
