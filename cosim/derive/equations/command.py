@@ -20,7 +20,7 @@ from cosim.derive.equations.stages import (
     read_state,
 )
 from cosim.derive.equations.text import latex_lines, text_lines
-from cosim.derive.graph_report import read_mechanism
+from cosim.derive.graph_report import keep_files_of, read_mechanism
 from cosim.errors import InputError
 from cosim.multibody.description.robot_file import SUFFIXES
 from cosim.multibody.model import Model
@@ -60,7 +60,10 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
     and equations too long to print.
     """
     if file is not None:
-        check_output(file, "--equations", FILES[to], {identity(path): "the rig itself"})
+        given = {path: "the rig itself"} | ({options.mount: "the manipulator of --mount"} if options.mount else {})
+        check_output(file, "--equations", FILES[to], {identity(one): what for one, what in given.items()})
+        for one in given:
+            keep_files_of(one, file, "--equations")
     model = read_model(path)
     if options.mount is not None or options.on is not None:
         _derive_composed(model, file, to, options)
