@@ -66,7 +66,7 @@ def analyze_rig(
     console.check_targets([plot] if plot else [], json, None, path)
     with console.busy(f"linearising {path.stem}"), named_when_slow():
         rig, at = at_rest(path, overrides) if measuring else (load_rig(path, overrides), at)
-        console.check_inputs(input_files(rig), [plot] if plot else [], json)
+        console.check_inputs(input_files(rig, overrides), [plot] if plot else [], json)
         check_time(rig, at)
         found = analyze(rig, at, joints)
     with console.busy(f"measuring {path.stem}"):
@@ -91,7 +91,7 @@ def analyze_with_relay(
     with console.busy(f"linearising {path.stem}"), named_when_slow():
         rig = load_rig(path, overrides)
         model = load_rig(path, [*overrides, NO_DRIVERS]) if rig.hardware else rig
-        console.check_inputs(input_files(rig), [plot] if plot else [], json)
+        console.check_inputs(input_files(rig, overrides), [plot] if plot else [], json)
         found = analyze(model, 0.0, joints)
     points = measure_relay(rig, model, [loop.dof for loop in found.loops], request, ask)
     _report(found, rig.run_spec.name, plot, json, relays=points)
@@ -140,7 +140,7 @@ def write_excitation(
     check_output(output, "--excitation", (".yaml", ".yml"), {identity(path): "the rig itself"})
     with console.busy(f"linearising {path.stem}"):
         rig, excitation = experiment_of(path, overrides, joint, kind, amplitude)
-    console.refuse_inputs(input_files(rig), output, "--excitation")
+    console.refuse_inputs(input_files(rig, overrides), output, "--excitation")
     write_file(output, overlay_text(excitation.overlay(rig), str(path)).encode(), "overlay")
     size = f"{excitation.duration:.3g} s with an effort of {excitation.amplitude:.3g}"
     print(f"wrote     overlay {output}: {joint} for {size}")

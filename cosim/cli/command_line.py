@@ -400,8 +400,8 @@ def command_parser() -> CommandParser:
             metavar="'q; v; a'",
             action="append",
             default=[],
-            help="of --point-masses: a state in SI, as '0.1,0.2; 1,0; 0,0', default: random ones; of --picture: positions,"
-            " as '0.1,0.2'; may be repeated",
+            help="of --point-masses: a state in SI, as '0.1,0.2; 1,0; 0,0', default: random ones; of --picture:"
+            " positions, as '0.1,0.2'; may be repeated",
         ),
         _word(
             "--mount",

@@ -60,7 +60,7 @@ def run(
 
         check_has_reference(loaded, compared)
     check_plots(plots, loaded, signals, joints)
-    console.check_inputs(input_files(loaded), plots, json, record)
+    console.check_inputs(input_files(loaded, overrides), plots, json, record)
     with named_when_slow():
         unstable, misfits = loaded.warnings
     for line in (*unstable, *misfits):
@@ -472,4 +472,4 @@ def layout(rig: Path, program: str, recording: bool, output: Path | None, overri
     from cosim.cli.layout import check_layout, write_layout
 
     check_layout(rig, program, recording, output)
-    print(f"wrote {write_layout(load_rig(rig, overrides), program, recording, output)}")
+    print(f"wrote {write_layout(load_rig(rig, overrides), program, recording, output, overrides)}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cosim.formulations import SEPARATE_BODIES
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
@@ -41,6 +42,8 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     parts |= {"spring": len(description.springs), "force law": len(description.forces)}
     counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
     yield f"mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2"
+    if spec.mechanism.formulation != SEPARATE_BODIES:
+        yield f"  equations of motion: {spec.mechanism.formulation}"
     by_link = masses(rig)
     few = ", ".join(f"{name} {mass:.4g} kg" for name, mass in list(by_link.items())[:MOST_MASSES])
     more = len(by_link) - MOST_MASSES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from cosim.output.layouts.tabs import tabs_of
 from cosim.output.output_files import check_output, identity, write_file
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import outline_of
+from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig_files import input_files
 from cosim.rig.scene import scene_of_rig
 from cosim.rig.stream import streamed_columns
@@ -52,11 +53,13 @@ def check_layout(rig: Path, kind: str, recording: bool, output: Path | None) -> 
     check_output(_layout_path(rig, kind, output), "-o", (suffix,), {identity(rig): "the rig itself"})
 
 
-def write_layout(rig: WiredRig, kind: str, recording: bool, output: Path | None) -> Path:
+def write_layout(
+    rig: WiredRig, kind: str, recording: bool, output: Path | None, overrides: Iterable[Override] = ()
+) -> Path:
     """output: by default named as the rig file, in the current folder. Raises InputError for a file of the rig, and for
     one that cannot be written."""
     path = _layout_path(rig.spec.path, kind, output)
-    refuse_inputs(input_files(rig), path, "-o")
+    refuse_inputs(input_files(rig, overrides), path, "-o")
     write_file(path, KINDS[kind].make(rig, recording).encode(), "layout")
     return path
 

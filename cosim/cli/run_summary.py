@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cosim.errors import RunError, plural
+from cosim.formulations import SEPARATE_BODIES
 from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
 from cosim.rig.recorded_run import StreamSummary
@@ -96,13 +97,15 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
         for e in [energy]
         if e is not None
     ]
+    formulation = summary["formulation"]
+    other_equations = "" if formulation == SEPARATE_BODIES else f"; equations of motion: {formulation}"
     return [
         *balance,
         *(bus_line(bus) for bus in summary["drivers"]),
         *([] if summary["stream"] is None else [stream_line(summary["stream"])]),
         *warning_lines(summary),
         f"speed    {speed_text(summary)}",
-        "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
+        "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()) + other_equations,
         *reasons,
     ]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from cosim.compile import ArrayPort, Compiled, compile
 from cosim.compile.compiled import INTERPRET_VARIABLE, interpreting
-from cosim.derive.graph_report import read_mechanism
+from cosim.derive.graph_report import keep_files_of, read_mechanism
 from cosim.derive.tables import counted, table
 from cosim.errors import InputError, RunError
 from cosim.formulations import SEPARATE_BODIES, Formulation, known_formulations
@@ -57,6 +57,7 @@ def derive_comparison(path: Path, json: Path | None = None) -> None:
     Raises InputError for errors in the file or if no state with closed loops is found, RunError if formulations differ.
     """
     console.check_targets([], json, rig=path)
+    keep_files_of(path, json, "--json")
     if interpreting():
         raise InputError("is set, but the comparison measures compiled code; unset it", INTERPRET_VARIABLE)
     model = read_model(path)

@@ -15,6 +15,7 @@ from cosim.multibody.description.robot_file import SUFFIXES, check_robot_file, f
 from cosim.multibody.description.structure import FundamentalLoop, Structure, freedoms, mobility, structure_of
 from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.output import console
+from cosim.rig.rig_files import files_named_by
 from cosim.rig.sections.rig_spec import read_rig
 
 MAX_PRINTED_BODIES = 20  # bodies besides body 0 whose matrices are printed
@@ -36,11 +37,19 @@ def derive_graph(path: Path, file: Path | None = None) -> None:
 
 
 def check_file(file: Path | None, path: Path, option: str) -> None:
-    """Raises InputError for a picture that cannot be written, or that would overwrite the file at `path`."""
+    """Raises InputError for a picture that cannot be written, or that would overwrite a rig or robot file at `path` or
+    one that it uses."""
     try:
         console.check_targets([] if file is None else [file], None, rig=path)
     except InputError as error:
         raise InputError(error.what, option) from None
+    keep_files_of(path, file, option)
+
+
+def keep_files_of(path: Path, file: Path | None, option: str) -> None:
+    """Raises InputError for an output that is a file which a rig or robot file at `path` uses."""
+    if file is not None and file.exists():
+        console.refuse_inputs(files_named_by(path), file, option)
 
 
 def read_mechanism(path: Path) -> Mechanism:

@@ -15,12 +15,16 @@ import pkgutil
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
+from cosim import ops
 from cosim.errors import InputError, did_you_mean
 from cosim.types import Numeric
 
 if TYPE_CHECKING:  # the name of a formulation is read without the equations
     from cosim.multibody.equations import MechanismEquations
 
+LENGTHS = {"q": "nq", "v": "nv", "tau": "nv"}
 SEPARATE_BODIES = "separate_bodies"  # the formulation of every rig that names no other
 
 
@@ -28,21 +32,45 @@ class Formulation(Protocol):
     """Pure functions of numbers or symbols, in the independent coordinates of the mechanism."""
 
     def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
-        """q̈ (nv,): see `Model.forward_dynamics`."""
+        """q̈ (nv,) under whole efforts τ (nv,), as `Model.forward_dynamics`: friction of the joints is not subtracted.
+        NaN and infinity give NaN. Raises InputError for vectors of another length."""
         ...
+
+
+def check_state(equations: MechanismEquations, q: Numeric, v: Numeric, tau: Numeric) -> None:
+    """Raises InputError for numbers of another shape than (nq,), (nv,), (nv,)."""
+    for name, given in (("q", q), ("v", v), ("tau", tau)):
+        length = getattr(equations, LENGTHS[name])
+        if not ops.is_symbolic(given) and np.shape(given) != (length,):
+            raise InputError(f"has the shape {np.shape(given)}; give ({length},), see Model.{LENGTHS[name]}", name)
 
 
 def known_formulations() -> dict[str, ModuleType]:
     """Name -> its module."""
-    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
-    return {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    return {name: importlib.import_module(f"{__name__}.{name}") for name in _names()}
+
+
+def unknown_formulation(name: str) -> str | None:
+    """What is wrong with a name that is none, None for the name of a formulation."""
+    names = _names()
+    return None if name in names else f"there is no formulation '{name}'{did_you_mean(name, names)}"
+
+
+def _names() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
 
 
 def load_formulation(name: str, equations: MechanismEquations, place: str = "formulation") -> Formulation:
-    """Raises InputError for a name that is none, and for a formulation that cannot treat the mechanism."""
+    """The formulation of the equations of a model, `model.equations`.
+
+    Raises InputError for a name that is none, for what is no equations, such as the model itself, and for a formulation
+    that cannot treat the mechanism."""
+    if (wrong := unknown_formulation(name)) is not None:
+        raise InputError(wrong, place)
+    if not hasattr(equations, "q_map"):
+        what = f"expected the equations of a model, got {type(equations).__name__}; pass model.equations"
+        raise InputError(what, place)
     known = known_formulations()
-    if name not in known:
-        raise InputError(f"there is no formulation '{name}'{did_you_mean(name, list(known))}", place)
     if (why := known[name].refusal(equations)) is not None:
         able = ", ".join(other for other, module in known.items() if module.refusal(equations) is None)
         raise InputError(f"'{name}' cannot treat this mechanism: {why}; those that can: {able}", place)

@@ -15,6 +15,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.elimination import Elimination
+from cosim.formulations import check_state
 from cosim.formulations._tree_state import TreeState
 from cosim.multibody.equations import MechanismEquations
 from cosim.types import Numeric
@@ -106,6 +107,7 @@ class ByMultipliers:
 
     def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
         """q̈ (nv,): see `Model.forward_dynamics`."""
+        check_state(self.equations, q, v, tau)
         A, B, G, gamma = self.matrices(q, v, t)
         return with_multipliers(A, B + tau, Rows(G, gamma))
 

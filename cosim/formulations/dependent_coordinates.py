@@ -24,7 +24,7 @@ import numpy as np
 from cosim import ops
 from cosim.compile.elimination import Elimination
 from cosim.errors import InputError
-from cosim.formulations import Formulation
+from cosim.formulations import Formulation, check_state
 from cosim.formulations._closing import Rows, constraint_rows, impressed, projected
 from cosim.formulations._orthonormal import Orthonormal
 from cosim.formulations._tree_state import TreeState
@@ -54,6 +54,7 @@ class DependentCoordinates:
 
     def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
         """q̈ (nv,): see `Model.forward_dynamics`. Raises InputError for numbers in a singular configuration."""
+        check_state(self.equations, q, v, tau)
         state = TreeState.of(self.equations, q, v, t)
         A, B = tree_equations(state)
         A, right = projected(state, A), impressed(state, B) + tau
@@ -65,6 +66,8 @@ class DependentCoordinates:
 
     def dependent(self, G: np.ndarray) -> list[int]:
         """The dependent dofs for a constraint Jacobian G (m, nv). Raises InputError where its rows are dependent."""
+        if not np.isfinite(G).all():
+            return list(range(min(G.shape)))  # any choice gives NaN
         pivots, dofs = pivoted(G)
         if len(pivots) < len(G) or (pivots <= SINGULAR * pivots.max(initial=0.0)).any():
             raise InputError(

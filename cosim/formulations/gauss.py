@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim import ops
-from cosim.formulations import Formulation
+from cosim.formulations import Formulation, check_state
 from cosim.formulations._closing import constraint_rows, impressed, vector
 from cosim.formulations._orthonormal import Orthonormal
 from cosim.formulations._tree_state import TreeState, central, link_with_symbols
@@ -56,6 +56,7 @@ class LeastConstraint:
 
     def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
         """q̈ (nv,): see `Model.forward_dynamics`."""
+        check_state(self.equations, q, v, tau)
         state = TreeState.of(self.equations, q, v, t)
         columns, rest = weighted(state)
         QR = Orthonormal(independent(state, columns))

@@ -18,7 +18,7 @@ from typing import Any
 
 from cosim import ops
 from cosim.compile.trace import Shape, column
-from cosim.formulations import Formulation
+from cosim.formulations import Formulation, check_state
 from cosim.formulations._closing import Rows, with_multipliers
 from cosim.formulations._tree_state import TreeState, link_with_symbols
 from cosim.multibody.constrained_dynamics import ConstraintRow
@@ -56,6 +56,7 @@ class Lagrange:
 
     def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
         """q̈ (nv,): see `Model.forward_dynamics`."""
+        check_state(self.equations, q, v, tau)
         mass, right, G, gamma = self.matrices(q, v, t)
         return with_multipliers(mass, right + tau, Rows(G, gamma))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from cosim.formulations import Formulation
+from cosim.formulations import Formulation, check_state
 from cosim.multibody.equations import MechanismEquations
+from cosim.types import Numeric
 
 ABOUT = "separate bodies: articulated-body sweeps, O(n)"
 SOURCE = "Vereshchagin, Computer simulation of the dynamics of complicated mechanisms of robot-manipulators, 1974"
@@ -14,4 +15,14 @@ def refusal(_: MechanismEquations) -> str | None:
 
 
 def load(equations: MechanismEquations) -> Formulation:
-    return equations
+    return SeparateBodies(equations)
+
+
+class SeparateBodies:
+    def __init__(self, equations: MechanismEquations) -> None:
+        self.equations = equations
+
+    def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
+        """q̈ (nv,): see `Model.forward_dynamics`."""
+        check_state(self.equations, q, v, tau)
+        return self.equations.forward_dynamics(q, v, tau, t)

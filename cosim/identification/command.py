@@ -15,6 +15,7 @@ from cosim.output.output_files import check_output, identity, write_file
 from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import load_rig
+from cosim.rig.rig_files import input_files
 
 OVERLAY, TABLE = (".yaml", ".yml"), (".csv",)
 SUFFIXES = {"--report": (".html", ".htm"), "--json": (".json",)}  # of each option; of others OVERLAY
@@ -35,9 +36,11 @@ def identify_rig(
 ) -> None:
     """Print what a recording determines, and write the overlay, the report and the figures. Raises RunError, after the
     latter are written, for numbers that explain too little; their overlay is written `anyway` only."""
-    _check_outputs(path, recording, {"-o": output, "--report": report, "--json": None if json == "-" else json})
+    targets = {"-o": output, "--report": report, "--json": None if json == "-" else json}
+    _check_outputs(path, recording, targets)
     with console.busy(f"identifying {path.stem}"):
         rig = load_rig(path, overrides)
+        console.check_files(input_files(rig, overrides), targets)
         found = identify(rig, recording, wanted, cutoff, training, method)
     if json != "-":
         print(*found.lines(), sep="\n")
@@ -79,9 +82,11 @@ def excite_rig(
     """Design a motion, write it as a table, and the overlay that makes the rig follow it."""
     table = Path(output or f"{path.stem}_motion.csv")
     overlay = table.with_suffix(".yaml")
-    _check_outputs(path, None, {"-o": str(table), "the overlay": str(overlay)})
+    targets = {"-o": str(table), "the overlay": str(overlay)}
+    _check_outputs(path, None, targets)
     with console.busy(f"designing a motion of {path.stem}"):
         rig = load_rig(path, overrides)
+        console.check_files(input_files(rig, overrides), targets)
         motion = excite(rig, choose(rig, wanted), duration)
         keys = overlay_of(rig, table, duration)
     write_file(table, motion.table().encode(), "motion")

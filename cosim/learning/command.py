@@ -9,10 +9,12 @@ from pathlib import Path
 from cosim.errors import RunError
 from cosim.learning.iteration import Repetition, learn, next_feedforward, relative_error
 from cosim.learning.recorded_rig import check_recording, check_run
+from cosim.output.console import refuse_inputs
 from cosim.output.option_errors import options_named
 from cosim.output.output_files import check_output, identity
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import load_rig
+from cosim.rig.rig_files import input_files
 from cosim.rig.run import load_run
 
 
@@ -31,6 +33,7 @@ def learn_rig(
     """
     check_output(save, "--save", (".csv",), {identity(path): "the rig itself"})
     rig, failure = load_rig(path, overrides), ""
+    refuse_inputs(input_files(rig, overrides), save, "--save")
     if recording is not None:
         check_recording(rig, recording)
         run = load_run(recording)

@@ -240,7 +240,9 @@ class Model:
         """q̈ (nv,) under efforts τ (nv,) (separate-body sweeps, with multipliers for constraints).
 
         τ is the whole effort along each joint; damping and friction are not subtracted here: see
-        `friction_effort`. Raises ValueError or TypeError for arrays of the wrong shape or type.
+        `friction_effort`. The function of this name that `cosim derive --equations` writes does subtract them: it takes
+        the efforts of the drives, and equals this one at τ − friction_effort(v). Raises ValueError or TypeError for
+        arrays of the wrong shape or type.
         """
         return self._call("forward_dynamics", q, v, tau, *t, out=out)
 

@@ -71,6 +71,13 @@ def check_inputs(
         refuse_inputs(inputs, given, option)
 
 
+def check_files(inputs: Mapping[Path, str], targets: Mapping[str, str | Path | None]) -> None:
+    """The same for outputs by their options. Raises InputError."""
+    for option, given in targets.items():
+        if given is not None:
+            refuse_inputs(inputs, given, option)
+
+
 def refuse_inputs(inputs: Mapping[Path, str], given: str | Path, option: str) -> None:
     """Raises InputError where the output is an input of a rig."""
     known = {identity(path): part for path, part in inputs.items()}

@@ -12,6 +12,7 @@ from cosim.execution.divergence import instability
 from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
 from cosim.execution.stiffness import fastest_plant
+from cosim.multibody.description.inertia import IMPOSSIBLE
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.motor_sizing import motors_that_do_not_fit
 from cosim.tick.tick_model import TickTask
@@ -100,12 +101,13 @@ def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
 def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     """(what is unstable, what does not fit) in a rig that is about to run. Controllers in Python are not called, for
     they may keep hidden state, and a first tick that fails is the matter of the run."""
+    impossible = [note for note in rig.spec.mechanism.description.notes if IMPOSSIBLE in note]
     if rig.interpret or rig.tick_model.untraceable:
-        return [], list(references_beyond_limits(rig))
+        return [], [*impossible, *references_beyond_limits(rig)]
     with suppress(Exception):
         state = first_tick(rig, last="guard")
-        return instability(state), list(_misfits(rig, state))
-    return [], []
+        return instability(state), [*impossible, *_misfits(rig, state)]
+    return [], impossible
 
 
 def references_beyond_limits(rig: WiredRig) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from cosim.formulations import SEPARATE_BODIES
 from cosim.timing import deadlines
 from cosim.units import JOINT_DIMENSIONS
 
@@ -44,6 +45,7 @@ class RigOutline:
     integrator: str
     substeps: int | str
     engine: dict[str, str]
+    formulation: str = SEPARATE_BODIES  # of the equations of motion; recordings of former versions have none
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -91,6 +93,7 @@ def _outline_of(rig: WiredRig) -> RigOutline:
         integrator=schedule.integrator,
         substeps=AUTO if schedule.adaptive else schedule.substeps,
         engine=_engine(rig),
+        formulation=spec.mechanism.formulation,
     )
 
 

@@ -11,13 +11,19 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosim.errors import InputError
+from cosim.errors import CosimError, InputError
+from cosim.multibody.description.robot_file import SUFFIXES as ROBOTS
+from cosim.multibody.description.robot_file import format_of, read_robot
 from cosim.paths import expand, locate
-from cosim.rig.input_tracking import modules_of_user
+from cosim.rig.input_tracking import InputTracker, modules_of_user
+from cosim.rig.reading.overlay import overlays_of
+from cosim.rig.reading.yaml_source import Override, load_yaml
+from cosim.rig.sections.rig_spec import read_rig
 
 if TYPE_CHECKING:
     from cosim.rig.build.wired_rig import WiredRig
@@ -61,9 +67,43 @@ def files_of(rig: WiredRig) -> RigFiles:
     return RigFiles(contents, _name(path, root), _name(as_run, root), tuple(changed))
 
 
-def input_files(rig: WiredRig) -> dict[Path, str]:
-    """Every file that the rig was read from -> its part of the rig."""
-    return rig.cached.recall("input_files", lambda: _input_files(rig))
+def input_files(rig: WiredRig, overrides: Iterable[Override] = ()) -> dict[Path, str]:
+    """Every file that the rig, and these overrides of it, were read from -> its part of the rig."""
+    found = rig.cached.recall("input_files", lambda: _input_files(rig))
+    return {**dict.fromkeys(overlays_of(overrides), "an overlay"), **found}
+
+
+def files_named_by(path: Path) -> dict[Path, str]:
+    """The same of a rig that was not built, or of a robot file: what is opened while it is read, and existing files
+    that it names. A mistake in it ends the reading, and is not raised."""
+    tracker, data = InputTracker(), {}
+    with tracker, suppress(CosimError):
+        if path.suffix.lower() in ROBOTS:
+            read_robot(path, format_of(path))
+        else:
+            source = load_yaml(path)
+            data = source.data
+            read_rig(source)
+    read = [Path(file) for file, digest in tracker.files.items() if _belongs(file, digest)]
+    files = ((text, _file_named(text, path.parent)) for text in _texts(data))
+    named = {file.absolute(): f"'{text}'" for text, file in files if file is not None}
+    return {**dict.fromkeys([*read, *_imported_before([*read, *named])], "a file"), **named}
+
+
+def _texts(data: Any) -> Iterator[str]:
+    """All texts in a rig."""
+    if isinstance(data, str):
+        yield data
+    for item in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from _texts(item)
+
+
+def _file_named(text: str, folder: Path) -> Path | None:
+    try:
+        file = locate(text, folder)
+        return file if file.is_file() else None
+    except (InputError, OSError, ValueError):  # no file, but a text that is too long or has other characters
+        return None
 
 
 def _input_files(rig: WiredRig) -> dict[Path, str]:

@@ -111,6 +111,7 @@ class RunSummary(TypedDict):
     speed: SpeedSummary | None
     timing: dict[str, Any] | None
     engine: dict[str, str]
+    formulation: str
 
 
 def summary_of(run: RecordedRun) -> RunSummary:
@@ -157,6 +158,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "speed": speed,
         "timing": None if run.timing is None else run.timing.summary(),
         "engine": rig.engine,
+        "formulation": rig.formulation,
     }
 
 

@@ -12,11 +12,12 @@ from cosim.output.option_errors import options_named
 from cosim.output.text_table import TextTable
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
+from cosim.rig.rig_files import input_files
 from cosim.tuning.hardware import Ask, HardwareReplay
 from cosim.tuning.hardware_report import write_hardware_report
 from cosim.tuning.progress import shown_progress
 from cosim.tuning.session import FailedTuning, TuningSession
-from cosim.tuning.session_folder import PARENT, REPORT, latest_path, new_path
+from cosim.tuning.session_folder import OVERLAY, PARENT, REPORT, latest_path, new_path
 from cosim.tuning.setup import fingerprint_of
 from cosim.tuning.trials import Trial
 from cosim.tuning.trying import Trying
@@ -50,6 +51,8 @@ def tune_rig(
     with console.busy(f"compiling {path.stem}"):
         rig = load_rig(path, overrides)
     place = _place(rig, folder, resume)
+    for name in (OVERLAY, REPORT):
+        console.refuse_inputs(input_files(rig, overrides), place / name, "--session")
     try:
         with (
             options_named({key: option for key, (option, _) in PAIRS.items()}),

@@ -12,6 +12,7 @@ from cosim.output import console
 from cosim.output.text_table import TextTable
 from cosim.rig.reading.overlay import overrides_of
 from cosim.rig.rig import load_rig
+from cosim.rig.rig_files import input_files
 from cosim.rig.run import Run
 from cosim.tuning.overlay import overlay_values
 from cosim.tuning.session import TuningSession
@@ -102,6 +103,7 @@ def rerun_trial(session: TuningSession, number: int, record: str | None) -> tupl
         raise RunError(f"{what}; it was run with other versions, see {HEADER}", str(session.path))
     path = session.path / RIG / read_header(session.path).as_run
     rig = load_rig(path, overrides_of(overlay_values(session, trial)))
+    console.check_inputs(input_files(rig), record=record)
     return trial, rig.run(session.request.duration, record)
 
 

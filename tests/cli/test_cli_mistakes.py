@@ -272,6 +272,58 @@ controllers:
         assert Path(file).read_text() == before
 
 
+BODY = "name: link, axis: [0, 1, 0], mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            f"mechanism: {{bodies: [{{{BODY}}}]}}\nformulation: kane\n",
+            "rig.yaml:2: unknown key 'formulation'; it is a key of the section 'mechanism'",
+        ),
+        (
+            f"mechanism: {{bodies: [{{{BODY}, formulation: kane}}]}}\n",
+            "rig.yaml:1 mechanism.bodies[0]: unknown key 'formulation'; it is a key of the section 'mechanism'",
+        ),
+        (
+            f"mechanism: {{bodies: [{{{BODY}}}]}}\nstep: 1 ms\n",
+            "rig.yaml:2: unknown key 'step'; it is a key of the section 'schedule'",
+        ),
+        (
+            f"mechanism:\n  bodies:\n  - {{{BODY}}}\n  - {{{BODY}}}\n",
+            "rig.yaml:4 mechanism.bodies[1]: link 'link' exists already (line 3); names must be unique",
+        ),
+        (
+            f"mechanism:\n  bodies: [{{{BODY}}}]\n  frames: [{{name: link, link: link}}]\n",
+            "rig.yaml:3 mechanism.frames[0]: frame 'link' has the name of a joint (line 2); names must be unique",
+        ),
+        (
+            f"mechanism: {{bodies: [{{{BODY}}}\nschedule: {{}}\n",
+            "rig.yaml:2: broken YAML: expected ',' or ']', but got '<scalar>'; end the list before with ']'",
+        ),
+        (
+            f"mechanism: {{bodies: [{{{BODY}\nschedule: {{}}\n",
+            "rig.yaml:2: broken YAML: expected ',' or '}', but got '<scalar>'; end the mapping before with '}'",
+        ),
+    ],
+)
+def test_keys_names_and_brackets_in_the_wrong_place(command, text, message):
+    Path("rig.yaml").write_text(text)
+    assert command.refuses("run", "rig.yaml") == [message]
+
+
+def test_an_impossible_inertia_is_a_warning_of_a_run(command):
+    body = BODY.replace("inertia: [1, 1, 1]", "inertia: [1, 1, 10]")
+    Path("rig.yaml").write_text(f"mechanism: {{bodies: [{{{body}}}]}}\nschedule: {{duration: 0.01}}\n")
+    code, out, _ = command("run", "rig.yaml")
+    assert (code, out.splitlines()[0]) == (
+        0,
+        "warning: rig.yaml:1 mechanism.bodies[0].inertia: the inertia is physically impossible: of its principal"
+        " moments 1, 1, 10 kg*m^2 the largest exceeds the sum of the others",
+    )
+
+
 def test_joints_may_not_take_the_names_of_sections(command):
     Path("rig.yaml").write_text("mechanism: {bodies: [{name: energy, mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]}]}\n")
     assert command.refuses("run", "rig.yaml") == [

@@ -207,8 +207,39 @@ def test_a_start_that_violates_a_loop() -> None:
     model = sample("four_bar")
     q, v = assembled(model, *MOTIONS["four_bar"])
     off = mistake(model, q + np.array([0.0, 0.1, 0.0]), v)
-    assert off.endswith("; close the loops first")
+    assert off.endswith("; close the loops first: start from q and v of load_rig(FILE).plant.start")
     assert off.startswith("the initial positions violate 'pin' by 0.")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"step": 0.0}, "step: is 0 s; give a finite number above 0"),
+        ({"step": np.nan}, "step: is nan s; give a finite number above 0"),
+        ({"duration": -1.0}, "duration: is -1 s; give a finite number above 0"),
+        ({"duration": np.inf}, "duration: is inf s; give a finite number above 0"),
+        ({"duration": 1e-9}, "duration: is 1e-09 s; give at least a step of 0.001 s"),
+        ({"drift": "baumgarte", "frequency": 0.0}, "frequency: is 0 Hz; give a finite number above 0"),
+        ({"q": np.zeros(3)}, "q: has the shape (3,); give (2,), see Model.nq"),
+        ({"v": np.zeros((2, 1))}, "v: has the shape (2, 1); give (2,), see Model.nv"),
+        ({"effort": np.zeros(1)}, "effort: has the shape (1,); give (2,), see Model.nv"),
+        ({"q": np.array([0.0, np.nan])}, "q: is nan at index 1; give finite numbers"),
+        ({"v": np.array([-np.inf, 0.0])}, "v: is -inf at index 0; give finite numbers"),
+        ({"effort": np.array([0.0, np.nan])}, "effort: is nan at index 1; give finite numbers"),
+    ],
+)
+def test_numbers_that_cannot_be(change: dict[str, object], message: str) -> None:
+    given = {"q": np.zeros(2), "v": np.zeros(2), "duration": 0.5, "step": 1e-3} | change
+    with pytest.raises(InputError) as error:
+        integrate(sample("double_pendulum"), **given)  # type: ignore[arg-type]
+    assert str(error.value) == message
+
+
+def test_the_start_of_a_rig_is_closed() -> None:
+    """As the page on formulations says."""
+    start, model = load_rig(FOLDER / "mechanisms" / "four_bar.yaml").plant.start, sample("four_bar")
+    run = integrate(model, start.q, start.v, 0.01, 1e-3)
+    assert (run.poses.shape, run.velocities.shape) == ((11, 3, 3, 4), (11, 3))
 
 
 def test_a_singular_start() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from cosim import InputError
 from cosim.formulations import known_formulations, load_formulation
+from cosim.multibody import assembly
+from tests.formulations.test_cartesian import model_of
+from tests.kit.samples import FOLDER
 
 
 def test_a_formulation_that_does_not_exist() -> None:
@@ -16,3 +20,45 @@ def test_a_formulation_that_does_not_exist() -> None:
 def test_every_formulation_says_what_it_is() -> None:
     for module in known_formulations().values():
         assert module.ABOUT and module.SOURCE
+
+
+MODEL = model_of(FOLDER / "mechanisms" / "four_bar.yaml")
+PENDULUM = model_of(FOLDER / "mechanisms" / "double_pendulum.yaml")
+
+
+def test_a_model_is_no_equations() -> None:
+    with pytest.raises(InputError) as error:
+        load_formulation("kane", MODEL)  # type: ignore[arg-type]
+    assert str(error.value) == "formulation: expected the equations of a model, got Model; pass model.equations"
+
+
+@pytest.mark.parametrize("name", known_formulations())
+@pytest.mark.parametrize(
+    ("at", "vector", "message"),
+    [
+        (0, np.zeros(1), "q: has the shape (1,); give (2,), see Model.nq"),
+        (1, np.zeros(3), "v: has the shape (3,); give (2,), see Model.nv"),
+        (2, 0.0, "tau: has the shape (); give (2,), see Model.nv"),
+    ],
+)
+def test_vectors_of_another_length(name: str, at: int, vector: object, message: str) -> None:
+    q, v, tau = (vector if k == at else np.zeros(2) for k in range(3))
+    with pytest.raises(InputError) as error:
+        load_formulation(name, PENDULUM.equations).forward_dynamics(q, v, tau)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("name", known_formulations())
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_nan_gives_nan(name: str, at: int) -> None:
+    state = [np.full(2, np.nan if k == at else 0.3) for k in range(3)]
+    found = load_formulation(name, PENDULUM.equations).forward_dynamics(*state)
+    assert np.isnan(np.asarray(found, dtype=float)).all()
+
+
+def test_nan_gives_nan_beside_loops() -> None:
+    redundant = assembly.find_redundant(MODEL, np.array([1.0, -0.5, 1.5]), np.zeros(3, dtype=bool))
+    for name in ("cartesian", "dependent_coordinates", "gauss", "kane", "lagrange"):
+        state = [np.full(3, value) for value in (np.nan, 0.3, 0.0)]
+        found = load_formulation(name, MODEL.without(redundant).equations).forward_dynamics(*state)
+        assert np.isnan(np.asarray(found, dtype=float)).any()

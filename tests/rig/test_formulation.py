@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import orjson
 import pytest
 
-from cosim import InputError, RunError
+from cosim import InputError, RunError, compare
 from cosim.formulations import dependent_coordinates
 from cosim.formulations.cartesian import Cartesian
 from tests.kit.samples import sample
@@ -109,3 +112,23 @@ def test_formulations_that_take_inertias_as_constants(sample, name, why):
     )
     assert {"separate_bodies", "cartesian"} <= set(able.split(", "))
     assert rig.gradient("iae", "mechanism.hinge_1.damping", duration=0.01)["mechanism.hinge_1.damping"] == 0.0
+
+
+def test_what_names_the_formulation_that_ran(command):
+    lagrange = "--set", "mechanism.formulation=lagrange"
+    code, out, _ = command("run", "rig.yaml", *lagrange, "--json", "a.json", "--record", "a.mcap")
+    assert code == 0
+    assert "engine   plant, controller hold, loop: compiled; equations of motion: lagrange" in out.splitlines()
+    assert orjson.loads(Path("a.json").read_bytes())["formulation"] == "lagrange"
+    assert "  equations of motion: lagrange" in map(str.rstrip, checked(command, *lagrange))
+    code, out, _ = command("run", "rig.yaml", "--json", "b.json", "--record", "b.mcap")
+    assert "engine   plant, controller hold, loop: compiled" in out.splitlines()
+    assert orjson.loads(Path("b.json").read_bytes())["formulation"] == "separate_bodies"
+    assert not any("equations of motion" in line for line in checked(command))
+    assert compare("a.mcap", "b.mcap").changed["formulation"] == ("lagrange", "separate_bodies")
+
+
+def checked(command, *words):
+    code, out, _ = command("check", "rig.yaml", *words)
+    assert code == 0
+    return [line.removeprefix("  ") for line in out.splitlines()]

@@ -248,7 +248,6 @@ def test_a_body_called_moving_base():
     )
     assert mistakes(text) == [
         "rig.yaml:4 mechanism.bodies[0]: link 'moving_base' exists already (line 2); names must be unique",
-        "rig.yaml:4 mechanism.bodies[0]: joint 'moving_base' exists already (line 2); names must be unique",
     ]
 
 

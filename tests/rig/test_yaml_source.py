@@ -150,7 +150,7 @@ def test_the_later_override_wins(load):
         ("controllers[0.kp=3", "expected key=value, for example schedule.step=2ms"),
         ("controllers0].kp=3", "expected key=value, for example schedule.step=2ms"),
         ("base[]=3", "expected key=value, for example schedule.step=2ms"),
-        ("base.kp=[1", "broken YAML: expected ',' or ']', but got '<stream end>'"),
+        ("base.kp=[1", "broken YAML: expected ',' or ']', but got '<stream end>'; end the list before with ']'"),
         ("base.kp={a: 1, a: 2}", "key 'a' is given twice; the first is in line 1"),
     ],
 )
@@ -166,7 +166,7 @@ def test_wrong_overrides(load, text, what):
         ("", "rig.yaml: the file is empty; it needs at least a 'mechanism'"),
         ("# nothing\n", "rig.yaml: the file is empty; it needs at least a 'mechanism'"),
         ("\n- a\n", "rig.yaml:2: expected 'key: value' lines at the top level"),
-        ("a: [1\nb: 2\n", "rig.yaml:2: broken YAML: expected ',' or ']', but got ':'"),
+        ("a: [1\nb: 2\n", "rig.yaml:2: broken YAML: expected ',' or ']', but got ':'; end the list before with ']'"),
         (
             "a:\n\tb: 1\n",
             "rig.yaml:2: broken YAML: found character '\\t' that cannot start any token; indent with spaces",

@@ -22,7 +22,7 @@ from cosim.derive.equations.stages import (
     read_state,
 )
 from cosim.derive.equations.text import check_size, text_lines
-from cosim.derive.graph_report import read_mechanism
+from cosim.derive.graph_report import keep_files_of, read_mechanism
 from cosim.errors import InputError
 from cosim.multibody.description.robot_file import SUFFIXES
 from cosim.multibody.model import Model
@@ -64,7 +64,7 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
     and equations too long to print.
     """
     if file is not None:
-        check_file(file, to, path)
+        check_file(file, to, [path, *([options.mount] if options.mount else [])])
     model = read_model(path)
     if options.mount is not None or options.on is not None:
         _derive_composed(model, file, to, options)
@@ -86,13 +86,17 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
         print("\n".join(["", *difference_lines(model, model.equations, stage, states)]))
 
 
-def check_file(file: Path, to: str, rig: Path) -> None:
-    """Raises InputError for a file that cannot be written, or that has not the name of a file in this language."""
+def check_file(file: Path, to: str, rigs: Sequence[Path]) -> None:
+    """Raises InputError for a file that cannot be written, that a rig or the manipulator on it uses, or has not the
+    name of a file in this language; rigs: the rig, and what it carries."""
     fitting = next((other for other, suffixes in FILES.items() if file.suffix.lower() in suffixes), to)
     if fitting != to:
         other = file.with_suffix(FILES[to][0])
         raise InputError(f"{file}: is a file of --to {fitting}, not of {to}; pass that, or choose {other}", PLACE)
-    check_output(file, PLACE, FILES[to], {identity(rig): "the rig itself"})
+    names = dict(zip(map(identity, rigs), ("the rig itself", "the manipulator of --mount"), strict=False))
+    check_output(file, PLACE, FILES[to], names)
+    for rig in rigs:
+        keep_files_of(rig, file, PLACE)
     if to == "matlab" and file.stem != (name := matlab_name(file.stem)):
         what = "MATLAB knows a function by the name of its file, and this one is no identifier"
         raise InputError(f"{file}: {what}; choose {name}{file.suffix}", PLACE)

@@ -7,7 +7,7 @@ the metric of M with the same LDLᵀ, or by Baumgarte stabilisation, f̈ + 2ω �
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 from cosim import ops
 from cosim.compile import ArrayPort, Routine, compile
 from cosim.errors import InputError, RunError, did_you_mean
-from cosim.formulations import load_formulation
+from cosim.formulations import check_state, load_formulation
 from cosim.formulations.cartesian.poses import AbsolutePoses
 from cosim.formulations.cartesian.system import Cartesian
 from cosim.multibody import Model, assembly
@@ -63,10 +63,13 @@ def integrate(
 ) -> AbsoluteRun:
     """The motion from (q, v) by RK4, with the damping and friction of the joints.
 
-    duration, step: s. drift: `projection`, `baumgarte` or `none`; frequency [Hz]: of the Baumgarte stabilisation.
-    effort (nv,): constant efforts on the joints, by default none.
+    q (nq,), v (nv,): of all joints of the tree, with closed loops, as `rig.plant.start` has them. duration, step: s;
+    the run ends at the multiple of the step that is nearest to the duration. drift: one of DRIFT_CONTROLS;
+    frequency [Hz]: of the Baumgarte stabilisation. effort (nv,): constant efforts on the joints in N·m or N, by
+    default none.
 
-    Raises InputError for an unknown drift control, a mechanism that the Cartesian formulation cannot treat or that
+    Raises InputError for numbers of another shape, that are not finite or, of times and the frequency, not above 0, for
+    a duration below a step, an unknown drift control, a mechanism that the Cartesian formulation cannot treat or that
     needs joint coordinates, and a start that is singular or violates a constraint; RunError if the run diverges.
     """
     if drift not in DRIFT_CONTROLS:
@@ -74,16 +77,38 @@ def integrate(
         raise InputError(f"there is no drift control '{drift}'{did_you_mean(drift, DRIFT_CONTROLS)}; use {known}")
     if (why := _refusal(model.equations)) is not None:
         raise InputError(why)
+    effort = np.zeros(model.nv) if effort is None else effort
+    _check_numbers(model.equations, {"q": q, "v": v, "effort": effort})
+    _check_times({"duration": duration, "step": step, "frequency": frequency})
     model = model.without(assembly.find_redundant(model, q, np.zeros(model.nv, dtype=bool)))
     rate = 2.0 * math.pi * frequency if drift == "baumgarte" else 0.0
     equations = model.equations
     constraints = replace(equations.constraints, baumgarte_rate=rate)
     formulation = load_formulation("cartesian", MechanismEquations(equations.tree, equations.gravity, constraints))
     assert isinstance(formulation, Cartesian)
-    motion = _AbsoluteMotion(formulation, rate, drift == "projection", np.zeros(model.nv) if effort is None else effort)
+    motion = _AbsoluteMotion(formulation, rate, drift == "projection", effort)
     start = motion.start(q, v)
     _check_start(motion, start)
     return _run(motion, start, round(duration / step), step)
+
+
+def _check_numbers(equations: MechanismEquations, vectors: Mapping[str, np.ndarray]) -> None:
+    try:
+        check_state(equations, *vectors.values())
+    except InputError as error:
+        raise InputError(error.what, "effort" if error.place == "tau" else error.place) from None
+    for name, given in vectors.items():
+        for k in np.flatnonzero(~np.isfinite(np.asarray(given, dtype=float))).tolist():
+            raise InputError(f"is {given[k]} at index {k}; give finite numbers", name)
+
+
+def _check_times(given: Mapping[str, float]) -> None:
+    units = {"frequency": "Hz"}
+    for name, value in given.items():
+        if not (np.isfinite(value) and value > 0.0):
+            raise InputError(f"is {value:g} {units.get(name, 's')}; give a finite number above 0", name)
+    if given["duration"] < given["step"]:
+        raise InputError(f"is {given['duration']:g} s; give at least a step of {given['step']:g} s", "duration")
 
 
 def _run(motion: _AbsoluteMotion, start: np.ndarray, count: int, step: float) -> AbsoluteRun:
@@ -110,7 +135,7 @@ def _check_start(motion: _AbsoluteMotion, start: np.ndarray) -> None:
         if len(values) and abs(values[worst]) > CONSISTENT:
             named = names[motion.rows[worst] if kind == "velocities" else motion.holonomic[worst]]
             what = f"the initial {kind} violate '{named}' by {abs(values[worst]):.3g}"
-            raise InputError(f"{what}; close the loops first")
+            raise InputError(f"{what}; close the loops first: start from q and v of load_rig(FILE).plant.start")
 
 
 def _refusal(equations: MechanismEquations) -> str | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.rolled_sweeps import RolledRoutine
+from cosim.formulations import check_state
 from cosim.formulations.cartesian.assembled import (
     GROUND_FRAME,
     NOTHING,
@@ -105,6 +106,7 @@ class Cartesian:
 
     def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
         """q̈ (nv,): see `Model.forward_dynamics`."""
+        check_state(self.equations, q, v, tau)
         if self._rolled and any(map(ops.is_symbolic, (q, v, tau))):
             return self._loops(q, v, tau)
         return self.solution(q, v, tau, t).acceleration[self.equations.v_map.independent]

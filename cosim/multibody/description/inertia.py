@@ -10,6 +10,7 @@ SOLVER = 1e-12
 ROUNDING = 1e-6
 TRIANGLE = 1e-3
 NEGLIGIBLE_RADIUS = 1e-6  # m; an inertia below that of the mass at this radius counts as zero
+IMPOSSIBLE = "the inertia is physically impossible"  # begins a note
 
 
 def inertia_matrix(ixx: float, iyy: float, izz: float, ixy: float, ixz: float, iyz: float) -> np.ndarray:
@@ -37,7 +38,7 @@ def check_inertia(mass: float, inertia: np.ndarray) -> tuple[str | None, str | N
         return None, f"the inertia has the eigenvalue {smallest:.3g} kg*m^2, taken as rounding"
     if smallest + middle < largest * (1.0 - TRIANGLE):
         return None, (
-            f"the inertia is physically impossible: of its principal moments {smallest:.3g},"
+            f"{IMPOSSIBLE}: of its principal moments {smallest:.3g},"
             f" {middle:.3g}, {largest:.3g} kg*m^2 the largest exceeds the sum of the others"
         )
     return None, None

@@ -9,7 +9,7 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from cosim.errors import InputError, did_you_mean
+from cosim.errors import InputError, SourceLocation, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.validation import NamedItem, check_attachments, line_of, repeated_names
 from cosim.multibody.joints import kind_of
@@ -31,7 +31,8 @@ def build_mechanism(
 
     Raises InputErrors with the errors in `diagnostics` and those of the topology, in the order of their lines.
     """
-    named: list[NamedItem] = [("joint", joint.name, joint.place) for joint in joints]
+    twice = _later_links(links)  # a body of both has one error
+    named: list[NamedItem] = [("joint", j.name, j.place) for j in joints if (j.name, j.place) not in twice]
     named += [("loop", loop.joint.name, loop.joint.place) for loop in loops]
     named += [("constraint", constraint.name, constraint.place) for constraint in constraints]
     named += [("spring", spring.name, spring.place) for spring in springs]
@@ -44,6 +45,17 @@ def build_mechanism(
     diagnostics.raise_errors()
     couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames), tuple(forces)
     return Mechanism(name, root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
+
+
+def _later_links(links: Sequence[Link]) -> set[tuple[str, SourceLocation]]:
+    """(name, place) of every link whose name an earlier one has."""
+    names: set[str] = set()
+    found = set()
+    for link in links:
+        if link.name in names:
+            found.add((link.name, link.place))
+        names.add(link.name)
+    return found
 
 
 def check_tree(links: Sequence[Link], joints: Sequence[Joint]) -> tuple[str, list[InputError]]:

@@ -53,7 +53,7 @@ def check_attachments(
     errors = [
         InputError(f"frame '{frame.name}' has the name of a link; give it another name", frame.place)
         for frame in frames
-        if frame.name in known
+        if frame.name in known and all(frame.name != joint.name for joint in joints)  # else it has an error already
     ]
     for place, ends in attached:
         for link in dict.fromkeys(ends):

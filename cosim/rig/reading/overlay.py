@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import yaml
@@ -14,6 +14,14 @@ def read_overlay(path: str | Path) -> list[Override]:
     """The overrides of a file in its order, each with its line. Raises InputError for a file that is none."""
     source = load_yaml(path, least="one value")
     return [(f"{key}={_flow(value)}", str(source.place((key,)))) for key, value in source.data.items()]
+
+
+def overlays_of(overrides: Iterable[Override]) -> Iterator[Path]:
+    """The files that overrides were read from."""
+    for text, place in (each for each in overrides if not isinstance(each, str)):
+        line = place.removesuffix(f" {text.partition('=')[0]}")
+        if file := line.rpartition(":")[0]:  # none in the place of an option
+            yield Path(file)
 
 
 def overrides_of(values: Mapping[str, object]) -> list[Override]:

@@ -38,6 +38,8 @@ BOOLEANS: dict[Any, bool] = {True: True, False: False, "yes": True, "no": False}
 _LINEAR: set[str | None] = {"prismatic"}
 _AMBIGUOUS: set[str | None] = {"cylindrical", "planar", "free", "general", None}
 
+SECTIONS: dict[str, str] = {}  # key -> its section of a rig, of the sections that `is_section` names
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -165,6 +167,12 @@ def as_boolean(value: YamlValue) -> bool | None:
     return BOOLEANS.get(value) if isinstance(value, bool | str) else None
 
 
+def is_section(name: str, cls: type) -> None:
+    """The fields of a class are the keys of a section: a message names it where one of them is found outside of all
+    sections, or deeper in its own."""
+    SECTIONS.update(dict.fromkeys(_keys(cls), name))
+
+
 def _keys(cls: type) -> list[str]:
     return [field.name for field in dataclasses.fields(cls) if field.init]
 
@@ -174,7 +182,10 @@ def _unknown_key(reading: Reading, key: str, path: KeyPath, known: Iterable[str]
     place = reading.place((*path, key))
     if place.line is not None:
         place = dataclasses.replace(place, key=place.key[: -len(key)].removesuffix("."))
-    reading.errors.append(InputError(f"unknown key '{shortened(key)}'{did_you_mean(key, known)}", place))
+    section = SECTIONS.get(key)
+    elsewhere = section is not None and path[:1] in ((), (section,))
+    fix = f"; it is a key of the section '{section}'" if elsewhere else did_you_mean(key, known)
+    reading.errors.append(InputError(f"unknown key '{shortened(key)}'{fix}", place))
 
 
 def _default(reading: Reading, hint: Any, field: dataclasses.Field, path: KeyPath) -> Any:

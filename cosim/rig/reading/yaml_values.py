@@ -53,6 +53,8 @@ _FIXES = (
     ("'\\t'", "; indent with spaces"),
     ("found another document", "; a rig is one document, take out the line ---"),
     ("undefined alias", "; name an anchor that comes before"),
+    ("expected ',' or ']'", "; end the list before with ']'"),
+    ("expected ',' or '}'", "; end the mapping before with '}'"),
 )
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from cosim.errors import InputError, InputErrors
-from cosim.formulations import SEPARATE_BODIES
+from cosim.formulations import SEPARATE_BODIES, unknown_formulation
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
 from cosim.multibody.description.robot_file import check_robot_file, read_robot
 from cosim.multibody.description.topology import build_mechanism
 from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
 from cosim.paths import expand, locate
-from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.reading.schema import Reading, is_section, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies
 from cosim.rig.sections.constraints import read_constraints
@@ -56,6 +56,9 @@ class MechanismFile:
     forces: list | None = param(default=None)
     loop_closure: LoopClosureKeys = param(default=LoopClosureKeys())
     formulation: str = param(default=SEPARATE_BODIES, doc="of the equations of motion")
+
+
+is_section("mechanism", MechanismFile)
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,8 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
         return None
     closure = section.get("loop_closure", LoopClosureKeys())
     formulation = section.get("formulation", SEPARATE_BODIES)
+    if (wrong := unknown_formulation(formulation)) is not None:
+        return reading.fail((*at, "formulation"), wrong)
     return MechanismSpec(description, section.get("gravity", ()), robot, closure, formulation)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from cosim.errors import did_you_mean
 from cosim.plant.integrators import INTEGRATORS
-from cosim.rig.reading.schema import KeyPath, Reading, as_boolean, read_fields, show
+from cosim.rig.reading.schema import KeyPath, Reading, as_boolean, is_section, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.tick.tick_model import ORDER
 from cosim.timing.pacing import Pacing, Trigger
@@ -43,6 +43,9 @@ class _ScheduleFile:
     order: tuple[str, ...] = param(default=ORDER)
     blend: float = param(unit="s", min=0, max=60, default=0.5)
     deadlines: dict | None = param(default=None)
+
+
+is_section("schedule", _ScheduleFile)
 
 
 @params

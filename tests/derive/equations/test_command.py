@@ -140,6 +140,22 @@ def test_a_mechanism_far_too_large_to_read_is_refused_before_it_is_derived(comma
     ]
 
 
+@pytest.mark.parametrize("mode", ["--equations", "--compare", "--graph"])
+def test_a_formulation_that_does_not_exist(command, mode):
+    text = Path("rig.yaml").read_text().replace("mechanism:\n", "mechanism:\n  formulation: kaine\n")
+    Path("rig.yaml").write_text(text)
+    said = "rig.yaml:4 mechanism.formulation: there is no formulation 'kaine'; did you mean 'kane'?"
+    assert command.refuses("derive", "rig.yaml", mode) == [said]
+
+
+def test_the_equations_are_those_of_every_formulation(command):
+    """One that cannot treat the mechanism is no matter of the derivation."""
+    _, expected, _ = command("derive", PARALLEL_BARS, "--equations")
+    text = PARALLEL_BARS.read_text().replace("mechanism:\n", "mechanism:\n  formulation: augmented_bodies\n")
+    Path("rig.yaml").write_text(text)
+    assert command("derive", "rig.yaml", "--equations")[:2] == (0, expected)
+
+
 CHAIN = "".join(
     f"    - {{name: b{k}, axis: [{k % 2}, {(k + 1) % 2}, 0.3], origin: {{xyz: [0.1, 0.02, 0.3]}}, mass: 1 kg,"
     " com: [0.1, 0.2, 0.3], inertia: [0.1, 0.1, 0.1]}\n"
