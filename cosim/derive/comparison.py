@@ -16,6 +16,7 @@ import numpy as np
 from cosim.compile import ArrayPort, Compiled, compile
 from cosim.compile.compiled import INTERPRET_VARIABLE, interpreting
 from cosim.derive.graph_report import read_mechanism
+from cosim.derive.rig_actuators import actuators_of
 from cosim.derive.tables import counted, table
 from cosim.errors import InputError, RunError
 from cosim.formulations import SEPARATE_BODIES, Formulation, known_formulations
@@ -76,11 +77,12 @@ def derive_comparison(path: Path, json: Path | None = None) -> None:
 
 
 def read_model(path: Path) -> Model:
-    """The mechanism of a robot file or a rig, without its drives."""
+    """The mechanism of a robot file or a rig, with the rotors of its drives."""
     if path.suffix.lower() in SUFFIXES:
         return Model(read_mechanism(path))
-    spec = read_rig(path).mechanism
-    return Model(spec.description, spec.gravity)
+    rig = read_rig(path)
+    rotors = {name: actuator.reflected_inertia for name, actuator in actuators_of(rig).items()}
+    return Model(rig.mechanism.description, rig.mechanism.gravity, rotors)
 
 
 def consistent_states(model: Model) -> tuple[Model, list[State]]:
