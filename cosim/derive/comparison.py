@@ -19,8 +19,7 @@ from cosim.derive.graph_report import read_mechanism
 from cosim.derive.rig_actuators import actuators_of
 from cosim.derive.tables import counted, table
 from cosim.errors import InputError, RunError
-from cosim.formulations import SEPARATE_BODIES, Formulation, known_formulations
-from cosim.formulations.dependent_coordinates import DependentCoordinates
+from cosim.formulations import SEPARATE_BODIES, Formulation, dependent_row, known_formulations
 from cosim.multibody import Model, assembly
 from cosim.multibody.description.robot_file import SUFFIXES
 from cosim.output import console
@@ -120,7 +119,7 @@ def compare(
         module = known[name]
         formulation = module.load(model.equations)
         code, seconds = _compiled(formulation, model)
-        regular = [k for k, (q, *_) in enumerate(states) if not _singular(formulation, q)]
+        regular = [k for k, (q, *_) in enumerate(states) if dependent_row(formulation, q) is None]
         if not regular:
             refused[name] = "the coordinates that it chose in advance are singular at all states"
             continue
@@ -133,11 +132,6 @@ def compare(
         if progress is not None:
             progress(len(compared) / len(able))
     return compared, refused
-
-
-def _singular(formulation: Formulation, q: np.ndarray) -> bool:
-    """Whether the choices that a formulation made in advance fail in a configuration."""
-    return isinstance(formulation, DependentCoordinates) and formulation.singular(q)
 
 
 def _given(model: Model, state: State) -> tuple[Any, ...]:

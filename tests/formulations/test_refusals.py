@@ -12,7 +12,7 @@ from cosim import InputError, load_rig
 from cosim.bench.linkages import ladder
 from cosim.compile import ArrayPort, compile
 from cosim.compile.trace import symbols
-from cosim.formulations import known_formulations, load_formulation
+from cosim.formulations import dependent_row, known_formulations, load_formulation
 from cosim.formulations._closing import constraint_rows
 from cosim.formulations._tree_state import TreeState
 from cosim.formulations.augmented_bodies import ROTATIONS
@@ -192,10 +192,19 @@ def test_machine_code_of_dependent_coordinates_has_no_number_where_its_choice_fa
     model, formulation, q = four_bar_with_a_choice_that_fails()
     ports = [ArrayPort(name, (3,)) for name in ("q", "v", "tau")]
     code = compile(lambda q, v, tau: formulation.forward_dynamics(q, v, tau), ports, "four_bar", interpret=False)
-    assert formulation.singular(q) and not formulation.singular(q + 1e-3)
+    assert dependent_row(formulation, q) == "'pin/force_x'"
+    assert dependent_row(formulation, q + 1e-3) is None
+    assert dependent_row(formulation, q + 1e-3, least=0.1) == "'pin/force_x'"
     assert np.isnan(code(q, np.zeros(3), np.ones(3))).all()
     expected = model.equations.forward_dynamics(q, np.zeros(3), np.ones(3))
     np.testing.assert_allclose(formulation.forward_dynamics(q, np.zeros(3), np.ones(3)), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_formulations_without_a_choice_have_no_dependent_row():
+    model, _, q = four_bar_with_a_choice_that_fails()
+    for name in known_formulations().keys() - {"dependent_coordinates"}:
+        assert dependent_row(load_formulation(name, model.equations), q, least=0.1) is None
+    assert dependent_row(None, q) is None
 
 
 def test_rows_that_depend_on_each_other_everywhere_leave_no_choice():
