@@ -16,10 +16,10 @@ import numpy as np
 from cosim.compile import ArrayPort, Compiled, compile
 from cosim.compile.compiled import INTERPRET_VARIABLE, interpreting
 from cosim.derive.graph_report import keep_files_of, read_mechanism
+from cosim.derive.rig_actuators import actuators_of
 from cosim.derive.tables import counted, table
 from cosim.errors import InputError, RunError
-from cosim.formulations import SEPARATE_BODIES, Formulation, known_formulations
-from cosim.formulations.dependent_coordinates import DependentCoordinates
+from cosim.formulations import SEPARATE_BODIES, Formulation, dependent_row, known_formulations
 from cosim.multibody import Model, assembly
 from cosim.multibody.description.robot_file import SUFFIXES
 from cosim.output import console
@@ -77,11 +77,12 @@ def derive_comparison(path: Path, json: Path | None = None) -> None:
 
 
 def read_model(path: Path) -> Model:
-    """The mechanism of a robot file or a rig, without its drives."""
+    """The mechanism of a robot file or a rig, with the rotors of its drives."""
     if path.suffix.lower() in SUFFIXES:
         return Model(read_mechanism(path))
-    spec = read_rig(path).mechanism
-    return Model(spec.description, spec.gravity)
+    rig = read_rig(path)
+    rotors = {name: actuator.reflected_inertia for name, actuator in actuators_of(rig).items()}
+    return Model(rig.mechanism.description, rig.mechanism.gravity, rotors)
 
 
 def consistent_states(model: Model) -> tuple[Model, list[State]]:
@@ -119,7 +120,7 @@ def compare(
         module = known[name]
         formulation = module.load(model.equations)
         code, seconds = _compiled(formulation, model)
-        regular = [k for k, (q, *_) in enumerate(states) if not _singular(formulation, q)]
+        regular = [k for k, (q, *_) in enumerate(states) if dependent_row(formulation, q) is None]
         if not regular:
             refused[name] = "the coordinates that it chose in advance are singular at all states"
             continue
@@ -132,11 +133,6 @@ def compare(
         if progress is not None:
             progress(len(compared) / len(able))
     return compared, refused
-
-
-def _singular(formulation: Formulation, q: np.ndarray) -> bool:
-    """Whether the choices that a formulation made in advance fail in a configuration."""
-    return isinstance(formulation, DependentCoordinates) and formulation.singular(q)
 
 
 def _given(model: Model, state: State) -> tuple[Any, ...]:

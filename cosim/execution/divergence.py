@@ -1,8 +1,9 @@
 """The likely causes of a run that diverged or left its limits, found after the stop from the memory and the last rows.
 
-Gains that are unstable at the step, else a plant too stiff for the integrator; a reference beyond the limits of its
-joint; and where there is none of these, a drive that was saturated, which instability causes too. Those of the joint
-that stopped the run come first. The loop itself computes nothing of this.
+Coordinates that are singular nearby, of a formulation that chose them; else gains that are unstable at the step, else a
+plant too stiff for the integrator; a reference beyond the limits of its joint. Where there is none of these it may be a
+drive that was saturated, which instability causes too. Those of the joint that stopped the run come first. The loop
+itself computes nothing of this.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from cosim.control.limits import BITS, LIMIT_OF, SATURATE
 from cosim.execution.drive_loops import unstable_gains
 from cosim.execution.rig_state import MAX_SAMPLES, MIN_TICKS, WINDOW, Cause, RigState
 from cosim.execution.stiffness import stiff_plant
+from cosim.formulations import SEPARATE_BODIES, dependent_row
 from cosim.types import State
 
+# what is left of a row of the constraints, relative to it, below which a step may reach the singular configuration
+NEARLY_DEPENDENT = 0.1
 # fraction of the window from which on saturation is the cause
 OFTEN = 0.5
 
@@ -26,7 +30,8 @@ OFTEN = 0.5
 def likely_cause(stop: RigState) -> str:
     """What is wrong, and the fix; empty where nothing is found."""
     with np.errstate(all="ignore"):
-        found = [*_found(_unstable, stop), *_found(_reference_too_far, stop)] or _found(_saturated, stop)
+        found = _found(_singular, stop) or [*_found(_unstable, stop), *_found(_reference_too_far, stop)]
+        found = found or _found(_saturated, stop)
     found.sort(key=lambda cause: cause.joint != stop.joint)
     return "; ".join(cause.text for cause in found)
 
@@ -36,6 +41,16 @@ def _found(find: Callable[[RigState], list[Cause]], stop: RigState) -> list[Caus
     with suppress(Exception):
         return find(stop)
     return []
+
+
+def _singular(stop: RigState) -> list[Cause]:
+    plant, t = stop.tick_model.plant, stop.tick * stop.tick_model.step
+    q = np.asarray(plant.motion(t, stop.state)[0], dtype=float)
+    row = dependent_row(plant.other_formulation, q, t, NEARLY_DEPENDENT)
+    if row is None:
+        return []
+    what = f"{row} depends on the other rows of the constraints in the coordinates that '{plant.formulation}' chose"
+    return [Cause(stop.joint, f"{what}; use mechanism.formulation: {SEPARATE_BODIES}")]
 
 
 def _unstable(state: RigState) -> list[Cause]:

@@ -10,7 +10,6 @@ from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE, GuardLimit
 from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import RigState
-from cosim.formulations.dependent_coordinates import DependentCoordinates
 from cosim.plant.event_stepper import PlantFault
 from cosim.plant.integration import MAX_STEPS
 from cosim.tick.tick_model import TickModel
@@ -116,8 +115,6 @@ def _not_finite(tick_model: TickModel, parts: State, k: int) -> Reason:
         return Reason(f"joint '{name}' {what}", "check its controller")
     what = f"is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s)"
     fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
-    if isinstance(tick_model.plant.other_formulation, DependentCoordinates):
-        fix += ", or mechanism.formulation: separate_bodies if a row of the constraints depends on the others here"
     if name in tick_model.plant.periods:
         fix = f"try lower gains in joints.{name}.actuator.loops"
     return Reason(f"joint '{name}' {what}", fix, k)

@@ -6,6 +6,8 @@ A module for each formulation, found by its name. It has
     SOURCE                     where its equations come from
     refusal(equations)         why it cannot treat a mechanism, in words for the user, or None where it can
     load(equations)            -> `Formulation`, for `MechanismEquations` that it does not refuse
+
+A formulation that chooses coordinates in advance is an `InChosenCoordinates`; `dependent_row` finds where they fail.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -43,6 +45,25 @@ def check_state(equations: MechanismEquations, q: Numeric, v: Numeric, tau: Nume
         length = getattr(equations, LENGTHS[name])
         if not ops.is_symbolic(given) and np.shape(given) != (length,):
             raise InputError(f"has the shape {np.shape(given)}; give ({length},), see Model.{LENGTHS[name]}", name)
+
+
+@runtime_checkable
+class InChosenCoordinates(Formulation, Protocol):
+    """A formulation in coordinates that it chose in advance, which are singular in some configurations."""
+
+    def dependent_row(self, q: np.ndarray, t: float = 0.0, least: float | None = None) -> str | None:
+        """See the function."""
+        ...
+
+
+def dependent_row(
+    formulation: Formulation | None, q: np.ndarray, t: float = 0.0, least: float | None = None
+) -> str | None:
+    """The row of the constraints that depends on the others in the coordinates that a formulation chose, in the
+    configuration q (nq,) at t [s]; None where there is none, and for formulations without such a choice.
+
+    least: what must be left of a row, relative to it, by default the least with which the formulation computes."""
+    return formulation.dependent_row(q, t, least) if isinstance(formulation, InChosenCoordinates) else None
 
 
 def known_formulations() -> dict[str, ModuleType]:

@@ -77,12 +77,15 @@ class DependentCoordinates:
             )
         return sorted(dofs[: len(G)])
 
-    def singular(self, q: Numeric, t: float = 0.0) -> bool:
-        """Whether the choice of machine code fails in a configuration: its results are no numbers there."""
-        G = constraint_rows(TreeState.of(self.equations, q, np.zeros(self.equations.nv), t)).matrix
+    def dependent_row(self, q: np.ndarray, t: float = 0.0, least: float | None = None) -> str | None:
+        """Where the choice of machine code fails, so that its results are no numbers, the row that depends on the
+        others in these coordinates; see `formulations.dependent_row`."""
+        least = SINGULAR if least is None else least
+        state = TreeState.of(self.equations, q, np.zeros(self.equations.nv), t)
+        G = np.asarray(constraint_rows(state).matrix)[:, self.choice]
         with np.errstate(all="ignore"):
-            columns = Orthonormal([G[:, dof] for dof in self.choice], least=SINGULAR).Q
-        return not all(np.isfinite(column).all() for column in columns)
+            columns = Orthonormal(list(G.T), least=least).Q
+        return None if all(np.isfinite(column).all() for column in columns) else self._dependent_row(G)
 
     def _dependent_row(self, G: np.ndarray) -> str:
         constraints = self.equations.constraints

@@ -9,6 +9,8 @@ Velocities of rotations and rigid motions along moving axes are quasi-velocities
 p = ∂T/∂v the equations of Boltzmann and Hamel have Nᵀ ∂/∂q in place of ∂/∂q, and the momenta rotate with the axes,
 
     d/dt p_ω → ṗ_ω + ω × p_ω + v × p_v,    d/dt p_v → ṗ_v + ω × p_v.
+
+The momentum of a rotor is along its dof and does not rotate.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ class Lagrange:
         mass = casadi.jacobian(p, by_v)
         slope = _array(casadi.gradient(kinetic - casadi.SX(column(potential)), by_q))
         damping = _array(casadi.gradient(casadi.SX(column(dissipation)), by_v))
-        right = self._along_dofs(q, slope) - damping - _array(along(p, changes)) - self._transport(v, _array(p))
+        rotating = _array(p) - self._momentum_of_rotors(v)
+        right = self._along_dofs(q, slope) - damping - _array(along(p, changes)) - self._transport(v, rotating)
         right = right + self._work_of_laws(by_v, q, v, t)
 
         residual, rate = equations.constraint_violation(q, v, t)
@@ -110,6 +113,12 @@ class Lagrange:
             parts += [ops.array(kind.space.rate(q_k, ops.array(unit))) @ slope_k for unit in units]
             start += kind.nq
         return ops.array(parts)
+
+    def _momentum_of_rotors(self, v: Numeric) -> Numeric:
+        """(nv,)"""
+        v_map = self.equations.v_map
+        inertias = ops.concatenate([ops.zeros(0), *(body.rotor for body in self.equations.tree.bodies)])
+        return v_map.project(inertias * v_map.expand(v))
 
     def _transport(self, v: Numeric, p: Numeric) -> Numeric:
         parts, start = [], 0

@@ -41,6 +41,15 @@ def load(params):
 
     return GeneralMotion(("angle",), ("rad",), place)
 """
+LIGHT_TIP = """\
+mechanism:
+  bodies:
+    - {name: arm, mass: 1 kg, com: [1, 0, 0], inertia: [1, 1, 1]}
+    - {name: tip, parent: arm, origin: {xyz: [1, 0, 0], rpy: [90 deg, 0, 0]}}
+joints:
+  tip:
+    actuator: {type: dc_motor, resistance: 1 ohm, inductance: 1 mH, torque_constant: 0.1 N*m/A, rotor_inertia: 1 kg*m^2}
+"""
 OPEN_LOOP = """\
 mechanism:
   bodies:
@@ -74,6 +83,34 @@ def test_those_that_do_not_apply_say_why(command):
     reasons = dict(line.split(maxsplit=1) for line in below.splitlines())
     why = "joint 'weight' is of type general, which is no composition of elementary constraints"
     assert reasons["cartesian"] == why
+
+
+def test_a_link_without_mass_whose_joint_has_a_rotor(command):
+    Path("tip.yaml").write_text(LIGHT_TIP)
+    code, out, err = command("derive", "tip.yaml", "--compare", "--json", "-")
+    document = json.loads(out)
+    assert (code, err) == (0, [])
+    assert document["refused"] == {
+        "cartesian": "bodies have no inertia along joint 'tip', only its rotor has",
+        "planar_bodies": "the axis of joint 'tip' is not parallel to that of 'arm'",
+    }
+    assert max(row["difference"] for row in document["formulations"]) < LARGEST_DIFFERENCE
+    assert command("check", "tip.yaml")[0] == 0
+    assert command.refuses("run", "tip.yaml", "--set", "mechanism.formulation=cartesian") == [
+        "--set mechanism.formulation=cartesian: 'cartesian' cannot treat this mechanism: bodies have no inertia along"
+        " joint 'tip', only its rotor has; those that can: augmented_bodies, composite_bodies, dependent_coordinates,"
+        " gauss, kane, lagrange, newton_euler, separate_bodies, wittenburg"
+    ]
+
+
+def test_a_link_without_mass_whose_joint_has_no_rotor(command):
+    Path("tip.yaml").write_text(LIGHT_TIP.split("joints:")[0])
+    message = (
+        "tip.yaml:4 mechanism.bodies[1]: link 'tip' can move but has no inertia against the motion;"
+        " give it or its descendants mass, or make joint 'tip' fixed"
+    )
+    for verb in (["derive", "--compare"], ["check"], ["run"]):
+        assert command.refuses(verb[0], "tip.yaml", *verb[1:]) == [message]
 
 
 def test_a_base_that_moves(command):

@@ -137,6 +137,14 @@ def test_random_mechanisms(name):
         assert set(found) == TREATED[name]
 
 
+def test_rotors_of_joints_with_axes_that_rotate():
+    """A rotor adds its inertia to its dof, and no Coriolis efforts."""
+    for name in ("rotations", "floating"):
+        plain, random = model_of(name), np.random.default_rng(6)
+        equations = plain.with_rotor_inertia(random.uniform(0.1, 0.5, plain.nv)).equations
+        agree(errors(equations, [*REFUSED, "cartesian"], [random_state(equations, random) for _ in range(3)]))
+
+
 def test_stabilised_constraints():
     equations = model_of("loop and knife edge", baumgarte_rate=7.0).equations
     plain = model_of("loop and knife edge").equations

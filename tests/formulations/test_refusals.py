@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -10,14 +12,14 @@ from cosim import InputError, load_rig
 from cosim.bench.linkages import ladder
 from cosim.compile import ArrayPort, compile
 from cosim.compile.trace import symbols
-from cosim.formulations import load_formulation
+from cosim.formulations import dependent_row, known_formulations, load_formulation
 from cosim.formulations._closing import constraint_rows
 from cosim.formulations._tree_state import TreeState
 from cosim.formulations.augmented_bodies import ROTATIONS
 from cosim.formulations.dependent_coordinates import DependentCoordinates
 from cosim.multibody import Model, assembly
 from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
-from tests.formulations.mechanisms import model_of, planar_tree, tree
+from tests.formulations.mechanisms import model_of, planar_tree, random_state, relative_error, tree
 from tests.kit.samples import FOLDER
 
 
@@ -58,6 +60,46 @@ def test_a_tree_without_mass_has_no_barycentre(name):
     for other in ("newton_euler", "kane", "gauss", "lagrange", "wittenburg", "composite_bodies"):
         found = load_formulation(other, model.equations).forward_dynamics(np.zeros(1), np.ones(1), np.ones(1))
         assert found == pytest.approx([10.0])
+
+
+LIGHT = {  # joints of a chain whose first link alone has mass -> why formulations refuse it
+    ("revolute", "prismatic"): {
+        "augmented_bodies": "joint 'j1' does not keep a point fixed; joints between bodies must be rotations",
+        "cartesian": "bodies have no inertia along joint 'j1', only its rotor has",
+        "planar_bodies": "joint 'j1' is not revolute; only the first joint may be planar instead",
+    },
+    ("revolute", "spherical"): {
+        "cartesian": "bodies have no inertia along joint 'j1', only its rotor has",
+        "planar_bodies": "joint 'j1' is not revolute; only the first joint may be planar instead",
+    },
+    ("revolute", "free"): {
+        "augmented_bodies": "joint 'j1' does not keep a point fixed; joints between bodies must be rotations",
+        "cartesian": "bodies have no inertia along joint 'j1', only its rotor has",
+        "planar_bodies": "joint 'j1' is not revolute; only the first joint may be planar instead",
+    },
+    ("revolute", "universal", "screw"): {
+        "augmented_bodies": "joint 'j2' does not keep a point fixed; joints between bodies must be rotations",
+        "cartesian": "bodies have no inertia along joint 'j1', only its rotor has",
+        "planar_bodies": "joint 'j1' is not revolute; only the first joint may be planar instead",
+    },
+}
+
+
+@pytest.mark.parametrize("kinds", LIGHT)
+def test_links_without_mass_at_the_end_whose_joints_have_rotors(kinds):
+    """Of every formulation: why it refuses them, or the accelerations of the separate bodies."""
+    random = np.random.default_rng(0)
+    rotors = {f"j{k}": {"rotor_inertia": 0.3 * k} for k in range(1, len(kinds))}
+    chain = tree(kinds, random, **rotors)
+    ground, first, *others = chain.links
+    links = (ground, first, *(replace(link, inertial=None) for link in others))
+    equations = Model(replace(chain, links=links), (1.0, -2.0, -9.0)).equations
+    known = known_formulations()
+    assert {n: why for n, module in known.items() if (why := module.refusal(equations)) is not None} == LIGHT[kinds]
+    state = random_state(equations, random)
+    expected = equations.forward_dynamics(*state)
+    for name in known.keys() - LIGHT[kinds].keys():
+        assert relative_error(load_formulation(name, equations).forward_dynamics(*state), expected) < 1e-9
 
 
 def test_a_coordinate_without_mass_is_refused_by_the_model():
@@ -150,10 +192,19 @@ def test_machine_code_of_dependent_coordinates_has_no_number_where_its_choice_fa
     model, formulation, q = four_bar_with_a_choice_that_fails()
     ports = [ArrayPort(name, (3,)) for name in ("q", "v", "tau")]
     code = compile(lambda q, v, tau: formulation.forward_dynamics(q, v, tau), ports, "four_bar", interpret=False)
-    assert formulation.singular(q) and not formulation.singular(q + 1e-3)
+    assert dependent_row(formulation, q) == "'pin/force_x'"
+    assert dependent_row(formulation, q + 1e-3) is None
+    assert dependent_row(formulation, q + 1e-3, least=0.1) == "'pin/force_x'"
     assert np.isnan(code(q, np.zeros(3), np.ones(3))).all()
     expected = model.equations.forward_dynamics(q, np.zeros(3), np.ones(3))
     np.testing.assert_allclose(formulation.forward_dynamics(q, np.zeros(3), np.ones(3)), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_formulations_without_a_choice_have_no_dependent_row():
+    model, _, q = four_bar_with_a_choice_that_fails()
+    for name in known_formulations().keys() - {"dependent_coordinates"}:
+        assert dependent_row(load_formulation(name, model.equations), q, least=0.1) is None
+    assert dependent_row(None, q) is None
 
 
 def test_rows_that_depend_on_each_other_everywhere_leave_no_choice():

@@ -56,8 +56,8 @@ def test_a_run_stops_where_the_dependent_coordinates_are_singular(sample, monkey
     text = str(error.value)
     assert "stopped at tick" in text and "joint 'crank' is not finite" in text
     assert text.endswith(
-        "schedule.integrator: rosenbrock, or mechanism.formulation: separate_bodies if a row of the constraints depends"
-        " on the others here"
+        "; 'pin/force_y' depends on the other rows of the constraints in the coordinates that 'dependent_coordinates'"
+        " chose; use mechanism.formulation: separate_bodies"
     )
 
 
