@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,8 +17,8 @@ from cosim.formulations import known_formulations, load_formulation
 from cosim.formulations.dependent_coordinates import DependentCoordinates
 from cosim.multibody import Model
 from cosim.multibody.description.floating_base import with_floating_base
-from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
-from tests.formulations.mechanisms import MECHANISMS, model_of, random_state, relative_error
+from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose, Spring
+from tests.formulations.mechanisms import MECHANISMS, model_of, planar_tree, random_state, relative_error
 from tests.kit.samples import FOLDER
 
 AGREEMENT = 1e-9  # relative
@@ -143,6 +144,18 @@ def test_rotors_of_joints_with_axes_that_rotate():
         plain, random = model_of(name), np.random.default_rng(6)
         equations = plain.with_rotor_inertia(random.uniform(0.1, 0.5, plain.nv)).equations
         agree(errors(equations, [*REFUSED, "cartesian"], [random_state(equations, random) for _ in range(3)]))
+
+
+@pytest.mark.parametrize("base", ["revolute", "planar"])
+def test_forces_on_planar_bodies(base):
+    """Beside gravity, whose moments about the barycentres of a floating tree vanish."""
+    random = np.random.default_rng(7)
+    ends = ("ground", random.uniform(-1, 1, 3)), ("b1", random.uniform(-1, 1, 3)), ("b3", random.uniform(-1, 1, 3))
+    springs = (Spring("between", ends[1:], 20.0, 3.0, 0.4), Spring("to ground", ends[:2], 10.0, 1.0, 0.1))
+    equations = Model(replace(planar_tree(random, base), springs=springs), gravity=(1.0, -2.0, -9.0)).equations
+    found = errors(equations, [*REFUSED, "cartesian"], [random_state(equations, random) for _ in range(3)])
+    agree(found)
+    assert "planar_bodies" in found
 
 
 def test_stabilised_constraints():
