@@ -13,7 +13,7 @@ from cosim.derive.equations.composition import compose
 from cosim.derive.graph_report import check_file, read_mechanism
 from cosim.derive.mechanism_picture.figure import plot_mechanism
 from cosim.derive.mechanism_picture.sketch import Sketch, sketch_of
-from cosim.derive.mechanism_picture.view import View, view_of
+from cosim.derive.mechanism_picture.view import Projection, view_of
 from cosim.derive.tables import counted
 from cosim.errors import InputError, shortened
 from cosim.multibody.assembly import close_loops
@@ -100,7 +100,7 @@ def _run_of(subject: Subject, times: str) -> list[Posture]:
 
 def pictured(
     model: Model, postures: Sequence[Posture], shapes: Iterable[tuple[int, Shape]] = ()
-) -> tuple[Sketch, View, np.ndarray]:
+) -> tuple[Sketch, Projection, np.ndarray]:
     """The sketch of a model, the view on it, and the poses (m, n + 1, 3, 4) of the ground and its bodies. shapes: see
     `sketch_of`."""
     sketch = sketch_of(model, shapes)

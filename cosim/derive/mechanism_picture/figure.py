@@ -11,8 +11,8 @@ from cosim.derive.mechanism_picture.pen import Pen
 from cosim.derive.mechanism_picture.planar import draw_planar
 from cosim.derive.mechanism_picture.sketch import Sketch
 from cosim.derive.mechanism_picture.spatial import draw_spatial
-from cosim.derive.mechanism_picture.stage import Stage, stage_of
-from cosim.derive.mechanism_picture.view import View
+from cosim.derive.mechanism_picture.stage import PosedSketch, stage_of
+from cosim.derive.mechanism_picture.view import Projection
 from cosim.output.plot import save
 
 MARGIN = 0.16  # in
@@ -20,7 +20,7 @@ PALEST = 0.3  # shade of the first of several postures
 LAYERS = 20.0  # of drawing, of one posture
 
 
-def plot_mechanism(path: str | Path, sketch: Sketch, view: View, poses: np.ndarray, labels: bool = False) -> None:
+def plot_mechanism(path: str | Path, sketch: Sketch, view: Projection, poses: np.ndarray, labels: bool = False) -> None:
     """Draw into a png, svg or pdf file, by the suffix of `path`.
 
     poses: (m, n + 1, 3, 4) of the ground and the bodies in m postures, earlier ones paler; labels: names of joints and
@@ -30,7 +30,7 @@ def plot_mechanism(path: str | Path, sketch: Sketch, view: View, poses: np.ndarr
     save(path, lambda: figure_of(stage, labels), "picture", {"svg.hashsalt": "mechanism"})
 
 
-def figure_of(stage: Stage, labels: bool) -> Any:
+def figure_of(stage: PosedSketch, labels: bool) -> Any:
     """The figure of matplotlib, in inches: a point of a body lies where `stage.at` has it."""
     from matplotlib.figure import Figure
 

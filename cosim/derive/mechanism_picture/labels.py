@@ -8,7 +8,7 @@ import numpy as np
 
 from cosim.derive.mechanism_picture.pen import AXES, Pen
 from cosim.derive.mechanism_picture.sketch import GROUND
-from cosim.derive.mechanism_picture.stage import Stage
+from cosim.derive.mechanism_picture.stage import PosedSketch
 
 TRIAD = 0.36  # length of the axes of the ground, in
 CHARACTER, LINE = 0.058, 0.12  # width and height of a character of a label, in
@@ -20,7 +20,7 @@ NEAR = 1e-3  # in, of what is at one place
 VERTICAL = np.array([[0.0, -1.0], [0.0, 1.0]])  # where the ground of a joint is
 
 
-def draw_labels(stage: Stage, pen: Pen, clearance: float) -> None:
+def draw_labels(stage: PosedSketch, pen: Pen, clearance: float) -> None:
     """In the last posture. clearance: between a joint and its name, in."""
     taken: list[tuple[np.ndarray, np.ndarray]] = []  # middles and half sizes
     sliders = [stage.joint_at(-1, joint) for joint in stage.sketch.joints if joint.kind == "prismatic"]
@@ -40,7 +40,7 @@ def draw_labels(stage: Stage, pen: Pen, clearance: float) -> None:
         pen.axes.update_datalim([place - half, place + half])
 
 
-def draw_triad(stage: Stage, pen: Pen, at: np.ndarray) -> None:
+def draw_triad(stage: PosedSketch, pen: Pen, at: np.ndarray) -> None:
     """The axes of the ground that are seen, from a place (2,)."""
     for axis, name, color in zip(np.eye(3), "xyz", AXES, strict=True):
         ahead = stage.view.flat(axis)
@@ -50,7 +50,7 @@ def draw_triad(stage: Stage, pen: Pen, at: np.ndarray) -> None:
             pen.axes.update_datalim([at, at + ahead * (TRIAD + 0.15)])
 
 
-def _labelled(stage: Stage) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]]:
+def _labelled(stage: PosedSketch) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]]:
     """(name, place (2,), unit vectors (2,) towards what is there, also earlier postures) of joints and frames."""
     last = len(stage.poses) - 1
     for joint in stage.sketch.joints:
@@ -66,7 +66,7 @@ def _labelled(stage: Stage) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]
         yield name, at, [*_bodies_at(stage, last, at), *axes, *_directions(at, before)]
 
 
-def _bodies_at(stage: Stage, k: int, at: np.ndarray) -> list[np.ndarray]:
+def _bodies_at(stage: PosedSketch, k: int, at: np.ndarray) -> list[np.ndarray]:
     """Directions from a place to the other points of the bodies that have a point there."""
     found = []
     for body in stage.bodies():

@@ -16,7 +16,7 @@ from cosim.derive.mechanism_picture.sketch import (
     distinct,
     longest,
 )
-from cosim.derive.mechanism_picture.stage import Stage
+from cosim.derive.mechanism_picture.stage import PosedSketch
 from cosim.multibody.mechanism import Pose
 
 BLOCK = 0.42, 0.25  # length and width of a slider, in
@@ -31,7 +31,7 @@ REVOLUTE = ("revolute", "continuous")
 DIRECTIONS = np.array([[0.0, -1.0], [0.0, 1.0], [-1.0, 0.0], [1.0, 0.0]])  # of pedestals, the first that is free
 
 
-def draw_planar(stage: Stage, pens: list[Pen], ground: Pen, labels: bool) -> None:
+def draw_planar(stage: PosedSketch, pens: list[Pen], ground: Pen, labels: bool) -> None:
     """pens: one for each posture, below each other."""
     _draw_ground(stage, ground)
     for k, pen in enumerate(pens):
@@ -61,7 +61,7 @@ def draw_planar(stage: Stage, pens: list[Pen], ground: Pen, labels: bool) -> Non
 # --- the ground ----------------------------------------------------------------------------------------
 
 
-def _draw_ground(stage: Stage, pen: Pen) -> None:
+def _draw_ground(stage: PosedSketch, pen: Pen) -> None:
     places: list[np.ndarray] = []
     for joint in stage.sketch.joints:
         at = stage.at(0, joint.parent, joint.on.position) if joint.parent == GROUND else stage.joint_at(0, joint)
@@ -78,7 +78,7 @@ def _draw_ground(stage: Stage, pen: Pen) -> None:
         pen.hatched(np.array([at - 0.17 * across, at + 0.17 * across]), 1)
 
 
-def _free_direction(stage: Stage, joint: JointSketch, at: np.ndarray) -> np.ndarray:
+def _free_direction(stage: PosedSketch, joint: JointSketch, at: np.ndarray) -> np.ndarray:
     """Down, unless bodies at the joint hang there in a posture."""
     links = {joint.child, joint.parent} - {GROUND}
     links |= {j.child for j in stage.sketch.joints if j.parent == GROUND and j.placed
@@ -94,7 +94,7 @@ def _free_direction(stage: Stage, joint: JointSketch, at: np.ndarray) -> np.ndar
     return DIRECTIONS[free[0] if len(free) else int(worst.argmin())]
 
 
-def _toward_rest(stage: Stage, at: np.ndarray) -> np.ndarray:
+def _toward_rest(stage: PosedSketch, at: np.ndarray) -> np.ndarray:
     """The direction of a hatched line at a point (2,) of the ground, horizontal or vertical: at right angles to that of
     the bodies, with the ground to its left."""
     middle = np.mean([stage.at(k, b.number, b.com) for k in stage.postures for b in stage.bodies()], axis=0)
@@ -103,7 +103,7 @@ def _toward_rest(stage: Stage, at: np.ndarray) -> np.ndarray:
     return np.array([away[1], -away[0]])
 
 
-def _draw_guide(stage: Stage, pen: Pen, joint: JointSketch) -> None:
+def _draw_guide(stage: PosedSketch, pen: Pen, joint: JointSketch) -> None:
     """The hatched line on which a slider of the ground moves, below it."""
     along = stage.direction(0, joint.parent, joint.on.rotation[:, 2])
     along = along if along[0] > 1e-9 or (abs(along[0]) <= 1e-9 and along[1] > 0) else -along
@@ -114,7 +114,7 @@ def _draw_guide(stage: Stage, pen: Pen, joint: JointSketch) -> None:
     pen.hatched(places[0] + np.outer(ends, along) + below * BLOCK[1] / 2, -1)
 
 
-def _draw_curve(stage: Stage, pen: Pen, curve: CurveSketch) -> None:
+def _draw_curve(stage: PosedSketch, pen: Pen, curve: CurveSketch) -> None:
     """Hatched on the side on which the centres of mass are not, in the first posture."""
     inverse = [_in_frame(stage, k, curve) for k in stage.postures]
     xs = np.array([point[0] for point in inverse])
@@ -131,7 +131,7 @@ def _draw_curve(stage: Stage, pen: Pen, curve: CurveSketch) -> None:
     pen.hatched(seen, -1 if ahead[0] * to[1] - ahead[1] * to[0] > 0.0 else 1)
 
 
-def _in_frame(stage: Stage, k: int, curve: CurveSketch) -> np.ndarray:
+def _in_frame(stage: PosedSketch, k: int, curve: CurveSketch) -> np.ndarray:
     """(3,): the point on a curve, in the frame of the curve [m]."""
     pose = stage.poses[k, curve.body]
     local = (stage.placed(k, *curve.point) - pose[:, 3]) @ pose[:, :3]
@@ -141,7 +141,7 @@ def _in_frame(stage: Stage, k: int, curve: CurveSketch) -> np.ndarray:
 # --- bodies --------------------------------------------------------------------------------------------
 
 
-def _draw_body(stage: Stage, pen: Pen, k: int, body: BodySketch) -> None:
+def _draw_body(stage: PosedSketch, pen: Pen, k: int, body: BodySketch) -> None:
     fill, above = fill_of(body), 1.0 + 0.01 * body.number
     seen = distinct(list(stage.at(k, body.number, body.points)))
     slides = [joint for joint in stage.joints_of(body.number) if joint.kind == "prismatic"]
@@ -171,7 +171,7 @@ def fill_of(body: BodySketch) -> str:
     return FILLS[(body.number - 1) % len(FILLS)]
 
 
-def _is_compact(stage: Stage, body: BodySketch) -> bool:
+def _is_compact(stage: PosedSketch, body: BodySketch) -> bool:
     """Whether a body that is free in the plane is held within the box of its inertia, or nowhere."""
     if not len(body.box) or any(joint.placed for joint in stage.joints_of(body.number)):
         return False
@@ -179,7 +179,7 @@ def _is_compact(stage: Stage, body: BodySketch) -> bool:
     return bool(np.all(np.abs(body.points - body.com) <= 1.05 * np.abs(sides).max(axis=0) + SAME))
 
 
-def _draw_compact(stage: Stage, pen: Pen, k: int, body: BodySketch, fill: str, above: float) -> None:
+def _draw_compact(stage: PosedSketch, pen: Pen, k: int, body: BodySketch, fill: str, above: float) -> None:
     """A body that is held nowhere or in its centre of mass: the outline of the box of its inertia, or a small wheel."""
     outline = hull(np.vstack([stage.at(k, body.number, body.box), stage.at(k, body.number, body.points)]))
     if any(joint.placed for joint in stage.joints_of(body.number)):
@@ -188,20 +188,20 @@ def _draw_compact(stage: Stage, pen: Pen, k: int, body: BodySketch, fill: str, a
         pen.bar(outline, fill, 0.06, above)
 
 
-def telescoped(stage: Stage, joint: JointSketch) -> bool:
+def telescoped(stage: PosedSketch, joint: JointSketch) -> bool:
     """Whether a prismatic joint is drawn as a rod in a cylinder: its child is held far from where its parent is."""
     if joint.kind != "prismatic" or joint.parent == GROUND:
         return False
     return float(_distances(stage, joint).min()) > TELESCOPE
 
 
-def _distances(stage: Stage, joint: JointSketch) -> np.ndarray:
+def _distances(stage: PosedSketch, joint: JointSketch) -> np.ndarray:
     """(m,): from the joint's place on its parent to that on its child in every posture, in."""
     ends = [stage.joint_at(k, joint) - stage.at(k, joint.parent, joint.on.position) for k in stage.postures]
     return np.linalg.norm(ends, axis=1)
 
 
-def _draw_barrel(stage: Stage, pen: Pen, k: int, joint: JointSketch, fill: str, above: float) -> None:
+def _draw_barrel(stage: PosedSketch, pen: Pen, k: int, joint: JointSketch, fill: str, above: float) -> None:
     pivot = stage.at(k, joint.parent, joint.on.position)
     along = stage.joint_at(k, joint) - pivot
     along = along / np.linalg.norm(along)
@@ -212,7 +212,7 @@ def _draw_barrel(stage: Stage, pen: Pen, k: int, joint: JointSketch, fill: str, 
     pen.block(pivot + along * (0.25 + inner / 2), along, "white", inner, 0.2, above + 0.05)
 
 
-def _draw_rod(stage: Stage, pen: Pen, k: int, joint: JointSketch, fill: str, above: float) -> None:
+def _draw_rod(stage: PosedSketch, pen: Pen, k: int, joint: JointSketch, fill: str, above: float) -> None:
     """From the eye to the piston, which stays in the cylinder in every posture."""
     pivot, eye = stage.at(k, joint.parent, joint.on.position), stage.joint_at(k, joint)
     distances = _distances(stage, joint)
@@ -225,7 +225,7 @@ def _draw_rod(stage: Stage, pen: Pen, k: int, joint: JointSketch, fill: str, abo
     pen.disk(eye, BAR / 2, fill, INK, above + 1.3)
 
 
-def _draw_joint(stage: Stage, pen: Pen, k: int, joint: JointSketch) -> None:
+def _draw_joint(stage: PosedSketch, pen: Pen, k: int, joint: JointSketch) -> None:
     if joint.kind not in REVOLUTE:
         return
     at = stage.joint_at(k, joint)
@@ -234,7 +234,7 @@ def _draw_joint(stage: Stage, pen: Pen, k: int, joint: JointSketch) -> None:
     pen.disk(at, PIN, "white", INK, 6.5)
 
 
-def _draw_mass(stage: Stage, pen: Pen, k: int, body: BodySketch) -> None:
+def _draw_mass(stage: PosedSketch, pen: Pen, k: int, body: BodySketch) -> None:
     """The centre of mass; that of a point mass is a full disk. None at a pin, which would hide it."""
     at = stage.at(k, body.number, body.com)
     pins = [
@@ -248,7 +248,7 @@ def _draw_mass(stage: Stage, pen: Pen, k: int, body: BodySketch) -> None:
         pen.disk(at, MASS, INK, INK, 7.0)
 
 
-def _draw_frame(stage: Stage, pen: Pen, body: int, pose: Pose) -> None:
+def _draw_frame(stage: PosedSketch, pen: Pen, body: int, pose: Pose) -> None:
     at = stage.at(-1, body, pose.position)
     for axis, color in zip(pose.rotation.T, AXES, strict=True):
         ahead = stage.view.flat(stage.poses[-1, body][:, :3] @ axis)

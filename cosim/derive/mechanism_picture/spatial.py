@@ -10,7 +10,7 @@ from cosim.derive.mechanism_picture.labels import draw_labels, draw_triad
 from cosim.derive.mechanism_picture.pen import AXES, FILLS, GROUND_INK, INK, PIN, Pen
 from cosim.derive.mechanism_picture.sketch import GROUND, BodySketch, JointSketch, corners, distinct
 from cosim.derive.mechanism_picture.solids import SIGNS, Solid, box, cylinder, draw_solid, ellipsoid
-from cosim.derive.mechanism_picture.stage import Stage
+from cosim.derive.mechanism_picture.stage import PosedSketch
 from cosim.output.scene.scene import Shape
 
 BAR, DRUM, LENGTH, BALL = 0.065, 0.115, 0.3, 0.12  # radius of a bar; radius and length of a drum; radius of a ball, in
@@ -25,7 +25,7 @@ DRUMS = ("revolute", "continuous", "cylindrical", "screw")
 BALLS = ("spherical", "universal")
 
 
-def draw_spatial(stage: Stage, pens: list[Pen], ground: Pen, labels: bool) -> None:
+def draw_spatial(stage: PosedSketch, pens: list[Pen], ground: Pen, labels: bool) -> None:
     """pens: one for each posture, below each other."""
     feet = _feet(stage)
     for joint in stage.sketch.joints:
@@ -45,17 +45,17 @@ def draw_spatial(stage: Stage, pens: list[Pen], ground: Pen, labels: bool) -> No
     draw_triad(stage, ground, feet[0][:2] - np.array([0.85, 0.0]) if feet else corner)
 
 
-def _seen(stage: Stage, k: int, body: int, points: np.ndarray) -> np.ndarray:
+def _seen(stage: PosedSketch, k: int, body: int, points: np.ndarray) -> np.ndarray:
     """(…, 3): points of a body in axes of the view, in."""
     return stage.scale * (stage.placed(k, body, points) @ stage.view.axes.T)
 
 
-def _turned(stage: Stage, k: int, body: int, axes: np.ndarray) -> np.ndarray:
+def _turned(stage: PosedSketch, k: int, body: int, axes: np.ndarray) -> np.ndarray:
     """(3, 3): axes (as columns) of a body in axes of the view."""
     return stage.view.axes @ stage.poses[k, body][:, :3] @ axes
 
 
-def _solids(stage: Stage, k: int) -> Iterator[Solid]:
+def _solids(stage: PosedSketch, k: int) -> Iterator[Solid]:
     for body in stage.bodies():
         yield from _body(stage, k, body)
     for body, shape in stage.sketch.visuals:
@@ -72,7 +72,7 @@ def _solids(stage: Stage, k: int) -> Iterator[Solid]:
         yield box(middle + SIGNS * PLATFORM @ _turned(stage, k, platform, np.eye(3)).T, PALE_GROUND)
 
 
-def _body(stage: Stage, k: int, body: BodySketch) -> Iterator[Solid]:
+def _body(stage: PosedSketch, k: int, body: BodySketch) -> Iterator[Solid]:
     """Bars from where its own joint holds it to all other points; a box of one that has no such joint."""
     fill = FILLS[(body.number - 1) % len(FILLS)]
     if shapes := stage.visuals_of(body.number):
@@ -100,7 +100,7 @@ def _bar_ends(start: np.ndarray, points: np.ndarray, radius: float) -> list[np.n
     return ends
 
 
-def _visual(stage: Stage, k: int, body: int, shape: Shape, fill: str) -> Solid:
+def _visual(stage: PosedSketch, k: int, body: int, shape: Shape, fill: str) -> Solid:
     points = _seen(stage, k, body, corners(shape))
     color = fill if shape.color is None else shape.color[:3]
     if shape.kind == "box":
@@ -112,7 +112,7 @@ def _visual(stage: Stage, k: int, body: int, shape: Shape, fill: str) -> Solid:
     return ellipsoid(middle, 0.5 * np.column_stack([x, y, z]), color)
 
 
-def _joint(stage: Stage, k: int, joint: JointSketch) -> Iterator[Solid]:
+def _joint(stage: PosedSketch, k: int, joint: JointSketch) -> Iterator[Solid]:
     at, axes = _seen(stage, k, joint.child, joint.at.position), _turned(stage, k, joint.child, joint.at.rotation)
     if joint.kind in DRUMS:
         yield cylinder(at - LENGTH / 2 * axes[:, 2], at + LENGTH / 2 * axes[:, 2], DRUM, METAL)
@@ -123,7 +123,7 @@ def _joint(stage: Stage, k: int, joint: JointSketch) -> Iterator[Solid]:
         yield cylinder(*_rail(stage, k, joint), RAIL, METAL)
 
 
-def _rail(stage: Stage, k: int, joint: JointSketch) -> tuple[np.ndarray, np.ndarray]:
+def _rail(stage: PosedSketch, k: int, joint: JointSketch) -> tuple[np.ndarray, np.ndarray]:
     """Its ends (3,) on the parent: as far as the joint moves in all postures."""
     start = _seen(stage, k, joint.parent, joint.on.position)
     along = _turned(stage, k, joint.parent, joint.on.rotation)[:, 2]
@@ -137,12 +137,12 @@ def _rail(stage: Stage, k: int, joint: JointSketch) -> tuple[np.ndarray, np.ndar
 # --- the ground ----------------------------------------------------------------------------------------
 
 
-def _up(stage: Stage) -> np.ndarray:
+def _up(stage: PosedSketch) -> np.ndarray:
     """The vertical of the ground in axes of the view."""
     return stage.view.axes @ stage.view.up
 
 
-def _feet(stage: Stage) -> list[np.ndarray]:
+def _feet(stage: PosedSketch) -> list[np.ndarray]:
     """Where the ground holds bodies: the middles (3,) of plates, in axes of the view."""
     found = []
     for joint in stage.sketch.joints if not stage.visuals_of(GROUND) else ():
@@ -155,7 +155,7 @@ def _feet(stage: Stage) -> list[np.ndarray]:
     return distinct(found)
 
 
-def _draw_ground_of_rail(stage: Stage, pen: Pen, joint: JointSketch) -> None:
+def _draw_ground_of_rail(stage: PosedSketch, pen: Pen, joint: JointSketch) -> None:
     """A hatched line below a rail, beside a vertical one."""
     ends = np.array([end[:2] for end in _rail(stage, 0, joint)])
     ends = ends[np.argsort(ends[:, 0])]
@@ -163,7 +163,7 @@ def _draw_ground_of_rail(stage: Stage, pen: Pen, joint: JointSketch) -> None:
     pen.hatched(ends + (np.array([0.2, 0.0]) if steep else np.array([0.0, -0.2])), -1 if ends[1, 0] > ends[0, 0] else 1)
 
 
-def _draw_plate(stage: Stage, pen: Pen, at: np.ndarray) -> None:
+def _draw_plate(stage: PosedSketch, pen: Pen, at: np.ndarray) -> None:
     """A disk, hatched below, and a post to the joint above it."""
     up = _up(stage)
     plate = cylinder(at - PLATE_HEIGHT * up, at, PLATE, PALE_GROUND)
@@ -196,14 +196,14 @@ def _lowest(plate: Solid, x: float, otherwise: float) -> float:
 # --- lines ---------------------------------------------------------------------------------------------
 
 
-def _draw_lines(stage: Stage, pen: Pen, k: int) -> None:
+def _draw_lines(stage: PosedSketch, pen: Pen, k: int) -> None:
     for start, end in stage.sketch.rods:
         pen.line(np.array([stage.at(k, *start), stage.at(k, *end)]), INK, 1.6, above=9.5)
     for start, end in stage.sketch.springs:
         pen.coil(stage.at(k, *start), stage.at(k, *end), above=9.6)
 
 
-def _draw_centre(stage: Stage, pen: Pen, k: int, body: BodySketch) -> None:
+def _draw_centre(stage: PosedSketch, pen: Pen, k: int, body: BodySketch) -> None:
     """The mark of a centre of mass on the bars; none far beside them, where it would seem to be another body."""
     at, seen = stage.at(k, body.number, body.com), stage.at(k, body.number, body.points)
     away = min((_distance(at, seen[0], end) for end in seen), default=0.0)
@@ -218,7 +218,7 @@ def _distance(at: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
     return float(np.linalg.norm(start + along * span - at))
 
 
-def _draw_frames(stage: Stage, pen: Pen, labels: bool) -> None:
+def _draw_frames(stage: PosedSketch, pen: Pen, labels: bool) -> None:
     for _, body, pose in stage.sketch.frames:
         at = stage.at(-1, body, pose.position)
         for axis, color in zip(pose.rotation.T, AXES, strict=True):

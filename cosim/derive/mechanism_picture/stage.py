@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.derive.mechanism_picture.sketch import GROUND, BodySketch, JointSketch, Sketch, corners
-from cosim.derive.mechanism_picture.view import View
+from cosim.derive.mechanism_picture.view import Projection
 from cosim.output.scene.scene import Shape
 
 WIDEST, HIGHEST = 5.4, 3.7  # of the points of all bodies, in
@@ -16,11 +16,11 @@ SMALLEST = 0.05  # m, extent of what is drawn
 
 
 @dataclass(frozen=True)
-class Stage:
+class PosedSketch:
     """poses: (m, n + 1, 3, 4) of the ground and the bodies in m postures; scale: inches per metre."""
 
     sketch: Sketch
-    view: View
+    view: Projection
     poses: np.ndarray
     scale: float
 
@@ -59,13 +59,13 @@ class Stage:
         return (joint for joint in self.sketch.joints if joint.child == body)
 
 
-def stage_of(sketch: Sketch, view: View, poses: np.ndarray) -> Stage:
+def stage_of(sketch: Sketch, view: Projection, poses: np.ndarray) -> PosedSketch:
     """In the scale in which the points of all postures fill the picture."""
-    stage = Stage(sketch, view, poses, 1.0)
+    stage = PosedSketch(sketch, view, poses, 1.0)
     points = [stage.at(k, body, own) for k in stage.postures for body, own in _points(sketch)]
     low, high = np.vstack(points).min(axis=0), np.vstack(points).max(axis=0)
     width, height = np.maximum(high - low, SMALLEST)
-    return Stage(sketch, view, poses, float(min(WIDEST / width, HIGHEST / height)))
+    return PosedSketch(sketch, view, poses, float(min(WIDEST / width, HIGHEST / height)))
 
 
 def _points(sketch: Sketch) -> Iterator[tuple[int, np.ndarray]]:

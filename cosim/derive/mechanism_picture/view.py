@@ -19,7 +19,7 @@ REVOLUTE = (
 )  # kinds whose axis is at right angles to the plane of a planar mechanism
 
 
-class View(NamedTuple):
+class Projection(NamedTuple):
     """axes (3, 3): right, up and towards the eye, in ground axes. planar: bodies move at right angles to the third.
     up (3,): against gravity, in ground axes."""
 
@@ -32,13 +32,13 @@ class View(NamedTuple):
         return points @ self.axes[:2].T
 
 
-def view_of(sketch: Sketch, poses: np.ndarray, gravity: np.ndarray) -> View:
+def view_of(sketch: Sketch, poses: np.ndarray, gravity: np.ndarray) -> Projection:
     """poses: (n + 1, 3, 4) of the ground and the bodies in one posture."""
     normal = plane_normal(sketch.joints, poses)
     up = _up(gravity)
     if normal is None or sketch.wheels or _is_deep(sketch, poses, normal):
-        return View(_spatial_axes(up), planar=False, up=up)
-    return View(_planar_axes(normal, up), planar=True, up=up)
+        return Projection(_spatial_axes(up), planar=False, up=up)
+    return Projection(_planar_axes(normal, up), planar=True, up=up)
 
 
 def plane_normal(joints: Sequence[JointSketch], poses: np.ndarray) -> np.ndarray | None:
