@@ -29,7 +29,9 @@ CASES = [case for case in cases() if case.line != "udp_multicast"]
 every = pytest.mark.parametrize("case", CASES, ids=str)
 # longer than occasional stalls of this machine: a command is valid for three steps
 STEP, STALE, WATCHDOG = 0.04, 0.3, 1.0  # s
-BEGINS = (3.0, 9.0, 27.0)  # s after the start of the emulation: the next one on a machine that is slower
+SHORT = 0.6  # s, a watchdog that only switches off motors whose bus is silent: behind STALE
+LASTS = 0.6  # s, a run that nothing ends
+BEGINS = (1.5, 4.5, 13.5, 27.0)  # s after the start of the emulation: the next one on a machine that is slower
 LATE = {"at": 0.0, "when": {"signal": "a/velocity", "above": 0.02}}  # once the run moves the joint
 OFF = 1e-6  # N·m: some drives damp their motor after a watchdog trip, less and less while it slows down
 SILENT = "has sent no feedback for"
@@ -38,8 +40,16 @@ SILENT = "has sent no feedback for"
 class Scene:
     """A rig whose drives are emulated in a thread; its section `emulator` has the faults."""
 
-    def __init__(self, case: Case, folder: Path, *faults: dict[str, Any], duration: float = 1.2, **joint: Any) -> None:
-        data = rig(section(case, folder, watchdog=WATCHDOG), addresses(case))
+    def __init__(
+        self,
+        case: Case,
+        folder: Path,
+        *faults: dict[str, Any],
+        duration: float = LASTS,
+        watchdog: float = WATCHDOG,
+        **joint: Any,
+    ) -> None:
+        data = rig(section(case, folder, watchdog=watchdog), addresses(case))
         for name in data["joints"]:  # on a machine that stalls, drives lag behind their reference
             data["joints"][name]["limits"] |= {"tracking": 10.0, "frozen": 10.0}
         data["joints"]["a"]["limits"].update(joint)
@@ -132,7 +142,7 @@ def test_frequent_errors_of_a_connection_do_not_end_a_run(case, tmp_path, kind):
     undisturbed(scene, run)
     if run.fault:
         return
-    assert len(run.t) == round(1.2 / STEP) + 1
+    assert len(run.t) == round(LASTS / STEP) + 1
     assert np.ptp(run["a/position"]) > 0.01  # blocked emulated drives have clock slip
     assert len(scene.messages) == sum("duration" in fault for fault in faults) + len(faults)
 
@@ -141,14 +151,14 @@ def test_frequent_errors_of_a_connection_do_not_end_a_run(case, tmp_path, kind):
 @pytest.mark.parametrize("kind", ["drop", "power_loss", "delay"])
 def test_silence_ends_a_run_when_feedback_is_too_old(case, tmp_path, kind):
     keys = {"delay": 3.0} if kind == "delay" else {}
-    scene = Scene(case, tmp_path, {"kind": kind, **LATE, **keys}, duration=10.0)
+    scene = Scene(case, tmp_path, {"kind": kind, **LATE, **keys}, duration=10.0, watchdog=SHORT)
     silence(scene.run())
     assert len(scene.messages) == 1 and kind.replace("_", " ") in scene.messages[0]
 
 
 @every
 def test_bus_off_ends_a_run_immediately_where_the_connection_can_signal_it(case, tmp_path):
-    scene = Scene(case, tmp_path, {"kind": "bus_off", **LATE}, duration=10.0)
+    scene = Scene(case, tmp_path, {"kind": "bus_off", **LATE}, duration=10.0, watchdog=SHORT)
     run = scene.run()
     if case.line == "pty":
         silence(run)
@@ -164,7 +174,7 @@ def test_silence_at_a_time(case, tmp_path):
         folder = tmp_path / f"{at:g}"
         folder.mkdir()
         try:
-            run = Scene(case, folder, {"kind": "drop", "at": at}, duration=60.0).run()
+            run = Scene(case, folder, {"kind": "drop", "at": at}, duration=60.0, watchdog=SHORT).run()
         except CosimError:  # this machine was so slow that the drives were silent before the run
             continue
         return silence(run)
@@ -219,7 +229,7 @@ def test_an_encoder_that_freezes_ends_a_run_that_tracks(case, tmp_path):
 @every
 def test_what_drives_say_unasked_may_be_missed(case, tmp_path):
     """Missing heartbeats are detected by drivers that monitor them."""
-    scene = Scene(case, tmp_path, {"kind": "stale_heartbeat", **LATE}, duration=3.0)
+    scene = Scene(case, tmp_path, {"kind": "stale_heartbeat", **LATE}, duration=1.5)
     run = scene.run()
     if str(case) == "odrive-virtual" and " reports " in run.fault:
         assert "no heartbeat for more than 0.5 s" in run.fault

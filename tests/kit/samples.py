@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from cosim import Rig, load_rig
+from cosim.rig.reading.yaml_source import load_yaml
 
 FOLDER = Path(__file__).parents[2] / "rigs"
+
+
+def without_drivers(pattern: str) -> list[Path]:
+    """The rigs of the folder in which every motor is simulated, sorted; no more is read of them."""
+    return sorted(file for file in FOLDER.glob(pattern) if not load_yaml(file).data.get("drivers"))
 
 
 @pytest.fixture

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from cosim import load_rig
 from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rollout_starts import read_starts
-from cosim.rig.sections.rig_spec import read_rig
+from tests.kit.samples import FOLDER, without_drivers
 
-FOLDER = Path(__file__).parents[2] / "rigs"
-NAMES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.yaml") if not read_rig(file).drivers)
+NAMES = [str(file.relative_to(FOLDER)) for file in without_drivers("**/*.yaml")]
 K, TICKS = 5, 60
 
 

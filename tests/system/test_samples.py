@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.engines import python_rows
+from tests.kit.samples import without_drivers
 
-NAMES = sorted(file.stem for file in (Path(__file__).parents[2] / "rigs").glob("*.yaml") if not read_rig(file).drivers)
+NAMES = [file.stem for file in without_drivers("*.yaml")]
 TICKS = 200
 
 

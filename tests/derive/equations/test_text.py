@@ -9,6 +9,8 @@ import sympy
 from matplotlib.mathtext import MathTextParser
 from sympy.parsing.latex import parse_latex
 
+from cosim.derive.equations import latex, text
+from cosim.derive.equations.formulas import component_formulas
 from cosim.derive.equations.latex import latex_lines
 from cosim.derive.equations.text import printed, text_lines
 from cosim.derive.symbolic import as_text, exact
@@ -26,7 +28,22 @@ ALL = SAMPLES | {
 }
 
 
+@pytest.fixture
+def formulas_made_once(monkeypatch):
+    """Text and LaTeX are written from the same formulas, and making these takes longer than the rest of a test."""
+    made = {}
+
+    def once(d, c):
+        if (id(d), c.name) not in made:
+            made[id(d), c.name] = component_formulas(d, c)
+        return made[id(d), c.name]
+
+    for writer in (text, latex):
+        monkeypatch.setattr(writer, "component_formulas", once)
+
+
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.usefixtures("formulas_made_once")
 def test_formulas_parsed_back(name):
     d = derivation(name, **ALL[name])
     for parsed in (read_text(d), read_latex(d)):
