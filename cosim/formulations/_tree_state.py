@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim import ops
-from cosim.multibody.dynamics import Body
+from cosim.multibody.bodies import Body
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement

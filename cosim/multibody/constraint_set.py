@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from cosim import ops
+from cosim.multibody.bodies import AnyMotion, AnyVector
 from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow, lowest_common_body
 from cosim.multibody.constraint_rows import BodyConstraint, BodyForce, SpringDamper
-from cosim.multibody.dynamics import BodyMotion, gyroscopic_force
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import Tree
@@ -108,14 +108,14 @@ class ConstraintSet:
     def forces(
         self,
         tree: Tree,
-        moving: Sequence[BodyMotion],
+        moving: Sequence[AnyMotion],
         placed: Sequence[Placement],
         q_tree: Numeric,
         v_tree: Numeric,
         t: Numeric,
-    ) -> tuple[list[SpatialVector], Numeric]:
+    ) -> tuple[list[AnyVector], Numeric]:
         """(Q of every body alone, efforts on the dofs of the tree), springs and force laws included."""
-        forces = [gyroscopic_force(body, motion.omega) for body, motion in zip(tree.bodies, moving, strict=True)]
+        forces = [body.own_force(motion) for body, motion in zip(tree.bodies, moving, strict=True)]
         wrenches, efforts = self.applied(placed, q_tree, v_tree, t)
         for body, wrench in wrenches:
             forces[body] = forces[body] + wrench

@@ -15,6 +15,7 @@ from cosim import ops
 from cosim.compile.rolled_sweeps import RolledRoutine
 from cosim.compile.trace import Shape, column
 from cosim.multibody import dynamics, kinematics
+from cosim.multibody.bodies import AnyMotion, AnyVector
 from cosim.multibody.closure import Closure
 from cosim.multibody.configuration_space import ConfigurationSpace
 from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, rows_by_dof, solve_tree
@@ -108,15 +109,13 @@ class MechanismEquations(ConfigurationSpace):
 
     # --- constraints ---
 
-    def _placements(
-        self, q_tree: Numeric, v_tree: Numeric, t: Numeric
-    ) -> tuple[list[dynamics.BodyMotion], list[Placement]]:
+    def _placements(self, q_tree: Numeric, v_tree: Numeric, t: Numeric) -> tuple[list[AnyMotion], list[Placement]]:
         moving = dynamics.body_motions(self.sweeps, q_tree, v_tree, t)
         return moving, kinematics.placements(self.sweeps, moving)
 
     def _constraint_state(
         self, q_tree: Numeric, v_tree: Numeric, t: Numeric
-    ) -> tuple[list[dynamics.BodyMotion], list[Placement], Numeric, Numeric, list[ConstraintRow]]:
+    ) -> tuple[list[AnyMotion], list[Placement], Numeric, Numeric, list[ConstraintRow]]:
         """(motions, placements, residual, rate, rows) of the tree and its constraints."""
         moving, placed = self._placements(q_tree, v_tree, t)
         return moving, placed, *self.constraints.rows(placed, q_tree, v_tree, self.gravity, t)
@@ -155,8 +154,8 @@ class MechanismEquations(ConfigurationSpace):
 
     def _solve(
         self,
-        moving: list[dynamics.BodyMotion],
-        forces: list[SpatialVector],
+        moving: list[AnyMotion],
+        forces: list[AnyVector],
         root: SpatialVector,
         rows: list[ConstraintRow],
         *given: Numeric,
@@ -224,7 +223,7 @@ class MechanismEquations(ConfigurationSpace):
 
     def _impulse(
         self,
-        moving: list[dynamics.BodyMotion],
+        moving: list[AnyMotion],
         rows: list[ConstraintRow],
         demand: Numeric,
         jump: Numeric,
@@ -235,8 +234,9 @@ class MechanismEquations(ConfigurationSpace):
         rows = [row._replace(bias=d) for row, d in zip(rows, demand, strict=True)]
         if active is not None:
             rows = self.constraints.with_active(rows, active)
-        moving = [motion._replace(bias=ZERO) for motion in moving]
-        return self._solve(moving, [ZERO] * len(moving), ZERO, rows, jump, np.zeros(len(jump)), fixed)
+        still = [motion.bias * 0.0 for motion in moving]
+        moving = [motion._replace(bias=nothing) for motion, nothing in zip(moving, still, strict=True)]
+        return self._solve(moving, still, ZERO, rows, jump, np.zeros(len(jump)), fixed)
 
     def project_onto_constraints(
         self, q: Numeric, v: Numeric, fixed: Numeric, t: Numeric = 0.0, active: Numeric | None = None
@@ -465,15 +465,15 @@ class MechanismEquations(ConfigurationSpace):
         return self.v_map.project(effort)
 
     def center_of_mass(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
-        _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
-        return kinematics.center_of_mass(self.tree.bodies, placed)
+        moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        return kinematics.center_of_mass(self.tree.bodies, moving, placed)
 
     def center_of_mass_jacobian(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         return self.centroidal_momentum_matrix(q, t)[:3] / kinematics.total_mass(self.tree.bodies)
 
     def centroidal_momentum(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
-        _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
-        return kinematics.centroidal_momentum(self.tree.bodies, placed)
+        moving, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        return kinematics.centroidal_momentum(self.tree.bodies, moving, placed)
 
     def centroidal_momentum_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)

@@ -21,6 +21,8 @@ from functools import cache
 import numpy as np
 
 from cosim import ops
+from cosim.compile.pytree import Pytree
+from cosim.multibody.bodies import AnyMotion, BodyMotion
 from cosim.multibody.coordinates import MOTION, ROTATION, Space, numbers, rotation_of
 from cosim.multibody.differentiate import HingeOf
 from cosim.multibody.mechanism import GeneralMotion, Joint
@@ -47,6 +49,15 @@ class JointKind:
     @property
     def nq(self) -> int:
         return self.space.nq
+
+    def coordinates_from(self, above: Pytree, q: Numeric, v: Numeric) -> tuple[Numeric, Numeric, Numeric]:
+        """(angular velocity of the parent, coordinates and velocities of the joint); above: what the parent has
+        `below`."""
+        return above, q, v
+
+    def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> AnyMotion:
+        """The motion of its body from that of its frame."""
+        return motion
 
     @property
     def nv(self) -> int:

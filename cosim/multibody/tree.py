@@ -13,8 +13,9 @@ import numpy as np
 
 from cosim import ops
 from cosim.errors import InputError, InputErrors
+from cosim.multibody.bodies import Body
 from cosim.multibody.description.topology import depth_first
-from cosim.multibody.dynamics import Body, articulated_resistance
+from cosim.multibody.dynamics import articulated_resistance
 from cosim.multibody.joints import ROUNDING, JointKind, joint_axes, kind_of
 from cosim.multibody.mechanism import Inertial, Joint, Mechanism, Pose
 from cosim.multibody.sweeps import Unrolled

@@ -17,9 +17,9 @@ from cosim import ops
 from cosim.compile.trace import column, inlined, symbols
 from cosim.derive.equations.parameters import SymbolicParameter
 from cosim.errors import InputError, did_you_mean
+from cosim.multibody.bodies import Body
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.differentiate import along
-from cosim.multibody.dynamics import Body
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.mechanism import Joint
 from cosim.multibody.model import Model

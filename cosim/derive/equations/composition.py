@@ -30,10 +30,11 @@ from cosim.derive.equations.components import (
 )
 from cosim.derive.tables import table
 from cosim.errors import InputError, did_you_mean
+from cosim.multibody.bodies import Body, transport
 from cosim.multibody.constraint_rows import spring_dampers
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.description.floating_base import with_floating_base
-from cosim.multibody.dynamics import Body, joint_motion, transport
+from cosim.multibody.dynamics import joint_motion
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Frame, Joint, Mechanism, Pose

@@ -13,7 +13,7 @@ from cosim.derive.equations.code import Instruction, instructions, named_results
 from cosim.derive.equations.components import Derivation, EquationTerm
 from cosim.derive.equations.polynomial import NotPolynomial, polynomials, short_form
 from cosim.derive.symbolic import TRUTH_VALUES, Formula, applied, exact, formula_symbol
-from cosim.multibody.dynamics import Body
+from cosim.multibody.bodies import Body
 from cosim.multibody.joints import REVOLUTE
 from cosim.multibody.tree import Tree
 

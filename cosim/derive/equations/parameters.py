@@ -11,7 +11,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.trace import symbols
-from cosim.multibody.dynamics import Body
+from cosim.multibody.bodies import Body
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import ELEMENTS
 from cosim.multibody.joints import JointKind

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.derive.tables import table
 from cosim.errors import InputError, InputErrors, shortened
-from cosim.multibody.dynamics import Body
+from cosim.multibody.bodies import Body
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.model import Model
 from cosim.multibody.tree import check_inertia_of_motion

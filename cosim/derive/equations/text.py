@@ -13,7 +13,7 @@ from cosim.derive.equations.formulas import ComponentFormulas, component_formula
 from cosim.derive.symbolic import Formula, as_latex, as_text, formula_symbol
 from cosim.derive.tables import table
 from cosim.errors import InputError
-from cosim.multibody.dynamics import Body
+from cosim.multibody.bodies import Body
 
 MOST_PRINTED = 4000  # operations of the components that are printed
 
