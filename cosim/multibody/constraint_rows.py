@@ -26,7 +26,7 @@ from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
 from cosim.multibody.mechanism import AppliedForce, Constraint, Pose, Spring
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import Tree, exact
-from cosim.types import Numeric
+from cosim.types import Array, Numeric
 
 
 class ConstraintState(NamedTuple):
@@ -228,6 +228,41 @@ def _point(placed: Sequence[Placement], body: int, point: Numeric) -> tuple[Nume
     here = placed[body]
     reach = here.rotation @ point
     return here.position + reach, here.linear + ops.cross(here.angular, reach)
+
+
+class ElasticForce(NamedTuple):
+    """The elastic forces −K η − N η̇ of a link."""
+
+    coordinates: list[int]  # of its modes, of all joints of the tree
+    dofs: list[int]
+    stiffness: Array  # K (m, m)
+    damping: Array  # N (m, m)
+
+    def efforts(self, q: Numeric, v: Numeric) -> Numeric:
+        """On its dofs; q, v: of all joints of the tree."""
+        return -(self.stiffness @ q[self.coordinates]) - self.damping @ v[self.dofs]
+
+    def energy(self, q: Numeric) -> Numeric:
+        """Energy stored in the link [J]."""
+        eta = q[self.coordinates]
+        return 0.5 * (eta @ (self.stiffness @ eta))
+
+    def loss(self, v: Numeric) -> Numeric:
+        """Power dissipated in the link [W]."""
+        rate = v[self.dofs]
+        return rate @ (self.damping @ rate)
+
+
+def elastic_forces(tree: Tree) -> tuple[ElasticForce, ...]:
+    """Of the elastic links of a tree."""
+    links = {link.name: link.elastic for link in tree.mechanism.links if link.elastic is not None}
+    first = zip(_starts([k.nq for k in tree.kinds]), _starts([k.nv for k in tree.kinds]), strict=True)
+    found = []
+    for joint, kind, (q, v) in zip(tree.joints, tree.kinds, first, strict=True):
+        if (link := links.get(joint.child)) is not None:
+            places = list(range(q, q + kind.nq)), list(range(v, v + kind.nv))
+            found.append(ElasticForce(*places, link.stiffness, link.damping))
+    return tuple(found)
 
 
 def body_constraints(tree: Tree, constraints: Sequence[Constraint]) -> tuple[BodyConstraint, ...]:

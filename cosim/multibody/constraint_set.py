@@ -11,7 +11,7 @@ import numpy as np
 from cosim import ops
 from cosim.multibody.bodies import AnyMotion, AnyVector
 from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow, lowest_common_body
-from cosim.multibody.constraint_rows import BodyConstraint, BodyForce, SpringDamper
+from cosim.multibody.constraint_rows import BodyConstraint, BodyForce, ElasticForce, SpringDamper
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import Tree
@@ -27,6 +27,7 @@ class ConstraintSet:
     members: tuple[BodyConstraint, ...] = ()
     springs: tuple[SpringDamper, ...] = ()
     laws: tuple[BodyForce, ...] = ()
+    elastic: tuple[ElasticForce, ...] = ()
     baumgarte_rate: float = 0.0
     nested: bool = False
     redundant: tuple[int, ...] = ()
@@ -88,14 +89,14 @@ class ConstraintSet:
 
     @property
     def apply_forces(self) -> bool:
-        """Whether there are springs or force laws."""
-        return bool(self.springs or self.laws)
+        """Whether there are springs, force laws or elastic links."""
+        return bool(self.springs or self.laws or self.elastic)
 
     def applied(
         self, placed: Sequence[Placement], q_tree: Numeric, v_tree: Numeric, t: Numeric
     ) -> tuple[list[tuple[int, SpatialVector]], Numeric]:
-        """(force and moment on bodies, at their origins along their axes; efforts on the dofs of the tree), of springs
-        and force laws."""
+        """(force and moment on bodies, at their origins along their axes; efforts on the dofs of the tree), of springs,
+        force laws and elastic links."""
         efforts: Numeric = np.zeros(len(v_tree))
         wrenches = [pair for spring in self.springs for pair in spring.wrenches(placed)]
         for law in self.laws:
@@ -103,6 +104,8 @@ class ConstraintSet:
             wrenches += found
             for dof, value in zip(law.dofs, effort, strict=True):
                 efforts = ops.with_elements(efforts, [dof], [efforts[dof] + value])
+        for force in self.elastic:
+            efforts = ops.with_elements(efforts, force.dofs, efforts[force.dofs] + force.efforts(q_tree, v_tree))
         return wrenches, efforts
 
     def forces(

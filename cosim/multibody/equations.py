@@ -342,8 +342,9 @@ class MechanismEquations(ConfigurationSpace):
 
     @property
     def has_springs(self) -> bool:
-        """Whether there are springs, in joints or between bodies."""
-        return not _all_zero(self._per_dof("stiffness")) or bool(self.constraints.springs)
+        """Whether there are springs, in joints or between bodies, or elastic links."""
+        between = self.constraints.springs or self.constraints.elastic
+        return not _all_zero(self._per_dof("stiffness")) or bool(between)
 
     def spring_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         """Energy stored in all springs [J]."""
@@ -355,14 +356,15 @@ class MechanismEquations(ConfigurationSpace):
         if self.constraints.springs:
             _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
             energy = energy + ops.total(spring.energy(placed) for spring in self.constraints.springs)
-        return energy
+        return energy + ops.total(link.energy(self.q_map.positions(q)) for link in self.constraints.elastic)
 
     def damper_loss(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
-        """Power dissipated by the dampers between bodies [W]."""
+        """Power dissipated by the dampers between bodies and in elastic links [W]."""
+        loss = ops.total(link.loss(self.v_map.expand(v)) for link in self.constraints.elastic)
         if not self.constraints.springs:
-            return 0.0
+            return loss
         _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
-        return ops.total(spring.loss(placed) for spring in self.constraints.springs)
+        return loss + ops.total(spring.loss(placed) for spring in self.constraints.springs)
 
     def force_powers(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> dict[str, Numeric]:
         """Power of each force law on the mechanism [W]."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from cosim.errors import SourceLocation
 from cosim.multibody.constraint_laws import ConstraintLaw
+from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.friction import JointFriction
 from cosim.types import Numeric
@@ -53,6 +54,7 @@ class Link:
     name: str
     inertial: Inertial | None = None  # None: massless
     place: SourceLocation = NOWHERE
+    elastic: ElasticLink | None = None  # with mass and inertia of its own
 
 
 @dataclass(frozen=True)

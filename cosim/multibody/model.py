@@ -14,9 +14,10 @@ from cosim import ops
 from cosim.compile import ArrayPort, Compiled, Interpreted, compile
 from cosim.compile.compiled import Output
 from cosim.errors import InputError, did_you_mean
-from cosim.multibody.constraint_rows import body_constraints, body_forces, spring_dampers
+from cosim.multibody.constraint_rows import body_constraints, body_forces, elastic_forces, spring_dampers
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.derivatives import DynamicsDerivatives
+from cosim.multibody.description.elastic_links import with_nodes
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.urdf import read_urdf
@@ -78,7 +79,8 @@ class Model:
         """
         self._rotor_inertia, self._redundant = rotor_inertia, tuple(redundant)
         self._baumgarte_rate, self._elimination = baumgarte_rate, elimination
-        open_mechanism, constraints = cut_loops(mechanism)
+        rigid = with_nodes(mechanism)
+        open_mechanism, constraints = cut_loops(rigid)
         tree = build_tree(open_mechanism)
         moving = [(joint, kind) for joint, kind in zip(tree.joints, tree.kinds, strict=True) if joint.mimic is None]
         self.joints = tuple(joint for joint, _ in moving)
@@ -97,9 +99,11 @@ class Model:
         members = body_constraints(tree, constraints)
         rows = sum(len(c.law.rows) for c in members) - len(redundant)
         nested = rows >= NESTED_FROM if elimination == "auto" else elimination == "nested"
-        springs = spring_dampers(tree, mechanism.springs)
-        laws = body_forces(tree, mechanism.forces)
-        constraint_set = ConstraintSet(members, springs, laws, baumgarte_rate, nested, tuple(redundant))
+        springs = spring_dampers(tree, rigid.springs)
+        laws = body_forces(tree, rigid.forces)
+        constraint_set = ConstraintSet(
+            members, springs, laws, elastic_forces(tree), baumgarte_rate, nested, tuple(redundant)
+        )
         self.equations = MechanismEquations(tree, self.gravity, constraint_set)
         self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in members for row in c.law.rows)
         self._tree: Tree = tree

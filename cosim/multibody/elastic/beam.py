@@ -1,0 +1,220 @@
+"""A straight beam as an elastic link: its frame at one end, x along the beam, y and z the principal axes of its sections.
+
+Euler–Bernoulli: sections stay normal to the beam and have no inertia against bending. Timoshenko: they shear, and have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.errors import InputError
+from cosim.multibody.elastic.elements import GAUSS, Line, Mesh, lowest_modes
+from cosim.multibody.elastic.integrals import Pieces, modal_integrals, rigid_integrals
+from cosim.multibody.elastic.link import Displacement, ElasticLink
+from cosim.types import Array
+
+ELEMENTS = 48  # the third frequency of a cantilever is then right to 1e-6
+
+AlongBeam = Callable[[Array], Array]  # of x [m]
+
+
+class Section(NamedTuple):
+    """Of a beam, as functions of x: per length mass [kg/m] and moments of inertia about x, y, z [kg m]; stiffnesses EA
+    [N], GJ, EI about y and z [N m²], κGA along y and z [N]."""
+
+    mass: AlongBeam
+    inertia: tuple[AlongBeam, AlongBeam, AlongBeam]
+    stretching: AlongBeam
+    twisting: AlongBeam
+    bending: tuple[AlongBeam, AlongBeam]  # about y, about z
+    shear: tuple[AlongBeam, AlongBeam]  # along y, along z
+
+
+class ModeCounts(NamedTuple):
+    """Number of modes of each kind: bending along y and along z, twist about x, stretch along x."""
+
+    bend_y: int = 0
+    bend_z: int = 0
+    twist: int = 0
+    stretch: int = 0
+
+
+class End(NamedTuple):
+    """What an end of the beam cannot do in a mode: whether it is held, and its angle is."""
+
+    held: bool
+    clamped: bool
+
+
+ENDS = {"clamped": End(True, True), "pinned": End(True, False), "free": End(False, False)}
+
+
+@dataclass(frozen=True)
+class Beam:
+    """ends: names of `ENDS`, of its root and its tip. tip_mass [kg], tip_inertia [kg m²]: of a body at the tip with which
+    the mode shapes are found; it is no part of the beam. shearing: a Timoshenko beam. stiffening: the tip recedes while
+    the beam bends."""
+
+    length: float
+    section: Section
+    modes: ModeCounts
+    ends: tuple[str, str] = ("clamped", "free")
+    tip_mass: float = 0.0
+    tip_inertia: float = 0.0
+    shearing: bool = False
+    stiffening: bool = True
+    damping_ratio: float = 0.0
+
+    @cached_property
+    def _mesh(self) -> Mesh:
+        return Mesh(self.length, ELEMENTS)
+
+    def _line(self, kind: str) -> Line:
+        """What resists a kind of mode."""
+        s, x = self.section, self._mesh.gauss_points
+        nothing, rigid = np.zeros_like(x), np.full_like(x, np.inf)
+        if kind == "stretch":
+            return Line(s.mass(x), nothing, nothing, rigid, s.stretching(x))
+        if kind == "twist":
+            return Line(s.inertia[0](x), nothing, nothing, rigid, s.twisting(x))
+        along = int(kind == "bend_z")
+        about = 1 - along
+        rotary = s.inertia[1 + about](x) if self.shearing else nothing
+        return Line(s.mass(x), rotary, s.bending[about](x), s.shear[along](x) if self.shearing else rigid, nothing)
+
+    @cached_property
+    def _kinds(self) -> list[tuple[str, Line, Array]]:
+        """(kind, its line, its modes (unknowns, count)) of each kind that has modes; the largest deflection is 1."""
+        found = []
+        for kind, count in self.modes._asdict().items():
+            if not count:
+                continue
+            line = self._line(kind)
+            mass, stiffness = self._mesh.matrices(line)
+            bends = kind in _BENDING
+            mass[-2, -2] += {"stretch": self.tip_mass, "twist": self.tip_inertia}.get(kind, self.tip_mass)
+            mass[-1, -1] += self.tip_inertia if bends else 0.0
+            vectors = lowest_modes(mass, stiffness, self._fixed(bends), count)
+            deflections = vectors[::2]
+            largest = deflections[np.abs(deflections).argmax(axis=0), np.arange(count)]
+            found.append((kind, line, vectors / largest))
+        return found
+
+    def _fixed(self, bends: bool) -> list[int]:
+        """The unknowns that are 0."""
+        root, tip = (ENDS[name] for name in self.ends)
+        last = 2 * ELEMENTS
+        if not bends:  # a pinned tip slides
+            return [0] * root.held + [last] * tip.clamped
+        return [0] * root.held + [1] * root.clamped + [last] * tip.held + [last + 1] * tip.clamped
+
+    @property
+    def frequencies(self) -> Array:
+        """(m,) of each mode alone [rad/s]"""
+        link = self.link()
+        return np.sqrt(np.diag(link.stiffness) / np.diag(link.integrals.mass))
+
+    @property
+    def mode_names(self) -> tuple[tuple[str, str], ...]:
+        """(name, unit) of each mode"""
+        counts = self.modes._asdict().items()
+        return tuple((f"{kind}_{k + 1}", _UNITS[kind]) for kind, count in counts for k in range(count))
+
+    def displacements(self, x: Array) -> tuple[Array, Array, Array]:
+        """(φ (k, m, 3), g (k, m, m, 3), ψ (k, m, 3)) of the axis at x (k,) [m]."""
+        phi, psi = np.zeros((len(x), 0, 3)), np.zeros((len(x), 0, 3))
+        for kind, line, vectors in self._kinds:
+            deflection, _, angle, _ = self._mesh.evaluate(line, vectors, x)
+            linear, angular = _DIRECTIONS[kind]
+            phi = np.concatenate([phi, deflection[:, :, None] * linear], axis=1)
+            turn = angle if kind in _BENDING else deflection
+            psi = np.concatenate([psi, turn[:, :, None] * angular], axis=1)
+        curve = np.zeros((*phi.shape[:2], phi.shape[1], 3))
+        if self.stiffening:
+            curve[..., 0] = -self._shortening(x)
+        return phi, curve, psi
+
+    def _slopes(self, x: Array) -> Array:
+        """(…, m, 2) of the deflections along y and z at x (…)"""
+        parts = [np.zeros((x.size, 0, 2))]
+        for kind, line, vectors in self._kinds:
+            slope = self._mesh.evaluate(line, vectors, x.ravel()).slope
+            parts.append(slope[:, :, None] * _DIRECTIONS[kind][0][1:])
+        return np.concatenate(parts, axis=1).reshape(*x.shape, -1, 2)
+
+    def _shortening(self, x: Array) -> Array:
+        """(k, m, m) ∫ v′_μ v′_ν + w′_μ w′_ν from the root to x (k,)"""
+        mesh = self._mesh
+        slopes = self._slopes(mesh.gauss_points)
+        whole = np.einsum("eg,egui,egvi->euv", mesh.gauss_weights, slopes, slopes)
+        before = np.concatenate([np.zeros_like(whole[:1]), np.cumsum(whole, axis=0)])
+        e = np.clip((x / mesh.h).astype(int), 0, ELEMENTS - 1)
+        rest = x - e * mesh.h
+        slopes = self._slopes(np.minimum((e * mesh.h)[:, None] + rest[:, None] * GAUSS[0], self.length))
+        return before[e] + np.einsum("kg,kgui,kgvi->kuv", rest[:, None] * GAUSS[1], slopes, slopes)
+
+    def displacement(self, point: Array) -> Displacement:
+        """Of a point (3,) that is fixed to the section at its x. Raises InputError beyond the ends."""
+        x, beyond = float(point[0]), 1e-9 * self.length
+        if not -beyond <= x <= self.length + beyond:
+            raise InputError(f"x = {x:g} m is beyond the ends of the beam, 0 and {self.length:g} m")
+        (phi,), (g,), (psi,) = self.displacements(np.clip([x], 0.0, self.length))
+        offset = np.array([0.0, *point[1:]])
+        turned = np.cross(psi, offset)
+        twice = np.cross(psi[:, None], turned[None])
+        return Displacement(phi + turned, g + 0.5 * (twice + twice.swapaxes(0, 1)), psi)
+
+    def link(self) -> ElasticLink:
+        """The constants of the beam."""
+        x, w = self._mesh.gauss_points.ravel(), self._mesh.gauss_weights.ravel()
+        about = [w * inertia(x) for inertia in self.section.inertia]
+        if not self.shearing:
+            about[1] = about[2] = np.zeros_like(w)
+        own = np.stack(about, axis=-1)[:, None, :] * np.eye(3)
+        phi, curve, psi = self.displacements(x)
+        position = np.stack([x, 0.0 * x, 0.0 * x], axis=-1)
+        pieces = Pieces(w * self.section.mass(x), position, own, phi, curve, psi)
+        integrals = modal_integrals(pieces)
+        stiffness = self._stiffness()
+        critical = 2.0 * np.sqrt(stiffness * np.diag(np.diag(integrals.mass)))
+        mass, moment, inertia = rigid_integrals(pieces)
+        return ElasticLink(
+            mass,
+            moment,
+            inertia,
+            self.mode_names,
+            type(integrals)(*map(_without_rounding, integrals)),
+            stiffness,
+            self.damping_ratio * critical,
+            self.displacement,
+        )
+
+    def _stiffness(self) -> Array:
+        """K (m, m), diagonal: the modes are orthogonal in it"""
+        squares = []
+        for _, line, vectors in self._kinds:
+            _, stiffness = self._mesh.matrices(line)
+            squares += [float(vector @ stiffness @ vector) for vector in vectors.T]
+        return np.diag(squares)
+
+
+_X, _Y, _Z = np.eye(3)
+_BENDING = "bend_y", "bend_z"
+# kind -> direction of the deflection, and of the rotation of the section that goes with its angle
+_DIRECTIONS = {"bend_y": (_Y, _Z), "bend_z": (_Z, -_Y), "twist": (0.0 * _X, _X), "stretch": (_X, 0.0 * _X)}
+_UNITS = {"bend_y": "m", "bend_z": "m", "twist": "rad", "stretch": "m"}
+
+
+def _without_rounding(integral: Array) -> Array:
+    """Elements that are rounding made exact zeros, which vanish from the code."""
+    return np.where(np.abs(integral) <= 1e-12 * np.abs(integral).max(initial=0.0), 0.0, integral)
+
+
+def constant(value: float) -> AlongBeam:
+    """The same number all along the beam."""
+    return lambda x: np.full_like(x, value, dtype=float)

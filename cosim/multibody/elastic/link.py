@@ -1,0 +1,55 @@
+"""An elastic link: the constants of its modes, and the displacement of the places at which others are attached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim import ops
+from cosim.multibody.elastic_bodies import ModalIntegrals
+from cosim.types import Array, Numeric
+
+
+class Displacement(NamedTuple):
+    """Of one point, per unit of the modal coordinates: u = Σ φ_μ η_μ + ½ Σ g_μν η_μ η_ν, θ = Σ ψ_μ η_μ."""
+
+    linear: Array  # φ (m, 3)
+    curve: Array  # g (m, m, 3)
+    angular: Array  # ψ (m, 3)
+
+    @property
+    def is_none(self) -> bool:
+        return not any(np.any(part) for part in self)
+
+    def place(self, eta: Numeric) -> tuple[Numeric, Numeric]:
+        """(axes (3, 3), origin (3,)) in the frame of the undeformed point."""
+        shift = ops.total(eta[mu] * (phi + 0.5 * (eta @ g)) for mu, (phi, g) in enumerate(zip(*self[:2], strict=True)))
+        return turned(eta @ self.angular), shift
+
+
+def turned(theta: Numeric) -> Numeric:
+    """A rotation (3, 3) that is θ (3,) [rad] for small angles: tan(|angle| / 2) = |θ| / 2 about its direction."""
+    half = 0.5 * theta
+    across = ops.skew(half)
+    return np.eye(3) + (across + across @ across) * (2.0 / (1.0 + half @ half))
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticLink:
+    """mass, m c (3,) and J (3, 3) of the undeformed link about the origin of its frame; modes: (name, unit) of each.
+
+    The elastic forces are −K η − N η̇. displacement(point) gives that of a point (3,) of the undeformed link; it raises
+    InputError for a point at which nothing can be attached.
+    """
+
+    mass: float
+    moment: Array
+    inertia: Array
+    modes: tuple[tuple[str, str], ...]
+    integrals: ModalIntegrals
+    stiffness: Array  # K (m, m)
+    damping: Array  # N (m, m)
+    displacement: Callable[[Array], Displacement]

@@ -1,0 +1,58 @@
+"""The joints of an elastic body: the one that carries its modes, and its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from cosim.multibody.bodies import BodyMotion
+from cosim.multibody.coordinates import numbers
+from cosim.multibody.differentiate import HingeOf
+from cosim.multibody.elastic_bodies import ModalMotion, NodeMotion, Shape
+from cosim.multibody.elastic_spatial import ElasticVector, of_mode
+from cosim.multibody.joint_kind import JointKind
+from cosim.multibody.mechanism import GeneralMotion
+from cosim.multibody.spatial import Hinge, SpatialVector
+from cosim.types import Array, Numeric
+
+_STILL = SpatialVector(np.zeros(3), np.zeros(3))
+
+
+@dataclass(frozen=True, eq=False)
+class ModesKind(JointKind):
+    """Coordinates of the modes; the frame of the body does not move with them."""
+
+    def in_general_position(self, rng: np.random.Generator) -> Array:
+        return self.space.neutral  # displacements are small
+
+    def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> ModalMotion:
+        at_rest = np.zeros(self.nv)
+        hinge = tuple(of_mode(mu, self.nv) for mu in range(self.nv))
+        drift, bias = ElasticVector(*motion.drift, at_rest), ElasticVector(*motion.bias, at_rest)
+        return ModalMotion(motion.turn, motion.position, hinge, motion.slip, drift, motion.omega, bias, q, v)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeKind(JointKind):
+    """A place that depends on the modes of the parent; no dofs of its own."""
+
+    def coordinates_from(self, above: Shape, q: Numeric, v: Numeric) -> Shape:
+        return above
+
+    def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> NodeMotion:
+        return NodeMotion(*motion._replace(hinge=()), motion.hinge)
+
+
+@cache
+def modes_kind(motion: GeneralMotion) -> ModesKind:
+    """Of the modes with the names and units of the motion; its place is that of the undeformed body."""
+    names = tuple(zip(motion.names, motion.units, strict=True))
+    return ModesKind(numbers(len(names)), names, motion.place, lambda q, v, t: Hinge((), _STILL, _STILL))
+
+
+@cache
+def node_kind(motion: GeneralMotion) -> NodeKind:
+    """Of a node at place(η, t)."""
+    return NodeKind(numbers(0), (), motion.place, HingeOf(motion))

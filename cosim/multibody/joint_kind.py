@@ -1,0 +1,56 @@
+"""What the sweeps know of a joint; `joints` has the table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.compile.pytree import Pytree
+from cosim.multibody.bodies import AnyMotion, BodyMotion
+from cosim.multibody.coordinates import Space
+from cosim.multibody.spatial import Hinge
+from cosim.types import Array, Numeric
+
+Names = tuple[tuple[str, str], ...]  # (name, "m" or "rad" or "1") of each
+
+
+@dataclass(frozen=True, eq=False)
+class JointKind:
+    space: Space
+    dofs: Names  # of the velocities
+    place: Callable[[Numeric, Numeric], tuple[Numeric, Numeric]]
+    hinge: Callable[[Numeric, Numeric, Numeric], Hinge]
+    reactions: str = ""  # of the closure rows: f (force) or m (moment) with its axis
+    closure: Callable[[Numeric, Numeric], Numeric] | None = None
+    branch: Callable[[Numeric, Numeric], Numeric] | None = None
+    timed: bool = False
+
+    def in_general_position(self, rng: np.random.Generator) -> Array:
+        """Coordinates (nq,) that are no special ones."""
+        return self.space.integrate(self.space.neutral, rng.uniform(0.3, 1.2, self.nv))
+
+    @property
+    def nq(self) -> int:
+        return self.space.nq
+
+    def coordinates_from(self, above: Pytree, q: Numeric, v: Numeric) -> tuple[Numeric, Numeric, Numeric]:
+        """(angular velocity of the parent, coordinates and velocities of the joint); above: what the parent has
+        `below`."""
+        return above, q, v
+
+    def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> AnyMotion:
+        """The motion of its body from that of its frame."""
+        return motion
+
+    @property
+    def nv(self) -> int:
+        return self.space.nv
+
+    @property
+    def coordinates(self) -> Names:
+        """Names of the positions; a rotation has a quaternion."""
+        straight = self.nq - 4 if self.nq != self.nv else self.nq
+        turned = tuple((name, "1") for name in ("qx", "qy", "qz", "qw"))
+        return self.dofs[:straight] + (turned if self.nq != self.nv else ())
