@@ -24,6 +24,10 @@ _STILL = SpatialVector(np.zeros(3), np.zeros(3))
 class ModesKind(JointKind):
     """Coordinates of the modes; the frame of the body does not move with them."""
 
+    @property
+    def is_single(self) -> bool:
+        return False  # a mode has a name of its own
+
     def in_general_position(self, rng: np.random.Generator) -> Array:
         return self.space.neutral  # displacements are small
 

@@ -49,6 +49,15 @@ class JointKind:
         return self.space.nv
 
     @property
+    def is_single(self) -> bool:
+        """Whether it has one dof, which has the name of the joint."""
+        return self.nv == 1
+
+    def named(self, joint: str, parts: Names) -> list[str]:
+        """Names in the mechanism of the dofs or coordinates of a joint of this kind."""
+        return [joint] if self.is_single else [f"{joint}.{part}" for part, _ in parts]
+
+    @property
     def coordinates(self) -> Names:
         """Names of the positions; a rotation has a quaternion."""
         straight = self.nq - 4 if self.nq != self.nv else self.nq

@@ -211,24 +211,27 @@ KINDS: dict[str, Callable[[Joint], JointKind]] = {
     "fixed": lambda joint: FIXED,
     "screw": lambda joint: screw(joint.pitch),
     "general": lambda joint: general(joint.motion),
-    "modes": lambda joint: modes_kind(joint.motion),
-    "node": lambda joint: node_kind(joint.motion),
 }
 
 
-WITHOUT_AXIS = "spherical", "free", "general", "modes", "node"
+# those of elastic links, which no file names
+_OF_ELASTIC_LINKS: dict[str, Callable[[Joint], JointKind]] = {
+    "modes": lambda joint: modes_kind(joint.motion),
+    "node": lambda joint: node_kind(joint.motion),
+}
+_WITHOUT_AXIS = "spherical", "free", "general", *_OF_ELASTIC_LINKS
 
 
 def kind_of(joint: Joint) -> JointKind:
     """The entry of the table for a joint."""
-    return KINDS[joint.kind](joint)
+    return (KINDS | _OF_ELASTIC_LINKS)[joint.kind](joint)
 
 
 def joint_axes(joint: Joint) -> np.ndarray:
     """The axes (3, 3) of a frame whose z is the joint's axis. Its x is the second axis if there is one, else the
     direction nearest to the x of the joint's frame (to its y for an axis along x). The identity for joints without
     an axis."""
-    if joint.kind in WITHOUT_AXIS:
+    if joint.kind in _WITHOUT_AXIS:
         return np.eye(3)
     if joint.second_axis is None:
         return _rotate_z_to(joint.axis)

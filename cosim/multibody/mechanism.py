@@ -55,6 +55,7 @@ class Link:
     inertial: Inertial | None = None  # None: massless
     place: SourceLocation = NOWHERE
     elastic: ElasticLink | None = None  # with mass and inertia of its own
+    elastic_frame: Pose = field(default_factory=Pose.identity)  # of `elastic`, in the link
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,8 @@ from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import PER_BODY, inertial_parameters
 from cosim.multibody.inverse_kinematics import InverseKinematics, solve_pose
-from cosim.multibody.joints import Names
 from cosim.multibody.link_regressor import LinkRegressor
-from cosim.multibody.mechanism import Joint, Mechanism
+from cosim.multibody.mechanism import Mechanism
 from cosim.multibody.tree import Tree, build_tree, check_inertia_of_motion
 from cosim.ops import is_symbolic
 from cosim.types import Array, Limits, Numeric
@@ -86,8 +85,8 @@ class Model:
         self.joints = tuple(joint for joint, _ in moving)
         self.kinds = tuple(kind for _, kind in moving)
         self.joint_names = tuple(j.name for j in self.joints)
-        self.dof_names = tuple(name for j, k in moving for name in _named(j, k.dofs))
-        self.coordinate_names = tuple(name for j, k in moving for name in _named(j, k.coordinates))
+        self.dof_names = tuple(name for j, k in moving for name in k.named(j.name, k.dofs))
+        self.coordinate_names = tuple(name for j, k in moving for name in k.named(j.name, k.coordinates))
         self.nq, self.nv = len(self.coordinate_names), len(self.dof_names)
         if rotor_inertia is not None:
             tree = self._with_rotors(tree, rotor_inertia)
@@ -539,8 +538,3 @@ class Model:
         if self.equations.timed and function not in UNTIMED:
             inputs = [*inputs, ArrayPort("t", ())]
         return fn, inputs, [ArrayPort(f"out{i}", s) for i, s in enumerate(shapes)]
-
-
-def _named(joint: Joint, parts: Names) -> list[str]:
-    """The names of a joint's dofs or coordinates in the mechanism."""
-    return [joint.name] if len(parts) == 1 else [f"{joint.name}.{part}" for part, _ in parts]

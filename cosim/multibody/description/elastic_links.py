@@ -1,8 +1,8 @@
 """From a mechanism with elastic links to one of joints and links alone.
 
-An elastic link becomes its frame, which is massless, the body on it whose joint are the modes, and a link at each node,
-a place at which a joint, a loop, a constraint, a spring, a force or a frame is attached. Where nothing moves relative to
-the frame, they stay on the frame.
+An elastic link becomes its frame, which is massless, the body on it whose joint are the modes, and a link at each
+node: a place at which a joint, a loop, a constraint, a spring, a force or a frame is attached. Where nothing moves
+relative to the frame, they stay on the frame.
 """
 
 from __future__ import annotations
@@ -11,51 +11,59 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.mechanism import GeneralMotion, Joint, Link, Mechanism, Pose
 from cosim.types import Numeric
 
 
 def with_nodes(mechanism: Mechanism) -> Mechanism:
-    """The mechanism without elastic links."""
+    """The mechanism without elastic links. Raises InputErrors for attachments at points that have no node."""
     elastic = {link.name: _Nodes(link, link.elastic) for link in mechanism.links if link.elastic is not None}
     if not elastic:
         return mechanism
+    errors: list[InputError] = []
 
-    def on_node(link: str, pose: Pose) -> tuple[str, Pose]:
-        return elastic[link].at(pose) if link in elastic else (link, pose)
+    def on_node(link: str, pose: Pose, place: SourceLocation) -> tuple[str, Pose]:
+        try:
+            return elastic[link].at(pose) if link in elastic else (link, pose)
+        except InputError as error:
+            errors.append(InputError(f"elastic link '{link}': {error.what}", place))
+            return link, pose
 
     def mounted(joint: Joint) -> Joint:
-        parent, pose = on_node(joint.parent, joint.pose)
+        parent, pose = on_node(joint.parent, joint.pose, joint.place)
         return replace(joint, parent=parent, pose=pose)
 
     joints = [mounted(joint) for joint in mechanism.joints]
     loops = []
     for loop in mechanism.loops:
-        child, child_pose = on_node(loop.joint.child, loop.child_pose)
+        child, child_pose = on_node(loop.joint.child, loop.child_pose, loop.joint.place)
         loops.append(replace(loop, joint=replace(mounted(loop.joint), child=child), child_pose=child_pose))
-    constraints = [
-        replace(item, frames=tuple(on_node(*frame) for frame in item.frames)) for item in mechanism.constraints
-    ]
-    forces = [replace(item, frames=tuple(on_node(*frame) for frame in item.frames)) for item in mechanism.forces]
+    constraints, forces = (
+        tuple(replace(item, frames=tuple(on_node(*frame, item.place) for frame in item.frames)) for item in items)
+        for items in (mechanism.constraints, mechanism.forces)
+    )
     springs = []
     for spring in mechanism.springs:
-        ends = [on_node(link, Pose(np.eye(3), point)) for link, point in spring.ends]
+        ends = [on_node(link, Pose(np.eye(3), point), spring.place) for link, point in spring.ends]
         springs.append(replace(spring, ends=tuple((link, pose.position) for link, pose in ends)))
     frames = []
     for frame in mechanism.frames:
-        link, pose = on_node(frame.link, frame.pose)
+        link, pose = on_node(frame.link, frame.pose, frame.place)
         frames.append(replace(frame, link=link, pose=pose))
-    rigid = [replace(link, elastic=None, inertial=link.inertial) for link in mechanism.links]
+    if errors:
+        raise InputErrors(errors)
+    rigid = [replace(link, elastic=None) for link in mechanism.links]
     return replace(
         mechanism,
         links=(*rigid, *(link for nodes in elastic.values() for link in nodes.links)),
         joints=(*(joint for nodes in elastic.values() for joint in nodes.joints), *joints),
         loops=tuple(loops),
-        constraints=tuple(constraints),
+        constraints=constraints,
         springs=tuple(springs),
         frames=tuple(frames),
-        forces=tuple(forces),
+        forces=forces,
     )
 
 
@@ -72,20 +80,22 @@ class _Nodes:
         name, place = self.link.name, self.link.place
         motion = self._motion(lambda q, t: (np.eye(3), np.zeros(3)))
         self.links = [Link(f"{name}@modes", None, place, self.elastic)]
-        self.joints = [Joint(name, "modes", name, self.links[0].name, Pose.identity(), motion=motion, place=place)]
+        frame = self.link.elastic_frame
+        self.joints = [Joint(name, "modes", name, self.links[0].name, frame, motion=motion, place=place)]
 
     def at(self, pose: Pose) -> tuple[str, Pose]:
         """(link, pose in it) of a pose in the undeformed elastic link; a new node unless there is one at its place."""
-        displacement = self.elastic.displacement(pose.position)
+        there = self.link.elastic_frame.inverse() @ pose
+        displacement = self.elastic.displacement(there.position)
         if displacement.is_none:
             return self.link.name, pose
-        inner = Pose(pose.rotation, np.zeros(3))
+        inner = Pose(there.rotation, np.zeros(3))
         for joint in self.joints[1:]:
-            if np.array_equal(joint.pose.position, pose.position):
+            if np.array_equal(joint.pose.position, there.position):
                 return joint.child, inner
         name = f"{self.link.name}@{len(self.joints)}"
         motion = self._motion(lambda q, t: displacement.place(q))
-        mount = Pose(np.eye(3), pose.position)
+        mount = Pose(np.eye(3), there.position)
         self.links.append(Link(name, place=self.link.place))
         self.joints.append(Joint(name, "node", self.links[0].name, name, mount, motion=motion, place=self.link.place))
         return name, inner

@@ -1,6 +1,6 @@
-"""A straight beam as an elastic link: its frame at one end, x along the beam, y and z the principal axes of its sections.
+"""A straight beam as an elastic link: its frame at one end, x along it, y and z the principal axes of its sections.
 
-Euler–Bernoulli: sections stay normal to the beam and have no inertia against bending. Timoshenko: they shear, and have.
+Euler–Bernoulli: sections stay normal to the beam and have no inertia against bending. Timoshenko: they shear and have.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ ENDS = {"clamped": End(True, True), "pinned": End(True, False), "free": End(Fals
 
 @dataclass(frozen=True)
 class Beam:
-    """ends: names of `ENDS`, of its root and its tip. tip_mass [kg], tip_inertia [kg m²]: of a body at the tip with which
-    the mode shapes are found; it is no part of the beam. shearing: a Timoshenko beam. stiffening: the tip recedes while
-    the beam bends."""
+    """ends: names of `ENDS`, of its root and its tip. tip_mass [kg], tip_inertia [kg m²]: of a body at the tip with
+    which the mode shapes are found; it is no part of the beam. shearing: a Timoshenko beam. stiffening: the tip recedes
+    while the beam bends."""
 
     length: float
     section: Section

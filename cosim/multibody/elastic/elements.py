@@ -1,8 +1,8 @@
 """Finite elements of a straight beam along x: bending, stretching and twisting.
 
-All have two unknowns per node, a deflection and an angle, and cubic shape functions: those those of Friedman and Kosmatka
-(An improved two-node Timoshenko beam finite element, 1993), which are exact for constant sections under end loads.
-Without shear they are Hermite's, which also serve rods.
+All have two unknowns per node, a deflection and an angle, and cubic shape functions: those of Friedman and Kosmatka (An
+improved two-node Timoshenko beam finite element, 1993), which are exact for constant sections under end loads. Without
+shear they are Hermite's, which also serve rods.
 """
 
 from __future__ import annotations

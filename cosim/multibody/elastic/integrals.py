@@ -1,7 +1,7 @@
 """The modal integrals of a body that is cut into small rigid pieces, to second order in the modal coordinates.
 
-A piece is displaced by u = Σ φ_μ η_μ + ½ Σ g_μν η_μ η_ν and turned by R = 1 + θ× + ½ (θ×)², θ = Σ ψ_μ η_μ. Pieces without
-inertia of their own are points: then h1 to h6 of Jin and Bauer (1991) remain, and the terms in g.
+A piece is displaced by u = Σ φ_μ η_μ + ½ Σ g_μν η_μ η_ν and turned by R = 1 + θ× + ½ (θ×)², θ = Σ ψ_μ η_μ. Pieces
+without inertia of their own are points: then h1 to h6 of Jin and Bauer (1991) remain, and the terms in g.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def rigid_integrals(pieces: Pieces) -> RigidIntegrals:
 def modal_integrals(pieces: Pieces) -> ModalIntegrals:
     """The constants of the modes."""
     w, r, own, phi, g, psi = pieces
-    p, m = phi.shape[:2]
+    m = phi.shape[1]
     spin_curve = np.einsum("p,pvi->pvi", w, phi)[:, None]  # of mode ν, to be crossed with that of μ
     spin_slope = np.cross(spin_curve, phi[:, :, None]).sum(axis=0)  # [μ, ν] φ_ν × φ_μ
     spin_slope += np.cross(w[:, None, None, None] * r[:, None, None], g).sum(axis=0)

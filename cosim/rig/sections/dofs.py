@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from cosim.multibody.description.elastic_links import with_nodes
 from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.joints import JointKind, kind_of
@@ -40,16 +41,16 @@ def dofs_of(mechanism: Mechanism) -> Dofs:
     multi_dof_joints: dict[str, JointKind] = {}
     owners: dict[str, str] = {}
     names: list[str] = []
-    tree, _ = cut_loops(mechanism)
+    tree, _ = cut_loops(with_nodes(mechanism))
     for joint in depth_first(tree):
         kind = kind_of(joint)
         bound = joint.kind == "fixed" or joint.mimic is not None
-        dofs = [joint.name] if len(kind.dofs) == 1 else [f"{joint.name}.{dof}" for dof, _ in kind.dofs]
+        dofs = kind.named(joint.name, kind.dofs)
         names += dict.fromkeys([joint.name, *dofs])
         owners |= {} if bound else dict.fromkeys(dofs, joint.name)
         if bound:
             single[joint.name] = joint
-        elif len(kind.dofs) == 1:
+        elif kind.is_single:
             single[joint.name] = replace(joint, kind=_representative_kind(joint, kind.dofs[0][1]))
         elif kind.dofs:
             multi_dof_joints[joint.name] = kind
