@@ -12,11 +12,12 @@ from cosim.multibody.coordinates import numbers
 from cosim.multibody.differentiate import HingeOf
 from cosim.multibody.elastic_bodies import ModalMotion, NodeMotion, Shape
 from cosim.multibody.elastic_spatial import ElasticVector, of_mode
-from cosim.multibody.joint_kind import JointKind
+from cosim.multibody.joint_kind import JointKind, Names
 from cosim.multibody.mechanism import GeneralMotion
 from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Array, Numeric
 
+MODES = "@modes"  # ends the name of the joint that carries the modes of a link
 _STILL = SpatialVector(np.zeros(3), np.zeros(3))
 
 
@@ -27,6 +28,10 @@ class ModesKind(JointKind):
     @property
     def is_single(self) -> bool:
         return False  # a mode has a name of its own
+
+    def named(self, joint: str, parts: Names) -> list[str]:
+        """Names of the modes, after the link."""
+        return super().named(joint.removesuffix(MODES), parts)
 
     def in_general_position(self, rng: np.random.Generator) -> Array:
         return self.space.neutral  # displacements are small

@@ -13,6 +13,7 @@ import numpy as np
 
 from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.mechanism import GeneralMotion, Joint, Link, Mechanism, Pose
 from cosim.types import Numeric
 
@@ -79,9 +80,9 @@ class _Nodes:
     def __post_init__(self) -> None:
         name, place = self.link.name, self.link.place
         motion = self._motion(lambda q, t: (np.eye(3), np.zeros(3)))
-        self.links = [Link(f"{name}@modes", None, place, self.elastic)]
-        frame = self.link.elastic_frame
-        self.joints = [Joint(name, "modes", name, self.links[0].name, frame, motion=motion, place=place)]
+        carrier, frame = name + MODES, self.link.elastic_frame
+        self.links = [Link(carrier, None, place, self.elastic)]
+        self.joints = [Joint(carrier, "modes", name, carrier, frame, motion=motion, place=place)]
 
     def at(self, pose: Pose) -> tuple[str, Pose]:
         """(link, pose in it) of a pose in the undeformed elastic link; a new node unless there is one at its place."""

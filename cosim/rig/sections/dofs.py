@@ -32,7 +32,8 @@ class Dofs:
     def of(self, name: str) -> list[str]:
         """The dofs of the joint with this name, or the dof with this name; empty if there is neither."""
         if name in self.multi_dof_joints:
-            return [f"{name}.{dof}" for dof, _ in self.multi_dof_joints[name].dofs]
+            kind = self.multi_dof_joints[name]
+            return kind.named(name, kind.dofs)
         return [name] if name in self.single else []
 
 
@@ -54,8 +55,7 @@ def dofs_of(mechanism: Mechanism) -> Dofs:
             single[joint.name] = replace(joint, kind=_representative_kind(joint, kind.dofs[0][1]))
         elif kind.dofs:
             multi_dof_joints[joint.name] = kind
-            for name, unit in kind.dofs:
-                dof = f"{joint.name}.{name}"
+            for dof, (_, unit) in zip(dofs, kind.dofs, strict=True):
                 single[dof] = replace(joint, name=dof, kind=_representative_kind(joint, unit))
     return Dofs(single, multi_dof_joints, owners, tuple(name for name, n in Counter(names).items() if n > 1))
 
