@@ -231,21 +231,29 @@ def _point(placed: Sequence[Placement], body: int, point: Numeric) -> tuple[Nume
 
 
 class ElasticForce(NamedTuple):
-    """The elastic forces −K η − N η̇ of a link."""
+    """The elastic forces −K η − N η̇ − Σ h η η η of a link; see `ElasticLink`."""
 
     coordinates: list[int]  # of its modes, of all joints of the tree
     dofs: list[int]
     stiffness: Array  # K (m, m)
     damping: Array  # N (m, m)
+    hardening: Array  # h (m, m, m, m)
 
     def efforts(self, q: Numeric, v: Numeric) -> Numeric:
         """On its dofs; q, v: of all joints of the tree."""
-        return -(self.stiffness @ q[self.coordinates]) - self.damping @ v[self.dofs]
+        eta = q[self.coordinates]
+        return -(self._secant(eta, 1.0) @ eta) - self.damping @ v[self.dofs]
 
     def energy(self, q: Numeric) -> Numeric:
         """Energy stored in the link [J]."""
         eta = q[self.coordinates]
-        return 0.5 * (eta @ (self.stiffness @ eta))
+        return 0.5 * (eta @ (self._secant(eta, 0.5) @ eta))
+
+    def _secant(self, eta: Numeric, share: float) -> Numeric:
+        """K + share · Σ h η η (m, m)"""
+        pairs = [(k, n) for k in range(len(eta)) for n in range(k + 1)]
+        hardening = (self.hardening[:, :, k, n] * ((2.0 - (k == n)) * share * eta[k] * eta[n]) for k, n in pairs)
+        return self.stiffness + ops.total(hardening)
 
     def loss(self, v: Numeric) -> Numeric:
         """Power dissipated in the link [W]."""
@@ -261,7 +269,7 @@ def elastic_forces(tree: Tree) -> tuple[ElasticForce, ...]:
     for joint, kind, (q, v) in zip(tree.joints, tree.kinds, first, strict=True):
         if (link := links.get(joint.child)) is not None:
             places = list(range(q, q + kind.nq)), list(range(v, v + kind.nv))
-            found.append(ElasticForce(*places, link.stiffness, link.damping))
+            found.append(ElasticForce(*places, link.stiffness, link.damping, link.hardening))
     return tuple(found)
 
 

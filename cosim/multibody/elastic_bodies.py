@@ -6,8 +6,7 @@ sweeps, with displacements to second order. A point ρ of the body is displaced 
     u = Σ φ_μ η_μ + ½ Σ g_μν η_μ η_ν
 
 g is how much the point recedes while the body bends (foreshortening). It is what stiffens a rotating or loaded body.
-Energies are exact to second order in η and η̇; the equations of motion follow from them without further terms left
-out, so that they conserve energy and momentum.
+With these displacements no term is left out, so that energy and momentum are conserved.
 
 In the tree an elastic body is a pair: the rigid or massless body of its joint, and on it one that carries the modes as
 its joint. A node is a further joint, whose place depends on the modes of its parent and which has no dofs of its own.
@@ -22,78 +21,117 @@ import numpy as np
 
 from cosim import ops
 from cosim.multibody.elastic_spatial import ElasticInertia, ElasticVector
-from cosim.multibody.spatial import SpatialInertia, SpatialVector, symmetric_matrix
+from cosim.multibody.spatial import SpatialInertia, SpatialVector, outer, symmetric_matrix
 from cosim.types import Numeric
 
 
-class ModalIntegrals(NamedTuple):
-    """Constants of m modes; integrals over the mass of the body, h1 to h6 as in the source."""
+class PointCurve(NamedTuple):
+    """The path of a point, r = ρ + d + c − ½ (c·c / ρ·ρ) ρ, d = Σ φ_μ η_μ, c = ½ Σ g_μν η_μ η_ν.
 
-    moment: Numeric  # (m, 3) ∫φ: ∂(m c)/∂η
-    moment_curve: Numeric  # (m, m, 3) ∫g
-    spin: Numeric  # (m, 3) h1 = ∫ρ × φ
-    spin_slope: Numeric  # (m, m, 3) [μ, ν] ∫(φ_ν × φ_μ + ρ × g_μν); the first term is −h4
-    inertia_slope: Numeric  # (m, 3, 3) h2 = ∂J/∂η
-    inertia_curve: Numeric  # (m, m, 3, 3) ∂²J/∂η∂η: h5 + h5ᵀ, and ∫(2 ρ·g 1 − ρ gᵀ − g ρᵀ)
-    mass: Numeric  # (m, m) ∫φ·φ, the trace of h6
+    The last term keeps r·r = ρ·ρ + 2 ρ·(d + c) + d·d to fourth order: a body that turns by bending, as a whole, keeps
+    its moment of inertia."""
+
+    position: Numeric  # ρ (3,)
+    linear: Numeric  # φ (m, 3)
+    curve: Numeric  # g (m, m, 3)
+
+    def place(self, eta: Numeric) -> tuple[Numeric, Numeric]:
+        """(r (3,), b = ∂r/∂η (m, 3))"""
+        bend = _along(self.curve, eta)
+        c, back = 0.5 * (eta @ bend), self._back
+        b = self.linear + bend + outer(bend @ (2.0 * c), back)
+        return self.position + eta @ self.linear + c + (c @ c) * back, b
+
+    def bias(self, eta: Numeric, rate: Numeric) -> Numeric:
+        """r̈ (3,) at η̈ = 0"""
+        bend = _along(self.curve, eta)
+        c_rate, c_bias = rate @ bend, _along(_along(self.curve, rate), rate)
+        return c_bias + (2.0 * (c_rate @ c_rate) + (eta @ bend) @ c_bias) * self._back
+
+    @property
+    def _back(self) -> Numeric:
+        size = self.position @ self.position
+        return -0.5 * self.position / size if size > 0.0 else np.zeros(3)
 
 
-def _along(coefficients: Numeric, x: Numeric) -> Numeric:
-    """Σ_μ c_μ x_μ over the first index."""
-    return ops.total(c * x[mu] for mu, c in enumerate(coefficients))
+class ModalMass(NamedTuple):
+    """The mass of a body with m modes as k points, and a rest; see `elastic.mass_points`.
+
+    A point is at r of `PointCurve`, has the velocity share · v + ω × r + Σ b_μ η̇_μ and the mass 1; the first one has the
+    share √m, the others have none. The rest moves by φ η̇ + ω × φ η alone.
+    """
+
+    share: Numeric  # (k,) √kg
+    position: Numeric  # (k, 3) √kg m, as all displacements of points
+    linear: Numeric  # φ (k, m, 3)
+    curve: Numeric  # g (k, m, m, 3)
+    rest_mass: Numeric  # (m, m) ∫φ·φ
+    rest_spin: Numeric  # (m, m, 3) [μ, ν] ∫φ_ν × φ_μ
+    rest_inertia: Numeric  # (m, m, 3, 3) ∫2 φ_μ·φ_ν 1 − φ_μ φ_νᵀ − φ_ν φ_μᵀ
 
 
 class ElasticBody(NamedTuple):
-    """Constants of an elastic body: those of `Body` in its undeformed state, and its modes."""
+    """Constants of an elastic body: as in `Body` its joint's frame in the parent, its mass, m c and J about its origin
+    in its undeformed state, and (m,) zeros in place of rotors."""
 
     rotation: Numeric
     position: Numeric
     mass: Numeric
     moment: Numeric
     inertia: Numeric
-    rotor: Numeric  # (m,) zeros
-    modal: ModalIntegrals
+    rotor: Numeric
+    modal: ModalMass
 
     def own_inertia(self, motion: ModalMotion) -> ElasticInertia:
         """M of the body alone, in its present shape."""
-        eta, modal = motion.shape, self.modal
-        curved = _along(modal.inertia_curve, eta)
-        inertia = self.inertia + _along(modal.inertia_slope + 0.5 * curved, eta)
-        return ElasticInertia(
-            self.mass * np.eye(3),
-            ops.skew(self.own_moment(motion)),
-            inertia,
-            modal.moment + _along(modal.moment_curve, eta),
-            self._spins(eta),
-            modal.mass,
-        )
+        eta, modal, points = motion.shape, self.modal, self._points(motion.shape)
+        c, inertia, f, n = np.zeros(3), 0.5 * _along(_along(modal.rest_inertia, eta), eta), 0.0, self._rest_spins(eta)
+        h = modal.rest_mass
+        for share, (r, b) in zip(modal.share, points, strict=True):
+            c = c + share * r
+            inertia = inertia + symmetric_matrix(lambda i, j, r=r: (r @ r if i == j else 0.0) - r[i] * r[j])
+            f = f + share * b
+            n = n + ops.array([ops.cross(r, each) for each in b])
+            h = h + symmetric_matrix(lambda i, j, b=b: b[i] @ b[j], len(b))
+        return ElasticInertia(self.mass * np.eye(3), ops.skew(c), inertia, f, n, h)
 
     def own_force(self, motion: ModalMotion) -> ElasticVector:
-        """Q of the body alone: −d/dt of its momenta without accelerations, and of the modes ∂T/∂η − d/dt ∂T/∂η̇."""
+        """Q of the body alone: −Σ of the partial velocities of all points times their accelerations at v̇ = 0."""
         omega, eta, rate, modal = motion.omega, motion.shape, motion.rate, self.modal
-        c = self.own_moment(motion)
-        c_rate = _along(modal.moment + _along(modal.moment_curve, eta), rate)
-        c_bias = _along(_along(modal.moment_curve, rate), rate)
-        linear = ops.cross(omega, ops.cross(omega, c) + 2.0 * c_rate) + c_bias
-
-        slopes = modal.inertia_slope + _along(modal.inertia_curve, eta)  # ∂J/∂η (m, 3, 3)
-        inertia = self.inertia + _along(modal.inertia_slope + 0.5 * _along(modal.inertia_curve, eta), eta)
-        spin = _along(self._spins(eta), rate)
-        spin_rates = _along(np.swapaxes(modal.spin_slope, 0, 1), rate)  # d/dt of the rows of N
-        angular = ops.cross(omega, inertia @ omega + spin) + _along(slopes, rate) @ omega + _along(spin_rates, rate)
-
-        turned = spin_rates - _along(modal.spin_slope, rate)
-        pull = ops.array([omega @ (slope @ omega) for slope in slopes])
-        return ElasticVector(-linear, -angular, 0.5 * pull - turned @ omega)
+        moved = _along(modal.rest_inertia, eta)  # ∂J/∂η of the rest
+        spin = _along(self._rest_spins(eta), rate)
+        linear = np.zeros(3)
+        angular = ops.cross(omega, 0.5 * _along(moved, eta) @ omega + spin) + _along(moved, rate) @ omega
+        pull = ops.array([omega @ (slope @ omega) for slope in moved])
+        modal_force = -0.5 * pull + 2.0 * (_along(modal.rest_spin.swapaxes(0, 1), rate) @ omega)
+        for share, point in zip(modal.share, self._curves, strict=True):
+            r, b = point.place(eta)
+            bias = ops.cross(omega, ops.cross(omega, r) + 2.0 * (rate @ b)) + point.bias(eta, rate)
+            linear = linear + share * bias
+            angular = angular + ops.cross(r, bias)
+            modal_force = modal_force + b @ bias
+        return ElasticVector(-linear, -angular, -modal_force)
 
     def own_moment(self, motion: ModalMotion) -> Numeric:
         """m c (3,) in its present shape"""
-        eta, modal = motion.shape, self.modal
-        return self.moment + _along(modal.moment + 0.5 * _along(modal.moment_curve, eta), eta)
+        return ops.total(share * r for share, (r, _) in zip(self.modal.share, self._points(motion.shape), strict=True))
 
-    def _spins(self, eta: Numeric) -> Numeric:
-        """Rows N (m, 3): the angular momentum about the origin per unit of η̇."""
-        return self.modal.spin + _along(np.swapaxes(self.modal.spin_slope, 0, 1), eta)
+    def _points(self, eta: Numeric) -> list[tuple[Numeric, Numeric]]:
+        """(r (3,), b (m, 3)) of every point"""
+        return [point.place(eta) for point in self._curves]
+
+    @property
+    def _curves(self) -> list[PointCurve]:
+        return [PointCurve(*each) for each in zip(*self.modal[1:4], strict=True)]
+
+    def _rest_spins(self, eta: Numeric) -> Numeric:
+        """(m, 3) of the rest: angular momentum about the origin per unit of η̇"""
+        return _along(self.modal.rest_spin.swapaxes(0, 1), eta)
+
+
+def _along(coefficients: Numeric, x: Numeric) -> Numeric:
+    """Σ_μ c_μ x_μ over the first index."""
+    return ops.total(c * x[mu] for mu, c in enumerate(coefficients))
 
 
 class Shape(NamedTuple):

@@ -95,7 +95,7 @@ def _body(mount: Pose, parts: list[Inertial], rotor: np.ndarray) -> Body:
 
 def _elastic_body(mount: Pose, link: ElasticLink) -> ElasticBody:
     rotors = np.zeros(len(link.modes))
-    return ElasticBody(mount.rotation, mount.position, link.mass, link.moment, link.inertia, rotors, link.integrals)
+    return ElasticBody(mount.rotation, mount.position, link.mass, link.moment, link.inertia, rotors, link.modal)
 
 
 def _moved(inertial: Inertial, pose: Pose) -> Inertial:

@@ -15,7 +15,7 @@ from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.mechanism import GeneralMotion, Joint, Link, Mechanism, Pose
-from cosim.types import Numeric
+from cosim.types import Array, Numeric
 
 
 def with_nodes(mechanism: Mechanism) -> Mechanism:
@@ -76,6 +76,7 @@ class _Nodes:
     elastic: ElasticLink
     links: list[Link] = field(init=False)
     joints: list[Joint] = field(init=False)
+    positions: list[Array] = field(default_factory=list)  # of the nodes, undeformed
 
     def __post_init__(self) -> None:
         name, place = self.link.name, self.link.place
@@ -91,14 +92,16 @@ class _Nodes:
         if displacement.is_none:
             return self.link.name, pose
         inner = Pose(there.rotation, np.zeros(3))
-        for joint in self.joints[1:]:
-            if np.array_equal(joint.pose.position, there.position):
+        for joint, position in zip(self.joints[1:], self.positions, strict=True):
+            if np.array_equal(position, there.position):
                 return joint.child, inner
         name = f"{self.link.name}@{len(self.joints)}"
         motion = self._motion(lambda q, t: displacement.place(q))
-        mount = Pose(np.eye(3), there.position)
+        self.positions.append(there.position)
         self.links.append(Link(name, place=self.link.place))
-        self.joints.append(Joint(name, "node", self.links[0].name, name, mount, motion=motion, place=self.link.place))
+        self.joints.append(
+            Joint(name, "node", self.links[0].name, name, Pose.identity(), motion=motion, place=self.link.place)
+        )
         return name, inner
 
     def _motion(self, place: Numeric) -> GeneralMotion:

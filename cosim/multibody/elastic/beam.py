@@ -14,8 +14,9 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.multibody.elastic.elements import GAUSS, Line, Mesh, lowest_modes
-from cosim.multibody.elastic.integrals import Pieces, modal_integrals, rigid_integrals
 from cosim.multibody.elastic.link import Displacement, ElasticLink
+from cosim.multibody.elastic.mass_points import MassPoints
+from cosim.multibody.elastic_bodies import PointCurve
 from cosim.types import Array
 
 ELEMENTS = 48  # the third frequency of a cantilever is then right to 1e-6
@@ -116,8 +117,9 @@ class Beam:
     @property
     def frequencies(self) -> Array:
         """(m,) of each mode alone [rad/s]"""
-        link = self.link()
-        return np.sqrt(np.diag(link.stiffness) / np.diag(link.integrals.mass))
+        points = self._points()
+        masses = np.einsum("p,pui,pui->u", points.mass, points.linear, points.linear)
+        return np.sqrt(np.diag(self._stiffness()) / masses)
 
     @property
     def mode_names(self) -> tuple[tuple[str, str], ...]:
@@ -125,8 +127,8 @@ class Beam:
         counts = self.modes._asdict().items()
         return tuple((f"{kind}_{k + 1}", _UNITS[kind]) for kind, count in counts for k in range(count))
 
-    def displacements(self, x: Array) -> tuple[Array, Array, Array]:
-        """(φ (k, m, 3), g (k, m, m, 3), ψ (k, m, 3)) of the axis at x (k,) [m]."""
+    def displacements(self, x: Array) -> tuple[tuple[Array, Array], Array]:
+        """((φ (k, m, 3), g (k, m, m, 3)) of the axis, ψ (k, m, 3) of the sections) at x (k,) [m]."""
         phi, psi = np.zeros((len(x), 0, 3)), np.zeros((len(x), 0, 3))
         for kind, line, vectors in self._kinds:
             deflection, _, angle, _ = self._mesh.evaluate(line, vectors, x)
@@ -137,15 +139,30 @@ class Beam:
         curve = np.zeros((*phi.shape[:2], phi.shape[1], 3))
         if self.stiffening:
             curve[..., 0] = -self._shortening(x)
-        return phi, curve, psi
+        return (phi, curve), psi
 
     def _slopes(self, x: Array) -> Array:
         """(…, m, 2) of the deflections along y and z at x (…)"""
+        return self._bending("slope", x)
+
+    def _bending(self, what: str, x: Array) -> Array:
+        """(…, m, 2) of the bending along y and z at x (…); what: a field of `Shapes`."""
         parts = [np.zeros((x.size, 0, 2))]
         for kind, line, vectors in self._kinds:
-            slope = self._mesh.evaluate(line, vectors, x.ravel()).slope
-            parts.append(slope[:, :, None] * _DIRECTIONS[kind][0][1:])
+            value = getattr(self._mesh.evaluate(line, vectors, x.ravel()), what)
+            parts.append(value[:, :, None] * _DIRECTIONS[kind][0][1:])
         return np.concatenate(parts, axis=1).reshape(*x.shape, -1, 2)
+
+    def _hardening(self) -> Array:
+        """(m, m, m, m), symmetric: the energy ½ ∫ EI (v′ v″ + w′ w″)² of a bend by angles that are not small, as
+        ¼ Σ h_κλμν η_κ η_λ η_μ η_ν. An axis that keeps its length has the curvature v″² + w″² + (v′ v″ + w′ w″)²."""
+        x, w = self._mesh.gauss_points.ravel(), self._mesh.gauss_weights.ravel()
+        root = np.sqrt(np.stack([about(x) for about in self.section.bending[::-1]], axis=-1))
+        change = np.einsum("pi,pui,pvi->puv", root, self._slopes(x), self._bending("curvature", x))
+        change = 0.5 * (change + change.swapaxes(1, 2))
+        plain = 2.0 * np.einsum("p,pkl,puv->kluv", w, change, change)
+        turns = [plain, np.einsum("kluv->kulv", plain), np.einsum("kluv->kvul", plain)]
+        return _without_rounding(np.sum(turns, axis=0) / 3.0)
 
     def _shortening(self, x: Array) -> Array:
         """(k, m, m) ∫ v′_μ v′_ν + w′_μ w′_ν from the root to x (k,)"""
@@ -163,36 +180,42 @@ class Beam:
         x, beyond = float(point[0]), 1e-9 * self.length
         if not -beyond <= x <= self.length + beyond:
             raise InputError(f"x = {x:g} m is beyond the ends of the beam, 0 and {self.length:g} m")
-        (phi,), (g,), (psi,) = self.displacements(np.clip([x], 0.0, self.length))
-        offset = np.array([0.0, *point[1:]])
-        turned = np.cross(psi, offset)
-        twice = np.cross(psi[:, None], turned[None])
-        return Displacement(phi + turned, g + 0.5 * (twice + twice.swapaxes(0, 1)), psi)
+        axis, psi = self.displacements(np.clip([x], 0.0, self.length))
+        (phi,), (g,) = _offset(axis, psi, np.array([[0.0, *point[1:]]]))
+        return Displacement(PointCurve(point, phi, g), psi[0])
 
     def link(self) -> ElasticLink:
         """The constants of the beam."""
-        x, w = self._mesh.gauss_points.ravel(), self._mesh.gauss_weights.ravel()
-        about = [w * inertia(x) for inertia in self.section.inertia]
-        if not self.shearing:
-            about[1] = about[2] = np.zeros_like(w)
-        own = np.stack(about, axis=-1)[:, None, :] * np.eye(3)
-        phi, curve, psi = self.displacements(x)
-        position = np.stack([x, 0.0 * x, 0.0 * x], axis=-1)
-        pieces = Pieces(w * self.section.mass(x), position, own, phi, curve, psi)
-        integrals = modal_integrals(pieces)
+        points = self._points()
+        modal = points.modal_mass()
         stiffness = self._stiffness()
-        critical = 2.0 * np.sqrt(stiffness * np.diag(np.diag(integrals.mass)))
-        mass, moment, inertia = rigid_integrals(pieces)
+        masses = np.einsum("p,pui,pui->u", points.mass, points.linear, points.linear)
         return ElasticLink(
-            mass,
-            moment,
-            inertia,
+            *points.rigid_body,
             self.mode_names,
-            type(integrals)(*map(_without_rounding, integrals)),
+            type(modal)(*map(_without_rounding, modal)),
             stiffness,
-            self.damping_ratio * critical,
+            2.0 * self.damping_ratio * np.diag(np.sqrt(np.diag(stiffness) * masses)),
             self.displacement,
+            self._hardening() if self.stiffening else np.zeros((len(stiffness),) * 4),
         )
+
+    def _points(self) -> MassPoints:
+        """Sections as points on both sides of the axis, with their moments of inertia."""
+        x, w = self._mesh.gauss_points.ravel(), self._mesh.gauss_weights.ravel()
+        mass, inertia = w * self.section.mass(x), np.array([w * about(x) for about in self.section.inertia])
+        axis, psi = self.displacements(x)
+        if not self.shearing:
+            psi = psi * _X  # the inertia of the sections resists twisting, not bending
+        spread = 0.5 * inertia.sum(axis=0) - inertia  # ∫ of x², y², z² over the section
+        axial = np.stack([x, 0.0 * x, 0.0 * x], axis=-1)
+        parts = []
+        for direction, second_moment in zip(np.eye(3), spread, strict=True):
+            reach = np.sqrt(np.maximum(3.0 * second_moment / mass, 0.0))
+            for side in (-1.0, 1.0):
+                arm = side * reach[:, None] * direction
+                parts.append(MassPoints(mass / 6.0, axial + arm, *_offset(axis, psi, arm)))
+        return MassPoints(*map(np.concatenate, zip(*parts, strict=True))).with_affine_curve()
 
     def _stiffness(self) -> Array:
         """K (m, m), diagonal: the modes are orthogonal in it"""
@@ -201,6 +224,13 @@ class Beam:
             _, stiffness = self._mesh.matrices(line)
             squares += [float(vector @ stiffness @ vector) for vector in vectors.T]
         return np.diag(squares)
+
+
+def _offset(axis: tuple[Array, Array], psi: Array, arm: Array) -> tuple[Array, Array]:
+    """(φ, g) of points at `arm` (k, 3) from the axis that turn with their sections: u = θ × arm + ½ θ × (θ × arm)."""
+    turned = np.cross(psi, arm[:, None])
+    twice = np.cross(psi[:, :, None], turned[:, None])
+    return axis[0] + turned, axis[1] + 0.5 * (twice + twice.swapaxes(1, 2))
 
 
 _X, _Y, _Z = np.eye(3)

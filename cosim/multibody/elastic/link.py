@@ -9,25 +9,23 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim import ops
-from cosim.multibody.elastic_bodies import ModalIntegrals
+from cosim.multibody.elastic_bodies import ModalMass, PointCurve
 from cosim.types import Array, Numeric
 
 
 class Displacement(NamedTuple):
-    """Of one point, per unit of the modal coordinates: u = Σ φ_μ η_μ + ½ Σ g_μν η_μ η_ν, θ = Σ ψ_μ η_μ."""
+    """Of one point: its path, and the rotation θ = Σ ψ_μ η_μ of what is attached to it."""
 
-    linear: Array  # φ (m, 3)
-    curve: Array  # g (m, m, 3)
+    path: PointCurve
     angular: Array  # ψ (m, 3)
 
     @property
     def is_none(self) -> bool:
-        return not any(np.any(part) for part in self)
+        return not any(np.any(part) for part in (self.path.linear, self.path.curve, self.angular))
 
     def place(self, eta: Numeric) -> tuple[Numeric, Numeric]:
-        """(axes (3, 3), origin (3,)) in the frame of the undeformed point."""
-        shift = ops.total(eta[mu] * (phi + 0.5 * (eta @ g)) for mu, (phi, g) in enumerate(zip(*self[:2], strict=True)))
-        return turned(eta @ self.angular), shift
+        """(axes (3, 3), origin (3,)) in the frame of the body."""
+        return turned(eta @ self.angular), self.path.place(eta)[0]
 
 
 def turned(theta: Numeric) -> Numeric:
@@ -41,7 +39,7 @@ def turned(theta: Numeric) -> Numeric:
 class ElasticLink:
     """mass, m c (3,) and J (3, 3) of the undeformed link about the origin of its frame; modes: (name, unit) of each.
 
-    The elastic forces are −K η − N η̇. displacement(point) gives that of a point (3,) of the undeformed link; it raises
+    The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point) gives that of a point (3,) of the undeformed link; it raises
     InputError for a point at which nothing can be attached.
     """
 
@@ -49,7 +47,8 @@ class ElasticLink:
     moment: Array
     inertia: Array
     modes: tuple[tuple[str, str], ...]
-    integrals: ModalIntegrals
+    modal: ModalMass
     stiffness: Array  # K (m, m)
     damping: Array  # N (m, m)
     displacement: Callable[[Array], Displacement]
+    hardening: Array  # h (m, m, m, m), symmetric
