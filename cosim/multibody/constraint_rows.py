@@ -249,10 +249,10 @@ class ElasticForce(NamedTuple):
         eta = q[self.coordinates]
         return 0.5 * (eta @ (self._secant(eta, 0.5) @ eta))
 
-    def _secant(self, eta: Numeric, share: float) -> Numeric:
-        """K + share · Σ h η η (m, m)"""
+    def _secant(self, eta: Numeric, fraction: float) -> Numeric:
+        """K + fraction · Σ h η η (m, m)"""
         pairs = [(k, n) for k in range(len(eta)) for n in range(k + 1)]
-        hardening = (self.hardening[:, :, k, n] * ((2.0 - (k == n)) * share * eta[k] * eta[n]) for k, n in pairs)
+        hardening = (self.hardening[:, :, k, n] * ((2.0 - (k == n)) * fraction * eta[k] * eta[n]) for k, n in pairs)
         return self.stiffness + ops.total(hardening)
 
     def loss(self, v: Numeric) -> Numeric:

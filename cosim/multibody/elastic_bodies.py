@@ -57,11 +57,11 @@ class PointCurve(NamedTuple):
 class ModalMass(NamedTuple):
     """The mass of a body with m modes as k points, and a rest; see `elastic.mass_points`.
 
-    A point is at r of `PointCurve`, has the velocity share · v + ω × r + Σ b_μ η̇_μ and the mass 1; the first one has the
-    share √m, the others have none. The rest moves by φ η̇ + ω × φ η alone.
+    A point is at r of `PointCurve`, has the velocity fraction · v + ω × r + Σ b_μ η̇_μ and the mass 1; the first one has the
+    fraction √m, the others have none. The rest moves by φ η̇ + ω × φ η alone.
     """
 
-    share: Numeric  # (k,) √kg
+    fraction: Numeric  # (k,) √kg
     position: Numeric  # (k, 3) √kg m, as all displacements of points
     linear: Numeric  # φ (k, m, 3)
     curve: Numeric  # g (k, m, m, 3)
@@ -87,10 +87,10 @@ class ElasticBody(NamedTuple):
         eta, modal, points = motion.shape, self.modal, self._points(motion.shape)
         c, inertia, f, n = np.zeros(3), 0.5 * _along(_along(modal.rest_inertia, eta), eta), 0.0, self._rest_spins(eta)
         h = modal.rest_mass
-        for share, (r, b) in zip(modal.share, points, strict=True):
-            c = c + share * r
+        for fraction, (r, b) in zip(modal.fraction, points, strict=True):
+            c = c + fraction * r
             inertia = inertia + symmetric_matrix(lambda i, j, r=r: (r @ r if i == j else 0.0) - r[i] * r[j])
-            f = f + share * b
+            f = f + fraction * b
             n = n + ops.array([ops.cross(r, each) for each in b])
             h = h + symmetric_matrix(lambda i, j, b=b: b[i] @ b[j], len(b))
         return ElasticInertia(self.mass * np.eye(3), ops.skew(c), inertia, f, n, h)
@@ -104,17 +104,19 @@ class ElasticBody(NamedTuple):
         angular = ops.cross(omega, 0.5 * _along(moved, eta) @ omega + spin) + _along(moved, rate) @ omega
         pull = ops.array([omega @ (slope @ omega) for slope in moved])
         modal_force = -0.5 * pull + 2.0 * (_along(modal.rest_spin.swapaxes(0, 1), rate) @ omega)
-        for share, point in zip(modal.share, self._curves, strict=True):
+        for fraction, point in zip(modal.fraction, self._curves, strict=True):
             r, b = point.place(eta)
             bias = ops.cross(omega, ops.cross(omega, r) + 2.0 * (rate @ b)) + point.bias(eta, rate)
-            linear = linear + share * bias
+            linear = linear + fraction * bias
             angular = angular + ops.cross(r, bias)
             modal_force = modal_force + b @ bias
         return ElasticVector(-linear, -angular, -modal_force)
 
     def own_moment(self, motion: ModalMotion) -> Numeric:
         """m c (3,) in its present shape"""
-        return ops.total(share * r for share, (r, _) in zip(self.modal.share, self._points(motion.shape), strict=True))
+        return ops.total(
+            fraction * r for fraction, (r, _) in zip(self.modal.fraction, self._points(motion.shape), strict=True)
+        )
 
     def _points(self, eta: Numeric) -> list[tuple[Numeric, Numeric]]:
         """(r (3,), b (m, 3)) of every point"""

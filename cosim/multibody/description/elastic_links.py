@@ -70,7 +70,7 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
 
 @dataclass
 class _Nodes:
-    """The body of an elastic link and its nodes, as they are asked for."""
+    """The body of an elastic link and its nodes."""
 
     link: Link
     elastic: ElasticLink

@@ -63,7 +63,7 @@ class MassPoints(NamedTuple):
         rest = self.linear - np.einsum("pk,k...->p...", basis, linear)
         outer = np.einsum("p,pui,pvj->uvij", self.mass, rest, rest)
         return ModalMass(
-            share=self._project(basis, np.ones(len(self.mass))),
+            fraction=self._project(basis, np.ones(len(self.mass))),
             position=self._project(basis, self.position),
             linear=linear,
             curve=self._project(basis, self.curve),
