@@ -57,6 +57,12 @@ class Link:
     elastic: ElasticLink | None = None  # with mass and inertia of its own
     elastic_frame: Pose = field(default_factory=Pose.identity)  # of `elastic`, in the link
 
+    @property
+    def mass(self) -> float:
+        """kg"""
+        rigid = 0.0 if self.inertial is None else self.inertial.mass
+        return rigid if self.elastic is None else rigid + self.elastic.mass
+
 
 @dataclass(frozen=True)
 class GeneralMotion:
