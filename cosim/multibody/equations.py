@@ -22,6 +22,7 @@ from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, rows_b
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.copies import CopiesRoutine, Forest
 from cosim.multibody.differentiate import Derived, along
+from cosim.multibody.elastic_joints import NodeKind
 from cosim.multibody.friction import JointFriction
 from cosim.multibody.inertial_parameters import with_inertial_parameters
 from cosim.multibody.kinematics import Placement
@@ -436,6 +437,19 @@ class MechanismEquations(ConfigurationSpace):
             velocity = here.linear + ops.cross(here.angular, reach)
             parts = kinematics.pose_parts(here.rotation @ pose.rotation, here.position + reach)
             found[frame.name] = parts, dict(zip("xyz", velocity, strict=True))
+        return found
+
+    def deflections(self, q: Numeric) -> dict[str, Numeric]:
+        """Of each named frame on an elastic link: (3,) how far its origin is from where it is in the undeformed link, along
+        the axes of the modes [m]."""
+        found, coordinates = {}, self.sweeps.by_q(self.q_map.positions(q))
+        for frame in self.tree.mechanism.frames:
+            body, pose = self.tree.frames[frame.name]
+            if body >= 0 and isinstance(node := self.tree.kinds[body], NodeKind):
+                eta = coordinates[self.tree.parents[body]]
+                places = (node.place(eta, 0.0), node.place(np.zeros(len(eta)), 0.0))
+                now, undeformed = (origin + turn @ pose.position for turn, origin in places)
+                found[frame.name] = now - undeformed
         return found
 
     def frame_jacobian(self, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
