@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.multibody.bodies import BodyMotion
 from cosim.multibody.coordinates import numbers
-from cosim.multibody.differentiate import HingeOf
+from cosim.multibody.elastic.link import Displacement
 from cosim.multibody.elastic_bodies import ModalMotion, NodeMotion, Shape
 from cosim.multibody.elastic_spatial import ElasticVector, of_mode
 from cosim.multibody.joint_kind import JointKind, Names
@@ -61,7 +61,7 @@ def modes_kind(motion: GeneralMotion) -> ModesKind:
     return ModesKind(numbers(len(names)), names, motion.place, lambda q, v, t: Hinge((), _STILL, _STILL))
 
 
-@cache
-def node_kind(motion: GeneralMotion) -> NodeKind:
-    """Of a node at place(η, t)."""
-    return NodeKind(numbers(0), (), motion.place, HingeOf(motion))
+def node_kind(node: Displacement | None) -> NodeKind:
+    """Of a node."""
+    assert node is not None
+    return NodeKind(numbers(0), (), lambda eta, t: node.place(eta), lambda eta, rate, t: node.hinge(eta, rate))

@@ -217,7 +217,7 @@ KINDS: dict[str, Callable[[Joint], JointKind]] = {
 # those of elastic links, which no file names
 _OF_ELASTIC_LINKS: dict[str, Callable[[Joint], JointKind]] = {
     "modes": lambda joint: modes_kind(joint.motion),
-    "node": lambda joint: node_kind(joint.motion),
+    "node": lambda joint: node_kind(joint.node),
 }
 _WITHOUT_AXIS = "spherical", "free", "general", *_OF_ELASTIC_LINKS
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from cosim.errors import SourceLocation
 from cosim.multibody.constraint_laws import ConstraintLaw
-from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic.link import Displacement, ElasticLink
 from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.friction import JointFriction
 from cosim.types import Numeric
@@ -98,6 +98,7 @@ class Joint:
     second_axis: np.ndarray | None = None  # of a universal joint, orthogonal to `axis`, in the child's frame
     pitch: float = 0.0  # of a screw: advance along the axis, m per rad
     motion: GeneralMotion | None = None  # of a general joint
+    node: Displacement | None = None  # of a node of an elastic link
     lower: float = -math.inf
     upper: float = math.inf
     max_velocity: float = math.inf

@@ -15,7 +15,7 @@ from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.mechanism import GeneralMotion, Joint, Link, Mechanism, Pose
-from cosim.types import Array, Numeric
+from cosim.types import Array
 
 
 def with_nodes(mechanism: Mechanism) -> Mechanism:
@@ -80,7 +80,8 @@ class _Nodes:
 
     def __post_init__(self) -> None:
         name, place = self.link.name, self.link.place
-        motion = self._motion(lambda q, t: (np.eye(3), np.zeros(3)))
+        names, units = zip(*self.elastic.modes, strict=True)
+        motion = GeneralMotion(names, units, lambda q, t: (np.eye(3), np.zeros(3)))
         carrier, frame = name + MODES, self.link.elastic_frame
         self.links = [Link(carrier, None, place, self.elastic)]
         self.joints = [Joint(carrier, "modes", name, carrier, frame, motion=motion, place=place)]
@@ -95,15 +96,10 @@ class _Nodes:
         for joint, position in zip(self.joints[1:], self.positions, strict=True):
             if np.array_equal(position, there.position):
                 return joint.child, inner
-        name = f"{self.link.name}@{len(self.joints)}"
-        motion = self._motion(lambda q, t: displacement.place(q))
+        name, place = f"{self.link.name}@{len(self.joints)}", self.link.place
         self.positions.append(there.position)
-        self.links.append(Link(name, place=self.link.place))
+        self.links.append(Link(name, place=place))
         self.joints.append(
-            Joint(name, "node", self.links[0].name, name, Pose.identity(), motion=motion, place=self.link.place)
+            Joint(name, "node", self.links[0].name, name, Pose.identity(), node=displacement, place=place)
         )
         return name, inner
-
-    def _motion(self, place: Numeric) -> GeneralMotion:
-        names, units = zip(*self.elastic.modes, strict=True)
-        return GeneralMotion(names, units, place)

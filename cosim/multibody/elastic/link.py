@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.multibody.elastic_bodies import ModalMass, PointCurve
+from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Array, Numeric
 
 
@@ -24,15 +25,27 @@ class Displacement(NamedTuple):
         return not any(np.any(part) for part in (self.path.linear, self.path.curve, self.angular))
 
     def place(self, eta: Numeric) -> tuple[Numeric, Numeric]:
-        """(axes (3, 3), origin (3,)) in the frame of the body."""
-        return turned(eta @ self.angular), self.path.place(eta)[0]
+        """(axes (3, 3), origin (3,)) in the frame of the body. The rotation is θ for small angles: it is about θ, and the
+        tangent of half its angle is |θ| / 2."""
+        g = 0.5 * (eta @ self.angular)
+        across = ops.skew(g)
+        return np.eye(3) + (across + across @ across) * (2.0 / (1.0 + g @ g)), self.path.place(eta)[0]
 
-
-def turned(theta: Numeric) -> Numeric:
-    """A rotation (3, 3) that is θ (3,) [rad] for small angles: tan(|angle| / 2) = |θ| / 2 about its direction."""
-    half = 0.5 * theta
-    across = ops.skew(half)
-    return np.eye(3) + (across + across @ across) * (2.0 / (1.0 + half @ half))
+    def hinge(self, eta: Numeric, rate: Numeric) -> Hinge:
+        """Its motion by the modes, along its own axes. The angular velocity of a rotation with the Gibbs vector g is
+        2 (ġ − g × ġ) / (1 + g·g)."""
+        turn, _ = self.place(eta)
+        _, linear = self.path.place(eta)
+        g = 0.5 * (eta @ self.angular)
+        scale = 1.0 / (1.0 + g @ g)
+        columns = [
+            SpatialVector(turn.T @ b, (psi - ops.cross(g, psi)) * scale)
+            for b, psi in zip(linear, self.angular, strict=True)
+        ]
+        spin = ops.total(s.angular * rate[mu] for mu, s in enumerate(columns))
+        slowing = (g @ (rate @ self.angular)) * scale
+        bias = SpatialVector(turn.T @ self.path.bias(eta, rate), -slowing * spin)
+        return Hinge(tuple(columns), SpatialVector(np.zeros(3), np.zeros(3)), bias)
 
 
 @dataclass(frozen=True, eq=False)
