@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement, permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -242,18 +243,21 @@ class ElasticForce(NamedTuple):
     def efforts(self, q: Numeric, v: Numeric) -> Numeric:
         """On its dofs; q, v: of all joints of the tree."""
         eta = q[self.coordinates]
-        return -(self._secant(eta, 1.0) @ eta) - self.damping @ v[self.dofs]
+        return -(self.stiffness @ eta + self._hardening(eta)) - self.damping @ v[self.dofs]
 
     def energy(self, q: Numeric) -> Numeric:
         """Energy stored in the link [J]."""
         eta = q[self.coordinates]
-        return 0.5 * (eta @ (self._secant(eta, 0.5) @ eta))
+        return 0.5 * (eta @ (self.stiffness @ eta)) + 0.25 * (eta @ self._hardening(eta))
 
-    def _secant(self, eta: Numeric, fraction: float) -> Numeric:
-        """K + fraction · Σ h η η (m, m)"""
-        pairs = [(k, n) for k in range(len(eta)) for n in range(k + 1)]
-        hardening = (self.hardening[:, :, k, n] * ((2.0 - (k == n)) * fraction * eta[k] * eta[n]) for k, n in pairs)
-        return self.stiffness + ops.total(hardening)
+    def _hardening(self, eta: Numeric) -> Numeric:
+        """Σ h_μκλν η_κ η_λ η_ν (m,), each product once"""
+        found: Numeric = np.zeros(len(eta))
+        for i, j, k in combinations_with_replacement(range(len(eta)), 3):
+            if np.any(column := self.hardening[:, i, j, k]):
+                times = len(set(permutations((i, j, k))))
+                found = found + times * column * (eta[i] * eta[j] * eta[k])
+        return found
 
     def loss(self, v: Numeric) -> Numeric:
         """Power dissipated in the link [W]."""
