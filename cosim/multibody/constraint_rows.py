@@ -21,6 +21,7 @@ from cosim.errors import SourceLocation
 from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow
 from cosim.multibody.constraint_laws import ConstraintLaw, FrameState
 from cosim.multibody.differentiate import Derived, along
+from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
@@ -267,7 +268,7 @@ class ElasticForce(NamedTuple):
 
 def elastic_forces(tree: Tree) -> tuple[ElasticForce, ...]:
     """Of the elastic links of a tree."""
-    links = {link.name: link.elastic for link in tree.mechanism.links if link.elastic is not None}
+    links = {link.name: link.elastic for link in tree.mechanism.links if isinstance(link.elastic, ElasticLink)}
     first = zip(_starts([k.nq for k in tree.kinds]), _starts([k.nv for k in tree.kinds]), strict=True)
     found = []
     for joint, kind, (q, v) in zip(tree.joints, tree.kinds, first, strict=True):

@@ -57,8 +57,8 @@ class PointCurve(NamedTuple):
 class ModalMass(NamedTuple):
     """The mass of a body with m modes as k points, and a rest; see `elastic.mass_points`.
 
-    A point is at r of `PointCurve`, has the velocity fraction · v + ω × r + Σ b_μ η̇_μ and the mass 1; the first one has the
-    fraction √m, the others have none. The rest moves by φ η̇ + ω × φ η alone.
+    A point is at r of `PointCurve`, has the velocity fraction · v + ω × r + Σ b_μ η̇_μ and the mass 1; the first one has
+    the fraction √m, the others have none. The rest moves by φ η̇ + ω × φ η alone.
     """
 
     fraction: Numeric  # (k,) √kg

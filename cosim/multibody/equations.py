@@ -440,8 +440,8 @@ class MechanismEquations(ConfigurationSpace):
         return found
 
     def deflections(self, q: Numeric) -> dict[str, Numeric]:
-        """Of each named frame on an elastic link: (3,) how far its origin is from where it is in the undeformed link, along
-        the axes of the modes [m]."""
+        """Of each named frame on an elastic link: (3,) how far its origin is from its place in the undeformed link,
+        along the axes of the modes [m]."""
         found, coordinates = {}, self.sweeps.by_q(self.q_map.positions(q))
         for frame in self.tree.mechanism.frames:
             body, pose = self.tree.frames[frame.name]

@@ -14,6 +14,7 @@ import numpy as np
 from cosim.errors import SourceLocation
 from cosim.multibody.constraint_laws import ConstraintLaw
 from cosim.multibody.elastic.link import Displacement, ElasticLink
+from cosim.multibody.elastic.rigid_elements import RigidElements
 from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.friction import JointFriction
 from cosim.types import Numeric
@@ -54,7 +55,7 @@ class Link:
     name: str
     inertial: Inertial | None = None  # None: massless
     place: SourceLocation = NOWHERE
-    elastic: ElasticLink | None = None  # with mass and inertia of its own
+    elastic: ElasticLink | RigidElements | None = None  # with mass and inertia of its own
     elastic_frame: Pose = field(default_factory=Pose.identity)  # of `elastic`, in the link
 
     @property

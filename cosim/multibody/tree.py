@@ -74,7 +74,7 @@ def build_tree(mechanism: Mechanism) -> Tree:
     rotors = [np.full(kind.nv, joint.rotor_inertia) for joint, kind in zip(joints, kinds, strict=True)]
     bodies: list[AnyBody] = list(map(_body, mounts, inertials, rotors))
     for link in mechanism.links:
-        if link.elastic is not None:
+        if isinstance(link.elastic, ElasticLink):
             k = frames[link.name][0]
             bodies[k] = _elastic_body(mounts[k], link.elastic)
     return Tree(mechanism, tuple(joints), tuple(parents), kinds, tuple(bodies), frames)

@@ -2,7 +2,7 @@
 
 An elastic link becomes its frame, which is massless, the body on it whose joint are the modes, and a link at each
 node: a place at which a joint, a loop, a constraint, a spring, a force or a frame is attached. Where nothing moves
-relative to the frame, they stay on the frame.
+relative to the frame, they stay on the frame. A link of rigid elements becomes a chain.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import numpy as np
 
 from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic.rigid_elements import Piece, RigidElements
 from cosim.multibody.elastic_joints import MODES
-from cosim.multibody.mechanism import GeneralMotion, Joint, Link, Mechanism, Pose
+from cosim.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Pose
 from cosim.types import Array
 
 
 def with_nodes(mechanism: Mechanism) -> Mechanism:
     """The mechanism without elastic links. Raises InputErrors for attachments at points that have no node."""
-    elastic = {link.name: _Nodes(link, link.elastic) for link in mechanism.links if link.elastic is not None}
+    elastic = {link.name: parts for link in mechanism.links if (parts := _parts(link)) is not None}
     if not elastic:
         return mechanism
     errors: list[InputError] = []
@@ -66,6 +67,70 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
         frames=tuple(frames),
         forces=forces,
     )
+
+
+def _parts(link: Link) -> _Nodes | _Chain | None:
+    match link.elastic:
+        case ElasticLink():
+            return _Nodes(link, link.elastic)
+        case RigidElements():
+            return _Chain(link, link.elastic)
+    return None
+
+
+@dataclass
+class _Chain:
+    """The rigid pieces of a link and the joints between them; the first piece is the link itself."""
+
+    link: Link
+    elastic: RigidElements
+    links: list[Link] = field(init=False)
+    joints: list[Joint] = field(init=False)
+    names: list[str] = field(init=False)  # of the pieces
+
+    def __post_init__(self) -> None:
+        name, place, frame = self.link.name, self.link.place, self.link.elastic_frame
+        self.names = [name, *(f"{name}@{k}" for k in range(1, len(self.elastic.pieces)))]
+        self.links = [Link(f"{name}@0", _inertial(self.elastic.pieces[0]), place)]
+        self.joints = [Joint(f"{name}@0", "fixed", name, f"{name}@0", frame, place=place)]
+        for k, (piece, springs) in enumerate(zip(self.elastic.pieces[1:], self.elastic.joints, strict=True)):
+            parent = self.names[k] if k else f"{name}@0"
+            step = piece.start - self.elastic.pieces[k].start
+            pose = Pose(np.eye(3), np.array([step, 0.0, 0.0]))
+            for spring in springs:
+                last = spring is springs[-1]
+                child = self.names[k + 1] if last else f"{name}@{spring.name}"
+                self.links.append(Link(child, _inertial(piece) if last else None, place))
+                kind = "prismatic" if spring.linear else "revolute"
+                self.joints.append(
+                    Joint(
+                        f"{name}.{spring.name}",
+                        kind,
+                        parent,
+                        child,
+                        pose,
+                        spring.axis,
+                        stiffness=spring.stiffness,
+                        damping=spring.damping,
+                        place=place,
+                    )
+                )
+                parent, pose = child, Pose.identity()
+
+    def at(self, pose: Pose) -> tuple[str, Pose]:
+        """(link, pose in it) of a pose in the undeformed link."""
+        there = self.link.elastic_frame.inverse() @ pose
+        k = self.elastic.piece_at(there.position)
+        if k == 0:
+            return self.link.name, pose
+        start = np.array([self.elastic.pieces[k].start, 0.0, 0.0])
+        return self.names[k], Pose(there.rotation, there.position - start)
+
+
+def _inertial(piece: Piece) -> Inertial:
+    com = piece.moment / piece.mass
+    about_com = piece.inertia - piece.mass * (com @ com * np.eye(3) - np.outer(com, com))
+    return Inertial(piece.mass, com, about_com)
 
 
 @dataclass

@@ -75,18 +75,21 @@ class Beam:
     def _mesh(self) -> Mesh:
         return Mesh(self.length, ELEMENTS)
 
+    def resistance(self, kind: str) -> AlongBeam:
+        """The stiffness against a kind of motion: EI, EA or GJ."""
+        about_y, about_z = self.section.bending
+        rods = {"twist": self.section.twisting, "stretch": self.section.stretching}
+        return ({"bend_y": about_z, "bend_z": about_y} | rods)[kind]
+
     def _line(self, kind: str) -> Line:
-        """What resists a kind of mode."""
+        """What moves and what resists in a kind of motion."""
         s, x = self.section, self._mesh.gauss_points
-        nothing, rigid = np.zeros_like(x), np.full_like(x, np.inf)
-        if kind == "stretch":
-            return Line(s.mass(x), nothing, nothing, rigid, s.stretching(x))
-        if kind == "twist":
-            return Line(s.inertia[0](x), nothing, nothing, rigid, s.twisting(x))
-        along = int(kind == "bend_z")
-        about = 1 - along
-        rotary = s.inertia[1 + about](x) if self.shearing else nothing
-        return Line(s.mass(x), rotary, s.bending[about](x), s.shear[along](x) if self.shearing else rigid, nothing)
+        nothing, rigid, stiffness = np.zeros_like(x), np.full_like(x, np.inf), self.resistance(kind)(x)
+        if kind not in BENDING:
+            return Line((s.mass if kind == "stretch" else s.inertia[0])(x), nothing, nothing, rigid, stiffness)
+        along = BENDING.index(kind)
+        rotary = s.inertia[2 - along](x) if self.shearing else nothing
+        return Line(s.mass(x), rotary, stiffness, s.shear[along](x) if self.shearing else rigid, nothing)
 
     @cached_property
     def _kinds(self) -> list[tuple[str, Line, Array]]:
@@ -97,7 +100,7 @@ class Beam:
                 continue
             line = self._line(kind)
             mass, stiffness = self._mesh.matrices(line)
-            bends = kind in _BENDING
+            bends = kind in BENDING
             mass[-2, -2] += {"stretch": self.tip_mass, "twist": self.tip_inertia}.get(kind, self.tip_mass)
             mass[-1, -1] += self.tip_inertia if bends else 0.0
             vectors = lowest_modes(mass, stiffness, self._fixed(bends), count)
@@ -132,9 +135,9 @@ class Beam:
         phi, psi = np.zeros((len(x), 0, 3)), np.zeros((len(x), 0, 3))
         for kind, line, vectors in self._kinds:
             deflection, _, angle, _ = self._mesh.evaluate(line, vectors, x)
-            linear, angular = _DIRECTIONS[kind]
+            linear, angular = DIRECTIONS[kind]
             phi = np.concatenate([phi, deflection[:, :, None] * linear], axis=1)
-            turn = angle if kind in _BENDING else deflection
+            turn = angle if kind in BENDING else deflection
             psi = np.concatenate([psi, turn[:, :, None] * angular], axis=1)
         curve = np.zeros((*phi.shape[:2], phi.shape[1], 3))
         if self.stiffening:
@@ -150,7 +153,7 @@ class Beam:
         parts = [np.zeros((x.size, 0, 2))]
         for kind, line, vectors in self._kinds:
             value = getattr(self._mesh.evaluate(line, vectors, x.ravel()), what)
-            parts.append(value[:, :, None] * _DIRECTIONS[kind][0][1:])
+            parts.append(value[:, :, None] * DIRECTIONS[kind][0][1:])
         return np.concatenate(parts, axis=1).reshape(*x.shape, -1, 2)
 
     def _hardening(self) -> Array:
@@ -234,9 +237,9 @@ def _offset(axis: tuple[Array, Array], psi: Array, arm: Array) -> tuple[Array, A
 
 
 _X, _Y, _Z = np.eye(3)
-_BENDING = "bend_y", "bend_z"
+BENDING = "bend_y", "bend_z"
 # kind -> direction of the deflection, and of the rotation of the section that goes with its angle
-_DIRECTIONS = {"bend_y": (_Y, _Z), "bend_z": (_Z, -_Y), "twist": (0.0 * _X, _X), "stretch": (_X, 0.0 * _X)}
+DIRECTIONS = {"bend_y": (_Y, _Z), "bend_z": (_Z, -_Y), "twist": (0.0 * _X, _X), "stretch": (_X, 0.0 * _X)}
 _UNITS = {"bend_y": "m", "bend_z": "m", "twist": "rad", "stretch": "m"}
 
 

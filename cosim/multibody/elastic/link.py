@@ -25,8 +25,8 @@ class Displacement(NamedTuple):
         return not any(np.any(part) for part in (self.path.linear, self.path.curve, self.angular))
 
     def place(self, eta: Numeric) -> tuple[Numeric, Numeric]:
-        """(axes (3, 3), origin (3,)) in the frame of the body. The rotation is θ for small angles: it is about θ, and the
-        tangent of half its angle is |θ| / 2."""
+        """(axes (3, 3), origin (3,)) in the frame of the body. The rotation is θ for small angles: it is about θ, and
+        the tangent of half its angle is |θ| / 2."""
         g = 0.5 * (eta @ self.angular)
         across = ops.skew(g)
         return np.eye(3) + (across + across @ across) * (2.0 / (1.0 + g @ g)), self.path.place(eta)[0]
@@ -52,8 +52,8 @@ class Displacement(NamedTuple):
 class ElasticLink:
     """mass, m c (3,) and J (3, 3) of the undeformed link about the origin of its frame; modes: (name, unit) of each.
 
-    The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point) gives that of a point (3,) of the undeformed link; it raises
-    InputError for a point at which nothing can be attached.
+    The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point) gives that of a point (3,) of the
+    undeformed link; it raises InputError for a point at which nothing can be attached.
     """
 
     mass: float

@@ -10,7 +10,7 @@ from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.elastic.beam import Beam, ModeCounts, Section, constant
 from cosim.multibody.elastic.cross_sections import DIMENSIONS, Material, section_of
-from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic.rigid_elements import rigid_elements
 from cosim.multibody.mechanism import Link
 from cosim.rig.reading.names import Reference
 from cosim.rig.reading.schema import Reading, read
@@ -89,6 +89,7 @@ class BeamKeys:
     theory: Literal["euler_bernoulli", "timoshenko"] = param(default="euler_bernoulli")
     damping_ratio: float = param(min=0, max=1, default=0.0)
     stiffening: bool = param(default=True)
+    rigid_elements: int | None = param(min=1, max=200, default=None, doc="in place of modes, for comparison")
 
     def __post_init__(self) -> None:
         of_material = {"section": self.section, "density": self.density, "youngs_modulus": self.youngs_modulus}
@@ -159,7 +160,8 @@ def with_elastic(
 
 def _elastic(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings: Diagnostics) -> Link:
     try:
-        elastic: ElasticLink = keys.beam.beam().link()
+        beam, count = keys.beam.beam(), keys.beam.rigid_elements
+        elastic = beam.link() if count is None else rigid_elements(beam, count)
     except InputError as error:
         reading.fail((*path, "beam"), error.what)
         return link
