@@ -182,9 +182,8 @@ class Beam:
         """Of a point (3,) that is fixed to the section at its x. Raises InputError beyond the ends."""
         x, beyond = float(point[0]), 1e-9 * self.length
         if not -beyond <= x <= self.length + beyond:
-            raise InputError(
-                f"x = {x:g} m is beyond the beam, which ends at {self.length:g} m; move it or lengthen the beam"
-            )
+            what = f"x = {x:g} m is beyond the beam, which ends at {self.length:g} m"
+            raise InputError(f"{what}; move it or lengthen the beam")
         axis, psi = self.displacements(np.clip([x], 0.0, self.length))
         (phi,), (g,) = _offset(axis, psi, np.array([[0.0, *point[1:]]]))
         return Displacement(PointCurve(point, phi, g), psi[0])
