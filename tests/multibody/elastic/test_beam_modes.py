@@ -76,7 +76,7 @@ def test_timoshenko(rotary, shear, softer, error):
     k = np.arange(1, 4) * np.pi / LENGTH
     a, b, c = rotary * MASS / shear, MASS + rotary * k**2 + MASS * STIFFNESS * k**2 / shear, STIFFNESS * k**4
     expected = np.sqrt((b - np.sqrt(b * b - 4.0 * a * c)) / (2.0 * a))
-    made = section(MASS, EI=(STIFFNESS, STIFFNESS), inertia=(0.3, 0.1, rotary), shear=shear)
+    made = section(MASS, EI=(STIFFNESS, STIFFNESS), inertia=(0.1 + rotary, 0.1, rotary), shear=shear)
     found = Beam(LENGTH, made, ModeCounts(bend_y=3), ("pinned", "pinned"), shearing=True).frequencies
     np.testing.assert_allclose(found, expected, rtol=error)
     slender = roots(np.sin, 3) ** 2 / LENGTH**2 * np.sqrt(STIFFNESS / MASS)
@@ -119,7 +119,7 @@ def test_recession_of_the_tip():
     sigma = (np.sinh(x) - np.sin(x)) / (np.cosh(x) + np.cos(x))
     expected = sigma * x * (2.0 + sigma * x) / (4.0 * LENGTH)
     assert expected[0] * LENGTH == pytest.approx(1.1619, abs=1e-4)
-    tip = beam(ModeCounts(bend_y=2, bend_z=1)).displacement(np.array([LENGTH, 0.0, 0.0]))
+    tip = beam(ModeCounts(bend_y=2, bend_z=1)).displacement(np.array([LENGTH, 0.0, 0.0])).path
     np.testing.assert_allclose(-np.diag(tip.curve[:2, :2, 0]), expected, rtol=1e-6)
     assert tip.curve[2, 2, 0] == pytest.approx(tip.curve[0, 0, 0], rel=1e-9)
     assert np.abs(tip.curve[..., 1:]).max() == np.abs(tip.curve[2, :2]).max() == 0.0
@@ -130,7 +130,7 @@ def test_points_recede_with_the_arc_length():
     """The axis keeps its length to second order: dx = −½ w′² along the whole beam."""
     made = beam(ModeCounts(bend_y=2, bend_z=1), ("pinned", "pinned"))
     x, eta = np.linspace(0.0, LENGTH, 4001), np.array([0.03, -0.02, 0.025])
-    phi, curve, _ = made.displacements(x)
+    (phi, curve), _ = made.displacements(x)
     u = np.einsum("kmi,m->ki", phi, eta) + 0.5 * np.einsum("kmni,m,n->ki", curve, eta, eta)
     points = u + np.stack([x, 0.0 * x, 0.0 * x], axis=-1)
     lengths = np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))
@@ -139,16 +139,33 @@ def test_points_recede_with_the_arc_length():
 
 
 def test_without_stiffening_no_point_recedes():
-    tip = beam(ModeCounts(bend_y=2), stiffening=False).displacement(np.array([LENGTH, 0.0, 0.0]))
-    assert not tip.curve.any()
+    link = beam(ModeCounts(bend_y=2), stiffening=False).link()
+    assert not link.displacement(np.array([LENGTH, 0.0, 0.0])).path.curve.any()
+    assert not link.modal.curve.any() and not link.hardening.any()
 
 
 def test_stiffness_and_damping_of_the_modes():
     made = beam(ModeCounts(2, 1, 1, 1), damping_ratio=0.03)
     link = made.link()
-    mass = np.diag(link.integrals.mass)
-    np.testing.assert_allclose(link.integrals.mass, np.diag(mass), atol=1e-9 * mass.max())
+    hub = Joint("hub", "fixed", "ground", "beam", Pose.identity())
+    model = Model(Mechanism("m", "ground", (Link("ground"), Link("beam", elastic=link)), (hub,)))
+    masses = np.asarray(model.equations.mass_matrix(np.zeros(5)), dtype=float)
+    mass = np.diag(masses)
+    np.testing.assert_allclose(masses, np.diag(mass), atol=1e-9 * mass.max())
     np.testing.assert_allclose(np.diag(link.stiffness), made.frequencies**2 * mass, rtol=1e-12)
     np.testing.assert_allclose(link.damping, np.diag(2.0 * 0.03 * made.frequencies * mass), rtol=1e-12)
     assert [name for name, _ in link.modes] == ["bend_y_1", "bend_y_2", "bend_z_1", "twist_1", "stretch_1"]
     assert [unit for _, unit in link.modes] == ["m", "m", "m", "rad", "m"]
+
+
+def test_hardening():
+    """½ ∫ EI (w′ w″)² of one mode, and of two by the energy of their sum; ∂energy/∂η are the forces."""
+    made = beam(ModeCounts(bend_y=2))
+    h, x = made.link().hardening, made._mesh.gauss_points.ravel()
+    _, line, vectors = made._kinds[0]
+    shapes, eta = made._mesh.evaluate(line, vectors, x), np.array([0.3, -0.2])
+    bend = (shapes.slope @ eta) * (shapes.curvature @ eta)
+    energy = 0.5 * STIFFNESS * made._mesh.gauss_weights.ravel() @ bend**2
+    assert 0.25 * np.einsum("klmn,k,l,m,n", h, *[eta] * 4) == pytest.approx(energy, rel=1e-12)
+    for axes in ((1, 0, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2)):
+        np.testing.assert_allclose(h.transpose(axes), h, rtol=1e-12)

@@ -78,7 +78,7 @@ def spun_up(beam, end):
         return np.concatenate([x[n:], out[0][1:]])
 
     run = solve_ivp(flow, (0.0, end), np.zeros(2 * n), method="DOP853", rtol=1e-8, atol=1e-10, dense_output=True)
-    shapes = beam.displacement(np.array([LENGTH, 0.0, 0.0])).linear[:, 1]
+    shapes = beam.displacement(np.array([LENGTH, 0.0, 0.0])).path.linear[:, 1]
     return lambda t: shapes @ run.sol(t)[:n]
 
 
