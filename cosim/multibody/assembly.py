@@ -12,7 +12,7 @@ import numpy as np
 
 from cosim.errors import InputError, SourceLocation
 from cosim.multibody.constraint_rows import BodyConstraint
-from cosim.multibody.elastic_joints import ModesKind
+from cosim.multibody.elastic_joints import are_modes
 from cosim.multibody.model import Model
 from cosim.multibody.nearest import CLOSURE_TOLERANCE, MIN_DAMPING, ClosureSearch, damped_least_squares, separate_parts
 
@@ -69,18 +69,13 @@ def close_loops(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.
     kept: (nv,) fixed dofs. Elastic links keep their shape where loops can close so.
 
     Raises InputError if no such coordinates are found."""
-    modes = _modes(model)
+    modes = are_modes(model.kinds)
     if (modes & ~kept).any():
         try:
             return _closed(model, guess, kept | modes, t)
         except InputError:
             pass
     return _closed(model, guess, kept, t)
-
-
-def _modes(model: Model) -> np.ndarray:
-    """(nv,) whether a dof is a mode of an elastic link."""
-    return np.array([isinstance(kind, ModesKind) for kind in model.kinds for _ in range(kind.nv)], dtype=bool)
 
 
 def _closed(model: Model, guess: np.ndarray, kept: np.ndarray, t: float) -> np.ndarray:
@@ -145,7 +140,7 @@ def consistent_velocities(
     Raises InputError if the fixed velocities contradict a constraint."""
     rate = np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float)
     G, guess = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float), v
-    for movable in (~kept & ~_modes(model), ~kept):
+    for movable in (~kept & ~are_modes(model.kinds), ~kept):
         v = np.array(guess, dtype=float)
         v[movable] -= np.linalg.lstsq(G[:, movable], rate, rcond=1e-12)[0]
         remaining = np.abs(np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float))
