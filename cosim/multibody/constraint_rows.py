@@ -26,7 +26,7 @@ from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
 from cosim.multibody.mechanism import AppliedForce, Constraint, Pose, Spring
-from cosim.multibody.spatial import SpatialVector
+from cosim.multibody.spatial import SpatialVector, symmetric_matrix
 from cosim.multibody.tree import Tree, exact
 from cosim.types import Array, Numeric
 
@@ -244,21 +244,25 @@ class ElasticForce(NamedTuple):
     def efforts(self, q: Numeric, v: Numeric) -> Numeric:
         """On its dofs; q, v: of all joints of the tree."""
         eta = q[self.coordinates]
-        return -(self.stiffness @ eta + self._hardening(eta)) - self.damping @ v[self.dofs]
+        return -self.damping @ v[self.dofs] - (self.stiffness + self._hardening(eta)) @ eta
 
     def energy(self, q: Numeric) -> Numeric:
         """Energy stored in the link [J]."""
         eta = q[self.coordinates]
-        return 0.5 * (eta @ (self.stiffness @ eta)) + 0.25 * (eta @ self._hardening(eta))
+        return 0.5 * (eta @ (self.stiffness + 0.5 * self._hardening(eta)) @ eta)
 
     def _hardening(self, eta: Numeric) -> Numeric:
-        """Σ h_μκλν η_κ η_λ η_ν (m,), each product once"""
-        found: Numeric = np.zeros(len(eta))
-        for i, j, k in combinations_with_replacement(range(len(eta)), 3):
-            if np.any(column := self.hardening[:, i, j, k]):
-                times = len(set(permutations((i, j, k))))
-                found = found + times * column * (eta[i] * eta[j] * eta[k])
-        return found
+        """A symmetric matrix (m, m) S of squares of η with S η = Σ h η η η. There are many; in this one a product of
+        four coordinates is in one pair of elements."""
+        found: list[list[Numeric]] = [[0.0] * len(eta) for _ in eta]
+        for a, b, c, d in combinations_with_replacement(range(len(eta)), 4):
+            if not (h := self.hardening[a, b, c, d]):
+                continue
+            share = 0.25 * len(set(permutations((a, b, c, d)))) * h
+            for (i, j), (k, l) in {((a, c), (b, d)), ((b, d), (a, c))}:
+                times = (2.0 if (i, j) == (k, l) else 1.0) * (2.0 if i == j else 1.0)
+                found[i][j] = found[i][j] + times * share * (eta[k] * eta[l])
+        return symmetric_matrix(lambda i, j: found[j][i], len(eta))
 
     def loss(self, v: Numeric) -> Numeric:
         """Power dissipated in the link [W]."""
