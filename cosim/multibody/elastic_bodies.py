@@ -108,7 +108,8 @@ class ElasticBody(NamedTuple):
         moved = _along(modal.rest_inertia, eta)  # ∂J/∂η of the rest
         momentum = _along(moved, eta) @ half + _along(self._rest_spins(eta), rate)
         linear, angular = np.zeros(3), ops.cross(momentum, omega) - _along(moved, rate) @ omega
-        pull = ops.array([half @ (slope @ omega) for slope in moved])
+        square = symmetric_matrix(lambda i, j: half[i] * omega[j])
+        pull = ops.array([ops.total((slope * square).ravel()) for slope in moved])  # ½ ω·(∂J/∂η ω)
         modal_force = pull + _along(modal.rest_spin.swapaxes(0, 1), rate) @ back
         for fraction, point in zip(modal.fraction, self._curves, strict=True):
             (r, b), (r_rate, bias) = point.place(eta), point.rates(eta, rate)

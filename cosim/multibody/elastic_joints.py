@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.pytree import Pytree
-from cosim.multibody.bodies import AnyBody
+from cosim.multibody.bodies import AnyBody, BodyMotion
 from cosim.multibody.coordinates import numbers
 from cosim.multibody.elastic.link import Displacement
 from cosim.multibody.elastic_bodies import ModalMotion, NodeMotion, Shape
@@ -39,7 +39,8 @@ class ModesKind(JointKind):
         return self.space.neutral  # displacements are small
 
     def motion(self, body: AnyBody, above: Pytree, q: Numeric, v: Numeric, t: Numeric) -> ModalMotion:
-        motion, at_rest = super().motion(body, above, q, v, t), np.zeros(self.nv)
+        motion: BodyMotion = super().motion(body, above, q, v, t)
+        at_rest = np.zeros(self.nv)
         hinge = tuple(of_mode(mu, self.nv) for mu in range(self.nv))
         drift, bias = ElasticVector(*motion.drift, at_rest), ElasticVector(*motion.bias, at_rest)
         return ModalMotion(motion.turn, motion.position, hinge, motion.slip, drift, motion.omega, bias, q, v)

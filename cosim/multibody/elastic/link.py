@@ -29,13 +29,13 @@ class Displacement(NamedTuple):
         the tangent of half its angle is |θ| / 2."""
         g = 0.5 * (eta @ self.angular)
         across = ops.skew(g)
-        return np.eye(3) + (across + across @ across) * (2.0 / (1.0 + g @ g)), self.path.place(eta)[0]
+        return np.eye(3) + (across + across @ across) * (2.0 * ops.reciprocal(1.0 + g @ g)), self.path.place(eta)[0]
 
     def motion(self, eta: Numeric, rate: Numeric) -> tuple[tuple[SpatialVector, ...], SpatialVector, SpatialVector]:
         """(velocities per unit of each η̇, velocity, acceleration at η̈ = 0) in the frame of the body. The angular
         velocity of a rotation with the Gibbs vector g is 2 (ġ + g × ġ) / (1 + g·g)."""
         g, g_rate = 0.5 * (eta @ self.angular), 0.5 * (rate @ self.angular)
-        scale = 1.0 / (1.0 + g @ g)
+        scale = ops.reciprocal(1.0 + g @ g)
         _, b = self.path.place(eta)
         turns = [(psi + ops.cross(g, psi)) * scale for psi in self.angular]
         slip, bias = self.path.rates(eta, rate)
