@@ -57,7 +57,6 @@ class Model:
     dof_names: tuple[str, ...]  # (nv,): the joint's name, or `<joint>.<dof>` where it has several
     coordinate_names: tuple[str, ...]  # (nq,), likewise
     gravity: np.ndarray
-    attached: Mechanism  # with the bodies and nodes of elastic links in place of these
 
     def __init__(
         self,
@@ -79,7 +78,7 @@ class Model:
         """
         self._rotor_inertia, self._redundant = rotor_inertia, tuple(redundant)
         self._baumgarte_rate, self._elimination = baumgarte_rate, elimination
-        self.attached = rigid = with_nodes(mechanism)
+        rigid = with_nodes(mechanism)
         open_mechanism, constraints = cut_loops(rigid)
         tree = build_tree(open_mechanism)
         moving = [(joint, kind) for joint, kind in zip(tree.joints, tree.kinds, strict=True) if joint.mimic is None]
@@ -457,7 +456,7 @@ class Model:
 
     def body_poses(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """(n, 3, 4): axes (3, 3) and origin of each of the n moving bodies, in ground axes; their order is that of the
-        joints that move, mimic joints included. Those of the segments of elastic links follow."""
+        joints that move, mimic joints included."""
         return self._call("body_poses", q, *t, out=out)
 
     # --- compilation ---
@@ -519,7 +518,7 @@ class Model:
             "centroidal_momentum": ([q, v], [(6,)]),
             "centroidal_momentum_matrix": ([q], [(6, self.nv)]),
             "frame_pose": ([q], [(4, 4)]),
-            "body_poses": ([q], [(len(self._tree.joints) + len(self.equations.segments), 3, 4)]),
+            "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
             "frame_jacobian": ([q], [(6, self.nv)]),
             "frame_jacobian_rate": ([q, v], [(6, self.nv)]),
         }[function]

@@ -44,13 +44,6 @@ class Displacement(NamedTuple):
         return tuple(map(SpatialVector, b, turns)), SpatialVector(slip, spin), SpatialVector(bias, slowing * spin)
 
 
-class Segment(NamedTuple):
-    """A part of a link that is drawn as a straight bar: along x of the place of its middle, with this length [m]."""
-
-    middle: Displacement
-    length: float
-
-
 @dataclass(frozen=True, eq=False)
 class ElasticLink:
     """mass, m c (3,) and J (3, 3) of the undeformed link about the origin of its frame; modes: (name, unit) of each.
@@ -68,4 +61,3 @@ class ElasticLink:
     damping: Array  # N (m, m)
     displacement: Callable[[Array], Displacement]
     hardening: Array  # h (m, m, m, m), symmetric
-    segments: tuple[Segment, ...] = ()
