@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -208,7 +209,7 @@ class Beam:
     def _pieces(self) -> tuple[Piece, ...]:
         """Tangents at the middles of equal lengths, which meet but for the third order of the length."""
         ends = np.linspace(0.0, self.length, PIECES + 1)[:, None] * _X
-        return tuple(Piece(0.5 * (start + end), start, end) for start, end in zip(ends[:-1], ends[1:], strict=True))
+        return tuple(Piece(0.5 * (start + end), start, end) for start, end in pairwise(ends))
 
     def _points(self) -> MassPoints:
         """Sections as points on both sides of the axis, with their moments of inertia."""

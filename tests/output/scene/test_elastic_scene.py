@@ -7,8 +7,9 @@ import pytest
 
 from cosim import load_rig
 from cosim.output.scene.scene import Scene
+from cosim.rig.outline import signal_units
 from cosim.rig.rig import Rig
-from cosim.rig.scene import scene_of_rig
+from cosim.rig.scene import scene_of_rig, view_of
 from tests.output.scene.test_scene import matrix_of
 
 BEAM = """
@@ -95,8 +96,6 @@ def test_the_mechanism_itself_gets_no_further_bodies(arm: Rig) -> None:
 
 
 def test_a_view_of_a_run_follows_the_deflection(arm: Rig) -> None:
-    from cosim.rig.scene import view_of
-
     model = arm.plant.model
     names = [f"{name}/position" for name in model.coordinate_names]
     view = view_of(arm, names, 30.0)
@@ -109,3 +108,8 @@ def test_a_view_of_a_run_follows_the_deflection(arm: Rig) -> None:
         pieces_of(scene_of_rig(arm), model.drawn.body_poses(q[1]), "arm"),
         atol=1e-12,
     )
+
+
+def test_deflections_are_lengths() -> None:
+    rig = load_rig("rigs/elastic/cantilever.yaml")
+    assert {signal_units(rig)[f"tip.{axis}/deflection"] for axis in "xyz"} == {"m"}
