@@ -34,8 +34,9 @@ SMALLEST_RANGE = {"rad": 1e-5, "m": 1e-6, "rad/s": 1e-4, "m/s": 1e-5, "N*m": 1e-
 
 @dataclass(frozen=True)
 class RunFigureContent:
-    """The data of the plot: a row of `columns` per joint, rows of `cells`, a row of `panels`, and `marks` in all of them. limits: joint
-    -> bound by key; breaks: indices of the samples before which all curves are interrupted."""
+    """The data of the plot: a row of `columns` per joint, rows of `cells`, a row of `panels`, and `marks` in all.
+
+    limits: joint -> bound by key; breaks: indices of the samples before which all curves are interrupted."""
 
     t: np.ndarray
     signals: Mapping[str, Samples]

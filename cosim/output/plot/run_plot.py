@@ -39,9 +39,10 @@ class RunPlot:
     With `chosen_signals` a row for each of their units. Otherwise a row for each of `chosen_joints`, by default of all;
     of more than 8 joints (dofs, where a joint has several) those 8 are drawn that move most, and the footer states it.
     The third column is the tracking error, or the velocity when no joint has a reference. Signals that were not
-    recorded and efforts that are all zero are left out. Joints that move without effort and reference, beside others that
-    do not, have a smaller cell each below the rows, and so have the deflections of frames on elastic links. When no joint has a reference, a row below shows the energies
-    `energy/…` and the magnitudes of the reactions of constraints, the parts `<name>` with a signal `<name>/violation`
+    recorded and efforts that are all zero are left out. Joints that move without effort and reference, beside others
+    that do not, have a smaller cell each below the rows, and so have the deflections of frames on elastic links. When
+    no joint has a reference, a row below shows the energies `energy/…` and the magnitudes of the reactions of
+    constraints, the parts `<name>` with a signal `<name>/violation`
     or `<name>/slip`, of 6 at most.
     """
 
