@@ -21,6 +21,7 @@ from cosim.multibody.description.elastic_links import with_nodes
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.urdf import read_urdf
+from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import PER_BODY, inertial_parameters
 from cosim.multibody.inverse_kinematics import InverseKinematics, solve_pose
@@ -151,6 +152,20 @@ class Model:
         if len(known) == len(self.mechanism.forces):
             return self
         return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, forces=known))
+
+    @cached_property
+    def drawn(self) -> Model:
+        """The model for drawings, in the same coordinates: with further bodies at the stations of elastic links, by
+        which their deflection is seen. Itself without elastic links."""
+        links = tuple(
+            replace(link, elastic=replace(link.elastic, drawn=True))
+            if isinstance(link.elastic, ElasticLink) and not link.elastic.drawn
+            else link
+            for link in self.mechanism.links
+        )
+        if links == self.mechanism.links:
+            return self
+        return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, links=links))
 
     def _copy(
         self, rotor_inertia: RotorInertia | None, redundant: Sequence[int], mechanism: Mechanism | None = None
