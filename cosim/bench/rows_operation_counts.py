@@ -26,7 +26,16 @@ from cosim.types import Numeric
 
 REFERENCE = "separate_bodies"
 # those that develop the equations of a tree of any joints; without loops, dependent coordinates are composite bodies
-OURS = ("augmented_bodies", "composite_bodies", "gauss", "kane", "lagrange", "newton_euler", "wittenburg")
+OURS = (
+    "augmented_bodies",
+    "composite_bodies",
+    "elastic_kane",
+    "gauss",
+    "kane",
+    "lagrange",
+    "newton_euler",
+    "wittenburg",
+)
 SHORT, LONG = tuple(range(1, 11)), tuple(range(1, 31))
 WITH_LOOPS = ("cartesian", "dependent_coordinates", "planar_bodies", *OURS)
 LOOPS = (1, 2, 3, 4, 6)  # four-bars on top of each other

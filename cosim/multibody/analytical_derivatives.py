@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim import ops
-from cosim.multibody.dynamics import Body, BodyMotion, body_motions
+from cosim.multibody.bodies import Body, BodyMotion
+from cosim.multibody.dynamics import body_motions
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.sweeps import Unrolled
 from cosim.types import Numeric

@@ -21,15 +21,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cosim import ops
-from cosim.multibody.dynamics import (
-    BodyMotion,
-    accelerate,
-    release_column,
-    rigid_inertia,
-    transport,
-    transport_force,
-    transport_inertia,
-)
+from cosim.multibody.bodies import AnyMotion, AnyVector, transport, transport_force, transport_inertia
+from cosim.multibody.dynamics import accelerate, release_column
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.sweeps import Unrolled
 from cosim.types import Numeric
@@ -121,8 +114,8 @@ class _Multipliers:
 
 def solve_tree(
     sweeps: Unrolled,
-    moving: Sequence[BodyMotion],
-    forces: Sequence[SpatialVector],
+    moving: Sequence[AnyMotion],
+    forces: Sequence[AnyVector],
     root: SpatialVector,
     rows: Sequence[ConstraintRow],
     levels: Sequence[int],
@@ -144,7 +137,7 @@ def solve_tree(
     for r, row in enumerate(rows):
         for dof, g in row.efforts.items():
             efforts.setdefault(dof, {})[r] = g
-    M = [rigid_inertia(body) for body in bodies]
+    M = [body.own_inertia(motion) for body, motion in zip(bodies, moving, strict=True)]
     Q = list(forces)
     E = _wrenches_by_body(rows, n)
     columns: list[list[Numeric]] = [[] for _ in range(n)]
@@ -212,7 +205,7 @@ def solve_tree(
 
 
 def rows_by_dof(
-    sweeps: Unrolled, moving: Sequence[BodyMotion], rows: Sequence[ConstraintRow], nv: int
+    sweeps: Unrolled, moving: Sequence[AnyMotion], rows: Sequence[ConstraintRow], nv: int
 ) -> list[dict[int, Numeric]]:
     """G by rows, dof -> element: the rates of the rows are G v, and Gᵀ λ are the efforts of their reactions. Elements
     that are always 0 are left out."""

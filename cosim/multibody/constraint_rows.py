@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement, permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -20,13 +21,14 @@ from cosim.errors import SourceLocation
 from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow
 from cosim.multibody.constraint_laws import ConstraintLaw, FrameState
 from cosim.multibody.differentiate import Derived, along
+from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
 from cosim.multibody.mechanism import AppliedForce, Constraint, Pose, Spring
-from cosim.multibody.spatial import SpatialVector
+from cosim.multibody.spatial import SpatialVector, symmetric_matrix
 from cosim.multibody.tree import Tree, exact
-from cosim.types import Numeric
+from cosim.types import Array, Numeric
 
 
 class ConstraintState(NamedTuple):
@@ -228,6 +230,63 @@ def _point(placed: Sequence[Placement], body: int, point: Numeric) -> tuple[Nume
     here = placed[body]
     reach = here.rotation @ point
     return here.position + reach, here.linear + ops.cross(here.angular, reach)
+
+
+class ElasticForce(NamedTuple):
+    """The elastic forces −(K + Σ s η η) η − N η̇ of a link; see `ElasticLink` and `_once`."""
+
+    coordinates: list[int]  # of its modes, of all joints of the tree
+    dofs: list[int]
+    stiffness: Array  # K (m, m)
+    damping: Array  # N (m, m)
+    hardening: Array  # s (m, m, m, m)
+
+    def efforts(self, q: Numeric, v: Numeric) -> Numeric:
+        """On its dofs; q, v: of all joints of the tree."""
+        eta = q[self.coordinates]
+        return -self.damping @ v[self.dofs] - (self.stiffness + self._hardening(eta)) @ eta
+
+    def energy(self, q: Numeric) -> Numeric:
+        """Energy stored in the link [J]."""
+        eta = q[self.coordinates]
+        return 0.5 * (eta @ (self.stiffness + 0.5 * self._hardening(eta)) @ eta)
+
+    def _hardening(self, eta: Numeric) -> Numeric:
+        """Σ s_μκλν η_λ η_ν (m, m)"""
+
+        def element(i: int, j: int) -> Numeric:
+            used = np.argwhere(self.hardening[j, i])
+            return ops.total(self.hardening[j, i, x, y] * (eta[x] * eta[y]) for x, y in used)
+
+        return symmetric_matrix(element, len(eta))
+
+    def loss(self, v: Numeric) -> Numeric:
+        """Power dissipated in the link [W]."""
+        rate = v[self.dofs]
+        return rate @ (self.damping @ rate)
+
+
+def _once(h: Array) -> Array:
+    """s with Σ s η η η = Σ h η η η, elements [i, j, …] of a symmetric matrix at i ≤ j. There are many; in this one a
+    product of four coordinates has one place and the transposed one, which h has up to 24 times."""
+    s = np.zeros_like(h)
+    for a, b, c, d in combinations_with_replacement(range(len(h)), 4):
+        share = 0.25 * len(set(permutations((a, b, c, d)))) * h[a, b, c, d]
+        for i, j, x, y in ((a, c, b, d), (b, d, a, c)):
+            s[i, j, x, y] += (2.0 if i == j else 1.0) * share
+    return s
+
+
+def elastic_forces(tree: Tree) -> tuple[ElasticForce, ...]:
+    """Of the elastic links of a tree."""
+    links = {link.name: link.elastic for link in tree.mechanism.links if isinstance(link.elastic, ElasticLink)}
+    first = zip(_starts([k.nq for k in tree.kinds]), _starts([k.nv for k in tree.kinds]), strict=True)
+    found = []
+    for joint, kind, (q, v) in zip(tree.joints, tree.kinds, first, strict=True):
+        if (link := links.get(joint.child)) is not None:
+            places = list(range(q, q + kind.nq)), list(range(v, v + kind.nv))
+            found.append(ElasticForce(*places, link.stiffness, link.damping, _once(link.hardening)))
+    return tuple(found)
 
 
 def body_constraints(tree: Tree, constraints: Sequence[Constraint]) -> tuple[BodyConstraint, ...]:

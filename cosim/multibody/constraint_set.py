@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from cosim import ops
+from cosim.multibody.bodies import AnyMotion, AnyVector
 from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow, lowest_common_body
-from cosim.multibody.constraint_rows import BodyConstraint, BodyForce, SpringDamper
-from cosim.multibody.dynamics import BodyMotion, gyroscopic_force
+from cosim.multibody.constraint_rows import BodyConstraint, BodyForce, ElasticForce, SpringDamper
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import Tree
@@ -27,6 +27,7 @@ class ConstraintSet:
     members: tuple[BodyConstraint, ...] = ()
     springs: tuple[SpringDamper, ...] = ()
     laws: tuple[BodyForce, ...] = ()
+    elastic: tuple[ElasticForce, ...] = ()
     baumgarte_rate: float = 0.0
     nested: bool = False
     redundant: tuple[int, ...] = ()
@@ -88,14 +89,14 @@ class ConstraintSet:
 
     @property
     def apply_forces(self) -> bool:
-        """Whether there are springs or force laws."""
-        return bool(self.springs or self.laws)
+        """Whether there are springs, force laws or elastic links."""
+        return bool(self.springs or self.laws or self.elastic)
 
     def applied(
         self, placed: Sequence[Placement], q_tree: Numeric, v_tree: Numeric, t: Numeric
     ) -> tuple[list[tuple[int, SpatialVector]], Numeric]:
-        """(force and moment on bodies, at their origins along their axes; efforts on the dofs of the tree), of springs
-        and force laws."""
+        """(force and moment on bodies, at their origins along their axes; efforts on the dofs of the tree), of springs,
+        force laws and elastic links."""
         efforts: Numeric = np.zeros(len(v_tree))
         wrenches = [pair for spring in self.springs for pair in spring.wrenches(placed)]
         for law in self.laws:
@@ -103,19 +104,26 @@ class ConstraintSet:
             wrenches += found
             for dof, value in zip(law.dofs, effort, strict=True):
                 efforts = ops.with_elements(efforts, [dof], [efforts[dof] + value])
-        return wrenches, efforts
+        return wrenches, efforts + self.elastic_efforts(q_tree, v_tree)
+
+    def elastic_efforts(self, q_tree: Numeric, v_tree: Numeric) -> Numeric:
+        """Efforts of elastic links on the dofs of the tree."""
+        efforts: Numeric = np.zeros(len(v_tree))
+        for force in self.elastic:
+            efforts = ops.with_elements(efforts, force.dofs, force.efforts(q_tree, v_tree))
+        return efforts
 
     def forces(
         self,
         tree: Tree,
-        moving: Sequence[BodyMotion],
+        moving: Sequence[AnyMotion],
         placed: Sequence[Placement],
         q_tree: Numeric,
         v_tree: Numeric,
         t: Numeric,
-    ) -> tuple[list[SpatialVector], Numeric]:
+    ) -> tuple[list[AnyVector], Numeric]:
         """(Q of every body alone, efforts on the dofs of the tree), springs and force laws included."""
-        forces = [gyroscopic_force(body, motion.omega) for body, motion in zip(tree.bodies, moving, strict=True)]
+        forces = [body.own_force(motion) for body, motion in zip(tree.bodies, moving, strict=True)]
         wrenches, efforts = self.applied(placed, q_tree, v_tree, t)
         for body, wrench in wrenches:
             forces[body] = forces[body] + wrench

@@ -15,12 +15,14 @@ from cosim import ops
 from cosim.compile.rolled_sweeps import RolledRoutine
 from cosim.compile.trace import Shape, column
 from cosim.multibody import dynamics, kinematics
+from cosim.multibody.bodies import AnyMotion, AnyVector
 from cosim.multibody.closure import Closure
 from cosim.multibody.configuration_space import ConfigurationSpace
 from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, rows_by_dof, solve_tree
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.copies import CopiesRoutine, Forest
 from cosim.multibody.differentiate import Derived, along
+from cosim.multibody.elastic_joints import NodeKind
 from cosim.multibody.friction import JointFriction
 from cosim.multibody.inertial_parameters import with_inertial_parameters
 from cosim.multibody.kinematics import Placement
@@ -64,10 +66,16 @@ class MechanismEquations(ConfigurationSpace):
 
     @property
     def is_plain_tree(self) -> bool:
-        """Whether there are only joints: no mimics, constraints, springs between bodies, force laws or time-dependent
-        joints."""
+        """Whether there are only joints: no elastic links, and what `is_open_tree` excludes."""
+        return self.is_open_tree and not self.constraints.elastic
+
+    @property
+    def is_open_tree(self) -> bool:
+        """Whether there are only joints and elastic links: no mimics, constraints, springs between bodies, force laws
+        or time-dependent joints."""
         timed = any(kind.timed for kind in self.tree.kinds)
-        return self.v_map.trivial and not self.constraints.members and not self.constraints.apply_forces and not timed
+        constraints = self.constraints
+        return self.v_map.trivial and not (constraints.members or constraints.springs or constraints.laws or timed)
 
     def with_inertias(self, parameters: Numeric) -> MechanismEquations:
         """The same mechanism with these inertial parameters (10 n,) of its bodies; see `inertial_parameters`."""
@@ -108,15 +116,13 @@ class MechanismEquations(ConfigurationSpace):
 
     # --- constraints ---
 
-    def _placements(
-        self, q_tree: Numeric, v_tree: Numeric, t: Numeric
-    ) -> tuple[list[dynamics.BodyMotion], list[Placement]]:
+    def _placements(self, q_tree: Numeric, v_tree: Numeric, t: Numeric) -> tuple[list[AnyMotion], list[Placement]]:
         moving = dynamics.body_motions(self.sweeps, q_tree, v_tree, t)
         return moving, kinematics.placements(self.sweeps, moving)
 
     def _constraint_state(
         self, q_tree: Numeric, v_tree: Numeric, t: Numeric
-    ) -> tuple[list[dynamics.BodyMotion], list[Placement], Numeric, Numeric, list[ConstraintRow]]:
+    ) -> tuple[list[AnyMotion], list[Placement], Numeric, Numeric, list[ConstraintRow]]:
         """(motions, placements, residual, rate, rows) of the tree and its constraints."""
         moving, placed = self._placements(q_tree, v_tree, t)
         return moving, placed, *self.constraints.rows(placed, q_tree, v_tree, self.gravity, t)
@@ -155,8 +161,8 @@ class MechanismEquations(ConfigurationSpace):
 
     def _solve(
         self,
-        moving: list[dynamics.BodyMotion],
-        forces: list[SpatialVector],
+        moving: list[AnyMotion],
+        forces: list[AnyVector],
         root: SpatialVector,
         rows: list[ConstraintRow],
         *given: Numeric,
@@ -224,7 +230,7 @@ class MechanismEquations(ConfigurationSpace):
 
     def _impulse(
         self,
-        moving: list[dynamics.BodyMotion],
+        moving: list[AnyMotion],
         rows: list[ConstraintRow],
         demand: Numeric,
         jump: Numeric,
@@ -235,8 +241,9 @@ class MechanismEquations(ConfigurationSpace):
         rows = [row._replace(bias=d) for row, d in zip(rows, demand, strict=True)]
         if active is not None:
             rows = self.constraints.with_active(rows, active)
-        moving = [motion._replace(bias=ZERO) for motion in moving]
-        return self._solve(moving, [ZERO] * len(moving), ZERO, rows, jump, np.zeros(len(jump)), fixed)
+        still = [motion.bias * 0.0 for motion in moving]
+        moving = [motion._replace(bias=nothing) for motion, nothing in zip(moving, still, strict=True)]
+        return self._solve(moving, still, ZERO, rows, jump, np.zeros(len(jump)), fixed)
 
     def project_onto_constraints(
         self, q: Numeric, v: Numeric, fixed: Numeric, t: Numeric = 0.0, active: Numeric | None = None
@@ -262,10 +269,17 @@ class MechanismEquations(ConfigurationSpace):
         self, q: Numeric, v: Numeric, qdd: Numeric, tau: Numeric, prescribed: Numeric, t: Numeric = 0.0
     ) -> tuple[Numeric, Numeric]:
         """(q̈, τ): see `Model.hybrid_dynamics`."""
-        if self.is_plain_tree:
+        if self.is_open_tree:
             if not ops.is_symbolic(prescribed) and np.all(prescribed):  # without articulated inertias
                 return qdd, self.inverse_dynamics(q, v, qdd, t)
-            return self._over_tree(dynamics.hybrid_dynamics, q, v, qdd, tau, prescribed, self.gravity, t=t)
+            given = q, v, qdd, tau, prescribed
+            if not self.constraints.elastic:
+                return self._over_tree(dynamics.hybrid_dynamics, *given, self.gravity, t=t)
+            own = self.constraints.elastic_efforts(q, v)
+            acceleration, effort = dynamics.hybrid_dynamics(
+                self.sweeps, *given[:3], tau + own, prescribed, self.gravity
+            )
+            return acceleration, ops.where(prescribed, effort - own, tau)
         found = self.constrained_dynamics(q, v, qdd, tau, prescribed, t)
         return found.acceleration, found.effort
 
@@ -291,8 +305,10 @@ class MechanismEquations(ConfigurationSpace):
     def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, t: Numeric = 0.0) -> Numeric:
         """τ (nv,): see `Model.inverse_dynamics`."""
         vectors = self.q_map.positions(q), self.v_map.expand(v), self.v_map.expand(qdd)
-        if not self.constraints.apply_forces:
+        if not (self.constraints.springs or self.constraints.laws):
             tau = self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity, t=t)
+            if self.constraints.elastic:
+                tau = tau - self.constraints.elastic_efforts(*vectors[:2])
         else:
             prescribed = np.ones(self.nv_tree, dtype=bool)
             moving, placed = self._placements(*vectors[:2], t)
@@ -342,8 +358,9 @@ class MechanismEquations(ConfigurationSpace):
 
     @property
     def has_springs(self) -> bool:
-        """Whether there are springs, in joints or between bodies."""
-        return not _all_zero(self._per_dof("stiffness")) or bool(self.constraints.springs)
+        """Whether there are springs, in joints or between bodies, or elastic links."""
+        between = self.constraints.springs or self.constraints.elastic
+        return not _all_zero(self._per_dof("stiffness")) or bool(between)
 
     def spring_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         """Energy stored in all springs [J]."""
@@ -355,14 +372,15 @@ class MechanismEquations(ConfigurationSpace):
         if self.constraints.springs:
             _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
             energy = energy + ops.total(spring.energy(placed) for spring in self.constraints.springs)
-        return energy
+        return energy + ops.total(link.energy(self.q_map.positions(q)) for link in self.constraints.elastic)
 
     def damper_loss(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
-        """Power dissipated by the dampers between bodies [W]."""
+        """Power dissipated by the dampers between bodies and in elastic links [W]."""
+        loss = ops.total(link.loss(self.v_map.expand(v)) for link in self.constraints.elastic)
         if not self.constraints.springs:
-            return 0.0
+            return loss
         _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
-        return ops.total(spring.loss(placed) for spring in self.constraints.springs)
+        return loss + ops.total(spring.loss(placed) for spring in self.constraints.springs)
 
     def force_powers(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> dict[str, Numeric]:
         """Power of each force law on the mechanism [W]."""
@@ -436,6 +454,19 @@ class MechanismEquations(ConfigurationSpace):
             found[frame.name] = parts, dict(zip("xyz", velocity, strict=True))
         return found
 
+    def deflections(self, q: Numeric) -> dict[str, Numeric]:
+        """Of each named frame on an elastic link: (3,) how far its origin is from its place in the undeformed link,
+        along the axes of the modes [m]."""
+        found, coordinates = {}, self.sweeps.by_q(self.q_map.positions(q))
+        for frame in self.tree.mechanism.frames:
+            body, pose = self.tree.frames[frame.name]
+            if body >= 0 and isinstance(node := self.tree.kinds[body], NodeKind):
+                eta = coordinates[self.tree.parents[body]]
+                places = (node.place(eta, 0.0), node.place(np.zeros(len(eta)), 0.0))
+                now, undeformed = (origin + turn @ pose.position for turn, origin in places)
+                found[frame.name] = now - undeformed
+        return found
+
     def frame_jacobian(self, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
         return self._project_rows(
             kinematics.frame_jacobian(self.sweeps, self.q_map.positions(q), self.nv_tree, body, frame, t)
@@ -465,15 +496,15 @@ class MechanismEquations(ConfigurationSpace):
         return self.v_map.project(effort)
 
     def center_of_mass(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
-        _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
-        return kinematics.center_of_mass(self.tree.bodies, placed)
+        moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        return kinematics.center_of_mass(self.tree.bodies, moving, placed)
 
     def center_of_mass_jacobian(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         return self.centroidal_momentum_matrix(q, t)[:3] / kinematics.total_mass(self.tree.bodies)
 
     def centroidal_momentum(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
-        _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
-        return kinematics.centroidal_momentum(self.tree.bodies, placed)
+        moving, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        return kinematics.centroidal_momentum(self.tree.bodies, moving, placed)
 
     def centroidal_momentum_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)

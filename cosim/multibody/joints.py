@@ -15,50 +15,21 @@ every direction; `joint_axes` gives that rotation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from cosim import ops
-from cosim.multibody.coordinates import MOTION, ROTATION, Space, numbers, rotation_of
+from cosim.multibody.coordinates import MOTION, ROTATION, numbers, rotation_of
 from cosim.multibody.differentiate import HingeOf
+from cosim.multibody.elastic_joints import modes_kind, node_kind
+from cosim.multibody.joint_kind import JointKind, Names
 from cosim.multibody.mechanism import GeneralMotion, Joint
 from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Numeric
 
 # below this, a number in a rotation is the rounding of an exact 0 or 1 (cos of the double next to π/2 is 6e-17)
 ROUNDING = 1e-15
-
-Names = tuple[tuple[str, str], ...]  # (name, "m" or "rad" or "1") of each
-
-
-@dataclass(frozen=True, eq=False)
-class JointKind:
-    space: Space
-    dofs: Names  # of the velocities
-    place: Callable[[Numeric, Numeric], tuple[Numeric, Numeric]]
-    hinge: Callable[[Numeric, Numeric, Numeric], Hinge]
-    reactions: str = ""  # of the closure rows: f (force) or m (moment) with its axis
-    closure: Callable[[Numeric, Numeric], Numeric] | None = None
-    branch: Callable[[Numeric, Numeric], Numeric] | None = None
-    timed: bool = False
-
-    @property
-    def nq(self) -> int:
-        return self.space.nq
-
-    @property
-    def nv(self) -> int:
-        return self.space.nv
-
-    @property
-    def coordinates(self) -> Names:
-        """Names of the positions; a rotation has a quaternion."""
-        straight = self.nq - 4 if self.nq != self.nv else self.nq
-        turned = tuple((name, "1") for name in ("qx", "qy", "qz", "qw"))
-        return self.dofs[:straight] + (turned if self.nq != self.nv else ())
-
 
 _O = np.zeros(3)
 _X, _Y, _Z = np.eye(3)
@@ -243,16 +214,24 @@ KINDS: dict[str, Callable[[Joint], JointKind]] = {
 }
 
 
+# those of elastic links, which no file names
+OF_ELASTIC_LINKS: dict[str, Callable[[Joint], JointKind]] = {
+    "modes": lambda joint: modes_kind(joint.motion),
+    "node": lambda joint: node_kind(joint.node),
+}
+_WITHOUT_AXIS = "spherical", "free", "general", *OF_ELASTIC_LINKS
+
+
 def kind_of(joint: Joint) -> JointKind:
     """The entry of the table for a joint."""
-    return KINDS[joint.kind](joint)
+    return (KINDS | OF_ELASTIC_LINKS)[joint.kind](joint)
 
 
 def joint_axes(joint: Joint) -> np.ndarray:
     """The axes (3, 3) of a frame whose z is the joint's axis. Its x is the second axis if there is one, else the
     direction nearest to the x of the joint's frame (to its y for an axis along x). The identity for joints without
     an axis."""
-    if joint.kind in ("spherical", "free", "general"):
+    if joint.kind in _WITHOUT_AXIS:
         return np.eye(3)
     if joint.second_axis is None:
         return _rotate_z_to(joint.axis)

@@ -9,19 +9,20 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.pytree import Pytree
-from cosim.multibody.dynamics import (
-    Body,
-    BodyMotion,
-    body_motions,
-    joint_motion,
-    rigid_inertia,
+from cosim.multibody.bodies import (
+    AnyBody,
+    AnyInertia,
+    AnyMotion,
+    AnyVector,
     to_body,
     transport_force,
     transport_inertia,
+    transport_velocity,
 )
+from cosim.multibody.dynamics import body_motions
 from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Pose
-from cosim.multibody.spatial import SpatialInertia, SpatialVector
+from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.sweeps import Column, Sweeps, Unrolled
 from cosim.types import Numeric
 
@@ -29,49 +30,42 @@ from cosim.types import Numeric
 def kinetic_energy(sweeps: Sweeps, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
     """Σ ½ m v² + v·(ω × m c) + ½ ω·J ω, and ½ J_rotor q̇² of the rotors [J]."""
 
-    def step(joint: JointKind, body: Body, above: SpatialVector, q: Numeric, v: Numeric) -> Pytree:
-        motion = joint_motion(joint, body, above.angular, q, v, t)
-        carried = above.linear + ops.cross(above.angular, motion.position)
-        velocity = to_body(body, motion, carried) + motion.slip
-        return SpatialVector(velocity, motion.omega), (SpatialVector(velocity, motion.omega), v)
+    def step(joint: JointKind, body: AnyBody, above: tuple[Pytree, AnyVector], q: Numeric, v: Numeric) -> Pytree:
+        motion = joint.motion(body, above[0], q, v, t)
+        twist = transport_velocity(body, motion, above[1])
+        return (motion.below, twist), (motion, twist, v)
 
-    def own(joint: JointKind, body: Body, moving: tuple[SpatialVector, Numeric]) -> Numeric:
-        twist, v = moving
+    def own(joint: JointKind, body: AnyBody, moving: tuple[AnyMotion, AnyVector, Numeric]) -> Numeric:
+        motion, twist, v = moving
         rotors = ops.total(rotor * v[i] * v[i] for i, rotor in enumerate(body.rotor))
-        return 0.5 * (twist.dot(rigid_inertia(body) @ twist) + rotors)
+        return 0.5 * (twist.dot(body.own_inertia(motion) @ twist) + rotors)
 
-    still = SpatialVector(np.zeros(3), np.zeros(3))
+    still = np.zeros(3), SpatialVector(np.zeros(3), np.zeros(3))
     return sweeps.gather(own, sweeps.outward(step, still, sweeps.by_q(q), sweeps.by_v(v)))
 
 
 def potential_energy(sweeps: Sweeps, q: Numeric, gravity: Numeric, t: Numeric = 0.0) -> Numeric:
     """−Σ m g·r, zero with every centre of mass at the height of the ground's origin [J]."""
 
-    def step(joint: JointKind, body: Body, above: tuple[Numeric, Numeric], q: Numeric) -> Pytree:
-        height, g = above  # −g·r of the body's origin, g in the body's axes
-        motion = joint_motion(joint, body, np.zeros(3), q, np.zeros(joint.nv), t)
-        below = height - g @ motion.position, to_body(body, motion, g)
-        return below, below
+    def step(joint: JointKind, body: AnyBody, above: tuple[Pytree, Numeric, Numeric], q: Numeric) -> Pytree:
+        moved, height, g = above  # −g·r of the body's origin, g in the body's axes
+        motion = joint.motion(body, moved, q, np.zeros(joint.nv), t)
+        height, g = height - g @ motion.position, to_body(body, motion, g)
+        return (motion.below, height, g), (motion, height, g)
 
-    def own(joint: JointKind, body: Body, placed: tuple[Numeric, Numeric]) -> Numeric:
-        height, g = placed
-        return body.mass * height - g @ body.moment
+    def own(joint: JointKind, body: AnyBody, placed: tuple[AnyMotion, Numeric, Numeric]) -> Numeric:
+        motion, height, g = placed
+        return body.mass * height - g @ body.own_moment(motion)
 
-    return sweeps.gather(own, sweeps.outward(step, (0.0, gravity), sweeps.by_q(q)))
+    return sweeps.gather(own, sweeps.outward(step, (np.zeros(3), 0.0, gravity), sweeps.by_q(q)))
 
 
 def mass_matrix(sweeps: Unrolled, q: Numeric, nv: int, t: Numeric = 0.0) -> Numeric:
     """M(q) (nv, nv) by the composite-rigid-body algorithm: column s moves the body and its descendants as one rigid
     body, and its force is projected on every hinge on the path to the ground."""
 
-    def own(joint: JointKind, body: Body, motion: BodyMotion) -> SpatialInertia:
-        return rigid_inertia(body)
-
-    def compose(joint: JointKind, body: Body, inertia: SpatialInertia, motion: BodyMotion) -> Pytree:
-        return transport_inertia(body, motion, inertia), inertia
-
     moving = body_motions(sweeps, q, np.zeros(nv), t)
-    composite = sweeps.inward(own, compose, moving)
+    composite = composite_inertias(sweeps, moving)
     columns = sweeps.by_v(np.arange(nv))
     m: list[list[Numeric]] = [[0.0] * nv for _ in range(nv)]
     for k, body in enumerate(sweeps.bodies):
@@ -87,13 +81,25 @@ def mass_matrix(sweeps: Unrolled, q: Numeric, nv: int, t: Numeric = 0.0) -> Nume
     return ops.array(m).reshape(nv, nv)
 
 
+def composite_inertias(sweeps: Sweeps, moving: Column) -> Column:
+    """Of each body with its descendants, as if their joints were fixed."""
+
+    def own(joint: JointKind, body: AnyBody, motion: AnyMotion) -> AnyInertia:
+        return body.own_inertia(motion)
+
+    def compose(joint: JointKind, body: AnyBody, inertia: AnyInertia, motion: AnyMotion) -> Pytree:
+        return transport_inertia(body, motion, inertia), inertia
+
+    return sweeps.inward(own, compose, moving)
+
+
 def mass_diagonal(sweeps: Unrolled, q: Numeric, nv: int, t: Numeric = 0.0) -> Numeric:
     """The diagonal (nv,) of M(q), in O(n)."""
 
-    def own(joint: JointKind, body: Body, motion: BodyMotion) -> SpatialInertia:
-        return rigid_inertia(body)
+    def own(joint: JointKind, body: AnyBody, motion: AnyMotion) -> AnyInertia:
+        return body.own_inertia(motion)
 
-    def compose(joint: JointKind, body: Body, inertia: SpatialInertia, motion: BodyMotion) -> Pytree:
+    def compose(joint: JointKind, body: AnyBody, inertia: AnyInertia, motion: AnyMotion) -> Pytree:
         resistance = [s.dot(inertia @ s) + body.rotor[i] for i, s in enumerate(motion.hinge)]
         return transport_inertia(body, motion, inertia), ops.array(resistance)
 
@@ -122,7 +128,7 @@ def pose_parts(rotation: Numeric, position: Numeric) -> dict[str, Numeric]:
 def placements(sweeps: Unrolled, moving: Column) -> list[Placement]:
     """Poses and velocities of all bodies in ground axes."""
 
-    def step(joint: JointKind, body: Body, above: Placement, motion: BodyMotion) -> tuple[Placement, Placement]:
+    def step(joint: JointKind, body: AnyBody, above: Placement, motion: AnyMotion) -> tuple[Placement, Placement]:
         rotation = above.rotation @ body.rotation @ motion.turn
         reach = above.rotation @ motion.position
         linear = above.linear + ops.cross(above.angular, reach) + rotation @ motion.slip
@@ -130,6 +136,32 @@ def placements(sweeps: Unrolled, moving: Column) -> list[Placement]:
         return here, here
 
     return sweeps.outward(step, GROUND_PLACEMENT, moving)
+
+
+class _OnPath(NamedTuple):
+    """A body between the ground and another one."""
+
+    motion: AnyMotion
+    rotation: Numeric  # its axes (3, 3) and its origin (3,), in ground axes
+    position: Numeric
+    dofs: Sequence[int]  # of its joint, and of its parent's
+    parent_dofs: Sequence[int]
+
+
+def _path_to(sweeps: Unrolled, q: Numeric, body: int, t: Numeric) -> list[_OnPath]:
+    """The bodies from the ground to a body, at rest."""
+    coordinates, dofs = sweeps.by_q(q), sweeps.by_v(np.arange(sum(kind.nv for kind in sweeps.kinds)))
+    above: Pytree = np.zeros(3)
+    rotation, position, parent_dofs = np.eye(3), np.zeros(3), []
+    path = []
+    for k in body_path(sweeps, body):
+        here, kind = sweeps.bodies[k], sweeps.kinds[k]
+        motion = kind.motion(here, above, coordinates[k], np.zeros(kind.nv), t)
+        position = position + rotation @ motion.position
+        rotation = rotation @ here.rotation @ motion.turn
+        path.append(_OnPath(motion, rotation, position, dofs[k], parent_dofs))
+        above, parent_dofs = motion.below, dofs[k]
+    return path
 
 
 def body_path(sweeps: Unrolled, k: int) -> list[int]:
@@ -143,13 +175,11 @@ def body_path(sweeps: Unrolled, k: int) -> list[int]:
 
 def frame_pose(sweeps: Unrolled, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
     """The homogeneous matrix (4, 4) of a frame fixed to a body (−1: the ground), in ground axes."""
-    rotation, position = np.eye(3), np.zeros(3)
-    coordinates = sweeps.by_q(q)
-    for k in body_path(sweeps, body):
-        here = sweeps.bodies[k]
-        motion = joint_motion(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(sweeps.kinds[k].nv), t)
-        position = position + rotation @ motion.position
-        rotation = rotation @ here.rotation @ motion.turn
+    return _frame_pose(_path_to(sweeps, q, body, t), frame)
+
+
+def _frame_pose(path: Sequence[_OnPath], frame: Pose) -> Numeric:
+    rotation, position = (path[-1].rotation, path[-1].position) if path else (np.eye(3), np.zeros(3))
     position = position + rotation @ frame.position
     rotation = rotation @ frame.rotation
     return ops.array([[*rotation[i], position[i]] for i in range(3)] + [[0.0, 0.0, 0.0, 1.0]])
@@ -157,16 +187,11 @@ def frame_pose(sweeps: Unrolled, q: Numeric, body: int, frame: Pose, t: Numeric 
 
 def frame_jacobian(sweeps: Unrolled, q: Numeric, nv: int, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
     """J (6, nv): velocity of the frame's origin and angular velocity, both in ground axes, = J v."""
-    target = frame_pose(sweeps, q, body, frame, t)[:3, 3]
-    coordinates, columns = sweeps.by_q(q), sweeps.by_v(np.arange(nv))
+    path = _path_to(sweeps, q, body, t)
+    target = _frame_pose(path, frame)[:3, 3]
     jacobian: list[list[Numeric]] = [[0.0] * nv for _ in range(6)]
-    rotation, position = np.eye(3), np.zeros(3)
-    for k in body_path(sweeps, body):
-        here = sweeps.bodies[k]
-        motion = joint_motion(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(sweeps.kinds[k].nv), t)
-        position = position + rotation @ motion.position
-        rotation = rotation @ here.rotation @ motion.turn
-        for j, s in zip(columns[k], motion.hinge, strict=True):
+    for motion, rotation, position, *dofs in path:
+        for j, s in motion.moved_by(*dofs):
             turn = rotation @ s.angular
             slide = rotation @ s.linear + ops.cross(turn, target - position)
             for i in range(3):
@@ -177,62 +202,49 @@ def frame_jacobian(sweeps: Unrolled, q: Numeric, nv: int, body: int, frame: Pose
 # --- centre of mass and momentum ---
 
 
-def center_of_mass(bodies: Sequence[Body], placed: Sequence[Placement]) -> Numeric:
+def center_of_mass(bodies: Sequence[AnyBody], moving: Sequence[AnyMotion], placed: Sequence[Placement]) -> Numeric:
     """(3,) Σ m r / Σ m of the moving bodies, in ground axes; the origin where nothing with mass moves."""
     moment: Numeric = np.zeros(3)
-    for body, here in zip(bodies, placed, strict=True):
-        moment = moment + body.mass * here.position + here.rotation @ body.moment
+    for body, motion, here in zip(bodies, moving, placed, strict=True):
+        moment = moment + body.mass * here.position + here.rotation @ body.own_moment(motion)
     return moment / total_mass(bodies)
 
 
-def total_mass(bodies: Sequence[Body]) -> float:
+def total_mass(bodies: Sequence[AnyBody]) -> float:
     """Of the moving bodies [kg]; 1 where they have none, so that it divides their moments of 0."""
     return float(sum(body.mass for body in bodies)) or 1.0
 
 
-def centroidal_momentum(bodies: Sequence[Body], placed: Sequence[Placement]) -> Numeric:
+def centroidal_momentum(bodies: Sequence[AnyBody], moving: Sequence[AnyMotion], placed: Sequence[Placement]) -> Numeric:
     """(6,) linear momentum, and angular momentum about the centre of mass, in ground axes."""
-    linear, angular = np.zeros(3), np.zeros(3)
-    for body, here in zip(bodies, placed, strict=True):
-        moment, inertia = _about_origin(body, here)
-        at_origin = here.linear - ops.cross(here.angular, here.position)
-        linear = linear + body.mass * at_origin + ops.cross(here.angular, moment)
-        angular = angular + ops.cross(moment, at_origin) + inertia @ here.angular
-    return ops.concatenate([linear, angular - ops.cross(center_of_mass(bodies, placed), linear)])
+    momentum = SpatialVector(np.zeros(3), np.zeros(3))
+    for body, motion, here in zip(bodies, moving, placed, strict=True):
+        twist = SpatialVector(here.rotation.T @ here.linear, here.rotation.T @ here.angular)
+        momentum = momentum + _in_ground_axes(body.own_inertia(motion) @ motion.with_rate(twist), here)
+    return _about_center(momentum, center_of_mass(bodies, moving, placed))
 
 
 def centroidal_momentum_matrix(
-    sweeps: Unrolled, moving: Sequence[BodyMotion], placed: Sequence[Placement], nv: int
+    sweeps: Unrolled, moving: Sequence[AnyMotion], placed: Sequence[Placement], nv: int
 ) -> Numeric:
     """A (6, nv): the momentum of `centroidal_momentum` of a mechanism on a fixed base is A v (Orin, Goswami and Lee
     2013). A column moves the body of the dof and its descendants as one rigid body."""
-    bodies, columns = sweeps.bodies, sweeps.by_v(np.arange(nv))
-    mass = [body.mass for body in bodies]
-    sums = [_about_origin(body, here) for body, here in zip(bodies, placed, strict=True)]
-    moments, inertias = [moment for moment, _ in sums], [inertia for _, inertia in sums]
-    for k in reversed(range(len(bodies))):
-        if (parent := sweeps.parents[k]) >= 0:
-            mass[parent] = mass[parent] + mass[k]
-            moments[parent], inertias[parent] = moments[parent] + moments[k], inertias[parent] + inertias[k]
-    center = center_of_mass(bodies, placed)
+    composite = composite_inertias(sweeps, moving)
+    center = center_of_mass(sweeps.bodies, moving, placed)
     matrix: list[list[Numeric]] = [[0.0] * nv for _ in range(6)]
-    for k, (motion, here) in enumerate(zip(moving, placed, strict=True)):
-        for j, s in zip(columns[k], motion.hinge, strict=True):
-            turn = here.rotation @ s.angular
-            at_origin = here.rotation @ s.linear - ops.cross(turn, here.position)
-            linear = mass[k] * at_origin + ops.cross(turn, moments[k])
-            angular = ops.cross(moments[k], at_origin) + inertias[k] @ turn - ops.cross(center, linear)
-            for i in range(3):
-                matrix[i][j], matrix[i + 3][j] = linear[i], angular[i]
+    for column, motion, inertia, here in zip(sweeps.by_v(np.arange(nv)), moving, composite, placed, strict=True):
+        for j, s in zip(column, motion.hinge, strict=True):
+            for i, element in enumerate(_about_center(_in_ground_axes(inertia @ s, here), center)):
+                matrix[i][j] = element
     return ops.array(matrix).reshape(6, nv)
 
 
-def _about_origin(body: Body, here: Placement) -> tuple[Numeric, Numeric]:
-    """(m c (3,), inertia (3, 3)) of a body about the origin of the ground, in its axes."""
-    c, p = here.rotation @ body.moment, here.position
-    moment = c + body.mass * p
-    # of the body about its own origin, moved by p: Σ m r·r 1 − r rᵀ with r = p + c'
-    mixed = ops.dot(p, c) + ops.dot(c, p) + body.mass * ops.dot(p, p)
-    outer = p[:, None] * c[None, :]
-    outer = outer + outer.T + body.mass * (p[:, None] * p[None, :])
-    return moment, here.rotation @ body.inertia @ here.rotation.T + mixed * np.eye(3) - outer
+def _in_ground_axes(momentum: AnyVector, here: Placement) -> SpatialVector:
+    """Linear momentum, and angular momentum about the origin of the ground, from those of a body about its own."""
+    linear = here.rotation @ momentum.linear
+    return SpatialVector(linear, here.rotation @ momentum.angular + ops.cross(here.position, linear))
+
+
+def _about_center(momentum: SpatialVector, center: Numeric) -> Numeric:
+    """(6,) with the angular momentum about the centre of mass instead of the origin of the ground."""
+    return ops.concatenate([momentum.linear, momentum.angular - ops.cross(center, momentum.linear)])

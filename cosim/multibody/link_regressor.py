@@ -14,7 +14,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.jacobian import Jacobian
-from cosim.multibody.dynamics import Body
+from cosim.multibody.bodies import Body
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import PER_BODY
 from cosim.multibody.mechanism import Pose

@@ -13,6 +13,8 @@ import numpy as np
 
 from cosim.errors import SourceLocation
 from cosim.multibody.constraint_laws import ConstraintLaw
+from cosim.multibody.elastic.link import Displacement, ElasticLink
+from cosim.multibody.elastic.rigid_elements import RigidElements
 from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.friction import JointFriction
 from cosim.types import Numeric
@@ -53,6 +55,14 @@ class Link:
     name: str
     inertial: Inertial | None = None  # None: massless
     place: SourceLocation = NOWHERE
+    elastic: ElasticLink | RigidElements | None = None  # with mass and inertia of its own
+    elastic_frame: Pose = field(default_factory=Pose.identity)  # of `elastic`, in the link
+
+    @property
+    def mass(self) -> float:
+        """kg"""
+        rigid = 0.0 if self.inertial is None else self.inertial.mass
+        return rigid if self.elastic is None else rigid + self.elastic.mass
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,7 @@ class Joint:
     second_axis: np.ndarray | None = None  # of a universal joint, orthogonal to `axis`, in the child's frame
     pitch: float = 0.0  # of a screw: advance along the axis, m per rad
     motion: GeneralMotion | None = None  # of a general joint
+    node: Displacement | None = None  # of a node of an elastic link
     lower: float = -math.inf
     upper: float = math.inf
     max_velocity: float = math.inf

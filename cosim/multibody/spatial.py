@@ -62,14 +62,11 @@ class SpatialInertia(NamedTuple):
         The result has (M − …) s = keep · M s; where s is a unit vector of the frame, that row is set explicitly,
         so that its zeros are exact and vanish from the generated code.
         """
-        f, n = response
         axis = _unit_axis(direction)
-        scaled = SpatialVector(f * gain, n * gain)
-        a = self.a - _symmetric_outer(scaled.linear, f)
-        b = self.b - _outer(scaled.angular, f)
-        c = self.c - _symmetric_outer(scaled.angular, n)
+        a, b, c = self.less_outer(response * gain, response)
         if axis is None:
             return SpatialInertia(a, b, c)
+        f, n = response
         if axis < 3:
             a[axis, :] = a[:, axis] = f * keep
             b[:, axis] = n * keep
@@ -81,12 +78,14 @@ class SpatialInertia(NamedTuple):
 
     def stiffened(self, force: SpatialVector, gain: Numeric) -> SpatialInertia:
         """M + gain · E Eᵀ: the inertia of a body that a constraint couples along E."""
-        f, n = force
-        scaled = SpatialVector(f * gain, n * gain)
+        return self.less_outer(force * -gain, force)
+
+    def less_outer(self, x: SpatialVector, y: SpatialVector) -> SpatialInertia:
+        """M − x yᵀ, of parallel x and y."""
         return SpatialInertia(
-            self.a + _symmetric_outer(scaled.linear, f),
-            self.b + _outer(scaled.angular, f),
-            self.c + _symmetric_outer(scaled.angular, n),
+            self.a - symmetric_outer(x.linear, y.linear),
+            self.b - outer(x.angular, y.linear),
+            self.c - symmetric_outer(x.angular, y.angular),
         )
 
     def rotated(self, rotation: Numeric) -> SpatialInertia:
@@ -111,33 +110,34 @@ def _unit_axis(direction: SpatialVector) -> int | None:
     return int(places[0]) if len(places) == 1 and numbers[places[0]] == 1.0 else None
 
 
-_LOWER = [(i, j) for i in range(3) for j in range(i + 1)]
-
-
-def _symmetric_matrix(entry: Callable[[int, int], Numeric]) -> Numeric:
-    """The symmetric matrix of entry(i, j), i ≥ j; each entry is computed once."""
-    m = [[0.0] * 3 for _ in range(3)]
-    for i, j in _LOWER:
-        m[i][j] = m[j][i] = entry(i, j)
+def symmetric_matrix(entry: Callable[[int, int], Numeric], n: int = 3) -> Numeric:
+    """The symmetric matrix (n, n) of entry(i, j), i ≥ j; each entry is computed once."""
+    m = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i + 1):
+            m[i][j] = m[j][i] = entry(i, j)
     return ops.array(m)
 
 
-def _symmetric_outer(x: Numeric, y: Numeric) -> Numeric:
-    return _symmetric_matrix(lambda i, j: x[i] * y[j])
+def symmetric_outer(x: Numeric, y: Numeric) -> Numeric:
+    """x yᵀ of parallel vectors of any length, symmetric to the last bit."""
+    return symmetric_matrix(lambda i, j: x[i] * y[j], len(x))
 
 
-def _outer(x: Numeric, y: Numeric) -> Numeric:
+def outer(x: Numeric, y: Numeric) -> Numeric:
     return x[:, None] * y[None, :]
 
 
 def _symmetric(*terms: Numeric) -> Numeric:
     """The symmetric sum of terms that are not all symmetric."""
-    return _symmetric_matrix(lambda i, j: ops.total(t[i, j] for t in terms))
+    return symmetric_matrix(lambda i, j: ops.total(t[i, j] for t in terms))
 
 
 def _symmetric_rotation(rotation: Numeric, x: Numeric) -> Numeric:
+    if not ops.is_symbolic(x) and np.array_equal(x, x[0, 0] * np.eye(3)):
+        return x  # of a ball, or the mass of a body
     half = rotation @ x
-    return _symmetric_matrix(lambda i, j: half[i] @ rotation[j])
+    return symmetric_matrix(lambda i, j: half[i] @ rotation[j])
 
 
 class Hinge(NamedTuple):

@@ -13,9 +13,13 @@ import numpy as np
 
 from cosim import ops
 from cosim.errors import InputError, InputErrors
+from cosim.multibody.bodies import AnyBody, Body
 from cosim.multibody.description.topology import depth_first
-from cosim.multibody.dynamics import Body, articulated_resistance
-from cosim.multibody.joints import ROUNDING, JointKind, joint_axes, kind_of
+from cosim.multibody.dynamics import articulated_resistance
+from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic_bodies import ElasticBody
+from cosim.multibody.joint_kind import JointKind
+from cosim.multibody.joints import ROUNDING, joint_axes, kind_of
 from cosim.multibody.mechanism import Inertial, Joint, Mechanism, Pose
 from cosim.multibody.sweeps import Unrolled
 
@@ -28,7 +32,7 @@ class Tree:
     joints: tuple[Joint, ...]
     parents: tuple[int, ...]
     kinds: tuple[JointKind, ...]
-    bodies: tuple[Body, ...]
+    bodies: tuple[AnyBody, ...]
     frames: dict[str, tuple[int, Pose]]  # link or named frame -> (body, its pose in the body's frame)
 
     @property
@@ -68,8 +72,12 @@ def build_tree(mechanism: Mechanism) -> Tree:
         frames[frame.name] = body, exact(pose @ frame.pose)
     kinds = tuple(map(kind_of, joints))
     rotors = [np.full(kind.nv, joint.rotor_inertia) for joint, kind in zip(joints, kinds, strict=True)]
-    bodies = tuple(map(_body, mounts, inertials, rotors))
-    return Tree(mechanism, tuple(joints), tuple(parents), kinds, bodies, frames)
+    bodies: list[AnyBody] = list(map(_body, mounts, inertials, rotors))
+    for link in mechanism.links:
+        if isinstance(link.elastic, ElasticLink):
+            k = frames[link.name][0]
+            bodies[k] = _elastic_body(mounts[k], link.elastic)
+    return Tree(mechanism, tuple(joints), tuple(parents), kinds, tuple(bodies), frames)
 
 
 def _body(mount: Pose, parts: list[Inertial], rotor: np.ndarray) -> Body:
@@ -83,6 +91,11 @@ def _body(mount: Pose, parts: list[Inertial], rotor: np.ndarray) -> Body:
         scale = np.abs(inertia).max(initial=0.0) * ROUNDING
         inertia = np.where(np.abs(inertia) <= scale, 0.0, inertia)
     return Body(mount.rotation, mount.position, mass, moment, inertia, rotor)
+
+
+def _elastic_body(mount: Pose, link: ElasticLink) -> ElasticBody:
+    rotors = np.zeros(len(link.modes))
+    return ElasticBody(mount.rotation, mount.position, link.mass, link.moment, link.inertia, rotors, link.modal)
 
 
 def _moved(inertial: Inertial, pose: Pose) -> Inertial:
@@ -111,7 +124,7 @@ def check_inertia_of_motion(tree: Tree) -> None:
     if all(b.mass > 0 and np.linalg.eigvalsh(b.inertia)[0] > 0 for b in tree.bodies):
         return
     rng = np.random.default_rng(0)
-    q = np.concatenate([k.space.integrate(k.space.neutral, rng.uniform(0.3, 1.2, k.nv)) for k in tree.kinds])
+    q = np.concatenate([kind.in_general_position(rng) for kind in tree.kinds])
     resistances = articulated_resistance(tree.sweeps, q, sum(k.nv for k in tree.kinds))
     scale = max((float(r.max(initial=0.0)) for r in resistances), default=0.0)
     errors = []

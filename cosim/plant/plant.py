@@ -551,6 +551,8 @@ class Plant:
         for frame, (pose, velocity) in equations.named_frames(q, v, t).items():
             signals |= {f"{frame}.{name}/position": value for name, value in pose.items()}
             signals |= {f"{frame}.{name}/velocity": value for name, value in velocity.items()}
+        for frame, deflection in equations.deflections(q).items():
+            signals |= {f"{frame}.{axis}/deflection": value for axis, value in zip("xyz", deflection, strict=True)}
         kinetic = equations.kinetic_energy(q, v, t)
         potential = equations.potential_energy(q, t)
         elastic = equations.spring_energy(q, t)

@@ -27,7 +27,7 @@ TOLERANCE = 1e-9  # of a reference at its limit
 def masses(rig: WiredRig) -> dict[str, float]:
     """Link -> mass [kg], of links that have one."""
     links = rig.spec.mechanism.description.links
-    return {link.name: link.inertial.mass for link in links if link.inertial is not None and link.inertial.mass > 0.0}
+    return {link.name: link.mass for link in links if link.mass > 0.0}
 
 
 def first_tick(rig: WiredRig, last: str = "publish") -> RigState:

@@ -140,6 +140,14 @@ def test_what_is_made_of_the_inertias_in_advance_needs_numbers():
     )
 
 
+def test_elastic_links():
+    equations = model_of("elastic chain").equations
+    able = [name for name, module in known_formulations().items() if module.refusal(equations) is None]
+    assert able == ["elastic_kane", "lagrange", "separate_bodies"]
+    for name in set(known_formulations()) - set(able):
+        assert message(name, equations) == refused(name, "link 'a' is elastic, and its bodies are rigid")
+
+
 # --- singular configurations ---
 
 FLAT = {"crank": 0.0, "coupler": 0.0, "rocker": 0.0, "corner": 0.0}

@@ -21,8 +21,8 @@ from cosim.errors import InputError, did_you_mean
 from cosim.multibody.constrained_dynamics import GROUND
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.differentiate import along
-from cosim.multibody.dynamics import Body
 from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.joints import OF_ELASTIC_LINKS
 from cosim.multibody.mechanism import Joint
 from cosim.multibody.model import Model
 from cosim.multibody.tree import Tree
@@ -197,7 +197,7 @@ class ComponentBuilder:
     def terms(self) -> list[EquationTerm]:
         e, at = self.equations, self.at
         still = np.zeros(e.nv)
-        springs = _massless(e, ConstraintSet(springs=e.constraints.springs))
+        springs = _massless(e, ConstraintSet(springs=e.constraints.springs, elastic=e.constraints.elastic))
         laws = _massless(e, ConstraintSet(laws=e.constraints.laws))
         values = {
             "mass_matrix": ("q", e.mass_matrix(at.q, at.t)),
@@ -283,7 +283,8 @@ class ComponentBuilder:
     def kinematics(self, frames: Sequence[str]) -> list[EquationTerm]:
         """Poses of all bodies and named frames, or of `frames` with their positions and Jacobians."""
         tree, identifiers = self.equations.tree, Identifiers()
-        names = frames or [*(j.child for j in tree.joints), *(frame.name for frame in tree.mechanism.frames)]
+        links = [joint.child for joint in tree.joints if joint.kind not in OF_ELASTIC_LINKS]
+        names = frames or [*links, *(frame.name for frame in tree.mechanism.frames)]
         return [term for name in names for term in self._frame(name, identifiers.new(name), bool(frames))]
 
     def _frame(self, frame: str, identifier: str, in_full: bool) -> list[EquationTerm]:
@@ -328,10 +329,6 @@ def _without_forces(e: MechanismEquations, gravity: Numeric) -> MechanismEquatio
 
 
 def _massless(e: MechanismEquations, forces: ConstraintSet) -> MechanismEquations:
-    """Springs and force laws alone."""
-
-    def emptied(body: Body) -> Body:
-        return body._replace(mass=0.0, moment=STILL, inertia=np.zeros((3, 3)), rotor=np.zeros(len(body.rotor)))
-
-    tree: Tree = replace(e.tree, bodies=tuple(map(emptied, e.tree.bodies)))
+    """Springs, force laws and the forces of elastic links alone."""
+    tree: Tree = replace(e.tree, bodies=tuple(body.without_mass() for body in e.tree.bodies))
     return MechanismEquations(tree, STILL, forces)

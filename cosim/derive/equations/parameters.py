@@ -10,9 +10,10 @@ import numpy as np
 from cosim import ops
 from cosim.compile.trace import symbols
 from cosim.derive.equations.languages import Identifiers
+from cosim.multibody.bodies import AnyBody
 from cosim.multibody.constrained_dynamics import GROUND
 from cosim.multibody.constraint_rows import BodyConstraint, BodyForce, SpringDamper
-from cosim.multibody.dynamics import Body
+from cosim.multibody.elastic_bodies import ElasticBody
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import ELEMENTS
 from cosim.multibody.joints import JointKind
@@ -67,7 +68,7 @@ class _Table:
 def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[SymbolicParameter]]:
     """The same equations with symbols in place of all numbers that are not 0, and the table of these.
 
-    Directions of axes and constants of laws stay numbers."""
+    Directions of axes, constants of laws and of elastic links stay numbers."""
     numbers = _Numbers(e.tree)
     gravity = numbers.gravity(e.gravity)
     bodies = tuple(map(numbers.body, range(len(e.tree.bodies))))
@@ -101,7 +102,7 @@ class _Numbers:
         size = self.table("g", float(np.abs(gravity).max()), "m/s^2", "gravity")
         return ops.array([0.0 if x == 0.0 else size if x > 0.0 else -size for x in gravity])
 
-    def body(self, k: int) -> Body:
+    def body(self, k: int) -> AnyBody:
         """Positions and inertias are named along the axes of the link; see `inertial_parameters`."""
         tree, table = self._tree, self.table
         body, joint, turn = tree.bodies[k], tree.joints[k], self._turns[k]
@@ -109,7 +110,7 @@ class _Numbers:
         name, moving = self._identifier(link), self._identifier(joint.name)
         position = self._along_link(tree.parents[k], body.position, joint.name)
         rotor = ops.array([table(f"J_{moving}", r, unit, f"rotor on {joint.name}") for r in body.rotor])
-        if not body.mass:
+        if not body.mass or isinstance(body, ElasticBody):
             return body._replace(position=position, rotor=rotor)
         com = turn.T @ body.moment / body.mass
         inertia = turn.T @ body.inertia @ turn - body.mass * (com @ com * np.eye(3) - np.outer(com, com))

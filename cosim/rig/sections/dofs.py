@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from cosim.multibody.description.elastic_links import with_nodes
 from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.joints import JointKind, kind_of
@@ -31,7 +32,8 @@ class Dofs:
     def of(self, name: str) -> list[str]:
         """The dofs of the joint with this name, or the dof with this name; empty if there is neither."""
         if name in self.multi_dof_joints:
-            return [f"{name}.{dof}" for dof, _ in self.multi_dof_joints[name].dofs]
+            kind = self.multi_dof_joints[name]
+            return kind.named(name, kind.dofs)
         return [name] if name in self.single else []
 
 
@@ -40,21 +42,20 @@ def dofs_of(mechanism: Mechanism) -> Dofs:
     multi_dof_joints: dict[str, JointKind] = {}
     owners: dict[str, str] = {}
     names: list[str] = []
-    tree, _ = cut_loops(mechanism)
+    tree, _ = cut_loops(with_nodes(mechanism))
     for joint in depth_first(tree):
         kind = kind_of(joint)
         bound = joint.kind == "fixed" or joint.mimic is not None
-        dofs = [joint.name] if len(kind.dofs) == 1 else [f"{joint.name}.{dof}" for dof, _ in kind.dofs]
+        dofs = kind.named(joint.name, kind.dofs)
         names += dict.fromkeys([joint.name, *dofs])
         owners |= {} if bound else dict.fromkeys(dofs, joint.name)
         if bound:
             single[joint.name] = joint
-        elif len(kind.dofs) == 1:
+        elif kind.is_single:
             single[joint.name] = replace(joint, kind=_representative_kind(joint, kind.dofs[0][1]))
         elif kind.dofs:
             multi_dof_joints[joint.name] = kind
-            for name, unit in kind.dofs:
-                dof = f"{joint.name}.{name}"
+            for dof, (_, unit) in zip(dofs, kind.dofs, strict=True):
                 single[dof] = replace(joint, name=dof, kind=_representative_kind(joint, unit))
     return Dofs(single, multi_dof_joints, owners, tuple(name for name, n in Counter(names).items() if n > 1))
 

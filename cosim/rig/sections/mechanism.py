@@ -10,6 +10,7 @@ from typing import Literal
 from cosim.errors import InputError, InputErrors
 from cosim.formulations import SEPARATE_BODIES, unknown_formulation
 from cosim.multibody.description.diagnostics import Diagnostics
+from cosim.multibody.description.elastic_links import with_nodes
 from cosim.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
 from cosim.multibody.description.robot_file import check_robot_file, read_robot
 from cosim.multibody.description.topology import build_mechanism
@@ -19,6 +20,7 @@ from cosim.rig.reading.schema import Reading, is_section, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies
 from cosim.rig.sections.constraints import read_constraints
+from cosim.rig.sections.elastic import with_elastic
 from cosim.rig.sections.forces import read_forces
 from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
@@ -49,6 +51,7 @@ class MechanismFile:
     gravity: tuple[float, float, float] = param(unit="m/s^2", default=(0.0, 0.0, -9.81))
     floating_base: bool = param(default=False)
     moving_base: MovingBaseKeys | None = param(default=None)
+    elastic: list | None = param(default=None)
     loops: list | None = param(default=None)
     constraints: list | None = param(default=None)
     springs: list | None = param(default=None)
@@ -205,7 +208,8 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
 
     given = section.get("numbers") or {}
     new_links, new_joints = with_numbers(tree.links, tree.joints, given, reading, findings)
-    tree = replace(tree, links=new_links, joints=new_joints)
+    bending = with_elastic(new_links, section.get("elastic") or [], tree.ground, reading, findings)
+    tree = replace(tree, links=bending, joints=new_joints)
     links = {link.name: link for link in tree.links}
     parts = Parts(tree.ground, links, {joint.name: joint for joint in tree.joints})
     loops = read_loops(*items("loops"), parts, reading, findings)
@@ -215,4 +219,8 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     springs = read_springs(*items("springs"), parts, reading)
     frames = read_frames(*items("frames"), parts, reading)
     forces = read_forces(*items("forces"), parts, reading)
-    return build_mechanism(tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces)
+    mechanism = build_mechanism(
+        tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces
+    )
+    with_nodes(mechanism)  # raises InputErrors for what is attached beyond an elastic link
+    return mechanism

@@ -211,6 +211,10 @@ IN_ONE = "Without --mount and --on, a rig with the bodies of both is derived in 
         (["--mount", "", "--on", "mast"], "--mount: '.' is a folder; name a rig or a robot file"),
         (["--mount", "arms", "--on", "mast"], "--mount: 'arms' is a folder; name a rig or a robot file"),
         (
+            ["--mount", RIGS / "elastic" / "two_link_arm.yaml", "--on", "mast"],
+            "--mount: the manipulator has elastic links; derive both in one",
+        ),
+        (
             ["--mount", "ship.yaml", "--on", "mast"],
             "--mount: the manipulator has a base that moves by itself. " + IN_ONE,
         ),

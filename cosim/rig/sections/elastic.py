@@ -1,0 +1,190 @@
+"""The list `mechanism.elastic`: links that bend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Literal
+
+from cosim.errors import InputError, did_you_mean
+from cosim.multibody.description.diagnostics import Diagnostics
+from cosim.multibody.elastic.beam import Beam, ModeCounts, Section, constant
+from cosim.multibody.elastic.cross_sections import DIMENSIONS, Material, section_of
+from cosim.multibody.elastic.rigid_elements import rigid_elements
+from cosim.multibody.mechanism import Link
+from cosim.rig.reading.names import Reference
+from cosim.rig.reading.schema import Reading, read
+from cosim.rig.reading.yaml_source import YamlValue
+from cosim.rig.sections.geometry import Origin
+from cosim.types import param, params
+
+AT = ("mechanism", "elastic")
+EndName = Literal["clamped", "pinned", "free"]
+MOST_MODES = 20
+# of a beam whose frame is fixed by its root, by its chord, or by the mean of its motion
+ENDS_OF_BEAMS = (
+    ("clamped", "free"),
+    ("clamped", "pinned"),
+    ("clamped", "clamped"),
+    ("pinned", "pinned"),
+    ("free", "free"),
+)
+
+
+@params
+class CrossSectionKeys:
+    shape: Literal["rectangle", "circle", "tube", "box"] = param()
+    width: float | None = param(unit="m", above=0, default=None, doc="along y")
+    height: float | None = param(unit="m", above=0, default=None, doc="along z")
+    diameter: float | None = param(unit="m", above=0, default=None, doc="outer diameter")
+    wall: float | None = param(unit="m", above=0, default=None)
+
+    def __post_init__(self) -> None:
+        wanted = DIMENSIONS[self.shape]
+        for key in ("width", "height", "diameter", "wall"):
+            given = getattr(self, key) is not None
+            if given != (key in wanted):
+                fix = f"is missing; a {self.shape} has {' and '.join(wanted)}" if not given else "has no effect"
+                raise ValueError(f"'{key}' {fix}" if not given else f"a {self.shape} has no {key}; leave it out")
+        if self.wall is not None and 2.0 * self.wall >= min(d for d in self._outer if d is not None):
+            raise ValueError(f"the wall of {self.wall:g} m leaves no hollow; make it thinner or choose a solid shape")
+
+    @property
+    def _outer(self) -> tuple[float | None, ...]:
+        return self.width, self.height, self.diameter
+
+    @property
+    def dimensions(self) -> dict[str, float]:
+        """By name [m]"""
+        return {key: getattr(self, key) for key in DIMENSIONS[self.shape]}
+
+
+@params
+class StiffnessKeys:
+    mass: float = param(unit="kg/m", above=0, doc="per length")
+    EI: tuple[float, float] = param(unit="N*m^2", above=0, doc="about y, about z")
+    inertia: tuple[float, float, float] = param(unit="kg*m", min=0, default=(0.0, 0.0, 0.0), doc="about x, y, z")
+    EA: float = param(unit="N", above=0, default=1e12)
+    GJ: float = param(unit="N*m^2", above=0, default=1e12)
+    kGA: tuple[float, float] = param(unit="N", above=0, default=(1e12, 1e12), doc="for forces along y, along z")
+
+    def __post_init__(self) -> None:
+        smallest, middle, largest = sorted(self.inertia)
+        if largest > (smallest + middle) * (1.0 + 1e-9):
+            raise ValueError(
+                f"inertia is impossible: {largest:g} kg*m exceeds the sum of the others; of a thin section that about x"
+                " is the sum of those about y and z"
+            )
+
+
+@params
+class ModesKeys:
+    bend_y: int = param(min=0, max=MOST_MODES, default=0)
+    bend_z: int = param(min=0, max=MOST_MODES, default=0)
+    twist: int = param(min=0, max=MOST_MODES, default=0)
+    stretch: int = param(min=0, max=MOST_MODES, default=0)
+
+    def __post_init__(self) -> None:
+        if not any(asdict(self).values()):
+            raise ValueError("no modes are given: the link is rigid; give a number of bend_y, bend_z, twist or stretch")
+
+
+@params
+class BeamKeys:
+    length: float = param(unit="m", above=0)
+    modes: ModesKeys = param()
+    section: CrossSectionKeys | None = param(default=None)
+    tip_section: CrossSectionKeys | None = param(default=None)
+    density: float | None = param(unit="kg/m^3", above=0, default=None)
+    youngs_modulus: float | None = param(unit="Pa", above=0, default=None)
+    poisson_ratio: float = param(min=0, max=0.5, default=0.3)
+    stiffness: StiffnessKeys | None = param(default=None)
+    ends: tuple[EndName, EndName] = param(default=("clamped", "free"))
+    tip_mass: float = param(unit="kg", min=0, default=0.0)
+    tip_inertia: float = param(unit="kg*m^2", min=0, default=0.0)
+    theory: Literal["euler_bernoulli", "timoshenko"] = param(default="euler_bernoulli")
+    damping_ratio: float = param(min=0, max=1, default=0.0)
+    stiffening: bool = param(default=True)
+    rigid_elements: int | None = param(min=1, max=200, default=None, doc="in place of modes, for comparison")
+
+    def __post_init__(self) -> None:
+        of_material = {"section": self.section, "density": self.density, "youngs_modulus": self.youngs_modulus}
+        given = [key for key, value in of_material.items() if value is not None]
+        if self.stiffness is not None and given:
+            raise ValueError(f"'stiffness' and {' and '.join(map(repr, given))} are given; keep one of both ways")
+        if self.stiffness is None and len(given) < len(of_material):
+            missing = " and ".join(repr(key) for key in of_material if key not in given)
+            raise ValueError(f"{missing} missing; a beam has section, density and youngs_modulus, or 'stiffness'")
+        if self.tip_section is not None and (self.section is None or self.tip_section.shape != self.section.shape):
+            raise ValueError("tip_section must have the shape of section")
+        if self.ends not in ENDS_OF_BEAMS:
+            known = ", ".join(f"[{root}, {tip}]" for root, tip in ENDS_OF_BEAMS)
+            raise ValueError(f"ends [{', '.join(self.ends)}] leave the beam without a frame; they may be {known}")
+        if self.modes.twist and self.stiffness is not None and not self.stiffness.inertia[0]:
+            raise ValueError("modes of twist need stiffness.inertia about x")
+
+    def beam(self) -> Beam:
+        return Beam(
+            self.length,
+            self._section(),
+            ModeCounts(**asdict(self.modes)),
+            self.ends,
+            self.tip_mass,
+            self.tip_inertia,
+            self.theory == "timoshenko",
+            self.stiffening,
+            self.damping_ratio,
+        )
+
+    def _section(self) -> Section:
+        if self.stiffness is not None:
+            s = self.stiffness
+            x, y, z = map(constant, s.inertia)
+            (about_y, about_z), (along_y, along_z) = map(constant, s.EI), map(constant, s.kGA)
+            bending, shear = (about_y, about_z), (along_y, along_z)
+            return Section(constant(s.mass), (x, y, z), constant(s.EA), constant(s.GJ), bending, shear)
+        assert self.section is not None and self.density is not None and self.youngs_modulus is not None
+        material = Material(self.density, self.youngs_modulus, self.poisson_ratio)
+        tip = self.tip_section or self.section
+        return section_of(self.section.shape, self.section.dimensions, tip.dimensions, self.length, material)
+
+
+@params
+class ElasticKeys:
+    link: Reference = param()
+    beam: BeamKeys = param()
+    origin: Origin = param(default=Origin())
+
+
+def with_elastic(
+    links: Sequence[Link], items: Sequence[YamlValue], ground: str, reading: Reading, findings: Diagnostics
+) -> list[Link]:
+    """The links with those of the list made elastic; errors are recorded."""
+    found = {link.name: link for link in links}
+    for i, data in enumerate(items):
+        path = (*AT, i)
+        keys = read(ElasticKeys, data, path, reading)
+        if keys is None:
+            continue
+        link = found.get(keys.link)
+        if link is None or keys.link == ground:
+            what = "is the ground; name another one" if link else f"does not exist{did_you_mean(keys.link, found)}"
+            reading.fail((*path, "link"), f"link '{keys.link}' {what}")
+        elif link.elastic is not None:
+            reading.fail((*path, "link"), f"link '{keys.link}' is elastic already; keep one of both")
+        else:
+            found[link.name] = _elastic(link, keys, path, reading, findings)
+    return [found[link.name] for link in links]
+
+
+def _elastic(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings: Diagnostics) -> Link:
+    try:
+        beam, count = keys.beam.beam(), keys.beam.rigid_elements
+        elastic = beam.link() if count is None else rigid_elements(beam, count)
+    except InputError as error:
+        reading.fail((*path, "beam"), error.what)
+        return link
+    if link.inertial is not None:
+        what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by that of its beam,"
+        findings.note(f"{what} {elastic.mass:.4g} kg", reading.place(path))
+    return replace(link, inertial=None, elastic=elastic, elastic_frame=keys.origin.pose)
