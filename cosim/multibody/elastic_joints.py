@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,6 +19,7 @@ from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Array, Numeric
 
 MODES = "@modes"  # ends the name of the joint that carries the modes of a link
+SMALL = 0.01  # m or rad, largest of a random modal coordinate
 _STILL = SpatialVector(np.zeros(3), np.zeros(3))
 
 
@@ -36,6 +38,10 @@ class ModesKind(JointKind):
     def in_general_position(self, rng: np.random.Generator) -> Array:
         return self.space.neutral  # displacements are small
 
+    @property
+    def widest(self) -> Array:
+        return np.full(self.nq, SMALL)
+
     def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> ModalMotion:
         at_rest = np.zeros(self.nv)
         hinge = tuple(of_mode(mu, self.nv) for mu in range(self.nv))
@@ -52,6 +58,11 @@ class NodeKind(JointKind):
 
     def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> NodeMotion:
         return NodeMotion(*motion._replace(hinge=()), motion.hinge)
+
+
+def are_modes(kinds: Iterable[JointKind]) -> Array:
+    """(nv,) of every dof of joints of these kinds, whether it is a mode of an elastic link."""
+    return np.array([isinstance(kind, ModesKind) for kind in kinds for _ in range(kind.nv)], dtype=bool)
 
 
 @cache

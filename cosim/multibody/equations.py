@@ -22,6 +22,7 @@ from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, rows_b
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.copies import CopiesRoutine, Forest
 from cosim.multibody.differentiate import Derived, along
+from cosim.multibody.elastic.link import ElasticLink, Segment
 from cosim.multibody.elastic_joints import NodeKind
 from cosim.multibody.friction import JointFriction
 from cosim.multibody.inertial_parameters import with_inertial_parameters
@@ -66,10 +67,16 @@ class MechanismEquations(ConfigurationSpace):
 
     @property
     def is_plain_tree(self) -> bool:
-        """Whether there are only joints: no mimics, constraints, springs between bodies, force laws or time-dependent
-        joints."""
+        """Whether there are only joints: no elastic links, and what `is_open_tree` excludes."""
+        return self.is_open_tree and not self.constraints.elastic
+
+    @property
+    def is_open_tree(self) -> bool:
+        """Whether there are only joints and elastic links: no mimics, constraints, springs between bodies, force laws
+        or time-dependent joints."""
         timed = any(kind.timed for kind in self.tree.kinds)
-        return self.v_map.trivial and not self.constraints.members and not self.constraints.apply_forces and not timed
+        constraints = self.constraints
+        return self.v_map.trivial and not (constraints.members or constraints.springs or constraints.laws or timed)
 
     def with_inertias(self, parameters: Numeric) -> MechanismEquations:
         """The same mechanism with these inertial parameters (10 n,) of its bodies; see `inertial_parameters`."""
@@ -263,10 +270,17 @@ class MechanismEquations(ConfigurationSpace):
         self, q: Numeric, v: Numeric, qdd: Numeric, tau: Numeric, prescribed: Numeric, t: Numeric = 0.0
     ) -> tuple[Numeric, Numeric]:
         """(q̈, τ): see `Model.hybrid_dynamics`."""
-        if self.is_plain_tree:
+        if self.is_open_tree:
             if not ops.is_symbolic(prescribed) and np.all(prescribed):  # without articulated inertias
                 return qdd, self.inverse_dynamics(q, v, qdd, t)
-            return self._over_tree(dynamics.hybrid_dynamics, q, v, qdd, tau, prescribed, self.gravity, t=t)
+            given = q, v, qdd, tau, prescribed
+            if not self.constraints.elastic:
+                return self._over_tree(dynamics.hybrid_dynamics, *given, self.gravity, t=t)
+            own = self.constraints.elastic_efforts(q, v)
+            acceleration, effort = dynamics.hybrid_dynamics(
+                self.sweeps, *given[:3], tau + own, prescribed, self.gravity
+            )
+            return acceleration, ops.where(prescribed, effort - own, tau)
         found = self.constrained_dynamics(q, v, qdd, tau, prescribed, t)
         return found.acceleration, found.effort
 
@@ -292,8 +306,10 @@ class MechanismEquations(ConfigurationSpace):
     def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, t: Numeric = 0.0) -> Numeric:
         """τ (nv,): see `Model.inverse_dynamics`."""
         vectors = self.q_map.positions(q), self.v_map.expand(v), self.v_map.expand(qdd)
-        if not self.constraints.apply_forces:
+        if not (self.constraints.springs or self.constraints.laws):
             tau = self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity, t=t)
+            if self.constraints.elastic:
+                tau = tau - self.constraints.elastic_efforts(*vectors[:2])
         else:
             prescribed = np.ones(self.nv_tree, dtype=bool)
             moving, placed = self._placements(*vectors[:2], t)
@@ -406,10 +422,27 @@ class MechanismEquations(ConfigurationSpace):
         return kinematics.frame_pose(self.sweeps, self.q_map.positions(q), body, frame, t)
 
     def body_poses(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
-        """(n, 3, 4): axes (3, 3) and origin of every moving body, in the order of `tree.joints`, in ground axes."""
-        _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
-        rows = [[[*here.rotation[i], here.position[i]] for i in range(3)] for here in placed]
-        return ops.array(rows).reshape(len(placed), 3, 4)
+        """(n, 3, 4): axes (3, 3) and origin of every moving body, in the order of `tree.joints`, then of the
+        `segments`, in ground axes."""
+        q_tree = self.q_map.positions(q)
+        _, placed = self._placements(q_tree, np.zeros(self.nv_tree), t)
+        poses = [(here.rotation, here.position) for here in placed]
+        coordinates = self.sweeps.by_q(q_tree)
+        for body, segment in self.segments:
+            here, (turn, origin) = placed[body], segment.middle.place(coordinates[body])
+            poses.append((here.rotation @ turn, here.position + here.rotation @ origin))
+        rows = [[[*rotation[i], position[i]] for i in range(3)] for rotation, position in poses]
+        return ops.array(rows).reshape(len(poses), 3, 4)
+
+    @cached_property
+    def segments(self) -> list[tuple[int, Segment]]:
+        """(body, segment) of all elastic links."""
+        found = []
+        for link in self.tree.mechanism.links:
+            if isinstance(link.elastic, ElasticLink):
+                body, _ = self.tree.frames[link.name]
+                found += [(body, segment) for segment in link.elastic.segments]
+        return found
 
     def moving_base_poses(self, q: Numeric, t: Numeric) -> dict[str, dict[str, Numeric]]:
         """Poses of the bodies whose joints depend on time alone, by joint: x, y, z [m], roll, pitch, yaw [rad] in

@@ -14,12 +14,13 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.multibody.elastic.elements import GAUSS, Line, Mesh, lowest_modes
-from cosim.multibody.elastic.link import Displacement, ElasticLink
+from cosim.multibody.elastic.link import Displacement, ElasticLink, Segment
 from cosim.multibody.elastic.mass_points import MassPoints, offset, solids
 from cosim.multibody.elastic_bodies import PointCurve
 from cosim.types import Array
 
-ELEMENTS = 48  # the third frequency of a cantilever is then right to 1e-6
+ELEMENTS = 64  # the third frequency of a beam is then right to 1e-6, whatever its ends
+SEGMENTS = 8  # that are drawn
 
 AlongBeam = Callable[[Array], Array]  # of x [m]
 
@@ -202,7 +203,16 @@ class Beam:
             2.0 * self.damping_ratio * np.diag(np.sqrt(np.diag(stiffness) * masses)),
             self.displacement,
             self._hardening() if self.stiffening else np.zeros((len(stiffness),) * 4),
+            self._segments(),
         )
+
+    def _segments(self) -> tuple[Segment, ...]:
+        length = self.length / SEGMENTS
+        x = length * (np.arange(SEGMENTS) + 0.5)
+        (phi, curve), psi = self.displacements(x)
+        middles = np.stack([x, 0.0 * x, 0.0 * x], axis=-1)
+        paths = map(PointCurve, middles, phi, curve)
+        return tuple(Segment(Displacement(path, turn), length) for path, turn in zip(paths, psi, strict=True))
 
     def _points(self) -> MassPoints:
         """Sections as points on both sides of the axis, with their moments of inertia."""

@@ -48,6 +48,13 @@ class Displacement(NamedTuple):
         return Hinge(tuple(columns), SpatialVector(np.zeros(3), np.zeros(3)), bias)
 
 
+class Segment(NamedTuple):
+    """A part of a link that is drawn as a straight bar: along x of the place of its middle, with this length [m]."""
+
+    middle: Displacement
+    length: float
+
+
 @dataclass(frozen=True, eq=False)
 class ElasticLink:
     """mass, m c (3,) and J (3, 3) of the undeformed link about the origin of its frame; modes: (name, unit) of each.
@@ -65,3 +72,4 @@ class ElasticLink:
     damping: Array  # N (m, m)
     displacement: Callable[[Array], Displacement]
     hardening: Array  # h (m, m, m, m), symmetric
+    segments: tuple[Segment, ...] = ()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
 
+from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.mechanism import Inertial, Joint, Pose
 from cosim.multibody.model import Model
 from cosim.multibody.tree import Tree
@@ -15,6 +17,7 @@ from cosim.output.scene.visuals import Visual
 
 DIAMETER = 0.075  # of the thickest joint over the extent of the mechanism
 THINNEST = 0.4  # of the thickest joint, for those that carry little mass
+THICKNESS = 0.25  # of a segment of an elastic link over its length
 CUT = "@"  # in the name of a link that is a part of another one
 
 
@@ -31,15 +34,16 @@ def scene_of(
     timed = model.equations.timed
     poses = _with_ground(model.body_poses(start, 0.0) if timed else model.body_poses(start))
     shapes = _shapes(model, tree, poses, actuated, visuals or {})
-    names = (tree.mechanism.root, *(joint.child for joint in tree.joints))
-    parents = (0, *(parent + 1 for parent in tree.parents))
+    carriers = [body for body, _ in model.equations.segments]
+    names = (tree.mechanism.root, *(joint.child for joint in tree.joints), *_segment_names(tree, carriers))
+    parents = (0, *(parent + 1 for parent in tree.parents), *(body + 1 for body in carriers))
     bodies = tuple(
         SceneBody(name, parent, placement(pose[:, :3], pose[:, 3]), tuple(own))
         for name, parent, pose, own in zip(names, parents, poses, shapes, strict=True)
     )
     springs = tuple(
         SceneSpring(spring.name, _point(tree, *spring.ends[0]), _point(tree, *spring.ends[1]))
-        for spring in model.mechanism.springs
+        for spring in model.attached.springs
     )
     return Scene(
         name=model.mechanism.name,
@@ -52,6 +56,13 @@ def scene_of(
         timed=timed,
         notes=tuple(notes),
     )
+
+
+def _segment_names(tree: Tree, carriers: Sequence[int]) -> Iterator[str]:
+    """Of the segments of elastic links, each with the body that carries it."""
+    for body, group in groupby(carriers):
+        link = tree.joints[body].child.removesuffix(MODES)
+        yield from (f"{link}{CUT}segment_{k}" for k, _ in enumerate(group, 1))
 
 
 def _with_ground(poses: np.ndarray) -> np.ndarray:
@@ -76,6 +87,9 @@ def _shapes(
     """The shapes of every body."""
     found: list[list[Shape]] = [[] for _ in poses]
     inertials = [link for link in tree.mechanism.links if link.inertial is not None]
+    for k, (body, segment) in enumerate(model.equations.segments, len(tree.joints) + 1):
+        half = np.array([0.5 * segment.length, 0.0, 0.0])
+        found[k] += bar(tree.joints[body].child, -half, half, THICKNESS * segment.length)
     for link in model.mechanism.links:
         body, pose = _body_of(tree, link.name)
         found[body] += [_visual(link.name, pose, visual) for visual in visuals.get(link.name, ())]
@@ -116,7 +130,7 @@ def _joint_frames(model: Model, tree: Tree) -> list[tuple[Joint, int, Pose, bool
         parent, pose = _body_of(tree, joint.parent)
         found.append((joint, k + 1, own, True))
         found.append((joint, parent, pose @ joint.pose, False))
-    for loop in model.mechanism.loops:
+    for loop in model.attached.loops:
         if not loop.coordinates:
             parent, pose = _body_of(tree, loop.joint.parent)
             found.append((loop.joint, parent, pose @ loop.joint.pose, True))
