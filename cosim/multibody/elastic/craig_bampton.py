@@ -20,6 +20,7 @@ from cosim.types import Array
 
 MORE = 10  # vibrations than modes, at least
 DENSE = 300  # dofs up to which all vibrations are computed at once
+MASSLESS = 1e-14  # relative to the largest inverse of a squared frequency
 NEGATIVE = 1e-9  # relative to the largest eigenvalue
 
 
@@ -47,19 +48,18 @@ def reduce(
         raise InputError(f"{vibrations} vibrations are more than the {inner.size} free dofs have; give fewer")
     K, M = stiffness.tocsc(), mass.tocsc()
     K_inner, M_inner = K[inner][:, inner].tocsc(), M[inner][:, inner].tocsc()
-    within = np.zeros((n, vibrations + spread.shape[1]))
-    within[inner, :vibrations] = _lowest(K_inner, M_inner, vibrations)
+    held = np.zeros((n, vibrations))
+    held[inner] = _lowest(K_inner, M_inner, vibrations)
+    static = np.array(spread)
     if spread.shape[1]:
-        static = np.array(spread)
         static[inner] = -_solver(K_inner)((K @ spread)[inner])
-        within[:, vibrations:] = static
-    K_reduced, M_reduced = within.T @ (K @ within), within.T @ (M @ within)
-    if modes > within.shape[1]:
+    within = np.concatenate([held, static], axis=1)
+    squares, vectors = _vibrations_of(within.T @ (K @ within), within.T @ (M @ within))
+    if modes > squares.size:
         what = (
             f"{modes} modes are more than the {vibrations} vibrations and {spread.shape[1]} motions of interfaces give"
         )
-        raise InputError(f"{what}; give at most {within.shape[1]}, or more vibrations")
-    squares, vectors = _vibrations_of(K_reduced, M_reduced)
+        raise InputError(f"{what}; give at most {squares.size}, or more vibrations")
     return within @ vectors[:, :modes], squares[:modes]
 
 
@@ -95,17 +95,30 @@ def _lowest(stiffness: Any, mass: Any, count: int) -> Array:
     if not count:
         return np.zeros((stiffness.shape[0], 0))
     if stiffness.shape[0] <= DENSE:
-        return _vibrations_of(stiffness.toarray(), mass.toarray())[1][:, :count]
+        squares, vectors = _vibrations_of(stiffness.toarray(), mass.toarray())
+    else:
+        squares, vectors = _lowest_of_many(stiffness, mass, count)
+    if squares.size < count:
+        what = f"{count} vibrations are more than the {squares.size} that the masses of the body have"
+        raise InputError(f"{what}; give {squares.size} or fewer")
+    return vectors[:, :count]
+
+
+def _lowest_of_many(stiffness: Any, mass: Any, count: int) -> tuple[Array, Array]:
     solve = _solver(stiffness)
     inverse = sparse.linalg.LinearOperator(stiffness.shape, matvec=solve, dtype=float)
     start = np.random.default_rng(0).standard_normal(stiffness.shape[0])  # the same modes every time
     try:
         squares, vectors = eigsh(stiffness, count, mass, sigma=0.0, OPinv=inverse, v0=start)
     except ArpackError as error:
-        raise InputError(
-            f"the vibrations of the body are not found: {error}; give fewer, or check the matrices"
-        ) from None
-    return vectors[:, np.argsort(squares)]
+        what = f"the vibrations of the body are not found: {error}"
+        raise InputError(f"{what}; give fewer, or check the matrices") from None
+    order = np.argsort(squares)
+    if squares[order[0]] <= 0.0:
+        what = f"the stiffness matrix with the root held has the eigenvalue {squares[order[0]]:.3g} of a vibration"
+        raise InputError(f"{what}, which must be above 0; correct its signs, or give the root more nodes")
+    order = order[squares[order] * MASSLESS < squares[order[0]]]
+    return squares[order], vectors[:, order]
 
 
 def _vibrations_of(stiffness: Array, mass: Array) -> tuple[Array, Array]:
@@ -122,6 +135,6 @@ def _vibrations_of(stiffness: Array, mass: Array) -> tuple[Array, Array]:
         raise InputError(f"{what}; correct its signs, or give the root more nodes") from None
     if inverse[0] < -NEGATIVE * inverse[-1]:
         raise InputError("the mass matrix has a negative eigenvalue; correct its signs")
-    moving = inverse > 1e-14 * inverse[-1]
+    moving = inverse > MASSLESS * inverse[-1]
     inverse, vectors = inverse[moving][::-1], vectors[:, moving][:, ::-1]
     return 1.0 / inverse, vectors / np.sqrt(inverse)

@@ -274,3 +274,14 @@ def test_a_hinge_at_a_node_of_solid_elements_that_is_no_interface(tmp_path):
     link = fe(tmp_path / "files", brick_mesh(2)).link()
     said = said_of(lambda: link.displacement(np.array([0.5, 0.0, 0.0])), tmp_path)
     assert said.startswith("there is no node at (0.5, 0, 0) m; move it to an interface: the nearest are at (0, 0, 0)")
+
+
+def test_more_vibrations_than_nodes_with_mass(tmp_path):
+    """Masses of three nodes, without the inertia of any: three translations of the one that is not held."""
+    position, _, stiffness = beam_mesh(2)
+    lumped = sparse.diags(np.tile([1.0, 1.0, 1.0, 0.0, 0.0, 0.0], 3)).tocsr()
+    said = said_of(fe(tmp_path / "files", (position, lumped, stiffness), vibrations=4).link, tmp_path)
+    assert said == "4 vibrations are more than the 3 that the masses of the body have; give 3 or fewer"
+    said = said_of(fe(tmp_path / "files", (position, lumped, stiffness), modes=8, vibrations=3).link, tmp_path)
+    what = "8 modes are more than the 3 vibrations and 6 motions of interfaces give; give at most 6, or more vibrations"
+    assert said == what
