@@ -169,7 +169,7 @@ class DeformedBody(RigidBody):
         modal, found = self.body.modal, []
         for fraction, *path in zip(modal.fraction, modal.position, modal.linear, modal.curve, strict=True):
             curve = PointCurve(*path)
-            found.append(MassPoint(fraction, *curve.place(self.eta), curve.bias(self.eta, self.rate)))
+            found.append(MassPoint(fraction, *curve.place(self.eta), curve.rates(self.eta, self.rate)[1]))
         return found
 
     @cached_property

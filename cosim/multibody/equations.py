@@ -22,7 +22,6 @@ from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, rows_b
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.copies import CopiesRoutine, Forest
 from cosim.multibody.differentiate import Derived, along
-from cosim.multibody.elastic.link import ElasticLink, Segment
 from cosim.multibody.elastic_joints import NodeKind
 from cosim.multibody.friction import JointFriction
 from cosim.multibody.inertial_parameters import with_inertial_parameters
@@ -422,27 +421,10 @@ class MechanismEquations(ConfigurationSpace):
         return kinematics.frame_pose(self.sweeps, self.q_map.positions(q), body, frame, t)
 
     def body_poses(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
-        """(n, 3, 4): axes (3, 3) and origin of every moving body, in the order of `tree.joints`, then of the
-        `segments`, in ground axes."""
-        q_tree = self.q_map.positions(q)
-        _, placed = self._placements(q_tree, np.zeros(self.nv_tree), t)
-        poses = [(here.rotation, here.position) for here in placed]
-        coordinates = self.sweeps.by_q(q_tree)
-        for body, segment in self.segments:
-            here, (turn, origin) = placed[body], segment.middle.place(coordinates[body])
-            poses.append((here.rotation @ turn, here.position + here.rotation @ origin))
-        rows = [[[*rotation[i], position[i]] for i in range(3)] for rotation, position in poses]
-        return ops.array(rows).reshape(len(poses), 3, 4)
-
-    @cached_property
-    def segments(self) -> list[tuple[int, Segment]]:
-        """(body, segment) of all elastic links."""
-        found = []
-        for link in self.tree.mechanism.links:
-            if isinstance(link.elastic, ElasticLink):
-                body, _ = self.tree.frames[link.name]
-                found += [(body, segment) for segment in link.elastic.segments]
-        return found
+        """(n, 3, 4): axes (3, 3) and origin of every moving body, in the order of `tree.joints`, in ground axes."""
+        _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        rows = [[[*here.rotation[i], here.position[i]] for i in range(3)] for here in placed]
+        return ops.array(rows).reshape(len(placed), 3, 4)
 
     def moving_base_poses(self, q: Numeric, t: Numeric) -> dict[str, dict[str, Numeric]]:
         """Poses of the bodies whose joints depend on time alone, by joint: x, y, z [m], roll, pitch, yaw [rad] in

@@ -21,6 +21,7 @@ from cosim.multibody.description.elastic_links import with_nodes
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.urdf import read_urdf
+from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import PER_BODY, inertial_parameters
 from cosim.multibody.inverse_kinematics import InverseKinematics, solve_pose
@@ -57,7 +58,6 @@ class Model:
     dof_names: tuple[str, ...]  # (nv,): the joint's name, or `<joint>.<dof>` where it has several
     coordinate_names: tuple[str, ...]  # (nq,), likewise
     gravity: np.ndarray
-    attached: Mechanism  # with the bodies and nodes of elastic links in place of these
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Model:
         """
         self._rotor_inertia, self._redundant = rotor_inertia, tuple(redundant)
         self._baumgarte_rate, self._elimination = baumgarte_rate, elimination
-        self.attached = rigid = with_nodes(mechanism)
+        rigid = with_nodes(mechanism)
         open_mechanism, constraints = cut_loops(rigid)
         tree = build_tree(open_mechanism)
         moving = [(joint, kind) for joint, kind in zip(tree.joints, tree.kinds, strict=True) if joint.mimic is None]
@@ -152,6 +152,20 @@ class Model:
         if len(known) == len(self.mechanism.forces):
             return self
         return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, forces=known))
+
+    @cached_property
+    def drawn(self) -> Model:
+        """The model for drawings, in the same coordinates: with further bodies at the stations of elastic links, by
+        which their deflection is seen. Itself without elastic links."""
+        links = tuple(
+            replace(link, elastic=replace(link.elastic, drawn=True))
+            if isinstance(link.elastic, ElasticLink) and not link.elastic.drawn
+            else link
+            for link in self.mechanism.links
+        )
+        if links == self.mechanism.links:
+            return self
+        return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, links=links))
 
     def _copy(
         self, rotor_inertia: RotorInertia | None, redundant: Sequence[int], mechanism: Mechanism | None = None
@@ -457,7 +471,7 @@ class Model:
 
     def body_poses(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """(n, 3, 4): axes (3, 3) and origin of each of the n moving bodies, in ground axes; their order is that of the
-        joints that move, mimic joints included. Those of the segments of elastic links follow."""
+        joints that move, mimic joints included."""
         return self._call("body_poses", q, *t, out=out)
 
     # --- compilation ---
@@ -519,7 +533,7 @@ class Model:
             "centroidal_momentum": ([q, v], [(6,)]),
             "centroidal_momentum_matrix": ([q], [(6, self.nv)]),
             "frame_pose": ([q], [(4, 4)]),
-            "body_poses": ([q], [(len(self._tree.joints) + len(self.equations.segments), 3, 4)]),
+            "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
             "frame_jacobian": ([q], [(6, self.nv)]),
             "frame_jacobian_rate": ([q, v], [(6, self.nv)]),
         }[function]

@@ -14,7 +14,7 @@ from cosim.formulations.cartesian.compositions import composition, has_compositi
 from cosim.formulations.cartesian.coordinates import SpatialCoordinates, common_plane
 from cosim.formulations.cartesian.elementary import Elementary, Mount, NoRotation, PointOnPlane, Rotation, Row
 from cosim.multibody import dynamics, kinematics
-from cosim.multibody.bodies import Body, BodyMotion
+from cosim.multibody.bodies import AnyBody, Body, BodyMotion
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
@@ -53,11 +53,8 @@ class CartesianJoint:
     def hinge(self, q: Numeric, v: Numeric, t: Numeric) -> Hinge:
         return self.kind.hinge(q, v, t)
 
-    def coordinates_from(self, above: Numeric, q: Numeric, v: Numeric) -> tuple[Numeric, Numeric, Numeric]:
-        return self.kind.coordinates_from(above, q, v)
-
-    def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> BodyMotion:
-        return self.kind.completed(motion, q, v)
+    def motion(self, body: AnyBody, above: Numeric, q: Numeric, v: Numeric, t: Numeric) -> BodyMotion:
+        return self.kind.motion(body, above, q, v, t)
 
     def rows_between(self, i: Mount, j: Mount, t: Numeric) -> tuple[list[Row], list[Row]]:
         """(constraints, rows along the dofs) between the joint's frame on the parent and the body."""

@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from cosim.errors import InputError
 from cosim.multibody.elastic.elements import GAUSS, Line, Mesh, lowest_modes
-from cosim.multibody.elastic.link import Displacement, ElasticLink, Segment
+from cosim.multibody.elastic.link import Displacement, ElasticLink, Piece
 from cosim.multibody.elastic.mass_points import MassPoints, offset, solids
 from cosim.multibody.elastic_bodies import PointCurve
 from cosim.types import Array
 
 ELEMENTS = 64  # the third frequency of a beam is then right to 1e-6, whatever its ends
-SEGMENTS = 8  # that are drawn
+PIECES = 8  # in drawings: five modes are still seen
 
 AlongBeam = Callable[[Array], Array]  # of x [m]
 
@@ -203,16 +204,8 @@ class Beam:
             2.0 * self.damping_ratio * np.diag(np.sqrt(np.diag(stiffness) * masses)),
             self.displacement,
             self._hardening() if self.stiffening else np.zeros((len(stiffness),) * 4),
-            self._segments(),
+            pieces_along(self.length),
         )
-
-    def _segments(self) -> tuple[Segment, ...]:
-        length = self.length / SEGMENTS
-        x = length * (np.arange(SEGMENTS) + 0.5)
-        (phi, curve), psi = self.displacements(x)
-        middles = np.stack([x, 0.0 * x, 0.0 * x], axis=-1)
-        paths = map(PointCurve, middles, phi, curve)
-        return tuple(Segment(Displacement(path, turn), length) for path, turn in zip(paths, psi, strict=True))
 
     def _points(self) -> MassPoints:
         """Sections as points on both sides of the axis, with their moments of inertia."""
@@ -231,6 +224,12 @@ class Beam:
             _, stiffness = self._mesh.matrices(line)
             squares += [float(vector @ stiffness @ vector) for vector in vectors.T]
         return np.diag(squares)
+
+
+def pieces_along(length: float) -> tuple[Piece, ...]:
+    """Tangents at the middles of equal lengths of an axis x, which meet but for the third order of the length."""
+    ends = np.linspace(0.0, length, PIECES + 1)[:, None] * _X
+    return tuple(Piece(0.5 * (start + end), start, end) for start, end in pairwise(ends))
 
 
 _X, _Y, _Z = np.eye(3)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from cosim.errors import InputError
-from cosim.multibody.elastic.link import Displacement, ElasticLink, Segment
+from cosim.multibody.elastic.link import Displacement, ElasticLink, Piece
 from cosim.multibody.elastic_bodies import ModalMass, PointCurve
 from cosim.types import Array
 
@@ -34,7 +34,7 @@ def modal_link(
     stiffness: Array,
     damping_ratio: float | Array,
     displacement: Callable[[Array], Displacement],
-    segments: tuple[Segment, ...] = (),
+    pieces: tuple[Piece, ...] = (),
 ) -> ElasticLink:
     """stiffness: K (m, m); damping_ratio: of all natural vibrations, or (m,) of each mode. A vibration in which
     several modes take part has the mean of their ratios, by elastic energy.
@@ -58,7 +58,7 @@ def modal_link(
     hardening = np.zeros((len(modes),) * 4)
     damping = without_rounding((moved * rates) @ moved.T)
     modal = ModalMass(*map(without_rounding, modal))
-    return ElasticLink(*body, modes, modal, stiffness, damping, displacement, hardening, segments)
+    return ElasticLink(*body, modes, modal, stiffness, damping, displacement, hardening, pieces)
 
 
 def stiffness_by(frequencies: Array, masses: Array) -> Array:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.multibody.elastic.beam import SEGMENTS
-from cosim.multibody.elastic.link import Displacement, ElasticLink, Segment
+from cosim.multibody.elastic.beam import pieces_along
+from cosim.multibody.elastic.link import Displacement, ElasticLink
 from cosim.multibody.elastic.mass_points import MassPoints
 from cosim.multibody.elastic.modal_link import check_symmetric, modal_link
 from cosim.multibody.elastic_bodies import PointCurve
@@ -57,14 +57,8 @@ class ShapeFunctions:
                 raise InputError("further_mass has a negative eigenvalue; correct its signs")
             modal = modal._replace(rest_mass=modal.rest_mass + further)
         return modal_link(
-            body, self.modes, modal, stiffness, self.damping_ratio, self.displacement, tuple(self._segments())
+            body, self.modes, modal, stiffness, self.damping_ratio, self.displacement, pieces_along(self.length)
         )
-
-    def _segments(self) -> Iterator[Segment]:
-        """Parts that are drawn."""
-        step = self.length / SEGMENTS
-        for k in range(SEGMENTS):
-            yield Segment(self.displacement(np.array([step * (k + 0.5), 0.0, 0.0])), step)
 
     def displacement(self, point: Array) -> Displacement:
         """Of a point (3,) of the axis. Raises InputError for others."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from cosim.multibody.elastic_joints import MODES
+from cosim.multibody.elastic.link import ElasticLink, Piece
 from cosim.multibody.mechanism import Inertial, Joint, Pose
 from cosim.multibody.model import Model
 from cosim.multibody.tree import Tree
@@ -17,7 +16,6 @@ from cosim.output.scene.visuals import Visual
 
 DIAMETER = 0.075  # of the thickest joint over the extent of the mechanism
 THINNEST = 0.4  # of the thickest joint, for those that carry little mass
-THICKNESS = 0.25  # of a segment of an elastic link over its length
 CUT = "@"  # in the name of a link that is a part of another one
 
 
@@ -29,21 +27,22 @@ def scene_of(
     notes: Sequence[str] = (),
 ) -> Scene:
     """start: positions (nq,) at the start; actuated: joints with a drive; visuals: of the links of the robot file, see
-    `read_visuals`. A body without visuals is shown as bars between its joints."""
+    `read_visuals`. A body without visuals is shown as bars between its joints, an elastic link as straight pieces along
+    its deflection. The bodies are those of `model.drawn`."""
+    model = model.drawn
     tree = model.equations.tree
     timed = model.equations.timed
     poses = _with_ground(model.body_poses(start, 0.0) if timed else model.body_poses(start))
     shapes = _shapes(model, tree, poses, actuated, visuals or {})
-    carriers = [body for body, _ in model.equations.segments]
-    names = (tree.mechanism.root, *(joint.child for joint in tree.joints), *_segment_names(tree, carriers))
-    parents = (0, *(parent + 1 for parent in tree.parents), *(body + 1 for body in carriers))
+    names = (tree.mechanism.root, *(joint.child for joint in tree.joints))
+    parents = (0, *(parent + 1 for parent in tree.parents))
     bodies = tuple(
         SceneBody(name, parent, placement(pose[:, :3], pose[:, 3]), tuple(own))
         for name, parent, pose, own in zip(names, parents, poses, shapes, strict=True)
     )
     springs = tuple(
         SceneSpring(spring.name, _point(tree, *spring.ends[0]), _point(tree, *spring.ends[1]))
-        for spring in model.attached.springs
+        for spring in model.mechanism.springs
     )
     return Scene(
         name=model.mechanism.name,
@@ -56,13 +55,6 @@ def scene_of(
         timed=timed,
         notes=tuple(notes),
     )
-
-
-def _segment_names(tree: Tree, carriers: Sequence[int]) -> Iterator[str]:
-    """Of the segments of elastic links, each with the body that carries it."""
-    for body, group in groupby(carriers):
-        link = tree.joints[body].child.removesuffix(MODES)
-        yield from (f"{link}{CUT}segment_{k}" for k, _ in enumerate(group, 1))
 
 
 def _with_ground(poses: np.ndarray) -> np.ndarray:
@@ -87,17 +79,24 @@ def _shapes(
     """The shapes of every body."""
     found: list[list[Shape]] = [[] for _ in poses]
     inertials = [link for link in tree.mechanism.links if link.inertial is not None]
-    for k, (body, segment) in enumerate(model.equations.segments, len(tree.joints) + 1):
-        half = np.array([0.5 * segment.length, 0.0, 0.0])
-        found[k] += bar(tree.joints[body].child, -half, half, THICKNESS * segment.length)
     for link in model.mechanism.links:
         body, pose = _body_of(tree, link.name)
-        found[body] += [_visual(link.name, pose, visual) for visual in visuals.get(link.name, ())]
+        own = () if isinstance(link.elastic, ElasticLink) else visuals.get(link.name, ())
+        found[body] += [_visual(link.name, pose, visual) for visual in own]
     shown = [bool(shapes) for shapes in found]
     frames = _joint_frames(model, tree)
     diameters = _diameters(tree, _reach(poses, frames, inertials, tree))
+    deflected = _deflected(tree)
+    for elastic, pieces in deflected.items():
+        for body, piece in pieces:
+            at = piece.station if body != elastic else np.zeros(3)
+            found[body] += bar(
+                tree.joints[elastic - 1].parent, piece.start - at, piece.end - at, BAR * diameters[elastic]
+            )
     for joint, body, frame, start in frames:
         diameter = diameters[body] if start or body else diameters[_body_of(tree, joint.child)[0]]
+        if body in deflected:
+            continue
         if not shown[body]:
             found[body] += bar(joint.child, np.zeros(3), frame.position, BAR * diameter) if body or start else []
             found[body] += joint_shape(joint, frame, diameter, joint.name in actuated) if start else []
@@ -112,6 +111,22 @@ def _shapes(
         if body and CUT not in link.name:
             inertia = pose.rotation @ inertial.inertia @ pose.rotation.T
             found[body] += inertia_box(link.name, Inertial(inertial.mass, com, inertia))
+    return found
+
+
+def _deflected(tree: Tree) -> dict[int, list[tuple[int, Piece]]]:
+    """Body of the modes of each elastic link -> (body that it is drawn on, piece)."""
+    elastic = {link.name: link.elastic for link in tree.mechanism.links if isinstance(link.elastic, ElasticLink)}
+    found = {}
+    for body, joint in enumerate(tree.joints, 1):
+        if joint.child not in elastic:
+            continue
+        stations = {
+            tuple(other.node.path.position): k
+            for k, other in enumerate(tree.joints, 1)
+            if other.node is not None and other.parent == joint.child
+        }
+        found[body] = [(stations.get(tuple(piece.station), body), piece) for piece in elastic[joint.child].pieces]
     return found
 
 
@@ -130,7 +145,7 @@ def _joint_frames(model: Model, tree: Tree) -> list[tuple[Joint, int, Pose, bool
         parent, pose = _body_of(tree, joint.parent)
         found.append((joint, k + 1, own, True))
         found.append((joint, parent, pose @ joint.pose, False))
-    for loop in model.attached.loops:
+    for loop in model.mechanism.loops:
         if not loop.coordinates:
             parent, pose = _body_of(tree, loop.joint.parent)
             found.append((loop.joint, parent, pose @ loop.joint.pose, True))

@@ -56,11 +56,8 @@ class View:
 
 
 def mounts_of(model: Model, scene: Scene) -> list[Pose]:
-    """The frames of the links that bodies are named after, in their bodies, the ground first. A segment of an elastic
-    link has none of its own."""
-    frames = model.equations.tree.frames
-    ground = frames[scene.bodies[0].name]  # in whose frame nothing is moved
-    return [frames.get(body.name, ground)[1] for body in scene.bodies]
+    """The frames of the links that bodies are named after, in their bodies, the ground first."""
+    return [model.equations.tree.frames[body.name][1] for body in scene.bodies]
 
 
 def in_link_frames(scene: Scene, mounts: Sequence[Pose]) -> Scene:

@@ -1,76 +1,115 @@
-"""Elastic links are drawn as short bars that follow their bending."""
+"""Elastic links in the scene: their deflected shape."""
 
-from __future__ import annotations
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.output.scene.build import scene_of
-from cosim.output.view3d.view import mounts_of
-from tests.kit.samples import FOLDER
+from cosim.output.scene.scene import Scene
+from cosim.rig.outline import signal_units
+from cosim.rig.rig import Rig
+from cosim.rig.scene import scene_of_rig, view_of
+from tests.output.scene.test_scene import matrix_of
 
-
-@pytest.fixture(scope="module")
-def arm():
-    return load_rig(FOLDER / "elastic/two_link_arm.yaml").plant.model
-
-
-def test_segments(arm):
-    scene = scene_of(arm, arm.neutral())
-    names = [body.name for body in scene.bodies]
-    assert names[-16:] == [f"{link}@segment_{k}" for link in ("upper_arm", "forearm") for k in range(1, 9)]
-    assert len(names) == len(set(names)) == 1 + len(arm.body_poses(arm.neutral()))
-    carriers = {names[body.parent] for body in scene.bodies[-16:]}
-    assert carriers == {"upper_arm@modes", "forearm@modes"}
-    for body in scene.bodies[-16:]:
-        (bar,) = body.shapes
-        assert bar.kind == "cylinder" and bar.role == "link"
-        assert bar.size[2] == pytest.approx(0.1 if body.name.startswith("upper") else 0.7 / 8)
-    assert len(mounts_of(arm, scene)) == len(names)
-
-
-def test_segments_follow_the_beam(arm):
-    """Their ends meet, from the root to the tip, when the links are bent."""
-    q = arm.neutral()
-    bend = np.array([name in ("upper_arm.bend_y_1", "forearm.bend_z_1") for name in arm.dof_names])
-    q[bend] = 0.03
-    q[arm.dof_index("elbow")] = 0.5
-    poses = arm.body_poses(q)[-16:]
-    half = np.repeat([0.05, 0.7 / 16], 8)
-    starts = poses[:, :, 3] - half[:, None] * poses[:, :, 0]
-    ends = poses[:, :, 3] + half[:, None] * poses[:, :, 0]
-    joints = np.linalg.norm(np.delete(starts[1:] - ends[:-1], 7, axis=0), axis=1)
-    assert joints.max() < 2e-4
-    assert starts[0] == pytest.approx(arm.frame_pose(q, "upper_arm")[:3, 3], abs=2e-4)
-    assert ends[7] == pytest.approx(arm.frame_pose(q, "elbow_motor")[:3, 3], abs=2e-4)
-    assert ends[15] == pytest.approx(arm.frame_pose(q, "payload")[:3, 3], abs=2e-4)
-    assert abs(ends[7][1]) == pytest.approx(0.03, abs=2e-3)
-
-
-def test_springs_end_at_the_bent_link(tmp_path):
-    (tmp_path / "rig.yaml").write_text(STAYED)
-    plant = load_rig(tmp_path / "rig.yaml").plant
-    (spring,) = scene_of(plant.model, plant.model.neutral()).springs
-    names = [joint.child for joint in plant.model.equations.tree.joints]
-    assert names[spring.start[0] - 1] == "mast@1"
-
-
-STAYED = """\
-name: stayed
+BEAM = """
 mechanism:
-  bodies:
-    - {name: mast, type: fixed}
+  bodies: [{{name: arm, joint: hub, axis: [0, 1, 0]}}]
   elastic:
-    - link: mast
-      beam:
-        length: 1 m
-        section: {shape: tube, diameter: 25 mm, wall: 1 mm}
+    - link: arm
+      origin: {{xyz: [0.05, 0, 0.02], rpy: [0, 0, 30 deg]}}
+      beam: &beam
+        length: 0.8 m
+        section: {{shape: tube, diameter: 20 mm, wall: 1 mm}}
         density: 2700 kg/m^3
         youngs_modulus: 70 GPa
-        poisson_ratio: 0.33
-        modes: {bend_y: 1}
-  springs:
-    - {name: stay, between: [mast, base], points: [[1 m, 0, 0], [0, 1 m, 0]], stiffness: 100 N/m}
-schedule: {step: 1 ms, duration: 1 s}
+        modes: {{bend_y: 2, bend_z: 2, twist: 1}}
+  frames: [{frames}]
+joints: {{hub: {{prescribed: {{type: sine, amplitude: 10 deg, frequency: 0.5 Hz}}}}}}
+schedule: {{step: 0.2 ms, duration: 0.1 s}}
 """
+PIECES = 8
+
+
+def pieces_of(scene: Scene, poses: np.ndarray, link: str) -> np.ndarray:
+    """(k, 2, 3): start and end of the pieces of an elastic link, from poses (n, 3, 4) of the bodies."""
+    found = []
+    for k, shape in scene.shapes:
+        if shape.role == "link" and shape.link == link and k:
+            own, pose = matrix_of(shape.pose), poses[k - 1]
+            half = 0.5 * shape.size[2] * own[:, 2]
+            found.append([pose[:, :3] @ (own[:, 3] + s * half) + pose[:, 3] for s in (-1.0, 1.0)])
+    return np.array(found)
+
+
+@pytest.fixture
+def arm(tmp_path: Path) -> Rig:
+    turn = np.array([np.cos(np.pi / 6), np.sin(np.pi / 6), 0.0])
+    places = [np.array([0.05, 0.0, 0.02]) + 0.8 * (k + 0.5) / PIECES * turn for k in range(PIECES)]
+    frames = [
+        f"{{name: at_{k}, link: arm, origin: {{xyz: {place.tolist()}, rpy: [0, 0, 30 deg]}}}}"
+        for k, place in enumerate(places)
+    ]
+    (tmp_path / "arm.yaml").write_text(BEAM.format(frames=", ".join(frames)))
+    return load_rig(tmp_path / "arm.yaml")
+
+
+def test_pieces_are_tangents_at_frames_of_the_model(arm: Rig) -> None:
+    model, scene = arm.plant.model, scene_of_rig(arm)
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        q = rng.uniform(-0.05, 0.05, model.nq)
+        ends = pieces_of(scene, model.drawn.body_poses(q), "arm")
+        assert len(ends) == PIECES
+        frames = np.array([model.frame_pose(q, f"at_{k}")[:3] for k in range(PIECES)])
+        np.testing.assert_allclose(ends.mean(axis=1), frames[:, :, 3], atol=1e-9)
+        np.testing.assert_allclose(ends[:, 1] - ends[:, 0], 0.8 / PIECES * frames[:, :, 0], atol=1e-9)
+        np.testing.assert_allclose(ends[1:, 0], ends[:-1, 1], atol=2e-3)
+
+
+def test_a_cantilever_is_drawn_with_its_deflection() -> None:
+    rig = load_rig("rigs/elastic/cantilever.yaml")
+    model, scene = rig.plant.model, scene_of_rig(rig)
+    q, rest = np.zeros(model.nq), np.zeros(model.nv)
+    for _ in range(5):  # to rest, by Newton's method
+        slope = np.array([model.inverse_dynamics(q + h, rest, rest) for h in 1e-6 * np.eye(model.nv)])
+        effort = model.inverse_dynamics(q, rest, rest)
+        q = q - np.linalg.solve((slope - effort).T / 1e-6, effort)
+    ends = pieces_of(scene, model.drawn.body_poses(q), "ruler")
+    np.testing.assert_allclose(ends[0, 0], 0.0, atol=1e-4)
+    deflection = 7850.0 * 0.03 * 0.002 * 9.81 * 0.5**4 / (8.0 * 210e9 * 0.03 * 0.002**3 / 12.0)
+    assert ends[-1, 1, 2] == pytest.approx(-deflection, rel=0.01)
+
+
+def test_without_elastic_links_the_model_is_drawn_itself() -> None:
+    model = load_rig("rigs/two_link.yaml").plant.model
+    assert model.drawn is model
+
+
+def test_the_mechanism_itself_gets_no_further_bodies(arm: Rig) -> None:
+    model = arm.plant.model
+    bodies = len(model.equations.tree.bodies)
+    drawn = model.drawn
+    assert (drawn.coordinate_names, drawn.drawn) == (model.coordinate_names, drawn)
+    assert len(model.equations.tree.bodies) == bodies == 2 + PIECES
+    assert len(drawn.equations.tree.bodies) >= bodies
+
+
+def test_a_view_of_a_run_follows_the_deflection(arm: Rig) -> None:
+    model = arm.plant.model
+    names = [f"{name}/position" for name in model.coordinate_names]
+    view = view_of(arm, names, 30.0)
+    assert view is not None
+    q = np.random.default_rng(0).uniform(-0.03, 0.03, (3, model.nq))
+    poses = view.link_poses(np.zeros(3), q)
+    assert poses.shape == (3, len(view.scene.bodies) - 1, 3, 4)
+    np.testing.assert_allclose(
+        pieces_of(view.scene, poses[1], "arm"),
+        pieces_of(scene_of_rig(arm), model.drawn.body_poses(q[1]), "arm"),
+        atol=1e-12,
+    )
+
+
+def test_deflections_are_lengths() -> None:
+    rig = load_rig("rigs/elastic/cantilever.yaml")
+    assert {signal_units(rig)[f"tip.{axis}/deflection"] for axis in "xyz"} == {"m"}
