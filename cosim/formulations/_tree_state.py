@@ -18,7 +18,7 @@ from cosim.multibody.elastic_joints import MODES, NodeKind
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
-from cosim.multibody.spatial import SpatialVector
+from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Numeric
 
 ZERO = SpatialVector(np.zeros(3), np.zeros(3))
@@ -229,9 +229,17 @@ class TreeState:
 
 def _joint_state(kind: JointKind, body: AnyBody, q: Numeric, v: Numeric, t: Numeric, dofs: range) -> HingeState:
     turn, slide = kind.place(q, t)
-    columns, drift, bias = kind.hinge(q, v, t)
+    columns, drift, bias = _node_hinge(kind, q, v) if isinstance(kind, NodeKind) else kind.hinge(q, v, t)
     linear = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(columns))
     angular = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(columns))
     position = body.position + body.rotation @ slide
     moved = tuple(dofs) if columns else ()
     return HingeState(body.rotation @ turn, position, columns, SpatialVector(linear, angular), bias, moved)
+
+
+def _node_hinge(kind: NodeKind, eta: Numeric, rate: Numeric) -> Hinge:
+    """The motion of a node by the modes of its parent, along its own axes."""
+    turn, _ = kind.node.place(eta)
+    modes, _, bias = kind.node.motion(eta, rate)
+    *columns, own_bias = (SpatialVector(turn.T @ s.linear, turn.T @ s.angular) for s in (*modes, bias))
+    return Hinge(tuple(columns), ZERO, own_bias)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cosim import ops
+from cosim.compile import Routine
 from cosim.formulations import load_formulation
 from cosim.multibody import Model
 from cosim.multibody.assembly import close_loops, find_consistent_state
@@ -241,3 +242,34 @@ def test_momentum(name):
     close(model.equations.center_of_mass_jacobian(q), J, 1e-8)
     close(momentum[:3], mass * J @ v, 1e-8)
     close(model.equations.gravity_effort(q), -mass * model.gravity @ J, 1e-7)
+
+
+# --- cost ---
+
+
+def serial_arm(links, modes):
+    """Revolute joints in general directions, and a load."""
+    elastic = soft_link(modes=modes)
+    names = ["base", *(f"l{k}" for k in range(links))]
+    parts = [Link("base"), *(Link(name, elastic=elastic) for name in names[1:]), rigid("load", 1.0)]
+    joints = [
+        Joint(f"j{k}", "revolute", names[k], names[k + 1], at(float(k > 0), rotation=turned(k)), unit(1, 2, 3))
+        for k in range(links)
+    ]
+    joints.append(Joint("weld", "fixed", names[-1], "load", at(1.0)))
+    return Model(Mechanism("arm", "base", tuple(parts), tuple(joints)))
+
+
+def operations(links, modes, function):
+    equations = serial_arm(links, modes).equations
+    shapes = [(equations.nq,), (equations.nv,), (equations.nv,)]
+    return Routine(getattr(equations, function), shapes, function).operations
+
+
+@pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics"])
+def test_operations_are_linear_in_the_links(function):
+    """Every further link costs the same; more modes cost less than in proportion."""
+    counts = [operations(links, ModeCounts(bend_y=1), function) for links in (2, 3, 4)]
+    assert counts[2] - counts[1] == counts[1] - counts[0]
+    more = [operations(links, ModeCounts(bend_y=2), function) for links in (2, 3)]
+    assert counts[1] - counts[0] < more[1] - more[0] < 1.5 * (counts[1] - counts[0])

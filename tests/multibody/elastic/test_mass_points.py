@@ -130,7 +130,9 @@ def test_the_path_of_a_point():
     speeds = [(path.place(eta + unit)[0] - path.place(eta - unit)[0]) / (2.0 * STEP) for unit in UNITS]
     np.testing.assert_allclose(path.place(eta)[1], speeds, rtol=1e-6, atol=1e-6)
     ahead, here, behind = (path.place(eta + sign * STEP * rate)[0] for sign in (1.0, 0.0, -1.0))
-    np.testing.assert_allclose(path.bias(eta, rate), (ahead - 2.0 * here + behind) / STEP**2, rtol=1e-5, atol=1e-5)
+    velocity, bias = path.rates(eta, rate)
+    np.testing.assert_allclose(velocity, (ahead - behind) / (2.0 * STEP), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(bias, (ahead - 2.0 * here + behind) / STEP**2, rtol=1e-5, atol=1e-5)
     r, rho = path.place(0.01 * eta)[0], path.position
     d, c = 0.01 * eta @ path.linear, 0.5 * np.einsum("u,v,uvi->i", 0.01 * eta, 0.01 * eta, curve)
     assert r @ r == pytest.approx(rho @ rho + 2.0 * rho @ (d + c) + d @ d, abs=2.0 * abs(d @ c) + 1e-8)
