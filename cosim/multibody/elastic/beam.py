@@ -16,7 +16,7 @@ import numpy as np
 from cosim.errors import InputError
 from cosim.multibody.elastic.elements import GAUSS, Line, Mesh, lowest_modes
 from cosim.multibody.elastic.link import Displacement, ElasticLink, Piece
-from cosim.multibody.elastic.mass_points import MassPoints
+from cosim.multibody.elastic.mass_points import MassPoints, offset, solids
 from cosim.multibody.elastic_bodies import PointCurve
 from cosim.types import Array
 
@@ -187,7 +187,7 @@ class Beam:
             what = f"x = {x:g} m is beyond the beam, which ends at {self.length:g} m"
             raise InputError(f"{what}; move it or lengthen the beam")
         axis, psi = self.displacements(np.clip([x], 0.0, self.length))
-        (phi,), (g,) = _offset(axis, psi, np.array([[0.0, *point[1:]]]))
+        (phi,), (g,) = offset(axis, psi, np.array([[0.0, *point[1:]]]))
         return Displacement(PointCurve(point, phi, g), psi[0])
 
     def link(self) -> ElasticLink:
@@ -204,13 +204,8 @@ class Beam:
             2.0 * self.damping_ratio * np.diag(np.sqrt(np.diag(stiffness) * masses)),
             self.displacement,
             self._hardening() if self.stiffening else np.zeros((len(stiffness),) * 4),
-            self._pieces(),
+            pieces_along(self.length),
         )
-
-    def _pieces(self) -> tuple[Piece, ...]:
-        """Tangents at the middles of equal lengths, which meet but for the third order of the length."""
-        ends = np.linspace(0.0, self.length, PIECES + 1)[:, None] * _X
-        return tuple(Piece(0.5 * (start + end), start, end) for start, end in pairwise(ends))
 
     def _points(self) -> MassPoints:
         """Sections as points on both sides of the axis, with their moments of inertia."""
@@ -219,15 +214,8 @@ class Beam:
         axis, psi = self.displacements(x)
         if not self.shearing:
             psi = psi * _X  # the inertia of the sections resists twisting, not bending
-        spread = 0.5 * inertia.sum(axis=0) - inertia  # ∫ of x², y², z² over the section
         axial = np.stack([x, 0.0 * x, 0.0 * x], axis=-1)
-        parts = []
-        for direction, second_moment in zip(np.eye(3), spread, strict=True):
-            reach = np.sqrt(np.maximum(3.0 * second_moment / mass, 0.0))
-            for side in (-1.0, 1.0):
-                arm = side * reach[:, None] * direction
-                parts.append(MassPoints(mass / 6.0, axial + arm, *_offset(axis, psi, arm)))
-        return MassPoints(*map(np.concatenate, zip(*parts, strict=True))).with_affine_curve()
+        return solids(mass, axial, inertia.T, axis, psi).with_affine_curve()
 
     def _stiffness(self) -> Array:
         """K (m, m), diagonal: the modes are orthogonal in it"""
@@ -238,11 +226,10 @@ class Beam:
         return np.diag(squares)
 
 
-def _offset(axis: tuple[Array, Array], psi: Array, arm: Array) -> tuple[Array, Array]:
-    """(φ, g) of points at `arm` (k, 3) from the axis that turn with their sections: u = θ × arm + ½ θ × (θ × arm)."""
-    turned = np.cross(psi, arm[:, None])
-    twice = np.cross(psi[:, :, None], turned[:, None])
-    return axis[0] + turned, axis[1] + 0.5 * (twice + twice.swapaxes(1, 2))
+def pieces_along(length: float) -> tuple[Piece, ...]:
+    """Tangents at the middles of equal lengths of an axis x, which meet but for the third order of the length."""
+    ends = np.linspace(0.0, length, PIECES + 1)[:, None] * _X
+    return tuple(Piece(0.5 * (start + end), start, end) for start, end in pairwise(ends))
 
 
 _X, _Y, _Z = np.eye(3)

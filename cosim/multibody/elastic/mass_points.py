@@ -61,20 +61,44 @@ class MassPoints(NamedTuple):
         basis = self.affine
         linear = self._project(basis, self.linear)
         rest = self.linear - np.einsum("pk,k...->p...", basis, linear)
-        outer = np.einsum("p,pui,pvj->uvij", self.mass, rest, rest)
-        return ModalMass(
-            fraction=self._project(basis, np.ones(len(self.mass))),
-            position=self._project(basis, self.position),
-            linear=linear,
-            curve=self._project(basis, self.curve),
-            rest_mass=np.einsum("uvii->uv", outer),
-            rest_spin=np.stack(
-                [
-                    outer[..., 1, 2] - outer[..., 2, 1],
-                    outer[..., 2, 0] - outer[..., 0, 2],
-                    outer[..., 0, 1] - outer[..., 1, 0],
-                ],
-                axis=-1,
-            ).swapaxes(0, 1),
-            rest_inertia=2.0 * np.einsum("uvii,jk->uvjk", outer, np.eye(3)) - outer - outer.swapaxes(2, 3),
+        return modal_mass_of(
+            self._project(basis, np.ones(len(self.mass))),
+            self._project(basis, self.position),
+            linear,
+            self._project(basis, self.curve),
+            np.einsum("p,pui,pvj->uvij", self.mass, rest, rest),
         )
+
+
+def modal_mass_of(fraction: Array, position: Array, linear: Array, curve: Array, rest: Array) -> ModalMass:
+    """Of points with the mass 1, see `ModalMass`, and rest (m, m, 3, 3): ∫ φ_μ φ_νᵀ of what they leave."""
+    axial = [rest[..., i, j] - rest[..., j, i] for i, j in ((1, 2), (2, 0), (0, 1))]
+    return ModalMass(
+        fraction,
+        position,
+        linear,
+        curve,
+        rest_mass=np.einsum("uvii->uv", rest),
+        rest_spin=np.stack(axial, axis=-1).swapaxes(0, 1),
+        rest_inertia=2.0 * np.einsum("uvii,jk->uvjk", rest, np.eye(3)) - rest - rest.swapaxes(2, 3),
+    )
+
+
+def solids(mass: Array, position: Array, inertia: Array, shape: tuple[Array, Array], psi: Array) -> MassPoints:
+    """Bodies with mass (p,) and principal moments of inertia (p, 3), as six points each; shape: (φ, g) of their
+    centers, psi (p, m, 3): their rotations."""
+    spread = 0.5 * inertia.sum(axis=1, keepdims=True) - inertia  # ∫ of x², y², z²
+    reach = np.sqrt(np.maximum(3.0 * spread / mass[:, None], 0.0))
+    parts = []
+    for axis, direction in enumerate(np.eye(3)):
+        for side in (-1.0, 1.0):
+            arm = side * reach[:, axis, None] * direction
+            parts.append(MassPoints(mass / 6.0, position + arm, *offset(shape, psi, arm)))
+    return MassPoints(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def offset(shape: tuple[Array, Array], psi: Array, arm: Array) -> tuple[Array, Array]:
+    """(φ, g) of points at `arm` (p, 3) from others with these, which turn with them: u = θ × arm + ½ θ × (θ × arm)."""
+    turned = np.cross(psi, arm[:, None])
+    twice = np.cross(psi[:, :, None], turned[:, None])
+    return shape[0] + turned, shape[1] + 0.5 * (twice + twice.swapaxes(1, 2))

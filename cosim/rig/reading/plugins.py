@@ -84,6 +84,7 @@ DRIVER = PluginKind(
 JOINT = PluginKind("joint", "", ("Params", "load"), "cosim.joints")
 CONSTRAINT = PluginKind("constraint", "", ("Params", "load"), "cosim.constraints")
 FORCE = PluginKind("force law", "", ("Params", "load"), "cosim.forces")
+SHAPES = PluginKind("mode shapes", "", ("Params", "load"), "cosim.shapes")
 
 
 def read_plugin(

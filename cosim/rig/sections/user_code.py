@@ -14,13 +14,14 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.trace import Trace, origin, trace
-from cosim.errors import CompileError, where_raised
+from cosim.errors import CompileError, InputError, where_raised
 from cosim.multibody.constraint_laws import ConstraintLaw, FrameState, ReactionSpec
 from cosim.multibody.description.frames import pose_of
 from cosim.multibody.differentiate import HingeOf
+from cosim.multibody.elastic.shape_functions import ShapeFunctions
 from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.joints import GeneralMotion
-from cosim.rig.reading.plugins import CONSTRAINT, FORCE, JOINT, PluginKind, load_plugin, read_named_plugin
+from cosim.rig.reading.plugins import CONSTRAINT, FORCE, JOINT, SHAPES, PluginKind, load_plugin, read_named_plugin
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.types import Numeric
@@ -69,6 +70,12 @@ def read_force_law(
         _check_force_law(law, links, nq, nv)
 
     return _read(FORCE, ForceLaw, "ForceLaw of cosim.multibody.force_laws", check, type, params, path, reading)
+
+
+def read_shapes(type: str, params: YamlValue, path: tuple, reading: Reading) -> ShapeFunctions | None:
+    """The mode shapes of a link along x that the section at `path` names by its `type`; None after an error."""
+    words = "ShapeFunctions of cosim.multibody.elastic.shape_functions"
+    return _read(SHAPES, ShapeFunctions, words, _check_shapes, type, params, path, reading)
 
 
 def _read(
@@ -234,6 +241,19 @@ def _check_force_law(law: ForceLaw, links: int, nq: int, nv: int) -> None:
         if shape not in shapes or shape[0] == 0:
             raise ValueError(f"{name} returns an array of shape {shape}; return {words} ({origin(written)})")
         _check_time(name, written, _trace_checked(name, fn, arguments), law.timed)
+
+
+def _check_shapes(shapes: ShapeFunctions) -> None:
+    """Raises ValueError for invalid shapes."""
+    for name in ("mass", "linear", "angular", "curve"):
+        written = getattr(shapes, name)
+        if written is not None:
+            _call_on_numbers(name, written, written, [0.5 * shapes.length])
+    try:
+        shapes.link()
+        shapes.displacement(np.zeros(3))
+    except InputError as error:
+        raise ValueError(f"{error.what} ({origin(shapes.linear)})") from None
 
 
 def _check_linear(written: UserFunction, fn: UserFunction, speeds: Sequence[Numeric]) -> None:

@@ -1,0 +1,242 @@
+"""An elastic link from the mass and stiffness matrices of a finite-element program."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.io import mmread
+
+from cosim.compile.jit import cached, store
+from cosim.errors import HANDFUL, InputError
+from cosim.multibody.elastic.arrays import read_content
+from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
+from cosim.multibody.elastic.craig_bampton import reduce
+from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic.modal_link import Nodes, check_mass, check_symmetric, modal_link
+from cosim.multibody.elastic_bodies import ModalMass
+from cosim.types import Array
+
+VERSION = 1  # of what is cached
+MOTIONS = 6  # of a rigid interface
+FLAT = 1e-9  # nodes of an interface within this, relative to their extent, are on one line
+
+
+class Reduced(NamedTuple):
+    """Modes whose largest displacement is 1 m, or whose largest rotation is 1 rad where nodes do not move; places at
+    which something can be attached."""
+
+    mass: Array  # ()
+    moment: Array  # (3,)
+    inertia: Array  # (3, 3)
+    stiffness: Array  # (m, m)
+    rotational: Array  # (m,) whether a mode is measured by its rotation
+    position: Array  # (k, 3)
+    linear: Array  # (k, m, 3)
+    angular: Array  # (k, m, 3)
+    fraction: Array  # the fields of ModalMass
+    points: Array
+    point_linear: Array
+    point_curve: Array
+    rest_mass: Array
+    rest_spin: Array
+    rest_inertia: Array
+
+
+@dataclass(frozen=True)
+class FiniteElements:
+    """mass, stiffness: files `.mtx` (Matrix Market) or `.npz` (scipy.sparse.save_npz) with the matrices (n, n) in SI
+    units; nodes: a `.csv` file with the columns node, x, y, z [m]. n is 3 or 6 times the number of nodes; the dofs are
+    those of the nodes in the order of that file, each x, y, z and where there are 6 the rotations about them.
+
+    root: numbers of the nodes that are held; interfaces: those of nodes that move as one rigid body each, by name;
+    modes: number that the link has; vibrations: of the body with its interfaces held, from which they are made;
+    held: interfaces that joints hold as firmly as the root, in a closed loop; total_mass [kg], total_inertia (3, 3)
+    about the origin: compared with those of the matrix.
+    """
+
+    mass: Path
+    stiffness: Path
+    nodes: Path
+    root: tuple[int, ...]
+    interfaces: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    modes: int = 6
+    vibrations: int | None = None  # default: twice as many as modes, at least 10 more
+    damping_ratio: float = 0.0
+    held: tuple[str, ...] = ()
+    total_mass: float | None = None
+    total_inertia: Array | None = None
+
+    def link(self) -> ElasticLink:
+        """The reduced body, from the cache folder if it was reduced before. Raises InputError for files that cannot be
+        read or do not fit together."""
+        self._check_held()
+        reduced = _from_cache(self._key) or self._reduced()
+        body = float(reduced.mass), reduced.moment, reduced.inertia
+        self._check(lambda: check_mass(body, self.total_mass, self.total_inertia), self.mass)
+        modes = tuple((f"mode_{k + 1}", "rad" if turns else "m") for k, turns in enumerate(reduced.rotational))
+        curve = np.zeros((*reduced.linear.shape[:2], len(modes), 3))
+        nodes = Nodes(reduced.position, reduced.linear, curve, reduced.angular, "an interface")
+        return modal_link(body, modes, ModalMass(*reduced[8:]), reduced.stiffness, self.damping_ratio, nodes)
+
+    @cached_property
+    def _key(self) -> str:
+        """Name of the file in the cache folder."""
+        options = repr((VERSION, self.root, sorted((k, tuple(v)) for k, v in self.interfaces.items()), self.modes))
+        options += repr(self.vibrations)
+        digest = hashlib.sha256(options.encode())
+        for path in (self.mass, self.stiffness, self.nodes):
+            digest.update(hashlib.sha256(path.suffix.encode() + read_content(path)).digest())
+        return f"{digest.hexdigest()}.modes"
+
+    def _reduced(self) -> Reduced:
+        numbers, position = read_nodes(self.nodes)
+        mass, stiffness = read_matrix(self.mass), read_matrix(self.stiffness)
+        for path, matrix in ((self.mass, mass), (self.stiffness, stiffness)):
+            if matrix.shape[0] not in (3 * len(position), 6 * len(position)) or matrix.shape[0] != mass.shape[0]:
+                what = f"the matrix has {matrix.shape[0]} rows; {len(position)} nodes of 3 or 6 dofs need"
+                raise InputError(f"{what} {3 * len(position)} or {6 * len(position)}, in both matrices", str(path))
+            self._check(lambda p=path, m=matrix: check_symmetric("mass" if p == self.mass else "stiffness", m), path)
+        diagonal = mass.diagonal()
+        for k in np.flatnonzero(diagonal < 0.0):
+            raise InputError(f"the mass {diagonal[k]:g} of row {k + 1} is negative; correct it", str(self.mass))
+        per_node = mass.shape[0] // len(position)
+        root = self._indices("root", self.root, numbers)
+        sets = {name: self._indices(f"interface '{name}'", given, numbers) for name, given in self.interfaces.items()}
+        self._check_sets(
+            {"root": root, **{f"interface '{k}'": v for k, v in sets.items()}}, position, per_node, numbers
+        )
+        shapes, squares = reduce(mass, stiffness, position, root, sets, self.modes, self.vibrations)
+        reduced = _scaled(NodalMass(mass, position), shapes, squares, per_node, [root, *sets.values()])
+        content = io.BytesIO()
+        np.savez(content, **reduced._asdict())
+        store(self._key, content.getvalue())
+        return reduced
+
+    def _indices(self, what: str, given: Sequence[int], numbers: dict[int, int]) -> list[int]:
+        if not given:
+            raise InputError(f"{what} has no nodes; name them by their numbers in {self.nodes.name}")
+        missing = [number for number in given if number not in numbers]
+        if missing:
+            few = ", ".join(map(str, missing[:HANDFUL]))
+            raise InputError(f"{what}: node {few} does not exist; nodes are in the column node", str(self.nodes))
+        return [numbers[number] for number in given]
+
+    def _check_sets(self, sets: dict[str, list[int]], position: Array, per_node: int, numbers: dict[int, int]) -> None:
+        owner: dict[int, str] = {}
+        names = {index: number for number, index in numbers.items()}
+        for what, nodes in sets.items():
+            for k in nodes:
+                if owner.setdefault(k, what) != what:
+                    raise InputError(f"node {names[k]} is in {owner[k]} and in {what}; keep it in one of both")
+            arms = position[nodes] - position[nodes].mean(axis=0)
+            sizes = np.linalg.svd(arms, compute_uv=False)
+            if per_node == 3 and (len(sizes) < 2 or sizes[1] <= FLAT * sizes[0]):
+                raise InputError(f"the nodes of {what} are on one line, about which it would turn; add one beside it")
+
+    def _check_held(self) -> None:
+        for name in self.held:
+            if name not in self.interfaces:
+                raise InputError(f"held: there is no interface '{name}'; name it in interfaces")
+        needed = MOTIONS * len(self.held)
+        if self.modes < needed:
+            what = f"{self.modes} modes are too few for a body that is held at its root and at {len(self.held)} more"
+            raise InputError(f"{what}: {needed} directions are held; give {needed} modes or more")
+
+    @staticmethod
+    def _check(check: Any, path: Path) -> None:
+        try:
+            check()
+        except InputError as error:
+            raise InputError(error.what, str(path)) from None
+
+
+def _scaled(mass: NodalMass, shapes: Array, squares: Array, per_node: int, sets: list[list[int]]) -> Reduced:
+    """The modes at scale, and their places: centers of the root and the interfaces, and then nodes that turn."""
+    nodal = shapes.reshape(len(mass.position), per_node, -1)
+    moved, turned = (np.abs(nodal[:, part]).max(axis=(0, 1), initial=0.0) for part in (slice(3), slice(3, None)))
+    extent = np.ptp(mass.position, axis=0).max()
+    rotational = moved < 1e-6 * extent * turned
+    largest = np.where(rotational, turned, moved)
+    shapes, nodal = shapes / largest, nodal / largest
+    places, linear, angular = [], [], []
+    for nodes in sets:
+        center = mass.position[nodes].mean(axis=0)
+        rigid = np.linalg.pinv(rigid_motions(mass.position[nodes] - center, per_node))
+        motion = (rigid @ nodal[nodes].reshape(len(nodes) * per_node, -1)).T  # (m, 6)
+        for place in (center, *mass.position[nodes]):  # they move as one rigid body
+            places.append(place)
+            linear.append(motion[:, :3] + np.cross(motion[:, 3:], place - center))
+            angular.append(motion[:, 3:])
+    if per_node == 6:
+        places.extend(mass.position)
+        linear.extend(nodal[:, :3].swapaxes(1, 2))
+        angular.extend(nodal[:, 3:].swapaxes(1, 2))
+    modal = mass.modal_mass(shapes)
+    stiffness = np.diag(squares / largest**2)
+    total, moment, inertia = mass.rigid_body
+    attachable = np.array(places), np.array(linear), np.array(angular)
+    return Reduced(np.array(total), moment, inertia, stiffness, rotational, *attachable, *modal)
+
+
+def _from_cache(name: str) -> Reduced | None:
+    content = cached(name)
+    if content is None:
+        return None
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return Reduced(**file)
+
+
+def read_matrix(path: Path) -> Any:
+    """A sparse square matrix, csr. Raises InputError for a file that cannot be read, or not of finite numbers."""
+    read_content(path)
+    readers = {".mtx": mmread, ".npz": sparse.load_npz}
+    if path.suffix not in readers:
+        raise InputError(f"matrices '{path.suffix}' are not read; write an .mtx or .npz file", str(path))
+    try:
+        matrix: Any = sparse.csr_matrix(readers[path.suffix](path))
+    except (OSError, ValueError, KeyError, EOFError, OverflowError, zipfile.BadZipFile, TypeError):
+        kind = {".mtx": "Matrix Market file", ".npz": "archive of scipy.sparse.save_npz"}[path.suffix]
+        raise InputError(f"the file is no {kind}; write it again", str(path)) from None
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"the matrix has the shape {matrix.shape}; it must be square", str(path))
+    if matrix.dtype.kind not in "iuf" or not np.isfinite(matrix.data).all():
+        raise InputError("the matrix has numbers that are not real and finite; correct them", str(path))
+    return matrix.astype(float)
+
+
+def read_nodes(path: Path) -> tuple[dict[int, int], Array]:
+    """(number of a node -> its index, positions (p, 3) [m]). Raises InputError for what is wrong in the file."""
+    text = read_content(path).decode(errors="replace")
+    rows = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+    names = "node", "x", "y", "z"
+    missing = [name for name in names if name not in (rows.fieldnames or ())]
+    if missing:
+        what = f"the column {' and '.join(missing)} is missing; the first line must be node,x,y,z"
+        raise InputError(what, str(path))
+    numbers: dict[int, int] = {}
+    positions = []
+    for row in rows:
+        at = f"{path}:{rows.line_num}"
+        try:
+            number, place = int(row["node"]), [float(row[name]) for name in names[1:]]
+        except (TypeError, ValueError):
+            raise InputError("the line is not the number of a node and three coordinates; correct it", at) from None
+        if number in numbers:
+            raise InputError(f"node {number} is there twice; take one out", at)
+        if not np.isfinite(place).all():
+            raise InputError(f"node {number} has coordinates that are not finite; correct them", at)
+        numbers[number] = len(positions)
+        positions.append(place)
+    if not positions:
+        raise InputError("the file has no nodes; write one in each row", str(path))
+    return numbers, np.array(positions)

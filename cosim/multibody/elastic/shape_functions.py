@@ -1,0 +1,101 @@
+"""An elastic link along x whose mode shapes are functions of x in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.errors import InputError
+from cosim.multibody.elastic.beam import pieces_along
+from cosim.multibody.elastic.link import Displacement, ElasticLink
+from cosim.multibody.elastic.mass_points import MassPoints
+from cosim.multibody.elastic.modal_link import check_symmetric, modal_link
+from cosim.multibody.elastic_bodies import PointCurve
+from cosim.types import Array
+
+PANELS = 64  # of 4 Gauss points each
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeFunctions:
+    """length [m]; mass(x): per length [kg/m]; modes: (name, unit) of each; linear(x): φ (m, 3); stiffness K (m, m).
+
+    Where they are not none: angular(x): ψ (m, 3), rotations of what is attached; curve(x): g (m, m, 3), second-order
+    displacements; further_mass (m, m): what is added to ∫ φ·φ, such as for sections that turn. x is one number [m]
+    from 0, where the frame of the link is, to length.
+    """
+
+    length: float
+    mass: Callable[[float], float]
+    modes: tuple[tuple[str, str], ...]
+    linear: Callable[[float], Array]
+    stiffness: Array
+    damping_ratio: float = 0.0
+    angular: Callable[[float], Array] | None = None
+    curve: Callable[[float], Array] | None = None
+    further_mass: Array | None = None
+
+    def link(self) -> ElasticLink:
+        """Raises InputError for functions that return arrays of wrong shapes, and what `modal_link` raises."""
+        h = self.length / PANELS
+        x = (h * (np.arange(PANELS)[:, None] + 0.5 * (_POINTS + 1.0))).ravel()
+        mass = np.tile(0.5 * h * _WEIGHTS, PANELS) * np.array([self._value("mass", self.mass, v, ()) for v in x])
+        if not (mass > 0.0).all():
+            k = int(np.argmin(mass > 0.0))
+            raise InputError(f"mass({x[k]:.4g}) is not above 0; return the mass per length in kg/m")
+        stiffness = self._matrix("stiffness", self.stiffness)
+        paths = [self._path(np.array([v, 0.0, 0.0])) for v in x]
+        points = MassPoints(mass, *(np.array(part) for part in zip(*paths, strict=True))).with_affine_curve()
+        body, modal = points.rigid_body, points.modal_mass()
+        if self.further_mass is not None:
+            further = self._matrix("further_mass", self.further_mass)
+            check_symmetric("further_mass", further)
+            if np.linalg.eigvalsh(further)[0] < -1e-12 * np.abs(further).max():
+                raise InputError("further_mass has a negative eigenvalue; correct its signs")
+            modal = modal._replace(rest_mass=modal.rest_mass + further)
+        return modal_link(
+            body, self.modes, modal, stiffness, self.damping_ratio, self.displacement, pieces_along(self.length)
+        )
+
+    def displacement(self, point: Array) -> Displacement:
+        """Of a point (3,) of the axis. Raises InputError for others."""
+        tolerance = 1e-9 * self.length
+        if np.abs(point[1:]).max() > tolerance or not -tolerance <= point[0] <= self.length + tolerance:
+            place = ", ".join(f"{value:.6g}" for value in point)
+            what = f"({place}) m is not on the axis of the link, x from 0 to {self.length:g} m; move it there"
+            raise InputError(what)
+        x = float(np.clip(point[0], 0.0, self.length))
+        at = np.array([x, 0.0, 0.0])
+        return Displacement(self._path(at), self._values("angular", self.angular, x, (self._m, 3)))
+
+    def _matrix(self, name: str, matrix: Array) -> Array:
+        value = np.asarray(matrix, dtype=float)
+        if value.shape != (self._m, self._m) or not np.isfinite(value).all():
+            raise InputError(
+                f"{name} has the shape {value.shape}; it must be ({self._m}, {self._m}), of finite numbers"
+            )
+        return value
+
+    @property
+    def _m(self) -> int:
+        return len(self.modes)
+
+    def _path(self, point: Array) -> PointCurve:
+        x, m = float(point[0]), self._m
+        linear = self._values("linear", self.linear, x, (m, 3))
+        return PointCurve(point, linear, self._values("curve", self.curve, x, (m, m, 3)))
+
+    def _values(self, name: str, function: Callable[[float], Array] | None, x: float, shape: tuple[int, ...]) -> Array:
+        return np.zeros(shape) if function is None else self._value(name, function, x, shape)
+
+    @staticmethod
+    def _value(name: str, function: Callable[[float], object], x: float, shape: tuple[int, ...]) -> Array:
+        value = np.asarray(function(x), dtype=float)
+        if value.shape != shape:
+            raise InputError(f"{name}({x:.4g}) has the shape {value.shape}; return {shape}")
+        if not np.isfinite(value).all():
+            raise InputError(f"{name}({x:.4g}) is not finite; correct it")
+        return value

@@ -1,0 +1,93 @@
+"""Mode shapes in Python files of the user, and what is said of those that are wrong."""
+
+import numpy as np
+import pytest
+
+from cosim.errors import SourceLocation
+from cosim.multibody.elastic.table import read_table
+from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.user_code import read_shapes
+from tests.docs.documents import PAGES, blocks
+
+SHAPES = """\
+import numpy as np
+
+from cosim.multibody.elastic.shape_functions import ShapeFunctions
+from cosim.types import param, params
+
+
+@params
+class Params:
+    length: float = param(unit="m", above=0)
+
+
+def load(params):
+    def linear(x):
+        return np.array([[0.0, np.sin(np.pi * x / params.length), 0.0]])
+
+    return ShapeFunctions(params.length, lambda x: 2.0, (("sine", "m"),), linear, [[100.0]])
+"""
+
+
+@pytest.fixture
+def reading(tmp_path):
+    return Reading(lambda path: SourceLocation("rig.yaml", 7), [], tmp_path)
+
+
+def read(reading, text, params=None):
+    (reading.folder / "sine.py").write_text(text)
+    return read_shapes("sine.py", {"length": "0.5 m"} if params is None else params, ("type",), reading)
+
+
+def test_shapes_with_parameters(reading):
+    link = read(reading, SHAPES).link()
+    assert not reading.errors
+    assert link.mass == pytest.approx(1.0)
+    modal = link.modal
+    mass = modal.rest_mass + np.einsum("kui,kvi->uv", modal.linear, modal.linear)
+    assert mass == pytest.approx(np.array([[0.5]]))
+    assert len(link.pieces) == 8
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "[[0.0, np.sin(np.pi * x / params.length), 0.0]]",
+            "[0.0]",
+            "linear(0.0005424) has the shape (1,); return (1, 3) (13 load.<locals>.linear)",
+        ),
+        (
+            "np.sin(",
+            "np.sinus(",
+            "linear fails on numbers: AttributeError: module 'numpy' has no attribute 'sinus' (14)",
+        ),
+        (
+            "[[100.0]]",
+            "[[-100.0]]",
+            "the stiffness has the negative eigenvalue -200 1/s^2; correct its signs (13 load.<locals>.linear)",
+        ),
+        ("    return ShapeFunctions", "    ShapeFunctions", "load returned nothing; return a ShapeFunctions of"),
+    ],
+)
+def test_shapes_that_are_wrong(reading, old, new, message):
+    assert read(reading, SHAPES.replace(old, new)) is None
+    (error,) = reading.errors
+    said = error.what.replace(f"{reading.folder}/sine.py:", "")
+    assert said == message or (message.endswith("of") and said.startswith(message))
+
+
+def test_parameters_that_are_wrong(reading):
+    assert read(reading, SHAPES, {"length": "-1 m"}) is None
+    assert [str(error) for error in reading.errors] == ["rig.yaml:7: must be above 0 m, is -1 m"]
+
+
+def test_the_examples_of_the_page_on_files_work(reading, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    table, shapes = blocks(PAGES["howto/elastic-links-from-files.md"], "python")
+    exec(table, {})
+    rod = read_table(tmp_path / "rod.npz")
+    assert rod.mass == pytest.approx(0.4)
+    found = read(reading, shapes).link()
+    assert found.mass == pytest.approx(0.25)
+    assert not reading.errors
