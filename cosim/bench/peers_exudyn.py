@@ -21,10 +21,12 @@ def tube(diameter: float, wall: float = 1e-3, modulus: float = 70e9, density: fl
 
 
 class Cables:
-    """A planar system of cables in exudyn; angles and places are those of the undeformed state."""
+    """A planar system of cables in exudyn; angles and places are those of the undeformed state. At first it turns
+    about the origin at a rate [rad/s]."""
 
-    def __init__(self) -> None:
+    def __init__(self, rate: float = 0.0) -> None:
         """Raises MissingPeer."""
+        self.rate = rate
         self.exudyn, self.items = import_peer("exudyn"), import_peer("exudyn.itemInterface")
         self.container = self.exudyn.SystemContainer()
         self.mbs = self.container.AddSystem()
@@ -38,7 +40,7 @@ class Cables:
     def place(self, node: int) -> int:
         return self.mbs.AddMarker(self.items.MarkerNodePosition(nodeNumber=node))
 
-    def cable(self, origin: Sequence[float], angle: float, *pieces: Piece) -> list[int]:
+    def cable(self, origin: Sequence[float] | np.ndarray, angle: float, *pieces: Piece) -> list[int]:
         """A straight cable of pieces (length, elements, section): the nodes at their ends."""
         start, along = np.array(origin), np.array([np.cos(angle), np.sin(angle)])
         nodes = [self.node(start, along)]
@@ -60,11 +62,19 @@ class Cables:
         return nodes
 
     def node(self, place: np.ndarray, along: np.ndarray) -> int:
-        return self.mbs.AddNode(self.items.NodePoint2DSlope1(referenceCoordinates=[*place, *along]))
+        state = {"referenceCoordinates": [*place, *along], "initialVelocities": [*self._turned(place, along)]}
+        return self.mbs.AddNode(self.items.NodePoint2DSlope1(**state))
+
+    def _turned(self, *vectors: Sequence[float] | np.ndarray) -> list[float]:
+        return [self.rate * part for x, y in vectors for part in (-y, x)]
+
+    def pin_to_ground(self, node: int) -> None:
+        """The node is at the origin."""
+        self.mbs.AddObject(self.items.RevoluteJoint2D(markerNumbers=[self.ground, self.place(node)]))
 
     def clamp_on_turning_axis(self, node: int, angle: Callable[[float], float]) -> None:
         """The node is at the origin, and its slope has the angle(t)."""
-        self.mbs.AddObject(self.items.RevoluteJoint2D(markerNumbers=[self.ground, self.place(node)]))
+        self.pin_to_ground(node)
         for number, change in (
             (2, lambda mbs, t, *_: np.cos(angle(t)) - 1.0),
             (3, lambda mbs, t, *_: np.sin(angle(t))),
@@ -74,7 +84,9 @@ class Cables:
 
     def mass(self, place: Sequence[float] | np.ndarray, mass: float, nodes: Sequence[int]) -> int:
         """The node of a point mass that is pinned to other nodes."""
-        node = self.mbs.AddNode(self.items.NodePoint2D(referenceCoordinates=list(place)))
+        node = self.mbs.AddNode(
+            self.items.NodePoint2D(referenceCoordinates=[*place], initialVelocities=self._turned(place))
+        )
         self.mbs.AddObject(self.items.ObjectMassPoint2D(mass=mass, nodeNumber=node))
         for other in nodes:
             self.mbs.AddObject(self.items.RevoluteJoint2D(markerNumbers=[self.place(node), self.place(other)]))
@@ -87,12 +99,13 @@ class Cables:
             self.mbs.AddSensor(self.items.SensorNode(nodeNumber=node, storeInternal=True, outputVariableType=sensed))
             for node in nodes
         ]
-        self.solve(duration, step)
+        self.assemble(duration, step)
+        self.solve()
         found = [self.mbs.GetSensorStoredData(sensor) for sensor in sensors]
         return [CubicSpline(rows[:, 0], rows[:, 1:3])(times) for rows in found]
 
-    def solve(self, duration: float, step: float) -> None:
-        """Simulate from the undeformed state, by generalised α."""
+    def assemble(self, duration: float, step: float) -> None:
+        """Ready for a run from the undeformed state, by generalised α."""
         self.mbs.Assemble()
         settings = self.exudyn.SimulationSettings()
         settings.timeIntegration.numberOfSteps = round(duration / step)
@@ -102,4 +115,8 @@ class Cables:
         settings.linearSolver.solverType = self.exudyn.LinearSolverType.EigenSparse
         settings.solution.file.write = False
         settings.solution.sensors.writePeriod = step
-        self.mbs.SolveDynamic(settings)
+        self.settings = settings
+
+    def solve(self) -> None:
+        """The run."""
+        self.mbs.SolveDynamic(self.settings)
