@@ -13,7 +13,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from cosim import load_rig
+from cosim import Rig, load_rig
 from cosim.bench.paired_timing import Budget, Samples, undisturbed
 from cosim.bench.robots import rig_path
 from cosim.bench.rows import BenchCase, Measurement, Target
@@ -38,15 +38,14 @@ def one_drive() -> Problem:
     return problem_of(ONE, efforts[:, None], ("Radau", 1e-8), relative=True)
 
 
-def _real_time(rig: str, budget: Budget) -> Samples:
+def real_time(rig: Rig, budget: Budget) -> Samples:
     """CPU time of whole ticks against the time that they simulate, both in s per simulated second."""
-    loaded = load_rig(rig_path(rig), interpret=False)
-    ticks, found = round(SIMULATED / loaded.tick_model.step), []
-    loop_alone(loaded, ticks)
+    ticks, found = round(SIMULATED / rig.tick_model.step), []
+    loop_alone(rig, ticks)
     with undisturbed():
         for _ in range(max(5, budget.pairs // 10)):
             begun = time.thread_time()
-            loop_alone(loaded, ticks)
+            loop_alone(rig, ticks)
             found.append(time.thread_time() - begun)
     return Samples(np.array(found) / SIMULATED, np.ones(len(found)))
 
@@ -55,11 +54,15 @@ def one_in_real_time(budget: Budget) -> Measurement:
     of = one_drive()
     error = of.error(ours(of)())
     failed = f"the error is above {WRONG:.0%}" if error > WRONG else ""
-    return Measurement(_real_time(ONE, budget), note=f"error {error:.1e} of the span", failed=failed)
+    return Measurement(
+        real_time(load_rig(rig_path(ONE), interpret=False), budget),
+        note=f"error {error:.1e} of the span",
+        failed=failed,
+    )
 
 
 def six_in_real_time(budget: Budget) -> Measurement:
-    return Measurement(_real_time(SIX, budget))
+    return Measurement(real_time(load_rig(rig_path(SIX), interpret=False), budget))
 
 
 def precision(settings: Sequence[str], budget: Budget) -> Measurement:

@@ -212,7 +212,7 @@ IN_ONE = "Without --mount and --on, a rig with the bodies of both is derived in 
         (["--mount", "arms", "--on", "mast"], "--mount: 'arms' is a folder; name a rig or a robot file"),
         (
             ["--mount", RIGS / "elastic" / "two_link_arm.yaml", "--on", "mast"],
-            "--mount: the manipulator has elastic links; derive both in one",
+            f"--mount: the manipulator has elastic links, which are not composed. {IN_ONE}",
         ),
         (
             ["--mount", "ship.yaml", "--on", "mast"],

@@ -213,7 +213,7 @@ computed with       additions  multiplications  divisions  functions
 position_forearm            0                2          0          2
 pose_forearm                3                6          0          4
 jacobian_forearm            0                2          0          2
-mass_matrix                 6                9          0          2
+mass_matrix                 5                4          0          1
 coriolis                    4               12          0          2
 gravity                     5               13          0          4
 viscous_friction            0                2          0          0
