@@ -22,13 +22,13 @@ from scipy.linalg import eigh
 from cosim import ops
 from cosim.control.control_loop import DeclaredInputs
 from cosim.control.controller_result import accepted
+from cosim.control.elastic_modes import elastic_modes
 from cosim.layout import Layout
 from cosim.types import (
     ALL,
     Array,
     Controller,
     ControllerContext,
-    MechanismModel,
     Numeric,
     Signals,
     State,
@@ -39,15 +39,13 @@ from cosim.types import (
 FOLLOWED = ("reference_position", "reference_velocity", "reference_acceleration")
 FASTEST = 1.5  # θ; beyond it the step is as here, which leaves room for less mass than at the start
 DECAY = 0.5  # of faster oscillations, per period
-STEP = 1e-6  # m, rad, m/s or rad/s, of differences
-ITERATIONS = 20  # of the equilibrium
 
 
 class ModelledModes:
     """The block `controller` with the modes of the model in place of measured ones."""
 
-    def __init__(self, controller: Controller, context: ControllerContext, modes: Array) -> None:
-        """modes: (m,) indices of the dofs of elastic links."""
+    def __init__(self, controller: Controller, context: ControllerContext) -> None:
+        modes = context.numeric_model.elastic_dofs
         self._controller, self._modes, self._context = controller, modes, context
         # without a reference of its positions the joints of a controller move as measured, by their efforts
         self._index = context.index if FOLLOWED[0] in controller.inputs else context.index[:0]
@@ -57,7 +55,11 @@ class ModelledModes:
             self.inputs = {**self.inputs, **joint_signals(FOLLOWED, len(self._index))}
         self.signals = signals_of(controller)
         self._layout = Layout(controller.initial())
-        self._start, self._gain, self._kept = _at_rest(context.numeric_model, context, modes)
+        start = elastic_modes(context.numeric_model, context.start)
+        held = [*modes, *context.index, *np.flatnonzero(context.prescribed)]
+        mass = start.own_mass(np.setdiff1d(np.arange(context.model.nv), held))
+        self._start = start.position
+        self._gain, self._kept = _step(mass, start.damping, start.stiffness, context.period)
 
     def initial(self) -> State:
         """The modes where they hold the links at the start; whether it was called before, and the motion of the joints
@@ -103,36 +105,6 @@ class ModelledModes:
             "position": x["position"] + period * (x["velocity"] + half * change),
             "velocity": self._kept @ (x["velocity"] + period * change),
         }
-
-
-def _at_rest(model: MechanismModel, context: ControllerContext, modes: Array) -> tuple[Array, Array, Array]:
-    """(positions (m,) of the modes in equilibrium at the start, G (m, m), D (m, m)) there."""
-    equations, rest, time = model.equations, np.zeros(model.nv), (0.0,) if model.timed else ()
-    chart = context.start.copy()
-
-    def effort(position: Array, velocity: Array = rest) -> Array:
-        """(m,) that would hold the modes"""
-        q = np.asarray(model.coordinates(position), dtype=float)
-        held = equations.inverse_dynamics(q, velocity, rest, *time) + equations.spring_effort(q)
-        return np.asarray(held + equations.friction_effort(velocity), dtype=float)[modes]
-
-    units = STEP * np.eye(model.nv)[modes]
-    for _ in range(ITERATIONS):
-        held = effort(chart)
-        stiffness = np.array([effort(chart + unit) - held for unit in units]).T / STEP
-        chart[modes] -= (change := np.linalg.solve(stiffness, held))
-        if np.abs(change).max() < STEP:
-            break
-    held = effort(chart)
-    stiffness = np.array([effort(chart + unit) - held for unit in units]).T / STEP
-    damping = np.array([effort(chart, unit) - held for unit in units]).T / STEP
-    mass = np.asarray(model.mass_matrix(np.asarray(model.coordinates(chart)), *time), dtype=float)
-    carried = np.setdiff1d(np.arange(model.nv), [*modes, *context.index, *np.flatnonzero(context.prescribed)])
-    own = mass[np.ix_(modes, modes)]
-    if carried.size:  # what moves freely yields
-        beside = mass[np.ix_(carried, modes)]
-        own = own - beside.T @ np.linalg.solve(mass[np.ix_(carried, carried)], beside)
-    return chart[modes], *_step(own, damping, 0.5 * (stiffness + stiffness.T), context.period)
 
 
 def _step(mass: Array, damping: Array, stiffness: Array, period: float) -> tuple[Array, Array]:

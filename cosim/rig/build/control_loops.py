@@ -64,7 +64,7 @@ def _loop(
         check_controller(block, len(index), len(spec.joints))
         _check_positions(block, controller.joints, spec)
         if has_modelled_modes(block, plugin, controller, context):
-            block = ModelledModes(block, context, context.numeric_model.elastic_dofs)
+            block = ModelledModes(block, context)
         if schedules:
             block = ScheduledController(block, schedules, len(spec.joints))
         if controller.filters:
