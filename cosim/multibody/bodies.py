@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,10 @@ class Body(NamedTuple):
         """m c (3,)"""
         return self.moment
 
+    def without_mass(self) -> Body:
+        """The same body with neither mass nor rotors."""
+        return self._replace(mass=0.0, moment=np.zeros(3), inertia=np.zeros((3, 3)), rotor=np.zeros(len(self.rotor)))
+
 
 class BodyMotion(NamedTuple):
     """Pose and motion of a body relative to its parent."""
@@ -65,22 +69,26 @@ class BodyMotion(NamedTuple):
         """The dofs, of the body or of its parent, that move it in its parent, and its velocity per unit of each."""
         return zip(dofs, self.hinge, strict=True)
 
-    def moved_with(self, here: SpatialVector, above: AnyVector) -> SpatialVector:
-        """An acceleration of the parent, carried `here`, with what the modes of the parent add."""
-        return here
+    def moved_with(self, carried: SpatialVector, above: AnyVector) -> SpatialVector:
+        """An acceleration `carried` to the body's origin, in the parent's axes, with what the modes of the parent
+        add."""
+        return carried
+
+    def at_own_rest(self, acceleration: SpatialVector) -> AnyVector:
+        """An acceleration of the body while its own modes have none."""
+        return acceleration
 
     def with_rate(self, velocity: SpatialVector) -> SpatialVector:
         """A velocity of the body with that of its own modes."""
         return velocity
 
-    def passed_on(self, at_parent: SpatialVector, force: AnyVector) -> SpatialVector:
-        """A force, taken `at_parent`, with what it does to the modes of the parent."""
+    def passed_on(self, at_parent: SpatialVector, here: SpatialVector) -> AnyVector:
+        """A force, taken `at_parent`, with what it does to the modes of the parent; `here`: taken at the body's
+        origin, in the parent's axes."""
         return at_parent
 
-    def composed(
-        self, at_parent: SpatialInertia, inertia: AnyInertia, carried: Callable[[SpatialVector], SpatialVector]
-    ) -> SpatialInertia:
-        """An inertia, taken `at_parent`, with what it does to the modes of the parent; carried: forces, taken there."""
+    def composed(self, at_parent: SpatialInertia, here: SpatialInertia) -> AnyInertia:
+        """An inertia, likewise."""
         return at_parent
 
 
@@ -96,27 +104,25 @@ def to_parent(body: AnyBody, motion: AnyMotion, a: Numeric) -> Numeric:
 
 def transport(body: AnyBody, motion: AnyMotion, a: AnyVector) -> AnyVector:
     """C a_p: the acceleration of the body if its joint were fixed and all angular velocities 0."""
-    linear = a.linear + ops.cross(a.angular, motion.position)
-    return motion.moved_with(SpatialVector(to_body(body, motion, linear), to_body(body, motion, a.angular)), a)
+    carried = SpatialVector(a.linear + ops.cross(a.angular, motion.position), a.angular)
+    linear, angular = motion.moved_with(carried, a)
+    return motion.at_own_rest(SpatialVector(to_body(body, motion, linear), to_body(body, motion, angular)))
 
 
 def transport_force(body: AnyBody, motion: AnyMotion, force: AnyVector) -> AnyVector:
     """Cᵀ Q: a force on the body, taken at the parent's origin."""
-    return motion.passed_on(_force_at_parent(body, motion, force), force)
+    here = SpatialVector(to_parent(body, motion, force.linear), to_parent(body, motion, force.angular))
+    at_parent = SpatialVector(here.linear, here.angular + ops.cross(motion.position, here.linear))
+    return motion.passed_on(at_parent, here)
 
 
 def transport_inertia(body: AnyBody, motion: AnyMotion, m: AnyInertia) -> AnyInertia:
     """Cᵀ M C."""
-    at_parent = m.rotated(motion.turn).rotated(body.rotation).translated(motion.position)
-    return motion.composed(at_parent, m, lambda force: _force_at_parent(body, motion, force))
+    here = m.rotated(motion.turn).rotated(body.rotation)
+    return motion.composed(here.translated(motion.position), here)
 
 
 def transport_velocity(body: AnyBody, motion: AnyMotion, above: AnyVector) -> AnyVector:
     """The velocity of the body, the angular one included, from that of its parent, each along own axes."""
     carried = above.linear + ops.cross(above.angular, motion.position)
     return motion.with_rate(SpatialVector(to_body(body, motion, carried) + motion.slip, motion.omega))
-
-
-def _force_at_parent(body: AnyBody, motion: AnyMotion, force: AnyVector) -> SpatialVector:
-    f, n = to_parent(body, motion, force.linear), to_parent(body, motion, force.angular)
-    return SpatialVector(f, n + ops.cross(motion.position, f))

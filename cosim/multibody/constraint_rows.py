@@ -26,7 +26,7 @@ from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
 from cosim.multibody.mechanism import AppliedForce, Constraint, Pose, Spring
-from cosim.multibody.spatial import SpatialVector
+from cosim.multibody.spatial import SpatialVector, symmetric_matrix
 from cosim.multibody.tree import Tree, exact
 from cosim.types import Array, Numeric
 
@@ -233,37 +233,48 @@ def _point(placed: Sequence[Placement], body: int, point: Numeric) -> tuple[Nume
 
 
 class ElasticForce(NamedTuple):
-    """The elastic forces −K η − N η̇ − Σ h η η η of a link; see `ElasticLink`."""
+    """The elastic forces −(K + Σ s η η) η − N η̇ of a link; see `ElasticLink` and `_once`."""
 
     coordinates: list[int]  # of its modes, of all joints of the tree
     dofs: list[int]
     stiffness: Array  # K (m, m)
     damping: Array  # N (m, m)
-    hardening: Array  # h (m, m, m, m)
+    hardening: Array  # s (m, m, m, m)
 
     def efforts(self, q: Numeric, v: Numeric) -> Numeric:
         """On its dofs; q, v: of all joints of the tree."""
         eta = q[self.coordinates]
-        return -(self.stiffness @ eta + self._hardening(eta)) - self.damping @ v[self.dofs]
+        return -self.damping @ v[self.dofs] - (self.stiffness + self._hardening(eta)) @ eta
 
     def energy(self, q: Numeric) -> Numeric:
         """Energy stored in the link [J]."""
         eta = q[self.coordinates]
-        return 0.5 * (eta @ (self.stiffness @ eta)) + 0.25 * (eta @ self._hardening(eta))
+        return 0.5 * (eta @ (self.stiffness + 0.5 * self._hardening(eta)) @ eta)
 
     def _hardening(self, eta: Numeric) -> Numeric:
-        """Σ h_μκλν η_κ η_λ η_ν (m,), each product once"""
-        found: Numeric = np.zeros(len(eta))
-        for i, j, k in combinations_with_replacement(range(len(eta)), 3):
-            if np.any(column := self.hardening[:, i, j, k]):
-                times = len(set(permutations((i, j, k))))
-                found = found + times * column * (eta[i] * eta[j] * eta[k])
-        return found
+        """Σ s_μκλν η_λ η_ν (m, m)"""
+
+        def element(i: int, j: int) -> Numeric:
+            used = np.argwhere(self.hardening[j, i])
+            return ops.total(self.hardening[j, i, x, y] * (eta[x] * eta[y]) for x, y in used)
+
+        return symmetric_matrix(element, len(eta))
 
     def loss(self, v: Numeric) -> Numeric:
         """Power dissipated in the link [W]."""
         rate = v[self.dofs]
         return rate @ (self.damping @ rate)
+
+
+def _once(h: Array) -> Array:
+    """s with Σ s η η η = Σ h η η η, elements [i, j, …] of a symmetric matrix at i ≤ j. There are many; in this one a
+    product of four coordinates has one place and the transposed one, which h has up to 24 times."""
+    s = np.zeros_like(h)
+    for a, b, c, d in combinations_with_replacement(range(len(h)), 4):
+        share = 0.25 * len(set(permutations((a, b, c, d)))) * h[a, b, c, d]
+        for i, j, x, y in ((a, c, b, d), (b, d, a, c)):
+            s[i, j, x, y] += (2.0 if i == j else 1.0) * share
+    return s
 
 
 def elastic_forces(tree: Tree) -> tuple[ElasticForce, ...]:
@@ -274,7 +285,7 @@ def elastic_forces(tree: Tree) -> tuple[ElasticForce, ...]:
     for joint, kind, (q, v) in zip(tree.joints, tree.kinds, first, strict=True):
         if (link := links.get(joint.child)) is not None:
             places = list(range(q, q + kind.nq)), list(range(v, v + kind.nv))
-            found.append(ElasticForce(*places, link.stiffness, link.damping, link.hardening))
+            found.append(ElasticForce(*places, link.stiffness, link.damping, _once(link.hardening)))
     return tuple(found)
 
 

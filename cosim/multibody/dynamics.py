@@ -24,8 +24,6 @@ from cosim.multibody.bodies import (
     AnyInertia,
     AnyMotion,
     AnyVector,
-    BodyMotion,
-    to_body,
     transport,
     transport_force,
     transport_inertia,
@@ -45,27 +43,11 @@ class JointColumn(NamedTuple):
     drive: AnyVector  # gain · M s
 
 
-def joint_motion(joint: JointKind, body: AnyBody, above: Pytree, q: Numeric, v: Numeric, t: Numeric) -> AnyMotion:
-    """The kinematics of one joint; `above` is what the parent's motion has `below`."""
-    omega, q, v = joint.coordinates_from(above, q, v)
-    turn, slide = joint.place(q, t)
-    hinge, drift, bias = joint.hinge(q, v, t)
-    slip = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(hinge))
-    spin = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(hinge))
-    motion = BodyMotion(turn, body.position + body.rotation @ slide, hinge, slip, drift, omega, bias)
-    from_parent = to_body(body, motion, omega)
-    centripetal = ops.cross(omega, ops.cross(omega, motion.position))
-    linear = to_body(body, motion, centripetal) + 2.0 * ops.cross(from_parent, slip) + bias.linear
-    angular = ops.cross(from_parent, spin) + bias.angular
-    motion = motion._replace(omega=from_parent + spin, bias=SpatialVector(linear, angular))
-    return joint.completed(motion, q, v)
-
-
 def body_motions(sweeps: Sweeps, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Column:
     """The `BodyMotion` of every body."""
 
     def step(joint: JointKind, body: AnyBody, above: Pytree, q: Numeric, v: Numeric) -> tuple[Pytree, AnyMotion]:
-        motion = joint_motion(joint, body, above, q, v, t)
+        motion = joint.motion(body, above, q, v, t)
         return motion.below, motion
 
     return sweeps.outward(step, np.zeros(3), sweeps.by_q(q), sweeps.by_v(v))
@@ -175,7 +157,7 @@ def inverse_dynamics(
         joint: JointKind, body: AnyBody, parent: tuple[Pytree, AnyVector], q: Numeric, v: Numeric, qdd: Numeric
     ) -> Pytree:
         above, a = parent
-        motion = joint_motion(joint, body, above, q, v, t)
+        motion = joint.motion(body, above, q, v, t)
         a = transport(body, motion, a) + motion.bias
         for i, s in enumerate(motion.hinge):
             a = a + s * qdd[i]

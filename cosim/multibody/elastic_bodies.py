@@ -14,7 +14,8 @@ its joint. A node is a further joint, whose place depends on the modes of its pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
@@ -38,20 +39,24 @@ class PointCurve(NamedTuple):
     def place(self, eta: Numeric) -> tuple[Numeric, Numeric]:
         """(r (3,), b = ∂r/∂η (m, 3))"""
         bend = _along(self.curve, eta)
-        c, back = 0.5 * (eta @ bend), self._back
-        b = self.linear + bend + outer(bend @ (2.0 * c), back)
-        return self.position + eta @ self.linear + c + (c @ c) * back, b
+        c = 0.5 * (eta @ bend)
+        r = self.position + eta @ self.linear + c + (0.5 * (c @ c)) * self._back
+        return r, self.linear + bend @ self._kept(c)
 
-    def bias(self, eta: Numeric, rate: Numeric) -> Numeric:
-        """r̈ (3,) at η̈ = 0"""
+    def rates(self, eta: Numeric, rate: Numeric) -> tuple[Numeric, Numeric]:
+        """(ṙ (3,), r̈ (3,) at η̈ = 0)"""
         bend = _along(self.curve, eta)
-        c_rate, c_bias = rate @ bend, _along(_along(self.curve, rate), rate)
-        return c_bias + (2.0 * (c_rate @ c_rate) + (eta @ bend) @ c_bias) * self._back
+        c_rate, c_bias, kept = rate @ bend, _form(self.curve, rate), self._kept(0.5 * (eta @ bend))
+        return rate @ self.linear + c_rate @ kept, c_bias @ kept + (c_rate @ c_rate) * self._back
+
+    def _kept(self, c: Numeric) -> Numeric:
+        """∂r/∂c (3, 3), transposed"""
+        return np.eye(3) + outer(c, self._back)
 
     @property
     def _back(self) -> Numeric:
         size = self.position @ self.position
-        return -0.5 * self.position / size if size > 0.0 else np.zeros(3)
+        return -self.position / size if size > 0.0 else np.zeros(3)
 
 
 class ModalMass(NamedTuple):
@@ -84,41 +89,48 @@ class ElasticBody(NamedTuple):
 
     def own_inertia(self, motion: ModalMotion) -> ElasticInertia:
         """M of the body alone, in its present shape."""
-        eta, modal, points = motion.shape, self.modal, self._points(motion.shape)
-        c, inertia, f, n = np.zeros(3), 0.5 * _along(_along(modal.rest_inertia, eta), eta), 0.0, self._rest_spins(eta)
-        h = modal.rest_mass
-        for fraction, (r, b) in zip(modal.fraction, points, strict=True):
+        eta, modal, places = motion.shape, self.modal, self._places(motion.shape)
+        c, f = np.zeros(3), 0.0
+        n, inertia = self._rest_spins(eta), 0.5 * _along(_along(modal.rest_inertia, eta), eta)
+        for fraction, (r, b) in zip(modal.fraction, places, strict=True):
             c = c + fraction * r
-            inertia = inertia + symmetric_matrix(lambda i, j, r=r: (r @ r if i == j else 0.0) - r[i] * r[j])
             f = f + fraction * b
             n = n + ops.array([ops.cross(r, each) for each in b])
-            h = h + symmetric_matrix(lambda i, j, b=b: b[i] @ b[j], len(b))
+            inertia = inertia + symmetric_matrix(lambda i, j, r=r: (r @ r if i == j else 0.0) - r[i] * r[j])
+        b = [ops.concatenate([each[mu] for _, each in places]) for mu in range(len(eta))]
+        h = symmetric_matrix(lambda i, j: _plus_product(modal.rest_mass[i, j], b[i], b[j]), len(b))
         return ElasticInertia(self.mass * np.eye(3), ops.skew(c), inertia, f, n, h)
 
     def own_force(self, motion: ModalMotion) -> ElasticVector:
         """Q of the body alone: −Σ of the partial velocities of all points times their accelerations at v̇ = 0."""
         omega, eta, rate, modal = motion.omega, motion.shape, motion.rate, self.modal
+        half, back = 0.5 * omega, -2.0 * omega
         moved = _along(modal.rest_inertia, eta)  # ∂J/∂η of the rest
-        spin = _along(self._rest_spins(eta), rate)
-        linear = np.zeros(3)
-        angular = ops.cross(omega, 0.5 * _along(moved, eta) @ omega + spin) + _along(moved, rate) @ omega
-        pull = ops.array([omega @ (slope @ omega) for slope in moved])
-        modal_force = -0.5 * pull + 2.0 * (_along(modal.rest_spin.swapaxes(0, 1), rate) @ omega)
+        momentum = _along(moved, eta) @ half + _along(self._rest_spins(eta), rate)
+        linear, angular = np.zeros(3), ops.cross(momentum, omega) - _along(moved, rate) @ omega
+        square = symmetric_matrix(lambda i, j: half[i] * omega[j])
+        pull = ops.array([ops.total((slope * square).ravel()) for slope in moved])  # ½ ω·(∂J/∂η ω)
+        modal_force = pull + _along(modal.rest_spin.swapaxes(0, 1), rate) @ back
         for fraction, point in zip(modal.fraction, self._curves, strict=True):
-            r, b = point.place(eta)
-            bias = ops.cross(omega, ops.cross(omega, r) + 2.0 * (rate @ b)) + point.bias(eta, rate)
-            linear = linear + fraction * bias
-            angular = angular + ops.cross(r, bias)
-            modal_force = modal_force + b @ bias
-        return ElasticVector(-linear, -angular, -modal_force)
+            (r, b), (r_rate, bias) = point.place(eta), point.rates(eta, rate)
+            pulled = ops.cross(back, ops.cross(half, r) + r_rate) - bias  # −r̈ at v̇ = 0
+            linear = linear + fraction * pulled
+            angular = angular + ops.cross(r, pulled)
+            modal_force = modal_force + b @ pulled
+        return ElasticVector(linear, angular, modal_force)
 
     def own_moment(self, motion: ModalMotion) -> Numeric:
         """m c (3,) in its present shape"""
         return ops.total(
-            fraction * r for fraction, (r, _) in zip(self.modal.fraction, self._points(motion.shape), strict=True)
+            fraction * r for fraction, (r, _) in zip(self.modal.fraction, self._places(motion.shape), strict=True)
         )
 
-    def _points(self, eta: Numeric) -> list[tuple[Numeric, Numeric]]:
+    def without_mass(self) -> ElasticBody:
+        """The same body with no mass."""
+        nothing = [np.zeros_like(part) for part in (self.moment, self.inertia, *self.modal)]
+        return self._replace(mass=0.0, moment=nothing[0], inertia=nothing[1], modal=ModalMass(*nothing[2:]))
+
+    def _places(self, eta: Numeric) -> list[tuple[Numeric, Numeric]]:
         """(r (3,), b (m, 3)) of every point"""
         return [point.place(eta) for point in self._curves]
 
@@ -134,6 +146,18 @@ class ElasticBody(NamedTuple):
 def _along(coefficients: Numeric, x: Numeric) -> Numeric:
     """Σ_μ c_μ x_μ over the first index."""
     return ops.total(c * x[mu] for mu, c in enumerate(coefficients))
+
+
+def _form(coefficients: Numeric, x: Numeric) -> Numeric:
+    """Σ c_μν x_μ x_ν, c symmetric in its first two indices"""
+    pairs = combinations_with_replacement(range(len(x)), 2)
+    return ops.total((2.0 - (mu == nu)) * coefficients[mu, nu] * (x[mu] * x[nu]) for mu, nu in pairs)
+
+
+def _plus_product(constant: float, x: Numeric, y: Numeric) -> Numeric:
+    """constant + x · y, the products of numbers first, so that one is left"""
+    products = sorted((a * b for a, b in zip(x, y, strict=True)), key=ops.is_symbolic)
+    return constant + ops.total(products)
 
 
 class Shape(NamedTuple):
@@ -164,21 +188,24 @@ class ModalMotion(NamedTuple):
     def moved_by(self, dofs: Sequence[int], parent_dofs: Sequence[int]) -> Iterable[tuple[int, SpatialVector]]:
         return ()  # its frame stays
 
-    def moved_with(self, here: SpatialVector, above: SpatialVector) -> ElasticVector:
-        return ElasticVector(*here, np.zeros(len(self.hinge)))
+    def moved_with(self, carried: SpatialVector, above: SpatialVector) -> SpatialVector:
+        return carried
+
+    def at_own_rest(self, acceleration: SpatialVector) -> ElasticVector:
+        return ElasticVector(*acceleration, np.zeros(len(self.hinge)))
 
     def with_rate(self, velocity: SpatialVector) -> ElasticVector:
         return ElasticVector(*velocity, self.rate)
 
-    def passed_on(self, at_parent: SpatialVector, force: ElasticVector) -> SpatialVector:
+    def passed_on(self, at_parent: SpatialVector, here: SpatialVector) -> SpatialVector:
         return at_parent
 
-    def composed(self, at_parent: SpatialInertia, inertia: ElasticInertia, carried: object) -> SpatialInertia:
+    def composed(self, at_parent: SpatialInertia, here: SpatialInertia) -> SpatialInertia:
         return at_parent
 
 
 class NodeMotion(NamedTuple):
-    """`BodyMotion` of a node; modes: its velocity per unit of each η̇ of its parent."""
+    """`BodyMotion` of a node; modes: its velocity per unit of each η̇ of its parent, in the axes of its parent."""
 
     turn: Numeric
     position: Numeric
@@ -188,31 +215,34 @@ class NodeMotion(NamedTuple):
     omega: Numeric
     bias: SpatialVector
     modes: tuple[SpatialVector, ...]
+    axes: Numeric  # its own in those of its parent
 
     @property
     def below(self) -> Numeric:
         return self.omega
 
     def moved_by(self, dofs: Sequence[int], parent_dofs: Sequence[int]) -> Iterable[tuple[int, SpatialVector]]:
-        return zip(parent_dofs, self.modes, strict=True)
+        own = [SpatialVector(self.axes.T @ s.linear, self.axes.T @ s.angular) for s in self.modes]
+        return zip(parent_dofs, own, strict=True)
 
-    def moved_with(self, here: SpatialVector, above: ElasticVector) -> SpatialVector:
+    def moved_with(self, carried: SpatialVector, above: ElasticVector) -> SpatialVector:
         for s, acceleration in zip(self.modes, above.modal, strict=True):
-            here = here + s * acceleration
-        return here
+            carried = carried + s * acceleration
+        return carried
+
+    def at_own_rest(self, acceleration: SpatialVector) -> SpatialVector:
+        return acceleration
 
     def with_rate(self, velocity: SpatialVector) -> SpatialVector:
         return velocity
 
-    def passed_on(self, at_parent: SpatialVector, force: SpatialVector) -> ElasticVector:
-        return ElasticVector(*at_parent, ops.array([s.dot(force) for s in self.modes]))
+    def passed_on(self, at_parent: SpatialVector, here: SpatialVector) -> ElasticVector:
+        return ElasticVector(*at_parent, ops.array([s.dot(here) for s in self.modes]))
 
-    def composed(
-        self, at_parent: SpatialInertia, inertia: SpatialInertia, carried: Callable[[SpatialVector], SpatialVector]
-    ) -> ElasticInertia:
-        responses = [inertia @ s for s in self.modes]
-        forces = [carried(response) for response in responses]
-        f, n = ops.array([force.linear for force in forces]), ops.array([force.angular for force in forces])
+    def composed(self, at_parent: SpatialInertia, here: SpatialInertia) -> ElasticInertia:
+        responses = [here @ s for s in self.modes]
+        f = ops.array([force.linear for force in responses])
+        n = ops.array([force.angular + ops.cross(self.position, force.linear) for force in responses])
         return ElasticInertia(
             *at_parent, f, n, symmetric_matrix(lambda i, j: self.modes[i].dot(responses[j]), len(self.modes))
         )

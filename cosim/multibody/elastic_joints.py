@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
 
-from cosim.multibody.bodies import BodyMotion
+from cosim import ops
+from cosim.compile.pytree import Pytree
+from cosim.multibody.bodies import AnyBody, BodyMotion
 from cosim.multibody.coordinates import numbers
 from cosim.multibody.elastic.link import Displacement
 from cosim.multibody.elastic_bodies import ModalMotion, NodeMotion, Shape
@@ -18,6 +21,7 @@ from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Array, Numeric
 
 MODES = "@modes"  # ends the name of the joint that carries the modes of a link
+SMALL = 0.01  # m or rad, largest of a random modal coordinate
 _STILL = SpatialVector(np.zeros(3), np.zeros(3))
 
 
@@ -36,7 +40,12 @@ class ModesKind(JointKind):
     def in_general_position(self, rng: np.random.Generator) -> Array:
         return self.space.neutral  # displacements are small
 
-    def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> ModalMotion:
+    @property
+    def widest(self) -> Array:
+        return np.full(self.nq, SMALL)
+
+    def motion(self, body: AnyBody, above: Pytree, q: Numeric, v: Numeric, t: Numeric) -> ModalMotion:
+        motion: BodyMotion = super().motion(body, above, q, v, t)
         at_rest = np.zeros(self.nv)
         hinge = tuple(of_mode(mu, self.nv) for mu in range(self.nv))
         drift, bias = ElasticVector(*motion.drift, at_rest), ElasticVector(*motion.bias, at_rest)
@@ -47,21 +56,45 @@ class ModesKind(JointKind):
 class NodeKind(JointKind):
     """A place that depends on the modes of the parent; no dofs of its own."""
 
-    def coordinates_from(self, above: Shape, q: Numeric, v: Numeric) -> Shape:
-        return above
+    node: Displacement = field(kw_only=True)
 
-    def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> NodeMotion:
-        return NodeMotion(*motion._replace(hinge=()), motion.hinge)
+    def motion(self, body: AnyBody, above: Shape, q: Numeric, v: Numeric, t: Numeric) -> NodeMotion:
+        omega, eta, rate = above
+        turn, slide = self.node.place(eta)
+        axes, position = body.rotation @ turn, body.position + body.rotation @ slide
+        modes, velocity, bias = self.node.motion(eta, rate)
+        modes, (slip, spin), (linear, angular) = (
+            tuple(_turned(body.rotation, s) for s in modes),
+            _turned(body.rotation, velocity),
+            _turned(body.rotation, bias),
+        )
+        linear = ops.cross(omega, ops.cross(omega, position) + 2.0 * slip) + linear
+        bias = SpatialVector(linear, ops.cross(omega, spin) + angular)
+        own = axes.T @ slip, _STILL, axes.T @ (omega + spin), _turned(axes.T, bias)
+        return NodeMotion(turn, position, (), *own, modes, axes)
+
+
+def _turned(rotation: Numeric, vector: SpatialVector) -> SpatialVector:
+    return SpatialVector(rotation @ vector.linear, rotation @ vector.angular)
+
+
+def are_modes(kinds: Iterable[JointKind]) -> Array:
+    """(nv,) of every dof of joints of these kinds, whether it is a mode of an elastic link."""
+    return np.array([isinstance(kind, ModesKind) for kind in kinds for _ in range(kind.nv)], dtype=bool)
 
 
 @cache
 def modes_kind(motion: GeneralMotion) -> ModesKind:
     """Of the modes with the names and units of the motion; its place is that of the undeformed body."""
     names = tuple(zip(motion.names, motion.units, strict=True))
-    return ModesKind(numbers(len(names)), names, motion.place, lambda q, v, t: Hinge((), _STILL, _STILL))
+    return ModesKind(numbers(len(names)), names, motion.place, _no_motion)
 
 
 def node_kind(node: Displacement | None) -> NodeKind:
     """Of a node."""
     assert node is not None
-    return NodeKind(numbers(0), (), lambda eta, t: node.place(eta), lambda eta, rate, t: node.hinge(eta, rate))
+    return NodeKind(numbers(0), (), lambda eta, t: node.place(eta), _no_motion, node=node)
+
+
+def _no_motion(q: Numeric, v: Numeric, t: Numeric) -> Hinge:
+    return Hinge((), _STILL, _STILL)

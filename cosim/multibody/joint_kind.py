@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim import ops
 from cosim.compile.pytree import Pytree
-from cosim.multibody.bodies import AnyMotion, BodyMotion
+from cosim.multibody.bodies import AnyBody, AnyMotion, BodyMotion, to_body
 from cosim.multibody.coordinates import Space
-from cosim.multibody.spatial import Hinge
+from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Array, Numeric
 
 Names = tuple[tuple[str, str], ...]  # (name, "m" or "rad" or "1") of each
+WIDEST = {"rad": np.pi, "m": 1.0, "1": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,17 +34,26 @@ class JointKind:
         return self.space.integrate(self.space.neutral, rng.uniform(0.3, 1.2, self.nv))
 
     @property
+    def widest(self) -> Array:
+        """(nq,) of random coordinates where the joint has no limits; quaternions are made in another way."""
+        return np.array([WIDEST[unit] for _, unit in self.coordinates])
+
+    @property
     def nq(self) -> int:
         return self.space.nq
 
-    def coordinates_from(self, above: Pytree, q: Numeric, v: Numeric) -> tuple[Numeric, Numeric, Numeric]:
-        """(angular velocity of the parent, coordinates and velocities of the joint); above: what the parent has
-        `below`."""
-        return above, q, v
-
-    def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> AnyMotion:
-        """The motion of its body from that of its frame."""
-        return motion
+    def motion(self, body: AnyBody, above: Pytree, q: Numeric, v: Numeric, t: Numeric) -> AnyMotion:
+        """The kinematics of the joint; `above` is what the parent's motion has `below`, its angular velocity."""
+        turn, slide = self.place(q, t)
+        hinge, drift, bias = self.hinge(q, v, t)
+        slip = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(hinge))
+        spin = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(hinge))
+        motion = BodyMotion(turn, body.position + body.rotation @ slide, hinge, slip, drift, above, bias)
+        from_parent = to_body(body, motion, above)
+        centripetal = ops.cross(above, ops.cross(above, motion.position))
+        linear = to_body(body, motion, centripetal) + 2.0 * ops.cross(from_parent, slip) + bias.linear
+        angular = ops.cross(from_parent, spin) + bias.angular
+        return motion._replace(omega=from_parent + spin, bias=SpatialVector(linear, angular))
 
     @property
     def nv(self) -> int:

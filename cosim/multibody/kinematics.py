@@ -19,7 +19,7 @@ from cosim.multibody.bodies import (
     transport_inertia,
     transport_velocity,
 )
-from cosim.multibody.dynamics import body_motions, joint_motion
+from cosim.multibody.dynamics import body_motions
 from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Pose
 from cosim.multibody.spatial import SpatialVector
@@ -31,7 +31,7 @@ def kinetic_energy(sweeps: Sweeps, q: Numeric, v: Numeric, t: Numeric = 0.0) -> 
     """Σ ½ m v² + v·(ω × m c) + ½ ω·J ω, and ½ J_rotor q̇² of the rotors [J]."""
 
     def step(joint: JointKind, body: AnyBody, above: tuple[Pytree, AnyVector], q: Numeric, v: Numeric) -> Pytree:
-        motion = joint_motion(joint, body, above[0], q, v, t)
+        motion = joint.motion(body, above[0], q, v, t)
         twist = transport_velocity(body, motion, above[1])
         return (motion.below, twist), (motion, twist, v)
 
@@ -49,7 +49,7 @@ def potential_energy(sweeps: Sweeps, q: Numeric, gravity: Numeric, t: Numeric = 
 
     def step(joint: JointKind, body: AnyBody, above: tuple[Pytree, Numeric, Numeric], q: Numeric) -> Pytree:
         moved, height, g = above  # −g·r of the body's origin, g in the body's axes
-        motion = joint_motion(joint, body, moved, q, np.zeros(joint.nv), t)
+        motion = joint.motion(body, moved, q, np.zeros(joint.nv), t)
         height, g = height - g @ motion.position, to_body(body, motion, g)
         return (motion.below, height, g), (motion, height, g)
 
@@ -156,7 +156,7 @@ def _path_to(sweeps: Unrolled, q: Numeric, body: int, t: Numeric) -> list[_OnPat
     path = []
     for k in body_path(sweeps, body):
         here, kind = sweeps.bodies[k], sweeps.kinds[k]
-        motion = joint_motion(kind, here, above, coordinates[k], np.zeros(kind.nv), t)
+        motion = kind.motion(here, above, coordinates[k], np.zeros(kind.nv), t)
         position = position + rotation @ motion.position
         rotation = rotation @ here.rotation @ motion.turn
         path.append(_OnPath(motion, rotation, position, dofs[k], parent_dofs))

@@ -202,6 +202,10 @@ class Model:
     def _dof_indices(self) -> dict[str, int]:
         return {name: k for k, name in enumerate(self.dof_names)}
 
+    @property
+    def _elastic_links(self) -> set[str]:
+        return {link.name for link in self.mechanism.links if link.elastic is not None}
+
     @cached_property
     def _derivatives(self) -> DynamicsDerivatives:
         return DynamicsDerivatives(self.equations, self.nq, self.nv)
@@ -232,14 +236,13 @@ class Model:
         return np.concatenate([np.zeros(0), *(kind.space.neutral for kind in self.kinds)])
 
     def random_configuration(self, rng: np.random.Generator) -> np.ndarray:
-        """Coordinates (nq,) within the limits, within ±π or ±1 m where there are none; rotations uniform.
+        """Coordinates (nq,) within the limits, within ±π or ±1 m where there are none; rotations uniform, modal
+        coordinates of elastic links within ±0.01.
 
         Loops are not closed: see `assembly.close_loops`."""
         parts = []
         for joint, kind in zip(self.joints, self.kinds, strict=True):
-            units = [unit for _, unit in kind.coordinates]
-            widest = np.array([{"rad": np.pi, "m": 1.0, "1": 0.0}[unit] for unit in units])
-            q = rng.uniform(np.maximum(-widest, joint.lower), np.minimum(widest, joint.upper))
+            q = rng.uniform(np.maximum(-kind.widest, joint.lower), np.minimum(kind.widest, joint.upper))
             if kind.nq != kind.nv:
                 quaternion = rng.normal(size=4)
                 q[-4:] = quaternion / np.linalg.norm(quaternion)
@@ -303,7 +306,7 @@ class Model:
     ) -> Numeric:
         """Y (nv, 10): the efforts of `inverse_dynamics` that a link requires are Y π, with its parameters π: mass,
         m c (3,), and Ixx, Iyy, Izz, Ixy, Ixz, Iyz about its origin, all in its axes. Raises InputError that lists the
-        known links, and for one that does not move."""
+        known links, and for one that does not move or is elastic."""
         return self._call("link_regressor", q, v, qdd, *t, out=out, frame=link)
 
     def hybrid_dynamics_derivatives(
@@ -560,6 +563,8 @@ class Model:
             body, pose = self._tree.frames[frame]
             if body < 0 and function == "link_regressor":
                 raise InputError(f"link '{frame}' does not move")
+            if function == "link_regressor" and frame in self._elastic_links:
+                raise InputError(f"link '{frame}' is elastic: its efforts are not linear in ten parameters")
             equation, n = fn, len(inputs)
             fn = lambda *arguments: equation(*arguments[:n], body, pose, *arguments[n:])  # noqa: E731
         if self.equations.timed and function not in UNTIMED:

@@ -134,6 +134,8 @@ def _symmetric(*terms: Numeric) -> Numeric:
 
 
 def _symmetric_rotation(rotation: Numeric, x: Numeric) -> Numeric:
+    if not ops.is_symbolic(x) and np.array_equal(x, x[0, 0] * np.eye(3)):
+        return x  # of a ball, or the mass of a body
     half = rotation @ x
     return symmetric_matrix(lambda i, j: half[i] @ rotation[j])
 

@@ -34,7 +34,6 @@ from cosim.multibody.bodies import Body, transport
 from cosim.multibody.constraint_rows import spring_dampers
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.description.floating_base import with_floating_base
-from cosim.multibody.dynamics import joint_motion
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Frame, Joint, Mechanism, Pose
@@ -73,6 +72,8 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
             raise InputError(
                 f"the {part} has loops or constraints; only trees are composed, derive both in one", "--mount"
             )
+        if model.equations.constraints.elastic:
+            raise InputError(f"the {part} has elastic links; derive both in one", "--mount")
     if manipulator.mechanism.forces or manipulator.timed:
         what = "force laws, which need the ground" if manipulator.mechanism.forces else "a base that moves by itself"
         raise InputError(f"the manipulator has {what}; derive both in one", "--mount")
@@ -153,7 +154,7 @@ def frame_motion(
         kind: JointKind, body: Body, above: tuple[Numeric, SpatialVector], q: Numeric, v: Numeric, a: Numeric
     ) -> Pytree:
         omega, acceleration = above
-        motion = joint_motion(kind, body, omega, q, v, t)
+        motion = kind.motion(body, omega, q, v, t)
         linear = ops.total(s.linear * a[i] for i, s in enumerate(motion.hinge))
         angular = ops.total(s.angular * a[i] for i, s in enumerate(motion.hinge))
         here = transport(body, motion, acceleration) + motion.bias + SpatialVector(linear, angular)

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim import ops
+from cosim.formulations._tree_state import why_not_rigid
 from cosim.formulations.cartesian.compositions import composition, has_composition
 from cosim.formulations.cartesian.coordinates import SpatialCoordinates, common_plane
 from cosim.formulations.cartesian.elementary import Elementary, Mount, NoRotation, PointOnPlane, Rotation, Row
 from cosim.multibody import dynamics, kinematics
-from cosim.multibody.bodies import Body, BodyMotion
+from cosim.multibody.bodies import AnyBody, Body, BodyMotion
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
@@ -52,11 +53,8 @@ class CartesianJoint:
     def hinge(self, q: Numeric, v: Numeric, t: Numeric) -> Hinge:
         return self.kind.hinge(q, v, t)
 
-    def coordinates_from(self, above: Numeric, q: Numeric, v: Numeric) -> tuple[Numeric, Numeric, Numeric]:
-        return self.kind.coordinates_from(above, q, v)
-
-    def completed(self, motion: BodyMotion, q: Numeric, v: Numeric) -> BodyMotion:
-        return self.kind.completed(motion, q, v)
+    def motion(self, body: AnyBody, above: Numeric, q: Numeric, v: Numeric, t: Numeric) -> BodyMotion:
+        return self.kind.motion(body, above, q, v, t)
 
     def rows_between(self, i: Mount, j: Mount, t: Numeric) -> tuple[list[Row], list[Row]]:
         """(constraints, rows along the dofs) between the joint's frame on the parent and the body."""
@@ -98,6 +96,8 @@ class Assembled(NamedTuple):
 def why_not(equations: MechanismEquations) -> str | None:
     """Why a mechanism has no Cartesian equations, None if it has."""
     tree = equations.tree
+    if (why := why_not_rigid(equations)) is not None:
+        return why
     for joint in tree.joints:
         if not has_composition(joint):
             return f"joint '{joint.name}' is of type {joint.kind}, which is no composition of elementary constraints"

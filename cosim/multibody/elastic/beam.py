@@ -20,7 +20,7 @@ from cosim.multibody.elastic.mass_points import MassPoints
 from cosim.multibody.elastic_bodies import PointCurve
 from cosim.types import Array
 
-ELEMENTS = 48  # the third frequency of a cantilever is then right to 1e-6
+ELEMENTS = 64  # the third frequency of a beam is then right to 1e-6, whatever its ends
 PIECES = 8  # in drawings: five modes are still seen
 
 AlongBeam = Callable[[Array], Array]  # of x [m]
@@ -184,7 +184,8 @@ class Beam:
         """Of a point (3,) that is fixed to the section at its x. Raises InputError beyond the ends."""
         x, beyond = float(point[0]), 1e-9 * self.length
         if not -beyond <= x <= self.length + beyond:
-            raise InputError(f"x = {x:g} m is beyond the ends of the beam, 0 and {self.length:g} m")
+            what = f"x = {x:g} m is beyond the beam, which ends at {self.length:g} m"
+            raise InputError(f"{what}; move it or lengthen the beam")
         axis, psi = self.displacements(np.clip([x], 0.0, self.length))
         (phi,), (g,) = _offset(axis, psi, np.array([[0.0, *point[1:]]]))
         return Displacement(PointCurve(point, phi, g), psi[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.multibody.elastic_bodies import ModalMass, PointCurve
-from cosim.multibody.spatial import Hinge, SpatialVector
+from cosim.multibody.spatial import SpatialVector
 from cosim.types import Array, Numeric
 
 
@@ -29,23 +29,19 @@ class Displacement(NamedTuple):
         the tangent of half its angle is |θ| / 2."""
         g = 0.5 * (eta @ self.angular)
         across = ops.skew(g)
-        return np.eye(3) + (across + across @ across) * (2.0 / (1.0 + g @ g)), self.path.place(eta)[0]
+        return np.eye(3) + (across + across @ across) * (2.0 * ops.reciprocal(1.0 + g @ g)), self.path.place(eta)[0]
 
-    def hinge(self, eta: Numeric, rate: Numeric) -> Hinge:
-        """Its motion by the modes, along its own axes. The angular velocity of a rotation with the Gibbs vector g is
-        2 (ġ − g × ġ) / (1 + g·g)."""
-        turn, _ = self.place(eta)
-        _, linear = self.path.place(eta)
-        g = 0.5 * (eta @ self.angular)
-        scale = 1.0 / (1.0 + g @ g)
-        columns = [
-            SpatialVector(turn.T @ b, (psi - ops.cross(g, psi)) * scale)
-            for b, psi in zip(linear, self.angular, strict=True)
-        ]
-        spin = ops.total(s.angular * rate[mu] for mu, s in enumerate(columns))
-        slowing = (g @ (rate @ self.angular)) * scale
-        bias = SpatialVector(turn.T @ self.path.bias(eta, rate), -slowing * spin)
-        return Hinge(tuple(columns), SpatialVector(np.zeros(3), np.zeros(3)), bias)
+    def motion(self, eta: Numeric, rate: Numeric) -> tuple[tuple[SpatialVector, ...], SpatialVector, SpatialVector]:
+        """(velocities per unit of each η̇, velocity, acceleration at η̈ = 0) in the frame of the body. The angular
+        velocity of a rotation with the Gibbs vector g is 2 (ġ + g × ġ) / (1 + g·g)."""
+        g, g_rate = 0.5 * (eta @ self.angular), 0.5 * (rate @ self.angular)
+        scale = ops.reciprocal(1.0 + g @ g)
+        _, b = self.path.place(eta)
+        turns = [(psi + ops.cross(g, psi)) * scale for psi in self.angular]
+        slip, bias = self.path.rates(eta, rate)
+        spin = (g_rate + ops.cross(g, g_rate)) * (2.0 * scale)
+        slowing = -2.0 * scale * (g @ g_rate)
+        return tuple(map(SpatialVector, b, turns)), SpatialVector(slip, spin), SpatialVector(bias, slowing * spin)
 
 
 class Piece(NamedTuple):
