@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from cosim.analysis.linearisation import linearise
+from cosim.analysis.loops import is_stable
 from cosim.errors import CosimError
 from cosim.rig.rig import Rig
 
@@ -200,3 +202,32 @@ def test_modes_of_a_rigid_mechanism_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CosimError) as error:
         load_rig(tmp_path / "rig.yaml").run()
     assert "controllers[0].modes: the mechanism has no elastic links; take it out" in str(error.value)
+
+
+def test_modes_that_a_regulator_feeds_back_are_measured(rig_of) -> None:
+    """They settle sooner than with the joint held."""
+
+    def left(rest: str) -> float:
+        bend = rig_of(rest, 1).run()["arm.bend_y_1/position"]
+        return float(np.abs(bend[-1000:]).max())
+
+    keys = "largest_position_error: 2 deg, largest_effort: 20 N*m, largest_passive_error: 0.002"
+    assert left(driven("lqr", keys + ", passive: {arm.bend_y_1: 0}")) < 0.1 * left(PRESCRIBED)
+
+
+def test_a_two_link_arm_is_stable_and_tracks_better_than_with_a_rigid_model(tmp_path: Path, rig_of) -> None:
+    text = Path("rigs/elastic/two_link_arm.yaml").read_text()
+    text = text.replace("mechanism:\n", "mechanism:\n  gravity: [0, 0, 0]\n", 1)
+
+    def rig(type: str) -> Rig:
+        (tmp_path / "two.yaml").write_text(text.replace("type: feedforward_pd", f"type: {type}"))
+        return load_rig(tmp_path / "two.yaml")
+
+    def error(rig: Rig) -> float:
+        run = rig.run()
+        wrong = [run[f"{joint}/reference_position"] - run[f"{joint}/position"] for joint in ("shoulder", "elbow")]
+        return float(np.abs(wrong).max())
+
+    assert error(rig("feedforward_pd")) < 0.03 * error(rig("rigid.py"))
+    assert is_stable(linearise(rig("feedforward_pd")))
+    assert not is_stable(linearise(rig("feedforward_pd\n    modes: measured")))
