@@ -534,6 +534,11 @@ class MechanismModel(Protocol):
         ...
 
     @property
+    def elastic_dofs(self) -> Array:
+        """(m,) the indices of the dofs of elastic links."""
+        ...
+
+    @property
     def equations(self) -> MechanismFunctions: ...
 
     def coordinates(self, chart: Numeric) -> Numeric:

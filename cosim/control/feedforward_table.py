@@ -10,14 +10,16 @@ import numpy as np
 from cosim.paths import locate
 from cosim.trajectories._piecewise import PiecewisePolynomial
 from cosim.trajectories.waypoints import read_waypoints
-from cosim.types import Numeric, Trajectory, param, params
+from cosim.types import Numeric, Trajectory, TrajectoryContext, param, params
 
 
 @params
 class FeedforwardTable:
     file: str = param(doc="CSV file, relative to the rig's folder")
 
-    def around(self, trajectory: Trajectory, joints: tuple[str, ...], folder: Path) -> FeedforwardTrajectory:
+    def around(
+        self, trajectory: Trajectory, joints: tuple[str, ...], folder: Path, context: TrajectoryContext | None = None
+    ) -> FeedforwardTrajectory:
         """The trajectory with the efforts of the file. Raises InputError, InputErrors for an invalid file."""
         times, efforts = read_waypoints(locate(self.file, folder), joints)
         slopes = np.diff(efforts, axis=0) / np.diff(times)[:, None]

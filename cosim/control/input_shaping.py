@@ -4,6 +4,8 @@ The reference is convolved with a few impulses whose answers in the flexible mod
 Preshaping command inputs to reduce system vibration, 1990). ZV leaves none at the exact frequency; ZVD also has no
 slope there; EI leaves a tolerated vibration at the frequency and none at one below and one above it (Singhose, Seering
 and Singer 1994). Errors of the frequency matter least to EI, then to ZVD; both take a period longer, ZV half of one.
+
+The frequency is given, or there are those of elastic links, see `vibrations`, whose impulses are convolved.
 """
 
 from __future__ import annotations
@@ -16,9 +18,12 @@ from typing import Literal
 import numpy as np
 
 from cosim import ops
-from cosim.types import Array, Numeric, Trajectory, param, params
+from cosim.control.vibrations import vibrations
+from cosim.errors import SectionError
+from cosim.types import Array, Numeric, Trajectory, TrajectoryContext, param, params
 
 RATES = ("velocity", "acceleration", "effort")
+MOST_DAMPING = 0.9
 MOST_EI_DAMPING = 0.3  # more damping needs no such shaper
 STEPS = 20  # in which the impulses of EI are followed from no damping to the given one
 
@@ -26,30 +31,53 @@ STEPS = 20  # in which the impulses of EI are followed from no damping to the gi
 @params
 class Shaping:
     type: Literal["zv", "zvd", "ei"] = param(doc="zv: shortest; zvd, ei: for a frequency that is known less exactly")
-    frequency: float = param(unit="Hz", above=0, doc="natural frequency of the vibration")
-    damping: float = param(min=0, max=0.9, default=0.0, doc="damping ratio of the vibration")
+    frequency: float | None = param(unit="Hz", above=0, default=None, doc="natural frequency of the vibration")
+    damping: float = param(min=0, max=MOST_DAMPING, default=0.0, doc="damping ratio of the vibration")
     vibration: float = param(above=0, max=0.3, default=0.05, doc="of ei: vibration that is tolerated at the frequency")
+    modes: tuple[str, ...] | None = param(default=None, doc="of elastic links that are shaped for, or auto")
 
     def __post_init__(self) -> None:
+        if self.frequency is None and self.modes is None:
+            raise ValueError("'frequency' is missing; give it, or 'modes' of elastic links")
+        if self.frequency is not None and self.modes is not None:
+            raise ValueError("'frequency' and 'modes' are given; keep one of both")
+        if self.modes is not None and self.damping:
+            raise ValueError("the damping of 'modes' is known; take 'damping' out")
         if self.type == "ei" and self.damping > MOST_EI_DAMPING:
             raise ValueError(f"ei takes a damping of at most {MOST_EI_DAMPING:g}, is {self.damping:g}; use zv or zvd")
 
     def impulses(self) -> tuple[Array, Array]:
-        """(times [s], amplitudes), whose sum is 1."""
-        root = math.sqrt(1.0 - self.damping**2)
-        half, ratio = math.pi / root, math.exp(-math.pi * self.damping / root)
+        """(times [s], amplitudes) for the frequency, whose sum is 1."""
+        assert self.frequency is not None
+        return self._impulses(self.frequency, self.damping)
+
+    def _impulses(self, frequency: float, damping: float) -> tuple[Array, Array]:
+        root = math.sqrt(1.0 - damping**2)
+        half, ratio = math.pi / root, math.exp(-math.pi * damping / root)
         if self.type == "ei":
-            times, amplitudes = _extra_insensitive(self.damping, self.vibration)
+            times, amplitudes = _extra_insensitive(damping, self.vibration)
         else:
             amplitudes = np.array([1.0, ratio])
             if self.type == "zvd":
                 amplitudes = np.convolve(amplitudes, amplitudes)
             times = half * np.arange(len(amplitudes))
-        return times / (2.0 * math.pi * self.frequency), amplitudes / amplitudes.sum()
+        return times / (2.0 * math.pi * frequency), amplitudes / amplitudes.sum()
 
-    def around(self, trajectory: Trajectory, joints: tuple[str, ...], folder: Path) -> Trajectory:
-        """The trajectory, shaped."""
-        return ShapedTrajectory(trajectory, *self.impulses())
+    def around(
+        self, trajectory: Trajectory, joints: tuple[str, ...], folder: Path, context: TrajectoryContext | None = None
+    ) -> Trajectory:
+        """The trajectory, shaped. Raises SectionError for modes that cannot be computed or do not exist."""
+        if self.modes is None:
+            return ShapedTrajectory(trajectory, *self.impulses())
+        times, amplitudes = np.zeros(1), np.ones(1)
+        for mode in vibrations(self.modes, trajectory, context):
+            if mode.damping > (most := MOST_EI_DAMPING if self.type == "ei" else MOST_DAMPING):
+                what = f"the mode of {mode.frequency:.3g} Hz has a damping of {mode.damping:.2g}, more than {most:g}"
+                raise SectionError(f"{what}; it needs no shaping, so name others", ("shaping", "modes"))
+            later, parts = self._impulses(*mode)
+            times, amplitudes = np.add.outer(times, later).ravel(), np.outer(amplitudes, parts).ravel()
+        order = np.argsort(times, kind="stable")
+        return ShapedTrajectory(trajectory, times[order], amplitudes[order])
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import PER_BODY, inertial_parameters
 from cosim.multibody.inverse_kinematics import InverseKinematics, solve_pose
@@ -152,6 +153,17 @@ class Model:
         if len(known) == len(self.mechanism.forces):
             return self
         return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, forces=known))
+
+    @property
+    def elastic_dofs(self) -> Array:
+        """(m,) the indices of the dofs of elastic links."""
+        elastic = {link.name for link in self.mechanism.links if link.elastic is not None}
+        found = [
+            (link := joint.child.partition("@")[0]) in elastic and joint.name.startswith((link + ".", link + MODES))
+            for joint, kind in zip(self.joints, self.kinds, strict=True)
+            for _ in range(kind.nv)
+        ]
+        return np.flatnonzero(found)
 
     @cached_property
     def drawn(self) -> Model:

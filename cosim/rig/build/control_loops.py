@@ -12,6 +12,7 @@ from cosim.control.control_loop import ControlLoop
 from cosim.control.excited_controller import ExcitedController
 from cosim.control.filtered_controller import FilteredController, Sections
 from cosim.control.limits import LIMITS
+from cosim.control.modelled_modes import ModelledModes
 from cosim.control.scheduled_controller import GainSchedule, ScheduledController, at_points
 from cosim.errors import InputError, SectionError
 from cosim.plant.plant import Plant
@@ -62,6 +63,8 @@ def _loop(
         block, *_ = (plugin.module.load(params, context) for params in at_points(plugin.params, schedules))
         check_controller(block, len(index), len(spec.joints))
         _check_positions(block, controller.joints, spec)
+        if has_modelled_modes(block, plugin, controller, context):
+            block = ModelledModes(block, context)
         if schedules:
             block = ScheduledController(block, schedules, len(spec.joints))
         if controller.filters:
@@ -77,6 +80,23 @@ def _loop(
         )
 
     return call_checked(make, path, reading)
+
+
+def has_modelled_modes(block: Controller, plugin: Plugin, spec: ControllerSpec, context: ControllerContext) -> bool:
+    """Whether a controller has the modes of elastic links from the model. Raises SectionError where `modes` of the
+    controller has no effect, or is against modes that it feeds back."""
+    model = context.numeric_model
+    elastic = [model.dof_names[k] for k in model.elastic_dofs]
+    if spec.modes is not None and not elastic:
+        raise SectionError("the mechanism has no elastic links; take it out", ("modes",))
+    reads = {"all_position", "all_velocity"} & set(block.inputs)
+    if spec.modes is not None and not reads:
+        raise SectionError("the controller does not use the whole mechanism; take it out", ("modes",))
+    fed_back = [name for name in elastic if name in (getattr(plugin.params, "passive", None) or {})]
+    if spec.modes == "reference" and fed_back:
+        what = f"the controller feeds '{fed_back[0]}' back, which is in its 'passive' joints"
+        raise SectionError(f"{what}; use modes: measured", ("modes",))
+    return bool(elastic and reads) and spec.modes != "measured" and not fed_back
 
 
 def gain_schedules(controller: ControllerSpec, spec: RigSpec) -> list[GainSchedule]:

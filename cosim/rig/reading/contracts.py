@@ -81,7 +81,7 @@ def load_trajectory(
             if np.shape(sample[name]) != (n,):
                 raise InputError(f"sample returns '{name}' of shape {np.shape(sample[name])}; it is {(n,)}")
         for _, option in plugin.options:
-            trajectory = option.around(trajectory, joints, reading.folder)
+            trajectory = option.around(trajectory, joints, reading.folder, context)
         return trajectory
 
     return call_checked(make, path, reading)

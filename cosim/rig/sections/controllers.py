@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from cosim.errors import SourceLocation, did_you_mean
 from cosim.multibody.mechanism import Joint
@@ -42,6 +42,7 @@ class _ControllerFile:
     trajectory: dict | None = param(default=None)
     fallback: dict | None = param(default=None)
     filters: list | None = param(default=None)
+    modes: Literal["reference", "measured"] | None = param(default=None)
 
 
 # keys of every controller, besides its type and its own parameters
@@ -55,7 +56,7 @@ class ControllerSpec:
 
     deadline_ns: from when a tick is due, default one step; priority: higher ones are called first within a tick;
     fallback: takes over its joints permanently when it fails; schedules: of its parameters;
-    filters: of the effort of both.
+    filters: of the effort of both; modes: where it has those of elastic links from, None: the default.
     """
 
     name: str
@@ -70,6 +71,7 @@ class ControllerSpec:
     fallback: Plugin | None
     schedules: tuple[GainScheduleSpec, ...] = ()
     filters: tuple[FilterSpec, ...] = ()
+    modes: Literal["reference", "measured"] | None = None
 
 
 def by_priority(controllers: Iterable[ControllerSpec]) -> list[ControllerSpec]:
@@ -150,6 +152,7 @@ def read_controllers(
                 fallback=fallback,
                 schedules=schedules,
                 filters=read_filters(head.get("filters"), tuple(chosen), group, (*at, "filters"), reading),
+                modes=head.get("modes"),
             )
         )
     return specs

@@ -1,0 +1,233 @@
+"""Controllers with the modes of elastic links from the model: what they know, how they track, what they refuse."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.analysis.linearisation import linearise
+from cosim.analysis.loops import is_stable
+from cosim.errors import CosimError
+from cosim.rig.rig import Rig
+
+ARM = """
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {{name: arm, joint: hub, axis: [0, 0, 1]}}
+    - {{name: motor, type: fixed, parent: arm, mass: 1 kg, inertia: [0.1, 0.1, 0.1]}}
+    - {{name: load, type: fixed, parent: arm, origin: {{xyz: [0.8, 0, 0]}}, mass: 0.5 kg, inertia: [2e-4, 2e-4, 2e-4]}}
+  elastic:
+    - link: arm
+      beam:
+        length: 0.8 m
+        section: {{shape: tube, diameter: 20 mm, wall: 1 mm}}
+        density: 2700 kg/m^3
+        youngs_modulus: 70 GPa
+        modes: {{bend_y: {modes}}}
+        tip_mass: 0.5 kg
+        damping_ratio: 0.01
+{rest}
+schedule: {{step: 0.2 ms, duration: 1 s}}
+"""
+MOTION = "{type: quintic, goal: 60 deg, duration: 0.4 s}"
+PRESCRIBED = f"joints: {{hub: {{prescribed: {MOTION}}}}}"
+DRIVEN = """joints: {{hub: {{actuator: {{type: ideal}}}}}}
+controllers: [{{type: {type}, joints: [hub], trajectory: {motion}, {keys}}}]"""
+# commands a PD loop and shows what it knows of the first mode
+WATCH = """
+from cosim.types import COMMAND, REFERENCE, Signal, joint_signals, params
+
+
+@params
+class Params:
+    pass
+
+
+class Watch:
+    def __init__(self, params, context):
+        self.params, self.index = params, context.index
+        own = joint_signals(REFERENCE, 1)
+        self.inputs = {**own, **joint_signals(("all_position", "all_velocity"), context.model.nv)}
+        self.outputs = joint_signals(COMMAND, 1)
+        self.signals = {"bend": Signal((), "m"), "rate": Signal((), "m/s")}
+        self.mode = context.model.dof_names.index("arm.bend_y_1")
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        position, velocity = u["reference_position"], u["reference_velocity"]
+        known = {"bend": u["all_position"][self.mode], "rate": u["all_velocity"][self.mode]}
+        return x, known | {
+            "position": position, "velocity": velocity, "effort": 0 * position, "kp": 0 * position + 100.0,
+            "kd": 0 * position + 5.0,
+        }
+
+
+def load(params, context):
+    return Watch(params, context)
+"""
+# feedforward of the arm as if it were rigid
+RIGID = """
+import numpy as np
+
+from cosim import ops
+from cosim.types import COMMAND, REFERENCE, PerJoint, joint_signals, param, params
+
+
+@params
+class Params:
+    kp: PerJoint = param(min=0)
+    kd: PerJoint = param(min=0)
+
+
+class Rigid:
+    def __init__(self, params, context):
+        n = len(context.joints)
+        self.params, self.index, self.model = params, context.index, context.model
+        self.inputs, self.outputs = joint_signals(REFERENCE, n), joint_signals(COMMAND, n)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        rest, equations = np.zeros(self.model.nv), self.model.equations
+        q, v, a = (ops.with_elements(rest, self.index, u[name]) for name in list(u)[:3])
+        effort = equations.inverse_dynamics(equations.coordinates(q), v, a)[self.index]
+        return x, {
+            "position": u["reference_position"], "velocity": u["reference_velocity"], "effort": effort,
+            "kp": ops.array(p.kp), "kd": ops.array(p.kd),
+        }
+
+
+def load(params, context):
+    return Rigid(params, context)
+"""
+
+
+@pytest.fixture
+def rig_of(tmp_path: Path):
+    (tmp_path / "watch.py").write_text(WATCH)
+    (tmp_path / "rigid.py").write_text(RIGID)
+
+    def rig(rest: str, modes: int = 2) -> Rig:
+        (tmp_path / "arm.yaml").write_text(ARM.format(modes=modes, rest=rest))
+        return load_rig(tmp_path / "arm.yaml")
+
+    return rig
+
+
+def driven(type: str, keys: str) -> str:
+    return DRIVEN.format(type=type, motion=MOTION, keys=keys)
+
+
+@pytest.mark.parametrize(("period", "modes", "error"), [("0.2 ms", 2, 1e-4), ("2 ms", 4, 0.02), ("10 ms", 6, 0.1)])
+def test_the_modes_move_as_they_do_along_the_reference(rig_of, period: str, modes: int, error: float) -> None:
+    moved = rig_of(PRESCRIBED, modes).run()
+    known = rig_of(driven("watch.py", f"period: {period}"), modes).run()
+    for shown, interface in {"bend": "position", "rate": "velocity"}.items():
+        true = moved[f"arm.bend_y_1/{interface}"]
+        held = known[f"watch/{shown}"]
+        calls = np.flatnonzero(np.diff(known["watch/bend"], prepend=np.nan))
+        np.testing.assert_allclose(held[calls], true[calls], atol=error * np.abs(true).max())
+    # the arm itself is moved by a PD loop, and bends otherwise
+    bend = known["arm.bend_y_1/position"]
+    assert np.abs(bend - known["watch/bend"]).max() > 0.2 * np.abs(bend).max()
+
+
+def test_measured_modes_are_those_of_the_arm(rig_of) -> None:
+    run = rig_of(driven("watch.py", "modes: measured")).run()
+    np.testing.assert_array_equal(run["watch/bend"][1:], run["arm.bend_y_1/position"][1:])
+
+
+def test_the_modes_begin_where_they_hold_the_arm(tmp_path: Path, rig_of) -> None:
+    rig = rig_of(driven("watch.py", "period: 0.2 ms"))
+    text = (tmp_path / "arm.yaml").read_text().replace("[0, 0, 0]\n", "[0, -9.81, 0]\n", 1)
+    text = text.replace("goal: 60 deg", "goal: 0 deg")
+    (tmp_path / "arm.yaml").write_text(text)
+    rig = load_rig(tmp_path / "arm.yaml")
+    bend = rig.run()["watch/bend"]
+    assert bend[0] < -1e-3
+    np.testing.assert_allclose(bend, bend[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("type", "keys"), [("feedforward_pd", "kp: 100, kd: 5"), ("computed_torque", "bandwidth: 2 Hz")]
+)
+def test_the_elastic_model_tracks_better_than_a_rigid_one(rig_of, type: str, keys: str) -> None:
+    def error(rest: str) -> float:
+        run = rig_of(rest).run()
+        return float(np.abs(run["hub/reference_position"] - run["hub/position"]).max())
+
+    elastic, rigid = error(driven(type, keys)), error(driven("rigid.py", "kp: 100, kd: 5"))
+    assert elastic < 0.1 * rigid
+
+
+@pytest.mark.parametrize(
+    ("type", "keys", "message"),
+    [
+        (
+            "lqr",
+            "largest_position_error: 1 deg, largest_effort: 10 N*m, modes: reference, passive: {arm.bend_y_1: 0}",
+            "controllers[0].modes: the controller feeds 'arm.bend_y_1' back, which is in its 'passive' joints;"
+            " use modes: measured",
+        ),
+        (
+            "pid",
+            "kp: 1, ki: 1, kd: 1, modes: measured",
+            "controllers[0].modes: the controller does not use the whole mechanism; take it out",
+        ),
+        (
+            "feedforward_pd",
+            "kp: 1, kd: 1, modes: ideal",
+            "controllers[0].modes: expected one of reference, measured; got 'ideal'",
+        ),
+    ],
+)
+def test_what_has_no_effect_is_refused(rig_of, type: str, keys: str, message: str) -> None:
+    with pytest.raises(CosimError) as error:
+        rig_of(driven(type, keys)).run()
+    assert message in str(error.value)
+
+
+def test_modes_of_a_rigid_mechanism_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "rig.yaml").write_text(
+        "mechanism: {bodies: [{name: arm, joint: hub, mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]}]}\n"
+        "joints: {hub: {actuator: {type: ideal}}}\n"
+        "controllers: [{type: feedforward_pd, kp: 1, kd: 1, modes: reference}]\n"
+        "schedule: {step: 1 ms, duration: 1 s}\n"
+    )
+    with pytest.raises(CosimError) as error:
+        load_rig(tmp_path / "rig.yaml").run()
+    assert "controllers[0].modes: the mechanism has no elastic links; take it out" in str(error.value)
+
+
+def test_modes_that_a_regulator_feeds_back_are_measured(rig_of) -> None:
+    """They settle sooner than with the joint held."""
+
+    def left(rest: str) -> float:
+        bend = rig_of(rest, 1).run()["arm.bend_y_1/position"]
+        return float(np.abs(bend[-1000:]).max())
+
+    keys = "largest_position_error: 2 deg, largest_effort: 20 N*m, largest_passive_error: 0.02"
+    assert left(driven("lqr", keys + ", passive: {arm.bend_y_1: 0}")) < 0.1 * left(PRESCRIBED)
+
+
+def test_a_two_link_arm_is_stable_and_tracks_better_than_with_a_rigid_model(tmp_path: Path, rig_of) -> None:
+    text = Path("rigs/elastic/two_link_arm.yaml").read_text()
+    text = text.replace("mechanism:\n", "mechanism:\n  gravity: [0, 0, 0]\n", 1)
+
+    def rig(type: str) -> Rig:
+        (tmp_path / "two.yaml").write_text(text.replace("type: feedforward_pd", f"type: {type}"))
+        return load_rig(tmp_path / "two.yaml")
+
+    def error(rig: Rig) -> float:
+        run = rig.run()
+        wrong = [run[f"{joint}/reference_position"] - run[f"{joint}/position"] for joint in ("shoulder", "elbow")]
+        return float(np.abs(wrong).max())
+
+    assert error(rig("feedforward_pd")) < 0.03 * error(rig("rigid.py"))
+    assert is_stable(linearise(rig("feedforward_pd")))
+    assert not is_stable(linearise(rig("feedforward_pd\n    modes: measured")))
