@@ -20,6 +20,7 @@ PAGE = "gallery.md"
 MARK = re.compile(r"^<!-- cosim (derive .*?) -->$", re.MULTILINE)
 FACTOR_AND_FUNCTION = re.compile(r"(</m(?:n|sub|subsup|row)>)(<mi>(?:sin|cos|tan)</mi>)")
 THIN_SPACE = '<mspace width="0.17em"></mspace>'
+SENTENCE = "\\noindent "  # begins a line of text
 MOST_OPEN = 24  # rows of equations that are not folded
 
 _results: dict[str, str] = {}
@@ -76,9 +77,9 @@ def equations(words: str, tex: str, printed: str) -> str:
     ).strip()
     parts = [f"<pre><code>{html.escape(variables)}</code></pre>"]
     for component in components:
-        about, _, align = component.partition("\n")
-        name = about.removeprefix("% ").rpartition(": ")[0]  # without its operations
-        parts.append(f'<p>{html.escape(name)}</p><div class="equations">{mathml(align)}</div>')
+        said = [sentence(line) for line in component.splitlines() if line.startswith(SENTENCE)]
+        formulas = [line for line in component.splitlines() if not line.startswith(("%", SENTENCE, "\\[", "\\]"))]
+        parts += [*said, f'<div class="equations">{mathml(chr(10).join(formulas))}</div>']
     opened = " open" if tex.count("&=") <= MOST_OPEN else ""
     summary = f"<summary>Equations: <code>cosim {html.escape(words)}</code></summary>"
     compared = printed.partition("wrote    equations")[2].partition("\n")[2].strip()
@@ -86,7 +87,13 @@ def equations(words: str, tex: str, printed: str) -> str:
     return f'<details class="derived"{opened}>{summary}{"".join(parts)}</details>{after}'
 
 
-def mathml(align: str) -> str:
-    """Of an `align*`, with space before functions and dots above letters as accents."""
-    found = convert(align, display="block").replace("<mover>", '<mover accent="true">')
+def sentence(line: str) -> str:
+    """A line of text with formulas between dollar signs."""
+    parts = line.removeprefix(SENTENCE).split("$")
+    return f"<p>{''.join(mathml(part, 'inline') if k % 2 else html.escape(part) for k, part in enumerate(parts))}</p>"
+
+
+def mathml(tex: str, display: str = "block") -> str:
+    """Of a formula or an `align*`, with space before functions and dots above letters as accents."""
+    found = convert(tex, display=display).replace("<mover>", '<mover accent="true">')
     return FACTOR_AND_FUNCTION.sub(rf"\1{THIN_SPACE}\2", found)
