@@ -17,7 +17,7 @@ class Params:
     frame: str = param(doc="at the tip")
     kp: PerJoint = param(unit="joint stiffness", min=0)
     kd: PerJoint = param(unit="joint damping", min=0)
-    tip: float = param(min=0, max=1, default=1.0, doc="part of the angle of the frame; 0: that of the motor alone")
+    tip: float = param(min=0, default=1.0, doc="1: the angle of the frame, 0: that of the motor")
 
 
 class TipFeedback:
