@@ -138,7 +138,8 @@ CASES = (
     *(
         BenchCase(
             f"elastic arm {integrator}{'' if stiffening else ' without stiffening'}",
-            "2 planar links with 3 bending modes, ticks of 0.2 ms with a controller, per simulated second",
+            f"2 planar links with 3 bending modes{'' if stiffening else ' without stiffening'}, ticks of 0.2 ms with a"
+            f" controller, {integrator}, per simulated second",
             partial(arm_in_real_time, integrator, stiffening),
             "real time",
             "ms",
@@ -150,7 +151,7 @@ CASES = (
     *(
         BenchCase(
             f"elastic arm rollouts {integrator}",
-            "the same in rollouts on all cores, per simulated second of one run",
+            f"the same in rollouts on all cores, {integrator}, per simulated second of one run",
             partial(rollouts, integrator),
             "real time",
             "ms",
