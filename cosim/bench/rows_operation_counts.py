@@ -25,7 +25,16 @@ from cosim.types import Numeric
 
 REFERENCE = "separate_bodies"
 # those that develop the equations of a tree of any joints; without loops, dependent coordinates are composite bodies
-OURS = ("augmented_bodies", "composite_bodies", "gauss", "kane", "lagrange", "newton_euler", "wittenburg")
+OURS = (
+    "augmented_bodies",
+    "composite_bodies",
+    "elastic_kane",
+    "gauss",
+    "kane",
+    "lagrange",
+    "newton_euler",
+    "wittenburg",
+)
 SHORT, LONG = tuple(range(1, 11)), tuple(range(1, 31))
 SHOWN = (1, 2, 3, 6, 10, 15, 20, 25, 30)
 SYMPY_BODIES = 4

@@ -216,7 +216,7 @@ def show_rig(page: Page, path: str, overrides: Sequence[Override] = ()) -> None:
 
     rig = load_rig(path, overrides)
     page.draw(scene_of_rig(rig))
-    page.model = rig.plant.model
+    page.model = rig.plant.model.drawn
     if rig.hardware:
         page.bus_loads = dict(rig.bus_loads)
         page.say_what_moves(list(what_moves(rig)))

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from cosim import ops
-from cosim.multibody.bodies import Body
+from cosim.multibody.bodies import AnyBody
+from cosim.multibody.elastic_joints import MODES, NodeKind
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
-from cosim.multibody.spatial import SpatialVector
+from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Numeric
 
 ZERO = SpatialVector(np.zeros(3), np.zeros(3))
@@ -24,7 +26,8 @@ ZERO = SpatialVector(np.zeros(3), np.zeros(3))
 
 class HingeState(NamedTuple):
     """The motion of a body relative to its parent. Velocity: Σ columns q̇ + drift; acceleration: Σ columns q̈ + bias;
-    both of its origin and of its axes, along its axes, as an observer on the parent sees them."""
+    both of its origin and of its axes, along its axes, as an observer on the parent sees them. The dofs are those of
+    its joint; of a node they are the modes of its parent, and modes do not move the frame of their body."""
 
     rotation: Numeric  # (3, 3), from the axes of the body to those of its parent
     position: Numeric  # (3,) its origin in the axes of its parent
@@ -42,13 +45,21 @@ class CentralBody(NamedTuple):
     inertia: Numeric
 
 
-def central(body: Body) -> CentralBody:
+def central(body: AnyBody) -> CentralBody:
     """A body by its centre of mass; the centre of a massless body is its origin."""
     if ops.is_zero(body.mass):
         return CentralBody(0.0, np.zeros(3), body.inertia)
     c = body.moment / body.mass
     shift = body.mass * ((c @ c) * np.eye(3) - ops.array([[x * y for y in c] for x in c]))
     return CentralBody(body.mass, c, body.inertia - shift)
+
+
+def why_not_rigid(equations: MechanismEquations) -> str | None:
+    """Why equations of rigid bodies alone do not apply, None if they do."""
+    for link in equations.tree.mechanism.links:
+        if link.elastic is not None:
+            return f"link '{link.name.removesuffix(MODES)}' is elastic, and its bodies are rigid"
+    return None
 
 
 def link_with_symbols(equations: MechanismEquations) -> str | None:
@@ -80,7 +91,7 @@ class TreeState:
         return self.equations.tree.parents
 
     @property
-    def bodies(self) -> tuple[Body, ...]:
+    def bodies(self) -> tuple[AnyBody, ...]:
         return self.equations.tree.bodies
 
     @cached_property
@@ -90,13 +101,23 @@ class TreeState:
     @cached_property
     def joints(self) -> list[HingeState]:
         tree = self.equations.tree
-        sweeps = tree.sweeps
-        given = zip(tree.kinds, tree.bodies, sweeps.by_q(self.q), sweeps.by_v(self.v), strict=True)
-        states, first = [], 0
-        for kind, body, q, v in given:
-            states.append(_joint_state(kind, body, q, v, self.t, first))
-            first += kind.nv
+        states = []
+        for k, (kind, body, parent) in enumerate(zip(tree.kinds, tree.bodies, self.parents, strict=True)):
+            by = parent if isinstance(kind, NodeKind) else k  # whose coordinates move it
+            states.append(_joint_state(kind, body, *self.coordinates[by], self.t, self.own_dofs[by]))
         return states
+
+    @cached_property
+    def coordinates(self) -> list[tuple[Numeric, Numeric]]:
+        """Of every body the coordinates and velocities of its joint."""
+        sweeps = self.equations.sweeps
+        return list(zip(sweeps.by_q(self.q), sweeps.by_v(self.v), strict=True))
+
+    @cached_property
+    def own_dofs(self) -> list[range]:
+        """Of every body the dofs of its joint, or its modes."""
+        ends = list(accumulate((kind.nv for kind in self.equations.tree.kinds), initial=0))
+        return [range(*pair) for pair in pairwise(ends)]
 
     @cached_property
     def dofs(self) -> int:
@@ -105,7 +126,7 @@ class TreeState:
 
     @cached_property
     def body_of_dof(self) -> list[int]:
-        return [k for k, joint in enumerate(self.joints) for _ in joint.dofs]
+        return [k for k, dofs in enumerate(self.own_dofs) for _ in dofs]
 
     @cached_property
     def rotors(self) -> list[Numeric]:
@@ -135,21 +156,26 @@ class TreeState:
 
     @cached_property
     def columns(self) -> list[SpatialVector]:
-        """Of every dof the velocity of the origin and the axes of its body relative to the parent."""
+        """Of every dof of rigid bodies the velocity of the origin and the axes of its body relative to the parent."""
+        return [s for columns in self._columns for s in columns]
+
+    @cached_property
+    def _columns(self) -> list[list[SpatialVector]]:
+        """The columns of every body."""
         return [
-            SpatialVector(here.rotation @ s.linear, here.rotation @ s.angular)
+            [SpatialVector(here.rotation @ s.linear, here.rotation @ s.angular) for s in joint.columns]
             for joint, here in zip(self.joints, self.placed, strict=True)
-            for s in joint.columns
         ]
 
     @cached_property
     def partial_velocities(self) -> list[dict[int, SpatialVector]]:
         """Of every body, by dof: velocity of its origin and angular velocity per unit of that velocity alone."""
         found: list[dict[int, SpatialVector]] = []
-        for joint, parent, arm in zip(self.joints, self.parents, self.arms, strict=True):
+        bodies = zip(self.joints, self._columns, self.parents, self.arms, strict=True)
+        for joint, columns, parent, arm in bodies:
             above = {} if parent < 0 else found[parent]
             here = {d: SpatialVector(u.linear + ops.cross(u.angular, arm), u.angular) for d, u in above.items()}
-            found.append(here | {dof: self.columns[dof] for dof in joint.dofs})
+            found.append(here | dict(zip(joint.dofs, columns, strict=True)))
         return found
 
     @cached_property
@@ -201,11 +227,19 @@ class TreeState:
         return found
 
 
-def _joint_state(kind: JointKind, body: Body, q: Numeric, v: Numeric, t: Numeric, first: int) -> HingeState:
+def _joint_state(kind: JointKind, body: AnyBody, q: Numeric, v: Numeric, t: Numeric, dofs: range) -> HingeState:
     turn, slide = kind.place(q, t)
-    columns, drift, bias = kind.hinge(q, v, t)
+    columns, drift, bias = _node_hinge(kind, q, v) if isinstance(kind, NodeKind) else kind.hinge(q, v, t)
     linear = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(columns))
     angular = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(columns))
     position = body.position + body.rotation @ slide
-    dofs = tuple(range(first, first + kind.nv))
-    return HingeState(body.rotation @ turn, position, columns, SpatialVector(linear, angular), bias, dofs)
+    moved = tuple(dofs) if columns else ()
+    return HingeState(body.rotation @ turn, position, columns, SpatialVector(linear, angular), bias, moved)
+
+
+def _node_hinge(kind: NodeKind, eta: Numeric, rate: Numeric) -> Hinge:
+    """The motion of a node by the modes of its parent, along its own axes."""
+    turn, _ = kind.node.place(eta)
+    modes, _, bias = kind.node.motion(eta, rate)
+    *columns, own_bias = (SpatialVector(turn.T @ s.linear, turn.T @ s.angular) for s in (*modes, bias))
+    return Hinge(tuple(columns), ZERO, own_bias)

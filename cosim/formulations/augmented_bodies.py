@@ -32,7 +32,7 @@ import numpy as np
 from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers, symmetric_matrix, vector
-from cosim.formulations._tree_state import TreeState
+from cosim.formulations._tree_state import TreeState, why_not_rigid
 from cosim.formulations.wittenburg import Vectors, bodies_beyond, structure
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import REVOLUTE, SPHERICAL, UNIVERSAL
@@ -48,6 +48,8 @@ ROTATIONS = (REVOLUTE, UNIVERSAL, SPHERICAL)
 
 
 def refusal(equations: MechanismEquations) -> str | None:
+    if (why := why_not_rigid(equations)) is not None:
+        return why
     tree = equations.tree
     for joint, kind, parent in zip(tree.joints, tree.kinds, tree.parents, strict=True):
         if kind.timed:

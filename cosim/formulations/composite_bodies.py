@@ -15,7 +15,7 @@ import numpy as np
 from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers, symmetric_matrix
-from cosim.formulations._tree_state import TreeState
+from cosim.formulations._tree_state import TreeState, why_not_rigid
 from cosim.formulations.newton_euler import bias_efforts
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.spatial import SpatialInertia, SpatialVector
@@ -25,8 +25,8 @@ ABOUT = "composite rigid bodies for the mass matrix, Newton–Euler for the bias
 SOURCE = "Walker and Orin, Efficient dynamic computer simulation of robotic mechanisms, 1982, method 3"
 
 
-def refusal(_: MechanismEquations) -> str | None:
-    return None
+def refusal(equations: MechanismEquations) -> str | None:
+    return why_not_rigid(equations)
 
 
 def load(equations: MechanismEquations) -> Formulation:

@@ -27,7 +27,7 @@ from cosim.errors import InputError
 from cosim.formulations import Formulation
 from cosim.formulations._closing import Rows, constraint_rows, impressed, projected
 from cosim.formulations._orthonormal import Orthonormal
-from cosim.formulations._tree_state import TreeState
+from cosim.formulations._tree_state import TreeState, why_not_rigid
 from cosim.formulations.composite_bodies import tree_equations
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.nearest import CLOSURE_TOLERANCE, ClosureSearch, separate_parts
@@ -40,8 +40,8 @@ SINGULAR = 1e-10  # smallest pivot of G relative to the largest, below which it 
 TRIALS = 6  # configurations near which loops are closed to choose the coordinates of machine code
 
 
-def refusal(_: MechanismEquations) -> str | None:
-    return None
+def refusal(equations: MechanismEquations) -> str | None:
+    return why_not_rigid(equations)
 
 
 def load(equations: MechanismEquations) -> Formulation:

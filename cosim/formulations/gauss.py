@@ -25,7 +25,7 @@ from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import constraint_rows, impressed, vector
 from cosim.formulations._orthonormal import Orthonormal
-from cosim.formulations._tree_state import TreeState, central, link_with_symbols
+from cosim.formulations._tree_state import TreeState, central, link_with_symbols, why_not_rigid
 from cosim.multibody.equations import MechanismEquations
 from cosim.types import Numeric
 
@@ -37,6 +37,8 @@ SOURCE = (
 
 
 def refusal(equations: MechanismEquations) -> str | None:
+    if (why := why_not_rigid(equations)) is not None:
+        return why
     if (link := link_with_symbols(equations)) is not None:
         return f"the inertia of link '{link}' is a symbol, and its square root is taken in advance"
     for joint, body in zip(equations.tree.joints, equations.tree.bodies, strict=True):

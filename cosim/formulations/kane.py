@@ -13,7 +13,7 @@ from __future__ import annotations
 from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers, symmetric_matrix, vector
-from cosim.formulations._tree_state import TreeState
+from cosim.formulations._tree_state import TreeState, why_not_rigid
 from cosim.multibody.equations import MechanismEquations
 from cosim.types import Numeric
 
@@ -24,8 +24,8 @@ SOURCE = (
 )
 
 
-def refusal(_: MechanismEquations) -> str | None:
-    return None
+def refusal(equations: MechanismEquations) -> str | None:
+    return why_not_rigid(equations)
 
 
 def load(equations: MechanismEquations) -> Formulation:

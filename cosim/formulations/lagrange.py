@@ -73,7 +73,7 @@ class Lagrange:
         changes = [(by_q, column(equations.rate(q, v))), (columns[2], casadi.DM(1.0))]
 
         kinetic, dissipation = casadi.SX(column(equations.kinetic_energy(q, v, t))), self._dissipation(q, v, t)
-        potential = equations.potential_energy(q, t) + self._elastic_energy(q, t)
+        potential = equations.potential_energy(q, t) + self._stored_energy(q, t)
         p = casadi.gradient(kinetic, by_v)
         mass = casadi.jacobian(p, by_v)
         slope = _array(casadi.gradient(kinetic - casadi.SX(column(potential)), by_q))
@@ -91,13 +91,15 @@ class Lagrange:
         m = len(solved)
         return [(mass, (nv, nv)), (column(right), (nv,)), (G, (m, nv)), (column(gamma), (m,))]
 
-    def _elastic_energy(self, q: Numeric, t: Numeric) -> Numeric:
-        """Of the springs between bodies; those in joints act through τ."""
+    def _stored_energy(self, q: Numeric, t: Numeric) -> Numeric:
+        """Of the springs between bodies and in elastic links; those in joints act through τ."""
         state = TreeState.of(self.equations, q, ops.zeros(self.equations.nv), t)
-        return ops.total(spring.energy(state.placed) for spring in self.equations.constraints.springs)
+        constraints = self.equations.constraints
+        of_links = ops.total(link.energy(state.q) for link in constraints.elastic)
+        return of_links + ops.total(spring.energy(state.placed) for spring in constraints.springs)
 
     def _dissipation(self, q: Numeric, v: Numeric, t: Numeric) -> Numeric:
-        """D, half of the power that the dampers between bodies take."""
+        """D, half of the power that the dampers between bodies and in elastic links take."""
         return 0.5 * self.equations.damper_loss(q, v, t)
 
     def _along_dofs(self, q: Numeric, slope: Numeric) -> Numeric:

@@ -17,7 +17,7 @@ import numpy as np
 from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers
-from cosim.formulations._tree_state import CentralBody, HingeState, TreeState
+from cosim.formulations._tree_state import CentralBody, HingeState, TreeState, why_not_rigid
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.spatial import SpatialVector
 from cosim.types import Numeric
@@ -29,8 +29,8 @@ SOURCE = (
 )
 
 
-def refusal(_: MechanismEquations) -> str | None:
-    return None
+def refusal(equations: MechanismEquations) -> str | None:
+    return why_not_rigid(equations)
 
 
 def load(equations: MechanismEquations) -> Formulation:

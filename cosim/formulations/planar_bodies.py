@@ -25,7 +25,7 @@ import numpy as np
 from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers, symmetric_matrix, vector
-from cosim.formulations._tree_state import TreeState, central
+from cosim.formulations._tree_state import TreeState, central, why_not_rigid
 from cosim.formulations.augmented_bodies import (
     AugmentedTree,
     PointMass,
@@ -47,6 +47,8 @@ PARALLEL = 1e-12  # largest sine of the angle between axes that count as paralle
 
 
 def refusal(equations: MechanismEquations) -> str | None:
+    if (why := why_not_rigid(equations)) is not None:
+        return why
     tree = equations.tree
     axes = rest_axes(tree)
     for k, (joint, kind, first) in enumerate(zip(tree.joints, tree.kinds, first_bodies(tree.parents), strict=True)):

@@ -23,7 +23,7 @@ import numpy as np
 from cosim import ops
 from cosim.formulations import Formulation
 from cosim.formulations._closing import ByMultipliers, symmetric_matrix, vector
-from cosim.formulations._tree_state import TreeState
+from cosim.formulations._tree_state import TreeState, why_not_rigid
 from cosim.multibody.description.structure import Edge, Structure
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.tree import Tree
@@ -35,8 +35,8 @@ SOURCE = "Wittenburg, Dynamics of Systems of Rigid Bodies, 1977, chapter 5"
 Vectors = dict[tuple[int, int], Numeric]  # a matrix of vectors: elements (i, j) that are not 0
 
 
-def refusal(_: MechanismEquations) -> str | None:
-    return None
+def refusal(equations: MechanismEquations) -> str | None:
+    return why_not_rigid(equations)
 
 
 def load(equations: MechanismEquations) -> Formulation:

@@ -47,6 +47,8 @@ def check_identifiable_rig(rig: Rig, otherwise: str = "use --method output-error
         return InputError(f"{what}; {otherwise}", str(rig.spec.path))
 
     equations = rig.plant.model.equations
+    if equations.constraints.elastic:
+        raise refuse("elastic links bend, and how far is not recorded")
     if not equations.is_plain_tree or rig.plant.model.nq != rig.plant.model.nv:
         raise refuse("only open trees of joints with one coordinate each have an equation error")
     if rig.plant.prescribed:

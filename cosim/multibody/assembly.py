@@ -12,6 +12,7 @@ import numpy as np
 
 from cosim.errors import InputError, SourceLocation
 from cosim.multibody.constraint_rows import BodyConstraint
+from cosim.multibody.elastic_joints import are_modes
 from cosim.multibody.model import Model
 from cosim.multibody.nearest import CLOSURE_TOLERANCE, MIN_DAMPING, ClosureSearch, damped_least_squares, separate_parts
 
@@ -65,9 +66,20 @@ def find_consistent_state(
 
 def close_loops(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) -> np.ndarray:
     """Coordinates (nq,) with closed loops, all on their intended branch, nearest to the guess as `nearest` defines it;
-    kept: (nv,) fixed dofs.
+    kept: (nv,) fixed dofs. Elastic links keep their shape where loops can close so.
 
     Raises InputError if no such coordinates are found."""
+    modes = are_modes(model.kinds)
+    if (modes & ~kept).any():
+        try:
+            return _closed(model, guess, kept | modes, t)
+        except InputError:
+            pass
+    return _closed(model, guess, kept, t)
+
+
+def _closed(model: Model, guess: np.ndarray, kept: np.ndarray, t: float) -> np.ndarray:
+    """See `close_loops`; elastic links bend like everything else."""
     equations = model.equations
     guess = q = np.asarray(equations.normalised(np.asarray(guess, dtype=float)), dtype=float)
     for rows, dofs in separate_parts(equations.closure, ~kept):
@@ -122,15 +134,20 @@ def _alternative(model: Model, kept: np.ndarray) -> str:
 def consistent_velocities(
     model: Model, q: np.ndarray, v: np.ndarray, kept: np.ndarray, t: float = 0.0, prescribed: Collection[str] = ()
 ) -> np.ndarray:
-    """Velocities (nv,) near the guess that satisfy the constraint rates; kept: (nv,) fixed dofs.
+    """Velocities (nv,) near the guess that satisfy the constraint rates; kept: (nv,) fixed dofs. The rates of modes
+    stay as they are where that is possible.
 
     Raises InputError if the fixed velocities contradict a constraint."""
     rate = np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float)
-    G, movable = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float), ~kept
-    v = np.array(v, dtype=float)
-    v[movable] -= np.linalg.lstsq(G[:, movable], rate, rcond=1e-12)[0]
-    remaining = np.abs(np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float))
-    if remaining.max(initial=0.0) > 1e-8 * max(1.0, np.abs(v).max(initial=0.0)):
+    G, guess = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float), v
+    for movable in (~kept & ~are_modes(model.kinds), ~kept):
+        v = np.array(guess, dtype=float)
+        v[movable] -= np.linalg.lstsq(G[:, movable], rate, rcond=1e-12)[0]
+        remaining = np.abs(np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float))
+        satisfied = not remaining.max(initial=0.0) > 1e-8 * max(1.0, np.abs(v).max(initial=0.0))
+        if satisfied:
+            break
+    if not satisfied:
         row = int(remaining.argmax())
         constraint = model.constraint_rows[row].rsplit("/", 1)[0]
         unit = [r.residual_unit for c in model.equations.constraints.members for r in c.law.rows][row]

@@ -44,6 +44,10 @@ class Body(NamedTuple):
         """m c (3,)"""
         return self.moment
 
+    def without_mass(self) -> Body:
+        """The same body with neither mass nor rotors."""
+        return self._replace(mass=0.0, moment=np.zeros(3), inertia=np.zeros((3, 3)), rotor=np.zeros(len(self.rotor)))
+
 
 class BodyMotion(NamedTuple):
     """Pose and motion of a body relative to its parent."""

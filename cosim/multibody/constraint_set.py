@@ -104,9 +104,14 @@ class ConstraintSet:
             wrenches += found
             for dof, value in zip(law.dofs, effort, strict=True):
                 efforts = ops.with_elements(efforts, [dof], [efforts[dof] + value])
+        return wrenches, efforts + self.elastic_efforts(q_tree, v_tree)
+
+    def elastic_efforts(self, q_tree: Numeric, v_tree: Numeric) -> Numeric:
+        """Efforts of elastic links on the dofs of the tree."""
+        efforts: Numeric = np.zeros(len(v_tree))
         for force in self.elastic:
-            efforts = ops.with_elements(efforts, force.dofs, efforts[force.dofs] + force.efforts(q_tree, v_tree))
-        return wrenches, efforts
+            efforts = ops.with_elements(efforts, force.dofs, force.efforts(q_tree, v_tree))
+        return efforts
 
     def forces(
         self,

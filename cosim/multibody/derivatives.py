@@ -64,7 +64,7 @@ class DynamicsDerivatives:
             by_position, by_velocity = self._projected(*tree.derivatives(independent.expand(qdd)))
             negative = -inverse
             return negative @ by_position, negative @ by_velocity, inverse
-        if not self.equations.is_plain_tree:
+        if not self.equations.is_open_tree:
             found = self._forward(ops.concatenate([q, v, tau]), *t)
             by_coordinates, by_velocity, by_effort = np.split(found, [self.nq, self.nq + n], axis=1)
             return by_coordinates @ self._motion(q), by_velocity, by_effort
@@ -81,7 +81,7 @@ class DynamicsDerivatives:
         In D_q dq + D_v dv + M dq̈ = dτ the columns of y go to the left: A dy = B dx − D_q dq − D_v dv.
         """
         n, x = self.nv, ops.where(prescribed, qdd, tau)
-        if not self.equations.is_plain_tree:
+        if not self.equations.is_open_tree:
             found = self._hybrid(ops.concatenate([q, v, x]), prescribed, *t)
             by_coordinates, by_velocity, by_given = np.split(found, [self.nq, self.nq + n], axis=1)
             return by_coordinates @ self._motion(q), by_velocity, by_given
@@ -107,7 +107,7 @@ class DynamicsDerivatives:
 
     def forward_dynamics_regressor(self, q: Numeric, v: Numeric, tau: Numeric, *t: Numeric) -> Numeric:
         """∂q̈/∂π (nv, 10 n)."""
-        if not self.equations.is_plain_tree:
+        if not self.equations.is_open_tree:
             return self._forward_by_inertia(self._parameters, q, v, tau, *t)
         qdd = self.equations.forward_dynamics(q, v, tau, *t)
         mass = self.equations.mass_matrix(q, *t)

@@ -125,6 +125,11 @@ class ElasticBody(NamedTuple):
             fraction * r for fraction, (r, _) in zip(self.modal.fraction, self._places(motion.shape), strict=True)
         )
 
+    def without_mass(self) -> ElasticBody:
+        """The same body with no mass."""
+        nothing = [np.zeros_like(part) for part in (self.moment, self.inertia, *self.modal)]
+        return self._replace(mass=0.0, moment=nothing[0], inertia=nothing[1], modal=ModalMass(*nothing[2:]))
+
     def _places(self, eta: Numeric) -> list[tuple[Numeric, Numeric]]:
         """(r (3,), b (m, 3)) of every point"""
         return [point.place(eta) for point in self._curves]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -20,6 +21,7 @@ from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Array, Numeric
 
 MODES = "@modes"  # ends the name of the joint that carries the modes of a link
+SMALL = 0.01  # m or rad, largest of a random modal coordinate
 _STILL = SpatialVector(np.zeros(3), np.zeros(3))
 
 
@@ -37,6 +39,10 @@ class ModesKind(JointKind):
 
     def in_general_position(self, rng: np.random.Generator) -> Array:
         return self.space.neutral  # displacements are small
+
+    @property
+    def widest(self) -> Array:
+        return np.full(self.nq, SMALL)
 
     def motion(self, body: AnyBody, above: Pytree, q: Numeric, v: Numeric, t: Numeric) -> ModalMotion:
         motion: BodyMotion = super().motion(body, above, q, v, t)
@@ -70,6 +76,11 @@ class NodeKind(JointKind):
 
 def _turned(rotation: Numeric, vector: SpatialVector) -> SpatialVector:
     return SpatialVector(rotation @ vector.linear, rotation @ vector.angular)
+
+
+def are_modes(kinds: Iterable[JointKind]) -> Array:
+    """(nv,) of every dof of joints of these kinds, whether it is a mode of an elastic link."""
+    return np.array([isinstance(kind, ModesKind) for kind in kinds for _ in range(kind.nv)], dtype=bool)
 
 
 @cache

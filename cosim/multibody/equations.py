@@ -66,10 +66,16 @@ class MechanismEquations(ConfigurationSpace):
 
     @property
     def is_plain_tree(self) -> bool:
-        """Whether there are only joints: no mimics, constraints, springs between bodies, force laws or time-dependent
-        joints."""
+        """Whether there are only joints: no elastic links, and what `is_open_tree` excludes."""
+        return self.is_open_tree and not self.constraints.elastic
+
+    @property
+    def is_open_tree(self) -> bool:
+        """Whether there are only joints and elastic links: no mimics, constraints, springs between bodies, force laws
+        or time-dependent joints."""
         timed = any(kind.timed for kind in self.tree.kinds)
-        return self.v_map.trivial and not self.constraints.members and not self.constraints.apply_forces and not timed
+        constraints = self.constraints
+        return self.v_map.trivial and not (constraints.members or constraints.springs or constraints.laws or timed)
 
     def with_inertias(self, parameters: Numeric) -> MechanismEquations:
         """The same mechanism with these inertial parameters (10 n,) of its bodies; see `inertial_parameters`."""
@@ -263,10 +269,17 @@ class MechanismEquations(ConfigurationSpace):
         self, q: Numeric, v: Numeric, qdd: Numeric, tau: Numeric, prescribed: Numeric, t: Numeric = 0.0
     ) -> tuple[Numeric, Numeric]:
         """(q̈, τ): see `Model.hybrid_dynamics`."""
-        if self.is_plain_tree:
+        if self.is_open_tree:
             if not ops.is_symbolic(prescribed) and np.all(prescribed):  # without articulated inertias
                 return qdd, self.inverse_dynamics(q, v, qdd, t)
-            return self._over_tree(dynamics.hybrid_dynamics, q, v, qdd, tau, prescribed, self.gravity, t=t)
+            given = q, v, qdd, tau, prescribed
+            if not self.constraints.elastic:
+                return self._over_tree(dynamics.hybrid_dynamics, *given, self.gravity, t=t)
+            own = self.constraints.elastic_efforts(q, v)
+            acceleration, effort = dynamics.hybrid_dynamics(
+                self.sweeps, *given[:3], tau + own, prescribed, self.gravity
+            )
+            return acceleration, ops.where(prescribed, effort - own, tau)
         found = self.constrained_dynamics(q, v, qdd, tau, prescribed, t)
         return found.acceleration, found.effort
 
@@ -292,8 +305,10 @@ class MechanismEquations(ConfigurationSpace):
     def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, t: Numeric = 0.0) -> Numeric:
         """τ (nv,): see `Model.inverse_dynamics`."""
         vectors = self.q_map.positions(q), self.v_map.expand(v), self.v_map.expand(qdd)
-        if not self.constraints.apply_forces:
+        if not (self.constraints.springs or self.constraints.laws):
             tau = self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity, t=t)
+            if self.constraints.elastic:
+                tau = tau - self.constraints.elastic_efforts(*vectors[:2])
         else:
             prescribed = np.ones(self.nv_tree, dtype=bool)
             moving, placed = self._placements(*vectors[:2], t)

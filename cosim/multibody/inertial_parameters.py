@@ -2,6 +2,8 @@
 
 Of each body ten numbers: m, m c (3) [kg m], and the inertia about the origin Ixx, Iyy, Izz, Ixy, Ixz, Iyz [kg m²], in
 the frame of the link that its joint moves. Links that are fixed to it are parts of the body.
+
+Those of an elastic body are of its undeformed shape. They are constants: other numbers would need other modes.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from cosim import ops
+from cosim.multibody.elastic_bodies import ElasticBody
 from cosim.multibody.tree import Tree
 from cosim.types import Array, Numeric
 
@@ -30,9 +33,12 @@ def inertial_parameters(tree: Tree) -> Array:
 
 
 def with_inertial_parameters(tree: Tree, parameters: Numeric) -> Tree:
-    """The tree with these parameters (10 n,), numbers or symbols."""
+    """The tree with these parameters (10 n,), numbers or symbols; those of elastic bodies have no effect."""
     bodies = []
     for k, (joint, body) in enumerate(zip(tree.joints, tree.bodies, strict=True)):
+        if isinstance(body, ElasticBody):
+            bodies.append(body)
+            continue
         mass, x, y, z, xx, yy, zz, xy, xz, yz = (parameters[PER_BODY * k + i] for i in range(PER_BODY))
         turn = tree.frames[joint.child][1].rotation
         inertia = ops.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cosim.errors import InputError
+from cosim.multibody.elastic_joints import are_modes
 from cosim.multibody.joints import JointKind
 from cosim.multibody.nearest import damped_least_squares
 from cosim.multibody.rotations import rotation_vector
@@ -86,7 +87,8 @@ class PoseSearch:
     def __init__(
         self, model: KinematicModel, frame: str, pose: ArrayLike, dofs: ArrayLike | None, tolerance: float
     ) -> None:
-        """pose: (4, 4), or (3,) for a position with any orientation; dofs: their indices, default all.
+        """pose: (4, 4), or (3,) for a position with any orientation; dofs: their indices, default all but the
+        modes of elastic links.
 
         Raises ValueError for a pose of another form, InputError for an unknown frame and for closed loops.
         """
@@ -95,7 +97,7 @@ class PoseSearch:
             raise InputError(what)
         self.model, self.frame, self.tolerance = model, frame, tolerance
         self.position, self.rotation = _target(pose)
-        self.dofs = np.arange(model.nv) if dofs is None else np.asarray(dofs, dtype=int)
+        self.dofs = np.flatnonzero(~are_modes(model.kinds)) if dofs is None else np.asarray(dofs, dtype=int)
         self.lower, self.upper, self._coordinates = _bounds(model)
 
     def error(self, q: Array) -> Array:

@@ -15,6 +15,7 @@ from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Array, Numeric
 
 Names = tuple[tuple[str, str], ...]  # (name, "m" or "rad" or "1") of each
+WIDEST = {"rad": np.pi, "m": 1.0, "1": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,11 @@ class JointKind:
     def in_general_position(self, rng: np.random.Generator) -> Array:
         """Coordinates (nq,) that are no special ones."""
         return self.space.integrate(self.space.neutral, rng.uniform(0.3, 1.2, self.nv))
+
+    @property
+    def widest(self) -> Array:
+        """(nq,) of random coordinates where the joint has no limits; quaternions are made in another way."""
+        return np.array([WIDEST[unit] for _, unit in self.coordinates])
 
     @property
     def nq(self) -> int:

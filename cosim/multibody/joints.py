@@ -215,16 +215,16 @@ KINDS: dict[str, Callable[[Joint], JointKind]] = {
 
 
 # those of elastic links, which no file names
-_OF_ELASTIC_LINKS: dict[str, Callable[[Joint], JointKind]] = {
+OF_ELASTIC_LINKS: dict[str, Callable[[Joint], JointKind]] = {
     "modes": lambda joint: modes_kind(joint.motion),
     "node": lambda joint: node_kind(joint.node),
 }
-_WITHOUT_AXIS = "spherical", "free", "general", *_OF_ELASTIC_LINKS
+_WITHOUT_AXIS = "spherical", "free", "general", *OF_ELASTIC_LINKS
 
 
 def kind_of(joint: Joint) -> JointKind:
     """The entry of the table for a joint."""
-    return (KINDS | _OF_ELASTIC_LINKS)[joint.kind](joint)
+    return (KINDS | OF_ELASTIC_LINKS)[joint.kind](joint)
 
 
 def joint_axes(joint: Joint) -> np.ndarray:

@@ -21,6 +21,7 @@ from cosim.multibody.description.elastic_links import with_nodes
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.urdf import read_urdf
+from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import PER_BODY, inertial_parameters
 from cosim.multibody.inverse_kinematics import InverseKinematics, solve_pose
@@ -152,6 +153,20 @@ class Model:
             return self
         return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, forces=known))
 
+    @cached_property
+    def drawn(self) -> Model:
+        """The model for drawings, in the same coordinates: with further bodies at the stations of elastic links, by
+        which their deflection is seen. Itself without elastic links."""
+        links = tuple(
+            replace(link, elastic=replace(link.elastic, drawn=True))
+            if isinstance(link.elastic, ElasticLink) and not link.elastic.drawn
+            else link
+            for link in self.mechanism.links
+        )
+        if links == self.mechanism.links:
+            return self
+        return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, links=links))
+
     def _copy(
         self, rotor_inertia: RotorInertia | None, redundant: Sequence[int], mechanism: Mechanism | None = None
     ) -> Model:
@@ -174,6 +189,10 @@ class Model:
     @cached_property
     def _dof_indices(self) -> dict[str, int]:
         return {name: k for k, name in enumerate(self.dof_names)}
+
+    @property
+    def _elastic_links(self) -> set[str]:
+        return {link.name for link in self.mechanism.links if link.elastic is not None}
 
     @cached_property
     def _derivatives(self) -> DynamicsDerivatives:
@@ -205,14 +224,13 @@ class Model:
         return np.concatenate([np.zeros(0), *(kind.space.neutral for kind in self.kinds)])
 
     def random_configuration(self, rng: np.random.Generator) -> np.ndarray:
-        """Coordinates (nq,) within the limits, within ±π or ±1 m where there are none; rotations uniform.
+        """Coordinates (nq,) within the limits, within ±π or ±1 m where there are none; rotations uniform, modal
+        coordinates of elastic links within ±0.01.
 
         Loops are not closed: see `assembly.close_loops`."""
         parts = []
         for joint, kind in zip(self.joints, self.kinds, strict=True):
-            units = [unit for _, unit in kind.coordinates]
-            widest = np.array([{"rad": np.pi, "m": 1.0, "1": 0.0}[unit] for unit in units])
-            q = rng.uniform(np.maximum(-widest, joint.lower), np.minimum(widest, joint.upper))
+            q = rng.uniform(np.maximum(-kind.widest, joint.lower), np.minimum(kind.widest, joint.upper))
             if kind.nq != kind.nv:
                 quaternion = rng.normal(size=4)
                 q[-4:] = quaternion / np.linalg.norm(quaternion)
@@ -276,7 +294,7 @@ class Model:
     ) -> Numeric:
         """Y (nv, 10): the efforts of `inverse_dynamics` that a link requires are Y π, with its parameters π: mass,
         m c (3,), and Ixx, Iyy, Izz, Ixy, Ixz, Iyz about its origin, all in its axes. Raises InputError that lists the
-        known links, and for one that does not move."""
+        known links, and for one that does not move or is elastic."""
         return self._call("link_regressor", q, v, qdd, *t, out=out, frame=link)
 
     def hybrid_dynamics_derivatives(
@@ -533,6 +551,8 @@ class Model:
             body, pose = self._tree.frames[frame]
             if body < 0 and function == "link_regressor":
                 raise InputError(f"link '{frame}' does not move")
+            if function == "link_regressor" and frame in self._elastic_links:
+                raise InputError(f"link '{frame}' is elastic: its efforts are not linear in ten parameters")
             equation, n = fn, len(inputs)
             fn = lambda *arguments: equation(*arguments[:n], body, pose, *arguments[n:])  # noqa: E731
         if self.equations.timed and function not in UNTIMED:

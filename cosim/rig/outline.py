@@ -11,7 +11,12 @@ from cosim.units import JOINT_DIMENSIONS
 if TYPE_CHECKING:
     from cosim.rig.build.wired_rig import WiredRig
 
-FURTHER = {"temperature": "degC", "age": "s", "step_error": "1"}  # units of further signals of joints
+FURTHER = {
+    "temperature": "degC",
+    "age": "s",
+    "step_error": "1",
+    "deflection": "m",
+}  # units of further signals of joints
 
 
 @dataclass(frozen=True)

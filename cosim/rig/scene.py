@@ -34,7 +34,7 @@ def view_of(rig: WiredRig, signals: Sequence[str], rate: float | None) -> View |
     columns = [positions.get(f"{name}/position") for name in scene.coordinates]
     if None in columns:
         return None
-    shown, poses, mounts, links = rig.cached.recall("view", lambda: _view(rig.plant.model, scene))
+    shown, poses, mounts, links = rig.cached.recall("view", lambda: _view(rig.plant.model.drawn, scene))
     found = tuple(column for column in columns if column is not None)
     return View(shown, poses, mounts, found, links, joint_columns(rig.joints, signals), rate)
 

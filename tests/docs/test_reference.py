@@ -374,6 +374,7 @@ OF_SOME = {
     "moving_base.x/position": r"moving_base\.(y|z|roll|pitch|yaw)/position",
     "<frame>.x/position": r"nose\.(x|y|z|roll|pitch|yaw)/position",
     "<frame>.x/velocity": r"nose\.(x|y|z)/velocity",
+    "<frame>.x/deflection": r"\w+\.(x|y|z)/deflection",
     "<joint>.qx/position": r"body\.q[xyzw]/position",
     "<constraint>/force_x": r"\w+/force",
     "<constraint>/violation": r"leash/violation",
@@ -415,7 +416,9 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     apart = load_rig(folder / "ur5_sim.yaml", ["schedule.integrator=multirate"])
     sweep = "{type: chirp, of: effort, amplitude: 1, f0: 1, f1: 9, duration: 2 s}"
     excited = load_rig(folder / "ur5_sim.yaml", [f"controllers.arm.trajectory={sweep}"]).tick_model.signals.names
-    recorded = (*excited, *skate.signals, *dividing.tick_model.signals.names, *apart.tick_model.signals.names)
+    elastic = load_rig(folder / "elastic" / "two_link_arm.yaml")
+    recorded = [name for each in (dividing, apart, elastic) for name in each.tick_model.signals.names]
+    recorded += [*excited, *skate.signals]
     for pattern in OF_SOME.values():
         assert any(re.fullmatch(pattern, name) for name in recorded), pattern
     assert {"violation_max", "reaction_peak"} == set(skate.summary["constraints"]["leash"])

@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 from cosim import ops
 from cosim.multibody import Model
 from cosim.multibody.constraint_laws import knife_edge
+from cosim.multibody.elastic_joints import ModesKind
 from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.mechanism import (
     AppliedForce,
@@ -24,6 +25,7 @@ from cosim.multibody.mechanism import (
     Pose,
     Spring,
 )
+from tests.multibody.elastic import beams
 
 
 def turn(random):
@@ -131,6 +133,8 @@ MECHANISMS = {
     "floating": lambda random: tree(("free", "revolute", "universal", "spherical"), random, [-1, 0, 0, 2]),
     "planar": planar_tree,
     "planar floating": lambda random: planar_tree(random, "planar"),
+    "elastic chain": lambda random: beams.chain(),
+    "elastic loop": lambda random: beams.floating_loop(),
 }
 
 
@@ -139,10 +143,17 @@ def model_of(name, seed=0, **settings):
 
 
 def random_state(equations, random, near=None):
-    """(q, v, τ, t), q within ±0.7 of `near`, by default of the neutral configuration."""
+    """(q, v, τ, t), q within ±0.7 of `near`, by default of the neutral configuration; modes of elastic links are a
+    tenth of it."""
     start = np.concatenate([kind.space.neutral for kind in equations.kinds] or [[]]) if near is None else near
-    q = np.asarray(equations.integrate(start, random.uniform(-0.7, 0.7, equations.nv)), dtype=float)
-    return q, random.uniform(-1, 1, equations.nv), random.uniform(-3, 3, equations.nv), float(random.uniform(0, 1))
+    size = np.array([0.1 if isinstance(kind, ModesKind) else 1.0 for kind in equations.kinds for _ in range(kind.nv)])
+    q = np.asarray(equations.integrate(start, size * random.uniform(-0.7, 0.7, equations.nv)), dtype=float)
+    return (
+        q,
+        size * random.uniform(-1, 1, equations.nv),
+        random.uniform(-3, 3, equations.nv),
+        float(random.uniform(0, 1)),
+    )
 
 
 def relative_error(found, expected):

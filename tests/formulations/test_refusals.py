@@ -7,7 +7,7 @@ import pytest
 
 from cosim import InputError, load_rig
 from cosim.compile.trace import symbols
-from cosim.formulations import load_formulation
+from cosim.formulations import known_formulations, load_formulation
 from cosim.formulations.augmented_bodies import ROTATIONS
 from cosim.multibody import Model
 from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
@@ -90,6 +90,14 @@ def test_what_is_made_of_the_inertias_in_advance_needs_numbers():
     assert message("gauss", model.equations.with_inertias(numbers)) == refused(
         "gauss", "the inertia of link 'b1' has a negative principal value, so it has no square root"
     )
+
+
+def test_elastic_links():
+    equations = model_of("elastic chain").equations
+    able = [name for name, module in known_formulations().items() if module.refusal(equations) is None]
+    assert able == ["elastic_kane", "lagrange", "separate_bodies"]
+    for name in set(known_formulations()) - set(able):
+        assert message(name, equations) == refused(name, "link 'a' is elastic, and its bodies are rigid")
 
 
 # --- singular configurations ---

@@ -216,6 +216,13 @@ def test_loops_have_no_equation_error(recording):
     )
 
 
+def test_elastic_links_have_no_equation_error(recording):
+    path = FOLDER / "elastic" / "two_link_arm.yaml"
+    assert text_of(lambda: identify(load_rig(path), recording, method="equation-error")) == (
+        f"{path}: elastic links bend, and how far is not recorded; {OTHERWISE}"
+    )
+
+
 def test_a_recording_of_another_motion(tmp_path, arm_file, recording):
     sine = {"type": "sine", "amplitude": [0.7, 0.9], "frequency": [0.33, 0.41], "ramp": 1}
     rig = load_rig(arm_file, [f"controllers.track.trajectory={sine}"])

@@ -17,10 +17,10 @@ from cosim import ops
 from cosim.compile.trace import column, inlined, symbols
 from cosim.derive.equations.parameters import SymbolicParameter
 from cosim.errors import InputError, did_you_mean
-from cosim.multibody.bodies import Body
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.differentiate import along
 from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.joints import OF_ELASTIC_LINKS
 from cosim.multibody.mechanism import Joint
 from cosim.multibody.model import Model
 from cosim.multibody.tree import Tree
@@ -190,7 +190,7 @@ class ComponentBuilder:
     def terms(self) -> list[EquationTerm]:
         e, at = self.equations, self.at
         still = np.zeros(e.nv)
-        springs = _massless(e, ConstraintSet(springs=e.constraints.springs))
+        springs = _massless(e, ConstraintSet(springs=e.constraints.springs, elastic=e.constraints.elastic))
         laws = _massless(e, ConstraintSet(laws=e.constraints.laws))
         values = {
             "mass_matrix": ("q", e.mass_matrix(at.q, at.t)),
@@ -274,7 +274,8 @@ class ComponentBuilder:
 
     def kinematics(self, frames: Sequence[str]) -> list[EquationTerm]:
         e, at, found = self.equations, self.at, list[EquationTerm]()
-        names = frames or [*(j.child for j in e.tree.joints), *(frame.name for frame in e.tree.mechanism.frames)]
+        links = [joint.child for joint in e.tree.joints if joint.kind not in OF_ELASTIC_LINKS]
+        names = frames or [*links, *(frame.name for frame in e.tree.mechanism.frames)]
         for frame in names:
             pose = e.frame_pose(at.q, *e.tree.frames[frame], at.t)[:3]
             about = f"pose of {frame}: its axes as columns, then its origin, in ground axes"
@@ -316,10 +317,6 @@ def _without_forces(e: MechanismEquations, gravity: Numeric) -> MechanismEquatio
 
 
 def _massless(e: MechanismEquations, forces: ConstraintSet) -> MechanismEquations:
-    """Springs and force laws alone."""
-
-    def emptied(body: Body) -> Body:
-        return body._replace(mass=0.0, moment=STILL, inertia=np.zeros((3, 3)), rotor=np.zeros(len(body.rotor)))
-
-    tree: Tree = replace(e.tree, bodies=tuple(map(emptied, e.tree.bodies)))
+    """Springs, force laws and the forces of elastic links alone."""
+    tree: Tree = replace(e.tree, bodies=tuple(body.without_mass() for body in e.tree.bodies))
     return MechanismEquations(tree, STILL, forces)

@@ -72,6 +72,8 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
             raise InputError(
                 f"the {part} has loops or constraints; only trees are composed, derive both in one", "--mount"
             )
+        if model.equations.constraints.elastic:
+            raise InputError(f"the {part} has elastic links; derive both in one", "--mount")
     if manipulator.mechanism.forces or manipulator.timed:
         what = "force laws, which need the ground" if manipulator.mechanism.forces else "a base that moves by itself"
         raise InputError(f"the manipulator has {what}; derive both in one", "--mount")

@@ -11,7 +11,8 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.trace import symbols
-from cosim.multibody.bodies import Body
+from cosim.multibody.bodies import AnyBody
+from cosim.multibody.elastic_bodies import ElasticBody
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import ELEMENTS
 from cosim.multibody.joints import JointKind
@@ -81,7 +82,7 @@ class _Table:
 def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[SymbolicParameter]]:
     """The same equations with symbols in place of all numbers that are not 0, and the table of these.
 
-    Directions of axes and constants of laws stay numbers."""
+    Directions of axes, constants of laws and of elastic links stay numbers."""
     table, tree = _Table(), e.tree
     gravity = _gravity(e.gravity, table)
     turns = [tree.frames[joint.child][1].rotation for joint in tree.joints]
@@ -128,14 +129,14 @@ def _gravity(gravity: np.ndarray, table: _Table) -> Numeric:
     return ops.array([0.0 if x == 0.0 else size if x > 0.0 else -size for x in gravity])
 
 
-def _body(tree: Tree, k: int, turns: Sequence[np.ndarray], table: _Table) -> Body:
+def _body(tree: Tree, k: int, turns: Sequence[np.ndarray], table: _Table) -> AnyBody:
     """Positions and inertias are named along the axes of the link; see `inertial_parameters`."""
     body, joint, turn = tree.bodies[k], tree.joints[k], turns[k]
     name = joint.child
     position = _along_link(tree, tree.parents[k], turns, body.position, table, joint.name)
     unit = units_of(tree.kinds[k])[-1]
     rotor = ops.array([table(f"J_{joint.name}", r, unit, f"rotor on {joint.name}") for r in body.rotor])
-    if not body.mass:
+    if not body.mass or isinstance(body, ElasticBody):
         return body._replace(position=position, rotor=rotor)
     com = turn.T @ body.moment / body.mass
     inertia = turn.T @ body.inertia @ turn - body.mass * (com @ com * np.eye(3) - np.outer(com, com))

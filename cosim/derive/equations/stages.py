@@ -10,6 +10,7 @@ import numpy as np
 from cosim.derive.tables import table
 from cosim.errors import InputError, InputErrors, shortened
 from cosim.multibody.bodies import Body
+from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.model import Model
 from cosim.multibody.tree import check_inertia_of_motion
@@ -30,7 +31,12 @@ class SampleState:
 
 
 def point_masses(e: MechanismEquations) -> MechanismEquations:
-    """The same mechanism without the inertia of its bodies about their centres of mass; rotors keep theirs."""
+    """The same mechanism without the inertia of its bodies about their centres of mass; rotors keep theirs. Raises
+    InputError for an elastic link."""
+    for link in e.tree.mechanism.links:
+        if link.elastic is not None:
+            name = link.name.removesuffix(MODES)
+            raise InputError(f"link '{name}' is elastic, which a point mass is not", "--point-masses")
 
     def concentrated(body: Body) -> Body:
         if not body.mass:

@@ -14,6 +14,7 @@ from cosim.derive.symbolic import Formula, as_latex, as_text, formula_symbol
 from cosim.derive.tables import table
 from cosim.errors import InputError
 from cosim.multibody.bodies import Body
+from cosim.multibody.elastic_joints import NodeKind
 
 MOST_PRINTED = 4000  # operations of the components that are printed
 
@@ -45,10 +46,12 @@ def text_lines(d: Derivation) -> list[str]:
 def _chain(d: Derivation) -> list[str]:
     """Structure code s of the bodies, and their constant matrices H where these are numbers."""
     tree, numbers = d.model.equations.tree, "p" not in d.inputs
-    coordinates, start = list[str](), 0
-    for joint, kind in zip(tree.joints, tree.kinds, strict=True):
-        here = range(start + 1, start + 1 + kind.nq) if joint.mimic is None else ()
+    coordinates, start, of_body = list[str](), 0, list[range]()
+    for joint, kind, parent in zip(tree.joints, tree.kinds, tree.parents, strict=True):
+        here = range(start + 1, start + 1 + kind.nq * (joint.mimic is None))
         start += len(here)
+        here = of_body[parent] if isinstance(kind, NodeKind) else here
+        of_body.append(here)
         own = ", ".join(f"q{k}" for k in here) or (f"q of {joint.mimic.joint}" if joint.mimic else "t")
         coordinates.append(PLACES.get(joint.kind, f"{joint.kind}({{}})").format(own))
     rows = [

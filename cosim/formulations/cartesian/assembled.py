@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim import ops
+from cosim.formulations._tree_state import why_not_rigid
 from cosim.formulations.cartesian.compositions import composition, has_composition
 from cosim.formulations.cartesian.coordinates import SpatialCoordinates, common_plane
 from cosim.formulations.cartesian.elementary import Elementary, Mount, NoRotation, PointOnPlane, Rotation, Row
@@ -95,6 +96,8 @@ class Assembled(NamedTuple):
 def why_not(equations: MechanismEquations) -> str | None:
     """Why a mechanism has no Cartesian equations, None if it has."""
     tree = equations.tree
+    if (why := why_not_rigid(equations)) is not None:
+        return why
     for joint in tree.joints:
         if not has_composition(joint):
             return f"joint '{joint.name}' is of type {joint.kind}, which is no composition of elementary constraints"

@@ -56,6 +56,8 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
         frames.append(replace(frame, link=link, pose=pose))
     if errors:
         raise InputErrors(errors)
+    for parts in elastic.values():
+        parts.add_stations()
     rigid = [replace(link, elastic=None) for link in mechanism.links]
     return replace(
         mechanism,
@@ -117,6 +119,9 @@ class _Chain:
                 )
                 parent, pose = child, Pose.identity()
 
+    def add_stations(self) -> None:
+        """Rigid pieces are drawn as they are."""
+
     def at(self, pose: Pose) -> tuple[str, Pose]:
         """(link, pose in it) of a pose in the undeformed link."""
         there = self.link.elastic_frame.inverse() @ pose
@@ -151,12 +156,20 @@ class _Nodes:
         self.links = [Link(carrier, None, place, self.elastic)]
         self.joints = [Joint(carrier, "modes", name, carrier, frame, motion=motion, place=place)]
 
+    def add_stations(self) -> None:
+        """Nodes at the stations of the link, where it is for drawings."""
+        for piece in self.elastic.pieces if self.elastic.drawn else ():
+            self._at(Pose(np.eye(3), piece.station))
+
     def at(self, pose: Pose) -> tuple[str, Pose]:
         """(link, pose in it) of a pose in the undeformed elastic link; a new node unless there is one at its place."""
-        there = self.link.elastic_frame.inverse() @ pose
+        return self._at(self.link.elastic_frame.inverse() @ pose) or (self.link.name, pose)
+
+    def _at(self, there: Pose) -> tuple[str, Pose] | None:
+        """Of a pose in the frame of the elastic link; None where nothing moves relative to it."""
         displacement = self.elastic.displacement(there.position)
         if displacement.is_none:
-            return self.link.name, pose
+            return None
         inner = Pose(there.rotation, np.zeros(3))
         for joint, position in zip(self.joints[1:], self.positions, strict=True):
             if np.array_equal(position, there.position):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -54,7 +55,8 @@ class RigidElements:
         """The piece to which a point (3,) of the undeformed beam belongs. Raises InputError beyond the ends."""
         x, beyond = float(point[0]), 1e-9 * self.length
         if not -beyond <= x <= self.length + beyond:
-            raise InputError(f"x = {x:g} m is beyond the ends of the beam, 0 and {self.length:g} m")
+            what = f"x = {x:g} m is beyond the beam, which ends at {self.length:g} m"
+            raise InputError(f"{what}; move it or lengthen the beam")
         return int(np.searchsorted([piece.start for piece in self.pieces[1:]], x, side="right"))
 
 
@@ -64,7 +66,7 @@ def rigid_elements(beam: Beam, count: int) -> RigidElements:
     if beam.ends != ("clamped", "free"):
         raise InputError("rigid_elements are for a beam that is clamped at its root and free at its tip")
     borders = np.array([0.0, *(beam.length * (np.arange(count) + 0.5) / count), beam.length])
-    pieces = tuple(_piece(beam, start, end) for start, end in zip(borders[:-1], borders[1:], strict=True))
+    pieces = tuple(_piece(beam, start, end) for start, end in pairwise(borders.tolist()))
     lowest = dict(zip((name for name, _ in beam.mode_names), beam.frequencies, strict=True))
     joints = tuple(
         tuple(_joints_at(beam, k, float(x), beam.length / count, lowest)) for k, x in enumerate(borders[1:-1], 1)

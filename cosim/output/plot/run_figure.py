@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.gridspec import GridSpec
+    from matplotlib.lines import Line2D
 
 MARGIN = 0.12  # inches beside and above the texts
 MARGIN_Y = 0.08  # of the range of an axis, above and below
+CELL_HEIGHT = 1.6  # inches
 AXIS_LABEL_WIDTH = 0.75  # inches of the numbers and the unit beside axes, at most
 
 # half of the range of an axis, at least, by unit
@@ -32,14 +34,16 @@ SMALLEST_RANGE = {"rad": 1e-5, "m": 1e-6, "rad/s": 1e-4, "m/s": 1e-5, "N*m": 1e-
 
 @dataclass(frozen=True)
 class RunFigureContent:
-    """The data of the plot: a row of `columns` per joint, a row of `panels`, and `marks` in all of them. limits: joint
-    -> bound by key; breaks: indices of the samples before which all curves are interrupted."""
+    """The data of the plot: a row of `columns` per joint, rows of `cells`, a row of `panels`, and `marks` in all.
+
+    limits: joint -> bound by key; breaks: indices of the samples before which all curves are interrupted."""
 
     t: np.ndarray
     signals: Mapping[str, Samples]
     units: Mapping[str, str]
     joints: Sequence[str]
     columns: Sequence[PlotColumn]
+    cells: Sequence[Panel]
     panels: Sequence[Panel]
     marks: PlotMarks
     limits: Mapping[str, Mapping[str, float]]
@@ -52,6 +56,7 @@ def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Figure:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     joints, columns, panels = content.joints, content.columns, content.panels
+    cell_rows = math.ceil(len(content.cells) / len(columns))
     # all sizes in inches; a single joint gets a taller row, a single column a wider one
     row_height = 1.5 + 1.4 / len(joints)
     width = 0.6 + max(8.0, 4.1 * len(columns))
@@ -69,13 +74,15 @@ def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Figure:
     head, foot = heading + 0.32, MARGIN + footer.height
     room = max((legend.height for legend in legends), default=0.0) + 0.17  # a power of ten may be above the axes
     below = 2.3 + room if panels else 0.0
-    height = head + row_height * len(joints) + below + foot
+    height = head + row_height * len(joints) + CELL_HEIGHT * cell_rows + below + foot
     area = (0.0, foot / height, 1.0, 1.0 - (head + foot) / height)  # left, bottom, width, height: fractions
     layout = ConstrainedLayoutEngine(rect=area, w_pad=0.08, h_pad=0.05, wspace=0.0, hspace=0.0)
     figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
-    grid = figure.add_gridspec(len(joints) + bool(panels), 1 + places, width_ratios=[0.06, *[1.0] * places])
+    heights = [row_height] * len(joints) + [CELL_HEIGHT] * cell_rows + [below] * bool(panels)
+    grid = figure.add_gridspec(len(heights), 1 + places, width_ratios=[0.06, *[1.0] * places], height_ratios=heights)
 
     rows, handles = _draw_joint_rows(figure, grid, content, places // len(columns), row_height)
+    _draw_cells(figure, grid, content, places // len(columns), rows[0][0])
     start = 1
     for panel, legend, span in zip(panels, legends, spans, strict=True):
         axes = figure.add_subplot(grid[-1, start : start + span], sharex=rows[0][0])
@@ -140,14 +147,35 @@ def _draw_joint_rows(
     return rows, handles
 
 
-def _draw_panel(axes: Axes, content: RunFigureContent, panel: Panel, legend: PlotLegend, room: float) -> None:
-    """room: for the legend, inches."""
+def _draw_cells(figure: Figure, grid: GridSpec, content: RunFigureContent, span: int, first: Axes) -> None:
+    """As many in a row as there are columns."""
+    per_row = len(content.columns)
+    for k, cell in enumerate(content.cells):
+        row, place = len(content.joints) + k // per_row, 1 + span * (k % per_row)
+        axes = figure.add_subplot(grid[row, place : place + span], sharex=first)
+        lines = _draw_curves(axes, content, cell)
+        axes.set_title(cell.title, fontsize=TITLE_SIZE, color=SOFT, pad=4.0)
+        if len(lines) > 1:
+            names = [curve.name for curve in cell.curves]
+            axes.legend(lines, names, loc="upper right", ncols=len(lines), frameon=False, fontsize=8.0)
+        axes.tick_params(labelbottom=k + per_row >= len(content.cells))
+        if k // per_row == (len(content.cells) - 1) // per_row:
+            axes.set_xlabel("time [s]")
+
+
+def _draw_curves(axes: Axes, content: RunFigureContent, panel: Panel) -> list[Line2D]:
     lines = [
         axes.plot(*thin_pieces(content.t, c.values, content.breaks, PIXEL_COLUMNS), **c.style)[0] for c in panel.curves
     ]
     axes.update_datalim([(0.0, 0.0)], updatex=False)  # the axis includes 0
     axes.autoscale_view()
     format_axes(axes, panel.unit)
+    return lines
+
+
+def _draw_panel(axes: Axes, content: RunFigureContent, panel: Panel, legend: PlotLegend, room: float) -> None:
+    """room: for the legend, inches."""
+    lines = _draw_curves(axes, content, panel)
     axes.set_title(panel.title, fontsize=TITLE_SIZE, color=SOFT, pad=72.0 * room + 5.0)
     axes.set_xlabel("time [s]")
     legend.write(axes, lines, room)

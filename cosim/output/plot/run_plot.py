@@ -15,6 +15,7 @@ from cosim.output.plot.event_markers import PlotEvents, PlotMarks, events_within
 from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.joint_columns import columns_of, most_active, position_errors
 from cosim.output.plot.mechanism_panels import panels_of
+from cosim.output.plot.passive_cells import rows_and_cells
 from cosim.output.plot.run_figure import RunFigureContent, draw_run
 from cosim.output.plot.signal_figure import draw_signals
 from cosim.output.plot.style import check_format, save, styled
@@ -38,8 +39,10 @@ class RunPlot:
     With `chosen_signals` a row for each of their units. Otherwise a row for each of `chosen_joints`, by default of all;
     of more than 8 joints (dofs, where a joint has several) those 8 are drawn that move most, and the footer states it.
     The third column is the tracking error, or the velocity when no joint has a reference. Signals that were not
-    recorded and efforts that are all zero are left out. When no joint has a reference, a row below shows the energies
-    `energy/…` and the magnitudes of the reactions of constraints, the parts `<name>` with a signal `<name>/violation`
+    recorded and efforts that are all zero are left out. Joints that move without effort and reference, beside others
+    that do not, have a smaller cell each below the rows, and so have the deflections of frames on elastic links. When
+    no joint has a reference, a row below shows the energies `energy/…` and the magnitudes of the reactions of
+    constraints, the parts `<name>` with a signal `<name>/violation`
     or `<name>/slip`, of 6 at most.
     """
 
@@ -92,5 +95,6 @@ class RunPlot:
         few = len(shown) < len(self.joints) and not self.chosen_joints
         left_out = f"the {len(shown)} joints of {len(self.joints)} that move most" if few else ""
         note = "  ·  ".join(filter(None, [note, left_out, *(panel.note for panel in panels)]))
-        content = RunFigureContent(self.t, drawn, units, joints, columns, panels, marks, limits, breaks)
+        rows, cells = rows_and_cells(joints, columns, drawn, units)
+        content = RunFigureContent(self.t, drawn, units, rows, columns, cells, panels, marks, limits, breaks)
         return draw_run(content, (title, description, note))

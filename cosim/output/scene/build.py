@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from cosim.multibody.elastic.link import ElasticLink, Piece
 from cosim.multibody.mechanism import Inertial, Joint, Pose
 from cosim.multibody.model import Model
 from cosim.multibody.tree import Tree
@@ -26,7 +27,9 @@ def scene_of(
     notes: Sequence[str] = (),
 ) -> Scene:
     """start: positions (nq,) at the start; actuated: joints with a drive; visuals: of the links of the robot file, see
-    `read_visuals`. A body without visuals is shown as bars between its joints."""
+    `read_visuals`. A body without visuals is shown as bars between its joints, an elastic link as straight pieces along
+    its deflection. The bodies are those of `model.drawn`."""
+    model = model.drawn
     tree = model.equations.tree
     timed = model.equations.timed
     poses = _with_ground(model.body_poses(start, 0.0) if timed else model.body_poses(start))
@@ -78,12 +81,22 @@ def _shapes(
     inertials = [link for link in tree.mechanism.links if link.inertial is not None]
     for link in model.mechanism.links:
         body, pose = _body_of(tree, link.name)
-        found[body] += [_visual(link.name, pose, visual) for visual in visuals.get(link.name, ())]
+        own = () if isinstance(link.elastic, ElasticLink) else visuals.get(link.name, ())
+        found[body] += [_visual(link.name, pose, visual) for visual in own]
     shown = [bool(shapes) for shapes in found]
     frames = _joint_frames(model, tree)
     diameters = _diameters(tree, _reach(poses, frames, inertials, tree))
+    deflected = _deflected(tree)
+    for elastic, pieces in deflected.items():
+        for body, piece in pieces:
+            at = piece.station if body != elastic else np.zeros(3)
+            found[body] += bar(
+                tree.joints[elastic - 1].parent, piece.start - at, piece.end - at, BAR * diameters[elastic]
+            )
     for joint, body, frame, start in frames:
         diameter = diameters[body] if start or body else diameters[_body_of(tree, joint.child)[0]]
+        if body in deflected:
+            continue
         if not shown[body]:
             found[body] += bar(joint.child, np.zeros(3), frame.position, BAR * diameter) if body or start else []
             found[body] += joint_shape(joint, frame, diameter, joint.name in actuated) if start else []
@@ -98,6 +111,22 @@ def _shapes(
         if body and CUT not in link.name:
             inertia = pose.rotation @ inertial.inertia @ pose.rotation.T
             found[body] += inertia_box(link.name, Inertial(inertial.mass, com, inertia))
+    return found
+
+
+def _deflected(tree: Tree) -> dict[int, list[tuple[int, Piece]]]:
+    """Body of the modes of each elastic link -> (body that it is drawn on, piece)."""
+    elastic = {link.name: link.elastic for link in tree.mechanism.links if isinstance(link.elastic, ElasticLink)}
+    found = {}
+    for body, joint in enumerate(tree.joints, 1):
+        if joint.child not in elastic:
+            continue
+        stations = {
+            tuple(other.node.path.position): k
+            for k, other in enumerate(tree.joints, 1)
+            if other.node is not None and other.parent == joint.child
+        }
+        found[body] = [(stations.get(tuple(piece.station), body), piece) for piece in elastic[joint.child].pieces]
     return found
 
 

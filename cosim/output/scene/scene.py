@@ -62,10 +62,10 @@ class SceneSpring(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """Body 0 is the ground; body k ≥ 1 is row k − 1 of `Model.body_poses`. coordinates: names of its positions, whose
-    signals are `<coordinate>/position`. extent: length [m] of the mechanism; floor: height [m] of its lowest body at
-    the start; closed: it has loops or constraints, so that positions cannot be chosen one by one; notes: what could not
-    be shown, and why."""
+    """Body 0 is the ground; body k ≥ 1 is row k − 1 of `body_poses` of `Model.drawn`. coordinates: names of its
+    positions, whose signals are `<coordinate>/position`. extent: length [m] of the mechanism; floor: height [m] of its
+    lowest body at the start; closed: it has loops or constraints, so that positions cannot be chosen one by one; notes:
+    what could not be shown, and why."""
 
     name: str
     bodies: tuple[SceneBody, ...]

@@ -21,6 +21,14 @@ from cosim.types import param, params
 AT = ("mechanism", "elastic")
 EndName = Literal["clamped", "pinned", "free"]
 MOST_MODES = 20
+# of a beam whose frame is fixed by its root, by its chord, or by the mean of its motion
+ENDS_OF_BEAMS = (
+    ("clamped", "free"),
+    ("clamped", "pinned"),
+    ("clamped", "clamped"),
+    ("pinned", "pinned"),
+    ("free", "free"),
+)
 
 
 @params
@@ -54,11 +62,19 @@ class CrossSectionKeys:
 @params
 class StiffnessKeys:
     mass: float = param(unit="kg/m", above=0, doc="per length")
-    EI: tuple[float, float] = param(unit="N*m^2", doc="about y, about z")
-    inertia: tuple[float, float, float] = param(unit="kg*m", default=(0.0, 0.0, 0.0), doc="per length, about x, y, z")
+    EI: tuple[float, float] = param(unit="N*m^2", above=0, doc="about y, about z")
+    inertia: tuple[float, float, float] = param(unit="kg*m", min=0, default=(0.0, 0.0, 0.0), doc="about x, y, z")
     EA: float = param(unit="N", above=0, default=1e12)
     GJ: float = param(unit="N*m^2", above=0, default=1e12)
-    kGA: tuple[float, float] = param(unit="N", default=(1e12, 1e12), doc="for forces along y, along z")
+    kGA: tuple[float, float] = param(unit="N", above=0, default=(1e12, 1e12), doc="for forces along y, along z")
+
+    def __post_init__(self) -> None:
+        smallest, middle, largest = sorted(self.inertia)
+        if largest > (smallest + middle) * (1.0 + 1e-9):
+            raise ValueError(
+                f"inertia is impossible: {largest:g} kg*m exceeds the sum of the others; of a thin section that about x"
+                " is the sum of those about y and z"
+            )
 
 
 @params
@@ -101,8 +117,11 @@ class BeamKeys:
             raise ValueError(f"{missing} missing; a beam has section, density and youngs_modulus, or 'stiffness'")
         if self.tip_section is not None and (self.section is None or self.tip_section.shape != self.section.shape):
             raise ValueError("tip_section must have the shape of section")
-        if self.ends[0] == "free" and self.ends[1] != "free":
-            raise ValueError("the frame of a beam is at its root, which is free; swap the ends and turn the beam round")
+        if self.ends not in ENDS_OF_BEAMS:
+            known = ", ".join(f"[{root}, {tip}]" for root, tip in ENDS_OF_BEAMS)
+            raise ValueError(f"ends [{', '.join(self.ends)}] leave the beam without a frame; they may be {known}")
+        if self.modes.twist and self.stiffness is not None and not self.stiffness.inertia[0]:
+            raise ValueError("modes of twist need stiffness.inertia about x")
 
     def beam(self) -> Beam:
         return Beam(
@@ -149,8 +168,8 @@ def with_elastic(
             continue
         link = found.get(keys.link)
         if link is None or keys.link == ground:
-            what = "is the ground" if link is not None else f"does not exist{did_you_mean(keys.link, found)}"
-            reading.fail((*path, "link"), f"link '{keys.link}' {what}; name a link that moves")
+            what = "is the ground; name another one" if link else f"does not exist{did_you_mean(keys.link, found)}"
+            reading.fail((*path, "link"), f"link '{keys.link}' {what}")
         elif link.elastic is not None:
             reading.fail((*path, "link"), f"link '{keys.link}' is elastic already; keep one of both")
         else:

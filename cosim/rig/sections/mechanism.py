@@ -10,6 +10,7 @@ from typing import Literal
 from cosim.errors import InputError, InputErrors
 from cosim.formulations import SEPARATE_BODIES
 from cosim.multibody.description.diagnostics import Diagnostics
+from cosim.multibody.description.elastic_links import with_nodes
 from cosim.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
 from cosim.multibody.description.robot_file import check_robot_file, read_robot
 from cosim.multibody.description.topology import build_mechanism
@@ -213,4 +214,8 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     springs = read_springs(*items("springs"), parts, reading)
     frames = read_frames(*items("frames"), parts, reading)
     forces = read_forces(*items("forces"), parts, reading)
-    return build_mechanism(tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces)
+    mechanism = build_mechanism(
+        tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces
+    )
+    with_nodes(mechanism)  # raises InputErrors for what is attached beyond an elastic link
+    return mechanism

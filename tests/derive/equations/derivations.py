@@ -21,6 +21,7 @@ SAMPLES = {
     "mechanisms/floating_chain": {"symbols": True},  # a quaternion
     "mechanisms/stick_slip": {},  # a law of friction
     "mechanisms/suspension": {"symbols": True},
+    "elastic/cantilever": {"symbols": True},
 }
 
 

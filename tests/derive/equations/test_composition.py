@@ -123,6 +123,10 @@ def test_the_command(command):
             "--mount: the manipulator has loops or constraints; only trees are composed, derive both in one",
         ),
         (
+            ["--mount", RIGS / "elastic" / "two_link_arm.yaml", "--on", "mast"],
+            "--mount: the manipulator has elastic links; derive both in one",
+        ),
+        (
             ["--mount", "ship.yaml", "--on", "mast"],
             "--mount: the manipulator has a base that moves by itself; derive both in one",
         ),

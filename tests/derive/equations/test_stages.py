@@ -98,3 +98,9 @@ def test_random_states_without_given_ones(command):
 )
 def test_bad_input(command, words, said):
     assert command.refuses("derive", RIGS / "two_link.yaml", "--equations", *words) == [said]
+
+
+def test_elastic_links_are_no_point_masses(command):
+    code, _, err = command("derive", str(RIGS / "elastic" / "cantilever.yaml"), "--equations", "--point-masses")
+    assert code == 2
+    assert err == ["--point-masses: link 'ruler' is elastic, which a point mass is not"]

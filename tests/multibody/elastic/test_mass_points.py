@@ -1,0 +1,214 @@
+"""The mass of elastic bodies beside sums over many points that are really displaced, and over slices of a beam."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from cosim.multibody import Model
+from cosim.multibody.elastic.mass_points import MassPoints
+from cosim.multibody.elastic_bodies import ElasticBody, PointCurve
+from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
+from tests.multibody.elastic.beams import soft_beam, soft_link
+
+MODES, STEP = 3, 1e-4
+UNITS = STEP * np.eye(MODES)
+
+
+def symmetric(curve):
+    return 0.5 * (curve + curve.swapaxes(-3, -2))
+
+
+def random_points(count=12, seed=0):
+    random = np.random.default_rng(seed)
+    mass, position = random.uniform(0.5, 2.0, count), random.normal(size=(count, 3))
+    linear, curve = random.normal(size=(count, MODES, 3)), random.normal(size=(count, MODES, MODES, 3))
+    return MassPoints(mass, position, linear, symmetric(curve))
+
+
+class Shaped(NamedTuple):
+    """What the equations of an elastic body read of its motion."""
+
+    omega: np.ndarray
+    shape: np.ndarray
+    rate: np.ndarray
+
+
+def body_of(points):
+    none = np.zeros(3)
+    return ElasticBody(np.eye(3), none, *points.rigid_body, np.zeros(MODES), points.modal_mass())
+
+
+def sums(points, eta):
+    """(m c, J, Σ m r × b (m, 3), Σ m b (m, 3), Σ m b·b (m, m)) of all points, displaced."""
+    mass = points.mass
+    r = points.position + np.einsum("pui,u->pi", points.linear, eta)
+    r = r + 0.5 * np.einsum("puvi,u,v->pi", points.curve, eta, eta)
+    b = points.linear + np.einsum("puvi,v->pui", points.curve, eta)
+    product = np.einsum("p,pi,pj->ij", mass, r, r)
+    spins = np.einsum("p,pui->ui", mass, np.cross(r[:, None], b))
+    momenta, masses = np.einsum("p,pui->ui", mass, b), np.einsum("p,pui,pvi->uv", mass, b, b)
+    return mass @ r, np.trace(product) * np.eye(3) - product, spins, momenta, masses
+
+
+def found_sums(points, eta):
+    inertia = body_of(points).own_inertia(Shaped(np.zeros(3), eta, np.zeros(MODES)))
+    c = np.array([inertia.b[2, 1], inertia.b[0, 2], inertia.b[1, 0]])
+    return c, inertia.c, inertia.n, inertia.f, inertia.h
+
+
+def test_a_few_points_stand_for_all():
+    """Up to terms of third order in the coordinates, which keep the distance of points from the origin."""
+    points = random_points().with_affine_curve()
+    eta = np.array([0.5, -0.3, 0.4])
+    errors = []
+    for scale in (0.02, 0.01):
+        pairs = zip(found_sums(points, scale * eta), sums(points, scale * eta), strict=True)
+        errors.append([np.abs(found - expected).max() for found, expected in pairs])
+    orders = np.log2(np.array(errors[0]) / errors[1])
+    assert (orders > 2.9).all() and np.max(errors[1]) < 1e-4
+    for found, expected in zip(found_sums(points, 0.0 * eta), sums(points, 0.0 * eta), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_bending_without_recession_is_exact():
+    points = random_points()
+    points = points._replace(curve=0.0 * points.curve)
+    eta = np.array([0.5, -0.3, 0.4])
+    for found, expected in zip(found_sums(points, eta), sums(points, eta), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_integrals_of_jin_and_bauer():
+    """h1 to h6 of points without g, as slopes of J and of the angular momenta."""
+    points = random_points()
+    points = points._replace(curve=0.0 * points.curve)
+    w, rho, phi = points.mass, points.position, points.linear
+    unit = np.eye(3)
+    h1 = np.einsum("p,pui->ui", w, np.cross(rho[:, None], phi))
+    along = np.einsum("p,pi,pui->u", w, rho, phi)
+    h3 = along[:, None, None] * unit - np.einsum("p,pi,puj->uij", w, rho, phi)
+    h4 = np.einsum("p,puvi->uvi", w, np.cross(phi[:, :, None], phi[:, None]))
+    h6 = np.einsum("p,pui,pvj->uvij", w, phi, phi)
+    h5 = np.einsum("uvii->uv", h6)[..., None, None] * unit - h6
+    eta = np.array([0.2, -0.5, 0.3])
+    _, J, spins, _, mass = found_sums(points, eta)
+    undeformed = points.rigid_body[2]
+    h2 = h3 + h3.swapaxes(1, 2)
+    np.testing.assert_allclose(J, undeformed + np.tensordot(eta, h2, 1) + np.einsum("u,v,uvij->ij", eta, eta, h5))
+    np.testing.assert_allclose(spins, h1 + np.einsum("k,kui->ui", eta, h4), atol=1e-12)
+    np.testing.assert_allclose(mass, np.einsum("uvii->uv", h6), rtol=1e-12)
+
+
+def test_the_affine_recession_has_the_moments_of_the_recession():
+    points = random_points()
+    affine = points.with_affine_curve()
+    for weight in (np.ones(len(points.mass)), *points.position.T):
+        moments = [np.einsum("p,p,p...->...", points.mass, weight, each.curve) for each in (points, affine)]
+        np.testing.assert_allclose(*moments, rtol=1e-10)
+    assert np.abs(points.curve - affine.curve).max() > 0.1
+    np.testing.assert_allclose(affine.with_affine_curve().curve, affine.curve, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("extent", "functions"), [([1, 1, 1], 4), ([1, 1, 0], 3), ([1, 0, 0], 2)])
+def test_functions_of_flat_and_of_thin_bodies(extent, functions):
+    points = random_points()
+    points = points._replace(position=points.position * extent + [0.3, -0.2, 0.1])
+    basis = points.affine
+    assert basis.shape == (12, functions)
+    np.testing.assert_allclose(np.einsum("pk,p,pl->kl", basis, points.mass, basis), np.eye(functions), atol=1e-12)
+
+
+def test_the_path_of_a_point():
+    random = np.random.default_rng(1)
+    curve = symmetric(random.normal(size=(MODES, MODES, 3)))
+    path = PointCurve(random.normal(size=3), random.normal(size=(MODES, 3)), curve)
+    eta, rate = random.normal(size=(2, MODES))
+    speeds = [(path.place(eta + unit)[0] - path.place(eta - unit)[0]) / (2.0 * STEP) for unit in UNITS]
+    np.testing.assert_allclose(path.place(eta)[1], speeds, rtol=1e-6, atol=1e-6)
+    ahead, here, behind = (path.place(eta + sign * STEP * rate)[0] for sign in (1.0, 0.0, -1.0))
+    velocity, bias = path.rates(eta, rate)
+    np.testing.assert_allclose(velocity, (ahead - behind) / (2.0 * STEP), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(bias, (ahead - 2.0 * here + behind) / STEP**2, rtol=1e-5, atol=1e-5)
+    r, rho = path.place(0.01 * eta)[0], path.position
+    d, c = 0.01 * eta @ path.linear, 0.5 * np.einsum("u,v,uvi->i", 0.01 * eta, 0.01 * eta, curve)
+    assert r @ r == pytest.approx(rho @ rho + 2.0 * rho @ (d + c) + d @ d, abs=2.0 * abs(d @ c) + 1e-8)
+
+
+def test_no_shape_has_a_negative_inertia():
+    """Far beyond small displacements too."""
+    body = body_of(random_points().with_affine_curve())
+    random = np.random.default_rng(2)
+    for size in (0.1, 1.0, 10.0):
+        M = body.own_inertia(Shaped(np.zeros(3), size * random.normal(size=MODES), np.zeros(MODES)))
+        whole = np.block([[M.a, M.b.T, M.f.T], [M.b, M.c, M.n.T], [M.f, M.n, M.h]])
+        np.testing.assert_allclose(whole, whole.T, atol=1e-9)
+        assert np.linalg.eigvalsh(whole)[0] > 0.0
+
+
+def test_a_uniform_beam():
+    link = soft_link(1.0, 1.2)
+    assert link.mass == pytest.approx(1.2)
+    np.testing.assert_allclose(link.moment, [0.6, 0.0, 0.0], atol=1e-15)
+    np.testing.assert_allclose(link.inertia, np.diag([0.03, 0.41, 0.42]), rtol=1e-9, atol=1e-12)
+    assert [name for name, _ in link.modes][3:] == ["twist_1", "stretch_1"]
+
+
+# --- slices of a beam, which are rigid ---
+
+
+class Slices(NamedTuple):
+    mass: np.ndarray  # (p,)
+    position: np.ndarray  # (p, 3)
+    inertia: np.ndarray  # (p, 3, 3)
+    linear: np.ndarray  # (p, m, 3)
+    curve: np.ndarray  # (p, m, m, 3)
+    angular: np.ndarray  # (p, m, 3)
+
+    @staticmethod
+    def of(beam):
+        x, w = beam._mesh.gauss_points.ravel(), beam._mesh.gauss_weights.ravel()
+        (linear, curve), angular = beam.displacements(x)
+        about = np.stack([w * inertia(x) for inertia in beam.section.inertia], axis=-1)[:, None, :] * np.eye(3)
+        position = np.stack([x, 0.0 * x, 0.0 * x], axis=-1)
+        return Slices(w * beam.section.mass(x), position, about, linear, curve, angular)
+
+    def displaced(self, eta):
+        """(centres (p, 3), turns (p, 3, 3))"""
+        shift = np.einsum("pui,u->pi", self.linear, eta) + 0.5 * np.einsum("puvi,u,v->pi", self.curve, eta, eta)
+        return self.position + shift, Rotation.from_rotvec(np.einsum("pui,u->pi", self.angular, eta)).as_matrix()
+
+    def energy(self, eta, rate, velocity, omega):
+        """(kinetic energy, m c) on a frame that moves."""
+        ahead, behind = (self.displaced(eta + sign * STEP * rate) for sign in (1.0, -1.0))
+        points, turns = self.displaced(eta)
+        linear = velocity + np.cross(omega, points) + (ahead[0] - behind[0]) / (2.0 * STEP)
+        turning = Rotation.from_matrix(ahead[1] @ behind[1].swapaxes(1, 2)).as_rotvec() / (2.0 * STEP)
+        angular = omega + turning
+        own = turns @ self.inertia @ turns.swapaxes(1, 2)
+        energy = 0.5 * np.einsum("p,pi,pi->", self.mass, linear, linear)
+        return energy + 0.5 * np.einsum("pi,pij,pj->", angular, own, angular), self.mass @ points
+
+
+def test_energies_to_second_order():
+    """What is left out falls with the cube of the modal coordinates and rates."""
+    beam = soft_beam(1.2, shearing=True)
+    slices = Slices.of(beam)
+    links = (Link("base"), Link("a", elastic=beam.link()))
+    free = Joint("root", "free", "base", "a", Pose.identity())
+    model = Model(Mechanism("beam", "base", links, (free,)), gravity=(0.3, -0.5, -9.0))
+    random = np.random.default_rng(2)
+    v, eta, rate = random.normal(size=6), *(random.normal(size=(2, 5)) * [0.2, 0.1, 0.2, 0.1, 0.1])
+    errors = []
+    for scale in (0.5, 0.25, 0.125):
+        q = np.concatenate([model.neutral()[:7], scale * eta])
+        kinetic = float(model.equations.kinetic_energy(q, np.concatenate([v, scale * rate])))
+        potential = float(model.equations.potential_energy(q))
+        expected, moment = slices.energy(scale * eta, scale * rate, v[:3], v[3:])
+        errors.append(abs(kinetic - expected))
+        assert potential == pytest.approx(-model.gravity @ moment, abs=0.1 * scale**3)
+    assert errors[0] > 1e-5
+    assert 5.0 < errors[0] / errors[1] < 20.0 and 5.0 < errors[1] / errors[2] < 20.0
