@@ -104,15 +104,15 @@ class Cables:
         found = [self.mbs.GetSensorStoredData(sensor) for sensor in sensors]
         return [CubicSpline(rows[:, 0], rows[:, 1:3])(times) for rows in found]
 
-    def assemble(self, duration: float, step: float) -> None:
-        """Ready for a run from the undeformed state, by generalised α."""
+    def assemble(self, duration: float, step: float, solver: str = "EigenSparse") -> None:
+        """Ready for a run from the undeformed state, by generalised α and a linear solver of exudyn."""
         self.mbs.Assemble()
         settings = self.exudyn.SimulationSettings()
         settings.timeIntegration.numberOfSteps = round(duration / step)
         settings.timeIntegration.endTime = duration
         settings.timeIntegration.generalizedAlpha.spectralRadius = 0.9
         settings.timeIntegration.newton.useModifiedNewton = True
-        settings.linearSolver.solverType = self.exudyn.LinearSolverType.EigenSparse
+        settings.linearSolver.solverType = getattr(self.exudyn.LinearSolverType, solver)
         settings.solution.file.write = False
         settings.solution.sensors.writePeriod = step
         self.settings = settings

@@ -57,6 +57,8 @@ REFUSED = {
 }
 SAMPLES = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml"))
 SAMPLES = [name for name in SAMPLES if not name.startswith("layouts/")]
+# prescribed or free motions of beams, whose numbers are constants: there is nothing to differentiate by
+WITHOUT_NUMBERS = {"elastic/cantilever", "elastic/spin_up"}
 
 # of the largest number of a parameter; central differences at all of them, the best pair is extrapolated
 STEPS = np.array([0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5])
@@ -126,7 +128,7 @@ def open_names(rig):
     return [*rig.parameters, *(name for name, number in numbers_of(rig).items() if np.isfinite(number.values).all())]
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in REFUSED])
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in REFUSED.keys() | WITHOUT_NUMBERS])
 def test_gradients_of_sample_rigs_equal_central_differences(name):
     rig = load_rig(FOLDER / f"{name}.yaml", interpret=False)
     gradient = rig.gradient(figure, open_names(rig), duration=seconds(rig))
@@ -140,7 +142,7 @@ def test_gradients_of_sample_rigs_equal_central_differences(name):
     wrong = error > np.maximum(1e-6 * np.abs(exact), bound)
     assert not wrong.any(), [(chosen[k], exact[k], found[k]) for k in np.flatnonzero(wrong)]
     # differences are that exact where the figure depends most on the numbers
-    largest = np.argsort(-np.abs(exact))[:5]
+    largest = [k for k in np.argsort(-np.abs(exact))[:5] if abs(exact[k]) > 1e-6 * np.abs(exact).max()]
     assert (error[largest] <= 1e-6 * np.abs(exact[largest])).all()
 
 

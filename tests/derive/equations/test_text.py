@@ -219,4 +219,4 @@ gravity                     5               13          0          4
 viscous_friction            0                2          0          0
 inverse_dynamics           16               25          0          4
 forward_dynamics           19               36          1          5
-equation of motion         15               36          0          8"""
+equation of motion         14               31          0          7"""
