@@ -89,8 +89,9 @@ def equations(words: str, tex: str, printed: str) -> str:
 
 def sentence(line: str) -> str:
     """A line of text with formulas between dollar signs."""
-    parts = line.removeprefix(SENTENCE).split("$")
-    return f"<p>{''.join(mathml(part, 'inline') if k % 2 else html.escape(part) for k, part in enumerate(parts))}</p>"
+    parts = enumerate(line.removeprefix(SENTENCE).split("$"))
+    said = [mathml(part, "inline") if k % 2 else html.escape(part.replace(r"\_", "_")) for k, part in parts]
+    return f"<p>{''.join(said)}</p>"
 
 
 def mathml(tex: str, display: str = "block") -> str:

@@ -59,10 +59,11 @@ def test_equations_become_formulas_and_comparisons_stay_text(gallery, tmp_path):
     folded, _, compared = html.partition("</details>")
     assert folded.startswith('<details class="derived" open><summary>Equations: <code>cosim derive')
     assert "<pre><code>Bodies are point masses" in folded
-    formulas = [ET.fromstring(found) for found in re.findall(r"<math.*?</math>", folded)]
-    names = re.findall(r"<p>(.*?)</p>", folded)
-    assert len(names) == len(formulas) == 6
-    inertia = formulas[names.index("inertia")]
+    formulas = [ET.fromstring(found) for found in re.findall(r'<div class="equations">(.*?)</div>', folded)]
+    names = [re.sub(r"<math.*?</math>", "", found) for found in re.findall(r"<p>(.*?)</p>", folded)]
+    assert len(names) == 6
+    assert len(formulas) == 7  # and the equation of motion
+    inertia = formulas[1 + names.index(" (), inertia; symmetric:")]
     rows = ["".join(row.itertext()).replace(" ", "") for row in inertia.iter(f"{MATHML}mtr")]
     assert rows == ["M1,1=0.144cos(q2)+0.299", "M1,2=0.072cos(q2)+0.027", "M2,2=0.027"]
     assert compared.splitlines()[1].split() == ["1", "shoulder", "11.3583", "11.2043", "-0.154", "N*m"]
