@@ -1,5 +1,5 @@
-"""The flexible slider–crank of Simeon (IVP test set, problem `crank`): a rod with two sine modes across and two quadratic
-shapes along it, behind a crank that turns at 150 rad/s."""
+"""The flexible slider–crank of Simeon (IVP test set, problem `crank`): a rod with two sine modes across and two
+quadratic shapes along it, behind a crank that turns at 150 rad/s."""
 
 import numpy as np
 import pytest
