@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csc_matrix, save_npz
 
 from cosim.errors import InputErrors
 from cosim.multibody.model import Model
@@ -93,10 +94,16 @@ def test_the_frame_of_a_beam_in_its_link():
 
 
 MISTAKES = {
-    "link: arm": "mechanism.elastic[0]: missing key 'beam'",
+    "link: arm":
+        "mechanism.elastic[0]: the modes are missing; give one of beam, table, finite_elements, shapes",
+    f"link: arm, beam: {{{BEAM}}}, table: {{file: rod.npz}}":
+        "mechanism.elastic[0]: beam and table are given; keep one of them",
+    "link: arm, table: {file: rod.npz}":
+        "mechanism.elastic[0].table: rod.npz: cannot be read: No such file or directory; check the path",
+    "link: arm, shapes: {type: rod.py}": "mechanism.elastic[0].shapes.type: no such file 'rod.py' beside the rig",
     f"link: rm, beam: {{{BEAM}}}": "mechanism.elastic[0].link: link 'rm' does not exist; did you mean 'arm'?",
     f"link: base, beam: {{{BEAM}}}": "mechanism.elastic[0].link: link 'base' is the ground; name another one",
-}
+}  # fmt: skip
 MISTAKES_OF_BEAMS = {
     f"{SECTION}, {MATERIAL}": ": missing key 'modes'",
     f"{SECTION}, {MATERIAL}, modes: {{}}":
@@ -154,3 +161,38 @@ def test_what_is_attached_beyond_a_beam():
     short = BEAM.replace("length: 1", "length: 0.9")
     beyond = "x = 1 m is beyond the beam, which ends at 0.9 m; move it or lengthen the beam"
     assert said(f"link: arm, beam: {{{short}}}") == f"rig.yaml:4 mechanism.bodies[1]: elastic link 'arm': {beyond}"
+
+
+def test_modes_from_a_table():
+    """A rod of 1 kg whose tip moves by 1 m per unit of its mode, of 5 Hz."""
+    np.savez(
+        "rod.npz",
+        positions=[[0.0, 0, 0], [0.5, 0, 0], [1.0, 0, 0]],
+        masses=[0.25, 0.5, 0.25],
+        displacements=[[[0.0, 0, 0]], [[0.0, 0.3, 0]], [[0.0, 1, 0]]],
+        frequencies=[5.0],
+    )
+    model = Model(read("link: arm, table: {file: rod.npz, mass: 1 kg}"))
+    assert model.dof_names == ("shoulder", "arm.mode_1")
+    at = "rig.yaml:6 mechanism.elastic[0].table: rod.npz: "
+    assert said("link: arm, table: {file: rod.npz, mass: 2 kg}").startswith(at)
+    Path("rod.npz").write_text("no archive")
+    assert said("link: arm, table: {file: rod.npz}").startswith(at)
+
+
+def test_modes_from_matrices():
+    """Two nodes of 3 dofs and a spring between them."""
+    masses, stiffness = np.diag([1.0, 1, 1, 2, 2, 2]), 100.0 * np.kron([[1.0, -1], [-1, 1]], np.eye(3))
+    for name, matrix in {"M": masses, "K": stiffness}.items():
+        save_npz(f"{name}.npz", csc_matrix(matrix))
+    Path("nodes.csv").write_text("node,x,y,z\n1,0,0,0\n2,1,0,0\n")
+    files = "mass: M.npz, stiffness: K.npz, nodes: nodes.csv"
+    entry = f"link: arm, finite_elements: {{{files}, root: [1], interfaces: {{tip: 2}}, modes: 3}}"
+    at = "rig.yaml:6 mechanism.elastic[0].finite_elements"
+    assert said(entry) == f"{at}.interfaces.tip: expected a list of numbers of nodes"
+    assert said(f"link: arm, finite_elements: {{{files.replace('K.npz', 'L.npz')}, root: [1]}}") == (
+        f"{at}: L.npz: cannot be read: No such file or directory; check the path"
+    )
+    assert said(f"link: arm, finite_elements: {{{files}, root: [7]}}") == (
+        f"{at}: nodes.csv: root: node 7 does not exist; nodes are in the column node"
+    )

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Literal
+from typing import Any, Literal
 
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.elastic.beam import Beam, ModeCounts, Section, constant
 from cosim.multibody.elastic.cross_sections import DIMENSIONS, Material, section_of
-from cosim.multibody.elastic.rigid_elements import rigid_elements
+from cosim.multibody.elastic.finite_elements import FiniteElements
+from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic.rigid_elements import RigidElements, rigid_elements
+from cosim.multibody.elastic.table import read_table
 from cosim.multibody.mechanism import Link
 from cosim.rig.reading.names import Reference
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import Origin
+from cosim.rig.sections.user_code import read_shapes
 from cosim.types import param, params
 
 AT = ("mechanism", "elastic")
@@ -150,10 +154,46 @@ class BeamKeys:
 
 
 @params
+class TableKeys:
+    file: str = param(doc=".npz or .json")
+    damping_ratio: float = param(min=0, max=1, default=0.0)
+    mass: float | None = param(unit="kg", above=0, default=None, doc="compared with that of the nodes")
+
+
+@params
+class FiniteElementKeys:
+    mass: str = param(doc="file of the mass matrix")
+    stiffness: str = param(doc="file of the stiffness matrix")
+    nodes: str = param(doc="file of the nodes")
+    root: tuple[int, ...] = param(doc="nodes that the frame of the link is fixed to")
+    interfaces: dict | None = param(default=None)
+    modes: int = param(min=1, max=MOST_MODES, default=6)
+    vibrations: int | None = param(min=1, default=None)
+    damping_ratio: float = param(min=0, max=1, default=0.0)
+    held: tuple[str, ...] = param(default=())
+    total_mass: float | None = param(unit="kg", above=0, default=None)
+
+
+@params
+class ShapesKeys:
+    type: str = param(doc="a path ending in `.py`, or an entry point of the group `cosim.shapes`")
+    params: dict | None = param(default=None)
+
+
+@params
 class ElasticKeys:
     link: Reference = param()
-    beam: BeamKeys = param()
     origin: Origin = param(default=Origin())
+    beam: BeamKeys | None = param(default=None)
+    table: TableKeys | None = param(default=None)
+    finite_elements: FiniteElementKeys | None = param(default=None)
+    shapes: ShapesKeys | None = param(default=None)
+
+    def __post_init__(self) -> None:
+        given = [source for source in SOURCES if getattr(self, source) is not None]
+        if len(given) != 1:
+            what = f"{' and '.join(given)} are given; keep one of them" if given else "the modes are missing"
+            raise ValueError(what if given else f"{what}; give one of {', '.join(SOURCES)}")
 
 
 def with_elastic(
@@ -178,13 +218,52 @@ def with_elastic(
 
 
 def _elastic(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings: Diagnostics) -> Link:
+    source = next(source for source in SOURCES if getattr(keys, source) is not None)
     try:
-        beam, count = keys.beam.beam(), keys.beam.rigid_elements
-        elastic = beam.link() if count is None else rigid_elements(beam, count)
+        elastic = SOURCES[source](getattr(keys, source), (*path, source), reading)
     except InputError as error:
-        reading.fail((*path, "beam"), error.what)
+        where = f"{error.place}: " if error.place else ""
+        return reading.fail((*path, source), f"{where}{error.what}") or link
+    if elastic is None:
         return link
     if link.inertial is not None:
-        what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by that of its beam,"
-        findings.note(f"{what} {elastic.mass:.4g} kg", reading.place(path))
+        what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by that of its {source},"
+        findings.note(f"{what.replace('_', ' ')} {elastic.mass:.4g} kg", reading.place(path))
     return replace(link, inertial=None, elastic=elastic, elastic_frame=keys.origin.pose)
+
+
+def _of_beam(keys: BeamKeys, path: tuple, reading: Reading) -> ElasticLink | RigidElements:
+    beam, count = keys.beam(), keys.rigid_elements
+    return beam.link() if count is None else rigid_elements(beam, count)
+
+
+def _of_table(keys: TableKeys, path: tuple, reading: Reading) -> ElasticLink | None:
+    file = reading.file(keys.file, (*path, "file"))
+    return None if file is None else read_table(file, keys.damping_ratio, keys.mass)
+
+
+def _of_finite_elements(keys: FiniteElementKeys, path: tuple, reading: Reading) -> ElasticLink | None:
+    files = [reading.file(getattr(keys, key), (*path, key)) for key in ("mass", "stiffness", "nodes")]
+    interfaces = keys.interfaces or {}
+    for name, nodes in interfaces.items():
+        if not isinstance(nodes, list) or not all(isinstance(node, int) for node in nodes):
+            return reading.fail((*path, "interfaces", name), "expected a list of numbers of nodes")
+    mass, stiffness, nodes = files
+    if mass is None or stiffness is None or nodes is None:
+        return None
+    further = keys.vibrations, keys.damping_ratio, keys.held, keys.total_mass
+    return FiniteElements(mass, stiffness, nodes, keys.root, interfaces, keys.modes, *further).link()
+
+
+def _of_shapes(keys: ShapesKeys, path: tuple, reading: Reading) -> ElasticLink | None:
+    shapes = read_shapes(keys.type, keys.params, path, reading)
+    return None if shapes is None else shapes.link()
+
+
+# where the modes of a link come from
+SOURCES: dict[str, Callable[[Any, tuple, Reading], ElasticLink | RigidElements | None]] = {
+    "beam": _of_beam,
+    "table": _of_table,
+    "finite_elements": _of_finite_elements,
+    "shapes": _of_shapes,
+}
