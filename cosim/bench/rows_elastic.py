@@ -17,7 +17,7 @@ from cosim.bench.robots import repeated_call, rig_path
 from cosim.bench.rows import CPU_TIME, BenchCase, Measurement, Target
 from cosim.bench.rows_drives import real_time
 from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, ModeCounts, Section, constant
+from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 ARM = "rigs/bench/flexible_arm.yaml"
@@ -32,7 +32,7 @@ PEER_PAIRS = 5  # exudyn simulates a second at a time
 def planar_chain(links: int, modes: int) -> Model:
     """Beams of 1 m with a payload at the last tip; compiled."""
     zero, bending, rigid = constant(0.0), constant(100.0), constant(1e6)
-    section = Section(constant(1.0), (zero, zero, zero), rigid, rigid, (bending, bending), (rigid, rigid))
+    section = BeamSection(constant(1.0), (zero, zero, zero), rigid, rigid, (bending, bending), (rigid, rigid))
     beam = Beam(1.0, section, ModeCounts(modes))
     tip = np.array([1.0, 0.0, 0.0])
     names = ["base", *(f"link{k}" for k in range(links))]

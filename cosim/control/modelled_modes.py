@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from cosim import ops
 from cosim.control.control_loop import DeclaredInputs
@@ -109,6 +108,8 @@ class ModelledModes:
 
 def _step(mass: Array, damping: Array, stiffness: Array, period: float) -> tuple[Array, Array]:
     """(G, D) of oscillations with these matrices (m, m)."""
+    from scipy.linalg import eigh  # takes longer to import than most rigs to read
+
     squares, shapes = eigh(stiffness, mass)
     angle = period * np.sqrt(np.maximum(squares, 1e-12))
     decay = 0.5 * period * np.einsum("ik,ij,jk->k", shapes, damping, shapes)

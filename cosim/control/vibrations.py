@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from cosim.control.elastic_modes import elastic_modes
 from cosim.errors import SectionError, did_you_mean
@@ -49,6 +48,8 @@ def vibrations(names: Sequence[str], trajectory: Trajectory, context: Trajectory
     positions = np.asarray(model.chart(context.position), dtype=float).copy()
     positions[context.index] = end
     found = elastic_modes(model, positions)
+    from scipy.linalg import eigh  # takes longer to import than most rigs to read
+
     squares, shapes = eigh(found.stiffness, found.own_mass(np.zeros(0, dtype=int)))
     omega = np.sqrt(np.maximum(squares, 0.0))
     dampings = np.einsum("ik,ij,jk->k", shapes, found.damping, shapes) / (2.0 * omega)

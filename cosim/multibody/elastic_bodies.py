@@ -160,7 +160,7 @@ def _plus_product(constant: float, x: Numeric, y: Numeric) -> Numeric:
     return constant + ops.total(products)
 
 
-class Shape(NamedTuple):
+class ModalShape(NamedTuple):
     """What the nodes of an elastic body depend on."""
 
     omega: Numeric
@@ -182,8 +182,8 @@ class ModalMotion(NamedTuple):
     rate: Numeric  # η̇ (m,)
 
     @property
-    def below(self) -> Shape:
-        return Shape(self.omega, self.shape, self.rate)
+    def below(self) -> ModalShape:
+        return ModalShape(self.omega, self.shape, self.rate)
 
     def moved_by(self, dofs: Sequence[int], parent_dofs: Sequence[int]) -> Iterable[tuple[int, SpatialVector]]:
         return ()  # its frame stays

@@ -13,7 +13,7 @@ from cosim.compile.pytree import Pytree
 from cosim.multibody.bodies import AnyBody, BodyMotion
 from cosim.multibody.coordinates import numbers
 from cosim.multibody.elastic.link import Displacement
-from cosim.multibody.elastic_bodies import ModalMotion, NodeMotion, Shape
+from cosim.multibody.elastic_bodies import ModalMotion, ModalShape, NodeMotion
 from cosim.multibody.elastic_spatial import ElasticVector, of_mode
 from cosim.multibody.joint_kind import JointKind, Names
 from cosim.multibody.mechanism import GeneralMotion
@@ -58,7 +58,7 @@ class NodeKind(JointKind):
 
     node: Displacement = field(kw_only=True)
 
-    def motion(self, body: AnyBody, above: Shape, q: Numeric, v: Numeric, t: Numeric) -> NodeMotion:
+    def motion(self, body: AnyBody, above: ModalShape, q: Numeric, v: Numeric, t: Numeric) -> NodeMotion:
         omega, eta, rate = above
         turn, slide = self.node.place(eta)
         axes, position = body.rotation @ turn, body.position + body.rotation @ slide

@@ -69,7 +69,7 @@ telemetry: 5
         "rig.yaml:9 controllers[0].type: unknown controller 'pidd'; did you mean 'pid'?",
         "rig.yaml:10 controllers[1]: unknown key 'gain'; known: kp, ki, kd, integral_limit, tracking_time,"
         " derivative_filter, position_weight, velocity_weight, type, name, joints, period, phase, deadline, priority,"
-        " trajectory, fallback, filters",
+        " trajectory, fallback, filters, modes",
         "rig.yaml:10 controllers[1].kp: expected a number, got 'a'",
         "rig.yaml:11 schedule: unknown key 'duraton'; did you mean 'duration'?",
         "rig.yaml:11 schedule.step: unit 'V' does not fit here; use s, ms, us, min, h",

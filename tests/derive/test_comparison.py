@@ -99,7 +99,7 @@ def test_a_link_without_mass_whose_joint_has_a_rotor(command):
     assert command.refuses("run", "tip.yaml", "--set", "mechanism.formulation=cartesian") == [
         "--set mechanism.formulation=cartesian: 'cartesian' cannot treat this mechanism: bodies have no inertia along"
         " joint 'tip', only its rotor has; those that can: augmented_bodies, composite_bodies, dependent_coordinates,"
-        " gauss, kane, lagrange, newton_euler, separate_bodies, wittenburg"
+        " elastic_kane, gauss, kane, lagrange, newton_euler, separate_bodies, wittenburg"
     ]
 
 

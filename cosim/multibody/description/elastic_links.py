@@ -13,7 +13,7 @@ import numpy as np
 
 from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody.elastic.link import ElasticLink
-from cosim.multibody.elastic.rigid_elements import Piece, RigidElements
+from cosim.multibody.elastic.rigid_elements import RigidElements, RigidPiece
 from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Pose
 from cosim.types import Array
@@ -132,7 +132,7 @@ class _Chain:
         return self.names[k], Pose(there.rotation, there.position - start)
 
 
-def _inertial(piece: Piece) -> Inertial:
+def _inertial(piece: RigidPiece) -> Inertial:
     com = piece.moment / piece.mass
     about_com = piece.inertia - piece.mass * (com @ com * np.eye(3) - np.outer(com, com))
     return Inertial(piece.mass, com, about_com)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.multibody.elastic.elements import GAUSS, Line, Mesh, lowest_modes
-from cosim.multibody.elastic.link import Displacement, ElasticLink, Piece
+from cosim.multibody.elastic.elements import GAUSS, BeamLine, BeamMesh, lowest_modes
+from cosim.multibody.elastic.link import Displacement, DrawnPiece, ElasticLink
 from cosim.multibody.elastic.mass_points import MassPoints, offset, solids
 from cosim.multibody.elastic_bodies import PointCurve
 from cosim.types import Array
@@ -26,7 +26,7 @@ PIECES = 8  # in drawings: five modes are still seen
 AlongBeam = Callable[[Array], Array]  # of x [m]
 
 
-class Section(NamedTuple):
+class BeamSection(NamedTuple):
     """Of a beam, as functions of x: per length mass [kg/m] and moments of inertia about x, y, z [kg m]; stiffnesses EA
     [N], GJ, EI about y and z [N m²], κGA along y and z [N]."""
 
@@ -47,14 +47,14 @@ class ModeCounts(NamedTuple):
     stretch: int = 0
 
 
-class End(NamedTuple):
+class BeamEnd(NamedTuple):
     """What an end of the beam cannot do in a mode: whether it is held, and its angle is."""
 
     held: bool
     clamped: bool
 
 
-ENDS = {"clamped": End(True, True), "pinned": End(True, False), "free": End(False, False)}
+ENDS = {"clamped": BeamEnd(True, True), "pinned": BeamEnd(True, False), "free": BeamEnd(False, False)}
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Beam:
     while the beam bends."""
 
     length: float
-    section: Section
+    section: BeamSection
     modes: ModeCounts
     ends: tuple[str, str] = ("clamped", "free")
     tip_mass: float = 0.0
@@ -74,8 +74,8 @@ class Beam:
     damping_ratio: float = 0.0
 
     @cached_property
-    def _mesh(self) -> Mesh:
-        return Mesh(self.length, ELEMENTS)
+    def _mesh(self) -> BeamMesh:
+        return BeamMesh(self.length, ELEMENTS)
 
     def resistance(self, kind: str) -> AlongBeam:
         """The stiffness against a kind of motion: EI, EA or GJ."""
@@ -83,18 +83,18 @@ class Beam:
         rods = {"twist": self.section.twisting, "stretch": self.section.stretching}
         return ({"bend_y": about_z, "bend_z": about_y} | rods)[kind]
 
-    def _line(self, kind: str) -> Line:
+    def _line(self, kind: str) -> BeamLine:
         """What moves and what resists in a kind of motion."""
         s, x = self.section, self._mesh.gauss_points
         nothing, rigid, stiffness = np.zeros_like(x), np.full_like(x, np.inf), self.resistance(kind)(x)
         if kind not in BENDING:
-            return Line((s.mass if kind == "stretch" else s.inertia[0])(x), nothing, nothing, rigid, stiffness)
+            return BeamLine((s.mass if kind == "stretch" else s.inertia[0])(x), nothing, nothing, rigid, stiffness)
         along = BENDING.index(kind)
         rotary = s.inertia[2 - along](x) if self.shearing else nothing
-        return Line(s.mass(x), rotary, stiffness, s.shear[along](x) if self.shearing else rigid, nothing)
+        return BeamLine(s.mass(x), rotary, stiffness, s.shear[along](x) if self.shearing else rigid, nothing)
 
     @cached_property
-    def _kinds(self) -> list[tuple[str, Line, Array]]:
+    def _kinds(self) -> list[tuple[str, BeamLine, Array]]:
         """(kind, its line, its modes (unknowns, count)) of each kind that has modes; the largest deflection is 1."""
         found = []
         for kind, count in self.modes._asdict().items():
@@ -226,10 +226,10 @@ class Beam:
         return np.diag(squares)
 
 
-def pieces_along(length: float) -> tuple[Piece, ...]:
+def pieces_along(length: float) -> tuple[DrawnPiece, ...]:
     """Tangents at the middles of equal lengths of an axis x, which meet but for the third order of the length."""
     ends = np.linspace(0.0, length, PIECES + 1)[:, None] * _X
-    return tuple(Piece(0.5 * (start + end), start, end) for start, end in pairwise(ends))
+    return tuple(DrawnPiece(0.5 * (start + end), start, end) for start, end in pairwise(ends))
 
 
 _X, _Y, _Z = np.eye(3)

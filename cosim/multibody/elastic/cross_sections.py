@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.multibody.elastic.beam import AlongBeam, Section
+from cosim.multibody.elastic.beam import AlongBeam, BeamSection
 from cosim.types import Array
 
 
@@ -80,7 +80,9 @@ DIMENSIONS = {
 }
 
 
-def section_of(shape: str, root: dict[str, float], tip: dict[str, float], length: float, material: Material) -> Section:
+def section_of(
+    shape: str, root: dict[str, float], tip: dict[str, float], length: float, material: Material
+) -> BeamSection:
     """The section of a beam whose dimensions [m] change linearly from its root to its tip."""
 
     def part(name: str, *factors: float) -> AlongBeam:
@@ -94,7 +96,7 @@ def section_of(shape: str, root: dict[str, float], tip: dict[str, float], length
         return at
 
     density, E, G = material.density, material.youngs_modulus, material.shear_modulus
-    return Section(
+    return BeamSection(
         part("area", density),
         (part("polar", density), part("about_y", density), part("about_z", density)),
         part("area", E),

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from cosim.types import Array
 
@@ -52,7 +51,7 @@ def shapes(x: Array, h: float, shear: Array | float) -> Shapes:
     return Shapes(*found)
 
 
-class Line(NamedTuple):
+class BeamLine(NamedTuple):
     """What resists and what moves along a line of elements, at the Gauss points (elements, 4) of each; the mass and the
     rotary inertia are per length. A rod, which stretches or twists, has a `rod` stiffness only."""
 
@@ -64,7 +63,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Mesh:
+class BeamMesh:
     """Equal elements of a line of some length [m]."""
 
     length: float
@@ -84,7 +83,7 @@ class Mesh:
         """(elements, 4) m"""
         return np.tile(self.h * GAUSS[1], (self.elements, 1))
 
-    def matrices(self, line: Line) -> tuple[Array, Array]:
+    def matrices(self, line: BeamLine) -> tuple[Array, Array]:
         """(mass, stiffness) of the unknowns: deflection and angle of node after node."""
         size = 2 * (self.elements + 1)
         mass, stiffness = np.zeros((size, size)), np.zeros((size, size))
@@ -99,11 +98,11 @@ class Mesh:
                 stiffness[here, here] += _gram(w * line.shear[e], sheared)
         return mass, stiffness
 
-    def shear(self, line: Line) -> Array:
+    def shear(self, line: BeamLine) -> Array:
         """12 EI / (κGA h²) (elements,)"""
         return 12.0 * line.bending.mean(axis=1) / (line.shear.mean(axis=1) * self.h**2)
 
-    def evaluate(self, line: Line, nodal: Array, x: Array) -> Shapes:
+    def evaluate(self, line: BeamLine, nodal: Array, x: Array) -> Shapes:
         """Of solutions `nodal` (size, m) at places x (k,) [m]: (k, m) each."""
         e = np.clip((x / self.h).astype(int), 0, self.elements - 1)
         N = shapes(x / self.h - e, self.h, self.shear(line)[e])
@@ -118,6 +117,8 @@ def _gram(weights: Array, rows: Array) -> Array:
 
 def lowest_modes(mass: Array, stiffness: Array, fixed: list[int], count: int) -> Array:
     """(size, count) eigenvectors of K x = ω² M x with the lowest ω above 0, unknowns `fixed` at 0."""
+    from scipy.linalg import eigh  # takes longer to import than most rigs to read
+
     free = np.setdiff1d(np.arange(len(mass)), fixed)
     inner = np.ix_(free, free)
     squares, vectors = eigh(stiffness[inner], mass[inner])

@@ -31,7 +31,7 @@ MOTIONS = 6  # of a rigid interface
 FLAT = 1e-9  # nodes of an interface within this, relative to their extent, are on one line
 
 
-class Reduced(NamedTuple):
+class ReducedBody(NamedTuple):
     """Modes whose largest displacement is 1 m, or whose largest rotation is 1 rad where nodes do not move; places at
     which something can be attached."""
 
@@ -98,7 +98,7 @@ class FiniteElements:
             digest.update(hashlib.sha256(path.suffix.encode() + read_content(path)).digest())
         return f"{digest.hexdigest()}.modes"
 
-    def _reduced(self) -> Reduced:
+    def _reduced(self) -> ReducedBody:
         numbers, position = read_nodes(self.nodes)
         mass, stiffness = read_matrix(self.mass), read_matrix(self.stiffness)
         for path, matrix in ((self.mass, mass), (self.stiffness, stiffness)):
@@ -160,7 +160,7 @@ class FiniteElements:
             raise InputError(error.what, str(path)) from None
 
 
-def _scaled(mass: NodalMass, shapes: Array, squares: Array, per_node: int, sets: list[list[int]]) -> Reduced:
+def _scaled(mass: NodalMass, shapes: Array, squares: Array, per_node: int, sets: list[list[int]]) -> ReducedBody:
     """The modes at scale, and their places: centers of the root and the interfaces, and then nodes that turn."""
     nodal = shapes.reshape(len(mass.position), per_node, -1)
     moved, turned = (np.abs(nodal[:, part]).max(axis=(0, 1), initial=0.0) for part in (slice(3), slice(3, None)))
@@ -185,15 +185,15 @@ def _scaled(mass: NodalMass, shapes: Array, squares: Array, per_node: int, sets:
     stiffness = np.diag(squares / largest**2)
     total, moment, inertia = mass.rigid_body
     attachable = np.array(places), np.array(linear), np.array(angular)
-    return Reduced(np.array(total), moment, inertia, stiffness, rotational, *attachable, *modal)
+    return ReducedBody(np.array(total), moment, inertia, stiffness, rotational, *attachable, *modal)
 
 
-def _from_cache(name: str) -> Reduced | None:
+def _from_cache(name: str) -> ReducedBody | None:
     content = cached(name)
     if content is None:
         return None
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        return Reduced(**file)
+        return ReducedBody(**file)
 
 
 def read_matrix(path: Path) -> Any:

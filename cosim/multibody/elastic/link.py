@@ -44,7 +44,7 @@ class Displacement(NamedTuple):
         return tuple(map(SpatialVector, b, turns)), SpatialVector(slip, spin), SpatialVector(bias, slowing * spin)
 
 
-class Piece(NamedTuple):
+class DrawnPiece(NamedTuple):
     """A straight piece of an elastic link in drawings: from start to end (3,), and it moves with the point `station`
     (3,), all of the undeformed link."""
 
@@ -71,5 +71,5 @@ class ElasticLink:
     damping: Array  # N (m, m)
     displacement: Callable[[Array], Displacement]
     hardening: Array  # h (m, m, m, m), symmetric
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[DrawnPiece, ...] = ()
     drawn: bool = False

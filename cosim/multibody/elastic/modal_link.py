@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import eigh
 
 from cosim.errors import InputError
-from cosim.multibody.elastic.link import Displacement, ElasticLink, Piece
+from cosim.multibody.elastic.link import Displacement, DrawnPiece, ElasticLink
 from cosim.multibody.elastic_bodies import ModalMass, PointCurve
 from cosim.types import Array
 
@@ -34,7 +33,7 @@ def modal_link(
     stiffness: Array,
     damping_ratio: float | Array,
     displacement: Callable[[Array], Displacement],
-    pieces: tuple[Piece, ...] = (),
+    pieces: tuple[DrawnPiece, ...] = (),
 ) -> ElasticLink:
     """stiffness: K (m, m); damping_ratio: of all natural vibrations, or (m,) of each mode. A vibration in which
     several modes take part has the mean of their ratios, by elastic energy.
@@ -48,6 +47,8 @@ def modal_link(
         raise InputError(f"mode {k + 1} moves no mass; leave it out")
     if np.linalg.eigvalsh(masses / np.outer(scale, scale))[0] < INDEPENDENT:
         raise InputError("the modes are linearly dependent; leave out those that are sums of others")
+    from scipy.linalg import eigh  # takes longer to import than most rigs to read
+
     squares, vectors = eigh(stiffness, masses)
     if squares[0] < -1e-9 * abs(squares[-1]):
         raise InputError(f"the stiffness has the negative eigenvalue {squares[0]:.4g} 1/s^2; correct its signs")

@@ -18,7 +18,7 @@ from cosim.types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class RigidPiece:
     """start: x at which it begins [m]; mass, m c (3,) and J (3, 3) about that point."""
 
     start: float
@@ -43,7 +43,7 @@ class RigidElements:
     """pieces: n + 1; joints: n lists of those between them, in their order from the root."""
 
     length: float
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RigidPiece, ...]
     joints: tuple[tuple[SpringJoint, ...], ...]
 
     @property
@@ -74,14 +74,14 @@ def rigid_elements(beam: Beam, count: int) -> RigidElements:
     return RigidElements(beam.length, pieces, joints)
 
 
-def _piece(beam: Beam, start: float, end: float) -> Piece:
+def _piece(beam: Beam, start: float, end: float) -> RigidPiece:
     """Its mass by Gauss's formula."""
     nodes, weights = np.polynomial.legendre.leggauss(4)
     x, w = 0.5 * (end - start) * (nodes + 1.0), 0.5 * (end - start) * weights
     mass = w * beam.section.mass(start + x)
     spread = np.array([0.0, mass @ x**2, mass @ x**2])
     own = np.array([w @ about(start + x) for about in beam.section.inertia])
-    return Piece(start, float(mass.sum()), np.array([mass @ x, 0.0, 0.0]), np.diag(spread + own))
+    return RigidPiece(start, float(mass.sum()), np.array([mass @ x, 0.0, 0.0]), np.diag(spread + own))
 
 
 def _joints_at(beam: Beam, k: int, x: float, h: float, lowest: dict[str, float]) -> Iterator[SpringJoint]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from cosim.multibody.elastic.link import ElasticLink, Piece
+from cosim.multibody.elastic.link import DrawnPiece, ElasticLink
 from cosim.multibody.mechanism import Inertial, Joint, Pose
 from cosim.multibody.model import Model
 from cosim.multibody.tree import Tree
@@ -114,7 +114,7 @@ def _shapes(
     return found
 
 
-def _deflected(tree: Tree) -> dict[int, list[tuple[int, Piece]]]:
+def _deflected(tree: Tree) -> dict[int, list[tuple[int, DrawnPiece]]]:
     """Body of the modes of each elastic link -> (body that it is drawn on, piece)."""
     elastic = {link.name: link.elastic for link in tree.mechanism.links if isinstance(link.elastic, ElasticLink)}
     found = {}

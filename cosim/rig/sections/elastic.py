@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.elastic.beam import Beam, ModeCounts, Section, constant
+from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
 from cosim.multibody.elastic.cross_sections import DIMENSIONS, Material, section_of
-from cosim.multibody.elastic.finite_elements import FiniteElements
 from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.elastic.rigid_elements import RigidElements, rigid_elements
 from cosim.multibody.elastic.table import read_table
@@ -140,13 +139,13 @@ class BeamKeys:
             self.damping_ratio,
         )
 
-    def _section(self) -> Section:
+    def _section(self) -> BeamSection:
         if self.stiffness is not None:
             s = self.stiffness
             x, y, z = map(constant, s.inertia)
             (about_y, about_z), (along_y, along_z) = map(constant, s.EI), map(constant, s.kGA)
             bending, shear = (about_y, about_z), (along_y, along_z)
-            return Section(constant(s.mass), (x, y, z), constant(s.EA), constant(s.GJ), bending, shear)
+            return BeamSection(constant(s.mass), (x, y, z), constant(s.EA), constant(s.GJ), bending, shear)
         assert self.section is not None and self.density is not None and self.youngs_modulus is not None
         material = Material(self.density, self.youngs_modulus, self.poisson_ratio)
         tip = self.tip_section or self.section
@@ -201,6 +200,7 @@ def with_elastic(
 ) -> list[Link]:
     """The links with those of the list made elastic; errors are recorded."""
     found = {link.name: link for link in links}
+    bent: dict[str, Link] = {}
     for i, data in enumerate(items):
         path = (*AT, i)
         keys = read(ElasticKeys, data, path, reading)
@@ -210,11 +210,11 @@ def with_elastic(
         if link is None or keys.link == ground:
             what = "is the ground; name another one" if link else f"does not exist{did_you_mean(keys.link, found)}"
             reading.fail((*path, "link"), f"link '{keys.link}' {what}")
-        elif link.elastic is not None:
+        elif link.name in bent:
             reading.fail((*path, "link"), f"link '{keys.link}' is elastic already; keep one of both")
         else:
-            found[link.name] = _elastic(link, keys, path, reading, findings)
-    return [found[link.name] for link in links]
+            bent[link.name] = _elastic(link, keys, path, reading, findings)
+    return [bent.get(link.name, link) for link in links]
 
 
 def _elastic(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings: Diagnostics) -> Link:
@@ -243,6 +243,8 @@ def _of_table(keys: TableKeys, path: tuple, reading: Reading) -> ElasticLink | N
 
 
 def _of_finite_elements(keys: FiniteElementKeys, path: tuple, reading: Reading) -> ElasticLink | None:
+    from cosim.multibody.elastic.finite_elements import FiniteElements  # imports scipy.sparse
+
     files = [reading.file(getattr(keys, key), (*path, key)) for key in ("mass", "stiffness", "nodes")]
     interfaces = keys.interfaces or {}
     for name, nodes in interfaces.items():

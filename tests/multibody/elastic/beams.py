@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, ModeCounts, Section, constant
+from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
 from cosim.multibody.mechanism import Frame, Inertial, Joint, Link, LoopJoint, Mechanism, Pose, Spring
 
 ALL_KINDS = ModeCounts(2, 1, 1, 1)
@@ -19,7 +19,7 @@ def section(mass=1.2, inertia=(0.03, 0.01, 0.02), EA=2e3, GJ=300.0, EI=(500.0, 4
     """Of a uniform beam that is soft enough to show every coupling; EI about y and z."""
     bending = constant(EI[0]), constant(EI[1])
     about = constant(inertia[0]), constant(inertia[1]), constant(inertia[2])
-    return Section(constant(mass), about, constant(EA), constant(GJ), bending, (constant(shear), constant(shear)))
+    return BeamSection(constant(mass), about, constant(EA), constant(GJ), bending, (constant(shear), constant(shear)))
 
 
 @cache

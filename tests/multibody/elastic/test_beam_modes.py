@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import iv, jv
 
 from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, ModeCounts, Section, constant
+from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from tests.multibody.elastic.beams import at, section
 
@@ -108,7 +108,7 @@ def test_a_wedge():
     def power(value, exponent):
         return lambda x: value * (1.0 - x / LENGTH) ** exponent
 
-    wedge = Section(power(MASS, 1), (nothing,) * 3, rigid, rigid, (rigid, power(STIFFNESS, 3)), (rigid, rigid))
+    wedge = BeamSection(power(MASS, 1), (nothing,) * 3, rigid, rigid, (rigid, power(STIFFNESS, 3)), (rigid, rigid))
     found = Beam(LENGTH, wedge, ModeCounts(bend_y=3)).frequencies
     np.testing.assert_allclose(found, z**2 / (4.0 * LENGTH**2) * np.sqrt(STIFFNESS / MASS), rtol=1e-4)
 

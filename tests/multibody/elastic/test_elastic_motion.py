@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, ModeCounts, Section, constant
+from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
 from cosim.multibody.mechanism import Frame, Inertial, Joint, Link, Mechanism
 from tests.multibody.elastic.beams import at, energy, random_state, section, spacecraft
 
@@ -45,7 +45,9 @@ def blade(modes, **settings):
     rotary = 6e-4
     bending, shear = (constant(EI), constant(EI)), (constant(1e7), constant(1e7))
     about = constant(2.0 * rotary), constant(rotary), constant(rotary)
-    return Beam(LENGTH, Section(constant(LINE), about, constant(EA), constant(1e4), bending, shear), modes, **settings)
+    return Beam(
+        LENGTH, BeamSection(constant(LINE), about, constant(EA), constant(1e4), bending, shear), modes, **settings
+    )
 
 
 def on_hub(beam):

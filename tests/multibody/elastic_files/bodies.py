@@ -8,7 +8,7 @@ from scipy.io import mmwrite
 from scipy.linalg import eigh
 
 from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, ModeCounts, Section, constant
+from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
 from cosim.multibody.elastic.finite_elements import FiniteElements
 from cosim.multibody.elastic.modal_link import gram
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
@@ -22,7 +22,7 @@ def beam(counts, shear=None, **options):
     """shear: its stiffness relative to that of the section, whose inertia then resists bending."""
     inertia = DENSITY * (ABOUT_Y + ABOUT_Z), DENSITY * ABOUT_Y, DENSITY * ABOUT_Z
     against_shear = constant(SHEAR * AREA * 5 / 6 * (shear or 1.0))
-    section = Section(
+    section = BeamSection(
         constant(DENSITY * AREA),
         tuple(map(constant, inertia)),
         constant(YOUNG * AREA),
