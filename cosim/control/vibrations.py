@@ -30,6 +30,8 @@ def vibrations(names: Sequence[str], trajectory: Trajectory, context: Trajectory
 
     A name stands for the vibration in which its coordinate has most energy. Raises SectionError for names that do not
     exist, and where there is no end or no model."""
+    from scipy.linalg import eigh  # takes longer to import than most rigs to read
+
     if context is None:
         what = "the modes are computed with the model of the mechanism"
         raise SectionError(f"{what}; use them in the trajectory of a controller, or give 'frequency'", KEYS)
@@ -48,8 +50,6 @@ def vibrations(names: Sequence[str], trajectory: Trajectory, context: Trajectory
     positions = np.asarray(model.chart(context.position), dtype=float).copy()
     positions[context.index] = end
     found = elastic_modes(model, positions)
-    from scipy.linalg import eigh  # takes longer to import than most rigs to read
-
     squares, shapes = eigh(found.stiffness, found.own_mass(np.zeros(0, dtype=int)))
     omega = np.sqrt(np.maximum(squares, 0.0))
     dampings = np.einsum("ik,ij,jk->k", shapes, found.damping, shapes) / (2.0 * omega)

@@ -29,6 +29,14 @@ class JointKind:
     branch: Callable[[Numeric, Numeric], Numeric] | None = None
     timed: bool = False
 
+    @property
+    def nq(self) -> int:
+        return self.space.nq
+
+    @property
+    def nv(self) -> int:
+        return self.space.nv
+
     def in_general_position(self, rng: np.random.Generator) -> Array:
         """Coordinates (nq,) that are no special ones."""
         return self.space.integrate(self.space.neutral, rng.uniform(0.3, 1.2, self.nv))
@@ -37,10 +45,6 @@ class JointKind:
     def widest(self) -> Array:
         """(nq,) of random coordinates where the joint has no limits; quaternions are made in another way."""
         return np.array([WIDEST[unit] for _, unit in self.coordinates])
-
-    @property
-    def nq(self) -> int:
-        return self.space.nq
 
     def motion(self, body: AnyBody, above: Pytree, q: Numeric, v: Numeric, t: Numeric) -> AnyMotion:
         """The kinematics of the joint; `above` is what the parent's motion has `below`, its angular velocity."""
@@ -54,10 +58,6 @@ class JointKind:
         linear = to_body(body, motion, centripetal) + 2.0 * ops.cross(from_parent, slip) + bias.linear
         angular = ops.cross(from_parent, spin) + bias.angular
         return motion._replace(omega=from_parent + spin, bias=SpatialVector(linear, angular))
-
-    @property
-    def nv(self) -> int:
-        return self.space.nv
 
     @property
     def is_single(self) -> bool:

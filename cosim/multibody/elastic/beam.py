@@ -17,10 +17,12 @@ from cosim.errors import InputError
 from cosim.multibody.elastic.elements import GAUSS, BeamLine, BeamMesh, lowest_modes
 from cosim.multibody.elastic.link import Displacement, DrawnPiece, ElasticLink
 from cosim.multibody.elastic.mass_points import MassPoints, offset, solids
-from cosim.multibody.elastic_bodies import PointCurve
+from cosim.multibody.elastic.modal_link import without_rounding
+from cosim.multibody.elastic_bodies import ModalMass, PointCurve
 from cosim.types import Array
 
 ELEMENTS = 64  # the third frequency of a beam is then right to 1e-6, whatever its ends
+ROUNDING = 1e-12  # of integrals by Gauss's formula, relative to the largest number of an array
 PIECES = 8  # in drawings: five modes are still seen
 
 AlongBeam = Callable[[Array], Array]  # of x [m]
@@ -122,9 +124,7 @@ class Beam:
     @property
     def frequencies(self) -> Array:
         """(m,) of each mode alone [rad/s]"""
-        points = self._points()
-        masses = np.einsum("p,pui,pui->u", points.mass, points.linear, points.linear)
-        return np.sqrt(np.diag(self._stiffness()) / masses)
+        return np.sqrt(np.diag(self._stiffness()) / _masses(self._points()))
 
     @property
     def mode_names(self) -> tuple[tuple[str, str], ...]:
@@ -167,7 +167,7 @@ class Beam:
         change = 0.5 * (change + change.swapaxes(1, 2))
         plain = 2.0 * np.einsum("p,pkl,puv->kluv", w, change, change)
         turns = [plain, np.einsum("kluv->kulv", plain), np.einsum("kluv->kvul", plain)]
-        return _without_rounding(np.sum(turns, axis=0) / 3.0)
+        return without_rounding(np.sum(turns, axis=0) / 3.0, ROUNDING)
 
     def _shortening(self, x: Array) -> Array:
         """(k, m, m) ∫ v′_μ v′_ν + w′_μ w′_ν from the root to x (k,)"""
@@ -195,13 +195,12 @@ class Beam:
         points = self._points()
         modal = points.modal_mass()
         stiffness = self._stiffness()
-        masses = np.einsum("p,pui,pui->u", points.mass, points.linear, points.linear)
         return ElasticLink(
             *points.rigid_body,
             self.mode_names,
-            type(modal)(*map(_without_rounding, modal)),
+            ModalMass(*(without_rounding(part, ROUNDING) for part in modal)),
             stiffness,
-            2.0 * self.damping_ratio * np.diag(np.sqrt(np.diag(stiffness) * masses)),
+            2.0 * self.damping_ratio * np.diag(np.sqrt(np.diag(stiffness) * _masses(points))),
             self.displacement,
             self._hardening() if self.stiffening else np.zeros((len(stiffness),) * 4),
             pieces_along(self.length),
@@ -239,9 +238,9 @@ DIRECTIONS = {"bend_y": (_Y, _Z), "bend_z": (_Z, -_Y), "twist": (0.0 * _X, _X), 
 _UNITS = {"bend_y": "m", "bend_z": "m", "twist": "rad", "stretch": "m"}
 
 
-def _without_rounding(integral: Array) -> Array:
-    """Elements that are rounding made exact zeros, which vanish from the code."""
-    return np.where(np.abs(integral) <= 1e-12 * np.abs(integral).max(initial=0.0), 0.0, integral)
+def _masses(points: MassPoints) -> Array:
+    """(m,) ∫ φ·φ of each mode"""
+    return np.einsum("p,pui,pui->u", points.mass, points.linear, points.linear)
 
 
 def constant(value: float) -> AlongBeam:

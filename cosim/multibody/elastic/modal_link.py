@@ -40,6 +40,8 @@ def modal_link(
 
     Raises InputError for modes that are linearly dependent and a stiffness that is not symmetric or that is negative.
     """
+    from scipy.linalg import eigh  # takes longer to import than most rigs to read
+
     check_symmetric("stiffness", stiffness)
     masses = gram(modal)
     scale = np.sqrt(np.maximum(np.diag(masses), 0.0))
@@ -47,8 +49,6 @@ def modal_link(
         raise InputError(f"mode {k + 1} moves no mass; leave it out")
     if np.linalg.eigvalsh(masses / np.outer(scale, scale))[0] < INDEPENDENT:
         raise InputError("the modes are linearly dependent; leave out those that are sums of others")
-    from scipy.linalg import eigh  # takes longer to import than most rigs to read
-
     squares, vectors = eigh(stiffness, masses)
     if squares[0] < -1e-9 * abs(squares[-1]):
         raise InputError(f"the stiffness has the negative eigenvalue {squares[0]:.4g} 1/s^2; correct its signs")
@@ -119,6 +119,6 @@ def _place(point: Array) -> str:
     return f"({', '.join(f'{x:.6g}' for x in point)})"
 
 
-def without_rounding(values: Array) -> Array:
-    """Numbers that are rounding made exact zeros, which vanish from the code."""
-    return np.where(np.abs(values) <= ROUNDING * np.abs(values).max(initial=0.0), 0.0, values)
+def without_rounding(values: Array, rounding: float = ROUNDING) -> Array:
+    """Numbers that are rounding, relative to the largest one, made exact zeros, which vanish from the code."""
+    return np.where(np.abs(values) <= rounding * np.abs(values).max(initial=0.0), 0.0, values)

@@ -46,9 +46,10 @@ class CrossSectionKeys:
         wanted = DIMENSIONS[self.shape]
         for key in ("width", "height", "diameter", "wall"):
             given = getattr(self, key) is not None
-            if given != (key in wanted):
-                fix = f"is missing; a {self.shape} has {' and '.join(wanted)}" if not given else "has no effect"
-                raise ValueError(f"'{key}' {fix}" if not given else f"a {self.shape} has no {key}; leave it out")
+            if given and key not in wanted:
+                raise ValueError(f"a {self.shape} has no {key}; leave it out")
+            if key in wanted and not given:
+                raise ValueError(f"'{key}' is missing; a {self.shape} has {' and '.join(wanted)}")
         if self.wall is not None and 2.0 * self.wall >= min(d for d in self._outer if d is not None):
             raise ValueError(f"the wall of {self.wall:g} m leaves no hollow; make it thinner or choose a solid shape")
 
@@ -189,10 +190,19 @@ class ElasticKeys:
     shapes: ShapesKeys | None = param(default=None)
 
     def __post_init__(self) -> None:
-        given = [source for source in SOURCES if getattr(self, source) is not None]
-        if len(given) != 1:
-            what = f"{' and '.join(given)} are given; keep one of them" if given else "the modes are missing"
-            raise ValueError(what if given else f"{what}; give one of {', '.join(SOURCES)}")
+        if not self._given:
+            raise ValueError(f"the modes are missing; give one of {', '.join(SOURCES)}")
+        if len(self._given) > 1:
+            raise ValueError(f"{' and '.join(self._given)} are given; keep one of them")
+
+    @property
+    def _given(self) -> list[str]:
+        return [source for source in SOURCES if getattr(self, source) is not None]
+
+    @property
+    def source(self) -> str:
+        """Where the modes come from, a key of `SOURCES`."""
+        return self._given[0]
 
 
 def with_elastic(
@@ -213,23 +223,28 @@ def with_elastic(
         elif link.name in bent:
             reading.fail((*path, "link"), f"link '{keys.link}' is elastic already; keep one of both")
         else:
-            bent[link.name] = _elastic(link, keys, path, reading, findings)
+            bent[link.name] = _bent(link, keys, path, reading, findings)
     return [bent.get(link.name, link) for link in links]
 
 
-def _elastic(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings: Diagnostics) -> Link:
-    source = next(source for source in SOURCES if getattr(keys, source) is not None)
-    try:
-        elastic = SOURCES[source](getattr(keys, source), (*path, source), reading)
-    except InputError as error:
-        where = f"{error.place}: " if error.place else ""
-        return reading.fail((*path, source), f"{where}{error.what}") or link
+def _bent(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings: Diagnostics) -> Link:
+    """The link with its modes, as it is after an error."""
+    elastic = _modes_of(keys, (*path, keys.source), reading)
     if elastic is None:
         return link
     if link.inertial is not None:
+        source = keys.source.replace("_", " ")
         what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by that of its {source},"
-        findings.note(f"{what.replace('_', ' ')} {elastic.mass:.4g} kg", reading.place(path))
+        findings.note(f"{what} {elastic.mass:.4g} kg", reading.place(path))
     return replace(link, inertial=None, elastic=elastic, elastic_frame=keys.origin.pose)
+
+
+def _modes_of(keys: ElasticKeys, path: tuple, reading: Reading) -> ElasticLink | RigidElements | None:
+    """None after an error."""
+    try:
+        return SOURCES[keys.source](getattr(keys, keys.source), path, reading)
+    except InputError as error:
+        return reading.fail(path, f"{error.place}: {error.what}" if error.place else error.what)
 
 
 def _of_beam(keys: BeamKeys, path: tuple, reading: Reading) -> ElasticLink | RigidElements:
