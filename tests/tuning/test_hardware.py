@@ -30,10 +30,12 @@ from cosim.tuning.trying import Trying
 from tests.kit.command import Command
 from tests.tuning.textbook import turntable
 
+# experiments in real time, which a machine that stalls disturbs
+pytestmark = pytest.mark.flaky(reruns=2)
+
 RIGS = Path(__file__).parents[2] / "rigs"
 GAINS = {"arm.kp": "x1.5..x3", "arm.kd": "x1.5..x3"}
 MARGINS = {"disk_margin": 0.9, "phase_margin": "52 deg", "gain_margin": 3.0}
-ATTEMPTS = 3  # of an experiment in real time, which a machine that stalls disturbs
 MORE = 1.2  # times the masses, inertias and frictions of the model has the emulated arm
 
 
@@ -226,10 +228,11 @@ def test_the_margins_that_a_session_promises_are_those_of_a_rig_that_is_heavier(
         for figure, value in margins.measured.items():
             assert bounds[figure] <= margins.promised[figure] <= margins.simulated[figure]
             assert value >= bounds[figure], margins.joint
-        # it is another plant: heavier, and so are the joints that it is coupled with
-        low = margins.loop.response.omega < 2.0 * math.pi * 20.0
-        ratio = np.abs(margins.loop.response.loop / margins.loop.linear)[low]
-        assert 0.5 < np.median(ratio) < 0.95, margins.joint
+        # it is another plant: heavier, and so are the joints that it is coupled with; around the crossover, where many
+        # lines are certain also on a machine that stalls
+        hertz = margins.loop.response.omega / (2.0 * math.pi)
+        ratio = np.abs(margins.loop.response.loop / margins.loop.linear)[(hertz > 10.0) & (hertz < 100.0)]
+        assert len(ratio) > 15 and 0.7 < np.median(ratio) < 0.93, margins.joint
     refused = [trial.outcome for trial in promising.trials if "margin is" in trial.outcome.failed]
     assert refused and not any(outcome.stopped for outcome in refused)  # the limits decided
     assert [lines[-1] for lines in asked[-3:]] == [
@@ -244,14 +247,11 @@ def test_the_margins_that_a_session_promises_are_those_of_a_rig_that_is_heavier(
 def test_gains_that_lack_a_margin_on_the_real_rig_are_no_result(promising, place):
     """Half of the damping: the simulation would refuse it."""
     promising.trials[1] = Trial(1, (60.0, 120.0, 24.0, 0.9, 1.8, 0.36), promising.trials[0].outcome)
-    for _ in range(ATTEMPTS):
-        found = replay(promising, place)
-        found.factor = 10.0
-        found._refused = lambda ladder: ""
-        with pytest.raises(RunError) as failed:
-            found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(promising))
-        if found.best is not None:  # else the gains of the rig lack a margin too
-            break
+    found = replay(promising, place)
+    found.factor = 10.0
+    found._refused = lambda ladder: ""
+    with pytest.raises(RunError) as failed:
+        found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(promising))
     assert [run.name for run in found.runs] == ["gains of the rig", "trial 1"]
     (measured,) = [margins for margins in found.margins if margins.name == "trial 1"]
     assert 0.1 < measured.measured["disk_margin"] < 0.9
@@ -266,10 +266,7 @@ def test_a_relay_on_real_drives(command: Command, place):
     """The heavier arm, through the driver: about 1.2 times the effort for the same swing."""
     rig = rig_file(place, "arm_can")
     relay = ("--measure", "relay", "--joint", "base", "--amplitude", "0.5", "--hysteresis", "0", "--yes")
-    for _ in range(ATTEMPTS):
-        code, out, err = command("analyze", rig, *relay, "--json", place / "r.json")
-        if code == 0:
-            break
+    code, out, err = command("analyze", rig, *relay, "--json", place / "r.json")
     assert (code, err) == (0, []), out
     found = json.loads((place / "r.json").read_text())["relay"]["base"]
     plant, linear = (complex(found[side]["real"], found[side]["imag"]) for side in ("plant", "linear"))
