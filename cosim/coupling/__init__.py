@@ -1,1 +1,1 @@
-"""Parts with integrators of their own: how they are joined, stepped together, and the energy that their couplings lose."""
+"""Parts with integrators of their own: how they are joined and stepped together, and the energy of their couplings."""
