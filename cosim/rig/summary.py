@@ -213,7 +213,7 @@ def _step_error(rig: RigOutline, signals: Figures) -> StepErrorSummary | None:
     if not peaks:
         return None
     joint = max(peaks, key=lambda name: peaks[name])
-    from cosim.plant.integrators import INTEGRATORS
+    from cosim.integrators.methods import INTEGRATORS
 
     order, needed = INTEGRATORS[rig.integrator].estimate, rig.substeps
     assert order is not None and isinstance(needed, int)

@@ -19,11 +19,11 @@ from cosim.control.guard import Guard
 from cosim.control.limits import NOT_FINITE
 from cosim.control.load_emulation import LoadMotor, load_efforts
 from cosim.control.observer import JointMotion, correct, gains, predict
+from cosim.integrators.methods import INTEGRATORS
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
 from cosim.plant.event_stepper import EventStepper
 from cosim.plant.integration import Integration
-from cosim.plant.integrators import INTEGRATORS
 from cosim.plant.plant import Plant
 from cosim.plant.sampling import due, samples_per_tick
 from cosim.types import COMMAND, FEEDBACK, Limits, Numeric, State, requested_effort

@@ -9,8 +9,8 @@ import numpy as np
 
 from cosim.errors import InputError, InputErrors, listed
 from cosim.formulations import SEPARATE_BODIES
+from cosim.integrators.methods import INTEGRATORS
 from cosim.plant.encoder import Encoders
-from cosim.plant.integrators import INTEGRATORS
 from cosim.plant.plant import Plant
 from cosim.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
 from cosim.plant.step_control import StepControl
