@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -52,6 +52,11 @@ class Wire:
     target: str
     initial: float | None = None
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """`part.input` that it drives."""
+        return (self.target,)
+
     def __str__(self) -> str:
         return f"wire {self.source} -> {self.target}"
 
@@ -68,6 +73,11 @@ class PowerBond:
     def name(self) -> str:
         """`a-b`, from the part that gives power to the one that takes it."""
         return "-".join(end.partition(".")[0] for end in self.effort)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """`part.input` that it drives."""
+        return self.effort[1], self.flow[1]
 
     def __str__(self) -> str:
         return f"bond {self.effort[0]} -> {self.effort[1]}, {self.flow[0]} -> {self.flow[1]}"
@@ -99,9 +109,11 @@ class Couplings:
             yield bond.flow.source.part, (bond.effort.target.signal, bond.flow.source.signal)
 
 
-def checked(parts: Mapping[str, HasSignals], couplings: Sequence[PowerBond | Wire]) -> Couplings:
-    """Raises InputErrors: a part or a signal that does not exist, shapes or units that differ, a bond whose product is
-    no power, an input without a source or with two."""
+def checked(
+    parts: Mapping[str, HasSignals], couplings: Sequence[PowerBond | Wire], open_parts: Container[str] = ()
+) -> Couplings:
+    """open_parts: parts whose inputs need no source. Raises InputErrors: a part or a signal that does not exist, shapes
+    or units that differ, a bond whose product is no power, an input without a source or with two."""
     errors = ErrorList()
     driven: dict[Terminal, DrivenInput] = {}
     bonds: list[BondEnds] = []
@@ -120,7 +132,7 @@ def checked(parts: Mapping[str, HasSignals], couplings: Sequence[PowerBond | Wir
             bonds.append(BondEnds(_unused(coupling.name, bonds), *made))
     if not errors:
         for target in (Terminal(name, signal) for name, part in parts.items() for signal in part.inputs):
-            if target not in driven:
+            if target not in driven and target.part not in open_parts:
                 errors.append(InputError(f"input '{target}' has no source; connect an output to it"))
     if errors:
         raise InputErrors(errors)

@@ -145,7 +145,7 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
         known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
         known |= {f"{coupling.name}/violation": rows[0].residual_unit, f"{coupling.name}/slip": rows[-1].residual_unit}
     known |= {f"{law.name}/power": "W" for law in model.equations.constraints.laws}
-    declared = rig.tick_model.signals.controller_units
+    declared = rig.tick_model.signals.declared_units
     units = {}
     for name in rig.tick_model.signals.names:
         part, what = name.rsplit("/", 1)

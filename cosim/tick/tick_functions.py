@@ -26,7 +26,8 @@ from cosim.plant.event_stepper import EventStepper
 from cosim.plant.integration import Integration
 from cosim.plant.plant import Plant
 from cosim.plant.sampling import due, samples_per_tick
-from cosim.types import COMMAND, FEEDBACK, Limits, Numeric, State, requested_effort
+from cosim.tick.coupled_plant import CoupledStep, Coupling
+from cosim.types import COMMAND, FEEDBACK, SETPOINTS, Limits, Numeric, State, requested_effort
 
 # longest interval between two samples of a real joint [steps] that the gains of the observer follow
 MAX_SAMPLE_STEPS = 20.0
@@ -50,6 +51,7 @@ class TickFunctions:
     bandwidths: np.ndarray = field(default_factory=lambda: np.zeros(0))  # Hz, of the observers of real joints
     # (nv,) truth values: joints whose drives close their own loop; the gains of commands have no effect there
     drive_controlled: np.ndarray | None = None
+    coupling: Coupling | None = None  # of the plant with parts that are integrated apart
     deceleration: float | None = None  # rad/s² or m/s² of a controlled stop; None: every stop is immediate
 
     @property
@@ -276,6 +278,13 @@ class TickFunctions:
             x = self.integration.sampled(begin, x, request, *setpoints, dofs=sampled)
             x = self.stepping.advance(begin, x, request)
         return x
+
+    @cached_property
+    def coupled_step(self) -> CoupledStep:
+        """Of a rig with parts: a tick of the plant and of the parts."""
+        assert self.coupling is not None
+        held = self.nv * (1 + (len(SETPOINTS) if self.plant.periods else 0))
+        return CoupledStep(self.coupling, self, held, self.compiled)
 
     @cached_property
     def samples(self) -> dict[str, int]:

@@ -54,6 +54,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         control=None if schedule.tolerance is None else StepControl(schedule.tolerance, schedule.adaptive),
         multirate=INTEGRATORS[schedule.integrator].multirate,
         formulation=mechanism.formulation,
+        coupled=tuple(name for name in spec.joints if name in spec.couplings.loaded_dofs),
     )
     _check_motion(plant, reading)
     if plant.multirate and plant.full_model.constraint_rows:
