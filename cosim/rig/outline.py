@@ -50,6 +50,7 @@ class RigOutline:
     integrator: str
     substeps: int | str
     engine: dict[str, str]
+    bonds: tuple[str, ...] = ()  # of parts
     formulation: str = SEPARATE_BODIES  # of the equations of motion; recordings of former versions have none
 
     @property
@@ -98,6 +99,7 @@ def _outline_of(rig: WiredRig) -> RigOutline:
         integrator=schedule.integrator,
         substeps=AUTO if schedule.adaptive else schedule.substeps,
         engine=_engine(rig),
+        bonds=() if rig.tick_model.coupling is None else rig.tick_model.coupling.bond_names,
         formulation=spec.mechanism.formulation,
     )
 

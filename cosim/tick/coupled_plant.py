@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cached_property
 from typing import Protocol
 
@@ -133,17 +134,22 @@ class PlantPart:
 @dataclass(frozen=True)
 class Coupling:
     """The parts of a rig beside its mechanism, how they are joined, and how they are stepped; the sequence of the
-    scheme may be empty: sorted by feedthrough."""
+    scheme may be empty: sorted by feedthrough. residual_limits [J]: of each bond, inf for none."""
 
     parts: Mapping[str, BlockPart]
     couplings: Couplings
     scheme: Scheme
+    residual_limits: tuple[float, ...]
 
     @property
     def used_outputs(self) -> list[str]:
         """Of the mechanism, each once."""
         sources = (driven.source for driven in self.couplings.driven.values())
         return list(dict.fromkeys(source.signal for source in sources if source.part == MECHANISM))
+
+    @property
+    def bond_names(self) -> tuple[str, ...]:
+        return tuple(bond.name for bond in self.couplings.bonds)
 
     @property
     def signals(self) -> dict[str, str]:
@@ -157,6 +163,13 @@ class Coupling:
         for bond in self.couplings.bonds:
             found |= {f"{bond.name}/power": "W", f"{bond.name}/residual_energy": "J"}
         return found
+
+
+class CouplingFault(IntEnum):
+    """Why a run with parts cannot continue; higher values take precedence."""
+
+    RESIDUAL_ENERGY = 1
+    NOT_FINITE = 2
 
 
 class CoupledStep:
@@ -198,6 +211,16 @@ class CoupledStep:
         after = self.master.step(self.master.layout.pack(m), self.functions.step)
         end = self.master.layout.unpack(after)["states"][MECHANISM]
         return end[: len(x)], after, self.observed(m)
+
+    def fault(self, values: Numeric, energy: Numeric) -> Numeric:
+        """0, or the `CouplingFault` of these outputs (n,) and residual energies (bonds,) [J]."""
+        fault: Numeric = 0.0
+        for k, limit in enumerate(self.coupling.residual_limits):
+            if limit < np.inf:
+                beyond = ops.absolute(energy[k]) > limit
+                fault = ops.maximum(fault, ops.where(beyond, float(CouplingFault.RESIDUAL_ENERGY), 0.0))
+        finite = ops.absolute(ops.total(list(values))) < np.inf  # false of NaN
+        return ops.where(finite, fault, float(CouplingFault.NOT_FINITE))
 
     def observed(self, m: State) -> Numeric:
         """Outputs of the parts, then power and residual energy of each bond."""

@@ -22,7 +22,7 @@ from cosim.control.observer import JointMotion, correct, gains, predict
 from cosim.integrators.methods import INTEGRATORS
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
-from cosim.plant.event_stepper import EventStepper
+from cosim.plant.event_stepper import EventStepper, PlantFault
 from cosim.plant.integration import Integration
 from cosim.plant.plant import Plant
 from cosim.plant.sampling import due, samples_per_tick
@@ -31,6 +31,8 @@ from cosim.types import COMMAND, FEEDBACK, SETPOINTS, Limits, Numeric, State, re
 
 # longest interval between two samples of a real joint [steps] that the gains of the observer follow
 MAX_SAMPLE_STEPS = 20.0
+# added to a `CouplingFault`, to take precedence over faults of the guard and of the plant
+FIRST_OF_PARTS = float(NOT_FINITE + len(PlantFault))
 # what the guard reads of every joint
 GUARD_INPUTS = ("position", "velocity", "temperature", "age", "reference", "stalled_time", "unseen_motion")
 
@@ -251,6 +253,11 @@ class TickFunctions:
         """(m,) efforts of the load motors."""
         efforts = self.plant.efforts(t, self.plant.layout.unpack(x), request)
         return load_efforts(self.loads, efforts["effort"], efforts["v"], efforts["a"])
+
+    def check_coupling(self, values: Numeric, energy: Numeric, fault: Numeric) -> Numeric:
+        """The fault () of a tick, of its parts too: FIRST_OF_PARTS + a `CouplingFault`; see `CoupledStep.fault`."""
+        found = self.coupled_step.fault(values[0], energy)
+        return ops.maximum(fault, ops.where(found > 0.0, FIRST_OF_PARTS + found, 0.0))
 
     # --- step ---
 

@@ -117,14 +117,18 @@ class TickModel(TickFunctions):
             "bumpless_start": self._no_start,
             "controlled_stop": {"requested": np.zeros(()), "reason": np.zeros(()), "first_guard_fault": n},
             "fault": np.zeros(()),
-            **({} if self.coupling is None else {"coupling": self._coupling_start}),
+            **(
+                {}
+                if self.coupling is None
+                else {"coupling": self.coupled_step.master.layout.unpack(self._coupling_start)}
+            ),
             # sampled drives that are switched on
             **({"enabled": np.ones(self.nv)} if self.plant.periods else {}),
         }
 
     @cached_property
-    def _coupling_start(self) -> np.ndarray:
-        return self.coupled_step.initial()
+    def _coupling_start(self) -> State:
+        return self.coupled_step.master.layout.unpack(self.coupled_step.initial())
 
     @property
     def _no_start(self) -> np.ndarray:
@@ -333,6 +337,9 @@ class TickModel(TickFunctions):
         inputs = ["t", "plant", "bumpless_start", "request", *_GUARD_PATHS, "controller_commands"]
         outputs = [*_COMMAND, "guard_fault", "warned", "fault", "previous_request", "request"]
         calls.append(self._call("check_command", self.check_command, inputs, outputs))
+        if self.coupling is not None:
+            inputs = [("coupling", "values"), ("coupling", "energy"), "fault"]
+            calls.append(self._call("check_coupling", self.check_coupling, inputs, ["fault"]))
         if self.has_controlled_stop:
             request, *begun = [("controlled_stop", name) for name in ("requested", "reason", "first_guard_fault")]
             inputs = ["t", "bumpless_start", _MEASURED[1], "guard_fault", "fault", request, *begun]

@@ -63,4 +63,5 @@ def _joined(
         return reading.fail(("couplings",), error.what)
     if spec.sequence and sorted(spec.sequence) != sorted(known):
         return reading.fail(("couplings", "sequence"), f"it must name every part once: {', '.join(known)}")
-    return Coupling(parts, couplings, Scheme(spec.order, spec.sequential, spec.sequence, None, spec.correction))
+    scheme = Scheme(spec.order, spec.sequential, spec.sequence, None, spec.correction)
+    return Coupling(parts, couplings, scheme, spec.residual_limits)

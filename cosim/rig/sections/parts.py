@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -45,6 +46,7 @@ class CorrectionKeys:
 class BondKeys:
     effort: tuple[Reference, ...] = param(doc="`[part.output, part.input]`")
     flow: tuple[Reference, ...] = param(doc="`[part.output, part.input]`, from the second part back to the first")
+    residual_limit: float | None = param(unit="J", above=0, default=None, doc="residual energy that stops the run")
 
 
 @params
@@ -77,7 +79,7 @@ class PartSpec:
 
 @dataclass(frozen=True)
 class CouplingsSpec:
-    """keys: of each bond and wire, its place in the rig."""
+    """keys: of each bond and wire, its place in the rig; residual_limits [J]: of each bond, inf for none."""
 
     sequential: bool = True
     order: int = 1
@@ -85,6 +87,7 @@ class CouplingsSpec:
     correction: EnergyCorrection | None = None
     members: tuple[PowerBond | Wire, ...] = ()
     keys: tuple[KeyPath, ...] = ()
+    residual_limits: tuple[float, ...] = ()
 
     @property
     def loaded_dofs(self) -> set[str]:
@@ -118,6 +121,7 @@ def read_couplings(data: YamlValue, reading: Reading) -> CouplingsSpec:
     values: dict[str, Any] = read_fields(CouplingsKeys, data, at, reading)
     members: list[PowerBond | Wire] = []
     places: list[KeyPath] = []
+    limits: list[float] = []
     for k, bond in enumerate(values.get("bonds") or ()):
         place = (*at, "bonds", k)
         if bond is None:
@@ -127,6 +131,7 @@ def read_couplings(data: YamlValue, reading: Reading) -> CouplingsSpec:
             reading.fail((*place, wrong), "expected two ends, [part.output, part.input]")
             continue
         members.append(PowerBond(tuple(bond.effort), tuple(bond.flow)))  # type: ignore[arg-type]
+        limits.append(math.inf if bond.residual_limit is None else bond.residual_limit)
         places.append(place)
     for k, wire in enumerate(values.get("wires") or ()):
         if wire is not None:
@@ -140,4 +145,5 @@ def read_couplings(data: YamlValue, reading: Reading) -> CouplingsSpec:
         None if correction is None else EnergyCorrection(correction.gain, correction.limit),
         tuple(members),
         tuple(places),
+        tuple(limits),
     )
