@@ -165,8 +165,8 @@ class CoupledParts:
     def _function(self, fn: Callable[..., Numeric], name: str) -> Callable[..., Numeric]:
         """A step of the master on numbers: from the memory and a time [s]."""
         assert self.compiled_master is not None
-        ports = [ArrayPort("memory", (self.compiled_master.layout.size,)), ArrayPort("time", ())]
-        return compile(fn, ports, f"coupled_{name}").native
+        memory = ArrayPort("memory", (self.compiled_master.layout.size,))
+        return compile(fn, [memory, ArrayPort("time", ())], f"coupled_{name}", [memory]).native
 
     def _result(self, master: CompiledMaster, rows: Array) -> CoupledRun:
         """rows: the memory at the communication points."""

@@ -14,9 +14,13 @@ StartPart = Callable[[str, dict[str, Array]], Mapping[str, Array]]  # (part, inp
 
 
 def sequence_of(parts: Mapping[str, HasFeedthrough], order: Sequence[Terminal]) -> list[str]:
-    """The parts, those whose outputs depend on the outputs of others at the same time after these where it can be."""
-    last = {name: max([k for k, each in enumerate(order) if each.part == name], default=-1) for name in parts}
-    return sorted(parts, key=last.__getitem__)
+    """The parts, those whose outputs depend on outputs of others at the same time after these where it can be."""
+
+    def last(name: str) -> int:
+        through = {output for _, output in parts[name].feedthrough}
+        return max((k for k, each in enumerate(order) if each.part == name and each.signal in through), default=-1)
+
+    return sorted(parts, key=last)
 
 
 def outputs_at_start(

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import expm
 
 from cosim.coupling import BlockPart, PowerBond
-from cosim.types import Numeric, Signal, State, param, params
+from cosim.types import Numeric, Signal, Signals, State, param, params
 
 FORCE, VELOCITY, POSITION, ENERGY = (Signal((), unit) for unit in ("N", "m/s", "m", "J"))
 
@@ -26,15 +26,16 @@ class Oscillator:
     coupling_damping: float = param(unit="N*s/m", default=0.0)
 
 
-@dataclass
 class SprungMass:
     """Velocity of the moving end in, force on it out: it has feedthrough where the coupling is damped."""
 
-    params: Oscillator
-    velocity: float = 0.0
-    inputs = {"velocity": VELOCITY}
-    outputs = {"force": FORCE, "position": POSITION, "energy": ENERGY}
     positions = ("x", "end")
+
+    def __init__(self, params: Oscillator, velocity: float = 0.0) -> None:
+        self.params = params
+        self.velocity = velocity
+        self.inputs: Signals = {"velocity": VELOCITY}
+        self.outputs: Signals = {"force": FORCE, "position": POSITION, "energy": ENERGY}
 
     def initial(self) -> State:
         return {"x": np.zeros(()), "end": np.zeros(()), "v": np.array(self.velocity)}
@@ -50,15 +51,16 @@ class SprungMass:
         return rates, {"force": on_end, "position": x["x"], "energy": energy}
 
 
-@dataclass
 class DrivenMass:
     """A mass on a spring and a damper to the ground, with a force on it."""
 
-    params: Oscillator
-    velocity: float = 0.0
-    inputs = {"force": FORCE}
-    outputs = {"velocity": VELOCITY, "position": POSITION, "energy": ENERGY}
     positions = ("x",)
+
+    def __init__(self, params: Oscillator, velocity: float = 0.0) -> None:
+        self.params = params
+        self.velocity = velocity
+        self.inputs: Signals = {"force": FORCE}
+        self.outputs: Signals = {"velocity": VELOCITY, "position": POSITION, "energy": ENERGY}
 
     def initial(self) -> State:
         return {"x": np.zeros(()), "v": np.array(self.velocity)}
@@ -102,3 +104,120 @@ class TwoMasses:
         a = np.block([[np.zeros((2, 2)), np.eye(2)], [-stiffness, -damping]])
         start = np.array([0.0, 0.0, *self.velocities])
         return np.array([expm(a * time) @ start for time in np.atleast_1d(t)])
+
+
+@params
+class QuarterCar:
+    """Parameters of the quarter car of the open simulation platform's quarter-truck model, whose parts are those of
+    Sadjina, Kyllingstad, Skjong and Pedersen (arXiv 1602.06434)."""
+
+    chassis: float = param(unit="kg", default=400.0)
+    suspension_stiffness: float = param(unit="N/m", default=15000.0)
+    suspension_damping: float = param(unit="N*s/m", default=1000.0)
+    wheel: float = param(unit="kg", default=40.0)
+    tire_stiffness: float = param(unit="N/m", default=150000.0)
+    road: float = param(unit="m", default=0.1)
+
+
+class Chassis:
+    """The chassis on its suspension: velocity of the wheel in, force on the wheel out."""
+
+    def __init__(self, params: QuarterCar) -> None:
+        self.params = params
+        self.inputs: Signals = {"velocity": VELOCITY}
+        self.outputs: Signals = {"force": FORCE, "position": POSITION}
+
+    def initial(self) -> State:
+        return {"x": np.zeros(()), "wheel": np.zeros(()), "v": np.zeros(())}
+
+    def flow(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        force = p.suspension_stiffness * (x["x"] - x["wheel"]) + p.suspension_damping * (x["v"] - u["velocity"])
+        rates = {"x": x["v"], "wheel": u["velocity"], "v": -force / p.chassis}
+        return rates, {"force": force, "position": x["x"]}
+
+
+class Wheel:
+    """The wheel on its tire, on a road that is higher than at rest from the start on."""
+
+    def __init__(self, params: QuarterCar) -> None:
+        self.params = params
+        self.inputs: Signals = {"force": FORCE}
+        self.outputs: Signals = {"velocity": VELOCITY, "position": POSITION}
+
+    def initial(self) -> State:
+        return {"x": np.zeros(()), "v": np.zeros(())}
+
+    def flow(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        acceleration = (u["force"] + p.tire_stiffness * (p.road - x["x"])) / p.wheel
+        return {"x": x["v"], "v": acceleration}, {"velocity": x["v"], "position": x["x"]}
+
+
+def quarter_car(step: float) -> tuple[dict[str, BlockPart], PowerBond]:
+    parts = {"chassis": BlockPart(Chassis(QuarterCar()), step), "wheel": BlockPart(Wheel(QuarterCar()), step)}
+    return parts, PowerBond(("chassis.force", "wheel.force"), ("wheel.velocity", "chassis.velocity"))
+
+
+def quarter_car_exact(t: np.ndarray) -> np.ndarray:
+    """(n, 2) positions of chassis and wheel at times t (n,)."""
+    p = QuarterCar()
+    k, d = p.suspension_stiffness, p.suspension_damping
+    # chassis, wheel, their velocities, and the constant 1
+    a = np.zeros((5, 5))
+    a[0, 2] = a[1, 3] = 1.0
+    a[2, :4] = np.array([-k, k, -d, d]) / p.chassis
+    a[3, :4] = np.array([k, -k - p.tire_stiffness, d, -d]) / p.wheel
+    a[3, 4] = p.tire_stiffness * p.road / p.wheel
+    return np.array([(expm(a * time) @ [0.0, 0.0, 0.0, 0.0, 1.0])[:2] for time in t])
+
+
+@params
+class Factor:
+    factor: float = param(default=1.0)
+
+
+class Gain:
+    """y = factor · u at the same time, without a state; twice: u2 and y2 too."""
+
+    def __init__(
+        self, unit: str, out: str, shape: tuple[int, ...] = (), out_shape: tuple[int, ...] = (), twice: bool = False
+    ) -> None:
+        self.params = Factor()
+        ends = ("", "2") if twice else ("",)
+        self.inputs: Signals = {f"u{end}": Signal(shape, unit) for end in ends}
+        self.outputs: Signals = {f"y{end}": Signal(out_shape, out) for end in ends}
+
+    def initial(self) -> State:
+        return {}
+
+    def flow(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        return {}, {name: p.factor * u[name.replace("y", "u")] for name in self.outputs}
+
+
+class Lag:
+    """y is u behind a time constant [s]: no feedthrough."""
+
+    def __init__(self, unit: str, out: str, time: float = 0.1, start: float = 0.0) -> None:
+        self.params, self.time, self.start = Factor(), time, start
+        self.inputs: Signals = {"u": Signal((), unit)}
+        self.outputs: Signals = {"y": Signal((), out)}
+
+    def initial(self) -> State:
+        return {"y": np.array(self.start)}
+
+    def flow(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        return {"y": (u["u"] - x["y"]) / self.time}, {"y": x["y"]}
+
+
+class SampledGain:
+    """y = factor · u at each sample, held until the next; n counts the samples."""
+
+    def __init__(self, unit: str, out: str, factor: float = 1.0) -> None:
+        self.params = Factor(factor)
+        self.inputs: Signals = {"u": Signal((), unit)}
+        self.outputs: Signals = {"y": Signal((), out), "n": Signal((), "1")}
+
+    def initial(self) -> State:
+        return {"n": np.zeros(())}
+
+    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        return {"n": x["n"] + 1.0}, {"y": p.factor * u["u"], "n": x["n"] + 1.0}
