@@ -47,10 +47,13 @@ class BlockPart:
     compiled: bool = True
     inputs: Signals = field(init=False)
     outputs: Signals = field(init=False)
+    input_layout: Layout = field(init=False)
+    output_layout: Layout = field(init=False)
 
     def __post_init__(self) -> None:
         """Raises InputError: no such integrator, a step that is no positive time, a block of no known kind."""
         self.inputs, self.outputs = self.block.inputs, self.block.outputs
+        self.input_layout, self.output_layout = Layout(zeros_of(self.inputs)), Layout(zeros_of(self.outputs))
         if not 0.0 < self.step < np.inf:
             raise InputError(f"the step is {self.step} s; it must be a time above 0", self.name)
         if self.integrator not in METHODS:
@@ -72,14 +75,6 @@ class BlockPart:
         """Of the block's own state."""
         assert self.initial is not None
         return Layout(self.initial)
-
-    @cached_property
-    def input_layout(self) -> Layout:
-        return Layout(zeros_of(self.inputs))
-
-    @cached_property
-    def output_layout(self) -> Layout:
-        return Layout(zeros_of(self.outputs))
 
     @property
     def size(self) -> int:
@@ -214,7 +209,7 @@ class BlockPart:
         """Why it has to run in Python; empty for one that can be compiled."""
         return str(self._trace) if isinstance(self._trace, CompileError) else ""
 
-    @cached_property
+    @property
     def feedthrough(self) -> frozenset[tuple[str, str]]:
         """(input, output) where the output depends on the input at the same time; for a block that cannot be traced
         every pair. A held output depends on none."""

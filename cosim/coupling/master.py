@@ -6,15 +6,17 @@ interpolate the outputs of those that have already got to the end of the step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from cosim import ops
 from cosim.compile.routine import Routine
-from cosim.coupling.block_part import BlockPart, zeros_of
+from cosim.coupling.algebraic_loops import HasFeedthrough
+from cosim.coupling.block_part import zeros_of
 from cosim.coupling.correction import EnergyCorrection
 from cosim.coupling.couplings import Couplings, Terminal
 from cosim.coupling.energy import residuals
@@ -25,6 +27,25 @@ from cosim.layout import Layout
 from cosim.types import Array, Numeric, State
 
 KEPT = 3  # values of each output, at the last communication points
+
+
+class CompiledPart(HasFeedthrough, Protocol):
+    """What the master needs of a part, such as `BlockPart`, where each function is described."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def input_layout(self) -> Layout: ...
+
+    @property
+    def output_layout(self) -> Layout: ...
+
+    def at_start(self, t: Numeric, u: Numeric) -> tuple[Numeric, Numeric]: ...
+
+    def advance(
+        self, t: Numeric, h: Numeric, x: Numeric, coefficients: Numeric
+    ) -> tuple[Numeric, Numeric, Numeric]: ...
 
 
 @dataclass(frozen=True)
@@ -46,7 +67,7 @@ class CompiledMaster:
     ends in the last step and the squares of the largest effort and flow; with a control the planned length, the error
     of the last accepted step and how many steps were repeated."""
 
-    parts: Mapping[str, BlockPart]
+    parts: Mapping[str, CompiledPart]
     couplings: Couplings
     scheme: Scheme
     output_order: list[Terminal]  # see `algebraic_loops`
@@ -76,12 +97,12 @@ class CompiledMaster:
         return Layout({name: zeros_of(part.outputs) for name, part in self._all})
 
     @property
-    def _all(self) -> list[tuple[str, BlockPart]]:
+    def _all(self) -> list[tuple[str, CompiledPart]]:
         return list(self.parts.items())
 
     @cached_property
-    def _advance(self) -> dict[str, Routine | BlockPart]:
-        made = {}
+    def _advance(self) -> dict[str, Callable[..., Numeric]]:
+        made: dict[str, Callable[..., Numeric]] = {}
         for name, part in self._all:
             shapes = [(), (), (part.size,), (self.scheme.order + 1, part.input_layout.size)]
             made[name] = Routine(part.advance, shapes, name) if self.compiled else part.advance

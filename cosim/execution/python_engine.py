@@ -58,6 +58,7 @@ class PythonEngine(Engine):
         if self._open_estop is not None:
             self._estop = self._open_estop(self._stack)
         policies(not self.tick_model.compiled)  # compiled before motors are on
+        self.virtual_plant.open()
         self.hardware_manager.open()
 
     def clear(self) -> None:
@@ -86,6 +87,7 @@ class PythonEngine(Engine):
     def close(self) -> None:
         super().close()  # stops first
         self.hardware_manager.close()
+        self.virtual_plant.close()
         self._stack.close()
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -111,6 +113,8 @@ class PythonEngine(Engine):
             return lambda until: (self._read(until), *(call() for call in calls))
         if task.name == "write":
             return lambda until: (*(call() for call in calls), self.hardware_manager.write(until, self._pacer.now))
+        if task.name == "step":
+            return lambda _: self.virtual_plant.advance()
         return lambda _: [call() for call in calls]
 
     def _controller(self, task: TickTask) -> Callable[[int], object]:

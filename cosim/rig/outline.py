@@ -121,6 +121,12 @@ def _engine(rig: WiredRig) -> dict[str, str]:
     for loop in tick_model.loops:
         why = tick_model.untraceable.get(loop.name)
         where[f"controller {loop.name}"] = f"Python: {why}" if why else "compiled"
+    if tick_model.coupling is not None:
+        in_python = tick_model.coupling.in_python
+        where |= {
+            f"part {name}": f"Python: {in_python[name]}" if name in in_python else "compiled"
+            for name in tick_model.coupling.parts
+        }
     where["loop"] = "compiled" if rig.looped else "Python"
     return where
 

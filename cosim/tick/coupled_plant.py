@@ -7,18 +7,18 @@ The plant is the part `mechanism`. Its inputs are efforts on dofs, `<dof>/effort
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from cosim import ops
 from cosim.coupling.algebraic_loops import in_order_of_evaluation
-from cosim.coupling.block_part import BlockPart
+from cosim.coupling.block_part import BlockPart, zeros_of
 from cosim.coupling.couplings import Couplings
 from cosim.coupling.master import CompiledMaster, Scheme
+from cosim.coupling.part import Part
 from cosim.coupling.start import sequence_of
 from cosim.layout import Layout
 from cosim.plant.external_efforts import ORDER
@@ -69,22 +69,17 @@ class PlantPart:
     held: int
     ports: tuple[tuple[str, str], ...]
     feedthrough: frozenset[tuple[str, str]] = frozenset()
+    inputs: Signals = field(init=False)
+    input_layout: Layout = field(init=False)
+    output_layout: Layout = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inputs = {f"{name}/effort": Signal((), "") for name in self._plant.coupled}
+        self.input_layout, self.output_layout = Layout(zeros_of(self.inputs)), Layout(zeros_of(self.outputs))
 
     @property
     def _plant(self) -> Plant:
         return self.functions.plant
-
-    @cached_property
-    def inputs(self) -> Signals:
-        return {f"{name}/effort": Signal((), "") for name in self._plant.coupled}
-
-    @cached_property
-    def input_layout(self) -> Layout:
-        return Layout({name: np.zeros(()) for name in self.inputs})
-
-    @cached_property
-    def output_layout(self) -> Layout:
-        return Layout({name: np.zeros(()) for name in self.outputs})
 
     @property
     def size(self) -> int:
@@ -93,19 +88,19 @@ class PlantPart:
     def at_start(self, t: Numeric, u: Numeric) -> tuple[Numeric, Numeric]:
         """See `BlockPart`; the efforts are constant."""
         rest = np.zeros((ORDER, len(self._plant.coupled)))
-        x = self._with_efforts(t, self._plant.layout.pack(self._plant.initial()), np.array([np.reshape(u, -1), *rest]))
-        return ops.concatenate([x, np.zeros(self.held)]), self._outputs(t, x)
+        x = self.with_efforts(t, self._plant.layout.pack(self._plant.initial()), np.array([np.reshape(u, -1), *rest]))
+        return ops.concatenate([x, np.zeros(self.held)]), self.output_values(t, x)
 
     def advance(self, t: Numeric, h: Numeric, x: Numeric, coefficients: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         """See `BlockPart`; h is the length of a tick."""
         nx, nv = self._plant.layout.size, self._plant.model.nv
         held = [x[start : start + nv] for start in range(nx, nx + self.held, nv)]
-        before = self._with_efforts(t, x[:nx], coefficients)
+        before = self.with_efforts(t, x[:nx], coefficients)
         after = self.functions.advance(t, before, *held)
-        work = self._work(after) - self._work(before)
-        return ops.concatenate([after, x[nx:]]), self._outputs(t + self.functions.step, after), work
+        work = self.work_done(after) - self.work_done(before)
+        return ops.concatenate([after, x[nx:]]), self.output_values(t + self.functions.step, after), work
 
-    def _with_efforts(self, t: Numeric, x: Numeric, coefficients: Numeric) -> Numeric:
+    def with_efforts(self, t: Numeric, x: Numeric, coefficients: Numeric) -> Numeric:
         """The state with the polynomials (k + 1, m) of the efforts from outside."""
         if not self._plant.coupled:
             return x
@@ -114,7 +109,7 @@ class PlantPart:
         given = {"since": t, "coefficients": ops.array(rows).T}
         return self._plant.layout.pack(self._plant.layout.unpack(x) | {"external": given})
 
-    def _work(self, x: Numeric) -> Numeric:
+    def work_done(self, x: Numeric) -> Numeric:
         """(ports,) J that the efforts of the ports have done on the plant since the start."""
         if not self.ports:
             return np.zeros(0)
@@ -122,7 +117,7 @@ class PlantPart:
         places = [self._plant.coupled.index(given.rpartition("/")[0]) for given, _ in self.ports]
         return external[places]
 
-    def _outputs(self, t: Numeric, x: Numeric) -> Numeric:
+    def output_values(self, t: Numeric, x: Numeric) -> Numeric:
         q, v, _ = self._plant.motion(t, self._plant.layout.unpack(x))
         chart, values = self._plant.model.equations.chart(q), []
         for name in self.outputs:
@@ -131,15 +126,28 @@ class PlantPart:
         return ops.array(values) if values else np.zeros(0)
 
 
+class CouplingFault(IntEnum):
+    """Why a run with parts cannot continue; higher values take precedence."""
+
+    RESIDUAL_ENERGY = 1
+    NOT_FINITE = 2
+
+
 @dataclass(frozen=True)
 class Coupling:
     """The parts of a rig beside its mechanism, how they are joined, and how they are stepped; the sequence of the
     scheme may be empty: sorted by feedthrough. residual_limits [J]: of each bond, inf for none."""
 
-    parts: Mapping[str, BlockPart]
+    parts: Mapping[str, BlockPart | Part]
     couplings: Couplings
     scheme: Scheme
     residual_limits: tuple[float, ...]
+    time_limit: float | None = None  # s, of each step of a part that is not compiled
+    in_python: Mapping[str, str] = field(default_factory=dict)  # parts that are not compiled, and why
+
+    @property
+    def blocks(self) -> dict[str, BlockPart]:
+        return {name: part for name, part in self.parts.items() if isinstance(part, BlockPart)}
 
     @property
     def used_outputs(self) -> list[str]:
@@ -164,12 +172,23 @@ class Coupling:
             found |= {f"{bond.name}/power": "W", f"{bond.name}/residual_energy": "J"}
         return found
 
+    def fault(self, values: Numeric, energy: Numeric) -> Numeric:
+        """0, or the `CouplingFault` of these outputs (n,) and residual energies (bonds,) [J]."""
+        fault: Numeric = 0.0
+        for k, limit in enumerate(self.residual_limits):
+            if limit < np.inf:
+                beyond = ops.absolute(energy[k]) > limit
+                fault = ops.maximum(fault, ops.where(beyond, float(CouplingFault.RESIDUAL_ENERGY), 0.0))
+        finite = ops.absolute(ops.total(list(values))) < np.inf  # false of NaN
+        return ops.where(finite, fault, float(CouplingFault.NOT_FINITE))
 
-class CouplingFault(IntEnum):
-    """Why a run with parts cannot continue; higher values take precedence."""
 
-    RESIDUAL_ENERGY = 1
-    NOT_FINITE = 2
+def plant_part(coupling: Coupling, functions: StepsPlant, held: int) -> PlantPart:
+    """The plant with the outputs that couplings use; held: see `PlantPart`."""
+    model = functions.plant.model
+    _, outputs = signals_of_plant(model.dof_names, model.dof_units)
+    used = {name: outputs[name] for name in coupling.used_outputs}
+    return PlantPart(functions, used, held, tuple(coupling.couplings.ports(MECHANISM)))
 
 
 class CoupledStep:
@@ -177,14 +196,11 @@ class CoupledStep:
 
     def __init__(self, coupling: Coupling, functions: StepsPlant, held: int, compiled: bool) -> None:
         """held: see `PlantPart`; compiled: whether parts are routines of their own."""
-        model = functions.plant.model
-        _, outputs = signals_of_plant(model.dof_names, model.dof_units)
-        used = {name: outputs[name] for name in coupling.used_outputs}
-        self.plant = PlantPart(functions, used, held, tuple(coupling.couplings.ports(MECHANISM)))
+        self.plant = plant_part(coupling, functions, held)
         self.coupling, self.functions = coupling, functions
         blocks = {
             name: replace(part, name=name, ports=tuple(coupling.couplings.ports(name)), compiled=compiled)
-            for name, part in coupling.parts.items()
+            for name, part in coupling.blocks.items()
         }
         parts = {MECHANISM: self.plant, **blocks}
         order = in_order_of_evaluation(parts, coupling.couplings)
@@ -211,16 +227,6 @@ class CoupledStep:
         after = self.master.step(self.master.layout.pack(m), self.functions.step)
         end = self.master.layout.unpack(after)["states"][MECHANISM]
         return end[: len(x)], after, self.observed(m)
-
-    def fault(self, values: Numeric, energy: Numeric) -> Numeric:
-        """0, or the `CouplingFault` of these outputs (n,) and residual energies (bonds,) [J]."""
-        fault: Numeric = 0.0
-        for k, limit in enumerate(self.coupling.residual_limits):
-            if limit < np.inf:
-                beyond = ops.absolute(energy[k]) > limit
-                fault = ops.maximum(fault, ops.where(beyond, float(CouplingFault.RESIDUAL_ENERGY), 0.0))
-        finite = ops.absolute(ops.total(list(values))) < np.inf  # false of NaN
-        return ops.where(finite, fault, float(CouplingFault.NOT_FINITE))
 
     def observed(self, m: State) -> Numeric:
         """Outputs of the parts, then power and residual energy of each bond."""

@@ -26,7 +26,7 @@ from cosim.plant.event_stepper import EventStepper, PlantFault
 from cosim.plant.integration import Integration
 from cosim.plant.plant import Plant
 from cosim.plant.sampling import due, samples_per_tick
-from cosim.tick.coupled_plant import CoupledStep, Coupling
+from cosim.tick.coupled_plant import CoupledStep, Coupling, PlantPart, plant_part
 from cosim.types import COMMAND, FEEDBACK, SETPOINTS, Limits, Numeric, State, requested_effort
 
 # longest interval between two samples of a real joint [steps] that the gains of the observer follow
@@ -256,7 +256,8 @@ class TickFunctions:
 
     def check_coupling(self, values: Numeric, energy: Numeric, fault: Numeric) -> Numeric:
         """The fault () of a tick, of its parts too: FIRST_OF_PARTS + a `CouplingFault`; see `CoupledStep.fault`."""
-        found = self.coupled_step.fault(values[0], energy)
+        assert self.coupling is not None
+        found = self.coupling.fault(values[0], energy)
         return ops.maximum(fault, ops.where(found > 0.0, FIRST_OF_PARTS + found, 0.0))
 
     # --- step ---
@@ -286,12 +287,22 @@ class TickFunctions:
             x = self.stepping.advance(begin, x, request)
         return x
 
+    @property
+    def held(self) -> int:
+        """Numbers that are constant in a tick of the plant: the request to the drives and their setpoints."""
+        return self.nv * (1 + (len(SETPOINTS) if self.plant.periods else 0))
+
     @cached_property
     def coupled_step(self) -> CoupledStep:
-        """Of a rig with parts: a tick of the plant and of the parts."""
+        """Of a rig whose parts are all compiled: a tick of the plant and of the parts."""
         assert self.coupling is not None
-        held = self.nv * (1 + (len(SETPOINTS) if self.plant.periods else 0))
-        return CoupledStep(self.coupling, self, held, self.compiled)
+        return CoupledStep(self.coupling, self, self.held, self.compiled)
+
+    @cached_property
+    def plant_part(self) -> PlantPart:
+        """The plant of a rig with parts as one of them."""
+        assert self.coupling is not None
+        return plant_part(self.coupling, self, self.held)
 
     @cached_property
     def samples(self) -> dict[str, int]:

@@ -7,6 +7,7 @@ loop, the Python engine makes the same calls around its drivers; both give the s
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -117,18 +118,25 @@ class TickModel(TickFunctions):
             "bumpless_start": self._no_start,
             "controlled_stop": {"requested": np.zeros(()), "reason": np.zeros(()), "first_guard_fault": n},
             "fault": np.zeros(()),
-            **(
-                {}
-                if self.coupling is None
-                else {"coupling": self.coupled_step.master.layout.unpack(self._coupling_start)}
-            ),
+            **({} if self.coupling is None else {"coupling": self._coupling_start}),
             # sampled drives that are switched on
             **({"enabled": np.ones(self.nv)} if self.plant.periods else {}),
         }
 
+    @property
+    def coupled_in_python(self) -> bool:
+        """Whether parts of the rig are not compiled, so that a tick of them is not a call on the memory."""
+        return self.coupling is not None and bool(self.coupling.in_python)
+
     @cached_property
     def _coupling_start(self) -> State:
-        return self.coupled_step.master.layout.unpack(self.coupled_step.initial())
+        """What is known of the coupling in the memory: all that it needs, or what the guard reads."""
+        assert self.coupling is not None
+        if not self.coupled_in_python:
+            return self.coupled_step.master.layout.unpack(self.coupled_step.initial())
+        sizes = (math.prod(signal.shape) for part in self.coupling.parts.values() for signal in part.outputs.values())
+        outputs = len(self.coupling.used_outputs) + sum(sizes)
+        return {"values": np.zeros((1, outputs)), "energy": np.zeros(len(self.coupling.couplings.bonds))}
 
     @property
     def _no_start(self) -> np.ndarray:
@@ -145,7 +153,7 @@ class TickModel(TickFunctions):
         """The memory at t = 0 of the same rig with another start of its plant; nothing is traced again."""
         moved = copy.copy(self)
         moved.plant = plant
-        for found in ("_initial_motion", "coupled_step", "_coupling_start"):
+        for found in ("_initial_motion", "coupled_step", "plant_part", "_coupling_start"):
             moved.__dict__.pop(found, None)
         return self.layout.pack(moved.initial())
 
@@ -281,7 +289,7 @@ class TickModel(TickFunctions):
 
     def _step_call(self) -> MemoryCall:
         held = ["request", *self._setpoints]
-        if self.coupling is None:
+        if self.coupling is None or self.coupled_in_python:
             return self._call("advance", self.advance, ["t", "plant", *held], ["plant"])
         inputs, outputs = ["t", "plant", "coupling", *held], ["plant", "coupling", "coupled"]
         return self._call("advance", self.coupled_step.advance, inputs, outputs)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cosim.tick.memory_call import MemoryCall, bind, compile_call
+from cosim.tick.python_coupling import PythonCoupledStep, SteppedPlant
 from cosim.tick.tick_model import TickModel
 
 
@@ -24,6 +25,7 @@ class VirtualPlant:
             self.view("measured", "velocity"),
             self.view("measured_effort"),
         )
+        self._coupling = _coupling_of(self, self._advance) if tick_model.coupled_in_python else None
         self._request = self.view("request")
         self._enabled = self.view("enabled") if tick_model.plant.periods else None
         self._measured_ns: int | None = None
@@ -61,9 +63,31 @@ class VirtualPlant:
             self._enabled[index] = enabled
 
     def advance(self) -> None:
-        """Step the plant by one tick."""
-        self._advance()
+        """Step the plant by one tick, with the parts beside it."""
+        if self._coupling is None:
+            self._advance()
+            return
+        observed, values, energy = self._coupling.advance()
+        self.view("coupled")[:], self.view("coupling", "values")[0] = observed, values
+        self.view("coupling", "energy")[:] = energy
+
+    def open(self) -> None:
+        """Start the parts beside the plant that are not compiled."""
+        if self._coupling is not None:
+            self._coupling.start()
+
+    def close(self) -> None:
+        """Release what these parts hold."""
+        if self._coupling is not None:
+            self._coupling.close()
 
     def discard_sample(self) -> None:
         """Forget the last sample; the next `measure` takes a new one, as after the memory was replaced."""
         self._measured_ns = None
+
+
+def _coupling_of(plant: VirtualPlant, advance: Callable[[], object]) -> PythonCoupledStep:
+    model = plant.tick_model
+    assert model.coupling is not None
+    stepped = SteppedPlant(model.plant_part, plant.view("plant"), advance)
+    return PythonCoupledStep(model.coupling, stepped, model.step)

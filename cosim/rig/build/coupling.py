@@ -39,9 +39,6 @@ def _part(spec: PartSpec, step: float, reading: Reading) -> BlockPart | None:
 
 
 def _check_part(spec: PartSpec, part: BlockPart, step: float, reading: Reading) -> None:
-    if part.untraceable:
-        what = f"part '{spec.name}' cannot be compiled: {part.untraceable}"
-        reading.fail((*spec.key, "type"), what)
     count = step / part.step
     if part.sampled and (round(count) < 1 or abs(count - round(count)) > 1e-6):
         what = f"the step of the schedule, {step:g} s, is no whole number of its periods of {part.step:g} s"
@@ -64,4 +61,5 @@ def _joined(
     if spec.sequence and sorted(spec.sequence) != sorted(known):
         return reading.fail(("couplings", "sequence"), f"it must name every part once: {', '.join(known)}")
     scheme = Scheme(spec.order, spec.sequential, spec.sequence, None, spec.correction)
-    return Coupling(parts, couplings, scheme, spec.residual_limits)
+    in_python = {name: part.untraceable for name, part in parts.items() if part.untraceable}
+    return Coupling(parts, couplings, scheme, spec.residual_limits, spec.time_limit, in_python)

@@ -23,7 +23,7 @@ _SECTIONS = {
 }
 _TICK_MODEL = (
     *("program", "layout", "row", "step", "step_ns", "nv", "deceleration", "has_controlled_stop"),
-    *("untraceable", "python_loops", "native_loop"),
+    *("untraceable", "python_loops", "native_loop", "coupled_in_python"),
 )
 _LIMITS = ("velocity",)
 

@@ -126,7 +126,7 @@ class WiredRig:
     def looped(self) -> bool:
         """Whether the loop is compiled; controllers may stay in Python, unless a watchdog is to stop them."""
         monitored = self.run_spec.guard.watchdog is not None and self.run_model.untraceable
-        return not (self.interpret or self.watched or monitored)
+        return not (self.interpret or self.watched or monitored or self.run_model.coupled_in_python)
 
     @property
     def native(self) -> bool:

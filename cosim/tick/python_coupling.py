@@ -1,0 +1,116 @@
+"""A tick of the plant and of parts that are not all compiled: Python that cannot be traced, FMUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cosim.coupling.algebraic_loops import in_order_of_evaluation
+from cosim.coupling.block_part import BlockPart
+from cosim.coupling.couplings import Terminal
+from cosim.coupling.part import Part
+from cosim.coupling.python_master import PythonMaster
+from cosim.coupling.start import sequence_of
+from cosim.coupling.stepped_block import SteppedBlock
+from cosim.plant.external_efforts import ORDER
+from cosim.tick.coupled_plant import MECHANISM, Coupling, PlantPart
+from cosim.types import Array
+
+
+class SteppedPlant:
+    """The plant on the memory of a tick, with the contract of a part that measures its work. advance: a tick of it."""
+
+    order = ORDER
+    repeats, variable = True, False
+
+    def __init__(self, part: PlantPart, x: Array, advance: Callable[[], object]) -> None:
+        """x: its state in the memory."""
+        self._part, self._x, self._advance = part, x, advance
+        self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
+        self.work = np.zeros(0)
+
+    def measure(self, ports: Sequence[tuple[str, str]]) -> None:
+        self._part = replace(self._part, ports=tuple(ports))
+
+    def start(self, t: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        self._give(t, inputs)
+        return self._reached(t)
+
+    def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        self._give(t, {name: np.reshape(values, (len(values), -1)) for name, values in inputs.items()})
+        before = self._part.work_done(self._x)
+        self._advance()
+        self.work = self._part.work_done(self._x) - before
+        return self._reached(t + h)
+
+    def _give(self, t: float, inputs: Mapping[str, Array]) -> None:
+        """Store the polynomials of the efforts in the state of the plant."""
+        columns = [np.atleast_1d(np.squeeze(inputs[name])) for name in self.inputs]
+        rows = max((len(column) for column in columns), default=1)
+        coefficients = np.zeros((rows, len(columns)))
+        for k, column in enumerate(columns):
+            coefficients[: len(column), k] = column
+        self._x[:] = self._part.with_efforts(t, self._x, coefficients)
+
+    def _reached(self, t: float) -> dict[str, Array]:
+        values = np.asarray(self._part.output_values(t, self._x), dtype=float)
+        return {name: np.array(value) for name, value in zip(self.outputs, values, strict=True)}
+
+    def save(self) -> object:
+        return self._x.copy()
+
+    def restore(self, saved: object) -> None:
+        assert isinstance(saved, np.ndarray)
+        self._x[:] = saved
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class PythonCoupledStep:
+    """Steps the plant and the parts of a rig once per tick. Parts are started by the first step, and closed once."""
+
+    def __init__(self, coupling: Coupling, plant: SteppedPlant, step: float) -> None:
+        parts: dict[str, Part] = {MECHANISM: plant}
+        for name, part in coupling.parts.items():
+            block = isinstance(part, BlockPart)
+            parts[name] = SteppedBlock(replace(part, name=name)) if block else part
+        order = in_order_of_evaluation(parts, coupling.couplings)
+        sequence = coupling.scheme.sequence or tuple(sequence_of(parts, order))
+        scheme = replace(coupling.scheme, sequence=sequence)
+        self._master = PythonMaster(parts, coupling.couplings, scheme, order, coupling.time_limit)
+        self._coupling, self._step, self._started = coupling, step, False
+
+    def start(self) -> None:
+        """Start the parts at t = 0. Raises InputError for one that cannot start."""
+        if not self._started:
+            self._master.start(0.0, self._step)
+            if self._coupling.scheme.order > 0 and self._master.repeats:
+                self._master.add_slope(self._step)
+            self._started = True
+
+    def advance(self) -> tuple[Array, Array, Array]:
+        """A tick: (what is observed at its beginning, the outputs of all parts at its end, residual energies [J])."""
+        self.start()
+        observed = self.observed()
+        self._master.step(self._step)
+        return observed, self._values(), self._master.energy
+
+    def _values(self) -> Array:
+        return np.concatenate([values[0].reshape(-1) for values in self._master.values.values()])
+
+    def observed(self) -> Array:
+        """See `CoupledStep.observed`."""
+        values = {terminal: kept[0].reshape(-1) for terminal, kept in self._master.values.items()}
+        parts = [values[Terminal(name, out)] for name, part in self._coupling.parts.items() for out in part.outputs]
+        bonds = [
+            number
+            for bond, energy in zip(self._coupling.couplings.bonds, self._master.energy, strict=True)
+            for number in (values[bond.effort.source] @ values[bond.flow.source], energy)
+        ]
+        return np.concatenate([*parts, bonds])
+
+    def close(self) -> None:
+        self._master.close()
