@@ -79,6 +79,7 @@ def _parts(rig: Rig) -> Iterator[str]:
         rows = ", ".join(rig.plant.full_model.constraint_rows[r] for r in rig.plant.start.redundant)
         yield f"  redundant: {rows}"
     yield from bus_lines(rig)
+    yield from _coupled(rig)
     for controller in spec.controllers:
         yield f"controller {_controller(controller)}"
         head = f"{controller.name}."
@@ -95,6 +96,21 @@ def _parts(rig: Rig) -> Iterator[str]:
     for event in spec.events:
         bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"
         yield f"event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}"
+
+
+def _coupled(rig: Rig) -> Iterator[str]:
+    """Parts that are integrated apart, and their couplings."""
+    spec, model = rig.spec, rig.tick_model
+    if model.coupling is None:
+        return
+    for part in spec.parts:
+        yield f"part {part.name}: {part.describe(spec.schedule.step_ns)}"
+        if why := model.coupling.in_python.get(part.name):
+            yield f"  in Python: {why}"
+    scheme = model.coupling.scheme
+    yield f"couplings: {'Gauss–Seidel' if scheme.sequential else 'Jacobi'}, extrapolation of order {scheme.order}"
+    for member in spec.couplings.members:
+        yield f"  {member}"
 
 
 def _numbers(value: float | list[float]) -> str:

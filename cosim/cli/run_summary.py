@@ -92,7 +92,7 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
         reasons.append(f"warning  the energy balance does not close: {_why_unstable(unstable)}")
     reasons += step_error_lines(summary)
     balance = [
-        f"energy   work in {e['work_in']:.6g} J, {_of_forces(e)}dissipated {e['dissipated']:.6g} J, stored"
+        f"energy   work in {e['work_in']:.6g} J, {_of_others(e)}dissipated {e['dissipated']:.6g} J, stored"
         f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"
         for e in [energy]
         if e is not None
@@ -135,9 +135,10 @@ def step_error_lines(summary: RunSummary) -> list[str]:
     return [f"warning  the step is too coarse: the {what} is {error['max']:.3g} times schedule.tolerance; {fix}"]
 
 
-def _of_forces(energy: EnergySummary) -> str:
-    """The work of force laws, where there is any."""
-    return f"of forces {energy['work_of_forces']:.6g} J, " if energy["work_of_forces"] else ""
+def _of_others(energy: EnergySummary) -> str:
+    """The work of force laws and of parts, where there is any."""
+    works = {"forces": energy["work_of_forces"], "parts": energy["work_of_parts"]}
+    return "".join(f"of {name} {work:.6g} J, " for name, work in works.items() if work)
 
 
 def bus_line(bus: BusReport) -> str:

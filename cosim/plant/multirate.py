@@ -215,7 +215,6 @@ class Multirate:
             efforts = plant.external_effort(at, state)
             supplied = ops.array([h * efforts[k] * mean[k] for k in plant.external.dofs])
             energy["external"] = state["energy"]["external"] + supplied
-            energy["work"] = energy["work"] + ops.total(supplied)
         if "forces" in state["energy"]:
             powers = ops.total(equations.force_powers(q_half, mean, at).values())
             energy["forces"] = state["energy"]["forces"] + h * powers

@@ -522,8 +522,6 @@ class Plant:
         equations = self.model.equations
         power = solution["input_power"] + ops.total(y["power"] for y in outputs.values())
         power = power + ops.total(effort[k] * v[k] for k in np.flatnonzero(self.imposed))
-        external = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
-        power = power + ops.total(external)
         loss = (
             ops.total(y["loss"] for y in outputs.values()) + solution["friction"] @ v + equations.damper_loss(q, v, t)
         )
@@ -537,7 +535,7 @@ class Plant:
         if self._has_laws:
             dx["energy"]["forces"] = ops.total(equations.force_powers(q, v, t).values())
         if self.coupled:
-            dx["energy"]["external"] = external
+            dx["energy"]["external"] = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
         return dx | zeros_like(self._constants())
 
     # --- signals ---
@@ -581,6 +579,7 @@ class Plant:
         energies |= {"elastic": elastic} if equations.has_springs else {}
         energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
         energies |= {"forces": x["energy"]["forces"]} if self._has_laws else {}
+        energies |= {"parts": ops.total(x["energy"]["external"])} if self.coupled else {}
         signals |= {f"{names[k]}/external_effort": solution["external"][k] for k in self.external.dofs}
         signals |= {f"{name}/power": power for name, power in equations.force_powers(q, v, t).items()}
         signals |= {f"energy/{name}": value for name, value in energies.items()}

@@ -19,7 +19,7 @@ REST = 1e-12  # J
 SAFE = 1.5  # by which an estimated error should be below its tolerance
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
 _MOTION = ("position", "velocity", "effort")
-_FORCES = "forces"  # energy of force laws
+_FORCES, _PARTS = "forces", "parts"  # energy of force laws, of parts beside the mechanism
 _ERROR = "position_error"  # reference − position
 _STEP_ERROR = "step_error"
 _STEPS = ("steps/count", "steps/total")
@@ -53,11 +53,12 @@ class EventSummary(TypedDict):
 
 
 class EnergySummary(TypedDict):
-    """The balance from start to end [J]: residual = work + work of force laws − dissipated − change of what is stored;
-    relative to the largest of the flows that it balances, kinetic energy at its peak included."""
+    """The balance from start to end [J]: residual = work + work of force laws + work of parts − dissipated − change of
+    what is stored; relative to the largest of the flows that it balances, kinetic energy at its peak included."""
 
     work_in: float
     work_of_forces: float
+    work_of_parts: float
     dissipated: float
     stored: float
     residual: float
@@ -197,7 +198,7 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
     for name, outline in rig.constraints.items():
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
-    further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES)), *_STEPS, _UNCONVERGED]
+    further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED]
     further += [f"{name}/{_STEP_ERROR}" for name in rig.joints]
     followed |= {name: (name, None) for name in further}
     return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}
@@ -270,14 +271,15 @@ def _bond(signals: Figures, name: str) -> BondSummary:
 def _energy(signals: Figures) -> EnergySummary:
     work, lost, stored, kinetic = (signals[f"energy/{name}"] for name in _ENERGIES)
     change = stored.last - stored.first
-    forces = signals.get(f"energy/{_FORCES}")
-    of_forces = 0.0 if forces is None else forces.last
-    residual = work.last - lost.last + of_forces - change
+    others = (signals.get(f"energy/{name}") for name in (_FORCES, _PARTS))
+    of_forces, of_parts = (0.0 if other is None else other.last for other in others)
+    residual = work.last - lost.last + of_forces + of_parts - change
     floor = max(REST, 1e-9 * stored.peak)  # nothing moved: nothing is to be balanced
-    scale = max(abs(work.last), abs(of_forces), lost.last, abs(change), kinetic.max)
+    scale = max(abs(work.last), abs(of_forces), abs(of_parts), lost.last, abs(change), kinetic.max)
     return {
         "work_in": work.last,
         "work_of_forces": of_forces,
+        "work_of_parts": of_parts,
         "dissipated": lost.last,
         "stored": change,
         "residual": residual,

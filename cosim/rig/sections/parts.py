@@ -17,7 +17,7 @@ from cosim.rig.reading.schema import KeyPath, Reading, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.tick.coupled_plant import MECHANISM
 from cosim.types import param, params
-from cosim.units import LONGEST
+from cosim.units import LONGEST, show_time
 
 
 def _order(text: int) -> int:
@@ -76,6 +76,11 @@ class PartSpec:
     step: float | None
     integrator: str
     key: KeyPath
+
+    def describe(self, step_ns: int) -> str:
+        """In words; step_ns: of the schedule."""
+        own = "" if self.step is None else f", steps of {show_time(self.step * 1e9)}"
+        return f"{self.plugin.name}, {self.integrator}{own}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,287 @@
+"""Parts of a rig that are integrated apart: against the whole in one mechanism, in every engine, and their failures."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from cosim import InputErrors, StoppedRun, load_rig, load_run
+
+INERTIA, STIFFNESS, SPEED = (0.02, 0.05), 20.0, 5.0
+FLYWHEEL = '''
+from cosim.types import Signal, param, params
+{more}
+
+@params
+class Params:
+    inertia: float = param(unit="kg*m^2", above=0)
+    stiffness: float = param(unit="N*m/rad", above=0)
+
+
+class Flywheel:
+    """Behind a torsional spring."""
+
+    inputs = {{"speed": Signal((), "rad/s")}}
+    outputs = {{"torque": Signal((), "N*m"), "speed": Signal((), "rad/s")}}
+    positions = ("twist",)
+
+    def __init__(self, params):
+        self.params = params
+
+    def initial(self):
+        return {{"twist": 0.0, "speed": 0.0}}
+
+    def flow(self, t, p, x, u):
+        torque = p.stiffness * {twist}
+        dx = {{"twist": u["speed"] - x["speed"], "speed": torque / p.inertia}}
+        return dx, {{"torque": -torque, "speed": x["speed"]}}
+
+
+def load(params):
+    return Flywheel(params)
+'''
+TRACED = FLYWHEEL.format(more="", twist='x["twist"]')
+IN_PYTHON = FLYWHEEL.format(more="", twist='float(x["twist"])')
+RIG = f"""
+mechanism:
+  gravity: [0, 0, 0]
+  bodies: [{{name: rotor, joint: shaft, axis: [0, 0, 1], mass: 1 kg, inertia: [0.02, 0.02, {INERTIA[0]}]}}]
+joints:
+  shaft: {{initial: {{velocity: {SPEED}}}}}
+parts:
+  - {{name: wheel, type: wheel.py, params: {{inertia: {INERTIA[1]}, stiffness: {STIFFNESS}}}, step: 0.2 ms}}
+couplings:
+  bonds:
+    - {{effort: [wheel.torque, mechanism.shaft/effort], flow: [mechanism.shaft/velocity, wheel.speed]}}
+schedule: {{step: 1 ms, duration: 0.5 s}}
+"""
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    """The rig with overrides, its text changed by (old, new) pairs."""
+
+    def make(*overrides, part=TRACED, changes=(), **options):
+        (tmp_path / "wheel.py").write_text(part)
+        text = RIG
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "shaft.yaml").write_text(text)
+        return load_rig(tmp_path / "shaft.yaml", overrides, **options)
+
+    return make
+
+
+def exact(t):
+    """Speed of the shaft: both inertias on their spring."""
+    first, second = INERTIA
+    omega = np.sqrt(STIFFNESS * (1.0 / first + 1.0 / second))
+    mean = SPEED * first / (first + second)
+    return mean + (SPEED - mean) * np.cos(omega * np.asarray(t))
+
+
+def total_energy(run):
+    first, second = INERTIA
+    kinetic = 0.5 * first * run["shaft/velocity"] ** 2 + 0.5 * second * run["wheel/speed"] ** 2
+    return kinetic + 0.5 * run["wheel/torque"] ** 2 / STIFFNESS
+
+
+# --- accuracy -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("master", ["gauss_seidel", "jacobi"])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_order_of_convergence(rig_of, master, order):
+    errors = []
+    for step in ("1 ms", "0.5 ms", "0.25 ms"):
+        settings = f"couplings.master={master}", f"couplings.order={order}", f"schedule.step={step}"
+        run = rig_of(*settings, "parts.wheel.step=0.05 ms").run()
+        errors.append(np.abs(run["shaft/velocity"] - exact(run.t)).max())
+    assert np.log2(errors[1] / errors[2]) == pytest.approx(order + 1, abs=0.25)
+    assert errors[2] < (0.6, 2e-3, 1e-4)[order]
+
+
+@pytest.mark.parametrize("master", ["gauss_seidel", "jacobi"])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_residual_energy_is_the_error_of_the_energy_of_the_whole(rig_of, master, order):
+    run = rig_of(f"couplings.master={master}", f"couplings.order={order}").run()
+    created = total_energy(run) - total_energy(run)[0]
+    residual = run["wheel-mechanism/residual_energy"]
+    assert np.abs(created).max() > 1e-6
+    np.testing.assert_allclose(residual, created, atol=1e-9)
+    assert run.summary["bonds"]["wheel-mechanism"]["residual"] == pytest.approx(residual[-1])
+    assert run.units["wheel-mechanism/residual_energy"] == "J" and run.units["wheel/torque"] == "N*m"
+
+
+def test_the_correction_keeps_the_energy(rig_of):
+    """With constant inputs Jacobi's scheme creates a fifth of the energy in half a second."""
+    settings = "couplings.master=jacobi", "couplings.order=0"
+    without = rig_of(*settings).run()
+    corrected = rig_of(*settings, "couplings.correction={gain: 1}").run()
+    assert abs(total_energy(without)[-1] / total_energy(without)[0] - 1.0) > 0.1
+    assert abs(total_energy(corrected)[-1] / total_energy(corrected)[0] - 1.0) < 0.02
+
+
+def test_the_energy_of_the_mechanism_closes(rig_of):
+    energy = rig_of().run().summary["energy"]
+    assert energy["work_of_parts"] < -0.05 and energy["residual_relative"] < 1e-12
+
+
+# --- engines --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [0, 2])
+@pytest.mark.parametrize("master", ["gauss_seidel", "jacobi"])
+def test_parts_in_python_and_the_interpreter_equal_compiled_ones(rig_of, master, order):
+    settings = f"couplings.master={master}", f"couplings.order={order}", "couplings.correction={gain: 0.5}"
+    compiled = rig_of(*settings)
+    runs = [compiled.run(0.03)]
+    runs.append(rig_of(*settings, part=IN_PYTHON).run(0.03))
+    runs.append(rig_of(*settings, interpret=True).run(0.03))
+    assert compiled.native
+    for name in runs[0].signals:
+        for run in runs[1:]:
+            np.testing.assert_allclose(run[name], runs[0][name], atol=1e-11, err_msg=name)
+    where = runs[1].rig.engine
+    assert where["part wheel"].startswith("Python: ") and "wheel.py:" in where["part wheel"]
+    assert where["loop"] == "Python" and runs[0].rig.engine["part wheel"] == "compiled"
+
+
+def test_a_second_run_and_a_second_start_give_the_same(rig_of):
+    rig = rig_of(part=IN_PYTHON)
+    first, second = rig.run(0.02), rig.run(0.02)
+    np.testing.assert_array_equal(first.values, second.values)
+    compiled = [rig_of().run(0.02).values for _ in range(2)]  # the second from the cache
+    np.testing.assert_array_equal(*compiled)
+
+
+def test_rollouts_equal_runs_to_the_bit(rig_of):
+    rig = rig_of()
+    batch = rig.rollouts(initial={"shaft/velocity": np.array([SPEED, 1.0])}, duration=0.2, keep="all")
+    run = rig.run(0.2)
+    np.testing.assert_array_equal(batch["wheel/torque"][0], run["wheel/torque"])
+    other = rig_of("joints.shaft.initial.velocity=1").run(0.2)
+    np.testing.assert_array_equal(batch["wheel/torque"][1], other["wheel/torque"])
+
+
+def test_a_recording_has_the_signals_of_parts(rig_of, tmp_path):
+    run = rig_of().run(0.05, tmp_path / "r.mcap")
+    again = load_run(tmp_path / "r.mcap")
+    for name in ("wheel/speed", "wheel-mechanism/power", "wheel-mechanism/residual_energy"):
+        np.testing.assert_array_equal(again[name], run[name])
+    assert again.rig.bonds == ("wheel-mechanism",)
+
+
+# --- wires, samples, several parts ----------------------------------------------------------------------
+
+COUNTER = """
+from cosim.types import Signal, params
+
+@params
+class Params:
+    pass
+
+
+class Counter:
+    inputs = {"angle": Signal((), "rad")}
+    outputs = {"seen": Signal((2,), "rad"), "count": Signal((), "1")}
+
+    def initial(self):
+        return {"last": 0.0, "count": 0.0}
+
+    def update(self, t, p, x, u):
+        now = {"last": u["angle"], "count": x["count"] + 1.0}
+        return now, {"seen": [u["angle"], x["last"]], "count": now["count"]}
+
+    params = Params()
+
+
+def load(params):
+    return Counter()
+"""
+
+
+def test_a_sampled_part_that_only_listens(rig_of, tmp_path):
+    (tmp_path / "counter.py").write_text(COUNTER)
+    changes = [
+        ("parts:", "parts:\n  - {name: counter, type: counter.py, step: 0.5 ms}"),
+        ("  bonds:", "  wires: [{output: mechanism.shaft/position, input: counter.angle}]\n  bonds:"),
+    ]
+    run = rig_of(changes=changes).run(0.1)
+    assert run["counter/count"][-1] == 1 + 2 * 100  # at the start, then twice per tick
+    # a sample at the middle of the tick, where the angle is interpolated, is held at the end of the tick
+    seen, angle = run["counter/seen_1"][2:], run["shaft/position"]
+    np.testing.assert_allclose(seen, 0.5 * (angle[1:-1] + angle[2:]), atol=1e-6)
+    assert run.units["counter/seen_2"] == "rad"
+
+
+def test_a_delayed_wire_breaks_an_algebraic_loop(rig_of, tmp_path):
+    gain = COUNTER.replace("Counter", "Gain")
+    gain = re.sub(r"    inputs = .*?    params", GAIN, gain, flags=re.DOTALL)
+    (tmp_path / "gain.py").write_text(gain)
+    parts = "parts:\n  - {name: a, type: gain.py}\n  - {name: b, type: gain.py}"
+    wires = "  wires: [{output: a.y, input: b.u}, {output: b.y, input: a.u%s}]\n  bonds:"
+    with pytest.raises(InputErrors, match=r"algebraic loop a\.y → b\.u → b\.y → a\.u → a\.y; "):
+        rig_of(changes=[("parts:", parts), ("  bonds:", wires % "")])
+    run = rig_of(changes=[("parts:", parts), ("  bonds:", wires % ", initial: 3")]).run(0.01)
+    # a = u + 1, b = u + 1, and a sees b one tick late
+    assert run["a/y"][0] == 4.0 and run["b/y"][0] == 5.0
+    np.testing.assert_allclose(np.diff(run["b/y"]), 2.0)
+
+
+GAIN = """    inputs = {"u": Signal((), "1")}
+    outputs = {"y": Signal((), "1")}
+
+    def initial(self):
+        return {}
+
+    def flow(self, t, p, x, u):
+        return {}, {"y": u["u"] + 1.0}
+
+    params"""
+
+
+# --- stops ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", [TRACED, IN_PYTHON])
+def test_residual_energy_beyond_its_limit_stops_the_run(rig_of, part):
+    limit = [("wheel.speed]}", "wheel.speed], residual_limit: 1e-5}")]
+    with pytest.raises(StoppedRun) as stopped:
+        rig_of(part=part, changes=limit).run(0.1)
+    run = stopped.value.run
+    residual = run["wheel-mechanism/residual_energy"]
+    assert np.abs(residual[:-1]).max() < 1e-5
+    tick = len(run.t) - 1
+    why = (
+        rf"stopped at tick {tick} \(t = [\d.]+ s\): the residual energy of bond 'wheel-mechanism' is \S+ J, beyond its"
+    )
+    rest = r" limit of 1e-05 J; try a smaller schedule.step, a couplings.correction or another couplings.order"
+    assert re.fullmatch(why + rest, run.fault)
+
+
+def test_a_part_that_diverges_is_named(rig_of):
+    with pytest.raises(StoppedRun) as stopped:
+        rig_of("parts.wheel.params.stiffness=1e9", "parts.wheel.step=1 ms").run(0.3)
+    why = r"stopped at tick \d+ \(t = [\d.]+ s\): output '\S+' is not finite; try a smaller schedule.step, or a smaller"
+    assert re.fullmatch(why + " step of the part", stopped.value.run.fault)
+
+
+def test_a_part_that_hangs_is_named(rig_of):
+    part = FLYWHEEL.format(more="import time", twist='(x["twist"] if float(t) < 0.01 else time.sleep(30))')
+    with pytest.raises(StoppedRun) as stopped:
+        rig_of("couplings.time_limit=0.5", part=part).run(0.1)
+    why = "the step of part 'wheel' at t = 0.009 s has not ended after 0.5 s; it hangs, or needs a longer time limit"
+    assert stopped.value.run.fault == f"stopped at tick 9 (t = 0.009 s): {why}"
+    assert len(stopped.value.run.t) == 9
+
+
+def test_a_part_that_fails_is_named(rig_of):
+    part = FLYWHEEL.format(more="", twist='x["twist"] + [0.0][float(t) > 0.0095]')
+    with pytest.raises(StoppedRun) as stopped:
+        rig_of(part=part).run(0.1)
+    why = r"stopped at tick 9 \(t = 0\.009 s\): part 'wheel' failed at t = 0\.009 s: IndexError: list index out of range \("
+    assert re.match(why + r"\S*wheel\.py:\d+\)", stopped.value.run.fault)
