@@ -126,8 +126,10 @@ def test_the_correction_keeps_the_energy(rig_of):
 
 
 def test_the_energy_of_the_mechanism_closes(rig_of):
-    energy = rig_of().run().summary["energy"]
-    assert energy["work_of_parts"] < -0.05 and energy["residual_relative"] < 1e-12
+    run = rig_of().run()
+    assert np.abs(run["energy/parts"]).max() > 0.05
+    assert run.summary["energy"]["work_of_parts"] == run["energy/parts"][-1]
+    assert run.summary["energy"]["residual_relative"] < 1e-12
 
 
 # --- engines --------------------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ def test_a_sampled_part_that_only_listens(rig_of, tmp_path):
         ("  bonds:", "  wires: [{output: mechanism.shaft/position, input: counter.angle}]\n  bonds:"),
     ]
     run = rig_of(changes=changes).run(0.1)
-    assert run["counter/count"][-1] == 1 + 2 * 100  # at the start, then twice per tick
+    assert run["counter/count"][-1] == 2 * 100
     # a sample at the middle of the tick, where the angle is interpolated, is held at the end of the tick
     seen, angle = run["counter/seen_1"][2:], run["shaft/position"]
     np.testing.assert_allclose(seen, 0.5 * (angle[1:-1] + angle[2:]), atol=1e-6)
@@ -283,5 +285,7 @@ def test_a_part_that_fails_is_named(rig_of):
     part = FLYWHEEL.format(more="", twist='x["twist"] + [0.0][float(t) > 0.0095]')
     with pytest.raises(StoppedRun) as stopped:
         rig_of(part=part).run(0.1)
-    why = r"stopped at tick 9 \(t = 0\.009 s\): part 'wheel' failed at t = 0\.009 s: IndexError: list index out of range \("
-    assert re.match(why + r"\S*wheel\.py:\d+\)", stopped.value.run.fault)
+    why = (
+        r"stopped at tick 9 \(t = 0\.009 s\): part 'wheel' failed at t = 0\.009 s: IndexError: list index out of range"
+    )
+    assert re.match(why + r" \(\S*wheel\.py:\d+\)", stopped.value.run.fault)
