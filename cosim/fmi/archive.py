@@ -104,13 +104,13 @@ class FmuArchive:
             ) from None
 
     def _interface(self, wanted: Interface | None) -> Interface:
-        offered = [name for name, field in INTERFACES.items() if getattr(self.description, field) is not None]
+        offered: list[Interface] = [
+            name for name, field in INTERFACES.items() if getattr(self.description, field) is not None
+        ]
         if not offered:
             raise self._error("offers neither co-simulation nor model exchange; export it for one of them")
         if wanted is not None and wanted not in INTERFACES:
-            raise self._error(
-                f"there is no interface '{shortened(str(wanted))}'{did_you_mean(str(wanted), INTERFACES)}"
-            )
+            raise self._error(f"there is no interface '{shortened(wanted)}'{did_you_mean(wanted, INTERFACES)}")
         if wanted is not None and wanted not in offered:
             raise self._error(f"offers no {wanted}; use {offered[0]}, or export it for {wanted}")
         chosen = wanted or offered[0]
@@ -156,7 +156,7 @@ class FmuArchive:
 
     def _compile(self) -> None:
         """The shared library of the sources, with the headers of FMI that fmpy brings."""
-        compiler = next(filter(None, map(shutil.which, COMPILERS)))
+        compiler = next(filter(shutil.which, COMPILERS))
         headers = Path(self._fmpy.__file__).parent / "c-code"
         target = self.folder / "binaries" / self._platforms()[0]
         target.mkdir(parents=True, exist_ok=True)
@@ -173,9 +173,7 @@ class FmuArchive:
         if result.returncode:
             lines = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()
             reason = shortened(lines[0].replace(f"{self.folder}/", ""), 200) if lines else "no reason given"
-            raise self._error(
-                f"its C sources do not compile with {Path(compiler).name}: {reason}; export it with binaries"
-            )
+            raise self._error(f"its C sources do not compile with {compiler}: {reason}; export it with binaries")
 
 
 def _one_reason(error: Exception) -> str:

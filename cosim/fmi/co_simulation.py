@@ -33,18 +33,12 @@ class CoSimulation2(Instance):
         assert self.library is not None
         self._do_step = self.library.function("DoStep")
         self._final = int(not self.repeats)  # whether no state from before the step will be set
-        self._slopes = [
-            (v.name, v.conversion.factor) for v in self._inputs if v.is_real and not v.discrete and v.name in inputs
-        ]
-        n = len(self._slopes)
+        followed = [v for v in self._inputs if v.is_real and not v.discrete and v.name in inputs]
+        n = len(followed)
+        self._slopes = [(v.name, v.conversion.factor) for v in followed]
         self._derivatives = (ctypes.c_double * n)()
-        references = [v.reference for v in self._inputs if v.name in dict(self._slopes)]
-        self._derivative_arguments = (
-            (ctypes.c_uint * n)(*references),
-            n,
-            (ctypes.c_int * n)(*[1] * n),
-            self._derivatives,
-        )
+        references, orders = (ctypes.c_uint * n)(*(v.reference for v in followed)), (ctypes.c_int * n)(*[1] * n)
+        self._derivative_arguments = references, n, orders, self._derivatives
 
     def advance(self, t: float, h: float, inputs: Mapping[str, Array]) -> None:
         library = self.library

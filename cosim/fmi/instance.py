@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cosim.errors import InputError, RunError, SourceLocation, did_you_mean, shortened
 from cosim.fmi.archive import FmuArchive, Interface
-from cosim.fmi.library import FmuState, FmuLibrary
+from cosim.fmi.library import FmuLibrary, FmuState
 from cosim.fmi.ports import InputPorts, OutputPorts
 from cosim.fmi.variables import PARAMETERS, FmuVariables, signals
 from cosim.types import Array, Signals

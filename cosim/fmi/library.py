@@ -162,9 +162,9 @@ class FmuLibrary:
         """Event iteration; the time of the next time event, infinite without one."""
         for _ in range(MOST_ITERATIONS):
             if self.version == "2.0":
-                again, terminate, _, _, defined, when = self._new_discrete_states()
+                again, terminate, *_, defined, when = self._new_discrete_states()
             else:
-                again, terminate, _, _, defined, when = self._update_discrete_states()
+                again, terminate, *_, defined, when = self._update_discrete_states()
             if terminate:
                 raise self.stopped()
             if not again:
@@ -175,17 +175,15 @@ class FmuLibrary:
         )
 
     def stopped(self) -> RunError:
-        return RunError(
-            f"ends its simulation at t = {self.time:.9g} s: {_logged()}; end the run before, or check its inputs",
-            self.place,
-        )
+        what = f"ends its simulation at t = {self.time:.9g} s: {_logged()}"
+        return RunError(f"{what}; end the run before, or check its inputs", self.place)
 
     def _new_discrete_states(self) -> Sequence[Any]:
         from fmpy.fmi2 import fmi2EventInfo
 
         info = fmi2EventInfo()
         self.call("NewDiscreteStates", byref(info))
-        return [getattr(info, name) for name, _ in fmi2EventInfo._fields_]
+        return [getattr(info, name) for name, *_ in fmi2EventInfo._fields_]
 
     def _update_discrete_states(self) -> Sequence[Any]:
         results = [ctypes.c_bool() for _ in range(5)] + [ctypes.c_double()]
@@ -232,8 +230,8 @@ class FmuState:
 
 
 class VariableGroup:
-    """FmuVariables that are stored alike, in one array of values that the FMU reads and writes. `values`: (n,) numpy view
-    of the array, in the units of the FMU."""
+    """Variables that are stored alike, in one array of values that the FMU reads and writes. `values`: (n,) numpy view of
+    the array, in the units of the FMU."""
 
     def __init__(self, library: FmuLibrary, variables: Sequence[FmuVariable]) -> None:
         assert variables[0].storage is not None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import RunError
-from cosim.fmi.library import VariableGroup, FmuLibrary, groups
+from cosim.fmi.library import FmuLibrary, VariableGroup, groups
 from cosim.fmi.variables import FmuVariable
 from cosim.types import Array
 
@@ -61,11 +61,8 @@ class OutputPorts:
         named = zip(group.variables, group.slices, strict=True)
         variable, value = next((v, values[w]) for v, w in named if not np.isfinite(values[w]).all())
         bad = value[~np.isfinite(value)][0]
-        raise RunError(
-            f"its output '{variable.name}' is {bad} at t = {self._library.time:.9g} s; check its inputs and parameters, "
-            "or use a shorter step",
-            self._library.place,
-        )
+        what = f"its output '{variable.name}' is {bad} at t = {self._library.time:.9g} s"
+        raise RunError(f"{what}; check its inputs and parameters, or use a shorter step", self._library.place)
 
 
 def _conversion(group: VariableGroup) -> tuple[Array | None, Array, Array]:

@@ -36,8 +36,8 @@ MOST_ELEMENTS = 1_000_000  # of an array
 
 @dataclass(frozen=True)
 class FmuVariable:
-    """A scalar or an array of an FMU. `storage`: the name of its type in the functions of FMI, and its ctypes type; None
-    for texts, binary data and clocks."""
+    """A scalar or an array of an FMU. `storage`: the name of its type in the functions of FMI, and its ctypes type;
+    None for texts, binary data and clocks."""
 
     declared: Any  # fmpy's description
     storage: tuple[str, Any] | None

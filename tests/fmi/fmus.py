@@ -26,8 +26,11 @@ UNITS = """<UnitDefinitions>
 <Unit name="m"><BaseUnit m="1"/></Unit>
 <Unit name="furlong/s"><BaseUnit m="1" s="-1" factor="201.168"/></Unit>
 </UnitDefinitions>"""
-MODES = """<SimpleType name="Mode"><Enumeration><Item name="off" value="0"/><Item name="on" value="1"/></Enumeration></SimpleType>"""
-MODES3 = """<EnumerationType name="Mode"><Item name="off" value="0"/><Item name="on" value="1"/></EnumerationType>"""
+ITEMS = '<Item name="off" value="0"/><Item name="on" value="1"/>'
+MODES = {
+    2: f'<SimpleType name="Mode"><Enumeration>{ITEMS}</Enumeration></SimpleType>',
+    3: f'<EnumerationType name="Mode">{ITEMS}</EnumerationType>',
+}
 
 TIME = '<Float64 name="time" valueReference="999" causality="independent" variability="continuous"/>'
 
@@ -49,8 +52,8 @@ class Declared:
 
 @dataclass(frozen=True)
 class Declaration:
-    """The variables of a model and its structure. derivatives, outputs: names, of outputs with the names that they depend
-    on, or None for undeclared dependencies."""
+    """The variables of a model and its structure. derivatives, outputs, indicators: names, of outputs with the names that
+    they depend on, or None for undeclared dependencies."""
 
     variables: Sequence[Declared]
     derivatives: Sequence[str] = ()
@@ -177,7 +180,7 @@ def description(
         f'<{kind} modelIdentifier="{model}" {able} {CO_SIMULATION[version] if capable and kind[0] == "C" else ""}/>'
         for kind in interfaces.split()
     ]
-    types = f"<TypeDefinitions>{MODES if version == 2 else MODES3}</TypeDefinitions>"
+    types = f"<TypeDefinitions>{MODES[version]}</TypeDefinitions>"
     variables = [_variable(v, version, keys) for v in kept] + ([TIME] if version == 3 else [])
     structure = _structure(declaration, version, keys)
     experiment = '<DefaultExperiment startTime="0" stopTime="1"/>'
@@ -220,6 +223,11 @@ def _structure(declaration: Declaration, version: int, keys: Mapping[str, str]) 
     return f"<ModelStructure>{''.join(rows)}</ModelStructure>"
 
 
+def defined(model: str) -> list[str]:
+    """What the compiler has to know of a model."""
+    return [f'-DMODEL="{model}.h"', f'-DGUID="{GUID}"']
+
+
 @cache
 def library(model: str, version: int) -> Path:
     """The shared library of a model."""
@@ -227,17 +235,7 @@ def library(model: str, version: int) -> Path:
 
     target = Path(mkdtemp()) / f"{model}.so"
     headers = Path(fmpy.__file__).parent / "c-code"
-    command = [
-        GCC,
-        "-shared",
-        "-fPIC",
-        "-O1",
-        "-w",
-        f'-DMODEL="{model}.h"',
-        f'-DGUID="{GUID}"',
-        f"-I{headers}",
-        f"-I{C}",
-    ]
+    command = [GCC, "-shared", "-fPIC", "-O1", "-w", *defined(model), f"-I{headers}", f"-I{C}"]
     subprocess.run([*command, str(C / f"fmi{version}.c"), "-o", str(target), "-lm"], check=True)
     return target
 
