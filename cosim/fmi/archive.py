@@ -104,16 +104,15 @@ class FmuArchive:
             ) from None
 
     def _interface(self, wanted: Interface | None) -> Interface:
-        offered: list[Interface] = [
-            name for name, field in INTERFACES.items() if getattr(self.description, field) is not None
-        ]
+        has = {name: getattr(self.description, field) is not None for name, field in INTERFACES.items()}
+        offered: list[Interface] = [name for name in INTERFACES if has[name]]
         if not offered:
             raise self._error("offers neither co-simulation nor model exchange; export it for one of them")
-        if wanted is not None and wanted not in INTERFACES:
+        if wanted is not None and wanted not in has:
             raise self._error(f"there is no interface '{shortened(wanted)}'{did_you_mean(wanted, INTERFACES)}")
         if wanted is not None and wanted not in offered:
             raise self._error(f"offers no {wanted}; use {offered[0]}, or export it for {wanted}")
-        chosen = wanted or offered[0]
+        chosen: Interface = wanted or offered[0]
         if getattr(self.description, INTERFACES[chosen]).needsExecutionTool:
             tool = self.description.generationTool or "the tool that exported it"
             raise self._error(f"needs {tool} to run; export it as an FMU that runs alone")

@@ -33,9 +33,8 @@ class Instance:
     variable: bool
 
     def __init__(self, archive: FmuArchive, options: FmuOptions) -> None:
-        place = str(archive.path)
         self._archive, self._name, self._tolerance = archive, options.name, options.tolerance
-        variables = FmuVariables(archive.description, archive.version, place, options.parameters)
+        variables = FmuVariables(archive.description, archive.version, self.place, options.parameters)
         self._variables = variables
         self._inputs, self._outputs = variables.inputs, variables.outputs(options.outputs)
         values = variables.values(options.parameters)

@@ -230,8 +230,8 @@ class FmuState:
 
 
 class VariableGroup:
-    """Variables that are stored alike, in one array of values that the FMU reads and writes. `values`: (n,) numpy view of
-    the array, in the units of the FMU."""
+    """Variables that are stored alike, in one array of values that the FMU reads and writes. `values`: (n,) numpy view
+    of the array, in the units of the FMU."""
 
     def __init__(self, library: FmuLibrary, variables: Sequence[FmuVariable]) -> None:
         assert variables[0].storage is not None

@@ -86,13 +86,13 @@ class FmuVariable:
 
 
 class FmuVariables:
-    """The variables of an FMU by name. Errors have the FMU as their place.
+    """The variables of an FMU by name. Errors have the FMU, and the variable of its instance, as their place.
 
     inputs, outputs: those that are signals; sizes: values of structural parameters by name, which give arrays their
     shapes.
     """
 
-    def __init__(self, description: Any, version: str, place: str, sizes: Mapping[str, object] = {}) -> None:
+    def __init__(self, description: Any, version: str, place: SourceLocation, sizes: Mapping[str, object] = {}) -> None:
         self.place, self._description = place, description
         self._types = TYPES | BY_VERSION[version]
         self._units = {u.name: _definition(u.baseUnit) for u in description.unitDefinitions}
@@ -100,7 +100,8 @@ class FmuVariables:
         self.by_name = {v.name: self._variable(v) for v in description.modelVariables}
 
     def error(self, what: str, name: str = "") -> InputError:
-        return InputError(what, SourceLocation(self.place, None, name))
+        key = ".".join(filter(None, (self.place.key, name)))
+        return InputError(what, SourceLocation(self.place.file, None, key))
 
     def with_causality(self, *causality: str) -> list[FmuVariable]:
         return [v for v in self.by_name.values() if v.declared.causality in causality]
@@ -169,7 +170,7 @@ class FmuVariables:
                 raise self.error(f"expected {wanted}, got {_shown(value)}", variable.name)
             return [value.encode()]
         items = list(_flat(value))
-        if _shape(value) not in (variable.shape, ()) or (not variable.shape and len(items) != 1):
+        if _shape(value) not in (variable.shape, ()) or len(items) not in (variable.size, 1):
             wanted = f"an array {variable.shape}" if variable.shape else "one number"
             raise self.error(f"expected {wanted}, got {_shown(value)}", variable.name)
         numbers = [self._number(variable, item) for item in items]

@@ -52,8 +52,8 @@ class Declared:
 
 @dataclass(frozen=True)
 class Declaration:
-    """The variables of a model and its structure. derivatives, outputs, indicators: names, of outputs with the names that
-    they depend on, or None for undeclared dependencies."""
+    """The variables of a model and its structure. derivatives, outputs, indicators: names, of outputs with the
+    names that they depend on, or None for undeclared dependencies."""
 
     variables: Sequence[Declared]
     derivatives: Sequence[str] = ()
