@@ -24,6 +24,7 @@ class FmuOptions:
     outputs: tuple[str, ...] | None = None
     interface: Interface | None = None
     tolerance: float | None = None
+    stiff: bool = False
 
 
 class Instance:

@@ -9,6 +9,7 @@ from cosim.errors import SourceLocation
 from cosim.fmi.archive import FmuArchive, Interface
 from cosim.fmi.co_simulation import CoSimulation2, CoSimulation3
 from cosim.fmi.instance import FmuOptions, Instance, sequence_or_none
+from cosim.fmi.model_exchange import ModelExchange
 from cosim.types import Array
 
 
@@ -16,7 +17,9 @@ def open_instance(options: FmuOptions) -> Instance:
     """An FMU in this process."""
     archive = FmuArchive(options.path, options.interface)
     try:
-        return {"2.0": CoSimulation2, "3.0": CoSimulation3}[archive.version](archive, options)
+        kinds = {"2.0": CoSimulation2, "3.0": CoSimulation3}
+        kind = ModelExchange if archive.interface == "model exchange" else kinds[archive.version]
+        return kind(archive, options)
     except BaseException:
         archive.close()
         raise
@@ -27,7 +30,8 @@ class FmuPart:
 
     path: of the FMU; name: of the instance, in messages; parameters: parameters and start values by name, numbers in SI
     or texts with a unit; outputs: names of its outputs and local variables, all of its outputs if None; interface:
-    `co-simulation` or `model exchange`, the first it has if None; tolerance: relative, of its solver.
+    `co-simulation` or `model exchange`, the first it has if None; tolerance: relative, of its solver; stiff:
+    model exchange is integrated with an implicit method.
 
     Raises InputError for an FMU that this machine cannot run, and for values that do not fit.
     """
@@ -40,10 +44,11 @@ class FmuPart:
         outputs: Sequence[str] | None = None,
         interface: Interface | None = None,
         tolerance: float | None = None,
+        stiff: bool = False,
     ) -> None:
         path = Path(path)
         self._options = FmuOptions(
-            path, name or path.stem, dict(parameters or {}), sequence_or_none(outputs), interface, tolerance
+            path, name or path.stem, dict(parameters or {}), sequence_or_none(outputs), interface, tolerance, stiff
         )
         self.place = SourceLocation(str(path), None, self._options.name)
         self._part = part = open_instance(self._options)
