@@ -59,7 +59,7 @@ class DormandPrince:
         short enough."""
         k, f = self._k, self._f
         k[0] = f(t, x) if self._last is None else self._last
-        rest, rejected = end - t, False
+        rest, rejected, state = end - t, False, x
         h = min(self.step_size, rest)
         while True:
             if h < SHORTEST * max(abs(t), abs(end)):

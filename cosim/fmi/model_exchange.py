@@ -13,7 +13,7 @@ from cosim.errors import RunError
 from cosim.fmi.archive import FmuArchive
 from cosim.fmi.dormand_prince import DormandPrince
 from cosim.fmi.instance import FmuOptions, Instance
-from cosim.fmi.ports import InputPorts
+from cosim.fmi.ports import InputPorts, horner
 from cosim.fmi.radau import RadauSolver
 from cosim.types import Array
 

@@ -10,6 +10,7 @@ from cosim.fmi.archive import FmuArchive, Interface
 from cosim.fmi.co_simulation import CoSimulation2, CoSimulation3
 from cosim.fmi.instance import FmuOptions, Instance, sequence_or_none
 from cosim.fmi.model_exchange import ModelExchange
+from cosim.fmi.remote_instance import RemoteInstance
 from cosim.types import Array
 
 
@@ -31,7 +32,8 @@ class FmuPart:
     path: of the FMU; name: of the instance, in messages; parameters: parameters and start values by name, numbers in SI
     or texts with a unit; outputs: names of its outputs and local variables, all of its outputs if None; interface:
     `co-simulation` or `model exchange`, the first it has if None; tolerance: relative, of its solver; stiff:
-    model exchange is integrated with an implicit method.
+    model exchange is integrated with an implicit method; process: whether it runs in a process of its own, so that a
+    crash or a hang of the FMU is an error of the part; limit: of a step then, s.
 
     Raises InputError for an FMU that this machine cannot run, and for values that do not fit.
     """
@@ -45,13 +47,17 @@ class FmuPart:
         interface: Interface | None = None,
         tolerance: float | None = None,
         stiff: bool = False,
+        process: bool = True,
+        limit: float = 10.0,
     ) -> None:
         path = Path(path)
         self._options = FmuOptions(
             path, name or path.stem, dict(parameters or {}), sequence_or_none(outputs), interface, tolerance, stiff
         )
         self.place = SourceLocation(str(path), None, self._options.name)
-        self._part = part = open_instance(self._options)
+        part = RemoteInstance(self._options, limit) if process else open_instance(self._options)
+        self._part = part
+        self.process_number = part.process_number if isinstance(part, RemoteInstance) else None
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
         self.order, self.repeats, self.variable = part.order, part.repeats, part.variable
         # without a layer in between: a step takes some microseconds

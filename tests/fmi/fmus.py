@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import pytest
+
+from cosim.fmi import FmuPart
 
 GCC = shutil.which("gcc") or ""
 needs_gcc = pytest.mark.skipif(not GCC, reason="no gcc: the FMUs of the tests are not compiled")
@@ -238,6 +241,11 @@ def library(model: str, version: int) -> Path:
     command = [GCC, "-shared", "-fPIC", "-O1", "-w", *defined(model), f"-I{headers}", f"-I{C}"]
     subprocess.run([*command, str(C / f"fmi{version}.c"), "-o", str(target), "-lm"], check=True)
     return target
+
+
+def opened(*arguments: Any, **options: Any) -> FmuPart:
+    """An FMU in the process of the test."""
+    return FmuPart(*arguments, **options, process=False)
 
 
 def build(folder: Path, model: str, version: int, platform: str = "", **options: object) -> Path:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputError, RunError
-from cosim.fmi import FmuPart
 from cosim.fmi.archive import DESCRIPTION
 from tests.fmi import fmus
+from tests.fmi.fmus import opened
 
 pytestmark = fmus.needs_gcc
 
@@ -37,7 +37,7 @@ def archive(name: str, files: Mapping[str, str]) -> Path:
 def message(*arguments, **options) -> str:
     """The error of an FMU that does not open."""
     with pytest.raises(InputError) as raised:
-        FmuPart(*arguments, **options).close()
+        opened(*arguments, **options).close()
     assert raised.value.exit_code == 2
     return str(raised.value)
 
@@ -121,7 +121,7 @@ def test_c_sources_are_compiled_where_there_is_a_compiler(folder, monkeypatch):
     texts = {f"sources/{name}": (fmus.C / name).read_text() for name in names}
     texts["sources/fmi2.c"] = defines + texts["sources/fmi2.c"]
     path = archive("sources.fmu", {DESCRIPTION: described, **texts})
-    part = FmuPart(path)
+    part = opened(path)
     assert part.start(0.0, {})["h"] == 1.0
     part.close()
     archive("wrong.fmu", {DESCRIPTION: described, "sources/fmi2.c": "int f(void) { return x; }"})
@@ -184,7 +184,7 @@ def test_signals_that_do_not_exist(folder):
     assert message(path, "arm", outputs=["rate"]) == (
         "turntable2.fmu arm.rate: is an input, no output; known: angle, der(angle), double"
     )
-    part = FmuPart(path, "arm")
+    part = opened(path, "arm")
     with pytest.raises(InputError) as raised:
         part.start(0.0, {"rates": np.zeros(1)})
     part.close()
@@ -193,7 +193,7 @@ def test_signals_that_do_not_exist(folder):
 
 @pytest.mark.parametrize(("version", "token"), ((2, "guid"), (3, "instantiationToken")))
 def test_a_description_of_another_export(folder, version, token):
-    part = FmuPart(fmus.build(folder, "ball", version, guid="{beef}"))
+    part = opened(fmus.build(folder, "ball", version, guid="{beef}"))
     with pytest.raises(InputError) as raised:
         part.start(0.0, {})
     part.close()
@@ -209,7 +209,7 @@ def test_a_binary_without_the_functions_of_fmi(folder):
         for name in read.namelist():
             written.writestr(name, "no library" if name.endswith(".so") else read.read(name))
     here = Path.cwd()
-    part = FmuPart("other.fmu")
+    part = opened("other.fmu")
     with pytest.raises(InputError) as raised:
         part.start(0.0, {})
     part.close()
@@ -235,7 +235,7 @@ FAULTS = {
 @pytest.mark.parametrize("version", (2, 3))
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_step_that_fails_gives_the_time_and_what_the_fmu_logged(folder, version, fault):
-    part = FmuPart(fmus.build(folder, "faulty", version), "arm", {"fault": fault})
+    part = opened(fmus.build(folder, "faulty", version), "arm", {"fault": fault})
     part.start(0.0, {})
     with pytest.raises(RunError) as raised:
         for i in range(5):
@@ -246,7 +246,7 @@ def test_a_step_that_fails_gives_the_time_and_what_the_fmu_logged(folder, versio
 
 
 def test_an_initialisation_that_fails(folder):
-    part = FmuPart(fmus.build(folder, "faulty", 2), "arm", {"fault": 7})
+    part = opened(fmus.build(folder, "faulty", 2), "arm", {"fault": 7})
     with pytest.raises(InputError) as raised:
         part.start(0.0, {})
     part.close()
@@ -258,7 +258,7 @@ def test_an_initialisation_that_fails(folder):
 
 @pytest.mark.parametrize(("version", "reached"), ((2, 1.5), (3, 2)))
 def test_an_fmu_that_ends_its_simulation(folder, version, reached):
-    part = FmuPart(fmus.build(folder, "stair", version), "clock", {"last": 2})
+    part = opened(fmus.build(folder, "stair", version), "clock", {"last": 2})
     part.start(0.0, {})
     with pytest.raises(RunError) as raised:
         for i in range(9):

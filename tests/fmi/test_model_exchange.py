@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cosim.coupling.part import Part
 from cosim.errors import RunError
-from cosim.fmi import FmuPart
 from cosim.fmi.dormand_prince import DormandPrince
 from tests.fmi import fmus
+from tests.fmi.fmus import opened
 from tests.fmi.test_co_simulation import at_times, by_fmpy, constant, simulated
 
 VERSIONS = pytest.mark.parametrize("version", (2, 3))
 
 
-def exchanged(folder, model: str, version: int, **options) -> FmuPart:
-    return FmuPart(fmus.build(folder, model, version), interface="model exchange", **options)
+def exchanged(folder, model: str, version: int, **options) -> Part:
+    return opened(fmus.build(folder, model, version), interface="model exchange", **options)
 
 
 @fmus.needs_gcc
