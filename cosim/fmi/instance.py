@@ -1,0 +1,123 @@
+"""What the interfaces of an FMU share: its description as a part, the start, saved states, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cosim.errors import InputError, RunError, SourceLocation, did_you_mean, shortened
+from cosim.fmi.archive import FmuArchive, Interface
+from cosim.fmi.library import FmuLibrary, FmuState
+from cosim.fmi.ports import InputPorts, OutputPorts
+from cosim.fmi.variables import PARAMETERS, FmuVariables, signals
+from cosim.types import Array, Signals
+
+
+@dataclass(frozen=True)
+class FmuOptions:
+    """How an FMU is opened; see `FmuPart`."""
+
+    path: Path
+    name: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    outputs: tuple[str, ...] | None = None
+    interface: Interface | None = None
+    tolerance: float | None = None
+    stiff: bool = False
+
+
+class Instance:
+    """An FMU in this process; `begin`, `advance` and `capture` are those of its interface."""
+
+    order: int
+    variable: bool
+
+    def __init__(self, archive: FmuArchive, options: FmuOptions) -> None:
+        self._archive, self._name, self._tolerance = archive, options.name, options.tolerance
+        variables = FmuVariables(archive.description, archive.version, self.place, options.parameters)
+        self._variables = variables
+        self._inputs, self._outputs = variables.inputs, variables.outputs(options.outputs)
+        values = variables.values(options.parameters)
+        self._structural = [(v, x) for v, x in values if v.declared.causality == PARAMETERS[1]]
+        self._values = [(v, x) for v, x in values if v.declared.causality != PARAMETERS[1]]
+        self.inputs: Signals = signals(self._inputs)
+        self.outputs: Signals = signals(self._outputs)
+        self.feedthrough = variables.feedthrough(self._inputs, self._outputs)
+        self.repeats = bool(archive.capabilities.canGetAndSetFMUstate)
+        self.library: FmuLibrary | None = None
+
+    @property
+    def place(self) -> SourceLocation:
+        return SourceLocation(str(self._archive.path), None, self._name)
+
+    def start(self, t: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """See `Part.start`; inputs that are not given keep their start values."""
+        for name in inputs:
+            if name not in self.inputs:
+                raise InputError(f"there is no input '{shortened(name)}'{did_you_mean(name, self.inputs)}", self.place)
+        self._free()
+        self.library = library = self.instantiate()
+        given = [v for v in self._inputs if v.name in inputs]
+        try:
+            library.time = t
+            if self._structural:
+                library.call("EnterConfigurationMode")
+                library.set_values(self._structural)
+                library.call("ExitConfigurationMode")
+            library.set_values(self._values)
+            library.initialise(t, self._tolerance)
+            self.ports = InputPorts(library, given)
+            self.results = OutputPorts(library, self._outputs)
+            self.ports.write(inputs)
+            library.call("ExitInitializationMode")
+            self.begin(t, inputs)
+            return self.results.read()
+        except RunError as error:
+            raise InputError(f"does not start: {error.what}", error.place) from None
+
+    def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """See `Part.step`."""
+        assert self.library is not None
+        self.library.time = t
+        self.advance(t, h, inputs)
+        return self.results.read()
+
+    def instantiate(self) -> FmuLibrary:
+        return FmuLibrary(self._archive, self._name)
+
+    def begin(self, t: float, inputs: Mapping[str, Array]) -> None:
+        """What follows the initialisation mode."""
+
+    def advance(self, t: float, h: float, inputs: Mapping[str, Array]) -> None:
+        """From t to t + h."""
+        raise NotImplementedError
+
+    def capture(self) -> object:
+        """What the interface knows besides the state of the FMU."""
+        return None
+
+    def recall(self, captured: object) -> None:
+        """Return to what `capture` returned."""
+
+    def save(self) -> tuple[FmuState, object]:
+        assert self.library is not None
+        return self.library.save(), self.capture()
+
+    def restore(self, saved: tuple[FmuState, object]) -> None:
+        assert self.library is not None
+        self.library.restore(saved[0])
+        self.recall(saved[1])
+
+    def close(self) -> None:
+        self._free()
+        self._archive.close()
+
+    def _free(self) -> None:
+        if self.library is not None:
+            self.library.close()
+            self.library = None
+
+
+def sequence_or_none(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)

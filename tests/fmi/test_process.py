@@ -1,0 +1,134 @@
+"""FMUs in a process of their own: the same results, and errors where an FMU hangs or crashes."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputError, RunError
+from cosim.fmi import FmuPart
+from tests.fmi import fmus
+
+pytestmark = fmus.needs_gcc
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+def steps(part: FmuPart, n: int) -> list[dict[str, np.ndarray]]:
+    return [part.step(0.2 * i, 0.2, {}) for i in range(n)]
+
+
+@pytest.mark.parametrize(("model", "interface"), (("linear", "co-simulation"), ("ball", "model exchange")))
+def test_a_process_gives_what_the_fmu_gives_in_the_run(folder, model, interface):
+    path = fmus.build(folder, model, 3)
+    results = []
+    for process in (False, True):
+        part = FmuPart(path, interface=interface, process=process)
+        inputs = {name: np.full((2, *signal.shape), 0.3) for name, signal in part.inputs.items()}
+        described = (part.inputs, part.outputs, part.feedthrough, part.order, part.repeats, part.variable)
+        first = part.start(0.0, inputs)
+        saved = part.save()
+        second = part.step(0.0, 0.5, inputs)
+        part.restore(saved)
+        third = part.step(0.0, 0.5, inputs)
+        del saved
+        fourth = part.step(0.5, 0.5, inputs)
+        part.close()
+        part.close()
+        assert all(np.array_equal(second[name], third[name]) for name in second)
+        results.append((described, [{n: y.tolist() for n, y in row.items()} for row in (first, second, fourth)]))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (
+            2,
+            "fmi2DoStep failed at t = 0.4 s with 'error': division by zero in 'torque'; {check}, or use a shorter step",
+        ),
+        (5, "crashed (SIGSEGV) in the step from t = 0.4 s; {check}, or report it to who exported it"),
+        (9, "ended its process with exit code 3 in the step from t = 0.4 s; {check}, or report it to who exported it"),
+        (
+            4,
+            "gives no answer within 0.5 s in the step from t = 0.4 s, and was ended; {check}, or raise its limit",
+        ),
+    ],
+)
+def test_an_fmu_that_fails_ends_the_part_and_not_the_run(folder, fault, expected):
+    part = FmuPart(fmus.build(folder, "faulty", 2), "arm", {"fault": fault}, limit=0.5 if fault == 4 else 60.0)
+    part.start(0.0, {})
+    with pytest.raises(RunError) as raised:
+        steps(part, 5)
+    part.close()
+    assert str(raised.value) == "faulty2.fmu arm: " + expected.format(check="check its inputs and parameters")
+    with pytest.raises(RunError):
+        part.step(0.6, 0.2, {})
+
+
+def test_mistakes_are_found_before_the_start(folder):
+    path = fmus.build(folder, "ball", 2)
+    with pytest.raises(InputError) as raised:
+        FmuPart(path, "arm", {"mass": 1.0})
+    assert str(raised.value) == "ball2.fmu arm: there is no parameter 'mass'; known: h, v, g, e"
+    part = FmuPart(path, "arm")
+    with pytest.raises(InputError) as raised:
+        part.start(0.0, {"force": np.zeros(1)})
+    part.close()
+    assert str(raised.value) == "ball2.fmu arm: there is no input 'force'"
+
+
+@pytest.mark.parametrize("fault", (0, 5))
+def test_nothing_is_left_behind(folder, monkeypatch, fault):
+    scratch = folder.absolute() / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    part = FmuPart(fmus.build(folder, "faulty", 2), parameters={"fault": fault})
+    part.start(0.0, {})
+    number = part.process_number
+    assert number is not None and list(scratch.iterdir())
+    with suppress(RunError):
+        steps(part, 5)
+    part.close()
+    assert not list(scratch.iterdir())
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
+
+
+def test_an_fmu_that_hangs_ends_with_the_run(folder):
+    """The process of the run is killed while its FMU hangs."""
+    import signal
+    import subprocess
+    import sys
+
+    path = fmus.build(folder, "faulty", 2).absolute()
+    code = (
+        "from cosim.fmi import FmuPart\n"
+        f"part = FmuPart({str(path)!r}, parameters={{'fault': 4}}, limit=600.0)\n"
+        "part.start(0.0, {})\n"
+        "print(part.process_number, flush=True)\n"
+        "part.step(0.0, 1.0, {})\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+    assert run.stdout is not None
+    number = int(run.stdout.readline())
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    run.stdout.close()
+    deadline = time.monotonic() + 60.0
+    while Path(f"/proc/{number}").exists() and time.monotonic() < deadline:
+        if Path(f"/proc/{number}/stat").read_text().split()[2] == "Z":
+            break
+        time.sleep(0.05)
+    else:
+        assert not Path(f"/proc/{number}").exists()
