@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from cosim import ops
-from cosim.coupling.algebraic_loops import in_order_of_evaluation
+from cosim.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
 from cosim.coupling.block_part import BlockPart, zeros_of
 from cosim.coupling.couplings import Couplings
 from cosim.coupling.master import CompiledMaster, Scheme
@@ -133,12 +133,18 @@ class CouplingFault(IntEnum):
     NOT_FINITE = 2
 
 
+class PartSource(HasFeedthrough, Protocol):
+    """A part that is no block, such as an FMU; each run opens an instance of its own."""
+
+    def open(self) -> Part: ...
+
+
 @dataclass(frozen=True)
 class Coupling:
     """The parts of a rig beside its mechanism, how they are joined, and how they are stepped; the sequence of the
     scheme may be empty: sorted by feedthrough. residual_limits [J]: of each bond, inf for none."""
 
-    parts: Mapping[str, BlockPart | Part]
+    parts: Mapping[str, BlockPart | PartSource]
     couplings: Couplings
     scheme: Scheme
     residual_limits: tuple[float, ...]

@@ -24,6 +24,7 @@ class SteppedPlant:
 
     order = ORDER
     repeats, variable = True, False
+    bounded = True  # its steps end by themselves
 
     def __init__(self, part: PlantPart, x: Array, advance: Callable[[], object]) -> None:
         """x: its state in the memory."""
@@ -75,8 +76,7 @@ class PythonCoupledStep:
     def __init__(self, coupling: Coupling, plant: SteppedPlant, step: float) -> None:
         parts: dict[str, Part] = {MECHANISM: plant}
         for name, part in coupling.parts.items():
-            block = isinstance(part, BlockPart)
-            parts[name] = SteppedBlock(replace(part, name=name)) if block else part
+            parts[name] = SteppedBlock(replace(part, name=name)) if isinstance(part, BlockPart) else part.open()
         order = in_order_of_evaluation(parts, coupling.couplings)
         sequence = coupling.scheme.sequence or tuple(sequence_of(parts, order))
         scheme = replace(coupling.scheme, sequence=sequence)

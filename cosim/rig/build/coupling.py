@@ -11,9 +11,9 @@ from cosim.coupling.master import Scheme
 from cosim.errors import InputError, InputErrors
 from cosim.rig.reading.contracts import load_part
 from cosim.rig.reading.schema import Reading
-from cosim.rig.sections.parts import CouplingsSpec, PartSpec
+from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.tick.coupled_plant import MECHANISM, Coupling, PlantSignals, signals_of_plant
+from cosim.tick.coupled_plant import MECHANISM, Coupling, PartSource, PlantSignals, signals_of_plant
 
 
 def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], reading: Reading) -> Coupling | None:
@@ -23,22 +23,32 @@ def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], re
             reading.fail(("couplings",), "there are no parts to couple; add the section `parts`")
         return None
     step = spec.schedule.step_ns * 1e-9
-    parts = {part.name: _part(part, step, reading) for part in spec.parts}
+    parts = {part.name: _part(part, step, spec.couplings.time_limit, reading) for part in spec.parts}
     found = {name: part for name, part in parts.items() if part is not None}
     if len(found) < len(parts):
         return None
-    for part in spec.parts:
-        _check_part(part, found[part.name], step, reading)
     known: dict[str, HasFeedthrough] = {MECHANISM: PlantSignals(*signals_of_plant(names, units)), **found}
     return None if reading.errors else _joined(spec.couplings, found, known, reading)
 
 
-def _part(spec: PartSpec, step: float, reading: Reading) -> BlockPart | None:
+def _part(spec: PartSpec | FmuSpec, step: float, time_limit: float, reading: Reading) -> BlockPart | PartSource | None:
+    """None after an error, recorded in `reading`."""
+    if isinstance(spec, FmuSpec):
+        from cosim.rig.build.fmu_source import FmuSource
+
+        try:
+            return FmuSource(spec, time_limit)
+        except InputError as error:
+            return reading.fail((*spec.key, "fmu"), str(error))
     block = load_part(spec.plugin, spec.key, reading)
-    return None if block is None else BlockPart(block, spec.step or step, spec.integrator, name=spec.name)
+    if block is None:
+        return None
+    part = BlockPart(block, spec.step or step, spec.integrator, name=spec.name)
+    _check_samples(spec, part, step, reading)
+    return part
 
 
-def _check_part(spec: PartSpec, part: BlockPart, step: float, reading: Reading) -> None:
+def _check_samples(spec: PartSpec, part: BlockPart, step: float, reading: Reading) -> None:
     count = step / part.step
     if part.sampled and (round(count) < 1 or abs(count - round(count)) > 1e-6):
         what = f"the step of the schedule, {step:g} s, is no whole number of its periods of {part.step:g} s"
@@ -46,11 +56,12 @@ def _check_part(spec: PartSpec, part: BlockPart, step: float, reading: Reading) 
 
 
 def _joined(
-    spec: CouplingsSpec, parts: dict[str, BlockPart], known: dict[str, HasFeedthrough], reading: Reading
+    spec: CouplingsSpec, parts: dict[str, BlockPart | PartSource], known: dict[str, HasFeedthrough], reading: Reading
 ) -> Coupling | None:
     places = {str(member): key for member, key in zip(spec.members, spec.keys, strict=True)}
     try:
-        couplings = checked(known, spec.members, (MECHANISM,))
+        fmus = [name for name, part in parts.items() if not isinstance(part, BlockPart)]
+        couplings = checked(known, spec.members, (MECHANISM, *fmus))
         in_order_of_evaluation(known, couplings)
     except InputErrors as errors:
         for error in errors.errors:
@@ -61,5 +72,6 @@ def _joined(
     if spec.sequence and sorted(spec.sequence) != sorted(known):
         return reading.fail(("couplings", "sequence"), f"it must name every part once: {', '.join(known)}")
     scheme = Scheme(spec.order, spec.sequential, spec.sequence, None, spec.correction)
-    in_python = {name: part.untraceable for name, part in parts.items() if part.untraceable}
+    reasons = {name: part.untraceable if isinstance(part, BlockPart) else "an FMU" for name, part in parts.items()}
+    in_python = {name: why for name, why in reasons.items() if why}
     return Coupling(parts, couplings, scheme, spec.residual_limits, spec.time_limit, in_python)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cosim.coupling.correction import EnergyCorrection
 from cosim.coupling.coupled_parts import MASTERS
 from cosim.coupling.couplings import PowerBond, Wire
 from cosim.coupling.extrapolation import ORDERS
+from cosim.fmi.archive import Interface
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
 from cosim.rig.reading.schema import KeyPath, Reading, read, read_fields
@@ -18,6 +20,8 @@ from cosim.rig.reading.yaml_source import YamlValue
 from cosim.tick.coupled_plant import MECHANISM
 from cosim.types import param, params
 from cosim.units import LONGEST, show_time
+
+INTERFACES: dict[str, Interface] = {"co_simulation": "co-simulation", "model_exchange": "model exchange"}
 
 
 def _order(text: int) -> int:
@@ -34,6 +38,18 @@ class PartKeys:
     step: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="of its integrator, at most")
     integrator: Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4"] = param(default="rk4")
     params: dict | None = param(default=None, doc="parameters that the file defines")
+
+
+@params
+class FmuKeys:
+    name: Name = param(doc="of the part in couplings and signals")
+    fmu: str = param(doc="an FMU file, relative to the folder of the rig")
+    interface: Literal["co_simulation", "model_exchange"] | None = param(default=None, doc="default: the first it has")
+    outputs: tuple[str, ...] | None = param(default=None, doc="outputs and local variables; default: all outputs")
+    tolerance: float | None = param(above=0, max=1, default=None, doc="relative, of the solver")
+    stiff: bool = param(default=False, doc="model exchange is integrated with an implicit method")
+    process: bool = param(default=True, doc="runs in a process of its own: a crash or a hang is an error of the part")
+    params: dict | None = param(default=None, doc="parameters and start values, numbers in SI or with a unit")
 
 
 @params
@@ -84,6 +100,25 @@ class PartSpec:
 
 
 @dataclass(frozen=True)
+class FmuSpec:
+    """An FMU as a part; see `cosim.fmi.FmuPart`; key: its place in the rig."""
+
+    name: str
+    file: Path
+    interface: Interface | None
+    outputs: tuple[str, ...] | None
+    tolerance: float | None
+    stiff: bool
+    process: bool
+    parameters: Mapping[str, object]
+    key: KeyPath
+
+    def describe(self, step_ns: int) -> str:
+        """In words; step_ns: of the schedule."""
+        return f"{self.file.name}, an FMU{'' if self.process else ' in the process of the run'}"
+
+
+@dataclass(frozen=True)
 class CouplingsSpec:
     """keys: of each bond and wire, its place in the rig; residual_limits [J]: of each bond, inf for none."""
 
@@ -104,22 +139,38 @@ class CouplingsSpec:
         return {name[len(start) : -len(end)] for name in inputs if name.startswith(start) and name.endswith(end)}
 
 
-def read_parts(items: YamlValue, taken: Mapping[str, str], reading: Reading) -> tuple[PartSpec, ...]:
+def read_parts(items: YamlValue, taken: Mapping[str, str], reading: Reading) -> tuple[PartSpec | FmuSpec, ...]:
     """The section `parts`; errors are recorded. taken: names of other groups of signals, and what has them."""
-    found: list[PartSpec] = []
+    found: list[PartSpec | FmuSpec] = []
     used = {MECHANISM: "the mechanism", **taken}
     for k, item in enumerate(items or []):
         at = ("parts", k)
-        keys = read(PartKeys, item, at, reading)
+        of_fmu = isinstance(item, dict) and "fmu" in item
+        keys = read(FmuKeys if of_fmu else PartKeys, item, at, reading)
         if keys is None:
             continue
         if keys.name in used:
             reading.fail((*at, "name"), f"'{keys.name}' is the name of {used[keys.name]}; give the part another one")
         used[keys.name] = "another part"
-        plugin = read_named_plugin(PART, keys.type, keys.params, at, reading)
-        if plugin is not None:
-            found.append(PartSpec(keys.name, plugin, keys.step, keys.integrator, at))
+        spec = _fmu(keys, at, reading) if isinstance(keys, FmuKeys) else _block(keys, at, reading)
+        found += [] if spec is None else [spec]
     return tuple(found)
+
+
+def _block(keys: PartKeys, at: KeyPath, reading: Reading) -> PartSpec | None:
+    plugin = read_named_plugin(PART, keys.type, keys.params, at, reading)
+    return None if plugin is None else PartSpec(keys.name, plugin, keys.step, keys.integrator, at)
+
+
+def _fmu(keys: FmuKeys, at: KeyPath, reading: Reading) -> FmuSpec | None:
+    file = reading.file(keys.fmu, (*at, "fmu"))
+    if file is None:
+        return None
+    if not file.is_file():
+        return reading.fail((*at, "fmu"), f"there is no file {file}")
+    interface = INTERFACES[keys.interface] if keys.interface else None
+    options = interface, keys.outputs, keys.tolerance, keys.stiff, keys.process, keys.params or {}
+    return FmuSpec(keys.name, file, *options, at)
 
 
 def read_couplings(data: YamlValue, reading: Reading) -> CouplingsSpec:

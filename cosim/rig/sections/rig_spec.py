@@ -35,7 +35,7 @@ from cosim.rig.sections.joints import (
 )
 from cosim.rig.sections.keep import KeepSpec, read_keep
 from cosim.rig.sections.mechanism import MechanismSpec, read_mechanism
-from cosim.rig.sections.parts import CouplingsSpec, PartSpec, read_couplings, read_parts
+from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec, read_couplings, read_parts
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.rig.sections.size import check_size
 from cosim.rig.sections.tuning import TuningKeys
@@ -113,7 +113,7 @@ class RigSpec:
     drivers: tuple[DriverSpec, ...]
     emulator: EmulatorSpec
     controllers: tuple[ControllerSpec, ...]
-    parts: tuple[PartSpec, ...]
+    parts: tuple[PartSpec | FmuSpec, ...]
     couplings: CouplingsSpec
     guard: GuardSpec
     schedule: ScheduleSpec

@@ -1,0 +1,35 @@
+"""An FMU that a rig names: what it declares, and a new instance of it for each run."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cosim.coupling.part import Part
+from cosim.fmi import FmuPart
+from cosim.rig.sections.parts import FmuSpec
+
+
+class FmuSource:
+    """See `cosim.tick.coupled_plant.PartSource`. Raises InputError for an FMU that cannot run here, or whose variables
+    are not those that the rig names."""
+
+    def __init__(self, spec: FmuSpec, time_limit: float) -> None:
+        self._open = partial(
+            FmuPart,
+            spec.file,
+            spec.name,
+            spec.parameters,
+            spec.outputs,
+            spec.interface,
+            spec.tolerance,
+            spec.stiff,
+            spec.process,
+            time_limit,
+        )
+        part = self._open()
+        part.close()
+        self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
+
+    def open(self) -> Part:
+        """An instance that has not started."""
+        return self._open()
