@@ -192,7 +192,7 @@ class CoupledParts:
         rows: list[tuple[float, list[Array], Array]] = []
 
         def record() -> None:
-            rows.append((master.t, [values[0] for values in master.values.values()], master.energy))
+            rows.append((master.t, [values[0] for values in master.values], master.energy))
 
         try:
             master.start(0.0, self.step)
@@ -209,7 +209,7 @@ class CoupledParts:
                         record()
         finally:
             master.close()
-        names = [str(each) for each in master.values]
+        names = [str(each) for each in master.output_order]
         signals = {name: np.array([row[1][k] for row in rows]) for k, name in enumerate(names)}
         energy = np.array([row[2] for row in rows])
         return CoupledRun(np.array([row[0] for row in rows]), signals, self._by_bond(energy), master.refused)
