@@ -37,11 +37,10 @@ class MassParams:
 class MassWithSpring:
     """The velocity of the end of its coupling spring in, the force on this end out."""
 
-    inputs: Signals
-    outputs: Signals
-
     def __init__(self, params: MassParams) -> None:
-        self.params, self.inputs, self.outputs = params, {"velocity": VELOCITY}, {"force": FORCE}
+        self.params = params
+        self.inputs: Signals = {"velocity": VELOCITY}
+        self.outputs: Signals = {"force": FORCE}
 
     def initial(self) -> State:
         return {"x": np.zeros(()), "end": np.zeros(()), "v": np.ones(())}
@@ -55,7 +54,9 @@ class PulledMass:
     """A force in, the velocity out."""
 
     def __init__(self, params: MassParams) -> None:
-        self.params, self.inputs, self.outputs = params, {"force": FORCE}, {"velocity": VELOCITY}
+        self.params = params
+        self.inputs: Signals = {"force": FORCE}
+        self.outputs: Signals = {"velocity": VELOCITY}
 
     def initial(self) -> State:
         return {"x": np.zeros(()), "v": -np.ones(())}
@@ -69,7 +70,9 @@ class BothMasses:
 
     def __init__(self) -> None:
         self.left, self.right = MassWithSpring(MassParams()), PulledMass(MassParams())
-        self.params, self.inputs, self.outputs = MassParams(), {"u": FORCE}, {"velocity": VELOCITY}
+        self.params = MassParams()
+        self.inputs: Signals = {"u": FORCE}
+        self.outputs: Signals = {"velocity": VELOCITY}
 
     def initial(self) -> State:
         return {"left": self.left.initial(), "right": self.right.initial()}

@@ -12,7 +12,8 @@ from cosim.errors import InputError
 class HasFeedthrough(HasSignals, Protocol):
     """See `Part`."""
 
-    feedthrough: frozenset[tuple[str, str]]
+    @property
+    def feedthrough(self) -> frozenset[tuple[str, str]]: ...
 
 
 class _Node(NamedTuple):

@@ -214,7 +214,7 @@ class BlockPart:
         """Why it has to run in Python; empty for one that can be compiled."""
         return str(self._trace) if isinstance(self._trace, CompileError) else ""
 
-    @cached_property
+    @property
     def feedthrough(self) -> frozenset[tuple[str, str]]:
         """(input, output) where the output depends on the input at the same time; for a block that cannot be traced
         every pair. A held output depends on none."""
@@ -222,4 +222,9 @@ class BlockPart:
             return frozenset()
         if isinstance(self._trace, CompileError):
             return frozenset((i, o) for i in self.inputs for o in self.outputs)
+        return self._feedthrough
+
+    @cached_property
+    def _feedthrough(self) -> frozenset[tuple[str, str]]:
+        assert not isinstance(self._trace, CompileError)
         return feedthrough_of(self._trace, self.input_layout, self.output_layout)

@@ -21,8 +21,10 @@ POWERS = {
 class HasSignals(Protocol):
     """What the checks need to know of a part."""
 
-    inputs: Signals
-    outputs: Signals
+    @property
+    def inputs(self) -> Signals: ...
+    @property
+    def outputs(self) -> Signals: ...
 
 
 class Terminal(NamedTuple):

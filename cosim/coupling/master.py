@@ -6,7 +6,7 @@ interpolate the outputs of those that have already got to the end of the step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -80,8 +80,8 @@ class CompiledMaster:
         return list(self.parts.items())
 
     @cached_property
-    def _advance(self) -> dict[str, Routine | BlockPart]:
-        made = {}
+    def _advance(self) -> dict[str, Callable[..., Numeric]]:
+        made: dict[str, Callable[..., Numeric]] = {}
         for name, part in self._all:
             shapes = [(), (), (part.size,), (self.scheme.order + 1, part.input_layout.size)]
             made[name] = Routine(part.advance, shapes, name) if self.compiled else part.advance

@@ -76,7 +76,7 @@ class PythonMaster:
         part = self.parts[name]
         driven = [self.couplings.driven[Terminal(name, signal)] for signal in part.inputs]
         inputs = [(each.target.signal, self._places[each.source], each.initial is not None) for each in driven]
-        outputs = [(signal, self._places[name, signal], each.shape) for signal, each in part.outputs.items()]
+        outputs = [(signal, self._places[Terminal(name, signal)], each.shape) for signal, each in part.outputs.items()]
         places = [k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name]
         order = min(self.scheme.order, part.order)
         measures, ports = isinstance(part, MeasuresWork), self.couplings.ports(name)
@@ -136,7 +136,7 @@ class PythonMaster:
                 works[plan.work_places] = self._measured(plan, h, inputs, outputs)
             for signal, place, _ in plan.outputs:
                 after[place] = outputs[signal]
-        self.values = [[new, *values[:-1]] for new, values in zip(after, self.values, strict=True)]
+        self.values = [[new, *values[:-1]] for new, values in zip(cast(list[Array], after), self.values, strict=True)]
         self.t, self.lengths = t + h, [h, *self.lengths[:-1]]
         if works is not None:
             self.works = works.reshape(-1, 2)
@@ -180,7 +180,7 @@ class PythonMaster:
         """(ports,) works [J] of the ports of a part in this step."""
         if plan.measures:
             return cast(MeasuresWork, plan.part).work
-        before = {output: self.values[self._places[plan.name, output]][0] for _, output in plan.ports}
+        before = {output: self.values[self._places[Terminal(plan.name, output)]][0] for _, output in plan.ports}
         return [trapezoidal_work(port, h, inputs, before, reached) for port in plan.ports]
 
     def _bond_now(self, bond: BondEnds) -> tuple[Array, Array]:
