@@ -37,7 +37,7 @@ class Terminal(NamedTuple):
         return f"{self.part}.{self.signal}"
 
 
-class DrivenInput(NamedTuple):
+class InputSource(NamedTuple):
     """An output and the input that it drives. initial: the value before the first step, of a delayed one."""
 
     source: Terminal
@@ -79,15 +79,15 @@ class BondEnds(NamedTuple):
     """The connections of a bond, under its name."""
 
     name: str
-    effort: DrivenInput
-    flow: DrivenInput
+    effort: InputSource
+    flow: InputSource
 
 
 @dataclass(frozen=True)
 class Couplings:
     """Checked couplings: the connection of every input, and the bonds among them."""
 
-    driven: Mapping[Terminal, DrivenInput]  # by target
+    sources: Mapping[Terminal, InputSource]  # by target
     bonds: tuple[BondEnds, ...]
 
     def ports(self, part: str) -> list[tuple[str, str]]:
@@ -105,7 +105,7 @@ def checked(parts: Mapping[str, HasSignals], couplings: Sequence[PowerBond | Wir
     """Raises InputErrors: a part or a signal that does not exist, shapes or units that differ, a bond whose product is
     no power, an input without a source or with two."""
     errors = ErrorList()
-    driven: dict[Terminal, DrivenInput] = {}
+    sources: dict[Terminal, InputSource] = {}
     bonds: list[BondEnds] = []
     for coupling in couplings:
         try:
@@ -114,19 +114,19 @@ def checked(parts: Mapping[str, HasSignals], couplings: Sequence[PowerBond | Wir
             errors.append(error)
             continue
         for connection in made:
-            if (other := driven.get(connection.target)) is not None:
+            if (other := sources.get(connection.target)) is not None:
                 what = f"input '{connection.target}' is driven by '{other.source}' already; remove one of both"
                 errors.append(InputError(what, str(coupling)))
-            driven[connection.target] = connection
+            sources[connection.target] = connection
         if isinstance(coupling, PowerBond):
             bonds.append(BondEnds(_unused(coupling.name, bonds), *made))
     if not errors:
         for target in (Terminal(name, signal) for name, part in parts.items() for signal in part.inputs):
-            if target not in driven:
+            if target not in sources:
                 errors.append(InputError(f"input '{target}' has no source; connect an output to it"))
     if errors:
         raise InputErrors(errors)
-    return Couplings(driven, tuple(bonds))
+    return Couplings(sources, tuple(bonds))
 
 
 def _unused(name: str, bonds: Sequence[BondEnds]) -> str:
@@ -135,7 +135,7 @@ def _unused(name: str, bonds: Sequence[BondEnds]) -> str:
     return f"{name}:{count + 1}" if count else name
 
 
-def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) -> list[DrivenInput]:
+def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) -> list[InputSource]:
     """The connections of a coupling, the effort first. Raises InputError."""
     if isinstance(coupling, Wire):
         return [_connection(parts, coupling, coupling.source, coupling.target, coupling.initial)]
@@ -160,7 +160,7 @@ def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) ->
 
 def _connection(
     parts: Mapping[str, HasSignals], coupling: PowerBond | Wire, source: str, target: str, initial: float | None = None
-) -> DrivenInput:
+) -> InputSource:
     ends: list[Terminal] = []
     found: list[Signal] = []
     for text, kind in ((source, "outputs"), (target, "inputs")):
@@ -179,4 +179,4 @@ def _connection(
     if found[0].unit != found[1].unit:
         what = f"'{source}' is in {found[0].unit}, '{target}' in {found[1].unit}; both must be the same"
         raise InputError(what, str(coupling))
-    return DrivenInput(ends[0], ends[1], initial)
+    return InputSource(ends[0], ends[1], initial)

@@ -74,8 +74,8 @@ class PythonMaster:
 
     def _plan(self, name: str) -> _PartPlan:
         part = self.parts[name]
-        driven = [self.couplings.driven[Terminal(name, signal)] for signal in part.inputs]
-        inputs = [(each.target.signal, self._places[each.source], each.initial is not None) for each in driven]
+        origins = [self.couplings.sources[Terminal(name, signal)] for signal in part.inputs]
+        inputs = [(each.target.signal, self._places[each.source], each.initial is not None) for each in origins]
         outputs = [(signal, self._places[Terminal(name, signal)], each.shape) for signal, each in part.outputs.items()]
         places = [k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name]
         order = min(self.scheme.order, part.order)
@@ -100,7 +100,8 @@ class PythonMaster:
         self.values = [[found[each]] * KEPT for each in self.output_order]
 
     def add_slope(self, first: float) -> None:
-        """Make a first step and return; the outputs get a past on the line to its end. All parts must repeat steps."""
+        """Make a first step and return; the outputs get a linear past with the slope that it finds. All parts must
+        repeat steps."""
         past = self.save()
         self.step(first)
         after = [values[0] for values in self.values]
@@ -241,5 +242,5 @@ class PythonMaster:
 
 
 def diverged(part: str, output: str, value: Array, t: float) -> str:
-    """What a run says of an output that is not finite."""
+    """The message about an output that is not finite."""
     return f"part '{part}' diverged: its output '{output}' is {value} at t = {t:.6g} s"
