@@ -59,7 +59,14 @@ class BlockPart:
         if not self.sampled and not hasattr(self.block, "flow"):
             raise InputError(f"{type(self.block).__name__} has neither `flow` nor `update`", self.name)
         if self.initial is None:
-            self.initial = self.block.initial()  # type: ignore[union-attr]
+            self.initial = self._own_initial()
+
+    def _own_initial(self) -> State:
+        try:
+            return self.block.initial()  # type: ignore[union-attr]
+        except (AttributeError, TypeError):
+            what = f"{type(self.block).__name__} has no `initial()` without arguments; give `initial`, its state"
+            raise InputError(what, self.name) from None
 
     # --- layouts ---
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple, Protocol
 
 from cosim.bondgraph.domains import DOMAINS
 from cosim.errors import ErrorList, InputError, InputErrors, did_you_mean
 from cosim.types import Signal, Signals
-from cosim.units import unit_sign
+from cosim.units import JOINT_DIMENSIONS, unit_sign
 
 # units of effort and flow whose product is a power
-POWERS = {
-    *((domain.effort, domain.flow) for domain in DOMAINS.values() if domain.product_is_power),
-    ("joint effort", "joint velocity"),
-}
+POWERS = {(domain.effort, domain.flow) for domain in DOMAINS.values() if domain.product_is_power}
 
 
 class HasSignals(Protocol):
@@ -148,7 +146,7 @@ def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) ->
         parts[flow.source.part].outputs[flow.source.signal],
     )
     units = signals[0].unit, signals[1].unit
-    if units not in POWERS:
+    if not POWERS & set(product(*map(_units, units))):
         known = ", ".join(f"{unit_sign(e)} and {unit_sign(f)}" for e, f in sorted(POWERS))
         what = f"the product of {unit_sign(units[0]) or '1'} and {unit_sign(units[1]) or '1'} is no power"
         raise InputError(f"{what}; known efforts and flows: {known}", str(coupling))
@@ -176,7 +174,12 @@ def _connection(
     if found[0].shape != found[1].shape:
         what = f"'{source}' has shape {found[0].shape}, '{target}' {found[1].shape}; both must be the same"
         raise InputError(what, str(coupling))
-    if found[0].unit != found[1].unit:
+    if not set(_units(found[0].unit)) & set(_units(found[1].unit)):
         what = f"'{source}' is in {found[0].unit}, '{target}' in {found[1].unit}; both must be the same"
         raise InputError(what, str(coupling))
     return InputSource(ends[0], ends[1], initial)
+
+
+def _units(unit: str) -> tuple[str, ...]:
+    """The units that a unit stands for: that of a joint for both of its kinds."""
+    return JOINT_DIMENSIONS.get(unit, (unit,))

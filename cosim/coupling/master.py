@@ -134,6 +134,15 @@ class CompiledMaster:
 
     # --- steps: pure functions ---
 
+    @property
+    def row_size(self) -> int:
+        return 2 + self.outputs.size + len(self.couplings.bonds)
+
+    def row(self, memory: Numeric) -> Numeric:
+        """What a run records: time, repeated steps, outputs, summed residual energies."""
+        m = self.layout.unpack(memory)
+        return ops.concatenate([m["t"], m["refused"], m["values"][0], m["energy"]])
+
     def step(self, memory: Numeric, h: Numeric) -> Numeric:
         """The memory after a step of length h [s]."""
         m = self.layout.unpack(memory)
