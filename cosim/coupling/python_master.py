@@ -137,7 +137,7 @@ class PythonMaster:
                 works[plan.work_places] = self._measured(plan, h, inputs, outputs)
             for signal, place, _ in plan.outputs:
                 after[place] = outputs[signal]
-        self.values = [[new, *values[:-1]] for new, values in zip(cast(list[Array], after), self.values, strict=True)]
+        self.values = [[new, a, b] for new, (a, b, _) in zip(cast(list[Array], after), self.values, strict=True)]
         self.t, self.lengths = t + h, [h, *self.lengths[:-1]]
         if works is not None:
             self.works = works.reshape(-1, 2)
@@ -205,20 +205,23 @@ class PythonMaster:
                 offsets[end.target] = offset.reshape(self.values[self._places[end.source]][0].shape)
         return offsets
 
-    def _call(self, plan: _PartPlan, fn: Callable[..., Any], t: float, *arguments: Any) -> Mapping[str, Array]:
-        """The outputs after a call of `start` or `step` of a part. Raises RunError for any error of a part."""
+    def _call(self, plan: _PartPlan, fn: Callable[..., Any], *arguments: Any) -> Mapping[str, Array]:
+        """The outputs after a call of `start` or `step` of a part, whose first argument is the time. Raises RunError
+        for any error of a part."""
         try:
             if self.time_limit is None:
-                return fn(t, *arguments)
-            what = f"the {fn.__name__} of part '{plan.name}' at t = {t:.6g} s"
-            return within(self.time_limit, what, fn, t, *arguments)
+                return fn(*arguments)
+            what = f"the {fn.__name__} of part '{plan.name}' at t = {arguments[0]:.6g} s"
+            return within(self.time_limit, what, fn, *arguments)
         except HangingPart:
             self._hanging.add(plan.name)
             raise
         except CosimError:
             raise
         except Exception as error:
-            raise RunError(f"part '{plan.name}' failed at t = {t:.6g} s: {describe_exception(error)}") from error
+            raise RunError(
+                f"part '{plan.name}' failed at t = {arguments[0]:.6g} s: {describe_exception(error)}"
+            ) from error
 
     def close(self) -> None:
         """Release the parts that do not hang."""
