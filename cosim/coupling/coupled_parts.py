@@ -83,6 +83,10 @@ class CoupledParts:
             raise InputError(f"the step of the coupling is {self.step} s; it must be a time above 0")
         if self.sequence is not None and sorted(self.sequence) != sorted(self.parts):
             raise InputError(f"the sequence must name every part once: {', '.join(self.parts)}")
+        if not self.parts:
+            raise InputError("there are no parts; give at least one")
+        if self.time_limit is not None and not self.time_limit > 0.0:
+            raise InputError(f"the time limit is {self.time_limit} s; it must be above 0")
         if self.control is not None:
             self._check_variable()
         for name, part in self.parts.items():

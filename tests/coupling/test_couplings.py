@@ -88,6 +88,8 @@ SETTINGS = {
     "master": ({"master": "jacoby"}, "there is no master 'jacoby'; did you mean 'jacobi'?"),
     "order": ({"order": 3}, "the order of extrapolation is 3; it must be 0, 1 or 2"),
     "step": ({"step": 0.0}, "the step of the coupling is 0.0 s; it must be a time above 0"),
+    "time limit": ({"time_limit": 0.0}, "the time limit is 0.0 s; it must be above 0"),
+    "parts": ({"parts": {}}, "there are no parts; give at least one"),
     "sequence": ({"sequence": ["left"]}, "the sequence must name every part once: left, right"),
 }
 
@@ -95,7 +97,7 @@ SETTINGS = {
 @pytest.mark.parametrize("settings, message", SETTINGS.values(), ids=SETTINGS)
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(CosimError) as error:
-        CoupledParts(MASSES, [BOND], **settings)
+        CoupledParts(**{"parts": MASSES, "couplings": [BOND], **settings})
     assert str(error.value) == message
 
 
