@@ -12,7 +12,7 @@ from typing import Any
 from cosim.bench import cyclictest
 from cosim.bench.rows import BenchRow
 
-PACKAGES = ("cosim", "numpy", "casadi", "llvmlite", "pin", "mujoco", "exudyn", "example-robot-data")
+PACKAGES = ("cosim", "numpy", "casadi", "llvmlite", "pin", "mujoco", "exudyn", "mosaik", "example-robot-data")
 OUTCOMES = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}
 
 

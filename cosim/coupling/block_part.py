@@ -10,7 +10,8 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.jacobian import Jacobian
-from cosim.compile.trace import Trace, trace
+from cosim.compile.routine import Routine
+from cosim.compile.trace import origin
 from cosim.compile.while_loop import repeated_while
 from cosim.coupling.extrapolation import value_at
 from cosim.coupling.feedthrough import feedthrough_of
@@ -62,7 +63,14 @@ class BlockPart:
         if not self.sampled and not hasattr(self.block, "flow"):
             raise InputError(f"{type(self.block).__name__} has neither `flow` nor `update`", self.name)
         if self.initial is None:
-            self.initial = self.block.initial()  # type: ignore[union-attr]
+            self.initial = self._own_initial()
+
+    def _own_initial(self) -> State:
+        try:
+            return self.block.initial()  # type: ignore[union-attr]
+        except (AttributeError, TypeError):
+            what = f"{type(self.block).__name__} has no `initial()` without arguments; give `initial`, its state"
+            raise InputError(what, self.name) from None
 
     # --- layouts ---
 
@@ -128,7 +136,12 @@ class BlockPart:
     # --- continuous blocks ---
 
     def _outputs(self, t: Numeric, x: Numeric, u: Numeric) -> Numeric:
-        return self.output_layout.pack(self._flow(t, x, u)[1])
+        return self._rates(t, x, u)[1]
+
+    def _rates(self, t: Numeric, x: Numeric, u: Numeric) -> tuple[Numeric, Numeric]:
+        """(rates of the state, outputs), flat."""
+        dx, y = self._flow(t, x, u)
+        return self.state_layout.pack(dx), self.output_layout.pack(y)
 
     def _flow(self, t: Numeric, x: Numeric, u: Numeric) -> tuple[State, dict[str, Numeric]]:
         state, inputs = self.state_layout.unpack(x), self.input_layout.unpack(u)
@@ -196,25 +209,33 @@ class BlockPart:
     # --- what can be known of it ---
 
     @cached_property
-    def _trace(self) -> Trace | CompileError:
-        """Of its outputs, or of a sample, from (t, x, u)."""
-        evaluate = (lambda *arguments: ops.concatenate(self._sample(*arguments))) if self.sampled else self._outputs
+    def _traced(self) -> Routine | CompileError:
+        """From (t, x, u) to rates, or the state after a sample, and outputs."""
+        shapes = [(), (self.state_layout.size,), (self.input_layout.size,)]
         try:
-            return trace(evaluate, [(), (self.state_layout.size,), (self.input_layout.size,)], self.name)
+            found, again = (Routine(self._sample if self.sampled else self._rates, shapes, self.name) for _ in range(2))
+            if found.symbol == again.symbol:
+                return found
         except CompileError as error:
             return error
+        what = "does not compute the same at every call: it keeps hidden state, reads a clock or draws random numbers"
+        return CompileError(what, origin(self.block.update if self.sampled else self.block.flow))  # type: ignore[union-attr]
 
     @property
     def untraceable(self) -> str:
         """Why it has to run in Python; empty for one that can be compiled."""
-        return str(self._trace) if isinstance(self._trace, CompileError) else ""
+        return str(self._traced) if isinstance(self._traced, CompileError) else ""
 
     @property
     def feedthrough(self) -> frozenset[tuple[str, str]]:
         """(input, output) where the output depends on the input at the same time; for a block that cannot be traced
         every pair. A held output depends on none."""
+        return self._feedthrough
+
+    @cached_property
+    def _feedthrough(self) -> frozenset[tuple[str, str]]:
         if self.sampled:
             return frozenset()
-        if isinstance(self._trace, CompileError):
+        if isinstance(self._traced, CompileError):
             return frozenset((i, o) for i in self.inputs for o in self.outputs)
-        return feedthrough_of(self._trace, self.input_layout, self.output_layout)
+        return feedthrough_of(self._traced.trace, self.input_layout, self.output_layout)

@@ -11,7 +11,8 @@ and flow f₀ so far:
 
     Δe = −gain D/h · f e₀² / (f² e₀² + e² f₀²),    Δf = gain D/h · e f₀² / (f² e₀² + e² f₀²).
 
-Where effort or flow passes zero, the other one pays. |Δe| ≤ limit e₀ and |Δf| ≤ limit f₀; what is beyond is paid later.
+Where the effort passes zero the effort is changed, and the flow where the flow does. |Δe| ≤ limit e₀ and
+|Δf| ≤ limit f₀; what is beyond is paid later.
 
 That the residual is monitored and removed by changing what is exchanged in the next step is the idea of González,
 Rodríguez and others (Multibody System Dynamics 55, 2022) and of the nearly energy-preserving coupling element (NEPCE).
@@ -49,9 +50,9 @@ class EnergyCorrection:
     ) -> tuple[Numeric, Numeric]:
         """(Δe, Δf), each (n,), of a bond with effort and flow (n,); debt D [J]; largest: e₀² and f₀²."""
         e2, f2 = largest
-        share = self.gain * debt / (h * ((flow @ flow) * e2 + (effort @ effort) * f2 + TINY))
+        factor = self.gain * debt / (h * ((flow @ flow) * e2 + (effort @ effort) * f2 + TINY))
         most_effort, most_flow = (self.limit * ops.sqrt(square) for square in largest)
         return (
-            ops.clip(-share * e2 * flow, -most_effort, most_effort),
-            ops.clip(share * f2 * effort, -most_flow, most_flow),
+            ops.clip(-factor * e2 * flow, -most_effort, most_effort),
+            ops.clip(factor * f2 * effort, -most_flow, most_flow),
         )

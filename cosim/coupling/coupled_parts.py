@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
 from cosim.compile import ArrayPort, compile, interpreting
 from cosim.coupling.algebraic_loops import in_order_of_evaluation
-from cosim.coupling.block_part import BlockPart
+from cosim.coupling.block_part import MAX_STEPS, BlockPart
 from cosim.coupling.correction import EnergyCorrection
 from cosim.coupling.couplings import Couplings, PowerBond, Wire, checked
 from cosim.coupling.extrapolation import ORDERS
@@ -84,12 +83,25 @@ class CoupledParts:
             raise InputError(f"the step of the coupling is {self.step} s; it must be a time above 0")
         if self.sequence is not None and sorted(self.sequence) != sorted(self.parts):
             raise InputError(f"the sequence must name every part once: {', '.join(self.parts)}")
+        if not self.parts:
+            raise InputError("there are no parts; give at least one")
+        if self.time_limit is not None and not self.time_limit > 0.0:
+            raise InputError(f"the time limit is {self.time_limit} s; it must be above 0")
         if self.control is not None:
             self._check_variable()
         for name, part in self.parts.items():
-            if isinstance(part, BlockPart) and part.sampled and self._odd(part.step):
-                what = f"the step of the coupling, {self.step} s, is no whole number of periods of {part.step} s"
-                raise InputError(what, f"part '{name}'")
+            if isinstance(part, BlockPart):
+                self._check_steps(name, part)
+
+    def _check_steps(self, name: str, part: BlockPart) -> None:
+        """Of its own in a step of the coupling."""
+        if part.sampled and self._odd(part.step):
+            what = f"the step of the coupling, {self.step} s, is no whole number of periods of {part.step} s"
+            raise InputError(what, f"part '{name}'")
+        longest = self.step if self.control is None else max(self.step, self.control.longest)
+        if longest > MAX_STEPS * part.step:
+            what = f"its step of {part.step} s is too short for steps of the coupling of {longest} s"
+            raise InputError(f"{what}; at most {MAX_STEPS} are made in one", f"part '{name}'")
 
     def _odd(self, period: float) -> bool:
         count = self.step / period
@@ -131,8 +143,9 @@ class CoupledParts:
     # --- runs ---
 
     def run(self, duration: float) -> CoupledRun:
-        """Run from t = 0. Raises InputError for a duration that is no time, RunError for a part that fails, diverges
-        or hangs."""
+        """Run from t = 0, with steps of constant length for a whole number of them. Parts other than blocks are closed
+        at the end. Raises InputError for a duration that is no time, RunError for a part that fails, diverges or hangs.
+        """
         if not 0.0 < duration < np.inf:
             raise InputError(f"the duration is {duration} s; it must be a time above 0")
         if self.compiled_master is not None:
@@ -144,46 +157,51 @@ class CoupledParts:
         return max(1, round(duration / self.step))
 
     def _run_compiled(self, master: CompiledMaster, duration: float) -> CoupledRun:
-        memory, step = master.initial(0.0, self.step), self._function(master.step, "step")
-        h = np.array(self.step)
+        memory, step = master.initial(0.0, self.step), self._function(master, master.step, "step")
+        h, row = np.array(self.step), np.empty(master.row_size)
         if self.order > 0:
-            memory = master.with_slope(memory, step(memory, h))
+            after = np.empty_like(memory)
+            step(memory, h, out=(after, row))
+            memory = master.with_slope(memory, after)
         if self.control is None:
-            rows = np.empty((self._steps(duration) + 1, len(memory)))
-            rows[0] = memory
-            for before, after in pairwise(rows):
-                step(before, h, out=after)
+            rows = np.empty((self._steps(duration) + 1, len(row)))
+            rows[0] = master.row(memory)
+            for row in rows[1:]:
+                step(memory, h, out=(memory, row))
             return self._result(master, rows)
-        accepted, end, step = [memory], np.array(duration), self._function(master.controlled_step, "controlled_step")
-        time, refused = (master.layout.place(name).where.start for name in ("t", "refused"))
-        while memory[time] < duration - LAST * self.step:
-            before, memory = memory, step(memory, end)
-            if memory[refused] == before[refused]:
-                accepted.append(memory)
+        accepted, end = [master.row(memory)], np.array(duration)
+        step = self._function(master, master.controlled_step, "controlled_step")
+        while accepted[-1][0] < duration - LAST * self.step:
+            step(memory, end, out=(memory, row))
+            if row[0] > accepted[-1][0]:
+                accepted.append(row.copy())
         return self._result(master, np.array(accepted))
 
-    def _function(self, fn: Callable[..., Numeric], name: str) -> Callable[..., Numeric]:
-        """A step of the master on numbers: from the memory and a time [s]."""
-        assert self.compiled_master is not None
-        memory = ArrayPort("memory", (self.compiled_master.layout.size,))
-        return compile(fn, [memory, ArrayPort("time", ())], f"coupled_{name}", [memory]).native
+    @staticmethod
+    def _function(master: CompiledMaster, fn: Callable[..., Numeric], name: str) -> Callable[..., Numeric]:
+        """A step on numbers: (memory, row) from the memory and a time [s]."""
+
+        def recorded(memory: Numeric, time: Numeric) -> tuple[Numeric, Numeric]:
+            after = fn(memory, time)
+            return after, master.row(after)
+
+        memory, row = ArrayPort("memory", (master.layout.size,)), ArrayPort("row", (master.row_size,))
+        return compile(recorded, [memory, ArrayPort("time", ())], f"coupled_{name}", [memory, row]).native
 
     def _result(self, master: CompiledMaster, rows: Array) -> CoupledRun:
-        """rows: the memory at the communication points."""
-        layout, t = master.layout, rows[:, master.layout.place("t").where.start]
-        values = rows[:, layout.place("values").where]
+        """rows: see `CompiledMaster.row`."""
+        t, refused, values, energy = np.split(rows, [1, 2, 2 + master.outputs.size], axis=1)
         signals = {
             ".".join(path): values[:, where].reshape(len(rows), *shape)
             for path, (where, shape) in master.outputs.places.items()
         }
-        run = CoupledRun(t, signals, self._by_bond(rows[:, layout.place("energy").where]), int(rows[-1, -1]))
-        for name, values in signals.items():
-            finite = np.isfinite(values.reshape(len(rows), -1)).all(axis=1)
+        for name, found in signals.items():
+            finite = np.isfinite(found.reshape(len(rows), -1)).all(axis=1)
             if not finite.all():
                 first = int(np.argmin(finite))
                 part, _, output = name.partition(".")
-                raise RunError(diverged(part, output, values[first], t[first]))
-        return run
+                raise RunError(diverged(part, output, found[first], float(t[first, 0])))
+        return CoupledRun(t[:, 0], signals, self._by_bond(energy), int(refused[-1, 0]))
 
     def _by_bond(self, energy: Array) -> dict[str, Array]:
         return {bond.name: energy[:, k] for k, bond in enumerate(self._couplings.bonds)}
@@ -192,7 +210,7 @@ class CoupledParts:
         rows: list[tuple[float, list[Array], Array]] = []
 
         def record() -> None:
-            rows.append((master.t, [values[0] for values in master.values.values()], master.energy))
+            rows.append((master.t, [values[0] for values in master.values], master.energy))
 
         try:
             master.start(0.0, self.step)
@@ -209,7 +227,7 @@ class CoupledParts:
                         record()
         finally:
             master.close()
-        names = [str(each) for each in master.values]
+        names = [str(each) for each in master.output_order]
         signals = {name: np.array([row[1][k] for row in rows]) for k, name in enumerate(names)}
         energy = np.array([row[2] for row in rows])
         return CoupledRun(np.array([row[0] for row in rows]), signals, self._by_bond(energy), master.refused)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple, Protocol
 
 from cosim.bondgraph.domains import DOMAINS
 from cosim.errors import ErrorList, InputError, InputErrors, did_you_mean
 from cosim.types import Signal, Signals
-from cosim.units import unit_sign
+from cosim.units import JOINT_DIMENSIONS, unit_sign
 
 # units of effort and flow whose product is a power
-POWERS = {
-    *((domain.effort, domain.flow) for domain in DOMAINS.values() if domain.product_is_power),
-    ("joint effort", "joint velocity"),
-}
+POWERS = {(domain.effort, domain.flow) for domain in DOMAINS.values() if domain.product_is_power}
 
 
 class HasSignals(Protocol):
@@ -38,7 +36,7 @@ class Terminal(NamedTuple):
         return f"{self.part}.{self.signal}"
 
 
-class DrivenInput(NamedTuple):
+class InputSource(NamedTuple):
     """An output and the input that it drives. initial: the value before the first step, of a delayed one."""
 
     source: Terminal
@@ -90,15 +88,15 @@ class BondEnds(NamedTuple):
     """The connections of a bond, under its name."""
 
     name: str
-    effort: DrivenInput
-    flow: DrivenInput
+    effort: InputSource
+    flow: InputSource
 
 
 @dataclass(frozen=True)
 class Couplings:
     """Checked couplings: the connection of every input, and the bonds among them."""
 
-    driven: Mapping[Terminal, DrivenInput]  # by target
+    sources: Mapping[Terminal, InputSource]  # by target
     bonds: tuple[BondEnds, ...]
 
     def ports(self, part: str) -> list[tuple[str, str]]:
@@ -118,7 +116,7 @@ def checked(
     """open_parts: parts whose inputs need no source. Raises InputErrors: a part or a signal that does not exist, shapes
     or units that differ, a bond whose product is no power, an input without a source or with two."""
     errors = ErrorList()
-    driven: dict[Terminal, DrivenInput] = {}
+    sources: dict[Terminal, InputSource] = {}
     bonds: list[BondEnds] = []
     for coupling in couplings:
         try:
@@ -127,19 +125,19 @@ def checked(
             errors.append(error)
             continue
         for connection in made:
-            if (other := driven.get(connection.target)) is not None:
+            if (other := sources.get(connection.target)) is not None:
                 what = f"input '{connection.target}' is driven by '{other.source}' already; remove one of both"
                 errors.append(InputError(what, str(coupling)))
-            driven[connection.target] = connection
+            sources[connection.target] = connection
         if isinstance(coupling, PowerBond):
             bonds.append(BondEnds(_unused(coupling.name, bonds), *made))
     if not errors:
         for target in (Terminal(name, signal) for name, part in parts.items() for signal in part.inputs):
-            if target not in driven and target.part not in open_parts:
+            if target not in sources and target.part not in open_parts:
                 errors.append(InputError(f"input '{target}' has no source; connect an output to it"))
     if errors:
         raise InputErrors(errors)
-    return Couplings(driven, tuple(bonds))
+    return Couplings(sources, tuple(bonds))
 
 
 def _unused(name: str, bonds: Sequence[BondEnds]) -> str:
@@ -148,7 +146,7 @@ def _unused(name: str, bonds: Sequence[BondEnds]) -> str:
     return f"{name}:{count + 1}" if count else name
 
 
-def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) -> list[DrivenInput]:
+def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) -> list[InputSource]:
     """The connections of a coupling, the effort first. Raises InputError."""
     if isinstance(coupling, Wire):
         return [_connection(parts, coupling, coupling.source, coupling.target, coupling.initial)]
@@ -161,7 +159,7 @@ def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) ->
         parts[flow.source.part].outputs[flow.source.signal],
     )
     units = signals[0].unit, signals[1].unit
-    if units not in POWERS:
+    if not POWERS & set(product(*map(_units, units))):
         known = ", ".join(f"{unit_sign(e)} and {unit_sign(f)}" for e, f in sorted(POWERS))
         what = f"the product of {unit_sign(units[0]) or '1'} and {unit_sign(units[1]) or '1'} is no power"
         raise InputError(f"{what}; known efforts and flows: {known}", str(coupling))
@@ -173,7 +171,7 @@ def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) ->
 
 def _connection(
     parts: Mapping[str, HasSignals], coupling: PowerBond | Wire, source: str, target: str, initial: float | None = None
-) -> DrivenInput:
+) -> InputSource:
     ends: list[Terminal] = []
     found: list[Signal] = []
     for text, kind in ((source, "outputs"), (target, "inputs")):
@@ -189,7 +187,12 @@ def _connection(
     if found[0].shape != found[1].shape:
         what = f"'{source}' has shape {found[0].shape}, '{target}' {found[1].shape}; both must be the same"
         raise InputError(what, str(coupling))
-    if found[0].unit != found[1].unit:
+    if not set(_units(found[0].unit)) & set(_units(found[1].unit)):
         what = f"'{source}' is in {found[0].unit}, '{target}' in {found[1].unit}; both must be the same"
         raise InputError(what, str(coupling))
-    return DrivenInput(ends[0], ends[1], initial)
+    return InputSource(ends[0], ends[1], initial)
+
+
+def _units(unit: str) -> tuple[str, ...]:
+    """The units that a unit stands for: that of a joint for both of its kinds."""
+    return JOINT_DIMENSIONS.get(unit, (unit,))

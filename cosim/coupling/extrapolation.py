@@ -18,8 +18,8 @@ def polynomial(values: Sequence[Numeric], times: Sequence[Numeric]) -> list[Nume
     differences = list(values)
     for span in range(1, len(differences)):
         for i in reversed(range(span, len(differences))):
-            rise, run = differences[i] - differences[i - 1], times[i] - times[i - span]
-            differences[i] = rise / run
+            change, duration = differences[i] - differences[i - 1], times[i] - times[i - span]
+            differences[i] = change / duration
     coefficients = [differences[-1]]
     for time, difference in zip(reversed(times[:-1]), reversed(differences[:-1]), strict=True):
         # times (s − time), plus the difference
@@ -50,6 +50,6 @@ def value_at(coefficients: Sequence[Numeric], s: Numeric) -> Numeric:
 
 
 def line_before(now: Numeric, then: Numeric, count: int) -> list[Numeric]:
-    """`count` values before `now` at equal distances, on the line through `now` and the value `then` one step later:
-    with them every order of `polynomial` is this line."""
+    """`count` values before `now` at equal distances, linear through `now` and the value `then` one step later:
+    with them `polynomial` of every order is linear."""
     return [now + k * (now - then) for k in range(1, count + 1)]

@@ -10,13 +10,13 @@ from cosim.types import Numeric
 
 
 def feedthrough_of(trace: Trace, inputs: Layout, outputs: Layout) -> frozenset[tuple[str, str]]:
-    """(input, output) pairs; the last argument of the traced function is the flat inputs, its result the outputs.
+    """(input, output) pairs of a function of (t, x, u) with flat inputs u, whose last result is the flat outputs.
 
     A call depends with all its results on whatever any of its arguments depends on.
     """
     import casadi
 
-    column, (result,) = trace.inputs[-1], trace.outputs
+    column, result = trace.inputs[2], trace.outputs[-1]
     found = set()
     for (name,), (where, _) in inputs.places.items():
         reached = {element.element_hash() for element in casadi.vertsplit(column[where])}

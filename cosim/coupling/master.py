@@ -115,9 +115,9 @@ class CompiledMaster:
         for name, part in self._all:
             places, delayed = [np.zeros(0, dtype=int)], [np.zeros(0, dtype=bool)]
             for signal in part.inputs:
-                driven = self.couplings.driven[Terminal(name, signal)]
-                places.append(self.outputs.index(*driven.source))
-                delayed.append(np.full(len(places[-1]), driven.initial is not None))
+                origin = self.couplings.sources[Terminal(name, signal)]
+                places.append(self.outputs.index(*origin.source))
+                delayed.append(np.full(len(places[-1]), origin.initial is not None))
             found[name] = np.concatenate(places), np.concatenate(delayed)
         return found
 
@@ -147,13 +147,22 @@ class CompiledMaster:
         return self.layout.pack(memory)
 
     def with_slope(self, memory: Array, after: Array) -> Array:
-        """The memory at the start with a past on the line to the values after a first step."""
+        """The memory at the start with a linear past, whose slope is that to the values after a first step."""
         start, end = self.layout.unpack(memory), self.layout.unpack(after)
         now = start["values"][0]
         start["values"] = np.array([now, *line_before(now, end["values"][0], KEPT - 1)])
         return self.layout.pack(start)
 
     # --- steps: pure functions ---
+
+    @property
+    def row_size(self) -> int:
+        return 2 + self.outputs.size + len(self.couplings.bonds)
+
+    def row(self, memory: Numeric) -> Numeric:
+        """What a run records: time, repeated steps, outputs, summed residual energies."""
+        m = self.layout.unpack(memory)
+        return ops.concatenate([m["t"], m["refused"], m["values"][0], m["energy"]])
 
     def step(self, memory: Numeric, h: Numeric) -> Numeric:
         """The memory after a step of length h [s]."""

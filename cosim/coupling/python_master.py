@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,15 +22,17 @@ from cosim.types import Array
 
 @dataclass
 class _PartPlan:
-    """What a step needs to know of a part. inputs: (name, source, whether it is delayed); ports: of its bonds, and
-    their places among the works of all ends of bonds."""
+    """What a step needs to know of a part. inputs: (name, place of the source among all outputs, whether
+    it is delayed); outputs: (name, place, shape); ports: of its bonds, and their places among the works of all ends."""
 
     name: str
     part: Part
-    inputs: list[tuple[str, Terminal, bool]]
+    inputs: list[tuple[str, int, bool]]
+    outputs: list[tuple[str, int, tuple[int, ...]]]
     ports: list[tuple[str, str]]
     work_places: list[int]
     order: int
+    measures: bool  # whether the part gives the works itself
 
 
 @dataclass
@@ -39,7 +41,7 @@ class _Past:
 
     t: float
     lengths: list[float]
-    values: dict[Terminal, list[Array]]
+    values: list[list[Array]]
     energy: Array
     largest: Array
     saved: list[object]
@@ -48,7 +50,7 @@ class _Past:
 @dataclass
 class PythonMaster:
     """Holds what the memory of `CompiledMaster` holds: `t` [s], `lengths` [s], `values` (the last three of each
-    output), `energy` [J], `works` [J], `largest`, `planned` [s], `error`, `refused`."""
+    output, in their order), `energy` [J], `works` [J], `largest`, `planned` [s], `error`, `refused`."""
 
     parts: Mapping[str, Part]
     couplings: Couplings
@@ -56,7 +58,7 @@ class PythonMaster:
     output_order: list[Terminal]
     time_limit: float | None = None  # s, of a start and of a step of a part
     t: float = field(init=False, default=0.0)
-    values: dict[Terminal, list[Array]] = field(init=False, default_factory=dict)
+    values: list[list[Array]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         bonds = len(self.couplings.bonds)
@@ -64,18 +66,21 @@ class PythonMaster:
         self.energy, self.works, self.largest = np.zeros(bonds), np.zeros((bonds, 2)), np.zeros((bonds, 2))
         self.planned, self.error, self.refused = 0.0, 0.0, 0
         self._hanging: set[str] = set()
+        self._places = {terminal: k for k, terminal in enumerate(self.output_order)}
         self._plans = [self._plan(name) for name in self.scheme.sequence]
         for plan in self._plans:
-            if isinstance(plan.part, MeasuresWork):
-                plan.part.measure(plan.ports)
+            if plan.measures:
+                cast(MeasuresWork, plan.part).measure(plan.ports)
 
     def _plan(self, name: str) -> _PartPlan:
         part = self.parts[name]
-        driven = {signal: self.couplings.driven[Terminal(name, signal)] for signal in part.inputs}
-        inputs = [(signal, each.source, each.initial is not None) for signal, each in driven.items()]
+        origins = [self.couplings.sources[Terminal(name, signal)] for signal in part.inputs]
+        inputs = [(each.target.signal, self._places[each.source], each.initial is not None) for each in origins]
+        outputs = [(signal, self._places[Terminal(name, signal)], each.shape) for signal, each in part.outputs.items()]
         places = [k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name]
         order = min(self.scheme.order, part.order)
-        return _PartPlan(name, part, inputs, self.couplings.ports(name), places, order)
+        measures, ports = isinstance(part, MeasuresWork), self.couplings.ports(name)
+        return _PartPlan(name, part, inputs, outputs, ports, places, order, measures)
 
     @property
     def repeats(self) -> bool:
@@ -85,29 +90,31 @@ class PythonMaster:
 
     def start(self, t: float, first: float) -> None:
         """Start all parts at t [s]; first: length of the first step [s]. Raises InputError for a part that cannot."""
+        plans = {plan.name: plan for plan in self._plans}
 
         def start(name: str, inputs: dict[str, Array]) -> Mapping[str, Array]:
-            return self._checked(name, self._call(name, "start", t, inputs), t)
+            return self._checked(plans[name], self._call(plans[name], plans[name].part.start, t, inputs), t)
 
         found = outputs_at_start(self.parts, self.couplings, self.output_order, start)
         self.t, self.lengths, self.planned = t, [first] * (KEPT - 1), first
-        self.values = {each: [value] * KEPT for each, value in found.items()}
+        self.values = [[found[each]] * KEPT for each in self.output_order]
 
     def add_slope(self, first: float) -> None:
-        """Make a first step and return; the outputs get a past on the line to its end. All parts must repeat steps."""
+        """Make a first step and return; the outputs get a linear past with the slope that it finds. All parts must
+        repeat steps."""
         past = self.save()
         self.step(first)
-        after = {each: values[0] for each, values in self.values.items()}
+        after = [values[0] for values in self.values]
         self.restore(past)
-        for each, values in self.values.items():
-            self.values[each] = [values[0], *line_before(values[0], after[each], KEPT - 1)]
+        now = [values[0] for values in self.values]
+        self.values = [[a, *line_before(a, b, KEPT - 1)] for a, b in zip(now, after, strict=True)]
 
     def save(self) -> _Past:
         saved = [plan.part.save() for plan in self._plans]
-        return _Past(self.t, self.lengths, dict(self.values), self.energy, self.largest, saved)
+        return _Past(self.t, self.lengths, self.values, self.energy, self.largest, saved)
 
     def restore(self, past: _Past) -> None:
-        self.t, self.lengths, self.values = past.t, past.lengths, dict(past.values)
+        self.t, self.lengths, self.values = past.t, past.lengths, past.values
         self.energy, self.largest = past.energy, past.largest
         for plan, saved in zip(self._plans, past.saved, strict=True):
             plan.part.restore(saved)
@@ -116,24 +123,23 @@ class PythonMaster:
 
     def step(self, h: float) -> None:
         """One step of length h [s]. Raises RunError for a part that fails, diverges or hangs."""
-        t, times = self.t, times_before(self.lengths)
-        offsets = self._offsets(times, h)
-        after: dict[Terminal, Array] = {}
-        works = np.zeros(2 * len(self.couplings.bonds))
+        t, offsets = self.t, self._offsets(h)
+        unknown: list[Array | None] = [None] * len(self.values)
+        after, works = list(unknown), np.zeros(2 * len(self.couplings.bonds)) if self.couplings.bonds else None
+        reached = after if self.scheme.sequential else unknown
         for plan in self._plans:
-            reached = after if self.scheme.sequential else {}
-            inputs = {name: self._input(plan.order, source, late, reached, h) for name, source, late in plan.inputs}
-            for name in inputs if offsets else ():
-                if (offset := offsets.get(Terminal(plan.name, name))) is not None:
-                    inputs[name][0] += offset
-            outputs = self._checked(plan.name, self._call(plan.name, "step", t, h, inputs), t + h)
-            if plan.ports:
+            inputs = {name: self._input(plan.order, place, late, reached, h) for name, place, late in plan.inputs}
+            for (name, signal), offset in offsets.items():
+                if name == plan.name:
+                    inputs[signal] = np.concatenate([inputs[signal][:1] + offset, inputs[signal][1:]])
+            outputs = self._checked(plan, self._call(plan, plan.part.step, t, h, inputs), t + h)
+            if works is not None and plan.ports:
                 works[plan.work_places] = self._measured(plan, h, inputs, outputs)
-            for signal, value in outputs.items():
-                after[Terminal(plan.name, signal)] = value
-        self.values = {each: [after[each], *values[:-1]] for each, values in self.values.items()}
+            for signal, place, _ in plan.outputs:
+                after[place] = outputs[signal]
+        self.values = [[new, a, b] for new, (a, b, _) in zip(cast(list[Array], after), self.values, strict=True)]
         self.t, self.lengths = t + h, [h, *self.lengths[:-1]]
-        if self.couplings.bonds:
+        if works is not None:
             self.works = works.reshape(-1, 2)
             self.energy = self.energy + residuals(self.works)
             self.largest = np.maximum(
@@ -157,62 +163,65 @@ class PythonMaster:
         self.planned, self.error = max(planned, self.planned) if h < self.planned else planned, error
         return True
 
-    def _input(self, order: int, source: Terminal, delayed: bool, reached: Mapping[Terminal, Array], h: float) -> Array:
+    def _input(self, order: int, place: int, delayed: bool, reached: Sequence[Array | None], h: float) -> Array:
         """(order + 1, ...) the polynomial of an input; reached: outputs at the end of the step that are known."""
-        values = self.values[source]
-        if source in reached and not delayed:
-            values, times = [reached[source], *values], [h, *times_before(self.lengths)]
-        else:
-            times = times_before(self.lengths)
-        if order == 0 or delayed:
-            coefficients = np.zeros((order + 1, *values[0].shape))
-            coefficients[0] = values[0]
-            return coefficients
+        values, newest = self.values[place], None if delayed else reached[place]
+        if order == 0:
+            return (values[0] if newest is None else newest)[np.newaxis]
+        if delayed:
+            return np.array([values[0], *[np.zeros_like(values[0])] * order])
+        times = times_before(self.lengths)
+        if newest is not None:
+            values, times = [newest, *values], [h, *times]
         return np.array(polynomial(values[: order + 1], times[: order + 1]))
 
     def _measured(
         self, plan: _PartPlan, h: float, inputs: Mapping[str, Array], reached: Mapping[str, Array]
     ) -> Sequence[float] | Array:
         """(ports,) works [J] of the ports of a part in this step."""
-        if isinstance(plan.part, MeasuresWork):
-            return plan.part.work
-        before = {output: self.values[Terminal(plan.name, output)][0] for _, output in plan.ports}
+        if plan.measures:
+            return cast(MeasuresWork, plan.part).work
+        before = {output: self.values[self._places[Terminal(plan.name, output)]][0] for _, output in plan.ports}
         return [trapezoidal_work(port, h, inputs, before, reached) for port in plan.ports]
 
     def _bond_now(self, bond: BondEnds) -> tuple[Array, Array]:
         """Effort and flow at the last communication point, flat."""
-        effort, flow = (self.values[end.source][0].reshape(-1) for end in (bond.effort, bond.flow))
+        effort, flow = (self.values[self._places[end.source]][0].reshape(-1) for end in (bond.effort, bond.flow))
         return effort, flow
 
-    def _offsets(self, times: Sequence[float], h: float) -> dict[Terminal, Array]:
+    def _offsets(self, h: float) -> dict[Terminal, Array]:
         """What the correction adds to the inputs that bonds drive."""
         offsets: dict[Terminal, Array] = {}
         correction, rows = self.scheme.correction, self.scheme.order + 1
         if correction is None:
             return offsets
+        times = times_before(self.lengths)
         for k, bond in enumerate(self.couplings.bonds):
-            ends = [self.values[end.source][:rows] for end in (bond.effort, bond.flow)]
+            ends = [self.values[self._places[end.source]][:rows] for end in (bond.effort, bond.flow)]
             effort, flow = (value_at(polynomial(values, times[:rows]), 0.5 * h).reshape(-1) for values in ends)
             largest = self.largest[k, 0], self.largest[k, 1]
             added = correction.offsets(self.energy[k], h, effort, flow, largest)
             for end, offset in zip((bond.effort, bond.flow), added, strict=True):
-                offsets[end.target] = offset.reshape(self.values[end.source][0].shape)
+                offsets[end.target] = offset.reshape(self.values[self._places[end.source]][0].shape)
         return offsets
 
-    def _call(self, name: str, what: str, t: float, *arguments: Any) -> Mapping[str, Array]:
-        """The outputs after a call of `start` or `step` of a part. Raises RunError for any error of a part."""
-        fn = getattr(self.parts[name], what)
+    def _call(self, plan: _PartPlan, fn: Callable[..., Any], *arguments: Any) -> Mapping[str, Array]:
+        """The outputs after a call of `start` or `step` of a part, whose first argument is the time. Raises RunError
+        for any error of a part."""
         try:
             if self.time_limit is None:
-                return fn(t, *arguments)
-            return within(self.time_limit, f"the {what} of part '{name}' at t = {t:.6g} s", fn, t, *arguments)
+                return fn(*arguments)
+            what = f"the {fn.__name__} of part '{plan.name}' at t = {arguments[0]:.6g} s"
+            return within(self.time_limit, what, fn, *arguments)
         except HangingPart:
-            self._hanging.add(name)
+            self._hanging.add(plan.name)
             raise
         except CosimError:
             raise
         except Exception as error:
-            raise RunError(f"part '{name}' failed at t = {t:.6g} s: {describe_exception(error)}") from error
+            raise RunError(
+                f"part '{plan.name}' failed at t = {arguments[0]:.6g} s: {describe_exception(error)}"
+            ) from error
 
     def close(self) -> None:
         """Release the parts that do not hang."""
@@ -220,18 +229,21 @@ class PythonMaster:
             if name not in self._hanging:
                 part.close()
 
-    def _checked(self, name: str, outputs: Mapping[str, Array], t: float) -> dict[str, Array]:
-        """The outputs of a part as arrays. Raises RunError: one that is missing or not finite."""
+    def _checked(self, plan: _PartPlan, outputs: Mapping[str, Array], t: float) -> dict[str, Array]:
+        """The outputs of a part as arrays. Raises RunError: one that is missing, of another shape or not finite."""
         checked = {}
-        for signal in self.parts[name].outputs:
+        for signal, _, shape in plan.outputs:
             if signal not in outputs:
-                raise RunError(f"part '{name}' gave no output '{signal}' at t = {t:.6g} s")
+                raise RunError(f"part '{plan.name}' gave no output '{signal}' at t = {t:.6g} s")
             value = checked[signal] = np.asarray(outputs[signal], dtype=float)
-            if not (math.isfinite(value) if not value.shape else np.isfinite(value).all()):
-                raise RunError(diverged(name, signal, value, t))
+            if value.shape != shape:
+                what = f"part '{plan.name}' gave its output '{signal}' in shape {value.shape} at t = {t:.6g} s"
+                raise RunError(f"{what}; it declares {shape}")
+            if not (np.isfinite(value).all() if shape else math.isfinite(value)):
+                raise RunError(diverged(plan.name, signal, value, t))
         return checked
 
 
 def diverged(part: str, output: str, value: Array, t: float) -> str:
-    """What a run says of an output that is not finite."""
+    """The message about an output that is not finite."""
     return f"part '{part}' diverged: its output '{output}' is {value} at t = {t:.6g} s"

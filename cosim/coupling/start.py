@@ -53,7 +53,7 @@ def inputs_from(
     """The inputs of a part at the start: the outputs that drive them, or what delayed wires begin with."""
     inputs = {}
     for signal, declared in parts[name].inputs.items():
-        driven = couplings.driven[Terminal(name, signal)]
-        delayed = driven.initial is not None
-        inputs[signal] = np.full(declared.shape, driven.initial) if delayed else values[driven.source]
+        origin = couplings.sources[Terminal(name, signal)]
+        delayed = origin.initial is not None
+        inputs[signal] = np.full(declared.shape, origin.initial) if delayed else values[origin.source]
     return inputs

@@ -8,7 +8,7 @@ step is
 
 with E the energy that went through the bond, and a PI controller of Gustafsson's form gives the next length
 
-    h′ = h · clip(safety · ε^−(k_I + k_P) · ε_before^k_P, least, most).
+    h′ = h · clip(safety · ε^−(k_I + k_P) · ε_before^k_P, 0.2, 1.5).
 
 The numbers are those of the implementation in the open simulation platform's libcosim (`ecco_algorithm`). A step with
 ε > 1 is repeated where all parts can repeat steps; the method itself never does.
@@ -39,8 +39,8 @@ class EnergyControl:
     safety: float = 0.8
     proportional: float = 0.2
     integral: float = 0.15
-    least: float = 0.2
-    most: float = 1.5
+    least_factor: float = 0.2
+    largest_factor: float = 1.5
 
     def __post_init__(self) -> None:
         """Raises InputError: bounds that are no times, or tolerances that are not positive."""
@@ -59,7 +59,7 @@ class EnergyControl:
         """The length [s] after a step of h with this error, with the error of the accepted step before it."""
         now, then = ops.maximum(error, TINY), ops.maximum(before, TINY)
         factor = self.safety * ops.power(now, -self.integral - self.proportional) * ops.power(then, self.proportional)
-        return ops.clip(h * ops.clip(factor, self.least, self.most), self.shortest, self.longest)
+        return ops.clip(h * ops.clip(factor, self.least_factor, self.largest_factor), self.shortest, self.longest)
 
     def refused(self, h: Numeric, error: Numeric) -> Numeric:
         """Whether a step is to be repeated."""
@@ -67,5 +67,5 @@ class EnergyControl:
 
     def repeated_length(self, h: Numeric, error: Numeric) -> Numeric:
         """The length [s] of a step that is repeated; its residual grows with the square of the length at least."""
-        factor = ops.clip(self.safety / ops.sqrt(ops.maximum(error, 1.0)), self.least, self.safety)
+        factor = ops.clip(self.safety / ops.sqrt(ops.maximum(error, 1.0)), self.least_factor, self.safety)
         return ops.maximum(h * factor, self.shortest)

@@ -24,6 +24,7 @@ class SteppedBlock:
         self.feedthrough, self.variable = part.feedthrough, not part.sampled
         self._x, self.work = np.zeros(part.size), np.zeros(len(part.ports))
         self._advance: dict[int, Callable[..., Numeric]] = {}  # by rows of the coefficients
+        self._inputs = [(name, *part.input_layout.place(name)) for name in part.inputs]
 
     def measure(self, ports: Sequence[tuple[str, str]]) -> None:
         self._part = replace(self._part, ports=tuple(ports))
@@ -35,17 +36,16 @@ class SteppedBlock:
 
     def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
         rows = max((len(each) for each in inputs.values()), default=1)
-        layout = self._part.input_layout
-        coefficients = np.array([layout.pack({name: each[k] for name, each in inputs.items()}) for k in range(rows)])
-        self._x, y, self.work = self._function(rows)(t, h, self._x, coefficients.reshape(rows, layout.size))
+        coefficients = np.zeros((rows, self._part.input_layout.size))
+        for name, where, _ in self._inputs:
+            coefficients[:, where] = inputs[name].reshape(rows, -1)
+        self._x, y, self.work = self._function(rows)(t, h, self._x, coefficients)
         return self._part.output_layout.unpack(y)
 
     def _function(self, rows: int) -> Callable[..., Numeric]:
         if rows not in self._advance:
             part = self._part
-            shapes = {"t": (), "h": (), "x": (part.size,), "coefficients": (rows, part.input_layout.size)}
-            ports = [ArrayPort(name, shape) for name, shape in shapes.items()]
-            self._advance[rows] = compile(part.advance, ports, part.name) if part.compiled else part.advance
+            self._advance[rows] = _on_numbers(part, rows) if part.compiled else part.advance
         return self._advance[rows]
 
     def save(self) -> object:
@@ -57,3 +57,15 @@ class SteppedBlock:
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+def _on_numbers(part: BlockPart, rows: int) -> Callable[..., Numeric]:
+    """`part.advance` as machine code that is called without checks of its arguments in Python."""
+    shapes = {"t": (), "h": (), "x": (part.size,), "coefficients": (rows, part.input_layout.size)}
+    advance = compile(part.advance, [ArrayPort(name, shape) for name, shape in shapes.items()], part.name).native
+    sizes = part.size, part.output_layout.size, len(part.ports)
+
+    def call(t: float, h: float, x: Array, coefficients: Array) -> tuple[Array, ...]:
+        return advance(np.array(t), np.array(h), x, coefficients, out=tuple(np.empty(size) for size in sizes))
+
+    return call

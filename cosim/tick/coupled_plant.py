@@ -158,7 +158,7 @@ class Coupling:
     @property
     def used_outputs(self) -> list[str]:
         """Of the mechanism, each once."""
-        sources = (driven.source for driven in self.couplings.driven.values())
+        sources = (origin.source for origin in self.couplings.sources.values())
         return list(dict.fromkeys(source.signal for source in sources if source.part == MECHANISM))
 
     @property

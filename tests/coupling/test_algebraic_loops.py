@@ -1,10 +1,14 @@
 """Algebraic loops between parts are found, named, and broken by a delay or by a part with a state."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from cosim import ops
 from cosim.coupling import BlockPart, CoupledParts, Wire
 from cosim.errors import InputError
+from cosim.types import Signal
 from tests.kit.coupled import BOND, Gain, Lag, TwoMasses
 
 FIX = "break it by a wire with `initial`, which delays it by a step, or by a part whose output is a state"
@@ -44,6 +48,23 @@ def test_a_part_with_a_state_breaks_a_loop():
     parts = {"a": BlockPart(Gain("N", "N"), 1e-3), "b": BlockPart(Lag("N", "N", start=1.0), 1e-3)}
     run = CoupledParts(parts, LOOP).run(0.01)
     assert run["b.y"] == pytest.approx(np.ones(11))
+
+
+def test_feedthrough_through_a_loop_of_the_machine_code_is_found():
+    class Summed(Gain):
+        """y = 3 u, summed in a loop; z does not depend on u."""
+
+        def __init__(self) -> None:
+            super().__init__("N", "N")
+            self.outputs = {**self.outputs, "z": Signal((), "N")}
+
+        def flow(self, t: Any, p: Any, x: Any, u: Any) -> Any:
+            total = ops.repeat(lambda z, u: z + u, 3, ops.array([0.0 * t]), ops.array([u["u"]]))
+            return {}, {"y": total[0], "z": 2.0 * t}
+
+    part = BlockPart(Summed(), 1e-3)
+    assert not part.untraceable
+    assert part.feedthrough == {("u", "y")}
 
 
 def test_feedthrough_is_found_by_tracing():

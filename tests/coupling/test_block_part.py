@@ -47,6 +47,20 @@ def test_a_block_that_cannot_be_traced_runs_in_python_with_the_same_numbers():
     assert untraceable.feedthrough == {("u", "y")}  # nothing is known of it
 
 
+def test_a_block_with_hidden_state_runs_in_python():
+    class Counting(Lag):
+        calls = 0
+
+        def flow(self, t: Any, p: Any, x: Any, u: Any) -> Any:
+            self.calls += 1
+            rates, outputs = super().flow(t, p, x, u)
+            return {"y": rates["y"] * self.calls}, outputs
+
+    text = "does not compute the same at every call: it keeps hidden state, reads a clock or draws random numbers"
+    assert text in BlockPart(Counting("N", "N"), 1e-3).untraceable
+    assert not BlockPart(Lag("N", "N"), 1e-3).untraceable
+
+
 def test_a_stepped_block_returns_to_what_it_saved():
     part = SteppedBlock(BlockPart(Lag("N", "N", 0.1, 1.0), 1e-3))
     part.measure([("u", "y")])

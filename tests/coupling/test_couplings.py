@@ -1,15 +1,16 @@
 """Wrong couplings are named exactly."""
 
+import numpy as np
 import pytest
 
 from cosim.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond, Wire
 from cosim.errors import CosimError
-from tests.kit.coupled import BOND, Gain, TwoMasses
+from tests.kit.coupled import BOND, Gain, Lag, Lags, TwoMasses
 
 MASSES = TwoMasses().parts(1e-3)
 EFFORT, FLOW = BOND.effort, BOND.flow
 BACK = "right.velocity -> left.velocity"
-POWERS = "known efforts and flows: N and m/s, N·m and rad/s, Pa and m^3/s, V and A, joint effort and joint velocity"
+POWERS = "known efforts and flows: N and m/s, N·m and rad/s, Pa and m^3/s, V and A"
 
 WRONG = {
     "part": (
@@ -87,6 +88,8 @@ SETTINGS = {
     "master": ({"master": "jacoby"}, "there is no master 'jacoby'; did you mean 'jacobi'?"),
     "order": ({"order": 3}, "the order of extrapolation is 3; it must be 0, 1 or 2"),
     "step": ({"step": 0.0}, "the step of the coupling is 0.0 s; it must be a time above 0"),
+    "time limit": ({"time_limit": 0.0}, "the time limit is 0.0 s; it must be above 0"),
+    "parts": ({"parts": {}}, "there are no parts; give at least one"),
     "sequence": ({"sequence": ["left"]}, "the sequence must name every part once: left, right"),
 }
 
@@ -94,7 +97,7 @@ SETTINGS = {
 @pytest.mark.parametrize("settings, message", SETTINGS.values(), ids=SETTINGS)
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(CosimError) as error:
-        CoupledParts(MASSES, [BOND], **settings)
+        CoupledParts(**{"parts": MASSES, "couplings": [BOND], **settings})
     assert str(error.value) == message
 
 
@@ -131,8 +134,38 @@ def test_wrong_numbers_are_named(make, message):
 
 
 def test_two_bonds_between_the_same_parts_have_names_of_their_own():
-    parts = {"a": BlockPart(Gain("m/s", "N", twice=True), 1e-3), "b": BlockPart(Gain("N", "m/s", twice=True), 1e-3)}
+    parts = {"a": BlockPart(Gain("m/s", "N", twice=True), 1e-3), "b": BlockPart(Lags(), 1e-3)}
     bonds = [PowerBond((f"a.{y}", f"b.{u}"), (f"b.{y}", f"a.{u}")) for u, y in (("u", "y"), ("u2", "y2"))]
-    with pytest.raises(CosimError, match="algebraic loop"):
-        CoupledParts(parts, bonds)
-    assert [bond.name for bond in bonds] == ["a-b", "a-b"]
+    run = CoupledParts(parts, bonds).run(0.01)
+    assert set(run.residuals) == {"a-b", "a-b:2"}
+
+
+def test_units_of_joints_fit_those_of_their_kinds():
+    """An effort of a joint is N·m or N; the product is a power for each kind."""
+    parts = {"a": gain("rad/s", "joint effort"), "b": BlockPart(Lag("N*m", "joint velocity"), 1e-3)}
+    run = CoupledParts(parts, [PowerBond(("a.y", "b.u"), ("b.y", "a.u"))]).run(0.01)
+    assert set(run.residuals) == {"a-b"}
+    with pytest.raises(CosimError) as error:
+        CoupledParts({"a": gain("V", "joint effort"), "b": gain("V", "V")}, [Wire("a.y", "b.u"), Wire("b.y", "a.u")])
+    text = "wire a.y -> b.u: 'a.y' is in joint effort, 'b.u' in V; both must be the same"
+    assert str(error.value).splitlines()[0] == text
+
+
+def test_steps_that_are_too_short_are_named():
+    parts = {"a": gain("N", "N"), "b": BlockPart(Lag("N", "N"), 1e-10)}
+    with pytest.raises(CosimError) as error:
+        CoupledParts(parts, [Wire("a.y", "b.u"), Wire("b.y", "a.u")])
+    text = "its step of 1e-10 s is too short for steps of the coupling of 0.001 s; at most 1000000 are made in one"
+    assert str(error.value) == f"part 'b': {text}"
+
+
+def test_a_block_whose_state_is_not_known_is_named():
+    class Started(Lag):
+        def initial(self, position):  # type: ignore[override]
+            return {"y": position}
+
+    with pytest.raises(CosimError) as error:
+        BlockPart(Started("N", "N"), 1e-3, name="a")
+    assert str(error.value) == "a: Started has no `initial()` without arguments; give `initial`, its state"
+    part = BlockPart(Started("N", "N"), 1e-3, name="a", initial={"y": np.array(2.0)})
+    assert part.at_start(0.0, np.zeros(1))[1].tolist() == [2.0]

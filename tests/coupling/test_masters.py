@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 from cosim.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, Wire
 from cosim.coupling.coupled_parts import MASTERS
-from tests.kit.coupled import BOND, Lag, SampledGain, TwoMasses, quarter_car
+from tests.kit.coupled import BOND, Gain, Lag, SampledGain, TwoMasses, quarter_car
 
 DAMPED = TwoMasses(0.01)
 MICRO = 2.5e-4  # s; its errors are far below those of the coupling
@@ -124,3 +124,15 @@ def test_a_sampled_part_has_several_samples_in_a_step():
     parts = {"lag": BlockPart(Lag("N", "N", 0.1, 1.0), 1e-3), "sampled": BlockPart(SampledGain("N", "N"), 0.002)}
     run = CoupledParts(parts, [Wire("lag.y", "sampled.u"), Wire("sampled.y", "lag.u")], step=0.01).run(0.02)
     assert run["sampled.n"] == pytest.approx([1.0, 5.0, 10.0])
+
+
+@pytest.mark.parametrize("master", MASTERS)
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_a_delayed_wire_carries_the_value_of_the_last_communication_point(master, order):
+    parts = {"a": BlockPart(Gain("N", "N"), 1e-3), "b": BlockPart(Lag("N", "N", 0.05, 1.0), 1e-3)}
+    wires = [Wire("a.y", "b.u"), Wire("b.y", "a.u", initial=0.5)]
+    runs = [CoupledParts(parts, wires, master, order, 0.01, compiled=compiled).run(0.1) for compiled in (True, False)]
+    for run in runs:
+        assert run["a.y"][0] == 0.5
+        assert run["a.y"][1:] == pytest.approx(run["b.y"][:-1])
+    assert runs[1]["b.y"] == pytest.approx(runs[0]["b.y"], rel=1e-12)

@@ -208,6 +208,22 @@ class Lag:
         return {"y": (u["u"] - x["y"]) / self.time}, {"y": x["y"]}
 
 
+class Lags(Lag):
+    """Two lags: y of u [N], y2 of u2 [N], in m/s."""
+
+    def __init__(self) -> None:
+        super().__init__("N", "m/s")
+        self.inputs = {**self.inputs, "u2": Signal((), "N")}
+        self.outputs = {**self.outputs, "y2": Signal((), "m/s")}
+
+    def initial(self) -> State:
+        return {"y": np.ones(()), "y2": np.ones(())}
+
+    def flow(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        rates = {name: (u[name.replace("y", "u")] - x[name]) / self.time for name in ("y", "y2")}
+        return rates, {"y": x["y"], "y2": x["y2"]}
+
+
 class SampledGain:
     """y = factor · u at each sample, held until the next; n counts the samples."""
 
