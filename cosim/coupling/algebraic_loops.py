@@ -35,8 +35,8 @@ def in_order_of_evaluation(parts: Mapping[str, HasFeedthrough], couplings: Coupl
         if node.is_output:
             through = sorted(given for given, output in parts[name].feedthrough if output == signal)
             return [_Node(Terminal(name, given), False) for given in through]
-        origin = couplings.sources[node.terminal]
-        return [] if origin.initial is not None else [_Node(origin.source, True)]
+        origin = couplings.sources.get(node.terminal)
+        return [] if origin is None or origin.initial is not None else [_Node(origin.source, True)]
 
     def visit(node: _Node) -> None:
         if node.is_output and node.terminal in order:

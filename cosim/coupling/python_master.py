@@ -33,6 +33,7 @@ class _PartPlan:
     work_places: list[int]
     order: int
     measures: bool  # whether the part gives the works itself
+    time_limit: float | None  # s, of its start and steps; None for a part that is `bounded`: they end by themselves
 
 
 @dataclass
@@ -74,13 +75,20 @@ class PythonMaster:
 
     def _plan(self, name: str) -> _PartPlan:
         part = self.parts[name]
-        origins = [self.couplings.sources[Terminal(name, signal)] for signal in part.inputs]
+        terminals = (Terminal(name, signal) for signal in part.inputs)
+        origins = [self.couplings.sources[each] for each in terminals if each in self.couplings.sources]
         inputs = [(each.target.signal, self._places[each.source], each.initial is not None) for each in origins]
         outputs = [(signal, self._places[Terminal(name, signal)], each.shape) for signal, each in part.outputs.items()]
         places = [k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name]
         order = min(self.scheme.order, part.order)
         measures, ports = isinstance(part, MeasuresWork), self.couplings.ports(name)
-        return _PartPlan(name, part, inputs, outputs, ports, places, order, measures)
+        limit = None if getattr(part, "bounded", False) else self.time_limit
+        return _PartPlan(name, part, inputs, outputs, ports, places, order, measures, limit)
+
+    @property
+    def now(self) -> dict[Terminal, Array]:
+        """The outputs of all parts at `t`."""
+        return {terminal: self.values[place][0] for terminal, place in self._places.items()}
 
     @property
     def repeats(self) -> bool:
@@ -209,10 +217,10 @@ class PythonMaster:
         """The outputs after a call of `start` or `step` of a part, whose first argument is the time. Raises RunError
         for any error of a part."""
         try:
-            if self.time_limit is None:
+            if plan.time_limit is None:
                 return fn(*arguments)
             what = f"the {fn.__name__} of part '{plan.name}' at t = {arguments[0]:.6g} s"
-            return within(self.time_limit, what, fn, *arguments)
+            return within(plan.time_limit, what, fn, *arguments)
         except HangingPart:
             self._hanging.add(plan.name)
             raise

@@ -50,10 +50,13 @@ def outputs_at_start(
 def inputs_from(
     name: str, parts: Mapping[str, HasFeedthrough], couplings: Couplings, values: Mapping[Terminal, Array]
 ) -> dict[str, Array]:
-    """The inputs of a part at the start: the outputs that drive them, or what delayed wires begin with."""
+    """The inputs of a part at the start: the outputs that drive them, or what delayed wires begin with. Inputs without
+    a source are left out."""
     inputs = {}
     for signal, declared in parts[name].inputs.items():
-        origin = couplings.sources[Terminal(name, signal)]
+        origin = couplings.sources.get(Terminal(name, signal))
+        if origin is None:
+            continue
         delayed = origin.initial is not None
         inputs[signal] = np.full(declared.shape, origin.initial) if delayed else values[origin.source]
     return inputs

@@ -20,6 +20,7 @@ class SteppedBlock:
 
     def __init__(self, part: BlockPart) -> None:
         self._part = part if not part.untraceable else replace(part, compiled=False)
+        self.bounded = self._part.compiled  # its steps end by themselves
         self.inputs, self.outputs = part.inputs, part.outputs
         self.feedthrough, self.variable = part.feedthrough, not part.sampled
         self._x, self.work = np.zeros(part.size), np.zeros(len(part.ports))

@@ -57,6 +57,7 @@ class FmuPart:
         self.place = SourceLocation(str(path), None, self._options.name)
         part = RemoteInstance(self._options, limit) if process else open_instance(self._options)
         self._part = part
+        self.bounded = process  # its steps end by themselves
         self.process_number = part.process_number if isinstance(part, RemoteInstance) else None
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
         self.order, self.repeats, self.variable = part.order, part.repeats, part.variable

@@ -99,11 +99,11 @@ class PythonCoupledStep:
         return observed, self._values(), self._master.energy
 
     def _values(self) -> Array:
-        return np.concatenate([values[0].reshape(-1) for values in self._master.values.values()])
+        return np.concatenate([value.reshape(-1) for value in self._master.now.values()])
 
     def observed(self) -> Array:
         """See `CoupledStep.observed`."""
-        values = {terminal: kept[0].reshape(-1) for terminal, kept in self._master.values.items()}
+        values = {terminal: value.reshape(-1) for terminal, value in self._master.now.items()}
         parts = [values[Terminal(name, out)] for name, part in self._coupling.parts.items() for out in part.outputs]
         bonds = [
             number
