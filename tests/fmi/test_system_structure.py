@@ -202,7 +202,7 @@ def bound(parameter: str) -> str:
         ("", "rig.ssd:2: <System> has no components; add one with an FMU"),
         (
             ELEMENTS[:-3],
-            "rig.ssd:4: not well-formed XML: not well-formed (invalid token), inside <ssd:System> of line 2",
+            "rig.ssd:4: not well-formed XML: not well-formed (invalid token), inside <ssd:Elements> of line 3",
         ),
         (
             ELEMENTS.replace("ball2", "bal2"),
