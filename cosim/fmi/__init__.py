@@ -1,5 +1,6 @@
 """FMUs of other tools as parts of a co-simulation (FMI 2.0 and 3.0), and the systems of SSP that connect them."""
 
 from cosim.fmi.part import FmuPart
+from cosim.fmi.system_structure import FmuSystem, SystemPart, SystemWire, read_system
 
-__all__ = ["FmuPart"]
+__all__ = ["FmuPart", "FmuSystem", "SystemPart", "SystemWire", "read_system"]

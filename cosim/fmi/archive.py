@@ -1,4 +1,4 @@
-"""An FMU file: what it is checked for, its model description, and the folder it is extracted to."""
+"""An FMU that this machine can run: its interface and binary, and the folder that it is extracted to."""
 
 from __future__ import annotations
 
@@ -9,45 +9,29 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
-from typing import Any, Literal
+from typing import Literal
 
-from cosim.errors import InputError, did_you_mean, listed, shortened
-from cosim.multibody.description.xmltree import parse_xml
+from cosim.errors import did_you_mean, listed, shortened
+from cosim.fmi.description import FmuDescription
 
 Interface = Literal["co-simulation", "model exchange"]
 INTERFACES: dict[Interface, str] = {"co-simulation": "coSimulation", "model exchange": "modelExchange"}  # of fmpy
-DESCRIPTION = "modelDescription.xml"
-VERSIONS = ("2.0", "3.0")
 COMPILERS = ("cc", "gcc", "clang")
 COMPILE_TIME = 300.0  # s
-INSTALL = "install it with `pip install -e '.[fmi]'`"
 
 
-def fmpy_module() -> Any:
-    """The package fmpy. Raises InputError without it."""
-    try:
-        import fmpy
-    except ImportError:
-        raise InputError(f"FMUs need the package fmpy; {INSTALL}") from None
-    return fmpy
-
-
-class FmuArchive:
+class FmuArchive(FmuDescription):
     """An FMU that this machine can run, extracted to a folder of its own until `close`.
 
-    `description`: as fmpy reads it. Raises InputError, with the file as its place, for a file that is none.
+    Raises InputError, with the file as its place, for one that it cannot run.
     """
 
     def __init__(self, path: Path, interface: Interface | None = None) -> None:
-        self.path = path
-        self._fmpy = fmpy_module()
-        names = self._names()
-        self.version = self._version()
-        self.description = self._read()
+        super().__init__(path)
         self.interface = self._interface(interface)
         self.capabilities = getattr(self.description, INTERFACES[self.interface])
         self.identifier: str = self.capabilities.modelIdentifier
-        self._compiled = not self._check_platform(names)
+        self._compiled = not self._check_platform()
         self.folder = Path(mkdtemp(prefix="cosim_fmu_"))
         self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         try:
@@ -60,48 +44,6 @@ class FmuArchive:
 
     def close(self) -> None:
         self._remove()
-
-    def _error(self, what: str) -> InputError:
-        return InputError(what, str(self.path))
-
-    def _names(self) -> list[str]:
-        """The files in the archive."""
-        if not self.path.exists():
-            near = sorted(file.name for file in self.path.parent.glob("*.fmu"))
-            raise self._error(f"no such file{did_you_mean(self.path.name, near)}")
-        if not self.path.is_file():
-            raise self._error("is a folder; an FMU is a zip archive: name the file, or zip what is in the folder")
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                names = archive.namelist()
-        except zipfile.BadZipFile as error:
-            raise self._error(f"no zip archive ({error}); an FMU is one: export or copy it again") from None
-        if DESCRIPTION not in names:
-            raise self._error(f"has no {DESCRIPTION}; an FMU has it at the top of its archive: export it again")
-        return names
-
-    def _version(self) -> str:
-        """The FMI version, `2.0` or `3.0`."""
-        with zipfile.ZipFile(self.path) as archive:
-            try:
-                text = archive.read(DESCRIPTION)
-            except (zipfile.BadZipFile, zlib.error) as error:
-                raise self._error(f"damaged ({error}); export or copy the FMU again") from None
-        root = parse_xml(text, f"{self.path}/{DESCRIPTION}")
-        if root.tag != "fmiModelDescription":
-            raise self._error(f"{DESCRIPTION} has the element <{shortened(root.tag)}>, not <fmiModelDescription>")
-        version = root.attributes.get("fmiVersion", "")
-        if not version.startswith(VERSIONS):
-            raise self._error(f"has FMI version '{shortened(version)}'; export it for FMI {' or '.join(VERSIONS)}")
-        return version[:3]
-
-    def _read(self) -> Any:
-        try:
-            return self._fmpy.read_model_description(str(self.path), validate=False)
-        except Exception as error:  # fmpy raises whatever the reading meets
-            raise self._error(
-                f"{DESCRIPTION} does not follow FMI {self.version}: {_one_reason(error)}; export the FMU again"
-            ) from None
 
     def _interface(self, wanted: Interface | None) -> Interface:
         has = {name: getattr(self.description, field) is not None for name, field in INTERFACES.items()}
@@ -122,9 +64,9 @@ class FmuArchive:
         """The folders of binaries that this machine can load."""
         return (self._fmpy.platform,) if self.version == "2.0" else (self._fmpy.platform_tuple,)
 
-    def _check_platform(self, names: list[str]) -> bool:
+    def _check_platform(self) -> bool:
         """Whether the archive has a binary for this machine; else it has sources, and there is a compiler."""
-        binaries = [PurePosixPath(name).parts for name in names if name.startswith("binaries/")]
+        binaries = [PurePosixPath(name).parts for name in self.names if name.startswith("binaries/")]
         platforms = sorted({parts[1] for parts in binaries if len(parts) > 2})
         here = self._platforms()[0]
         if here in platforms:
@@ -173,8 +115,3 @@ class FmuArchive:
             lines = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()
             reason = shortened(lines[0].replace(f"{self.folder}/", ""), 200) if lines else "no reason given"
             raise self._error(f"its C sources do not compile with {compiler}: {reason}; export it with binaries")
-
-
-def _one_reason(error: Exception) -> str:
-    """What fmpy reports, in one line."""
-    return shortened(" ".join(str(error).split()).rstrip("."), 200) or type(error).__name__

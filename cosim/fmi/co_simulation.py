@@ -74,8 +74,8 @@ class CoSimulation3(Instance):
         self.variable = bool(archive.capabilities.canHandleVariableCommunicationStepSize)
         self._event_mode = bool(archive.capabilities.hasEventMode)
 
-    def instantiate(self) -> FmuLibrary:
-        return FmuLibrary(self._archive, self._name, self._event_mode)
+    def instantiate(self, event_mode: bool = False) -> FmuLibrary:
+        return super().instantiate(self._event_mode)
 
     def begin(self, t: float, inputs: Mapping[str, Array]) -> None:
         library = self.library

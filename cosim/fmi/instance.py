@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cosim.errors import InputError, RunError, SourceLocation, did_you_mean, shortened
 from cosim.fmi.archive import FmuArchive, Interface
-from cosim.fmi.library import FmuLibrary, FmuState
+from cosim.fmi.library import FmuLibrary, FmuState, load_library
 from cosim.fmi.ports import InputPorts, OutputPorts
 from cosim.fmi.variables import PARAMETERS, FmuVariables, signals
 from cosim.types import Array, Signals
@@ -46,6 +47,7 @@ class Instance:
         self.feedthrough = variables.feedthrough(self._inputs, self._outputs)
         self.repeats = bool(archive.capabilities.canGetAndSetFMUstate)
         self.library: FmuLibrary | None = None
+        self._fmu: Any = None  # of fmpy, once it is loaded
 
     @property
     def place(self) -> SourceLocation:
@@ -83,8 +85,11 @@ class Instance:
         self.advance(t, h, inputs)
         return self.results.read()
 
-    def instantiate(self) -> FmuLibrary:
-        return FmuLibrary(self._archive, self._name)
+    def instantiate(self, event_mode: bool = False) -> FmuLibrary:
+        """A new instance; the library is loaded once."""
+        if self._fmu is None:
+            self._fmu = load_library(self._archive, self._name)
+        return FmuLibrary(self._fmu, self._archive, self._name, event_mode)
 
     def begin(self, t: float, inputs: Mapping[str, Array]) -> None:
         """What follows the initialisation mode."""
@@ -111,6 +116,9 @@ class Instance:
 
     def close(self) -> None:
         self._free()
+        if self._fmu is not None:
+            self._fmu.freeLibrary()
+            self._fmu = None
         self._archive.close()
 
     def _free(self) -> None:

@@ -50,47 +50,53 @@ def _callbacks() -> Any:
     return callbacks
 
 
+def load_library(archive: FmuArchive, name: str) -> Any:
+    """fmpy's object of an FMU: its library, loaded, without an instance. Raises InputError."""
+    from fmpy import fmi2, fmi3
+
+    kind = {
+        ("2.0", "co-simulation"): fmi2.FMU2Slave,
+        ("2.0", "model exchange"): fmi2.FMU2Model,
+        ("3.0", "co-simulation"): fmi3.FMU3Slave,
+        ("3.0", "model exchange"): fmi3.FMU3Model,
+    }[archive.version, archive.interface]
+    here = os.getcwd()
+    try:
+        return kind(
+            guid=archive.description.guid or "",
+            unzipDirectory=str(archive.folder),
+            modelIdentifier=archive.identifier,
+            instanceName=name,
+        )
+    except Exception as error:  # of the loader of the system, or of a function that is missing
+        reason = shortened(" ".join(str(error).split()).replace(f"{archive.folder}/", ""), 300)
+        raise InputError(
+            f"its shared library does not load: {reason}; export the FMU again",
+            SourceLocation(str(archive.path), None, name),
+        ) from None
+    finally:
+        os.chdir(here)  # fmpy changes to the folder of the library
+
+
 class FmuLibrary:
-    """An instance of an FMU and its functions. Raises InputError for one that is not loaded or not instantiated.
+    """An instance of an FMU and its functions; fmu: of `load_library`. Raises InputError for one that cannot be
+    instantiated.
 
     The functions raise RunError with the name of the function, the time and what the FMU logged. Times are in s.
     """
 
-    def __init__(self, archive: FmuArchive, name: str, event_mode: bool = False) -> None:
+    def __init__(self, fmu: Any, archive: FmuArchive, name: str, event_mode: bool = False) -> None:
         self.place = SourceLocation(str(archive.path), None, name)
         self.version = archive.version
         self.time = 0.0  # for messages
         self.prefix = f"fmi{self.version[0]}"
         LOGGED.clear()
-        self._fmu = self._loaded(archive, name)
+        self._fmu = fmu
         self._instantiate(archive, event_mode)
         self.handle = self._fmu.component
         self._states: list[ctypes.c_void_p] = []
         self._idle_states: list[ctypes.c_void_p] = []
         self._dead = False
-
-    def _loaded(self, archive: FmuArchive, name: str) -> Any:
-        from fmpy import fmi2, fmi3
-
-        kind = {
-            ("2.0", "co-simulation"): fmi2.FMU2Slave,
-            ("2.0", "model exchange"): fmi2.FMU2Model,
-            ("3.0", "co-simulation"): fmi3.FMU3Slave,
-            ("3.0", "model exchange"): fmi3.FMU3Model,
-        }[self.version, archive.interface]
-        here = os.getcwd()
-        try:
-            return kind(
-                guid=archive.description.guid or "",
-                unzipDirectory=str(archive.folder),
-                modelIdentifier=archive.identifier,
-                instanceName=name,
-            )
-        except Exception as error:  # of the loader of the system, or of a function that is missing
-            reason = shortened(" ".join(str(error).split()).replace(f"{archive.folder}/", ""), 300)
-            raise InputError(f"its shared library does not load: {reason}; export the FMU again", self.place) from None
-        finally:
-            os.chdir(here)  # fmpy changes to the folder of the library
 
     def _instantiate(self, archive: FmuArchive, event_mode: bool) -> None:
         try:
@@ -208,14 +214,14 @@ class FmuLibrary:
         return "state" if self.version == "2.0" else "State"
 
     def close(self) -> None:
-        """Free the states, the instance and the library."""
+        """Free the states and the instance."""
         if self.handle is None:
             return
         if not self._dead:
             for state in self._states:
                 if state.value is not None:
                     self.function(f"FreeFMU{self._state}")(self.handle, byref(state))
-            self._fmu.freeInstance()
+            self.function("FreeInstance")(self.handle)
         self.handle = None
 
 
@@ -231,7 +237,7 @@ class FmuState:
 
 class VariableGroup:
     """Variables that are stored alike, in one array of values that the FMU reads and writes. `values`: (n,) numpy view
-    of the array, in the units of the FMU."""
+    of the array `buffer`, in the units of the FMU."""
 
     def __init__(self, library: FmuLibrary, variables: Sequence[FmuVariable]) -> None:
         assert variables[0].storage is not None
@@ -239,7 +245,7 @@ class VariableGroup:
         self.variables = variables
         self.name, kind = variables[0].storage
         n = sum(v.size for v in variables)
-        buffer = (kind * max(n, 1))()
+        self.buffer = buffer = (kind * max(n, 1))()
         self.values: Array = np.frombuffer(buffer, np.dtype(kind))[:n]
         references = (ctypes.c_uint * len(variables))(*(v.reference for v in variables))
         sizes = () if library.version == "2.0" else (n,)
@@ -261,7 +267,7 @@ class VariableGroup:
 
 
 def groups(library: FmuLibrary, variables: Iterable[FmuVariable]) -> list[VariableGroup]:
-    """FmuVariables by the way they are stored."""
+    """Variables by the way they are stored."""
     by_storage: dict[str, list[FmuVariable]] = {}
     for variable in variables:
         assert variable.storage is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,27 +13,36 @@ from cosim.fmi.library import FmuLibrary, VariableGroup, groups
 from cosim.fmi.variables import FmuVariable
 from cosim.types import Array
 
+SMALL = 64  # numbers that Python adds faster than numpy
+
+
+class GroupPlan(NamedTuple):
+    """How the values of a group are taken from inputs. simple: real scalars in SI; whole: whole numbers."""
+
+    names: tuple[str, ...]
+    simple: bool
+    factors: Array
+    offsets: Array
+    whole: bool
+
 
 class InputPorts:
-    """Writes inputs to an FMU. names: the inputs that are given; the others keep their start values."""
+    """Writes inputs to an FMU; those that are not among the variables keep their start values."""
 
     def __init__(self, library: FmuLibrary, variables: Iterable[FmuVariable]) -> None:
-        self._groups = groups(library, variables)
-        self._plans = [_plan(group) for group in self._groups]
-        self.continuous = [group for group in self._groups if all(v.is_real for v in group.variables)]
+        self._plans = [(group, _plan(group)) for group in groups(library, variables)]
 
     def write(self, inputs: Mapping[str, Array], s: float = 0.0) -> None:
-        """Set the inputs to their polynomials s after the beginning of the step."""
-        for group, plan in zip(self._groups, self._plans, strict=True):
-            values = group.values
-            for name, where, shift, scale, whole in plan:
-                coefficients = inputs[name]
-                value = coefficients[0]
-                if s and not whole and len(coefficients) > 1:
-                    value = horner(coefficients, s)
-                if scale is not None:
-                    value = (value - shift) * scale
-                values[where] = np.rint(value) if whole else np.reshape(value, -1) if value.ndim else value
+        """Set the inputs to their polynomials s after the beginning of the step; whole numbers do not change in it."""
+        for group, plan in self._plans:
+            buffer, held = group.buffer, s == 0.0 or plan.whole
+            if plan.simple:  # element by element: an array of the values takes longer
+                for i, name in enumerate(plan.names):
+                    buffer[i] = inputs[name][0] if held else horner(inputs[name], s)
+            else:
+                rows = [inputs[name][0] if held else horner(inputs[name], s) for name in plan.names]
+                values = (np.concatenate([np.ravel(row) for row in rows]) - plan.offsets) / plan.factors
+                group.values[:] = np.rint(values) if plan.whole else values
             group.set()
 
 
@@ -42,37 +51,52 @@ class OutputPorts:
 
     def __init__(self, library: FmuLibrary, variables: Iterable[FmuVariable]) -> None:
         self._library = library
-        self._plans = [(group, *_conversion(group), _places(group)) for group in groups(library, variables)]
+        self._plans = [
+            (group, *_conversion(group), _in_si(*_conversion(group)), _places(group))
+            for group in groups(library, variables)
+        ]
 
     def read(self) -> dict[str, Array]:
         """The outputs in SI. Raises RunError for values that are not finite."""
         outputs = {}
-        for group, factors, offsets, zeros, places in self._plans:
+        for group, factors, offsets, in_si, places in self._plans:
             values = group.get().astype(float)
-            if factors is not None:
+            if not in_si:
                 values = values * factors + offsets
-            if not math.isfinite(values.dot(zeros)):
-                self._diverged(group, values)
+            # a sum is finite faster than its terms are; it may overflow
+            if not math.isfinite(sum(values.tolist()) if len(values) < SMALL else values.sum()):
+                self._check(group, values)
             for name, where, shape in places:
                 outputs[name] = values[where] if shape is None else values[where].reshape(shape)
         return outputs
 
-    def _diverged(self, group: VariableGroup, values: Array) -> None:
-        named = zip(group.variables, group.slices, strict=True)
-        variable, value = next((v, values[w]) for v, w in named if not np.isfinite(values[w]).all())
-        bad = value[~np.isfinite(value)][0]
-        what = f"its output '{variable.name}' is {bad} at t = {self._library.time:.9g} s"
-        raise RunError(f"{what}; check its inputs and parameters, or use a shorter step", self._library.place)
+    def _check(self, group: VariableGroup, values: Array) -> None:
+        """Raises RunError for values that are not finite, with the first variable that has one."""
+        for variable, where in zip(group.variables, group.slices, strict=True):
+            wrong = values[where][~np.isfinite(values[where])]
+            if len(wrong):
+                what = f"its output '{variable.name}' is {wrong[0]} at t = {self._library.time:.9g} s"
+                raise RunError(f"{what}; check its inputs and parameters, or use a shorter step", self._library.place)
 
 
-def _conversion(group: VariableGroup) -> tuple[Array | None, Array, Array]:
-    """(factors, offsets, zeros), (n,) each; no factors for values in SI."""
+def _plan(group: VariableGroup) -> GroupPlan:
+    factors, offsets = _conversion(group)
+    whole = not group.variables[0].is_real
+    simple = not whole and _in_si(factors, offsets) and not any(v.shape for v in group.variables)
+    return GroupPlan(tuple(v.name for v in group.variables), simple, factors, offsets, whole)
+
+
+def _conversion(group: VariableGroup) -> tuple[Array, Array]:
+    """(factors, offsets), (n,) each."""
     factors, offsets = (
         np.concatenate([np.full(v.size, getattr(v.conversion, name)) for v in group.variables])
         for name in ("factor", "offset")
     )
-    in_si = not offsets.any() and (factors == 1.0).all()
-    return None if in_si else factors, offsets, np.zeros(len(offsets))
+    return factors, offsets
+
+
+def _in_si(factors: Array, offsets: Array) -> bool:
+    return not offsets.any() and bool((factors == 1.0).all())
 
 
 def _places(group: VariableGroup) -> list[tuple[str, Any, tuple[int, ...] | None]]:
@@ -81,16 +105,6 @@ def _places(group: VariableGroup) -> list[tuple[str, Any, tuple[int, ...] | None
         (v.name, where if v.shape else (where.start, ...), v.shape if len(v.shape) > 1 else None)
         for v, where in zip(group.variables, group.slices, strict=True)
     ]
-
-
-def _plan(group: VariableGroup) -> list[tuple[str, Any, float, float | None, bool]]:
-    """(name, index in the values, offset, 1 / factor or None for values in SI, whether they are whole numbers)."""
-    plan = []
-    for v, where in zip(group.variables, group.slices, strict=True):
-        c = v.conversion
-        scale = None if (c.factor, c.offset) == (1.0, 0.0) else 1.0 / c.factor
-        plan.append((v.name, where if v.shape else where.start, c.offset, scale, not v.is_real))
-    return plan
 
 
 def horner(coefficients: Array, s: float) -> Array:

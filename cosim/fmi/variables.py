@@ -85,6 +85,13 @@ class FmuVariable:
         return float(given[0] or low), float(given[1] or high)
 
 
+@dataclass(frozen=True)
+class InUnitOfFmu:
+    """A number, or nested lists of numbers, in the unit of the variable that it is given to."""
+
+    value: Any
+
+
 class FmuVariables:
     """The variables of an FMU by name. Errors have the FMU, and the variable of its instance, as their place.
 
@@ -149,7 +156,8 @@ class FmuVariables:
     def values(self, given: Mapping[str, object]) -> list[tuple[FmuVariable, Array | list[bytes]]]:
         """Checked start values, in the units of the FMU; texts as bytes.
 
-        given: numbers in SI, or texts with a unit; booleans; names or numbers of an enumeration.
+        given: numbers in SI, or texts with a unit; booleans; names or numbers of an enumeration;
+        `InUnitOfFmu` of numbers.
         """
         known = [v.name for v in self.by_name.values() if v.settable]
         checked = []
@@ -163,7 +171,8 @@ class FmuVariables:
             checked.append((variable, self._values(variable, value)))
         return checked
 
-    def _values(self, variable: FmuVariable, value: object) -> Array | list[bytes]:
+    def _values(self, variable: FmuVariable, given: object) -> Array | list[bytes]:
+        value = given.value if (native := isinstance(given, InUnitOfFmu)) else given
         if variable.storage is None:
             if variable.declared.type != "String" or not isinstance(value, str):
                 wanted = "a text" if variable.declared.type == "String" else f"no value: {variable.declared.type}"
@@ -173,10 +182,10 @@ class FmuVariables:
         if _shape(value) not in (variable.shape, ()) or len(items) not in (variable.size, 1):
             wanted = f"an array {variable.shape}" if variable.shape else "one number"
             raise self.error(f"expected {wanted}, got {_shown(value)}", variable.name)
-        numbers = [self._number(variable, item) for item in items]
+        numbers = [self._number(variable, item, native) for item in items]
         return np.array(numbers * (variable.size if _shape(value) == () else 1), np.dtype(variable.storage[1]))
 
-    def _number(self, variable: FmuVariable, value: object) -> float | int:
+    def _number(self, variable: FmuVariable, value: object, native: bool) -> float | int:
         """A number in the unit of the FMU."""
         kind = variable.declared.type
         if kind == "Boolean":
@@ -188,7 +197,7 @@ class FmuVariables:
             if value not in items:
                 raise self.error(f"there is no item '{shortened(value)}'{did_you_mean(value, items)}", variable.name)
             return items[value]
-        number = self._parsed(variable, value)
+        number = self._parsed(variable, value, native)
         low, high = variable.bounds
         if not low <= number <= high:
             side, bound = ("below the minimum", low) if number < low else ("above the maximum", high)
@@ -199,7 +208,7 @@ class FmuVariables:
             )
         return number
 
-    def _parsed(self, variable: FmuVariable, value: object) -> float | int:
+    def _parsed(self, variable: FmuVariable, value: object, native: bool) -> float | int:
         unit = variable.conversion.unit
         if isinstance(value, str) and variable.is_real and unit in UNITS:
             try:
@@ -211,7 +220,7 @@ class FmuVariables:
         if not math.isfinite(value):
             raise self.error(f"expected a finite number, got {value}", variable.name)
         if variable.is_real:
-            return float(variable.conversion.from_si(float(value)))
+            return float(value if native else variable.conversion.from_si(float(value)))
         if float(value) != int(value):
             raise self.error(f"expected a whole number, got {value}", variable.name)
         return int(value)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputError, RunError
-from cosim.fmi.archive import DESCRIPTION
+from cosim.fmi.description import DESCRIPTION
 from tests.fmi import fmus
 from tests.fmi.fmus import opened
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -91,7 +92,7 @@ def test_mistakes_are_found_before_the_start(folder):
 def test_nothing_is_left_behind(folder, monkeypatch, fault):
     scratch = folder.absolute() / "scratch"
     scratch.mkdir()
-    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     part = FmuPart(fmus.build(folder, "faulty", 2), parameters={"fault": fault})
     part.start(0.0, {})
     number = part.process_number

@@ -1,0 +1,128 @@
+"""Steps of an FMU through our part beside the loop of fmpy's `simulate_fmu`, on the same FMU."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from cosim.bench.paired_timing import Budget, RepeatedCall, time_pairs
+from cosim.bench.peers import import_peer, relative_difference
+from cosim.bench.peers_generated_c import compiled_c
+from cosim.bench.rows import CPU_TIME, BenchCase, Measurement, Target
+from cosim.fmi import FmuPart
+
+STEPS = 1000  # of a repetition: what fmpy prepares counts little
+H = 1e-3  # s
+REFUSED = (
+    "GetTypesPlatform GetVersion SetDebugLogging SetupExperiment EnterInitializationMode ExitInitializationMode "
+    "Terminate Reset GetInteger SetInteger GetBoolean SetBoolean GetString SetString GetFMUstate SetFMUstate "
+    "FreeFMUstate SerializedFMUstateSize SerializeFMUstate DeSerializeFMUstate GetDirectionalDerivative SetRealInputDerivatives "
+    "GetRealOutputDerivatives CancelStep GetStatus GetRealStatus GetIntegerStatus GetBooleanStatus GetStringStatus"
+)
+# N delays: outputs 0 … N - 1, inputs N … 2 N - 1
+MODEL = """
+#include <stdlib.h>
+void *fmi2Instantiate(void) { return calloc(2 * N, sizeof(double)); }
+void fmi2FreeInstance(void *c) { free(c); }
+int fmi2GetReal(double *c, const unsigned r[], size_t n, double v[]) {
+    for (size_t i = 0; i < n; i++) v[i] = c[r[i]];
+    return 0;
+}
+int fmi2SetReal(double *c, const unsigned r[], size_t n, const double v[]) {
+    for (size_t i = 0; i < n; i++) c[r[i]] = v[i];
+    return 0;
+}
+int fmi2DoStep(double *c, double t, double h, int final) {
+    for (int i = 0; i < N; i++) c[i] += 10.0 * h * (c[N + i] - c[i]);
+    return 0;
+}
+"""
+
+
+@contextmanager
+def fmu(n: int) -> Iterator[Path]:
+    """An FMU with n inputs and n outputs."""
+    functions = "".join(f"int fmi2{name}(void) {{ return 0; }}\n" for name in REFUSED.split())
+    library = compiled_c(f"#define N {n}\n{MODEL}{functions}")._name
+    platform = import_peer("fmpy").platform
+    variables = [
+        f'<ScalarVariable name="{way[0]}{i}" valueReference="{i + first}" causality="{way}">'
+        f"<Real{start}/></ScalarVariable>"
+        for way, first, start in (("output", 0, ""), ("input", n, ' start="0"'))
+        for i in range(n)
+    ]
+    outputs = "".join(f'<Unknown index="{i + 1}" dependencies=""/>' for i in range(n))
+    text = (
+        '<fmiModelDescription fmiVersion="2.0" modelName="delays" guid="delays">'
+        '<CoSimulation modelIdentifier="delays" canHandleVariableCommunicationStepSize="true"/>'
+        f"<ModelVariables>{''.join(variables)}</ModelVariables>"
+        f"<ModelStructure><Outputs>{outputs}</Outputs></ModelStructure></fmiModelDescription>"
+    )
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "delays.fmu")
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("modelDescription.xml", text)
+            archive.write(library, f"binaries/{platform}/delays.so")
+        yield path
+
+
+def our_steps(part: FmuPart) -> RepeatedCall:
+    """Inputs that rise by 1 per second, from 0."""
+    names = list(part.inputs)
+
+    def block(repetitions: int) -> dict[str, np.ndarray]:
+        y = part.start(0.0, dict.fromkeys(names, np.zeros(1)))
+        for i in range(STEPS * repetitions):
+            y = part.step(i * H, H, dict.fromkeys(names, np.array([i * H])))
+        return y
+
+    return block
+
+
+def step(n: int, budget: Budget) -> Measurement:
+    """CPU time of a step, inputs and outputs included."""
+    fmpy = import_peer("fmpy")
+    with fmu(n) as path:
+        part = FmuPart(path, process=False)
+        description, folder = fmpy.read_model_description(str(path)), fmpy.extract(str(path))
+        instance = fmpy.instantiate_fmu(folder, description)
+        ramp = np.array(
+            [(t, *[t] * n) for t in (0.0, 1e6)], [("time", float), *((name, float) for name in part.inputs)]
+        )
+
+        def theirs(repetitions: int) -> np.ndarray:
+            return fmpy.simulate_fmu(
+                folder,
+                model_description=description,
+                fmu_instance=instance,
+                stop_time=STEPS * repetitions * H,
+                output_interval=H,
+                input=ramp,
+                validate=False,
+            )
+
+        ours: Any = our_steps(part)
+        found, expected = ([y[name] for name in part.outputs] for y in (ours(1), theirs(1)[-1]))
+        difference = relative_difference(np.array(found), np.array(expected))
+        samples = time_pairs(ours, theirs, budget, CPU_TIME).per(STEPS, STEPS)
+        part.close()
+    return Measurement(samples, difference)
+
+
+CASES = tuple(
+    BenchCase(
+        f"fmu step {2 * n} signals",
+        f"a step of an FMU (FMI 2.0 co-simulation) with {n} {'input' if n == 1 else 'inputs'} and as many outputs",
+        partial(step, n),
+        "fmpy, the loop of simulate_fmu",
+        target=Target("ratio", 1.0),
+    )
+    for n in (1, 20)
+)

@@ -1,0 +1,95 @@
+"""An FMU file and its model description."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import InputError, SourceLocation, did_you_mean, shortened
+from cosim.multibody.description.xmltree import parse_xml
+
+DESCRIPTION = "modelDescription.xml"
+DESCRIPTIONS = {DESCRIPTION, "sources/buildDescription.xml"}
+VERSIONS = ("2.0", "3.0")
+INSTALL = "install it with `pip install -e '.[fmi]'`"
+
+
+def fmpy_module() -> Any:
+    """The package fmpy. Raises InputError without it."""
+    try:
+        import fmpy
+    except ImportError:
+        raise InputError(f"FMUs need the package fmpy; {INSTALL}") from None
+    return fmpy
+
+
+class FmuDescription:
+    """An FMU as its file describes it. description: as fmpy reads it; names: of the files in the archive.
+
+    Raises InputError, with the file as its place, for a file that is no FMU of FMI 2.0 or 3.0.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.place = path, SourceLocation(str(path))
+        self._fmpy = fmpy_module()
+        self.names = self._names()
+        self.version = self._version()
+        self.description = self._read()
+
+    def _error(self, what: str) -> InputError:
+        return InputError(what, str(self.path))
+
+    def _names(self) -> list[str]:
+        """The files in the archive."""
+        if not self.path.exists():
+            near = sorted(file.name for file in self.path.parent.glob("*.fmu"))
+            raise self._error(f"no such file{did_you_mean(self.path.name, near)}")
+        if not self.path.is_file():
+            raise self._error("is a folder; an FMU is a zip archive: name the file, or zip what is in the folder")
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                names = archive.namelist()
+        except zipfile.BadZipFile as error:
+            raise self._error(f"no zip archive ({error}); an FMU is one: export or copy it again") from None
+        if DESCRIPTION not in names:
+            raise self._error(f"has no {DESCRIPTION}; an FMU has it at the top of its archive: export it again")
+        return names
+
+    def _version(self) -> str:
+        """The FMI version, `2.0` or `3.0`."""
+        with zipfile.ZipFile(self.path) as archive:
+            try:
+                text = archive.read(DESCRIPTION)
+            except (zipfile.BadZipFile, zlib.error) as error:
+                raise self._error(f"damaged ({error}); export or copy the FMU again") from None
+        root = parse_xml(text, f"{self.path}/{DESCRIPTION}")
+        if root.tag != "fmiModelDescription":
+            raise self._error(f"{DESCRIPTION} has the element <{shortened(root.tag)}>, not <fmiModelDescription>")
+        version = root.attributes.get("fmiVersion", "")
+        if not version.startswith(VERSIONS):
+            raise self._error(f"has FMI version '{shortened(version)}'; export it for FMI {' or '.join(VERSIONS)}")
+        return version[:3]
+
+    def _descriptions(self) -> io.BytesIO:
+        """An archive in memory with the descriptions only: fmpy leaves files open when it fails."""
+        data = io.BytesIO()
+        with zipfile.ZipFile(self.path) as archive, zipfile.ZipFile(data, "w") as copy:
+            for name in DESCRIPTIONS & set(self.names):
+                copy.writestr(name, archive.read(name))
+        return data
+
+    def _read(self) -> Any:
+        try:
+            return self._fmpy.read_model_description(self._descriptions(), validate=False)
+        except Exception as error:  # fmpy raises whatever the reading meets
+            raise self._error(
+                f"{DESCRIPTION} does not follow FMI {self.version}: {_one_reason(error)}; export the FMU again"
+            ) from None
+
+
+def _one_reason(error: Exception) -> str:
+    """What fmpy reports, in one line."""
+    return shortened(" ".join(str(error).split()).rstrip("."), 200) or type(error).__name__

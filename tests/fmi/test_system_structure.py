@@ -1,0 +1,293 @@
+"""Systems of SSP as parts and wires."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputError
+from cosim.fmi import FmuPart, SystemWire, read_system
+from tests.fmi import fmus
+
+pytestmark = fmus.needs_gcc
+NAMES = (
+    'xmlns:ssd="http://ssp-standard.org/SSP1/SystemStructureDescription" '
+    'xmlns:ssv="http://ssp-standard.org/SSP1/SystemStructureParameterValues" '
+    'xmlns:ssm="http://ssp-standard.org/SSP1/SystemStructureParameterMapping" '
+    'xmlns:ssc="http://ssp-standard.org/SSP1/SystemStructureCommon"'
+)
+BALL = '<ssd:Component name="ball" source="resources/ball2.fmu"/>'
+TABLES = """
+<ssd:Component name="first" source="resources/turntable2.fmu" implementation="CoSimulation"/>
+<ssd:Component name="second" source="resources/turntable3.fmu" implementation="ModelExchange"/>"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("resources").mkdir()
+    return Path("resources")
+
+
+def structure(body: str, version: str = "1.0") -> Path:
+    """An `.ssd` file with a system; line 3 is its first."""
+    text = f'<ssd:SystemStructureDescription {NAMES} name="rig" version="{version}">\n'
+    text += f'<ssd:System name="rig">\n{body}\n</ssd:System></ssd:SystemStructureDescription>'
+    Path("rig.ssd").write_text(text)
+    return Path("rig.ssd")
+
+
+def connected(connection: str, inside: str = "") -> str:
+    ends = 'startElement="first" startConnector="{}" endElement="second" endConnector="rate"'
+    ends = ends.format("double" if "double" in connection else "angle")
+    return (
+        f"<ssd:Elements>{TABLES}</ssd:Elements><ssd:Connections>\n"
+        f"<ssd:Connection {ends} {connection.replace('double', '')}>{inside}</ssd:Connection></ssd:Connections>"
+    )
+
+
+def test_components_are_parts_and_connections_wires(folder):
+    for version in (2, 3):
+        fmus.build(folder, "turntable", version)
+    system = read_system(structure(connected("")))
+    assert [(p.name, p.path, p.interface) for p in system.parts] == [
+        ("first", Path("resources/turntable2.fmu"), "co-simulation"),
+        ("second", Path("resources/turntable3.fmu"), "model exchange"),
+    ]
+    assert system.wires == (SystemWire(("first", "angle"), ("second", "rate")),)
+    assert (system.name, system.inputs, system.outputs) == ("rig", {}, {})
+
+
+DEGREE = np.pi / 180.0
+FURLONG = 201.168
+
+
+@pytest.mark.parametrize(
+    ("connection", "inside", "factor", "offset"),
+    [
+        ("", '<ssc:LinearTransformation factor="3"/>', 3.0, 0.0),
+        ("", '<ssc:LinearTransformation factor="3" offset="90"/>', 3.0, 90.0 * DEGREE),
+        # furlong/s to deg/s, number for number
+        ('double suppressUnitConversion="true"', "", DEGREE / FURLONG, 0.0),
+        (
+            'double suppressUnitConversion="true"',
+            '<ssc:LinearTransformation factor="2" offset="-5"/>',
+            2.0 * DEGREE / FURLONG,
+            -5.0 * DEGREE,
+        ),
+    ],
+)
+def test_transformations_act_in_the_units_of_the_fmus(folder, connection, inside, factor, offset):
+    for version in (2, 3):
+        fmus.build(folder, "turntable", version)
+    (wire,) = read_system(structure(connected(connection, inside))).wires
+    assert (wire.factor, wire.offset) == pytest.approx((factor, offset), rel=1e-12)
+
+
+NESTED = """
+<ssd:Connectors>
+<ssd:Connector name="speed" kind="input"/><ssd:Connector name="place" kind="output"/>
+</ssd:Connectors>
+<ssd:Elements>
+<ssd:Component name="table" source="resources/turntable2.fmu"/>
+<ssd:System name="inner">
+<ssd:Connectors><ssd:Connector name="in" kind="input"/><ssd:Connector name="out" kind="output"/></ssd:Connectors>
+<ssd:Elements><ssd:Component name="table" source="resources/turntable2.fmu"/></ssd:Elements>
+<ssd:Connections>
+<ssd:Connection startConnector="in" endElement="table" endConnector="rate">
+<ssc:LinearTransformation factor="2"/></ssd:Connection>
+<ssd:Connection startElement="table" startConnector="angle" endConnector="out"/>
+</ssd:Connections>
+</ssd:System>
+</ssd:Elements>
+<ssd:Connections>
+<ssd:Connection startConnector="speed" endElement="table" endConnector="rate"/>
+<ssd:Connection startElement="table" startConnector="angle" endElement="inner" endConnector="in">
+<ssc:LinearTransformation factor="5"/></ssd:Connection>
+<ssd:Connection startElement="inner" startConnector="out" endConnector="place"/>
+</ssd:Connections>"""
+
+
+def test_nested_systems_are_flattened(folder):
+    fmus.build(folder, "turntable", 2)
+    system = read_system(structure(NESTED))
+    assert [part.name for part in system.parts] == ["table", "inner.table"]
+    assert system.wires == (SystemWire(("table", "angle"), ("inner.table", "rate"), 10.0),)
+    assert system.inputs == {"speed": (("table", "rate"),)}
+    assert system.outputs == {"place": ("inner.table", "angle")}
+
+
+PARAMETERS = """
+<ssd:Connectors><ssd:Connector name="gravity" kind="parameter"/></ssd:Connectors>
+<ssd:ParameterBindings>
+<ssd:ParameterBinding><ssd:ParameterValues><ssv:ParameterSet name="outer" version="1.0"><ssv:Parameters>
+<ssv:Parameter name="low.ball.e"><ssv:Real value="0.8"/></ssv:Parameter>
+<ssv:Parameter name="gravity"><ssv:Real value="1.62"/></ssv:Parameter>
+</ssv:Parameters></ssv:ParameterSet></ssd:ParameterValues></ssd:ParameterBinding>
+</ssd:ParameterBindings>
+<ssd:Elements>
+<ssd:System name="low"><ssd:Elements>
+<ssd:Component name="ball" source="resources/ball2.fmu"><ssd:ParameterBindings>
+<ssd:ParameterBinding source="values.ssv" prefix="drop."><ssd:ParameterMapping source="names.ssm"/>
+</ssd:ParameterBinding></ssd:ParameterBindings></ssd:Component>
+</ssd:Elements></ssd:System>
+<ssd:Component name="moon" source="resources/ball2.fmu"/>
+</ssd:Elements>
+<ssd:Connections><ssd:Connection startConnector="gravity" endElement="moon" endConnector="g"/></ssd:Connections>"""
+VALUES = f"""<ssv:ParameterSet {NAMES} name="values" version="1.0"><ssv:Parameters>
+<ssv:Parameter name="height"><ssv:Real value="300" unit="centimetre"/></ssv:Parameter>
+<ssv:Parameter name="bounce"><ssv:Real value="0.3"/></ssv:Parameter>
+<ssv:Parameter name="speed"><ssv:Real value="7"/></ssv:Parameter>
+</ssv:Parameters><ssv:Units><ssc:Unit name="centimetre"><ssc:BaseUnit m="1" factor="0.01"/></ssc:Unit></ssv:Units>
+</ssv:ParameterSet>"""
+MAPPING = f"""<ssm:ParameterMapping {NAMES} version="1.0">
+<ssm:MappingEntry source="drop.height" target="h"><ssc:LinearTransformation factor="2" offset="100"/></ssm:MappingEntry>
+<ssm:MappingEntry source="drop.bounce" target="e"/>
+</ssm:ParameterMapping>"""
+
+
+def test_parameters_are_bound_from_the_inside_out(folder):
+    """Heights in cm are doubled and raised; the outer binding replaces the inner one."""
+    fmus.build(folder, "ball", 2)
+    Path("values.ssv").write_text(VALUES)
+    Path("names.ssm").write_text(MAPPING)
+    system = read_system(structure(PARAMETERS))
+    starts = {}
+    for each in system.parts:
+        part = FmuPart(each.path, each.name, each.parameters, outputs=("h",), process=False)
+        starts[each.name] = float(part.start(0.0, {})["h"]), float(part.step(0.0, 0.1, {})["h"])
+        part.close()
+    assert starts["low.ball"] == pytest.approx((7.0, 7.0 - 0.5 * 9.81 * 0.01))
+    assert starts["moon"] == pytest.approx((1.0, 1.0 - 0.5 * 1.62 * 0.01))
+    assert system.parts[0].parameters["e"].value == 0.8
+
+
+def test_an_archive_is_extracted_until_the_system_is_closed(folder):
+    fmus.build(folder, "ball", 2)
+    with zipfile.ZipFile("rig.ssp", "w") as archive:
+        archive.write(structure(f"<ssd:Elements>{BALL}</ssd:Elements>", "2.0"), "SystemStructure.ssd")
+        archive.write("resources/ball2.fmu")
+    system = read_system("rig.ssp")
+    (part,) = system.parts
+    assert part.path.is_file()
+    system.close()
+    assert not part.path.exists()
+
+
+ELEMENTS = f"<ssd:Elements>{BALL}</ssd:Elements>"
+
+
+def join(start: str, end: str, inside: str = "") -> str:
+    a, b = start.split("."), end.split(".")
+    ends = f'startElement="{a[0]}" startConnector="{a[1]}" endElement="{b[0]}" endConnector="{b[1]}"'
+    return f"\n<ssd:Connection {ends}>{inside}</ssd:Connection>\n"
+
+
+def table(*connections: str) -> str:
+    return f"<ssd:Elements>{TABLES}</ssd:Elements><ssd:Connections>{''.join(connections)}</ssd:Connections>"
+
+
+def bound(parameter: str) -> str:
+    values = f"<ssv:ParameterSet><ssv:Parameters>\n{parameter}\n</ssv:Parameters></ssv:ParameterSet>"
+    bindings = f"<ssd:ParameterBinding><ssd:ParameterValues>{values}</ssd:ParameterValues></ssd:ParameterBinding>"
+    return ELEMENTS + f"<ssd:ParameterBindings>{bindings}</ssd:ParameterBindings>"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("", "rig.ssd:2: <System> has no components; add one with an FMU"),
+        (
+            ELEMENTS[:-3],
+            "rig.ssd:4: not well-formed XML: not well-formed (invalid token), inside <ssd:Elements> of line 3",
+        ),
+        (
+            ELEMENTS.replace("ball2", "bal2"),
+            "rig.ssd:3: there is no file 'resources/bal2.fmu'; did you mean 'resources/ball2.fmu'?",
+        ),
+        (
+            ELEMENTS.replace('source="resources/ball2.fmu"', ""),
+            "rig.ssd:3: <Component> has no attribute 'source'; add it",
+        ),
+        (
+            ELEMENTS.replace("resources/", "https://far/"),
+            "rig.ssd:3: source 'https://far/ball2.fmu' is no file; put it beside the .ssd file",
+        ),
+        (
+            ELEMENTS.replace(" source", ' type="application/x-ssp-package" source'),
+            "rig.ssd:3: type 'application/x-ssp-package' is not read; use an FMU (application/x-fmu-sharedlibrary)",
+        ),
+        (
+            ELEMENTS.replace(BALL, BALL + "\n" + BALL),
+            "rig.ssd:4: there are two elements 'ball'; rename one",
+        ),
+        (
+            "<ssd:Elements>\n<ssd:SignalDictionaryReference name='bus'/></ssd:Elements>",
+            "rig.ssd:4: <SignalDictionaryReference> is not read; use components and systems",
+        ),
+        (
+            table(join("frist.angle", "second.rate")),
+            "rig.ssd:6: there is no element 'frist'; did you mean 'first'?",
+        ),
+        (
+            table(join("first.angle", "second.rate"), join("first.double", "second.rate")),
+            "rig.ssd:8: 'second.rate' is connected twice; remove one connection",
+        ),
+        (
+            table(join("first.angle", "second.rate", "\n<ssc:BooleanMappingTransformation/>")),
+            "rig.ssd:7: <BooleanMappingTransformation> is not read; only LinearTransformation is",
+        ),
+        (
+            table(join("first.angle", "second.rate", '\n<ssc:LinearTransformation factor="two"/>')),
+            "rig.ssd:7: factor: expected a number, got 'two'",
+        ),
+        (
+            table(join("first.angle", "second.rat", '<ssc:LinearTransformation offset="1"/>')),
+            "rig.ssd:6: the FMU of 'second' has no variable 'rat'; did you mean 'rate'?",
+        ),
+        (
+            bound('<ssv:Parameter name="bal.e"><ssv:Real value="1"/></ssv:Parameter>'),
+            "rig.ssd:2: a binding gives the parameter 'bal.e', which begins with no element; did you mean 'ball.'?",
+        ),
+        (
+            bound('<ssv:Parameter name="ball.e"><ssv:Real value="x"/></ssv:Parameter>'),
+            "rig.ssd:4: value: expected a number, got 'x'",
+        ),
+        (
+            bound('<ssv:Parameter name="ball.e"/>'),
+            "rig.ssd:4: <Parameter> has no value; add an element such as <Real value=…/>",
+        ),
+    ],
+)
+def test_mistakes_have_their_line(folder, body, expected):
+    fmus.build(folder, "ball", 2)
+    for version in (2, 3):
+        fmus.build(folder, "turntable", version)
+    with pytest.raises(InputError) as raised:
+        read_system(structure(body))
+    assert str(raised.value) == expected
+
+
+def test_files_that_are_no_system(folder):
+    structure("")
+    for path, expected in (
+        ("rig.sdd", "rig.sdd: no such file; did you mean 'rig.ssd'?"),
+        ("text.ssp", "text.ssp: no zip archive; an .ssp file is one: export or copy it again"),
+        ("empty.ssp", "empty.ssp: has no SystemStructure.ssd; an .ssp file has it at the top of its archive"),
+        ("out.ssp", "out.ssp: holds the path '../x' outside of its archive; export it again"),
+        (structure("", "3.0"), "rig.ssd:1: has SSP version '3.0'; export it for SSP 1.0 or 2.0"),
+    ):
+        Path("text.ssp").write_text("no archive")
+        for name, file in (("empty.ssp", "a"), ("out.ssp", "../x")):
+            with zipfile.ZipFile(name, "w") as archive:
+                archive.writestr(file, "")
+        with pytest.raises(InputError) as raised:
+            read_system(path)
+        assert str(raised.value) == expected
+    Path("other.ssd").write_text("<html/>")
+    with pytest.raises(InputError) as raised:
+        read_system("other.ssd")
+    assert str(raised.value) == "other.ssd:1: expected the element <SystemStructureDescription>, got <html>"
