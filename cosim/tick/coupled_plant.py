@@ -167,7 +167,7 @@ class Coupling:
 
     @property
     def signals(self) -> dict[str, str]:
-        """Signal -> unit of the parts and of the bonds, in the order of `CoupledStep.observed`."""
+        """Signal -> unit of the parts and of the bonds, in the order of `CoupledStep.record`."""
         found = {}
         for name, part in self.parts.items():
             for output, signal in part.outputs.items():
@@ -226,15 +226,15 @@ class CoupledStep:
     def advance(
         self, t: Numeric, x: Numeric, memory: Numeric, request: Numeric, *setpoints: Numeric
     ) -> tuple[Numeric, Numeric, Numeric]:
-        """(state of the plant, memory of the master) a tick later, and what is observed at its beginning."""
+        """(state of the plant, memory of the master) a tick later, and the record of its beginning."""
         m = self.master.layout.unpack(memory)
         held = ops.concatenate([x, request, *setpoints])
         m = m | {"t": t, "states": m["states"] | {MECHANISM: held}}
         after = self.master.step(self.master.layout.pack(m), self.functions.step)
         end = self.master.layout.unpack(after)["states"][MECHANISM]
-        return end[: len(x)], after, self.observed(m)
+        return end[: len(x)], after, self.record(m)
 
-    def observed(self, m: State) -> Numeric:
+    def record(self, m: State) -> Numeric:
         """Outputs of the parts, then power and residual energy of each bond."""
         values, energy = m["values"][0], m["energy"]
         places = [self.master.outputs.place(name).where for name, part in self.coupling.parts.items() if part.outputs]

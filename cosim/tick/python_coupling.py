@@ -92,17 +92,17 @@ class PythonCoupledStep:
             self._started = True
 
     def advance(self) -> tuple[Array, Array, Array]:
-        """A tick: (what is observed at its beginning, the outputs of all parts at its end, residual energies [J])."""
+        """A tick: (the record of its beginning, the outputs of all parts at its end, residual energies [J])."""
         self.start()
-        observed = self.observed()
+        record = self.record()
         self._master.step(self._step)
-        return observed, self._values(), self._master.energy
+        return record, self._values(), self._master.energy
 
     def _values(self) -> Array:
         return np.concatenate([value.reshape(-1) for value in self._master.now.values()])
 
-    def observed(self) -> Array:
-        """See `CoupledStep.observed`."""
+    def record(self) -> Array:
+        """See `CoupledStep.record`."""
         values = {terminal: value.reshape(-1) for terminal, value in self._master.now.items()}
         parts = [values[Terminal(name, out)] for name, part in self._coupling.parts.items() for out in part.outputs]
         bonds = [

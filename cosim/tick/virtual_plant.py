@@ -67,8 +67,8 @@ class VirtualPlant:
         if self._coupling is None:
             self._advance()
             return
-        observed, values, energy = self._coupling.advance()
-        self.view("coupled")[:], self.view("coupling", "values")[0] = observed, values
+        record, values, energy = self._coupling.advance()
+        self.view("coupled")[:], self.view("coupling", "values")[0] = record, values
         self.view("coupling", "energy")[:] = energy
 
     def open(self) -> None:

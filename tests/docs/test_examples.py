@@ -194,6 +194,7 @@ def write_files(folder: Path) -> Path:
     (folder / "pd_spring.py").write_text(example_controller())
     (folder / "path.csv").write_text(blocks(DOCS, "csv")[0])
     words = {"crank": "GeneralMotion(", "parallel": "ConstraintLaw(", "bounce": "ForceLaw(", "spring": "class Spring"}
+    words["spinner"] = "class Flywheel"
     for file, word in ((f"{name}.py", word) for name, word in words.items()):
         (folder / file).write_text(next(text for text in blocks(DOCS, "python") if word in text))
     return folder / "example.yaml"

@@ -64,6 +64,7 @@ from cosim.rig.sections import (
     tuning,
 )
 from cosim.rig.stream import Schema
+from cosim.rig.summary import BondSummary
 from cosim.servo import brake, cascade
 from cosim.servo import encoder as shaft_encoder
 from cosim.tick.metrics import METRICS
@@ -221,7 +222,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         geometry,
     )
     modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep, filters, gain_schedules)
-    modules += (feedforward_table, input_shaping)
+    modules += (feedforward_table, input_shaping, parts)
     schemas = {
         cls
         for module in modules
@@ -397,6 +398,11 @@ OF_SOME = {
     "<joint>/brake_slip": r"body\.rx/brake_slip",
     "<constraint>/slip": r"edge/slip",
     "<joint>/reference_effort": r"elbow_joint/reference_effort",
+    "<joint>/external_effort": r"winch/external_effort",
+    "energy/parts": r"energy/parts",
+    "<part>/<output>": r"hoist/tension",
+    "<bond>/power": r"hoist-mechanism/power",
+    "<bond>/residual_energy": r"hoist-mechanism/residual_energy",
 }
 # those of real joints, of the elbow on a dynamometer
 OF_REAL = {f"<joint>/{what}" for what in ("model_effort", "temperature", "age", "load_effort")}
@@ -424,7 +430,8 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     sweep = "{type: chirp, of: effort, amplitude: 1, f0: 1, f1: 9, duration: 2 s}"
     excited = load_rig(folder / "ur5_sim.yaml", [f"controllers.arm.trajectory={sweep}"]).tick_model.signals.names
     elastic = load_rig(folder / "elastic" / "two_link_arm.yaml")
-    recorded = [name for each in (dividing, apart, elastic) for name in each.tick_model.signals.names]
+    coupled = load_rig(folder / "cosimulation" / "winch.yaml")
+    recorded = [name for each in (dividing, apart, elastic, coupled) for name in each.tick_model.signals.names]
     recorded += [*excited, *skate.signals]
     for pattern in OF_SOME.values():
         assert any(re.fullmatch(pattern, name) for name in recorded), pattern
@@ -434,6 +441,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"joints.<joint>.{key}" for key in run.summary["joints"]["elbow_joint"]}
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
     fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak")}
+    fields |= {f"bonds.<name>.{key}" for key in BondSummary.__annotations__}
     fields |= {f"stream.{key}" for key in StreamSummary.__annotations__}
     fields = {*fields, "guard.<joint>.<limit>"} - {"stream"}
     assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"parameters", "engine"}

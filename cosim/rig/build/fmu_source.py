@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import cast
 
 from cosim.coupling.part import Part
 from cosim.fmi import FmuPart
@@ -32,4 +33,4 @@ class FmuSource:
 
     def open(self) -> Part:
         """An instance that has not started."""
-        return self._open()
+        return cast(Part, self._open())
