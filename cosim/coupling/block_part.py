@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from cosim.compile.trace import origin
 from cosim.compile.while_loop import repeated_while
 from cosim.coupling.extrapolation import value_at
 from cosim.coupling.feedthrough import feedthrough_of
-from cosim.errors import CompileError, InputError, did_you_mean
+from cosim.errors import CompileError, InputError, WrongResult, did_you_mean
 from cosim.integrators.methods import INTEGRATORS
 from cosim.integrators.ode_system import System
 from cosim.layout import Layout
@@ -141,17 +142,28 @@ class BlockPart:
     def _rates(self, t: Numeric, x: Numeric, u: Numeric) -> tuple[Numeric, Numeric]:
         """(rates of the state, outputs), flat."""
         dx, y = self._flow(t, x, u)
-        return self.state_layout.pack(dx), self.output_layout.pack(y)
+        return self.state_layout.pack(dx), self._packed(y)
 
     def _flow(self, t: Numeric, x: Numeric, u: Numeric) -> tuple[State, dict[str, Numeric]]:
         state, inputs = self.state_layout.unpack(x), self.input_layout.unpack(u)
-        return self.block.flow(t, self.block.params, state, inputs)  # type: ignore[union-attr]
+        return self._equations(t, self.block.params, state, inputs)
 
     def _rate(self, t: Numeric, s: Numeric, xw: Numeric, coefficients: Numeric) -> Numeric:
         """The rates of the state and of the works."""
         u = value_at(coefficients, s)
         dx, y = self._flow(t + s, xw[: self.size], u)
         return ops.concatenate([self.state_layout.pack(dx), self._powers(self.input_layout.unpack(u), y)])
+
+    def _packed(self, outputs: dict[str, Numeric]) -> Numeric:
+        """Raises WrongResult for other outputs than those that the block declares."""
+        try:
+            return self.output_layout.pack(outputs)
+        except ValueError:
+            found, declared = (
+                {name: np.shape(value) for name, value in each.items()} for each in (outputs, zeros_of(self.outputs))
+            )
+            what = f"{type(self.block).__name__} gives outputs of shapes {found}; it declares {declared}"
+            raise WrongResult(what, origin(self._equations)) from None
 
     def _powers(self, inputs: Mapping[str, Numeric], outputs: Mapping[str, Numeric]) -> Numeric:
         """(ports,) W."""
@@ -192,8 +204,8 @@ class BlockPart:
 
     def _sample(self, t: Numeric, x: Numeric, u: Numeric) -> tuple[Numeric, Numeric]:
         state, inputs = self.state_layout.unpack(x), self.input_layout.unpack(u)
-        after, y = self.block.update(t, self.block.params, state, inputs)  # type: ignore[union-attr]
-        return self.state_layout.pack(after), self.output_layout.pack(y)
+        after, y = self._equations(t, self.block.params, state, inputs)
+        return self.state_layout.pack(after), self._packed(y)
 
     def _sampled_step(self, t: Numeric, s: Numeric, length: Numeric, xyw: Numeric, coefficients: Numeric) -> Numeric:
         """A sample at its beginning, and the outputs held over its length."""
@@ -219,7 +231,11 @@ class BlockPart:
         except CompileError as error:
             return error
         what = "does not compute the same at every call: it keeps hidden state, reads a clock or draws random numbers"
-        return CompileError(what, origin(self.block.update if self.sampled else self.block.flow))  # type: ignore[union-attr]
+        return CompileError(what, origin(self._equations))
+
+    @property
+    def _equations(self) -> Callable[..., Any]:
+        return getattr(self.block, "update" if self.sampled else "flow")
 
     @property
     def untraceable(self) -> str:

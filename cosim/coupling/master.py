@@ -94,16 +94,12 @@ class CompiledMaster:
     @cached_property
     def outputs(self) -> Layout:
         """Of the outputs of all parts."""
-        return Layout({name: zeros_of(part.outputs) for name, part in self._all})
-
-    @property
-    def _all(self) -> list[tuple[str, CompiledPart]]:
-        return list(self.parts.items())
+        return Layout({name: zeros_of(part.outputs) for name, part in self.parts.items()})
 
     @cached_property
     def _advance(self) -> dict[str, Callable[..., Numeric]]:
         made: dict[str, Callable[..., Numeric]] = {}
-        for name, part in self._all:
+        for name, part in self.parts.items():
             shapes = [(), (), (part.size,), (self.scheme.order + 1, part.input_layout.size)]
             made[name] = Routine(part.advance, shapes, name) if self.compiled else part.advance
         return made
@@ -112,7 +108,7 @@ class CompiledMaster:
     def _sources(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Of each part, for the elements of its inputs: places among the outputs, and whether they are delayed."""
         found = {}
-        for name, part in self._all:
+        for name, part in self.parts.items():
             places, delayed = [np.zeros(0, dtype=int)], [np.zeros(0, dtype=bool)]
             for signal in part.inputs:
                 origin = self.couplings.sources[Terminal(name, signal)]

@@ -243,7 +243,7 @@ class PythonMaster:
         for signal, _, shape in plan.outputs:
             if signal not in outputs:
                 raise RunError(f"part '{plan.name}' gave no output '{signal}' at t = {t:.6g} s")
-            value = checked[signal] = np.asarray(outputs[signal], dtype=float)
+            value = checked[signal] = np.array(outputs[signal], dtype=float)  # a copy: a part may reuse its arrays
             if value.shape != shape:
                 what = f"part '{plan.name}' gave its output '{signal}' in shape {value.shape} at t = {t:.6g} s"
                 raise RunError(f"{what}; it declares {shape}")

@@ -122,6 +122,20 @@ def test_blocks_that_diverge_are_named_with_the_time(compiled):
         CoupledParts(parts, WIRES, "jacobi", 0, 0.01, compiled=compiled).run(0.5)
 
 
+def test_a_block_with_other_outputs_than_it_declares_is_named():
+    class Wrong(Lag):
+        def flow(self, t: Any, p: Any, x: Any, u: Any) -> Any:
+            rates, outputs = super().flow(t, p, x, u)
+            return rates, {"z": outputs["y"]}
+
+    parts = {"a": BlockPart(Wrong("N", "N"), 1e-3), "b": BlockPart(Lag("N", "N"), 1e-3)}
+    with pytest.raises(RunError) as error:
+        CoupledParts(parts, [Wire("a.y", "b.u", 0.0), Wire("b.y", "a.u", 0.0)]).run(0.1)
+    text = "part 'a' failed at t = 0 s: Wrong gives outputs of shapes {'z': ()}; it declares {'y': ()} ("
+    assert str(error.value).startswith(text)
+    assert "test_failures.py:" in str(error.value)
+
+
 def test_threads_of_time_limits_end_with_their_calls():
     before = threading.active_count()
     coupled(PythonPart(), time_limit=5.0).run(0.05)

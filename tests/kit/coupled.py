@@ -108,8 +108,8 @@ class TwoMasses:
 
 @params
 class QuarterCar:
-    """Parameters of the quarter car of the open simulation platform's quarter-truck model, whose parts are those of
-    Sadjina, Kyllingstad, Skjong and Pedersen (arXiv 1602.06434)."""
+    """A quarter car as in the benchmark of Sadjina, Kyllingstad, Skjong and Pedersen (arXiv 1602.06434), with the
+    parameters of the quarter truck of Vico (NTNU-IHB on GitHub, its SSP file) and a road of our own."""
 
     chassis: float = param(unit="kg", default=400.0)
     suspension_stiffness: float = param(unit="N/m", default=15000.0)
