@@ -23,5 +23,8 @@ def test_a_script_runs(script, folder, capsys):  # noqa: F811
         archive.write("resources/turntable2.fmu")
     exec(compile(script, "docs/howto/fmus.md", "exec"), {})
     printed = capsys.readouterr().out
-    expected = "1.5" if "turntable" in script else "('table', 'angle') ('inner.table', 'rate') 10.0 0.0"
-    assert printed.splitlines()[-1].startswith(expected)
+    last = printed.splitlines()[-1]
+    if "turntable" in script:
+        assert float(last) == pytest.approx(1.5)
+    else:
+        assert last == "('table', 'angle') ('inner.table', 'rate') 10.0 0.0"
