@@ -21,10 +21,11 @@ from cosim.fmi import FmuPart
 STEPS = 1000  # of a repetition: what fmpy prepares counts little
 H = 1e-3  # s
 REFUSED = (
-    "GetTypesPlatform GetVersion SetDebugLogging SetupExperiment EnterInitializationMode ExitInitializationMode "
-    "Terminate Reset GetInteger SetInteger GetBoolean SetBoolean GetString SetString GetFMUstate SetFMUstate "
-    "FreeFMUstate SerializedFMUstateSize SerializeFMUstate DeSerializeFMUstate GetDirectionalDerivative SetRealInputDerivatives "
-    "GetRealOutputDerivatives CancelStep GetStatus GetRealStatus GetIntegerStatus GetBooleanStatus GetStringStatus"
+    "GetTypesPlatform GetVersion SetDebugLogging SetupExperiment EnterInitializationMode "
+    "ExitInitializationMode Terminate Reset GetInteger SetInteger GetBoolean SetBoolean GetString SetString "
+    "GetFMUstate SetFMUstate FreeFMUstate SerializedFMUstateSize SerializeFMUstate DeSerializeFMUstate "
+    "GetDirectionalDerivative SetRealInputDerivatives GetRealOutputDerivatives CancelStep GetStatus "
+    "GetRealStatus GetIntegerStatus GetBooleanStatus GetStringStatus"
 )
 # N delays: outputs 0 … N - 1, inputs N … 2 N - 1
 MODEL = """

@@ -2,5 +2,6 @@
 
 from cosim.fmi.part import FmuPart
 from cosim.fmi.system_structure import FmuSystem, SystemPart, SystemWire, read_system
+from cosim.fmi.variables import InUnitOfFmu
 
-__all__ = ["FmuPart", "FmuSystem", "SystemPart", "SystemWire", "read_system"]
+__all__ = ["FmuPart", "FmuSystem", "InUnitOfFmu", "SystemPart", "SystemWire", "read_system"]

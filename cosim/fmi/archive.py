@@ -54,11 +54,7 @@ class FmuArchive(FmuDescription):
             raise self._error(f"there is no interface '{shortened(wanted)}'{did_you_mean(wanted, INTERFACES)}")
         if wanted is not None and wanted not in offered:
             raise self._error(f"offers no {wanted}; use {offered[0]}, or export it for {wanted}")
-        chosen: Interface = wanted or offered[0]
-        if getattr(self.description, INTERFACES[chosen]).needsExecutionTool:
-            tool = self.description.generationTool or "the tool that exported it"
-            raise self._error(f"needs {tool} to run; export it as an FMU that runs alone")
-        return chosen
+        return wanted or offered[0]
 
     def _platforms(self) -> tuple[str, ...]:
         """The folders of binaries that this machine can load."""

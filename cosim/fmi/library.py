@@ -113,12 +113,7 @@ class FmuLibrary:
         except Exception:
             if self._fmu.component:
                 raise
-            token = "guid" if self.version == "2.0" else "instantiationToken"
-            raise InputError(
-                f"cannot be instantiated: {_logged()}; modelDescription.xml ({token} '{archive.description.guid}') "
-                "and the binary must be of the same export",
-                self.place,
-            ) from None
+            raise InputError(f"cannot be instantiated: {_logged()}; {_remedy(archive)}", self.place) from None
 
     def function(self, name: str) -> Any:
         """A function of the FMU by its name without prefix; its result is a status."""
@@ -277,3 +272,13 @@ def groups(library: FmuLibrary, variables: Iterable[FmuVariable]) -> list[Variab
 
 def _logged() -> str:
     return shortened("; ".join(LOGGED), 400) if LOGGED else "the FMU gives no reason"
+
+
+def _remedy(archive: FmuArchive) -> str:
+    """What an FMU that cannot be instantiated may need."""
+    description = archive.description
+    if archive.capabilities.needsExecutionTool:
+        tool = description.generationTool or "the tool that exported it"
+        return f"it needs {tool} to run: install that, or export the FMU with binaries that run alone"
+    token = "guid" if archive.version == "2.0" else "instantiationToken"
+    return f"modelDescription.xml ({token} '{description.guid}') and the binary must be of the same export"
