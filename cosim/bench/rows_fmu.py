@@ -79,7 +79,7 @@ def our_steps(part: FmuPart) -> RepeatedCall:
     names = list(part.inputs)
 
     def block(repetitions: int) -> dict[str, np.ndarray]:
-        y = part.start(0.0, dict.fromkeys(names, np.zeros(1)))
+        y = part.start(0.0, dict.fromkeys(names, np.zeros(())))
         for i in range(STEPS * repetitions):
             y = part.step(i * H, H, dict.fromkeys(names, np.array([i * H])))
         return y

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from cosim.errors import SourceLocation
 from cosim.fmi.archive import FmuArchive, Interface
 from cosim.fmi.co_simulation import CoSimulation2, CoSimulation3
@@ -65,8 +67,8 @@ class FmuPart:
         self.step, self.save, self.restore = part.step, part.save, part.restore
 
     def start(self, t: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """See `Part.start`. inputs: coefficients (k + 1, ...); those that are left out keep their start values."""
-        return self._part.start(t, inputs)
+        """See `Part.start`. Inputs that are left out keep their start values."""
+        return self._part.start(t, {name: np.asarray(value, float)[np.newaxis] for name, value in inputs.items()})
 
     def close(self) -> None:
         self._part.close()

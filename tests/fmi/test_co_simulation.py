@@ -17,9 +17,14 @@ def constant(value) -> np.ndarray:
     return np.array([value], float)
 
 
+def values_of(inputs) -> dict[str, np.ndarray]:
+    """At the beginning of a step."""
+    return {name: coefficients[0] for name, coefficients in inputs.items()}
+
+
 def simulated(part: Part, n: int, h: float, inputs=lambda t: {}) -> dict[str, np.ndarray]:
     """The outputs of n steps, with those of the start in front."""
-    rows = [part.start(0.0, inputs(0.0))]
+    rows = [part.start(0.0, values_of(inputs(0.0)))]
     rows += [part.step(i * h, h, inputs(i * h)) for i in range(n)]
     part.close()
     return {name: np.array([row[name] for row in rows]) for name in part.outputs}
@@ -66,7 +71,7 @@ def test_signals_have_the_units_of_this_program_and_values_in_si(tmp_path, versi
         "temperature": Signal((), "degC"),
     }
     assert part.feedthrough == {("rate", "double"), ("rate", "temperature")}  # that of a local variable is not declared
-    start = part.start(0.0, {"rate": constant(0.5)})
+    start = part.start(0.0, {"rate": np.array(0.5)})
     after = part.step(0.0, 0.1, {"rate": constant(0.5)})
     part.close()
     assert after["angle"] == pytest.approx(0.05)
@@ -79,13 +84,13 @@ def test_an_fmu_that_interpolates_its_inputs_follows_their_slope(tmp_path):
     rising = {"rate": np.array([0.5, 3.0, 7.0])}  # the second derivative is not followed
     part = opened(fmus.build(tmp_path, "turntable", 2))
     assert part.order == 1
-    part.start(0.0, rising)
+    part.start(0.0, values_of(rising))
     assert part.step(0.0, 0.1, rising)["angle"] == pytest.approx(0.065, rel=1e-12)
     assert part.step(0.1, 0.1, {"rate": constant(0.8)})["angle"] == pytest.approx(0.145, rel=1e-12)
     part.close()
     held = opened(fmus.build(tmp_path, "turntable", 2, capable=False))
     assert (held.order, held.repeats, held.variable) == (0, False, False)
-    held.start(0.0, rising)
+    held.start(0.0, values_of(rising))
     assert held.step(0.0, 0.1, rising)["angle"] == pytest.approx(0.05, rel=1e-12)
     held.close()
 
@@ -94,7 +99,7 @@ def test_an_fmu_that_interpolates_its_inputs_follows_their_slope(tmp_path):
 def test_a_step_can_be_repeated(tmp_path, version):
     part = opened(fmus.build(tmp_path, "oscillator", version))
     assert part.repeats and part.variable
-    part.start(0.0, {"u": constant(0.0)})
+    part.start(0.0, {"u": np.array(0.0)})
     saved = part.save()
     first = part.step(0.0, 0.1, {"u": constant(1.0)})
     part.restore(saved)
@@ -111,7 +116,7 @@ def test_numbers_of_every_type_pass(tmp_path, version):
     assert part.feedthrough >= {("real_in", "real_out"), ("real_in", "mode_out"), ("switch_in", "mode_out")}
     assert ("switch_in", "real_out") not in part.feedthrough
     values = {name: 1.0 if name.startswith(("switch", "mode")) else 2.0 + n for n, name in enumerate(part.inputs)}
-    part.start(0.0, {name: constant(0.0) for name in values})
+    part.start(0.0, {name: np.array(0.0) for name in values})
     part.step(0.0, 0.1, {name: constant(0.0) for name in values})
     outputs = part.step(0.1, 0.1, {name: constant(value) for name, value in values.items()})
     part.close()
@@ -128,7 +133,7 @@ def test_arrays_are_signals_with_the_shape_that_structural_parameters_give(tmp_p
     parameters = {"n": 3, "A": a, "B": np.eye(3).tolist(), "x": [1.0, 0.0, 2.0]}
     part = opened(path, parameters=parameters)
     assert part.inputs == {"u": Signal((3,), "1")} and part.outputs == {"y": Signal((3,), "N*m")}
-    part.start(0.0, {"u": constant([0.0, 0.0, 0.0])})
+    part.start(0.0, {"u": np.zeros(3)})
     for i in range(10):
         y = part.step(0.1 * i, 0.1, {"u": constant([0.0, 0.0, 0.0])})["y"]
     part.close()

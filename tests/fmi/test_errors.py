@@ -182,7 +182,7 @@ def test_signals_that_do_not_exist(folder):
     )
     part = opened(path, "arm")
     with pytest.raises(InputError) as raised:
-        part.start(0.0, {"rates": np.zeros(1)})
+        part.start(0.0, {"rates": np.zeros(())})
     part.close()
     assert str(raised.value) == "turntable2.fmu arm: there is no input 'rates'; did you mean 'rate'?"
 

@@ -52,7 +52,7 @@ def test_a_ball_bounces_at_the_times_of_its_parabolas(tmp_path, version, h):
 def test_inputs_are_polynomials_inside_a_step(tmp_path, version):
     part = exchanged(tmp_path, "turntable", version)
     rate = np.array([0.5, -2.0, 9.0, 4.0])
-    part.start(0.0, {"rate": rate})
+    part.start(0.0, {"rate": rate[0]})
     angle = part.step(0.0, 0.4, {"rate": rate})
     integral = 0.5 * 0.4 - 0.4**2 + 3.0 * 0.4**3 + 0.4**4
     assert angle["angle"] == pytest.approx(integral, rel=1e-10)

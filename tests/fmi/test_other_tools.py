@@ -53,7 +53,7 @@ def test_an_fmu_in_python_is_stepped(tmp_path, tool):
     subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
     part = FmuPart(tmp_path / "Summing.fmu", parameters={"k": 3.0})
     assert (part.inputs, part.outputs) == ({"u": Signal((), "1")}, {"y": Signal((), "1")})
-    part.start(0.0, {"u": np.array([1.0])})
+    part.start(0.0, {"u": np.array(1.0)})
     for i in range(4):
         y = part.step(0.25 * i, 0.25, {"u": np.array([float(i)])})
     part.close()

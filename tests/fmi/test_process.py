@@ -36,7 +36,7 @@ def test_a_process_gives_what_the_fmu_gives_in_the_run(folder, model, interface)
         part = FmuPart(path, interface=interface, process=process)
         inputs = {name: np.full((2, *signal.shape), 0.3) for name, signal in part.inputs.items()}
         described = (part.inputs, part.outputs, part.feedthrough, part.order, part.repeats, part.variable)
-        first = part.start(0.0, inputs)
+        first = part.start(0.0, {name: c[0] for name, c in inputs.items()})
         saved = part.save()
         second = part.step(0.0, 0.5, inputs)
         part.restore(saved)
@@ -83,7 +83,7 @@ def test_mistakes_are_found_before_the_start(folder):
     assert str(raised.value) == "ball2.fmu arm: there is no parameter 'mass'; known: h, v, g, e"
     part = FmuPart(path, "arm")
     with pytest.raises(InputError) as raised:
-        part.start(0.0, {"force": np.zeros(1)})
+        part.start(0.0, {"force": np.zeros(())})
     part.close()
     assert str(raised.value) == "ball2.fmu arm: there is no input 'force'"
 
