@@ -69,6 +69,7 @@ class CoupledParts:
 
     def __post_init__(self) -> None:
         self._check_settings()
+        self._functions: dict[str, Callable[..., Numeric]] = {}
         self._couplings: Couplings = checked(self.parts, self.couplings)
         self._output_order = in_order_of_evaluation(self.parts, self._couplings)
         sequence = tuple(self.sequence or sequence_of(self.parts, self._output_order))
@@ -157,7 +158,7 @@ class CoupledParts:
         return max(1, round(duration / self.step))
 
     def _run_compiled(self, master: CompiledMaster, duration: float) -> CoupledRun:
-        memory, step = master.initial(0.0, self.step), self._function(master, master.step, "step")
+        memory, step = master.initial(0.0, self.step), self._function(master, "step")
         h, row = np.array(self.step), np.empty(master.row_size)
         if self.order > 0:
             after = np.empty_like(memory)
@@ -170,23 +171,25 @@ class CoupledParts:
                 step(memory, h, out=(memory, row))
             return self._result(master, rows)
         accepted, end = [master.row(memory)], np.array(duration)
-        step = self._function(master, master.controlled_step, "controlled_step")
+        step = self._function(master, "controlled_step")
         while accepted[-1][0] < duration - LAST * self.step:
             step(memory, end, out=(memory, row))
             if row[0] > accepted[-1][0]:
                 accepted.append(row.copy())
         return self._result(master, np.array(accepted))
 
-    @staticmethod
-    def _function(master: CompiledMaster, fn: Callable[..., Numeric], name: str) -> Callable[..., Numeric]:
-        """A step on numbers: (memory, row) from the memory and a time [s]."""
+    def _function(self, master: CompiledMaster, name: str) -> Callable[..., Numeric]:
+        """A step of the master on numbers: (memory, row) from the memory and a time [s]."""
 
         def recorded(memory: Numeric, time: Numeric) -> tuple[Numeric, Numeric]:
-            after = fn(memory, time)
+            after = getattr(master, name)(memory, time)
             return after, master.row(after)
 
-        memory, row = ArrayPort("memory", (master.layout.size,)), ArrayPort("row", (master.row_size,))
-        return compile(recorded, [memory, ArrayPort("time", ())], f"coupled_{name}", [memory, row]).native
+        if name not in self._functions:
+            memory, row = ArrayPort("memory", (master.layout.size,)), ArrayPort("row", (master.row_size,))
+            ports = [memory, ArrayPort("time", ())]
+            self._functions[name] = compile(recorded, ports, f"coupled_{name}", [memory, row]).native
+        return self._functions[name]
 
     def _result(self, master: CompiledMaster, rows: Array) -> CoupledRun:
         """rows: see `CompiledMaster.row`."""

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from cosim.coupling.correction import EnergyCorrection
 from cosim.coupling.couplings import BondEnds, Couplings, Terminal
 from cosim.coupling.energy import MeasuresWork, residuals, trapezoidal_work
 from cosim.coupling.extrapolation import line_before, polynomial, times_before, value_at
@@ -131,9 +132,10 @@ class PythonMaster:
 
     def step(self, h: float) -> None:
         """One step of length h [s]. Raises RunError for a part that fails, diverges or hangs."""
-        t, offsets = self.t, self._offsets(h)
+        t, bonds = self.t, self.couplings.bonds
+        offsets = self._offsets(self.scheme.correction, h) if self.scheme.correction else {}
         unknown: list[Array | None] = [None] * len(self.values)
-        after, works = list(unknown), np.zeros(2 * len(self.couplings.bonds)) if self.couplings.bonds else None
+        after, works = unknown.copy(), np.zeros(2 * len(bonds)) if bonds else None
         reached = after if self.scheme.sequential else unknown
         for plan in self._plans:
             inputs = {name: self._input(plan.order, place, late, reached, h) for name, place, late in plan.inputs}
@@ -150,9 +152,7 @@ class PythonMaster:
         if works is not None:
             self.works = works.reshape(-1, 2)
             self.energy = self.energy + residuals(self.works)
-            self.largest = np.maximum(
-                self.largest, [[e @ e, f @ f] for e, f in map(self._bond_now, self.couplings.bonds)]
-            )
+            self.largest = np.maximum(self.largest, [[e @ e, f @ f] for e, f in map(self._bond_now, bonds)])
 
     def controlled_step(self, end: float) -> bool:
         """A step of the planned length, or to the time `end` [s] if that is nearer. Returns False for one that was
@@ -175,7 +175,7 @@ class PythonMaster:
         """(order + 1, ...) the polynomial of an input; reached: outputs at the end of the step that are known."""
         values, newest = self.values[place], None if delayed else reached[place]
         if order == 0:
-            return (values[0] if newest is None else newest)[np.newaxis]
+            return (values[0] if newest is None else newest)[None]
         if delayed:
             return np.array([values[0], *[np.zeros_like(values[0])] * order])
         times = times_before(self.lengths)
@@ -197,13 +197,10 @@ class PythonMaster:
         effort, flow = (self.values[self._places[end.source]][0].reshape(-1) for end in (bond.effort, bond.flow))
         return effort, flow
 
-    def _offsets(self, h: float) -> dict[Terminal, Array]:
+    def _offsets(self, correction: EnergyCorrection, h: float) -> dict[Terminal, Array]:
         """What the correction adds to the inputs that bonds drive."""
         offsets: dict[Terminal, Array] = {}
-        correction, rows = self.scheme.correction, self.scheme.order + 1
-        if correction is None:
-            return offsets
-        times = times_before(self.lengths)
+        times, rows = times_before(self.lengths), self.scheme.order + 1
         for k, bond in enumerate(self.couplings.bonds):
             ends = [self.values[self._places[end.source]][:rows] for end in (bond.effort, bond.flow)]
             effort, flow = (value_at(polynomial(values, times[:rows]), 0.5 * h).reshape(-1) for values in ends)

@@ -72,6 +72,14 @@ def test_the_interpreter_gives_the_same_numbers(monkeypatch):
     assert interpreted["right.position"] == pytest.approx(compiled["right.position"], rel=1e-11)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_every_run_begins_anew(compiled):
+    coupled = CoupledParts(DAMPED.parts(1e-3), [BOND], step=2e-3, compiled=compiled)
+    first, second = coupled.run(0.02), coupled.run(0.02)
+    assert second["right.position"].tolist() == first["right.position"].tolist()
+    assert second.residuals["left-right"].tolist() == first.residuals["left-right"].tolist()
+
+
 @settings(deadline=None, max_examples=6)
 @given(
     stiffness=st.tuples(*[st.floats(1.0, 400.0)] * 3),
