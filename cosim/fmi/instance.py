@@ -73,6 +73,7 @@ class Instance:
             self.results = OutputPorts(library, self._outputs)
             self.ports.write(inputs)
             library.call("ExitInitializationMode")
+            library.running = True
             self.begin(t, inputs)
             return self.results.read()
         except RunError as error:

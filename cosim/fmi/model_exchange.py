@@ -13,6 +13,7 @@ from cosim.errors import RunError
 from cosim.fmi.archive import FmuArchive
 from cosim.fmi.dormand_prince import DormandPrince
 from cosim.fmi.instance import FmuOptions, Instance
+from cosim.fmi.library import DISCARD, WARNING
 from cosim.fmi.ports import InputPorts, horner
 from cosim.fmi.radau import RadauSolver
 from cosim.types import Array
@@ -104,7 +105,10 @@ class ModelExchange(Instance):
         self._set(t, x)
         if len(x):
             assert self.library is not None
-            self._check("GetDerivatives", self._get_slopes(self.library.handle, self._slopes, len(x)))
+            status = self._get_slopes(self.library.handle, self._slopes, len(x))
+            if status == DISCARD:  # outside of what the model can evaluate: the solver tries a shorter step
+                return np.full(len(x), np.nan)
+            self._check(self._get_slopes.__name__.removeprefix(self.library.prefix), status)
         return self._dx
 
     def _signs(self) -> Array:
@@ -116,7 +120,7 @@ class ModelExchange(Instance):
         return self._z > 0.0
 
     def _check(self, name: str, status: int) -> None:
-        if status > 1:
+        if status > WARNING:
             assert self.library is not None
             raise self.library.failure(name, status)
 
