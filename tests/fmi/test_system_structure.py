@@ -297,15 +297,12 @@ def test_files_that_are_no_system(folder):
 
 @pytest.mark.parametrize("body", (NESTED, PARAMETERS, connected("", '<ssc:LinearTransformation factor="3"/>')))
 def test_the_systems_of_these_tests_follow_the_standard(folder, body):
-    """Beside its schemas, which fmpy ships, and fmpy's own reader."""
+    """Beside its schemas, which fmpy ships."""
     import fmpy.ssp.ssd
     from lxml import etree
 
     schemas = Path(fmpy.ssp.ssd.__file__).parent / "schema"
-    for text, name in (
-        (structure(body).read_text(), "Description"),
-        (VALUES, "ParameterValues"),
-        (MAPPING, "ParameterMapping"),
-    ):
+    texts = {"Description": structure(body).read_text(), "ParameterValues": VALUES, "ParameterMapping": MAPPING}
+    for name, text in texts.items():
         schema = etree.XMLSchema(file=str(schemas / f"SystemStructure{name}.xsd"))
         assert schema.validate(etree.fromstring(text)), schema.error_log
