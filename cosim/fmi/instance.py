@@ -110,10 +110,11 @@ class Instance:
         assert self.library is not None
         return self.library.save(), self.capture()
 
-    def restore(self, saved: tuple[FmuState, object]) -> None:
+    def restore(self, saved: Any) -> None:
         assert self.library is not None
-        self.library.restore(saved[0])
-        self.recall(saved[1])
+        state, captured = saved
+        self.library.restore(state)
+        self.recall(captured)
 
     def close(self) -> None:
         self._free()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cosim.coupling.part import Part
 from cosim.errors import SourceLocation
 from cosim.fmi.archive import FmuArchive, Interface
 from cosim.fmi.co_simulation import CoSimulation2, CoSimulation3
@@ -56,7 +57,7 @@ class FmuPart:
         )
         self.place = SourceLocation(str(path), None, self._options.name)
         part = RemoteInstance(self._options, limit) if process else open_instance(self._options)
-        self._part = part
+        self._part: Part = part
         self.process_number = part.process_number if isinstance(part, RemoteInstance) else None
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
         self.order, self.repeats, self.variable = part.order, part.repeats, part.variable
