@@ -73,6 +73,7 @@ class Instance:
             self.results = OutputPorts(library, self._outputs)
             self.ports.write(inputs)
             library.call("ExitInitializationMode")
+            library.running = True
             self.begin(t, inputs)
             return self.results.read()
         except RunError as error:
@@ -109,10 +110,11 @@ class Instance:
         assert self.library is not None
         return self.library.save(), self.capture()
 
-    def restore(self, saved: tuple[FmuState, object]) -> None:
+    def restore(self, saved: Any) -> None:
         assert self.library is not None
-        self.library.restore(saved[0])
-        self.recall(saved[1])
+        state, captured = saved
+        self.library.restore(state)
+        self.recall(captured)
 
     def close(self) -> None:
         self._free()

@@ -96,6 +96,7 @@ class FmuLibrary:
         self.handle = self._fmu.component
         self._states: list[ctypes.c_void_p] = []
         self._idle_states: list[ctypes.c_void_p] = []
+        self.running = False  # between the initialisation and the end, without a failure
         self._dead = False
 
     def _instantiate(self, archive: FmuArchive, event_mode: bool) -> None:
@@ -127,6 +128,7 @@ class FmuLibrary:
     def failure(self, name: str, status: int) -> RunError:
         """The error of a call that returned a status above a warning."""
         self._dead = self._dead or status == FATAL
+        self.running = False
         said = STATUS[status] if 0 <= status < len(STATUS) else f"status {status}"
         return RunError(
             f"{self.prefix}{name} failed at t = {self.time:.9g} s with {said}: {_logged()}; "
@@ -212,6 +214,8 @@ class FmuLibrary:
         """Free the states and the instance."""
         if self.handle is None:
             return
+        if self.running:
+            self.function("Terminate")(self.handle)
         if not self._dead:
             for state in self._states:
                 if state.value is not None:

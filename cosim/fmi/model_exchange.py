@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from ctypes import byref
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from cosim.errors import RunError
 from cosim.fmi.archive import FmuArchive
 from cosim.fmi.dormand_prince import DormandPrince
 from cosim.fmi.instance import FmuOptions, Instance
+from cosim.fmi.library import DISCARD, WARNING
 from cosim.fmi.ports import InputPorts, horner
 from cosim.fmi.radau import RadauSolver
 from cosim.types import Array
@@ -49,7 +51,8 @@ class ModelExchange(Instance):
         self._newest = {name: np.array(values[0]) for name, values in inputs.items()}
         self._inputs_now: Mapping[str, Array] = inputs
         self._t0, self._moving = t, False
-        n, nz = self._sizes()
+        self._handle = library.handle
+        self._n, self._nz = n, nz = self._sizes()
         self._states, self._slopes, self._indicators = ((ctypes.c_double * max(k, 1))() for k in (n, n, nz))
         self._x, self._dx, self._z = (
             np.ctypeslib.as_array(buffer)[:k]
@@ -91,34 +94,33 @@ class ModelExchange(Instance):
 
     def _set(self, t: float, x: Array) -> None:
         """The FMU at a time and a state, with its inputs there."""
-        library = self.library
-        assert library is not None
-        self._check("SetTime", self._set_time(library.handle, t))
-        if len(x):
+        handle, n = self._handle, self._n
+        if (status := self._set_time(handle, t)) > WARNING:
+            raise self._failure(self._set_time, status)
+        if n:
             self._x[:] = x
-            self._check("SetContinuousStates", self._set_states(library.handle, self._states, len(x)))
+            if (status := self._set_states(handle, self._states, n)) > WARNING:
+                raise self._failure(self._set_states, status)
         if self._moving:
             self.ports.write(self._inputs_now, t - self._t0)
 
     def _derivatives(self, t: float, x: Array) -> Array:
         self._set(t, x)
-        if len(x):
-            assert self.library is not None
-            self._check("GetDerivatives", self._get_slopes(self.library.handle, self._slopes, len(x)))
+        if self._n and (status := self._get_slopes(self._handle, self._slopes, self._n)) > WARNING:
+            if status == DISCARD:  # outside of what the model can evaluate: the solver tries a shorter step
+                return np.full(self._n, np.nan)
+            raise self._failure(self._get_slopes, status)
         return self._dx
 
     def _signs(self) -> Array:
         """(nz,) whether the indicators of the FMU as it stands are positive."""
-        if len(self._z):
-            assert self.library is not None
-            status = self._get_indicators(self.library.handle, self._indicators, len(self._z))
-            self._check("GetEventIndicators", status)
+        if self._nz and (status := self._get_indicators(self._handle, self._indicators, self._nz)) > WARNING:
+            raise self._failure(self._get_indicators, status)
         return self._z > 0.0
 
-    def _check(self, name: str, status: int) -> None:
-        if status > 1:
-            assert self.library is not None
-            raise self.library.failure(name, status)
+    def _failure(self, function: Any, status: int) -> RunError:
+        assert self.library is not None
+        return self.library.failure(function.__name__.removeprefix(self.library.prefix), status)
 
     # --- a step -------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cosim.coupling.part import Part
 from cosim.errors import SourceLocation
 from cosim.fmi.archive import FmuArchive, Interface
 from cosim.fmi.co_simulation import CoSimulation2, CoSimulation3
@@ -58,7 +59,7 @@ class FmuPart:
         )
         self.place = SourceLocation(str(path), None, self._options.name)
         part = RemoteInstance(self._options, limit) if process else open_instance(self._options)
-        self._part = part
+        self._part: Part = part
         self.bounded = process  # its steps end by themselves
         self.process_number = part.process_number if isinstance(part, RemoteInstance) else None
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough

@@ -80,7 +80,7 @@ class RemoteInstance:
     def save(self) -> SavedRemotely:
         return SavedRemotely(self._ask("while it is saved", self._limit, RunError, "save"), self._released)
 
-    def restore(self, saved: SavedRemotely) -> None:
+    def restore(self, saved: Any) -> None:
         self._ask("while it is restored", self._limit, RunError, "restore", saved.number)
 
     def close(self) -> None:

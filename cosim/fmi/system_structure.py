@@ -55,6 +55,7 @@ class FmuSystem:
     wires: tuple[SystemWire, ...]
     inputs: Mapping[str, tuple[tuple[str, str], ...]]
     outputs: Mapping[str, tuple[str, str]]
+    _folder: SspFolder = field(repr=False)  # what it holds goes with it
     _remove: weakref.finalize | None = field(default=None, repr=False)
 
     def close(self) -> None:
@@ -127,9 +128,8 @@ class _Flattening:
                 if source in components:
                     outputs[connector] = (".".join(source), name)
         name = self._system.attributes.get("name", "")
-        return FmuSystem(
-            name, tuple(parts), tuple(wires), {n: tuple(targets) for n, targets in inputs.items()}, outputs, remove
-        )
+        fed = {n: tuple(targets) for n, targets in inputs.items()}
+        return FmuSystem(name, tuple(parts), tuple(wires), fed, outputs, self._folder, remove)
 
     def _wires(self, components: Mapping[Path2, _Node]) -> tuple[list[SystemWire], dict[str, list[tuple[str, str]]]]:
         """Wires between components, and the inputs that the inputs of the system feed. Values of parameters of systems

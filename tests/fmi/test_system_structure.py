@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import zipfile
 from pathlib import Path
 
@@ -172,6 +173,7 @@ def test_an_archive_is_extracted_until_the_system_is_closed(folder):
         archive.write("resources/ball2.fmu")
     system = read_system("rig.ssp")
     (part,) = system.parts
+    gc.collect()
     assert part.path.is_file()
     system.close()
     assert not part.path.exists()
@@ -291,3 +293,16 @@ def test_files_that_are_no_system(folder):
     with pytest.raises(InputError) as raised:
         read_system("other.ssd")
     assert str(raised.value) == "other.ssd:1: expected the element <SystemStructureDescription>, got <html>"
+
+
+@pytest.mark.parametrize("body", (NESTED, PARAMETERS, connected("", '<ssc:LinearTransformation factor="3"/>')))
+def test_the_systems_of_these_tests_follow_the_standard(folder, body):
+    """Beside its schemas, which fmpy ships."""
+    import fmpy.ssp.ssd
+    from lxml import etree
+
+    schemas = Path(fmpy.ssp.ssd.__file__).parent / "schema"
+    texts = {"Description": structure(body).read_text(), "ParameterValues": VALUES, "ParameterMapping": MAPPING}
+    for name, text in texts.items():
+        schema = etree.XMLSchema(file=str(schemas / f"SystemStructure{name}.xsd"))
+        assert schema.validate(etree.fromstring(text)), schema.error_log

@@ -103,5 +103,5 @@ int fmi2SetTime(void *c, double t) { STATE(m); m->t = t; OK; }
 int fmi2SetContinuousStates(void *c, const double x[], size_t n) { STATE(m); memcpy(m->real + X0, x, n * sizeof(double)); OK; }
 int fmi2GetContinuousStates(void *c, double x[], size_t n) { STATE(m); memcpy(x, m->real + X0, n * sizeof(double)); OK; }
 int fmi2GetNominalsOfContinuousStates(void *c, double x[], size_t n) { for (size_t i = 0; i < n; i++) x[i] = 1.0; OK; }
-int fmi2GetDerivatives(void *c, double d[], size_t n) { STATE(m); equations(m); memcpy(d, m->real + D0, n * sizeof(double)); OK; }
+int fmi2GetDerivatives(void *c, double d[], size_t n) { STATE(m); if (UNDEFINED(m)) return fmi2Discard; equations(m); memcpy(d, m->real + D0, n * sizeof(double)); OK; }
 int fmi2GetEventIndicators(void *c, double z[], size_t n) { STATE(m); indicators(m, z); OK; }

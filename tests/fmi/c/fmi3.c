@@ -111,7 +111,7 @@ int fmi3SetTime(void *c, double t) { STATE(m); m->t = t; OK; }
 int fmi3SetContinuousStates(void *c, const double x[], size_t n) { STATE(m); memcpy(m->real + X0, x, n * sizeof(double)); OK; }
 int fmi3GetContinuousStates(void *c, double x[], size_t n) { STATE(m); memcpy(x, m->real + X0, n * sizeof(double)); OK; }
 int fmi3GetNominalsOfContinuousStates(void *c, double x[], size_t n) { for (size_t i = 0; i < n; i++) x[i] = 1.0; OK; }
-int fmi3GetContinuousStateDerivatives(void *c, double d[], size_t n) { STATE(m); equations(m); memcpy(d, m->real + D0, n * sizeof(double)); OK; }
+int fmi3GetContinuousStateDerivatives(void *c, double d[], size_t n) { STATE(m); if (UNDEFINED(m)) return fmi3Discard; equations(m); memcpy(d, m->real + D0, n * sizeof(double)); OK; }
 int fmi3GetEventIndicators(void *c, double z[], size_t n) { STATE(m); indicators(m, z); OK; }
 int fmi3GetNumberOfEventIndicators(void *c, size_t *n) { *n = NZ; OK; }
 int fmi3GetNumberOfContinuousStates(void *c, size_t *n) { *n = NX; OK; }

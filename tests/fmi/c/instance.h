@@ -20,6 +20,10 @@ static void event(Instance *m);
 
 #include MODEL
 
+#ifndef UNDEFINED
+#define UNDEFINED(m) 0  /* where a model has no derivatives */
+#endif
+
 static void shift(Instance *m, const double *x, const double *d, double h) {
     for (int i = 0; i < NX; i++) m->real[X0 + i] = x[i] + h * d[i];
 }
