@@ -101,12 +101,22 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
     other_equations = "" if formulation == SEPARATE_BODIES else f"; equations of motion: {formulation}"
     return [
         *balance,
+        *bond_lines(summary),
         *(bus_line(bus) for bus in summary["drivers"]),
         *([] if summary["stream"] is None else [stream_line(summary["stream"])]),
         *warning_lines(summary),
         f"speed    {speed_text(summary)}",
         "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()) + other_equations,
         *reasons,
+    ]
+
+
+def bond_lines(summary: RunSummary) -> list[str]:
+    """What the couplings of parts created or lost."""
+    return [
+        f"bond     {name}: residual energy {bond['residual']:.2e} J, at most {bond['residual_max']:.2e} J;"
+        f" power at most {bond['power_max']:.4g} W"
+        for name, bond in summary["bonds"].items()
     ]
 
 

@@ -24,7 +24,8 @@ class Part(Protocol):
     variable: bool  # whether its steps may have any length
 
     def start(self, t: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs at the time of the start. Raises InputError for a part that cannot start."""
+        """The outputs at the time of the start. May be called again before the first step, with the inputs that the
+        outputs of others give. Raises InputError for a part that cannot start."""
         ...
 
     def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Array]:

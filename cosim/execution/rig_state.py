@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
+from cosim.layout import zeros_like
 from cosim.tick.tick_model import TickModel
 from cosim.types import Array, State
 from cosim.units import JOINT_DIMENSIONS
@@ -81,9 +82,7 @@ class RigState:
         """The last plausible state of the plant, else the initial one."""
         layout = self.tick_model.plant.layout
         for state in (self.parts["plant"], *(row["plant"] for row in reversed(self.window))):
-            if np.all(
-                np.abs(layout.pack({**state, "energy": dict.fromkeys(state["energy"], np.zeros(()))})) < PLAUSIBLE
-            ):
+            if np.all(np.abs(layout.pack({**state, "energy": zeros_like(state["energy"])})) < PLAUSIBLE):
                 return state
         return self.tick_model.plant.initial()
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from cosim.execution.rig_state import MAX_SIZE, ROUNDING, Cause, RigState
-from cosim.plant.integrators import INTEGRATORS, System
+from cosim.integrators.methods import INTEGRATORS, System
 from cosim.plant.plant import Plant
 from cosim.types import Array
 

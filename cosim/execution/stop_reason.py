@@ -12,6 +12,8 @@ from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import RigState
 from cosim.plant.event_stepper import PlantFault
 from cosim.plant.integration import MAX_STEPS
+from cosim.tick.coupled_plant import CouplingFault
+from cosim.tick.tick_functions import FIRST_OF_PARTS
 from cosim.tick.tick_model import TickModel
 from cosim.types import State, requested_effort
 from cosim.units import JOINT_DIMENSIONS
@@ -41,7 +43,12 @@ def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray, rows: np.n
     parts, t = tick_model.layout.unpack(memory), tick * tick_model.step
     fault = float(tick_model.plant_fault(t, tick_model.plant.layout.pack(parts["plant"]))) - NOT_FINITE
     stopped = parts["controlled_stop"]["reason"] and parts["fault"] == parts["controlled_stop"]["reason"]
-    if NOT_FINITE in parts["guard_fault"]:
+    part_fault = float(parts["fault"]) - FIRST_OF_PARTS
+    if part_fault == CouplingFault.RESIDUAL_ENERGY:
+        reason = _residual_energy(tick_model, parts)
+    elif part_fault == CouplingFault.NOT_FINITE:
+        reason = _part_not_finite(tick_model, parts)
+    elif NOT_FINITE in parts["guard_fault"]:
         reason = _guard_fault(tick_model, parts)
     elif fault == PlantFault.NO_STEP:
         reason = _no_step(tick_model, parts)
@@ -137,6 +144,23 @@ def _endless_events(tick_model: TickModel, parts: State) -> Reason:
     names = " and ".join(f"'{name}'" for name in dict.fromkeys(triggers))
     what = f"events trigger each other without end at t = {float(modes['endless']):.6g} s: {names}"
     return Reason(what, "change their conditions so that none triggers the others again")
+
+
+def _residual_energy(tick_model: TickModel, parts: State) -> Reason:
+    """The bond whose residual energy is farthest beyond its limit."""
+    coupling, energy = tick_model.coupling, parts["coupling"]["energy"]
+    assert coupling is not None
+    worst = int(np.argmax(np.abs(energy) / coupling.residual_limits))
+    name, limit = coupling.couplings.bonds[worst].name, coupling.residual_limits[worst]
+    what = f"the residual energy of bond '{name}' is {float(energy[worst]):.4g} J, beyond its limit of {limit:g} J"
+    return Reason(what, "try a smaller schedule.step, a couplings.correction or another couplings.order")
+
+
+def _part_not_finite(tick_model: TickModel, parts: State) -> Reason:
+    """The first output that is not finite."""
+    master, values = tick_model.coupled_step.master, parts["coupling"]["values"][0]
+    name = next("/".join(p) for p, (where, _) in master.outputs.places.items() if not np.isfinite(values[where]).all())
+    return Reason(f"output '{name}' is not finite", "try a smaller schedule.step, or a smaller step of the part")
 
 
 def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> Reason:

@@ -21,7 +21,7 @@ import numpy as np
 from cosim.errors import InputError, RunError
 from cosim.output.output_files import write_error
 from cosim.output.recording_chunk import CHUNK_BYTES, RecordingChunk
-from cosim.output.recording_footer import Part, complete_recording, summary_of_parts
+from cosim.output.recording_footer import RecordedPart, complete_recording, summary_of_parts
 from cosim.output.recording_index import CONTINUED, METADATA, PART, part_path
 from cosim.output.recording_topics import CHANGES_TOPIC, JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.sample_encoding import (
@@ -110,7 +110,7 @@ class Recorder:
             self._file = open(path, "wb")  # noqa: SIM115 (closed by `close`)
         except OSError as cause:
             raise write_error(path, "recording", cause) from cause
-        self._parts: list[Part] = []
+        self._parts: list[RecordedPart] = []
         self._complete = 0  # bytes of the file that are complete parts
         self._before = path, 0  # the file before it, and its complete bytes
         with self._writing():
@@ -268,14 +268,14 @@ class Recorder:
         part = self._add_record(Metadata(name=name, metadata=dict(metadata)))
         part.index = MetadataIndex(part.start, part.end - part.start, name)
 
-    def _add_record(self, record: McapRecord) -> Part:
+    def _add_record(self, record: McapRecord) -> RecordedPart:
         from mcap.data_stream import RecordBuilder
 
         builder = RecordBuilder()
         record.write(builder)
         start = self._file.tell()
         self._file.write(builder.end())
-        self._parts.append(Part(start, self._file.tell()))
+        self._parts.append(RecordedPart(start, self._file.tell()))
         return self._parts[-1]
 
     def _flush(self, t_ns: int) -> None:

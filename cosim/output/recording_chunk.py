@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from cosim.output.recording_footer import CHUNK_HEAD, ENTRY, HEADER, INDEX_HEAD, SIZE, Part
+from cosim.output.recording_footer import CHUNK_HEAD, ENTRY, HEADER, INDEX_HEAD, SIZE, RecordedPart
 
 CHUNK_BYTES = 1 << 20  # of messages, before compression
 _ZSTD = b"zstd"
@@ -46,7 +46,7 @@ class RecordingChunk:
         self._data[self.size : end] = data
         self.size = end
 
-    def write(self, file: BinaryIO, compress: Callable[[memoryview], bytes]) -> Part:
+    def write(self, file: BinaryIO, compress: Callable[[memoryview], bytes]) -> RecordedPart:
         """Write the chunk and its message indexes."""
         from mcap.opcode import Opcode
         from mcap.records import ChunkIndex
@@ -55,7 +55,7 @@ class RecordingChunk:
         entries = self._entries()
         first = min((int(each["log"].min()) for each in entries.values()), default=0)
         last = max((int(each["log"].max()) for each in entries.values()), default=0)
-        part = Part(file.tell(), 0)
+        part = RecordedPart(file.tell(), 0)
         head = CHUNK_HEAD.pack(first, last, self.size, 0, len(_ZSTD)) + _ZSTD + SIZE.pack(len(data))
         file.write(HEADER.pack(Opcode.CHUNK, len(head) + len(data)) + head)
         file.write(data)

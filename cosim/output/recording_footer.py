@@ -36,7 +36,7 @@ BROKEN = (struct.error, ValueError, KeyError, EOFError, IndexError)  # of record
 
 
 @dataclass
-class Part:
+class RecordedPart:
     """A chunk with its message indexes, or another record of the data section: its place, and its summary; lost: bytes
     that are no record."""
 
@@ -73,7 +73,7 @@ def complete_recording(path: str | Path, end: int, why: str = "") -> None:
             parts.pop()
 
 
-def _reason_of(why: str, start: int) -> tuple[bytes, Part]:
+def _reason_of(why: str, start: int) -> tuple[bytes, RecordedPart]:
     """The record with the reason why a file ends before its run."""
     from mcap.data_stream import RecordBuilder
     from mcap.records import Metadata, MetadataIndex
@@ -81,12 +81,12 @@ def _reason_of(why: str, start: int) -> tuple[bytes, Part]:
     builder = RecordBuilder()
     Metadata(name=ENDED, metadata={"why": why}).write(builder)
     record = builder.end()
-    part = Part(start, start + len(record))
+    part = RecordedPart(start, start + len(record))
     part.index = MetadataIndex(start, len(record), ENDED)
     return record, part
 
 
-def parts_of(file: BinaryIO, end: int) -> list[Part]:
+def parts_of(file: BinaryIO, end: int) -> list[RecordedPart]:
     """The complete records of the data section within the first `end` bytes; what is in a chunk is not read. Where
     bytes are no record, the next chunk behind them is the next part."""
     from mcap.exceptions import McapError
@@ -110,18 +110,18 @@ def parts_of(file: BinaryIO, end: int) -> list[Part]:
                 break
             if parts and parts[-1].messages:  # of this chunk some message indexes may be lost
                 parts[-1].index.message_index_offsets.clear()
-            parts.append(Part(at, stop, lost=True))
+            parts.append(RecordedPart(at, stop, lost=True))
         at = stop
     return parts
 
 
-def _add_part(parts: list[Part], file: BinaryIO, opcode: int, at: int, stop: int) -> None:
+def _add_part(parts: list[RecordedPart], file: BinaryIO, opcode: int, at: int, stop: int) -> None:
     """Add the record at this place. Raises an error of BROKEN or McapError for what is none."""
     from mcap.data_stream import ReadDataStream
     from mcap.opcode import Opcode
     from mcap.records import Attachment, AttachmentIndex, Channel, Metadata, MetadataIndex, Schema
 
-    part, length = Part(at, stop), stop - at - HEADER.size
+    part, length = RecordedPart(at, stop), stop - at - HEADER.size
     if opcode == Opcode.CHUNK:
         part.index = _chunk_index(file.read(min(length, _CHUNK_START)), at, stop)
     elif opcode == Opcode.MESSAGE_INDEX:
@@ -192,7 +192,7 @@ def _chunk_index(start: bytes, at: int, stop: int) -> ChunkIndex:
     )
 
 
-def summary_of_parts(parts: list[Part], start: int) -> bytes:
+def summary_of_parts(parts: list[RecordedPart], start: int) -> bytes:
     """The end of the data section, the summary, the footer. start: the place of the first."""
     from mcap.data_stream import RecordBuilder
     from mcap.opcode import Opcode

@@ -16,9 +16,9 @@ from cosim import ops
 from cosim.compile.jacobian import ImplicitJacobian, Jacobian
 from cosim.compile.routine import Routine
 from cosim.compile.while_loop import repeated_while
-from cosim.plant.integrators import INTEGRATORS, Integrator
+from cosim.integrators.methods import INTEGRATORS, Integrator
+from cosim.integrators.ode_system import System
 from cosim.plant.multirate import Multirate
-from cosim.plant.ode_system import System
 from cosim.plant.plant import Plant
 from cosim.plant.step_control import StepControl, largest
 from cosim.types import SETPOINTS, Numeric

@@ -90,7 +90,7 @@ class Multirate:
         plant, equations = self.plant, self.plant.model.equations
         q, v, a = plant.motion(t, state)
         known = plant.locked_or_imposed(state)
-        load = -equations.inverse_dynamics(q, v, a, t)
+        load = plant.external_effort(t, state) - equations.inverse_dynamics(q, v, a, t)
         if plant.modes.brakes:
             braking = plant.modes.brakes.efforts(t, state["modes"], equations.chart(q), v)
             load = load + braking["braking_effort"]
@@ -208,8 +208,14 @@ class Multirate:
             bristles = plant.bristles.dry_efforts(v_half, np.zeros(self._nv), drives.get("bristles", np.zeros(0)))
             load = equations.inverse_dynamics(q_half, v_half, ops.where(plant.imposed, a, acceleration), at)
             effort = load + equations.friction_effort(v_half, bristles) + equations.spring_effort(q_half)
+            effort = effort - plant.external_effort(at, state)
             work = work + h * ops.total(effort[k] * v_half[k] for k in np.flatnonzero(plant.imposed))
         energy = {"work": state["energy"]["work"] + work, "loss": state["energy"]["loss"] + loss}
+        if plant.coupled:
+            efforts = plant.external_effort(at, state)
+            supplied = ops.array([h * efforts[k] * mean[k] for k in plant.external.dofs])
+            energy["external"] = state["energy"]["external"] + supplied
+            energy["work"] = energy["work"] + ops.total(supplied)
         if "forces" in state["energy"]:
             powers = ops.total(equations.force_powers(q_half, mean, at).values())
             energy["forces"] = state["energy"]["forces"] + h * powers

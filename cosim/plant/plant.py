@@ -22,6 +22,7 @@ from cosim.multibody import Model
 from cosim.multibody.assembly import ConsistentState, find_consistent_state
 from cosim.multibody.mechanism import Mechanism
 from cosim.plant.bristles import Bristles
+from cosim.plant.external_efforts import ExternalEfforts
 from cosim.plant.hybrid_modes import HybridModes
 from cosim.plant.indicators import STANDSTILL
 from cosim.plant.step_control import StepControl
@@ -61,6 +62,7 @@ class Plant:
     rotors: Mapping[str, float] = field(default_factory=dict)  # reflected inertia of the drives of real dofs
     control: StepControl | None = None  # of integrators that estimate their error
     multirate: bool = False  # whether the drives take steps of their own
+    coupled: tuple[str, ...] = ()  # dofs with an effort from outside
     formulation: str = SEPARATE_BODIES  # of the equations of motion; another one if all dofs are free at all times
 
     def with_modes(self, modes: HybridModes) -> Plant:
@@ -169,7 +171,8 @@ class Plant:
             "velocity": self.start.v[self.unprescribed],
             "actuators": self._initial_actuators(),
             "energy": {"work": np.zeros(()), "loss": np.zeros(())}
-            | ({"forces": np.zeros(())} if self._has_laws else {}),
+            | ({"forces": np.zeros(())} if self._has_laws else {})
+            | ({"external": np.zeros(len(self.coupled))} if self.coupled else {}),
         }
         return state | ({"bristles": self.bristle_start} if self.bristles else {}) | self._constants()
 
@@ -185,6 +188,15 @@ class Plant:
     def bristles(self) -> Bristles:
         """Dry friction that depends on more than the velocity."""
         return Bristles(self.model.equations.friction_laws, frozenset(self._real_dofs.tolist()))
+
+    @cached_property
+    def external(self) -> ExternalEfforts:
+        """The efforts from outside, in the order of `coupled`."""
+        return ExternalEfforts([self.full_model.dof_index(name) for name in self.coupled])
+
+    def external_effort(self, t: Numeric, x: State) -> Numeric:
+        """(nv,) efforts from outside."""
+        return self.external.at(t, x["external"], self.full_model.nv) if self.coupled else np.zeros(self.full_model.nv)
 
     @cached_property
     def bristle_start(self) -> np.ndarray:
@@ -207,6 +219,7 @@ class Plant:
     def _constants(self) -> State:
         """At t = 0, what is constant in continuous time."""
         constants: State = {"real": np.zeros(len(self.real))} if self.real else {}
+        constants |= {"external": self.external.initial()} if self.coupled else {}
         if self.multirate:
             before = np.zeros(self.full_model.nv)  # mean acceleration of the step before
             constants["drive_steps"] = {"acceleration": before, "unconverged": np.zeros(())}
@@ -456,7 +469,8 @@ class Plant:
         friction = equations.friction_effort(v, self.bristles.dry_efforts(v, effort, z))
         bristle_rates = self.bristles.rates(v, effort, z)
         of_joints = {"joint_friction": friction, "bristle_rates": bristle_rates}
-        resistance = friction + equations.spring_effort(q)
+        external = self.external_effort(t, x)
+        resistance = friction + equations.spring_effort(q) - external
         applied = effort - resistance
         of_brakes: dict[str, Numeric] = {}
         if self.modes.brakes:
@@ -479,6 +493,7 @@ class Plant:
             a = self.other_formulation.forward_dynamics(q, v, applied, t)
         effort = ops.where(self.imposed, load + resistance, effort)
         solution = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "locking_effort": load - applied}
+        solution["external"] = external
         return (
             solution
             | of_joints
@@ -507,6 +522,8 @@ class Plant:
         equations = self.model.equations
         power = solution["input_power"] + ops.total(y["power"] for y in outputs.values())
         power = power + ops.total(effort[k] * v[k] for k in np.flatnonzero(self.imposed))
+        external = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
+        power = power + ops.total(external)
         loss = (
             ops.total(y["loss"] for y in outputs.values()) + solution["friction"] @ v + equations.damper_loss(q, v, t)
         )
@@ -519,6 +536,8 @@ class Plant:
         } | ({"bristles": solution["bristle_rates"]} if self.bristles else {})
         if self._has_laws:
             dx["energy"]["forces"] = ops.total(equations.force_powers(q, v, t).values())
+        if self.coupled:
+            dx["energy"]["external"] = external
         return dx | zeros_like(self._constants())
 
     # --- signals ---
@@ -562,6 +581,7 @@ class Plant:
         energies |= {"elastic": elastic} if equations.has_springs else {}
         energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
         energies |= {"forces": x["energy"]["forces"]} if self._has_laws else {}
+        signals |= {f"{names[k]}/external_effort": solution["external"][k] for k in self.external.dofs}
         signals |= {f"{name}/power": power for name, power in equations.force_powers(q, v, t).items()}
         signals |= {f"energy/{name}": value for name, value in energies.items()}
         signals |= self.control.signals(x["steps"], model.dof_names) if self.control else {}

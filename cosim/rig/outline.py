@@ -50,6 +50,7 @@ class RigOutline:
     integrator: str
     substeps: int | str
     engine: dict[str, str]
+    bonds: tuple[str, ...] = ()  # of parts
     formulation: str = SEPARATE_BODIES  # of the equations of motion; recordings of former versions have none
 
     @property
@@ -98,6 +99,7 @@ def _outline_of(rig: WiredRig) -> RigOutline:
         integrator=schedule.integrator,
         substeps=AUTO if schedule.adaptive else schedule.substeps,
         engine=_engine(rig),
+        bonds=() if rig.tick_model.coupling is None else rig.tick_model.coupling.bond_names,
         formulation=spec.mechanism.formulation,
     )
 
@@ -145,7 +147,7 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
         known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
         known |= {f"{coupling.name}/violation": rows[0].residual_unit, f"{coupling.name}/slip": rows[-1].residual_unit}
     known |= {f"{law.name}/power": "W" for law in model.equations.constraints.laws}
-    declared = rig.tick_model.signals.controller_units
+    declared = rig.tick_model.signals.declared_units
     units = {}
     for name in rig.tick_model.signals.names:
         part, what = name.rsplit("/", 1)

@@ -24,6 +24,7 @@ _ERROR = "position_error"  # reference − position
 _STEP_ERROR = "step_error"
 _STEPS = ("steps/count", "steps/total")
 _UNCONVERGED = "steps/unconverged"
+_BOND = ("residual_energy", "power")
 
 
 Figures = Mapping[str, SignalFigures]
@@ -61,6 +62,14 @@ class EnergySummary(TypedDict):
     stored: float
     residual: float
     residual_relative: float
+
+
+class BondSummary(TypedDict):
+    """Residual energy [J] at the end and at most, without sign, and the largest power [W]."""
+
+    residual: float
+    residual_max: float
+    power_max: float
 
 
 class StepErrorSummary(TypedDict):
@@ -106,6 +115,7 @@ class RunSummary(TypedDict):
     events: list[EventSummary]
     guard: dict[str, dict[str, AlarmCount]]
     energy: EnergySummary | None
+    bonds: dict[str, BondSummary]
     drivers: list[BusReport]
     stream: StreamSummary | None
     speed: SpeedSummary | None
@@ -153,6 +163,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "guard": {joint: dict(counts) for joint, counts in run.guard.items()},
         # measured motion does not conserve it
         "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
+        "bonds": {name: _bond(signals, name) for name in rig.bonds if _has(signals, name, _BOND)},
         "drivers": list(run.connections),
         "stream": run.stream,
         "speed": speed,
@@ -185,6 +196,7 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
             followed[f"{name}/{_ERROR}"] = reference, f"{name}/position"
     for name, outline in rig.constraints.items():
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
+    followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
     further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES)), *_STEPS, _UNCONVERGED]
     further += [f"{name}/{_STEP_ERROR}" for name in rig.joints]
     followed |= {name: (name, None) for name in further}
@@ -213,7 +225,7 @@ def _step_error(rig: RigOutline, signals: Figures) -> StepErrorSummary | None:
     if not peaks:
         return None
     joint = max(peaks, key=lambda name: peaks[name])
-    from cosim.plant.integrators import INTEGRATORS
+    from cosim.integrators.methods import INTEGRATORS
 
     order, needed = INTEGRATORS[rig.integrator].estimate, rig.substeps
     assert order is not None and isinstance(needed, int)
@@ -248,6 +260,11 @@ def _constraint(signals: Figures, name: str, outline: ConstraintOutline) -> dict
     """Largest violation [m, rad] and slip [per s], and the peaks of its reactions [N, N·m]."""
     drift = {f"{what}_max": signals[f"{name}/{what}"].peak for what in outline.drifts}
     return drift | {"reaction_peak": {row: signals[f"{name}/{row}"].peak for row in outline.rows}}
+
+
+def _bond(signals: Figures, name: str) -> BondSummary:
+    residual, power = (signals[f"{name}/{what}"] for what in _BOND)
+    return {"residual": residual.last, "residual_max": residual.peak, "power_max": power.peak}
 
 
 def _energy(signals: Figures) -> EnergySummary:

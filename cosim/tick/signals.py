@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +31,7 @@ class SignalMap:
     row: Layout
     first_row: np.ndarray  # (nr,) at t = 0
     first_start: np.ndarray  # the flat BumplessStart at t = 0
+    coupled: Mapping[str, str] = dataclass_field(default_factory=dict)  # signal of parts and bonds -> its unit
 
     def observe(self, start: Numeric, row: Numeric) -> Numeric:
         """All signals of a row as one vector, in the order of `names`; start: the flat BumplessStart of its run."""
@@ -63,6 +65,7 @@ class SignalMap:
             signals |= {f"{dofs[k]}/{name}": parts[name][k] for name in ("temperature", "age")}
         for k, load in enumerate(self.loads):
             signals[f"{dofs[load.joint]}/load_effort"] = parts["load_effort"][k]
+        signals |= {name: parts["coupled"][k] for k, name in enumerate(self.coupled)}
         own = self._of_controllers(parts["controller_signals"])
         for name in own.keys() & signals.keys():
             loop, field, _ = self._declared[name]
@@ -90,6 +93,7 @@ class SignalMap:
         return found
 
     @property
-    def controller_units(self) -> dict[str, str]:
-        """Signal of a controller -> its unit as declared."""
-        return {name: loop.signals[field].unit for name, (loop, field, _) in self._declared.items()}
+    def declared_units(self) -> dict[str, str]:
+        """Signal of a controller, a part or a bond -> its unit as declared."""
+        of_controllers = {name: loop.signals[field].unit for name, (loop, field, _) in self._declared.items()}
+        return of_controllers | dict(self.coupled)

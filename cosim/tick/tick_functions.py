@@ -19,17 +19,20 @@ from cosim.control.guard import Guard
 from cosim.control.limits import NOT_FINITE
 from cosim.control.load_emulation import LoadMotor, load_efforts
 from cosim.control.observer import JointMotion, correct, gains, predict
+from cosim.integrators.methods import INTEGRATORS
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
-from cosim.plant.event_stepper import EventStepper
+from cosim.plant.event_stepper import EventStepper, PlantFault
 from cosim.plant.integration import Integration
-from cosim.plant.integrators import INTEGRATORS
 from cosim.plant.plant import Plant
 from cosim.plant.sampling import due, samples_per_tick
-from cosim.types import COMMAND, FEEDBACK, Limits, Numeric, State, requested_effort
+from cosim.tick.coupled_plant import CoupledStep, Coupling
+from cosim.types import COMMAND, FEEDBACK, SETPOINTS, Limits, Numeric, State, requested_effort
 
 # longest interval between two samples of a real joint [steps] that the gains of the observer follow
 MAX_SAMPLE_STEPS = 20.0
+# added to a `CouplingFault`, to take precedence over faults of the guard and of the plant
+FIRST_OF_PARTS = float(NOT_FINITE + len(PlantFault))
 # what the guard reads of every joint
 GUARD_INPUTS = ("position", "velocity", "temperature", "age", "reference", "stalled_time", "unseen_motion")
 
@@ -50,6 +53,7 @@ class TickFunctions:
     bandwidths: np.ndarray = field(default_factory=lambda: np.zeros(0))  # Hz, of the observers of real joints
     # (nv,) truth values: joints whose drives close their own loop; the gains of commands have no effect there
     drive_controlled: np.ndarray | None = None
+    coupling: Coupling | None = None  # of the plant with parts that are integrated apart
     deceleration: float | None = None  # rad/s² or m/s² of a controlled stop; None: every stop is immediate
 
     @property
@@ -250,6 +254,11 @@ class TickFunctions:
         efforts = self.plant.efforts(t, self.plant.layout.unpack(x), request)
         return load_efforts(self.loads, efforts["effort"], efforts["v"], efforts["a"])
 
+    def check_coupling(self, values: Numeric, energy: Numeric, fault: Numeric) -> Numeric:
+        """The fault () of a tick, of its parts too: FIRST_OF_PARTS + a `CouplingFault`; see `CoupledStep.fault`."""
+        found = self.coupled_step.fault(values[0], energy)
+        return ops.maximum(fault, ops.where(found > 0.0, FIRST_OF_PARTS + found, 0.0))
+
     # --- step ---
 
     @cached_property
@@ -276,6 +285,13 @@ class TickFunctions:
             x = self.integration.sampled(begin, x, request, *setpoints, dofs=sampled)
             x = self.stepping.advance(begin, x, request)
         return x
+
+    @cached_property
+    def coupled_step(self) -> CoupledStep:
+        """Of a rig with parts: a tick of the plant and of the parts."""
+        assert self.coupling is not None
+        held = self.nv * (1 + (len(SETPOINTS) if self.plant.periods else 0))
+        return CoupledStep(self.coupling, self, held, self.compiled)
 
     @cached_property
     def samples(self) -> dict[str, int]:

@@ -38,7 +38,8 @@ from cosim.types import COMMAND, Numeric, State
 ORDER = ("read", "controllers", "guard", "write", "step", "publish")
 # the row that a tick leaves behind, the beginning of the memory
 ROW = ("t", "plant", "request", "measured", "guard_fault", "warned", "fallback_active", "controller_signals")
-# … and what real joints add to it, which comes next in the memory
+# … what parts add to it, and real joints, which comes next in the memory
+COUPLED_ROW = ("coupled",)
 REAL_ROW = ("measured_effort", "temperature", "age", "load_effort")
 
 Path = str | tuple[str, ...]
@@ -89,6 +90,7 @@ class TickModel(TickFunctions):
                 loop.name: {name: np.zeros(signal.shape) for name, signal in loop.signals.items()}
                 for loop in self.loops
             },
+            **({} if self.coupling is None else {"coupled": np.zeros(len(self.coupling.signals))}),
             "measured_effort": n,
             "temperature": np.full(self.nv, np.nan),  # of drives [°C], NaN where not measured
             "age": n,  # of the last sample [s]
@@ -115,9 +117,18 @@ class TickModel(TickFunctions):
             "bumpless_start": self._no_start,
             "controlled_stop": {"requested": np.zeros(()), "reason": np.zeros(()), "first_guard_fault": n},
             "fault": np.zeros(()),
+            **(
+                {}
+                if self.coupling is None
+                else {"coupling": self.coupled_step.master.layout.unpack(self._coupling_start)}
+            ),
             # sampled drives that are switched on
             **({"enabled": np.ones(self.nv)} if self.plant.periods else {}),
         }
+
+    @cached_property
+    def _coupling_start(self) -> State:
+        return self.coupled_step.master.layout.unpack(self.coupled_step.initial())
 
     @property
     def _no_start(self) -> np.ndarray:
@@ -134,20 +145,23 @@ class TickModel(TickFunctions):
         """The memory at t = 0 of the same rig with another start of its plant; nothing is traced again."""
         moved = copy.copy(self)
         moved.plant = plant
-        moved.__dict__.pop("_initial_motion", None)
+        for found in ("_initial_motion", "coupled_step", "_coupling_start"):
+            moved.__dict__.pop(found, None)
         return self.layout.pack(moved.initial())
 
     @cached_property
     def row(self) -> Layout:
         """The beginning of the memory, which a tick leaves behind for the recording."""
         memory = self.initial()
-        return Layout({name: memory[name] for name in (*ROW, *(REAL_ROW if self.plant.real else ()))})
+        coupled = COUPLED_ROW if self.coupling is not None else ()
+        return Layout({name: memory[name] for name in (*ROW, *coupled, *(REAL_ROW if self.plant.real else ()))})
 
     @cached_property
     def signals(self) -> SignalMap:
         memory = self.memory()
         first = memory[: self.row.size], memory[self.layout.place("bumpless_start").where]
-        return SignalMap(self.plant, self.encoders, self.loops, self.loads, self.row, *first)
+        coupled = {} if self.coupling is None else self.coupling.signals
+        return SignalMap(self.plant, self.encoders, self.loops, self.loads, self.row, *first, coupled)
 
     # --- the compiled loop ---
 
@@ -257,13 +271,20 @@ class TickModel(TickFunctions):
             "read": self._read_calls(),
             "guard": self._guard_calls(),
             "write": self._write_calls(),
-            "step": [self._call("advance", self.advance, ["t", "plant", "request", *self._setpoints], ["plant"])],
+            "step": [self._step_call()],
             "publish": [],
         }
         tasks = []
         for name in self.order:
             tasks += [TickTask(name, tuple(calls[name]))] if name in calls else self._controller_tasks()
         return tuple(tasks)
+
+    def _step_call(self) -> MemoryCall:
+        held = ["request", *self._setpoints]
+        if self.coupling is None:
+            return self._call("advance", self.advance, ["t", "plant", *held], ["plant"])
+        inputs, outputs = ["t", "plant", "coupling", *held], ["plant", "coupling", "coupled"]
+        return self._call("advance", self.coupled_step.advance, inputs, outputs)
 
     @property
     def _setpoints(self) -> tuple[Path, ...]:
@@ -316,6 +337,9 @@ class TickModel(TickFunctions):
         inputs = ["t", "plant", "bumpless_start", "request", *_GUARD_PATHS, "controller_commands"]
         outputs = [*_COMMAND, "guard_fault", "warned", "fault", "previous_request", "request"]
         calls.append(self._call("check_command", self.check_command, inputs, outputs))
+        if self.coupling is not None:
+            inputs = [("coupling", "values"), ("coupling", "energy"), "fault"]
+            calls.append(self._call("check_coupling", self.check_coupling, inputs, ["fault"]))
         if self.has_controlled_stop:
             request, *begun = [("controlled_stop", name) for name in ("requested", "reason", "first_guard_fault")]
             inputs = ["t", "bumpless_start", _MEASURED[1], "guard_fault", "fault", request, *begun]

@@ -11,8 +11,8 @@ from scipy.integrate import solve_ivp
 from cosim.cli.run_summary import step_error_lines
 from cosim.compile import ArrayPort, compile
 from cosim.errors import InputErrors
+from cosim.integrators.methods import INTEGRATORS
 from cosim.plant import multirate
-from cosim.plant.integrators import INTEGRATORS
 from tests.plant.event_runs import FOUR_BAR, EventRun, with_events
 from tests.plant.test_integration import ARM, March, order_of
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from cosim.errors import InputErrors
-from cosim.plant.integrators import INTEGRATORS
+from cosim.integrators.methods import INTEGRATORS
 from cosim.plant.sampling import samples_per_tick
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading

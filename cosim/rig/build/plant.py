@@ -9,8 +9,8 @@ import numpy as np
 
 from cosim.errors import InputError, InputErrors, listed
 from cosim.formulations import SEPARATE_BODIES
+from cosim.integrators.methods import INTEGRATORS
 from cosim.plant.encoder import Encoders
-from cosim.plant.integrators import INTEGRATORS
 from cosim.plant.plant import Plant
 from cosim.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
 from cosim.plant.step_control import StepControl
@@ -54,6 +54,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         control=None if schedule.tolerance is None else StepControl(schedule.tolerance, schedule.adaptive),
         multirate=INTEGRATORS[schedule.integrator].multirate,
         formulation=mechanism.formulation,
+        coupled=tuple(name for name in spec.joints if name in spec.couplings.loaded_dofs),
     )
     _check_motion(plant, reading)
     if plant.multirate and plant.full_model.constraint_rows:

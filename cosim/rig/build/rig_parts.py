@@ -10,6 +10,7 @@ from cosim.control.guard import Guard
 from cosim.errors import InputError, InputErrors
 from cosim.plant.plant import Plant
 from cosim.rig.build.control_loops import build_loops, check_reference_limits, followed_positions
+from cosim.rig.build.coupling import build_coupling
 from cosim.rig.build.driver_context import (
     drive_controlled,
     driver_contexts,
@@ -59,6 +60,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
         reading.errors.append(error)
     check_reference_limits(loops, spec, reading)
     encoders = build_encoders(spec, plant.model.dof_units)
+    coupling = build_coupling(spec, plant.model.dof_names, plant.model.dof_units, reading)
     guard = with_encoders(with_real_defaults(guard, spec, followed_positions(loops)), spec, encoders)
     if reading.errors:
         raise InputErrors(reading.errors)
@@ -75,6 +77,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
         loads=load_motors(joints, plant.rotors, drivers),
         bandwidths=observer_bandwidths(drivers),
         drive_controlled=np.isin(joints, list(closed)) if closed else None,
+        coupling=coupling,
         deceleration=spec.guard.deceleration,
         order=spec.schedule.order,
     )

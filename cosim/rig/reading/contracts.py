@@ -22,6 +22,8 @@ from cosim.types import (
     REFERENCE,
     Actuator,
     Array,
+    ContinuousBlock,
+    DiscreteBlock,
     Signal,
     Signals,
     Trajectory,
@@ -49,6 +51,34 @@ def load_actuator(plugin: Plugin, path: KeyPath, reading: Reading) -> Actuator |
         return block
 
     return call_checked(make, path, reading)
+
+
+def load_part(plugin: Plugin, path: KeyPath, reading: Reading) -> ContinuousBlock | DiscreteBlock | None:
+    """The block of the part at `path`; None after an error, recorded in `reading`."""
+
+    def make() -> ContinuousBlock | DiscreteBlock:
+        block = plugin.module.load(plugin.params)
+        _check_members(block, "a part", (*BLOCK, "initial"))
+        if not (hasattr(block, "flow") or hasattr(block, "update")):
+            raise InputError(f"is a {type(block).__name__} with neither 'flow' nor 'update'; a part has one of them")
+        for word, declared in (("input", block.inputs), ("output", block.outputs)):
+            _check_signals(word, declared, None, "a dict of Signal")
+            for name, signal in declared.items():
+                _check_part_signal(word, name, signal)
+        _check_state(block)
+        return block
+
+    return call_checked(make, path, reading)
+
+
+def _check_part_signal(word: str, name: object, signal: Any) -> None:
+    """Raises InputError for an input or output of a part that cannot be coupled."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InputError(f"declares the {word} '{name}'; use letters, digits and '_'")
+    if not isinstance(signal, Signal) or not isinstance(signal.unit, str):
+        raise InputError(f"declares the {word} '{name}' as a {type(signal).__name__}; use Signal(shape, unit)")
+    if len(signal.shape) > 1:
+        raise InputError(f"declares the {word} '{name}' of shape {signal.shape}; use () or (n,)")
 
 
 def load_trajectory(

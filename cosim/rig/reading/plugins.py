@@ -85,6 +85,7 @@ JOINT = PluginKind("joint", "", ("Params", "load"), "cosim.joints")
 CONSTRAINT = PluginKind("constraint", "", ("Params", "load"), "cosim.constraints")
 FORCE = PluginKind("force law", "", ("Params", "load"), "cosim.forces")
 SHAPES = PluginKind("mode shapes", "", ("Params", "load"), "cosim.shapes")
+PART = PluginKind("part", "", ("Params", "load"), "cosim.parts")
 
 
 def read_plugin(

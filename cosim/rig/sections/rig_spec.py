@@ -35,6 +35,7 @@ from cosim.rig.sections.joints import (
 )
 from cosim.rig.sections.keep import KeepSpec, read_keep
 from cosim.rig.sections.mechanism import MechanismSpec, read_mechanism
+from cosim.rig.sections.parts import CouplingsSpec, PartSpec, read_couplings, read_parts
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.rig.sections.size import check_size
 from cosim.rig.sections.tuning import TuningKeys
@@ -86,6 +87,8 @@ class _RigFile:
     drivers: list | None = param(default=None)
     emulator: dict | None = param(default=None)
     controllers: list | None = param(default=None)
+    parts: list | None = param(default=None)
+    couplings: dict | None = param(default=None)
     events: list | None = param(default=None)
     guard: dict | None = param(default=None)
     schedule: dict | None = param(default=None)
@@ -110,6 +113,8 @@ class RigSpec:
     drivers: tuple[DriverSpec, ...]
     emulator: EmulatorSpec
     controllers: tuple[ControllerSpec, ...]
+    parts: tuple[PartSpec, ...]
+    couplings: CouplingsSpec
     guard: GuardSpec
     schedule: ScheduleSpec
     telemetry: TelemetrySpec
@@ -204,6 +209,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         check_real_time(top.get("schedule"), schedule.pacing, reading)
     guard = read_guard(top.get("guard"), schedule.step_ns, reading)
     _check_guard(guard, specs, entries, commanded, reading)
+    taken = dict.fromkeys(specs, "a joint") | {c.name: "a controller" for c in controllers if c} | RESERVED
     return RigSpec(
         name=name,
         path=path,
@@ -216,6 +222,8 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         drivers=drivers,
         emulator=read_emulator(top.get("emulator") or {}, drivers, joints, multi_dof, prescribed, reading),
         controllers=tuple(controllers),
+        parts=read_parts(top.get("parts"), taken, reading),
+        couplings=read_couplings(top.get("couplings"), reading),
         guard=guard,
         schedule=schedule,
         telemetry=_checked_telemetry(top.get("telemetry", TelemetrySpec()), reading),

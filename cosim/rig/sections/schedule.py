@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cosim.errors import did_you_mean
-from cosim.plant.integrators import INTEGRATORS
+from cosim.integrators.methods import INTEGRATORS
 from cosim.rig.reading.schema import KeyPath, Reading, as_boolean, is_section, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.tick.tick_model import ORDER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cosim.errors import plural
-from cosim.plant.integrators import INTEGRATORS
+from cosim.integrators.methods import INTEGRATORS
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.sections.schedule import ScheduleSpec
 

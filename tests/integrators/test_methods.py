@@ -8,9 +8,9 @@ import pytest
 
 from cosim import ops
 from cosim.compile import ArrayPort, compile
-from cosim.plant.integrators import INTEGRATORS
-from cosim.plant.linearly_implicit import RODAS4, ROS2, Rosenbrock
-from cosim.plant.ode_system import System
+from cosim.integrators.linearly_implicit import RODAS4, ROS2, Rosenbrock
+from cosim.integrators.methods import INTEGRATORS
+from cosim.integrators.ode_system import System
 
 
 def forced_pendulum() -> System:

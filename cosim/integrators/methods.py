@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cosim import ops
-from cosim.plant.linearly_implicit import RODAS4, ROS2
-from cosim.plant.ode_system import Step, System
+from cosim.integrators.linearly_implicit import RODAS4, ROS2
+from cosim.integrators.ode_system import Step, System
 from cosim.types import Numeric
 
 

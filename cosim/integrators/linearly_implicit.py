@@ -15,7 +15,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.elimination import Elimination
-from cosim.plant.ode_system import System
+from cosim.integrators.ode_system import System
 from cosim.types import Numeric
 
 Row = tuple[float, ...]
@@ -35,7 +35,7 @@ class Rosenbrock:
     errors: Row = ()
 
     def step(self, system: System, t: Numeric, x: Numeric, h: Numeric) -> tuple[Numeric, Numeric]:
-        """See `integrators`."""
+        """See `methods`."""
         now = system.flow(t, x)
         jacobian, by_time = system.jacobian(t, x, now)
         equations = Elimination(np.eye(len(x)) - (self.gamma * h) * jacobian)

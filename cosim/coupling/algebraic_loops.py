@@ -1,0 +1,57 @@
+"""Algebraic loops: outputs that depend on themselves at the same time, through the feedthrough of several parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from cosim.coupling.couplings import Couplings, HasSignals, Terminal
+from cosim.errors import InputError
+
+
+class HasFeedthrough(HasSignals, Protocol):
+    """See `Part`."""
+
+    feedthrough: frozenset[tuple[str, str]]
+
+
+class _Node(NamedTuple):
+    terminal: Terminal
+    is_output: bool
+
+
+FIX = "break it by a wire with `initial`, which delays it by a step, or by a part whose output is a state"
+
+
+def in_order_of_evaluation(parts: Mapping[str, HasFeedthrough], couplings: Couplings) -> list[Terminal]:
+    """All outputs, each after those that it depends on at the same time. Raises InputError: an algebraic loop."""
+    order: list[Terminal] = []
+    path: list[_Node] = []
+
+    def needed(node: _Node) -> list[_Node]:
+        """What it depends on at the same time."""
+        name, signal = node.terminal
+        if node.is_output:
+            through = sorted(given for given, output in parts[name].feedthrough if output == signal)
+            return [_Node(Terminal(name, given), False) for given in through]
+        driven = couplings.driven[node.terminal]
+        return [] if driven.initial is not None else [_Node(driven.source, True)]
+
+    def visit(node: _Node) -> None:
+        if node.is_output and node.terminal in order:
+            return
+        if node in path:
+            first = path.index(node)
+            loop = [node, *reversed(path[first + 1 :]), node]
+            raise InputError(f"algebraic loop {' → '.join(str(each.terminal) for each in loop)}; {FIX}")
+        path.append(node)
+        for each in needed(node):
+            visit(each)
+        path.pop()
+        if node.is_output:
+            order.append(node.terminal)
+
+    for name, part in parts.items():
+        for signal in part.outputs:
+            visit(_Node(Terminal(name, signal), True))
+    return order

@@ -1,0 +1,149 @@
+"""The sections `parts` and `couplings` of a rig: what is integrated apart from the mechanism, and how it is joined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from cosim.coupling.correction import EnergyCorrection
+from cosim.coupling.coupled_parts import MASTERS
+from cosim.coupling.couplings import PowerBond, Wire
+from cosim.coupling.extrapolation import ORDERS
+from cosim.rig.reading.names import Name, Reference
+from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
+from cosim.rig.reading.schema import KeyPath, Reading, read, read_fields
+from cosim.rig.reading.yaml_source import YamlValue
+from cosim.tick.coupled_plant import MECHANISM
+from cosim.types import param, params
+from cosim.units import LONGEST
+
+
+def _order(text: int) -> int:
+    """Raises ValueError for an order that there is not."""
+    if text not in ORDERS:
+        raise ValueError(f"the order of extrapolation is 0, 1 or 2, got {text}")
+    return text
+
+
+@params
+class PartKeys:
+    name: Name = param(doc="of the part in couplings and signals")
+    type: str = param(doc="a path ending in `.py`, or an entry point of the group `cosim.parts`")
+    step: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="of its integrator, at most")
+    integrator: Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4"] = param(default="rk4")
+    params: dict | None = param(default=None, doc="parameters that the file defines")
+
+
+@params
+class CorrectionKeys:
+    gain: float = param(above=0, max=1, default=1.0, doc="part of the residual energy that a tick pays back")
+    limit: float = param(above=0, max=10, default=0.2, doc="of what is added, relative to the largest effort or flow")
+
+
+@params
+class BondKeys:
+    effort: tuple[Reference, ...] = param(doc="`[part.output, part.input]`")
+    flow: tuple[Reference, ...] = param(doc="`[part.output, part.input]`, from the second part back to the first")
+    residual_limit: float | None = param(unit="J", above=0, default=None, doc="residual energy that stops the run")
+
+
+@params
+class WireKeys:
+    output: Reference = param(doc="`part.output`")
+    input: Reference = param(doc="`part.input`")
+    initial: float | None = param(default=None, doc="the input gets the value one tick late, and this at the start")
+
+
+@params
+class CouplingsKeys:
+    master: Literal["gauss_seidel", "jacobi"] = param(default="gauss_seidel")
+    order: Annotated[int, _order] = param(default=1, doc="of the polynomials that extrapolate inputs")
+    sequence: tuple[Reference, ...] = param(default=(), doc="of all parts, for `gauss_seidel`")
+    correction: CorrectionKeys | None = param(default=None, doc="pays residual energy back")
+    bonds: tuple[BondKeys, ...] = param(default=())
+    wires: tuple[WireKeys, ...] = param(default=())
+
+
+@dataclass(frozen=True)
+class PartSpec:
+    """step [s]: of its integrator, None for that of the schedule; key: its place in the rig."""
+
+    name: str
+    plugin: Plugin
+    step: float | None
+    integrator: str
+    key: KeyPath
+
+
+@dataclass(frozen=True)
+class CouplingsSpec:
+    """keys: of each bond and wire, its place in the rig; residual_limits [J]: of each bond, inf for none."""
+
+    sequential: bool = True
+    order: int = 1
+    sequence: tuple[str, ...] = ()
+    correction: EnergyCorrection | None = None
+    members: tuple[PowerBond | Wire, ...] = ()
+    keys: tuple[KeyPath, ...] = ()
+    residual_limits: tuple[float, ...] = ()
+
+    @property
+    def loaded_dofs(self) -> set[str]:
+        """Dofs of the mechanism with an effort from a part."""
+        inputs = {end for member in self.members for end in member.inputs}
+        start, end = f"{MECHANISM}.", "/effort"
+        return {name[len(start) : -len(end)] for name in inputs if name.startswith(start) and name.endswith(end)}
+
+
+def read_parts(items: YamlValue, taken: Mapping[str, str], reading: Reading) -> tuple[PartSpec, ...]:
+    """The section `parts`; errors are recorded. taken: names of other groups of signals, and what has them."""
+    found: list[PartSpec] = []
+    used = {MECHANISM: "the mechanism", **taken}
+    for k, item in enumerate(items or []):
+        at = ("parts", k)
+        keys = read(PartKeys, item, at, reading)
+        if keys is None:
+            continue
+        if keys.name in used:
+            reading.fail((*at, "name"), f"'{keys.name}' is the name of {used[keys.name]}; give the part another one")
+        used[keys.name] = "another part"
+        plugin = read_named_plugin(PART, keys.type, keys.params, at, reading)
+        if plugin is not None:
+            found.append(PartSpec(keys.name, plugin, keys.step, keys.integrator, at))
+    return tuple(found)
+
+
+def read_couplings(data: YamlValue, reading: Reading) -> CouplingsSpec:
+    """The section `couplings`; errors are recorded."""
+    at = ("couplings",)
+    values: dict[str, Any] = read_fields(CouplingsKeys, data, at, reading)
+    members: list[PowerBond | Wire] = []
+    places: list[KeyPath] = []
+    limits: list[float] = []
+    for k, bond in enumerate(values.get("bonds") or ()):
+        place = (*at, "bonds", k)
+        if bond is None:
+            continue
+        wrong = next((name for name in ("effort", "flow") if len(getattr(bond, name)) != 2), "")
+        if wrong:
+            reading.fail((*place, wrong), "expected two ends, [part.output, part.input]")
+            continue
+        members.append(PowerBond(tuple(bond.effort), tuple(bond.flow)))  # type: ignore[arg-type]
+        limits.append(math.inf if bond.residual_limit is None else bond.residual_limit)
+        places.append(place)
+    for k, wire in enumerate(values.get("wires") or ()):
+        if wire is not None:
+            members.append(Wire(wire.output, wire.input, wire.initial))
+            places.append((*at, "wires", k))
+    correction: CorrectionKeys | None = values.get("correction")
+    return CouplingsSpec(
+        MASTERS[values.get("master", "gauss_seidel")],
+        values.get("order", 1),
+        tuple(values.get("sequence") or ()),
+        None if correction is None else EnergyCorrection(correction.gain, correction.limit),
+        tuple(members),
+        tuple(places),
+        tuple(limits),
+    )

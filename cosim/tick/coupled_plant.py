@@ -1,0 +1,233 @@
+"""The plant among parts that are integrated apart: a tick is one step of their coupling.
+
+The plant is the part `mechanism`. Its inputs are efforts on dofs, `<dof>/effort`, its outputs `<dof>/position` and
+`<dof>/velocity`. Efforts from parts act beside those of drives; within the tick they are polynomials of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from cosim import ops
+from cosim.coupling.algebraic_loops import in_order_of_evaluation
+from cosim.coupling.block_part import BlockPart
+from cosim.coupling.couplings import Couplings
+from cosim.coupling.master import CompiledMaster, Scheme
+from cosim.coupling.start import sequence_of
+from cosim.layout import Layout
+from cosim.plant.external_efforts import ORDER
+from cosim.plant.plant import Plant
+from cosim.types import Numeric, Signal, Signals, State
+
+MECHANISM = "mechanism"  # the name of the plant among the parts
+UNITS = {"rad": ("N*m", "rad", "rad/s"), "m": ("N", "m", "m/s")}  # of effort, position and velocity of a dof
+
+
+class StepsPlant(Protocol):
+    """What a tick has: see `TickFunctions`."""
+
+    plant: Plant
+
+    @property
+    def step(self) -> float: ...
+
+    def advance(self, t: Numeric, x: Numeric, request: Numeric, *setpoints: Numeric) -> Numeric: ...
+
+
+def signals_of_plant(names: Sequence[str], units: Sequence[str]) -> tuple[Signals, Signals]:
+    """(inputs, outputs) of the plant as a part; units: rad or m, of each dof."""
+    inputs, outputs = {}, {}
+    for name, unit in zip(names, units, strict=True):
+        effort, position, velocity = UNITS[unit]
+        inputs[f"{name}/effort"] = Signal((), effort)
+        outputs |= {f"{name}/position": Signal((), position), f"{name}/velocity": Signal((), velocity)}
+    return inputs, outputs
+
+
+@dataclass
+class PlantSignals:
+    """The plant as the checks of couplings see it."""
+
+    inputs: Signals
+    outputs: Signals
+    feedthrough: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass
+class PlantPart:
+    """The plant with the contract of `BlockPart`. held: numbers that are constant in a tick, behind its state: the
+    request to the drives and their setpoints. ports: (input, output) whose work is measured."""
+
+    functions: StepsPlant
+    outputs: Signals
+    held: int
+    ports: tuple[tuple[str, str], ...]
+    feedthrough: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def _plant(self) -> Plant:
+        return self.functions.plant
+
+    @cached_property
+    def inputs(self) -> Signals:
+        return {f"{name}/effort": Signal((), "") for name in self._plant.coupled}
+
+    @cached_property
+    def input_layout(self) -> Layout:
+        return Layout({name: np.zeros(()) for name in self.inputs})
+
+    @cached_property
+    def output_layout(self) -> Layout:
+        return Layout({name: np.zeros(()) for name in self.outputs})
+
+    @property
+    def size(self) -> int:
+        return self._plant.layout.size + self.held
+
+    def at_start(self, t: Numeric, u: Numeric) -> tuple[Numeric, Numeric]:
+        """See `BlockPart`; the efforts are constant."""
+        rest = np.zeros((ORDER, len(self._plant.coupled)))
+        x = self._with_efforts(t, self._plant.layout.pack(self._plant.initial()), np.array([np.reshape(u, -1), *rest]))
+        return ops.concatenate([x, np.zeros(self.held)]), self._outputs(t, x)
+
+    def advance(self, t: Numeric, h: Numeric, x: Numeric, coefficients: Numeric) -> tuple[Numeric, Numeric, Numeric]:
+        """See `BlockPart`; h is the length of a tick."""
+        nx, nv = self._plant.layout.size, self._plant.model.nv
+        held = [x[start : start + nv] for start in range(nx, nx + self.held, nv)]
+        before = self._with_efforts(t, x[:nx], coefficients)
+        after = self.functions.advance(t, before, *held)
+        work = self._work(after) - self._work(before)
+        return ops.concatenate([after, x[nx:]]), self._outputs(t + self.functions.step, after), work
+
+    def _with_efforts(self, t: Numeric, x: Numeric, coefficients: Numeric) -> Numeric:
+        """The state with the polynomials (k + 1, m) of the efforts from outside."""
+        if not self._plant.coupled:
+            return x
+        rows = [coefficients[k] for k in range(len(coefficients))]
+        rows += [np.zeros(len(self._plant.coupled))] * (ORDER + 1 - len(rows))
+        given = {"since": t, "coefficients": ops.array(rows).T}
+        return self._plant.layout.pack(self._plant.layout.unpack(x) | {"external": given})
+
+    def _work(self, x: Numeric) -> Numeric:
+        """(ports,) J that the efforts of the ports have done on the plant since the start."""
+        if not self.ports:
+            return np.zeros(0)
+        external = self._plant.layout.unpack(x)["energy"]["external"]
+        places = [self._plant.coupled.index(given.rpartition("/")[0]) for given, _ in self.ports]
+        return external[places]
+
+    def _outputs(self, t: Numeric, x: Numeric) -> Numeric:
+        q, v, _ = self._plant.motion(t, self._plant.layout.unpack(x))
+        chart, values = self._plant.model.equations.chart(q), []
+        for name in self.outputs:
+            dof, _, what = name.rpartition("/")
+            values.append((v if what == "velocity" else chart)[self._plant.model.dof_index(dof)])
+        return ops.array(values) if values else np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """The parts of a rig beside its mechanism, how they are joined, and how they are stepped; the sequence of the
+    scheme may be empty: sorted by feedthrough. residual_limits [J]: of each bond, inf for none."""
+
+    parts: Mapping[str, BlockPart]
+    couplings: Couplings
+    scheme: Scheme
+    residual_limits: tuple[float, ...]
+
+    @property
+    def used_outputs(self) -> list[str]:
+        """Of the mechanism, each once."""
+        sources = (driven.source for driven in self.couplings.driven.values())
+        return list(dict.fromkeys(source.signal for source in sources if source.part == MECHANISM))
+
+    @property
+    def bond_names(self) -> tuple[str, ...]:
+        return tuple(bond.name for bond in self.couplings.bonds)
+
+    @property
+    def signals(self) -> dict[str, str]:
+        """Signal -> unit of the parts and of the bonds, in the order of `CoupledStep.observed`."""
+        found = {}
+        for name, part in self.parts.items():
+            for output, signal in part.outputs.items():
+                count = int(np.prod(signal.shape, dtype=int))
+                names = [output] if not signal.shape else [f"{output}_{k + 1}" for k in range(count)]
+                found |= {f"{name}/{each}": signal.unit for each in names}
+        for bond in self.couplings.bonds:
+            found |= {f"{bond.name}/power": "W", f"{bond.name}/residual_energy": "J"}
+        return found
+
+
+class CouplingFault(IntEnum):
+    """Why a run with parts cannot continue; higher values take precedence."""
+
+    RESIDUAL_ENERGY = 1
+    NOT_FINITE = 2
+
+
+class CoupledStep:
+    """The steps of a tick with parts, as pure functions."""
+
+    def __init__(self, coupling: Coupling, functions: StepsPlant, held: int, compiled: bool) -> None:
+        """held: see `PlantPart`; compiled: whether parts are routines of their own."""
+        model = functions.plant.model
+        _, outputs = signals_of_plant(model.dof_names, model.dof_units)
+        used = {name: outputs[name] for name in coupling.used_outputs}
+        self.plant = PlantPart(functions, used, held, tuple(coupling.couplings.ports(MECHANISM)))
+        self.coupling, self.functions = coupling, functions
+        blocks = {
+            name: replace(part, name=name, ports=tuple(coupling.couplings.ports(name)), compiled=compiled)
+            for name, part in coupling.parts.items()
+        }
+        parts = {MECHANISM: self.plant, **blocks}
+        order = in_order_of_evaluation(parts, coupling.couplings)
+        sequence = coupling.scheme.sequence or tuple(sequence_of(parts, order))
+        self.master = CompiledMaster(
+            parts, coupling.couplings, replace(coupling.scheme, sequence=sequence), order, compiled
+        )
+
+    def initial(self) -> np.ndarray:
+        """The memory of the master at t = 0, with a past on the line of a first step where it extrapolates."""
+        step = self.functions.step
+        memory = self.master.initial(0.0, step)
+        if self.master.scheme.order == 0:
+            return memory
+        return self.master.with_slope(memory, np.asarray(self.master.step(memory, step), dtype=float))
+
+    def advance(
+        self, t: Numeric, x: Numeric, memory: Numeric, request: Numeric, *setpoints: Numeric
+    ) -> tuple[Numeric, Numeric, Numeric]:
+        """(state of the plant, memory of the master) a tick later, and what is observed at its beginning."""
+        m = self.master.layout.unpack(memory)
+        held = ops.concatenate([x, request, *setpoints])
+        m = m | {"t": t, "states": m["states"] | {MECHANISM: held}}
+        after = self.master.step(self.master.layout.pack(m), self.functions.step)
+        end = self.master.layout.unpack(after)["states"][MECHANISM]
+        return end[: len(x)], after, self.observed(m)
+
+    def fault(self, values: Numeric, energy: Numeric) -> Numeric:
+        """0, or the `CouplingFault` of these outputs (n,) and residual energies (bonds,) [J]."""
+        fault: Numeric = 0.0
+        for k, limit in enumerate(self.coupling.residual_limits):
+            if limit < np.inf:
+                beyond = ops.absolute(energy[k]) > limit
+                fault = ops.maximum(fault, ops.where(beyond, float(CouplingFault.RESIDUAL_ENERGY), 0.0))
+        finite = ops.absolute(ops.total(list(values))) < np.inf  # false of NaN
+        return ops.where(finite, fault, float(CouplingFault.NOT_FINITE))
+
+    def observed(self, m: State) -> Numeric:
+        """Outputs of the parts, then power and residual energy of each bond."""
+        values, energy = m["values"][0], m["energy"]
+        places = [self.master.outputs.place(name).where for name, part in self.coupling.parts.items() if part.outputs]
+        bonds = []
+        for k, bond in enumerate(self.coupling.couplings.bonds):
+            effort, flow = (values[self.master.outputs.place(*end.source).where] for end in (bond.effort, bond.flow))
+            bonds += [effort @ flow, energy[k]]
+        return ops.concatenate([*(values[place] for place in places), *([ops.array(bonds)] if bonds else [])])

@@ -1,0 +1,54 @@
+"""Algebraic loops between parts are found, named, and broken by a delay or by a part with a state."""
+
+import numpy as np
+import pytest
+
+from cosim.coupling import BlockPart, CoupledParts, Wire
+from cosim.errors import InputError
+from tests.kit.coupled import BOND, Gain, Lag, TwoMasses
+
+FIX = "break it by a wire with `initial`, which delays it by a step, or by a part whose output is a state"
+LOOP = [Wire("a.y", "b.u"), Wire("b.y", "a.u")]
+
+
+def gains() -> dict[str, BlockPart]:
+    return {name: BlockPart(Gain("N", "N"), 1e-3) for name in "ab"}
+
+
+def test_a_loop_of_two_gains_is_named_in_the_order_of_its_signals():
+    with pytest.raises(InputError) as error:
+        CoupledParts(gains(), LOOP)
+    assert str(error.value) == f"algebraic loop a.y → b.u → b.y → a.u → a.y; {FIX}"
+
+
+def test_a_loop_behind_other_parts_is_named_alone():
+    parts = {"first": BlockPart(Lag("N", "N"), 1e-3), **gains(), "c": BlockPart(Gain("N", "N"), 1e-3)}
+    wires = [Wire("c.y", "first.u"), Wire("b.y", "c.u"), *LOOP]
+    with pytest.raises(InputError) as error:
+        CoupledParts(parts, wires)
+    assert str(error.value) == f"algebraic loop a.y → b.u → b.y → a.u → a.y; {FIX}"
+
+
+def test_a_block_that_feeds_itself_is_a_loop():
+    with pytest.raises(InputError) as error:
+        CoupledParts({"a": BlockPart(Gain("N", "N"), 1e-3)}, [Wire("a.y", "a.u")])
+    assert str(error.value) == f"algebraic loop a.y → a.u → a.y; {FIX}"
+
+
+def test_a_delayed_wire_breaks_a_loop():
+    run = CoupledParts(gains(), [LOOP[0], Wire("b.y", "a.u", initial=2.0)], step=1e-3).run(5e-3)
+    assert run["a.y"] == pytest.approx(np.full(6, 2.0))
+
+
+def test_a_part_with_a_state_breaks_a_loop():
+    parts = {"a": BlockPart(Gain("N", "N"), 1e-3), "b": BlockPart(Lag("N", "N", start=1.0), 1e-3)}
+    run = CoupledParts(parts, LOOP).run(0.01)
+    assert run["b.y"] == pytest.approx(np.ones(11))
+
+
+def test_feedthrough_is_found_by_tracing():
+    undamped, damped = (TwoMasses(damping).parts(1e-3) for damping in (0.0, 0.01))
+    assert undamped["left"].feedthrough == frozenset()
+    assert damped["left"].feedthrough == {("velocity", "force")}
+    assert damped["right"].feedthrough == frozenset()
+    CoupledParts(damped, [BOND])  # feedthrough one way is no loop

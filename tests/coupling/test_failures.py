@@ -1,0 +1,132 @@
+"""Parts that fail, diverge or hang end the run with one line."""
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cosim.coupling import BlockPart, CoupledParts, Wire
+from cosim.errors import RunError
+from cosim.types import Signal
+from tests.kit.coupled import Lag, SampledGain
+
+WIRES = [Wire("a.y", "b.u"), Wire("b.y", "a.u")]
+
+
+class PythonPart:
+    """y = t at the end of each step; a part by its contract alone."""
+
+    order, repeats, variable = 0, False, True
+    feedthrough = frozenset[tuple[str, str]]()
+
+    def __init__(self) -> None:
+        self.inputs, self.outputs = {"u": Signal((), "N")}, {"y": Signal((), "N")}
+        self.closed = False
+
+    def start(self, t: float, inputs: Any) -> dict[str, Any]:
+        return {"y": np.array(t)}
+
+    def step(self, t: float, h: float, inputs: Any) -> dict[str, Any]:
+        return self.result(t + h)
+
+    def result(self, t: float) -> dict[str, Any]:
+        return {"y": np.array(t)}
+
+    def save(self) -> object: ...
+    def restore(self, saved: object) -> None: ...
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def coupled(part: PythonPart, **settings: Any) -> CoupledParts:
+    return CoupledParts({"a": part, "b": BlockPart(Lag("N", "N"), 1e-3)}, WIRES, step=0.01, **settings)
+
+
+class Diverging(PythonPart):
+    def result(self, t: float) -> dict[str, Any]:
+        return {"y": np.array(np.nan if t > 0.025 else t)}
+
+
+class Raising(PythonPart):
+    def result(self, t: float) -> dict[str, Any]:
+        raise ValueError("no such table")
+
+
+class Silent(PythonPart):
+    def result(self, t: float) -> dict[str, Any]:
+        return {}
+
+
+class Hanging(PythonPart):
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+
+    def result(self, t: float) -> dict[str, Any]:
+        if t > 0.025:
+            self.released.wait(30.0)
+        return super().result(t)
+
+
+def test_a_part_whose_output_is_not_finite_is_named():
+    part = Diverging()
+    with pytest.raises(RunError) as error:
+        coupled(part).run(0.1)
+    assert str(error.value) == "part 'a' diverged: its output 'y' is nan at t = 0.03 s"
+    assert error.value.exit_code == 1
+    assert part.closed
+
+
+def test_an_error_of_a_part_is_one_line_with_its_place():
+    with pytest.raises(RunError) as error:
+        coupled(Raising()).run(0.1)
+    assert str(error.value).startswith("part 'a' failed at t = 0 s: ValueError: no such table (")
+    assert "test_failures.py:" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_output_is_named():
+    with pytest.raises(RunError) as error:
+        coupled(Silent()).run(0.1)
+    assert str(error.value) == "part 'a' gave no output 'y' at t = 0.01 s"
+
+
+def test_a_part_that_hangs_ends_the_run_and_is_left_alone():
+    part = Hanging()
+    with pytest.raises(RunError) as error:
+        coupled(part, time_limit=0.2).run(0.1)
+    text = "the step of part 'a' at t = 0.02 s has not ended after 0.2 s; it hangs, or needs a longer time limit"
+    assert str(error.value) == text
+    assert not part.closed
+    part.released.set()
+
+
+def test_a_time_limit_changes_no_numbers():
+    plain, limited = (coupled(PythonPart(), **settings).run(0.05) for settings in ({}, {"time_limit": 5.0}))
+    assert limited["b.y"].tolist() == plain["b.y"].tolist()
+
+
+def test_an_error_within_a_time_limit_is_the_error_of_the_part():
+    with pytest.raises(RunError, match=r"^part 'a' failed at t = 0 s: ValueError: no such table \("):
+        coupled(Raising(), time_limit=5.0).run(0.1)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_blocks_that_diverge_are_named_with_the_time(compiled):
+    """A sampled gain of −1e60 on a lag: a loop that overflows within a few steps."""
+    parts = {"a": BlockPart(SampledGain("N", "N", -1e60), 0.01), "b": BlockPart(Lag("N", "N", 0.1, 1.0), 0.01)}
+    with pytest.raises(RunError, match=r"^part '[ab]' diverged: its output 'y' is -?(inf|nan) at t = [0-9.]+ s$"):
+        CoupledParts(parts, WIRES, "jacobi", 0, 0.01, compiled=compiled).run(0.5)
+
+
+def test_threads_of_time_limits_end_with_their_calls():
+    before = threading.active_count()
+    coupled(PythonPart(), time_limit=5.0).run(0.05)
+    for _ in range(100):
+        if threading.active_count() <= before:
+            break
+        time.sleep(0.01)
+    assert threading.active_count() <= before
