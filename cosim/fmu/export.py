@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.metadata import version as version_of
 
 from cosim.errors import InputError
+from cosim.fmu.inputs import inputs_of, with_inputs
 from cosim.fmu.linking import compiler_of, linked
 from cosim.fmu.machine_code import objects_of
 from cosim.fmu.model_description import UnitOutline, description
@@ -25,15 +26,17 @@ The program code in this FMU was made with cosim and is under the Apache License
 """
 
 
-def fmu_of(rig: WiredRig, version: int) -> bytes:
-    """The file for this major version of FMI; the same bytes for the same rig and compiler.
+def fmu_of(rig: WiredRig, version: int, inputs: Sequence[str] = ()) -> bytes:
+    """The file for this major version of FMI; the same bytes for the same rig and compiler. inputs: see
+    `inputs.with_inputs`.
 
     Raises InputError for a rig whose ticks are not machine code, and on a machine that cannot build FMUs.
     """
     check_exportable(rig)
+    rig = with_inputs(rig, inputs)
     platform = this_platform()
     compiler = compiler_of(platform)
-    outline, variables = _outline(rig), variables_of(rig)
+    outline, variables = _outline(rig), variables_of(rig, inputs_of(rig))
     objects = objects_of(rig.tick_model, platform.target)
     token = _token(version, outline, variables, objects, data_text(rig.tick_model, variables, ""))
     binary = linked(objects, data_text(rig.tick_model, variables, token), version, platform, compiler)

@@ -9,13 +9,16 @@ from collections.abc import Iterable, Sequence
 from cosim.control.limits import LIMITS, NOT_FINITE, STALE
 from cosim.fmu.variables import UnitVariable
 from cosim.plant.event_stepper import PlantFault
+from cosim.tick.coupled_plant import CouplingFault
 from cosim.tick.tick_model import TickModel
 
-# what the plant cannot continue from, by its fault
-PLANT_FAULTS = {
+# why the whole mechanism cannot continue, by its fault
+FAULTS = {
     PlantFault.CONSTRAINT_VIOLATED: "a constraint is violated; try a smaller schedule.step",
     PlantFault.ENDLESS_EVENTS: "events trigger each other without end; change their conditions",
     PlantFault.NO_STEP: "no step keeps the schedule.tolerance; raise it",
+    len(PlantFault) + CouplingFault.RESIDUAL_ENERGY: "a bond has more residual energy than its limit",
+    len(PlantFault) + CouplingFault.NOT_FINITE: "an output of a part is not finite",
 }
 
 
@@ -37,7 +40,7 @@ def data_text(model: TickModel, variables: Sequence[UnitVariable], token: str) -
         "first_guard_fault_place": place("controlled_stop", "first_guard_fault").where.start,
         "joint_count": model.nv,
         "joint_fault_count": len(faults),
-        "fault_count": len(faults) + len(PLANT_FAULTS),
+        "fault_count": len(faults) + len(FAULTS),
     }
     rows = (f"{{{v.kind}, {v.place}, {_number(v.least)}, {_number(v.greatest)}}}" for v in variables)
     lines = [
@@ -49,7 +52,7 @@ def data_text(model: TickModel, variables: Sequence[UnitVariable], token: str) -
         _array("double unit_initial", map(_number, memory.tolist())),
         _array("Variable unit_variables", rows),
         _array("char *const unit_joint_faults", (_text(text) for row in faults for text in row)),
-        _array("char *const unit_faults", (_text(PLANT_FAULTS[fault]) for fault in sorted(PLANT_FAULTS))),
+        _array("char *const unit_faults", (_text(FAULTS[fault]) for fault in sorted(FAULTS))),
     ]
     return "\n".join(lines) + "\n"
 

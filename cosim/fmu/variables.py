@@ -1,9 +1,9 @@
-"""The variables of an FMU: the time, the signals of the rig, and the parameters of its controllers."""
+"""The variables of an FMU: the time, the signals of the rig, inputs, and the parameters of its controllers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from cosim.rig.build.wired_rig import WiredRig
@@ -26,12 +26,15 @@ class UnitVariable(NamedTuple):
     about: str = ""
 
 
-def variables_of(rig: WiredRig) -> tuple[UnitVariable, ...]:
-    """In the order of their value references."""
+def variables_of(rig: WiredRig, inputs: Sequence[UnitVariable] = ()) -> tuple[UnitVariable, ...]:
+    """In the order of their value references. inputs: stand for the signals of these names."""
     time = UnitVariable("time", "independent", "s", "TIME", 0, about="time")
     signals = signal_units(rig).items()
-    outputs = (UnitVariable(name, "output", unit, "SIGNAL", k) for k, (name, unit) in enumerate(signals))
-    return time, *outputs, *_parameters(rig)
+    given = {variable.name for variable in inputs}
+    outputs = (
+        UnitVariable(name, "output", unit, "SIGNAL", k) for k, (name, unit) in enumerate(signals) if name not in given
+    )
+    return time, *outputs, *inputs, *_parameters(rig)
 
 
 def _parameters(rig: WiredRig) -> Iterator[UnitVariable]:

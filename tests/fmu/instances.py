@@ -19,7 +19,7 @@ VERSIONS = (2, 3)
 def written(rig: Rig, folder: Path, version: int, *inputs: str) -> Path:
     """The file of its FMU."""
     file = folder / f"{rig.spec.name}_{version}.fmu"
-    file.write_bytes(fmu_of(rig, version, *inputs))
+    file.write_bytes(fmu_of(rig, version, inputs))
     return file
 
 

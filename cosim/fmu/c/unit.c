@@ -155,6 +155,8 @@ static Status report_fault(Unit *unit) {
     double fault = memory[unit_fault_place], reason = memory[unit_stop_reason_place];
     size_t joint = largest(faults), code = fault >= 0.0 && fault < 1e6 ? (size_t)fault : unit_fault_count;
     const char *what, *after = "";
+    /* a motion that is not finite is the cause of what the mechanism reports */
+    if (code < unit_fault_count && faults[joint] == (double)(unit_joint_fault_count - 1)) code = (size_t)faults[joint];
     if (code >= unit_joint_fault_count) {
         what = code < unit_fault_count ? unit_faults[code - unit_joint_fault_count] : "its state is not valid";
     } else {

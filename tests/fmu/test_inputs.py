@@ -1,0 +1,122 @@
+"""Efforts that the importer gives: the motion against another integrator, their work, and inputs that there are not."""
+
+from __future__ import annotations
+
+import fmpy
+import numpy as np
+import pytest
+from fmpy.validation import validate_fmu
+from scipy.integrate import solve_ivp
+
+from cosim.errors import CosimError
+from cosim.fmu.export import fmu_of
+from tests.fmu.instances import VERSIONS, imported, written
+
+CHAIN = """
+name: chain
+mechanism:
+  bodies:
+    - {name: cart, joint: rail, type: prismatic, axis: [1, 0, 0], mass: 2 kg, inertia: [0.1, 0.1, 0.1]}
+    - {name: pole, parent: cart, joint: pole, axis: [0, 1, 0], mass: 0.5 kg, com: [0, 0, -0.4],
+       inertia: [0.03, 0.03, 0.001], damping: 0.02}
+joints:
+  rail: {}
+  pole: {initial: {position: 0.3}}
+schedule: {step: 1 ms, duration: 0.2 s}
+"""
+INPUTS = ("pole/external_effort", "rail/external_effort")
+TICKS = 150
+
+
+def given(tick):
+    """(effort on the rail [N], on the pole [N·m]) during a tick."""
+    return np.array([4.0 * np.sin(0.05 * tick), -0.3 if tick > 40 else 0.2])
+
+
+@pytest.fixture
+def exact(rig_of):
+    """(TICKS + 1, 4): positions and velocities at the ticks."""
+    model = rig_of(CHAIN).plant.model
+    states = [np.array([0.0, 0.3, 0.0, 0.0])]
+
+    def flow(t, y, effort):
+        return np.concatenate([y[2:], model.forward_dynamics(y[:2], y[2:], effort - [0.0, 0.02 * y[3]])])
+
+    for tick in range(TICKS):
+        settings = {"rtol": 1e-12, "atol": 1e-14, "args": (given(tick),)}
+        states.append(solve_ivp(flow, (0.0, 1e-3), states[-1], "DOP853", **settings).y[:, -1])
+    return np.array(states)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_efforts_move_the_joints_as_in_another_integrator(rig_of, tmp_path, exact, version):
+    file = written(rig_of(CHAIN), tmp_path, version, *INPUTS)
+    assert validate_fmu(str(file)) == []
+    names = ("rail/position", "pole/position", "rail/velocity", "pole/velocity")
+    with imported(file, tmp_path / "unzipped") as unit:
+        declared = {item.name: item for item in unit.description.modelVariables}
+        assert [(declared[name].causality, declared[name].unit) for name in INPUTS] == [
+            ("input", "N*m"),
+            ("input", "N"),
+        ]
+        unit.begin()
+        found = []
+        for tick in range(TICKS + 1):
+            effort = given(tick)
+            unit.set("rail/external_effort", effort[0])
+            unit.set("pole/external_effort", effort[1])
+            found.append(unit[names])
+            unit.advance(1)
+    np.testing.assert_allclose(found, exact, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_accelerations_follow_an_effort_at_the_same_time(rig_of, tmp_path, version):
+    rig = rig_of(CHAIN)
+    with imported(written(rig, tmp_path, version, *INPUTS), tmp_path / "unzipped") as unit:
+        unit.begin()
+        unit.advance(10)
+        q, v, names = ("rail/position", "pole/position"), ("rail/velocity", "pole/velocity"), rig.joints
+        position, velocity = np.array(unit[q]), np.array(unit[v])
+        for effort in ([0.0, 0.0], [3.0, -1.0], [-7.0, 0.5]):
+            for name, value in zip(names, effort, strict=True):
+                unit.set(f"{name}/external_effort", value)
+            expected = rig.plant.model.forward_dynamics(position, velocity, effort - np.array([0.0, 0.02]) * velocity)
+            np.testing.assert_allclose(unit[tuple(f"{name}/acceleration" for name in names)], expected, rtol=1e-12)
+
+
+def test_their_work_is_in_the_energy_of_the_plant(rig_of, tmp_path):
+    file = written(rig_of(CHAIN), tmp_path, 2, "*/external_effort")
+    times = np.arange(TICKS + 1) * 1e-3
+    signals = np.array(
+        [(t, *given(k)) for k, t in enumerate(times)],
+        dtype=[("time", float), ("rail/external_effort", float), ("pole/external_effort", float)],
+    )
+    outputs = ["energy/stored", "energy/work", "energy/dissipated", "rail/position"]
+    settings = {"step_size": 1e-3, "output_interval": 1e-3, "output": outputs, "input": signals}
+    result = fmpy.simulate_fmu(str(file), stop_time=times[-1], **settings)
+    stored, work, lost = (result[name] - result[name][0] for name in outputs[:3])
+    assert np.abs(work).max() > 0.01
+    np.testing.assert_allclose(stored, work - lost, rtol=0.0, atol=1e-9)
+
+
+def test_without_a_value_an_input_changes_nothing(sample, tmp_path):
+    rig = sample("ur5_sim")
+    run = rig.run(duration=0.1)
+    result = fmpy.simulate_fmu(str(written(rig, tmp_path, 2, "elbow_joint/external_effort")), stop_time=0.1)
+    expected = [run["elbow_joint/position"][-1], run["energy/work"][-1]]
+    np.testing.assert_allclose([result[name][-1] for name in ("elbow_joint/position", "energy/work")], expected, 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("rial/external_effort", "there is no joint 'rial'; did you mean 'rail'?"),
+        ("rail", "'rail' cannot be an input; give <joint>/external_effort, such as rail/external_effort"),
+        ("rail/effort", "'rail/effort' cannot be an input; give <joint>/external_effort, such as rail/external_effort"),
+    ],
+)
+def test_inputs_that_there_are_not(rig_of, name, what):
+    with pytest.raises(CosimError) as error:
+        fmu_of(rig_of(CHAIN), 2, [name])
+    assert str(error.value) == f"--input: {what}"
