@@ -331,11 +331,11 @@ def command_parser() -> CommandParser:
         _word("--fmi", choices=("2", "3"), default="2", help="major version of FMI; default: 2"),
         _word(
             "--input",
-            metavar="JOINT/external_effort",
+            metavar="JOINT/WHAT",
             dest="inputs",
             action="append",
             default=[],
-            help="an effort that the importer gives, beside that of the drive; may be repeated",
+            help="the importer gives external_effort or reference_position of a joint, * of all; may be repeated",
         ),
         _word("-o", "--output", metavar="F.fmu", type=Path, help="default: named as the rig, here"),
         overrides,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.metadata import version as version_of
 
 from cosim.errors import InputError
-from cosim.fmu.inputs import inputs_of, with_inputs
+from cosim.fmu.inputs import with_inputs
 from cosim.fmu.linking import compiler_of, linked
 from cosim.fmu.machine_code import objects_of
 from cosim.fmu.model_description import UnitOutline, description
@@ -33,10 +33,10 @@ def fmu_of(rig: WiredRig, version: int, inputs: Sequence[str] = ()) -> bytes:
     Raises InputError for a rig whose ticks are not machine code, and on a machine that cannot build FMUs.
     """
     check_exportable(rig)
-    rig = with_inputs(rig, inputs)
+    rig, given = with_inputs(rig, inputs)
     platform = this_platform()
     compiler = compiler_of(platform)
-    outline, variables = _outline(rig), variables_of(rig, inputs_of(rig))
+    outline, variables = _outline(rig), variables_of(rig, given)
     objects = objects_of(rig.tick_model, platform.target)
     token = _token(version, outline, variables, objects, data_text(rig.tick_model, variables, ""))
     binary = linked(objects, data_text(rig.tick_model, variables, token), version, platform, compiler)

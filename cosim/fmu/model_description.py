@@ -118,7 +118,7 @@ def _numbers(variable: UnitVariable) -> dict[str, str]:
     found = {"unit": variable.unit} if variable.unit in UNITS and variable.unit != "1" else {}
     found |= {"min": _shown(variable.least)} if math.isfinite(variable.least) else {}
     found |= {"max": _shown(variable.greatest)} if math.isfinite(variable.greatest) else {}
-    return found | ({"start": _shown(variable.start)} if variable.kind == "MEMORY" else {})
+    return found | ({"start": _shown(variable.start)} if variable.can_be_set else {})
 
 
 def _shown(value: float) -> str:

@@ -6,12 +6,16 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from cosim.control.limits import LIMITS, NOT_FINITE, STALE
 from cosim.fmu.variables import UnitVariable
 from cosim.plant.event_stepper import PlantFault
 from cosim.tick.coupled_plant import CouplingFault
 from cosim.tick.tick_model import TickModel
 
+# s; duration of a `BumplessStart` whose offset stays; its square is finite
+NEVER_FADED = 1e150
 # why the whole mechanism cannot continue, by its fault
 FAULTS = {
     PlantFault.CONSTRAINT_VIOLATED: "a constraint is violated; try a smaller schedule.step",
@@ -24,7 +28,7 @@ FAULTS = {
 
 def data_text(model: TickModel, variables: Sequence[UnitVariable], token: str) -> str:
     """The definitions of what `unit.h` declares as generated data."""
-    place, memory = model.layout.place, model.memory()
+    place, memory = model.layout.place, start_memory(model, variables)
     faults = joint_faults(model)
     sizes = {
         "memory_size": memory.size,
@@ -42,7 +46,7 @@ def data_text(model: TickModel, variables: Sequence[UnitVariable], token: str) -
         "joint_fault_count": len(faults),
         "fault_count": len(faults) + len(FAULTS),
     }
-    rows = (f"{{{v.kind}, {v.place}, {_number(v.least)}, {_number(v.greatest)}}}" for v in variables)
+    rows = (f"{{{v.kind}, {v.place}, {v.partner}, {_number(v.least)}, {_number(v.greatest)}}}" for v in variables)
     lines = [
         '#include "unit.h"',
         "#include <math.h>",
@@ -55,6 +59,16 @@ def data_text(model: TickModel, variables: Sequence[UnitVariable], token: str) -
         _array("char *const unit_faults", (_text(FAULTS[fault]) for fault in sorted(FAULTS))),
     ]
     return "\n".join(lines) + "\n"
+
+
+def start_memory(model: TickModel, variables: Sequence[UnitVariable]) -> np.ndarray:
+    """The memory at t = 0, with references that are given as offsets that do not fade out."""
+    memory, references = model.memory(), [v for v in variables if v.kind == "REFERENCE"]
+    if references:
+        memory[model.layout.place("bumpless_start").where.start + 1] = NEVER_FADED
+    for reference in references:
+        memory[reference.place] = reference.start
+    return memory
 
 
 def joint_faults(model: TickModel) -> list[list[str]]:

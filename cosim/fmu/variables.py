@@ -11,19 +11,27 @@ from cosim.rig.outline import signal_units
 from cosim.rig.parameters import joints_of, tunables_of, unit_of
 from cosim.units import JOINT_DIMENSIONS
 
+PlaceKind = Literal["TIME", "SIGNAL", "MEMORY", "REFERENCE", "RATE"]
+
 
 class UnitVariable(NamedTuple):
-    """kind, place: see `Variable` in `unit.h`; start: of what can be set; least, greatest: inclusive bounds."""
+    """kind, place, partner: see `Variable` in `unit.h`; start: of what can be set; least, greatest: inclusive
+    bounds."""
 
     name: str
     causality: Literal["independent", "output", "parameter", "input"]
     unit: str
-    kind: Literal["TIME", "SIGNAL", "MEMORY"]
+    kind: PlaceKind
     place: int
     start: float = 0.0
     least: float = -math.inf
     greatest: float = math.inf
     about: str = ""
+    partner: int = 0
+
+    @property
+    def can_be_set(self) -> bool:
+        return self.causality in ("parameter", "input")
 
 
 def variables_of(rig: WiredRig, inputs: Sequence[UnitVariable] = ()) -> tuple[UnitVariable, ...]:

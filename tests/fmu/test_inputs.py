@@ -1,4 +1,4 @@
-"""Efforts that the importer gives: the motion against another integrator, their work, and inputs that there are not."""
+"""Efforts and references that the importer gives, against another integrator and the trajectory; wrong inputs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 from cosim.errors import CosimError
 from cosim.fmu.export import fmu_of
 from tests.fmu.instances import VERSIONS, imported, written
+from tests.kit.command import RIG
 
 CHAIN = """
 name: chain
@@ -108,12 +109,64 @@ def test_without_a_value_an_input_changes_nothing(sample, tmp_path):
     np.testing.assert_allclose([result[name][-1] for name in ("elbow_joint/position", "energy/work")], expected, 1e-12)
 
 
+REFERENCE = ("hinge/reference_position", "hinge/reference_velocity")
+FOLLOWED = ("hinge/position", "hinge/velocity", "hinge/command_effort")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_reference_that_is_given_is_followed_as_that_of_the_trajectory(rig_of, tmp_path, version):
+    """Without its acceleration, which this controller does not use."""
+    rig = rig_of(RIG)
+    run = rig.run(duration=0.3)
+    file = written(rig, tmp_path, version, "hinge/reference_position")
+    assert validate_fmu(str(file)) == []
+    with imported(file, tmp_path / "unzipped") as unit:
+        unit.begin()
+        assert unit[REFERENCE] == [pytest.approx(np.deg2rad(10.0), rel=1e-15), 0.0]
+        for tick in range(301):
+            for name in REFERENCE:
+                unit.set(name, run[name][tick])
+            np.testing.assert_allclose(unit[REFERENCE], [run[name][tick] for name in REFERENCE], rtol=0.0, atol=1e-14)
+            np.testing.assert_allclose(unit[FOLLOWED], [run[name][tick] for name in FOLLOWED], rtol=0.0, atol=1e-10)
+            unit.advance(1)
+
+
+def test_a_reference_goes_on_at_its_velocity_within_a_step(rig_of, tmp_path):
+    file = written(rig_of(RIG), tmp_path, 2, "*/reference_position")
+    with imported(file, tmp_path / "a") as a, imported(file, tmp_path / "b") as b:
+        for unit, count, ticks in ((a, 4, 50), (b, 200, 1)):
+            unit.begin()
+            for k in range(count):
+                t = k * ticks * unit.step
+                unit.set("hinge/reference_velocity", 0.5)
+                unit.set("hinge/reference_position", 0.2 + 0.5 * t)
+                unit.advance(1, ticks)
+        np.testing.assert_allclose(a[REFERENCE], [0.2 + 0.5 * 0.2, 0.5], rtol=1e-14)
+        np.testing.assert_allclose(a[FOLLOWED], b[FOLLOWED], rtol=0.0, atol=1e-12)
+        a.set("hinge/reference_velocity", -1.0)
+        np.testing.assert_allclose(a[REFERENCE], [0.3, -1.0], rtol=1e-14)
+
+
+def test_other_joints_keep_their_trajectories(sample, tmp_path):
+    rig = sample("ur5_sim")
+    run, joint = rig.run(duration=1.0), "elbow_joint"
+    with imported(written(rig, tmp_path, 2, f"{joint}/reference_position"), tmp_path / "unzipped") as unit:
+        unit.begin()
+        unit.advance(1000)
+        others = [name for name in rig.joints if name != joint]
+        names = tuple(f"{name}/reference_{what}" for name in others for what in ("position", "acceleration"))
+        assert unit[names] == [run[name][-1] for name in names]
+        assert unit[(f"{joint}/reference_position",)] == [run[f"{joint}/reference_position"][0]]
+        assert abs(unit[(f"{joint}/position",)][0] - run[f"{joint}/position"][-1]) > 1e-3
+
+
 @pytest.mark.parametrize(
     ("name", "what"),
     [
         ("rial/external_effort", "there is no joint 'rial'; did you mean 'rail'?"),
-        ("rail", "'rail' cannot be an input; give <joint>/external_effort, such as rail/external_effort"),
-        ("rail/effort", "'rail/effort' cannot be an input; give <joint>/external_effort, such as rail/external_effort"),
+        ("rail", "'rail' cannot be an input; give <joint>/external_effort or <joint>/reference_position"),
+        ("rail/effort", "'rail/effort' cannot be an input; give <joint>/external_effort or <joint>/reference_position"),
+        ("rail/reference_position", "'rail/reference_position' cannot be an input of this rig; take it out"),
     ],
 )
 def test_inputs_that_there_are_not(rig_of, name, what):

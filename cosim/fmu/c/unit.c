@@ -112,15 +112,33 @@ static void observe(Unit *unit) {
 
 double unit_time(const Unit *unit) { return unit->start + (double)unit->number * unit_step; }
 
+static double value_of(Unit *unit, const Variable *variable) {
+    const double *now = unit->now, ticked = (double)unit->number * unit_step;
+    switch (variable->kind) {
+    case TIME: return unit_time(unit);
+    case SIGNAL: return observe(unit), unit->signals[variable->place];
+    case REFERENCE: return now[variable->place] + now[variable->partner] * ticked;
+    default: return now[variable->place];
+    }
+}
+
+static void give(Unit *unit, const Variable *variable, double value) {
+    double *now = unit->now, ticked = (double)unit->number * unit_step;
+    if (value == value_of(unit, variable)) return;
+    if (variable->kind == REFERENCE) {
+        now[variable->place] = value - now[variable->partner] * ticked;
+    } else {
+        if (variable->kind == RATE) now[variable->partner] += (now[variable->place] - value) * ticked;
+        now[variable->place] = value;
+    }
+    unit->computed = 0;
+}
+
 Status unit_get(Unit *unit, const uint32_t *references, size_t count, double *values) {
     for (size_t k = 0; k < count; k++) {
         if (references[k] >= unit_variable_count)
             return complain(unit, ERROR, "there is no variable %u", (unsigned)references[k]);
-        const Variable *variable = &unit_variables[references[k]];
-        if (variable->kind == SIGNAL) observe(unit);
-        values[k] = variable->kind == TIME     ? unit_time(unit)
-                    : variable->kind == SIGNAL ? unit->signals[variable->place]
-                                               : unit->now[variable->place];
+        values[k] = value_of(unit, &unit_variables[references[k]]);
     }
     return OK;
 }
@@ -130,15 +148,13 @@ Status unit_set(Unit *unit, const uint32_t *references, size_t count, const doub
         unsigned reference = (unsigned)references[k];
         if (reference >= unit_variable_count) return complain(unit, ERROR, "there is no variable %u", reference);
         const Variable *variable = &unit_variables[reference];
-        if (variable->kind != MEMORY) return complain(unit, ERROR, "variable %u cannot be set", reference);
+        if (variable->kind == TIME || variable->kind == SIGNAL)
+            return complain(unit, ERROR, "variable %u cannot be set", reference);
         if (!(values[k] >= variable->least && values[k] <= variable->greatest))
             return complain(unit, ERROR, "variable %u cannot be %g; it must be from %g to %g", reference, values[k],
                             variable->least, variable->greatest);
     }
-    for (size_t k = 0; k < count; k++) {
-        double *value = &unit->now[unit_variables[references[k]].place];
-        if (*value != values[k]) *value = values[k], unit->computed = 0;
-    }
+    for (size_t k = 0; k < count; k++) give(unit, &unit_variables[references[k]], values[k]);
     return OK;
 }
 

@@ -25,11 +25,14 @@ void cosim_observe(const double *start, const double *row, double *signals);
 
 /* --- generated data of the rig; places are indices in the memory --- */
 
-typedef enum { TIME, SIGNAL, MEMORY } Kind;
-/* place: of the signal, or in the memory; only values in the memory can be set, from least to greatest */
+/* A reference is p + v t, of which the memory has p at its place and v at the one of its rate; until it is set again it
+   goes on at that rate. */
+typedef enum { TIME, SIGNAL, MEMORY, REFERENCE, RATE } Kind;
+/* place: of the signal, or in the memory; partner: the rate of a reference, the reference of a rate; only values in the
+   memory can be set, from least to greatest */
 typedef struct {
     Kind kind;
-    size_t place;
+    size_t place, partner;
     double least, greatest;
 } Variable;
 
