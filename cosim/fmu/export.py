@@ -57,6 +57,8 @@ def check_exportable(rig: WiredRig) -> None:
         if why := rig.tick_model.untraceable.get(loop.name):
             what = f"controller '{loop.name}' runs in Python ({why}); {fix}: write it with cosim.ops"
             raise InputError(what, rig.place(("controllers", number)))
+    if not rig.native:
+        raise InputError(f"parts of a tick run in Python; {fix}: take them out", str(rig.spec.path))
 
 
 def _outline(rig: WiredRig) -> UnitOutline:

@@ -77,6 +77,23 @@ def test_a_controller_in_python_has_none(rig_of, tmp_path):
     assert what.endswith("); an FMU holds machine code only: write it with cosim.ops")
 
 
+def test_a_rig_with_an_emergency_stop_has_none(rig_of, tmp_path):
+    rig = rig_of(f"{RIG}guard: {{estop: {{key: space}}}}\n")
+    with pytest.raises(CosimError) as error:
+        fmu_of(rig, 2)
+    what = "an emergency stop cannot be in an FMU; an FMU holds machine code only: take it out"
+    assert str(error.value) == f"{tmp_path}/rig.yaml:12 guard.estop: {what}"
+
+
+def test_any_other_part_in_python_has_none(rig_of, tmp_path, monkeypatch):
+    rig = rig_of(RIG)
+    monkeypatch.setattr(type(rig), "native", False)
+    with pytest.raises(CosimError) as error:
+        fmu_of(rig, 2)
+    what = "parts of a tick run in Python; an FMU holds machine code only: take them out"
+    assert str(error.value) == f"{tmp_path}/rig.yaml: {what}"
+
+
 def test_an_interpreted_rig_has_none(sample):
     with pytest.raises(CosimError) as error:
         fmu_of(sample("crane", interpret=True), 2)

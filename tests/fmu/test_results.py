@@ -15,8 +15,11 @@ from cosim import Rig
 from cosim.rig.recorded_run import Change
 from tests.fmu.instances import VERSIONS, imported, written
 
-# bodies, drives, closed loops, modes and events, hard contact of a user's law, hydraulics, user code
-RIGS = ("ur5_sim", "mechanisms/four_bar", "mechanisms/release", "drives/backlash", "drives/hydraulic_boom", "cart_pole")
+# drives, closed loops, modes and events, backlash, hydraulics, user code, links that bend, many bodies as loops
+RIGS = (
+    *("ur5_sim", "mechanisms/four_bar", "mechanisms/release", "drives/backlash", "drives/hydraulic_boom", "cart_pole"),
+    *("elastic/spacecraft", "pendulum_chain"),
+)
 TOLERANCE = {"rtol": 1e-12, "atol": 1e-12}
 
 
