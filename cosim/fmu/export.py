@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from importlib.metadata import version as version_of
 
 from cosim.errors import InputError
+from cosim.fmu.dependencies import inputs_of_signals
 from cosim.fmu.inputs import with_inputs
 from cosim.fmu.linking import compiler_of, linked
-from cosim.fmu.machine_code import objects_of
+from cosim.fmu.machine_code import objects_of, observe_routine
 from cosim.fmu.model_description import UnitOutline, description
 from cosim.fmu.platforms import Platform, this_platform
 from cosim.fmu.unit_data import data_text
@@ -36,8 +37,9 @@ def fmu_of(rig: WiredRig, version: int, inputs: Sequence[str] = ()) -> bytes:
     rig, given = with_inputs(rig, inputs)
     platform = this_platform()
     compiler = compiler_of(platform)
-    outline, variables = _outline(rig), variables_of(rig, given)
-    objects = objects_of(rig.tick_model, platform.target)
+    observe = observe_routine(rig.tick_model)
+    variables = variables_of(rig, given, inputs_of_signals(rig.tick_model, observe, given))
+    outline, objects = _outline(rig), objects_of(rig.tick_model, observe, platform.target)
     token = _token(version, outline, variables, objects, data_text(rig.tick_model, variables, ""))
     binary = linked(objects, data_text(rig.tick_model, variables, token), version, platform, compiler)
     return _archive(version, outline, variables, token, binary, platform)

@@ -15,15 +15,20 @@ from cosim.timing.loop_text import LoopText
 from cosim.timing.tick_ring import RoutineCall, TickProgram
 
 
-def objects_of(model: TickModel, target: CodeTarget) -> list[bytes]:
-    """Object code; none of it calls more than the C library and its mathematics. Raises CompileError."""
-    return Compilation(modules(code_of(model)), target).result()
-
-
-def code_of(model: TickModel) -> str:
-    """The LLVM IR of both functions."""
+def observe_routine(model: TickModel) -> Routine:
+    """(the flat BumplessStart, row) -> all signals."""
     start = model.layout.place("bumpless_start")
-    observe = Routine(model.signals.observe, [start.shape, (model.row.size,)], "observe")
+    return Routine(model.signals.observe, [start.shape, (model.row.size,)], "observe")
+
+
+def objects_of(model: TickModel, observe: Routine, target: CodeTarget) -> list[bytes]:
+    """Object code; none of it calls more than the C library and its mathematics. observe: `observe_routine`. Raises
+    CompileError."""
+    return Compilation(modules(code_of(model, observe)), target).result()
+
+
+def code_of(model: TickModel, observe: Routine) -> str:
+    """The LLVM IR of both functions."""
     program = model.compiled_program
     needed = {item.symbol: item for routine in (*program.routines, observe) for item in with_callees(routine)}
     parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]

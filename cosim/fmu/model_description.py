@@ -48,11 +48,12 @@ def _version_2(outline: UnitOutline, variables: Sequence[UnitVariable], token: s
         item = SubElement(listed, "ScalarVariable", _declared(reference, variable))
         SubElement(item, "Real", _numbers(variable))
     structure = SubElement(root, "ModelStructure")
-    for part in ("Outputs", "InitialUnknowns"):
-        unknowns = SubElement(structure, part)
-        for k, (_, variable) in enumerate(numbered, 1):
-            if variable.causality == "output":
-                SubElement(unknowns, "Unknown", index=str(k))
+    places = {variable.name: str(k) for k, (_, variable) in enumerate(numbered, 1)}
+    outputs, unknowns = (SubElement(structure, part) for part in ("Outputs", "InitialUnknowns"))
+    for _, variable in (each for each in numbered if each[1].causality == "output"):
+        own = {"index": places[variable.name]}
+        SubElement(outputs, "Unknown", own | _dependencies(variable, places))
+        SubElement(unknowns, "Unknown", own)
     return root
 
 
@@ -68,11 +69,19 @@ def _version_3(outline: UnitOutline, variables: Sequence[UnitVariable], token: s
     for reference, variable in enumerate(variables):
         SubElement(listed, "Float64", _declared(reference, variable) | _numbers(variable))
     structure = SubElement(root, "ModelStructure")
-    for part in ("Output", "InitialUnknown"):
-        for reference, variable in enumerate(variables):
-            if variable.causality == "output":
-                SubElement(structure, part, valueReference=str(reference))
+    references = {variable.name: str(reference) for reference, variable in enumerate(variables)}
+    outputs = [variable for variable in variables if variable.causality == "output"]
+    for variable in outputs:
+        own = {"valueReference": references[variable.name]}
+        SubElement(structure, "Output", own | _dependencies(variable, references))
+    for variable in outputs:
+        SubElement(structure, "InitialUnknown", valueReference=references[variable.name])
     return root
+
+
+def _dependencies(variable: UnitVariable, places: Mapping[str, str]) -> dict[str, str]:
+    """Of an output on inputs. places: of the variables by name, as this version of FMI numbers them."""
+    return {"dependencies": " ".join(places[name] for name in variable.depends_on)}
 
 
 def _root(outline: UnitOutline, version: Mapping[str, str]) -> Element:

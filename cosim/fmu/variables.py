@@ -16,7 +16,7 @@ PlaceKind = Literal["TIME", "SIGNAL", "MEMORY", "REFERENCE", "RATE"]
 
 class UnitVariable(NamedTuple):
     """kind, place, partner: see `Variable` in `unit.h`; start: of what can be set; least, greatest: inclusive
-    bounds."""
+    bounds; depends_on: names of the inputs on which an output depends at the same time."""
 
     name: str
     causality: Literal["independent", "output", "parameter", "input"]
@@ -28,19 +28,25 @@ class UnitVariable(NamedTuple):
     greatest: float = math.inf
     about: str = ""
     partner: int = 0
+    depends_on: tuple[str, ...] = ()
 
     @property
     def can_be_set(self) -> bool:
         return self.causality in ("parameter", "input")
 
 
-def variables_of(rig: WiredRig, inputs: Sequence[UnitVariable] = ()) -> tuple[UnitVariable, ...]:
-    """In the order of their value references. inputs: stand for the signals of these names."""
+def variables_of(
+    rig: WiredRig, inputs: Sequence[UnitVariable], dependencies: Sequence[Sequence[int]]
+) -> tuple[UnitVariable, ...]:
+    """In the order of their value references. inputs: stand for the signals of these names; dependencies: of each
+    signal the numbers of inputs."""
     time = UnitVariable("time", "independent", "s", "TIME", 0, about="time")
     signals = signal_units(rig).items()
     given = {variable.name for variable in inputs}
     outputs = (
-        UnitVariable(name, "output", unit, "SIGNAL", k) for k, (name, unit) in enumerate(signals) if name not in given
+        UnitVariable(name, "output", unit, "SIGNAL", k, depends_on=tuple(inputs[i].name for i in dependencies[k]))
+        for k, (name, unit) in enumerate(signals)
+        if name not in given
     )
     return time, *outputs, *inputs, *_parameters(rig)
 

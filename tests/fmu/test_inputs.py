@@ -160,6 +160,39 @@ def test_other_joints_keep_their_trajectories(sample, tmp_path):
         assert abs(unit[(f"{joint}/position",)][0] - run[f"{joint}/position"][-1]) > 1e-3
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("ur5_sim", ("elbow_joint/external_effort", "elbow_joint/reference_position")),
+        ("mechanisms/four_bar", ("*/external_effort",)),
+        ("drives/servo_axis", ("*/external_effort", "*/reference_position")),
+    ],
+)
+def test_outputs_change_only_with_inputs_on_which_they_depend(sample, tmp_path, version, name, inputs):
+    rig = sample(name)
+    with imported(written(rig, tmp_path, version, *inputs), tmp_path / "unzipped") as unit:
+        declared = {item.variable.name: {each.name for each in item.dependencies} for item in unit.description.outputs}
+        given = [item.name for item in unit.description.modelVariables if item.causality == "input"]
+        outputs = tuple(declared)
+        unit.begin()
+        unit.advance(30)
+        changed: dict[str, set[str]] = {name: set() for name in outputs}
+        for tried in given:
+            before, value = np.array(unit[outputs]), unit[(tried,)][0]
+            unit.set(tried, value + 0.01)
+            for k in np.flatnonzero(np.array(unit[outputs]) != before):
+                changed[outputs[k]].add(tried)
+            unit.set(tried, value)
+        assert all(changed[name] <= declared[name] for name in outputs)
+        assert set().union(*changed.values()) & set(given)
+        for joint in rig.joints:  # no loop through the motion of a joint
+            assert declared[f"{joint}/position"] == declared[f"{joint}/velocity"] == set()
+            efforts = {each for each in given if each.endswith("/external_effort")}
+            assert declared[f"{joint}/acceleration"] >= efforts
+            assert not declared.get(f"{joint}/command_effort", set()) & efforts
+
+
 @pytest.mark.parametrize(
     ("name", "what"),
     [
