@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+from pathlib import Path
+
+import fmpy
 import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
@@ -43,6 +47,23 @@ def test_instances_side_by_side_do_not_know_each_other(swing, tmp_path):
         runs = rig.run(duration=0.1), rig.run(duration=0.1, parameters={"hold.kp": 20.0})
         assert [a[PLACES], b[PLACES]] == [[run[name][100] for name in PLACES] for run in runs]
         assert a[PLACES] != b[PLACES]
+
+
+def test_fmus_of_different_rigs_share_a_process_and_its_symbols(swing, sample, tmp_path):
+    """Loaded so that later libraries could find the symbols of the first."""
+    rig, file = swing
+    other = sample("mechanisms/four_bar")
+    files = file, written(other, tmp_path, 2)
+    expected = rig.run(duration=0.05)["hinge/position"][-1], other.run(duration=0.05)["crank/position"][-1]
+    for k, each in enumerate(files):
+        folder = fmpy.extract(str(each), str(tmp_path / f"global{k}"))
+        (binary,) = Path(folder).glob("binaries/*/*.so")
+        ctypes.CDLL(str(binary), mode=ctypes.RTLD_GLOBAL)
+    with imported(files[0], tmp_path / "a") as a, imported(files[1], tmp_path / "b") as b:
+        for unit in (a, b):
+            unit.begin()
+            unit.advance(50)
+        assert (a[("hinge/position",)][0], b[("crank/position",)][0]) == expected
 
 
 def test_a_state_is_restored_to_the_bit(swing, tmp_path):
