@@ -96,6 +96,23 @@ JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "joint damping": ("N*m*s/rad", "N*s/m"),
 }
 
+# word of an SI unit -> the exponents of the base units in it
+_SI_WORDS: dict[str, dict[str, int]] = {
+    "1": {},
+    **{base: {base: 1} for base in ("kg", "m", "s", "A", "K", "rad")},
+    "degC": {"K": 1},
+    "Hz": {"s": -1},
+    "N": {"kg": 1, "m": 1, "s": -2},
+    "Pa": {"kg": 1, "m": -1, "s": -2},
+    "J": {"kg": 1, "m": 2, "s": -2},
+    "W": {"kg": 1, "m": 2, "s": -3},
+    "C": {"A": 1, "s": 1},
+    "V": {"kg": 1, "m": 2, "s": -3, "A": -1},
+    "ohm": {"kg": 1, "m": 2, "s": -3, "A": -2},
+    "H": {"kg": 1, "m": 2, "s": -2, "A": -2},
+    "F": {"kg": -1, "m": -2, "s": 4, "A": 2},
+}
+
 # other spellings of the words of a unit
 SPELLINGS: dict[str, str] = {
     **dict.fromkeys(("°", "degree", "degrees"), "deg"),
@@ -145,6 +162,19 @@ def given_unit(text: str) -> str | None:
     """The unit of a quantity that `parse_quantity` reads, as `UNITS` names it; None without one."""
     match = _QUANTITY.fullmatch(" ".join(text.split()))
     return _canonical(match[2]) if match and match[2] else None
+
+
+def si_exponents(unit: str) -> dict[str, int] | None:
+    """The exponents of the base units, those of SI and rad, in the dimension of a unit of UNITS; None for one of data,
+    which has none."""
+    found: dict[str, int] = {}
+    for sign, word, power in re.findall(r"([*/]?)([A-Za-z1]+)(?:\^([0-9]+))?", UNITS[unit][0]):
+        if word not in _SI_WORDS:
+            return None
+        times = int(power or 1) * (-1 if sign == "/" else 1)
+        for base, exponent in _SI_WORDS[word].items():
+            found[base] = found.get(base, 0) + times * exponent
+    return {base: exponent for base, exponent in found.items() if exponent}
 
 
 def show_quantity(value: float, unit: str, digits: int = 4) -> str:

@@ -326,6 +326,22 @@ def command_parser() -> CommandParser:
         _word("--until", metavar="S", help="up to this time"),
     )
     parser.add_command(
+        commands.fmu,
+        rig,
+        _word("--fmi", choices=("2", "3"), default="2", help="major version of FMI; default: 2"),
+        _word(
+            "--input",
+            metavar="JOINT/WHAT",
+            dest="inputs",
+            action="append",
+            default=[],
+            help="the importer gives external_effort or reference_position of a joint, * of all; may be repeated",
+        ),
+        _word("-o", "--output", metavar="F.fmu", type=Path, help="default: named as the rig, here"),
+        overrides,
+        overlay,
+    )
+    parser.add_command(
         commands.new,
         _word("rig", type=Path, help="the rig file to write (YAML)"),
         _word("robot", help="the robot file"),

@@ -340,6 +340,15 @@ def export(
         print(f"warning  {recording}: {run.fault}")
 
 
+def fmu(rig: Path, fmi: Literal["2", "3"], inputs: list[str], output: Path | None, overrides: list[Override]) -> None:
+    """Write a rig as an FMU, which other programs run in co-simulation."""
+    from cosim.fmu.command import export_fmu
+    from cosim.output.slow_code import named_when_slow
+
+    with named_when_slow():
+        export_fmu(rig, overrides, int(fmi), inputs, output)
+
+
 def new(
     rig: Path,
     robot: str,
