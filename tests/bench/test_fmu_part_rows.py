@@ -27,4 +27,6 @@ def test_a_missing_peer_or_compiler_is_the_reason(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     assert measure_case(rows_fmu_parts.CASES[0], TINY).note == "no C compiler: install gcc or clang, or set CC"
     monkeypatch.setitem(sys.modules, "fmpy", None)
-    assert measure_case(rows_fmu_parts.CASES[0], TINY).note.startswith("fmpy is not installed: pip install 'cosim[test]'")
+    assert measure_case(rows_fmu_parts.CASES[0], TINY).note.startswith(
+        "fmpy is not installed: pip install 'cosim[test]'"
+    )
