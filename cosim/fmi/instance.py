@@ -9,7 +9,7 @@ from typing import Any
 
 from cosim.errors import InputError, RunError, SourceLocation, did_you_mean, shortened
 from cosim.fmi.archive import FmuArchive, Interface
-from cosim.fmi.library import FmuLibrary, FmuState, load_library
+from cosim.fmi.library import LOGGED, FmuLibrary, FmuState, load_library
 from cosim.fmi.ports import InputPorts, OutputPorts
 from cosim.fmi.variables import PARAMETERS, FmuVariables, signals
 from cosim.types import Array, Signals
@@ -83,6 +83,7 @@ class Instance:
         """See `Part.step`."""
         assert self.library is not None
         self.library.time = t
+        LOGGED.clear()  # an error has what was logged in its step
         self.advance(t, h, inputs)
         return self.results.read()
 

@@ -22,7 +22,7 @@ from cosim.multibody.description.xmltree import XmlElement
 IMPLEMENTATIONS: dict[str, Interface] = {"CoSimulation": "co-simulation", "ModelExchange": "model exchange"}
 FMU_TYPE = "application/x-fmu-sharedlibrary"
 OUTPUTS = ("output", "calculatedParameter")
-Path2 = tuple[str, ...]  # names of systems and a component, from the outside in
+ElementPath = tuple[str, ...]  # names of systems and a component, from the outside in
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class _Node:
 class _Edge:
     """What a connector gets: from which one, through which transformation."""
 
-    start: tuple[Path2, str]
+    start: tuple[ElementPath, str]
     element: XmlElement
 
 
@@ -106,9 +106,9 @@ class _Flattening:
 
     def __init__(self, folder: SspFolder, system: XmlElement) -> None:
         self._folder, self._system = folder, system
-        self._nodes: dict[Path2, _Node] = {}
-        self._edges: dict[tuple[Path2, str], _Edge] = {}
-        self._parameters: dict[Path2, dict[str, Any]] = {}
+        self._nodes: dict[ElementPath, _Node] = {}
+        self._edges: dict[tuple[ElementPath, str], _Edge] = {}
+        self._parameters: dict[ElementPath, dict[str, Any]] = {}
         self._conversions = cache(self._read_conversions)
         self._add(system, ())
 
@@ -131,7 +131,9 @@ class _Flattening:
         fed = {n: tuple(targets) for n, targets in inputs.items()}
         return FmuSystem(name, tuple(parts), tuple(wires), fed, outputs, self._folder, remove)
 
-    def _wires(self, components: Mapping[Path2, _Node]) -> tuple[list[SystemWire], dict[str, list[tuple[str, str]]]]:
+    def _wires(
+        self, components: Mapping[ElementPath, _Node]
+    ) -> tuple[list[SystemWire], dict[str, list[tuple[str, str]]]]:
         """Wires between components, and the inputs that the inputs of the system feed. Values of parameters of systems
         go to the parameters that they are connected to."""
         wires, inputs = [], dict[str, list[tuple[str, str]]]()
@@ -150,7 +152,7 @@ class _Flattening:
 
     # --- reading ------------------------------------------------------------------------------------
 
-    def _add(self, element: XmlElement, at: Path2) -> None:
+    def _add(self, element: XmlElement, at: ElementPath) -> None:
         """An element and those in it; parameters of outer levels replace those of inner ones."""
         self._nodes[at] = _Node(element, _connectors(element))
         names = set()
@@ -167,7 +169,7 @@ class _Flattening:
         for connection in children(element, "Connections", "Connection"):
             self._connect(at, connection)
 
-    def _bind(self, at: Path2, name: str, value: Any, owner: XmlElement) -> None:
+    def _bind(self, at: ElementPath, name: str, value: Any, owner: XmlElement) -> None:
         """A parameter of a component, or of one inside a system by its hierarchical name."""
         if self._nodes[at].is_component or self._nodes[at].connectors.get(name) == "parameter":
             self._parameters.setdefault(at, {})[name] = value
@@ -181,7 +183,7 @@ class _Flattening:
         what = f"a binding gives the parameter '{shortened(name)}', which begins with no element"
         raise InputError(f"{what}{did_you_mean(name, known)}", owner.place)
 
-    def _connect(self, at: Path2, connection: XmlElement) -> None:
+    def _connect(self, at: ElementPath, connection: XmlElement) -> None:
         ends = [self._end(at, connection, side) for side in ("start", "end")]
         if self._gives(at, *ends[1]) or self._takes(at, *ends[0]):
             if connection.children:
@@ -193,7 +195,7 @@ class _Flattening:
             raise InputError(f"'{shortened(shown)}' is connected twice; remove one connection", connection.place)
         self._edges[end] = _Edge(start, connection)
 
-    def _end(self, at: Path2, connection: XmlElement, side: str) -> tuple[Path2, str]:
+    def _end(self, at: ElementPath, connection: XmlElement, side: str) -> tuple[ElementPath, str]:
         """(element, connector) of one end of a connection."""
         connector, name = attribute(connection, f"{side}Connector"), connection.attributes.get(f"{side}Element")
         where = at if name is None else (*at, name)
@@ -210,18 +212,18 @@ class _Flattening:
             )
         return where, connector
 
-    def _gives(self, at: Path2, where: Path2, connector: str) -> bool:
+    def _gives(self, at: ElementPath, where: ElementPath, connector: str) -> bool:
         """Whether a connector only gives values in the system `at`: an output of an element, an input of the system."""
         kind = self._nodes[where].connectors.get(connector)
         return kind == "input" if where == at else kind in OUTPUTS
 
-    def _takes(self, at: Path2, where: Path2, connector: str) -> bool:
+    def _takes(self, at: ElementPath, where: ElementPath, connector: str) -> bool:
         kind = self._nodes[where].connectors.get(connector)
         return kind in OUTPUTS if where == at else kind == "input"
 
     # --- connections through systems ------------------------------------------------------------------
 
-    def _source(self, end: tuple[Path2, str], edge: _Edge) -> tuple[tuple[Path2, str], list[_Edge]]:
+    def _source(self, end: tuple[ElementPath, str], edge: _Edge) -> tuple[tuple[ElementPath, str], list[_Edge]]:
         """The connector that feeds one in the end, and the connections from there."""
         edges, seen = [edge], {end}
         while edges[0].start in self._edges and not self._nodes[edges[0].start[0]].is_component:
@@ -231,7 +233,9 @@ class _Flattening:
             edges.insert(0, self._edges[edges[0].start])
         return edges[0].start, edges
 
-    def _total(self, edges: list[_Edge], source: Path2, output: str, target: Path2, name: str) -> tuple[float, float]:
+    def _total(
+        self, edges: list[_Edge], source: ElementPath, output: str, target: ElementPath, name: str
+    ) -> tuple[float, float]:
         """(factor, offset) in SI. Transformations act on values in the unit of the target, or, where the conversion of
         units is suppressed, on those in the unit of the source."""
         factor, offset = 1.0, 0.0
@@ -247,7 +251,7 @@ class _Flattening:
         scale = theirs.factor * factor / ours.factor
         return scale, theirs.factor * offset + theirs.offset - scale * ours.offset
 
-    def _conversion(self, at: Path2, name: str, edge: _Edge) -> Conversion:
+    def _conversion(self, at: ElementPath, name: str, edge: _Edge) -> Conversion:
         known = self._conversions(self._fmu(self._nodes[at].element))
         if name not in known:
             shown = f"the FMU of '{'.'.join(at)}' has no variable '{shortened(name)}'"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -156,4 +158,56 @@ def test_a_part_can_start_again(tmp_path):
     assert [part.start(0.0, {}), part.step(0.0, 0.5, {})] == first
     assert first[0]["h"] == 2.0 and first[1]["h"] == pytest.approx(2.0 - 0.5 * 1.62 * 0.25)
     part.close()
+    part.close()
+
+
+def test_the_slope_of_an_input_that_is_not_interpolated_is_left_out(tmp_path):
+    results = []
+    for inputs in ({"u": np.array([0.4, 5.0])}, {"u": constant(0.4)}):
+        part = opened(fmus.build(tmp_path, "oscillator", 3))
+        part.start(0.0, inputs)
+        results.append(part.step(0.0, 0.3, inputs))
+        part.close()
+    assert results[0] == results[1]
+
+
+def test_matrices_keep_their_shape(tmp_path):
+    a = [[1.0, 2.0], [3.0, 4.0]]
+    part = opened(fmus.build(tmp_path, "linear", 3), parameters={"A": a}, outputs=("A", "x"))
+    assert part.outputs["A"] == Signal((2, 2), "1")
+    start = part.start(0.0, {})
+    part.close()
+    np.testing.assert_array_equal(start["A"], a)
+    assert start["x"].shape == (2,)
+
+
+@pytest.mark.parametrize("way", ("input", "output"))
+def test_an_offset_of_one_variable_of_many_is_kept(tmp_path, way):
+    """Temperatures in a unit that is not ours, with other quantities that need no conversion."""
+    path = fmus.build(tmp_path, "oscillator", 3)
+    unit = '<Unit name="C"><BaseUnit K="1" offset="273.15"/></Unit>'
+    with zipfile.ZipFile(path) as read, zipfile.ZipFile(tmp_path / "warm.fmu", "w") as written:
+        for name in read.namelist():
+            data = read.read(name).decode() if name.endswith(".xml") else read.read(name)
+            if isinstance(data, str):
+                data = data.replace("<UnitDefinitions>", f"<UnitDefinitions>{unit}")
+                marked = 'name="u"' if way == "input" else 'name="x0"'
+                data = data.replace(marked, f'{marked} unit="C"')
+            written.writestr(name, data)
+    part = opened(tmp_path / "warm.fmu", outputs=("x0", "x1", "der(x1)"))
+    start = part.start(0.0, {"u": constant(300.0)})
+    part.close()
+    assert part.inputs["u"].unit == ("K" if way == "input" else "1")
+    assert start["x1"] == 0.0
+    assert start["x0"] == pytest.approx(2.0 if way == "input" else 275.15)
+    assert start["der(x1)"] == pytest.approx(300.0 - 2.0 - (273.15 if way == "input" else 0.0))
+
+
+def test_a_step_with_a_discrete_input_can_be_repeated(tmp_path):
+    part = opened(fmus.build(tmp_path, "passing", 3), outputs=("sampled_out",))
+    part.start(0.0, {"sampled_in": constant(0.0)})
+    saved = part.save()
+    first = part.step(0.0, 0.1, {"sampled_in": constant(1.0)})
+    part.restore(saved)
+    assert part.step(0.0, 0.1, {"sampled_in": constant(1.0)}) == first == {"sampled_out": 1.0}
     part.close()

@@ -51,6 +51,7 @@ def test_a_ball_bounces_at_the_times_of_its_parabolas(tmp_path, version, h):
 @VERSIONS
 def test_inputs_are_polynomials_inside_a_step(tmp_path, version):
     part = exchanged(tmp_path, "turntable", version)
+    assert (part.order, part.repeats, part.variable) == (9, True, True)
     rate = np.array([0.5, -2.0, 9.0, 4.0])
     part.start(0.0, {"rate": rate[0]})
     angle = part.step(0.0, 0.4, {"rate": rate})

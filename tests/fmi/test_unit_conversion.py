@@ -55,3 +55,23 @@ def test_values_go_both_ways():
 def test_every_unit_of_this_program_has_its_base_units():
     unknown = {dimension for dimension, _ in UNITS.values() if exponents_of(dimension) is None}
     assert unknown == {"B", "bit/s"}
+
+
+@pytest.mark.parametrize(
+    ("unit", "definition"),
+    [
+        ("N", "kg*m/s^2"),
+        ("J", "N*m"),
+        ("W", "J/s"),
+        ("Pa", "N/m^2"),
+        ("C", "A*s"),
+        ("V", "W/A"),
+        ("ohm", "V/A"),
+        ("F", "C/V"),
+        ("H", "V*s/A"),
+        ("Hz", "1/s"),
+        ("degC", "K"),
+    ],
+)
+def test_derived_units_are_those_of_si(unit, definition):
+    assert exponents_of(unit) == exponents_of(definition)

@@ -13,6 +13,7 @@ static const char *initialisation(Instance *m) { return m->integer[0] == 7 ? "no
 static int fault(Instance *m, double end, void (*say)(Instance *, int, const char *)) {
     static const int statuses[] = {0, 2, 3, 4, 0, 0, 0, 0, 5, 0};
     m->real[0] = end;
+    if (end < 0.3) say(m, 1, "nothing serious");
     if (end <= m->real[1]) return 0;
     if (m->integer[0] == 2) say(m, 3, "division by zero in 'torque'");
     if (m->integer[0] == 4) for (volatile int forever = 1; forever;) ;

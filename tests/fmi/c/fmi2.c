@@ -81,7 +81,12 @@ int fmi2CancelStep(void *c) { return fmi2Error; }
 int fmi2GetStatus(void *c, int kind, int *v) { return fmi2Discard; }
 int fmi2GetRealStatus(void *c, int kind, double *v) { STATE(m); *v = m->t; OK; }
 int fmi2GetIntegerStatus(void *c, int kind, int *v) { return fmi2Discard; }
-int fmi2GetBooleanStatus(void *c, int kind, int *v) { STATE(m); *v = m->terminate; OK; }
+int fmi2GetBooleanStatus(void *c, int kind, int *v) {
+    STATE(m);
+    if (kind != fmi2Terminated) return fmi2Discard;
+    *v = m->terminate;
+    OK;
+}
 int fmi2GetStringStatus(void *c, int kind, const char **v) { return fmi2Discard; }
 
 /* model exchange */
