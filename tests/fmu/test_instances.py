@@ -93,6 +93,26 @@ def test_a_state_is_restored_to_the_bit(swing, tmp_path):
         assert not unit.messages + other.messages
 
 
+def test_what_is_no_state_of_this_fmu_is_refused(swing, sample, tmp_path):
+    _, file = swing
+    version = int(file.stem[-1])
+    other = written(sample("mechanisms/four_bar"), tmp_path, version)
+    with imported(file, tmp_path / "a") as unit, imported(other, tmp_path / "b") as foreign:
+        unit.begin()
+        foreign.begin()
+        state = foreign.fmu.getFMUState()
+        content = foreign.fmu.serializeFMUState(state)
+        for wrong in (content, content[:20]):
+            with pytest.raises(FMICallException):
+                unit.fmu.setFMUState(unit.fmu.deserializeFMUState(wrong))
+        with pytest.raises(FMICallException):
+            unit.fmu.setFMUState(ctypes.c_void_p())
+        # FMPy hands the messages of FMI 2.0 to the instance that was made last
+        assert unit.messages + foreign.messages == ["the state belongs to another FMU"] * 3
+        foreign.fmu.freeFMUState(state)
+        unit.advance(1)
+
+
 def test_reset_begins_anew_also_at_another_time(swing, tmp_path):
     _, file = swing
     with imported(file, tmp_path / "a") as unit:

@@ -94,8 +94,13 @@ EXPORTED Status fmi2GetFMUstate(Component c, void **state) {
     if (!*state) *state = malloc(unit_state_size());
     return *state ? unit_write_state(c, *state, unit_state_size()) : ERROR;
 }
-EXPORTED Status fmi2SetFMUstate(Component c, void *state) { return unit_read_state(c, state, unit_state_size()); }
-EXPORTED Status fmi2FreeFMUstate(Component c, void **state) { return free(*state), *state = NULL, OK; }
+EXPORTED Status fmi2SetFMUstate(Component c, void *state) {
+    return unit_read_state(c, state, state ? unit_state_size() : 0);
+}
+EXPORTED Status fmi2FreeFMUstate(Component c, void **state) {
+    if (state) free(*state), *state = NULL;
+    return OK;
+}
 EXPORTED Status fmi2SerializedFMUstateSize(Component c, void *state, size_t *size) {
     return *size = unit_state_size(), OK;
 }

@@ -104,8 +104,13 @@ EXPORTED Status fmi3GetFMUState(Instance i, void **state) {
     if (!*state) *state = malloc(unit_state_size());
     return *state ? unit_write_state(i, *state, unit_state_size()) : ERROR;
 }
-EXPORTED Status fmi3SetFMUState(Instance i, void *state) { return unit_read_state(i, state, unit_state_size()); }
-EXPORTED Status fmi3FreeFMUState(Instance i, void **state) { return free(*state), *state = NULL, OK; }
+EXPORTED Status fmi3SetFMUState(Instance i, void *state) {
+    return unit_read_state(i, state, state ? unit_state_size() : 0);
+}
+EXPORTED Status fmi3FreeFMUState(Instance i, void **state) {
+    if (state) free(*state), *state = NULL;
+    return OK;
+}
 EXPORTED Status fmi3SerializedFMUStateSize(Instance i, void *state, size_t *size) {
     return *size = unit_state_size(), OK;
 }
