@@ -82,7 +82,7 @@ def read_system(path: str | Path) -> FmuSystem:
 
 
 @dataclass
-class _Node:
+class _Component:
     """A component or a system: its element and its connectors (kinds by name; none where they are not declared)."""
 
     element: XmlElement
@@ -106,7 +106,7 @@ class _Flattening:
 
     def __init__(self, folder: SspFolder, system: XmlElement) -> None:
         self._folder, self._system = folder, system
-        self._nodes: dict[ElementPath, _Node] = {}
+        self._nodes: dict[ElementPath, _Component] = {}
         self._edges: dict[tuple[ElementPath, str], _Edge] = {}
         self._parameters: dict[ElementPath, dict[str, Any]] = {}
         self._conversions = cache(self._read_conversions)
@@ -132,7 +132,7 @@ class _Flattening:
         return FmuSystem(name, tuple(parts), tuple(wires), fed, outputs, self._folder, remove)
 
     def _wires(
-        self, components: Mapping[ElementPath, _Node]
+        self, components: Mapping[ElementPath, _Component]
     ) -> tuple[list[SystemWire], dict[str, list[tuple[str, str]]]]:
         """Wires between components, and the inputs that the inputs of the system feed. Values of parameters of systems
         go to the parameters that they are connected to."""
@@ -154,7 +154,7 @@ class _Flattening:
 
     def _add(self, element: XmlElement, at: ElementPath) -> None:
         """An element and those in it; parameters of outer levels replace those of inner ones."""
-        self._nodes[at] = _Node(element, _connectors(element))
+        self._nodes[at] = _Component(element, _connectors(element))
         names = set()
         for inner in (e for group in children(element, "Elements") for e in group.children):
             name = attribute(inner, "name")

@@ -17,12 +17,12 @@ class Params:
 class HoistedLoad:
     """The rope can only pull. The load begins at rest, and the rope carries it."""
 
-    inputs = {"speed": Signal((), "rad/s")}
-    outputs = {"torque": Signal((), "N*m"), "height": Signal((), "m"), "tension": Signal((), "N")}
     positions = ("stretch", "height")
 
     def __init__(self, params):
         self.params = params
+        self.inputs = {"speed": Signal((), "rad/s")}
+        self.outputs = {"torque": Signal((), "N*m"), "height": Signal((), "m"), "tension": Signal((), "N")}
 
     def initial(self):
         return {"stretch": self.params.mass * GRAVITY / self.params.stiffness, "height": 0.0, "speed": 0.0}

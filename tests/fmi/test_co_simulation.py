@@ -165,7 +165,7 @@ def test_the_slope_of_an_input_that_is_not_interpolated_is_left_out(tmp_path):
     results = []
     for inputs in ({"u": np.array([0.4, 5.0])}, {"u": constant(0.4)}):
         part = opened(fmus.build(tmp_path, "oscillator", 3))
-        part.start(0.0, inputs)
+        part.start(0.0, values_of(inputs))
         results.append(part.step(0.0, 0.3, inputs))
         part.close()
     assert results[0] == results[1]
@@ -195,7 +195,7 @@ def test_an_offset_of_one_variable_of_many_is_kept(tmp_path, way):
                 data = data.replace(marked, f'{marked} unit="C"')
             written.writestr(name, data)
     part = opened(tmp_path / "warm.fmu", outputs=("x0", "x1", "der(x1)"))
-    start = part.start(0.0, {"u": constant(300.0)})
+    start = part.start(0.0, {"u": np.array(300.0)})
     part.close()
     assert part.inputs["u"].unit == ("K" if way == "input" else "1")
     assert start["x1"] == 0.0
@@ -205,7 +205,7 @@ def test_an_offset_of_one_variable_of_many_is_kept(tmp_path, way):
 
 def test_a_step_with_a_discrete_input_can_be_repeated(tmp_path):
     part = opened(fmus.build(tmp_path, "passing", 3), outputs=("sampled_out",))
-    part.start(0.0, {"sampled_in": constant(0.0)})
+    part.start(0.0, {"sampled_in": np.array(0.0)})
     saved = part.save()
     first = part.step(0.0, 0.1, {"sampled_in": constant(1.0)})
     part.restore(saved)
