@@ -41,6 +41,10 @@ class Shaping:
             raise ValueError("'frequency' is missing; give it, or 'modes' of elastic links")
         if self.frequency is not None and self.modes is not None:
             raise ValueError("'frequency' and 'modes' are given; keep one of both")
+        if self.modes is not None and not self.modes:
+            raise ValueError("'modes' is empty; name modes of elastic links, or auto")
+        if self.modes is not None and (twice := [mode for mode in self.modes if self.modes.count(mode) > 1]):
+            raise ValueError(f"mode '{twice[0]}' is given twice; take one out")
         if self.modes is not None and self.damping:
             raise ValueError("the damping of 'modes' is known; take 'damping' out")
         if self.type == "ei" and self.damping > MOST_EI_DAMPING:

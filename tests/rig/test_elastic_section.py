@@ -132,6 +132,8 @@ MISTAKES_OF_BEAMS = {
         ": rigid_elements are for a beam that is clamped at its root and free at its tip",
     f"{BEAM}, damping_ratio: 2": ".damping_ratio: must be at most 1, is 2",
     f"{BEAM}, tip_section: {{shape: rectangle, width: 1, height: 1}}": ": tip_section must have the shape of section",
+    f"{LINE}, tip_section: {{shape: circle, diameter: 1 cm}}":
+        ": tip_section needs 'section'; with 'stiffness' the beam is the same along its length",
 }  # fmt: skip
 
 
@@ -155,6 +157,24 @@ def test_mistakes_of_beams(keys, message):
 def test_a_link_is_elastic_once():
     entry = f"link: arm, beam: {{{BEAM}}}"
     assert said(entry, entry) == "rig.yaml:7 mechanism.elastic[1].link: link 'arm' is elastic already; keep one of both"
+
+
+def test_names_of_parts_of_an_elastic_link_are_taken():
+    """Such a link would be a parent of itself."""
+    bodies = f"{ARM}    - {{name: arm@1, parent: load, mass: 1, inertia: [1, 1, 1]}}\n"
+    with pytest.raises(InputErrors) as caught:
+        beam(BEAM, bodies=bodies)
+    what = "link 'arm@1': 'arm@' begins names of parts of the elastic link; rename it"
+    assert str(caught.value) == f"rig.yaml:5 mechanism.bodies[2]: {what}"
+
+
+def test_what_depends_on_a_wrong_beam_is_no_error_of_its_own():
+    motion = "trajectory: {type: quintic, duration: 1, goal: {shoulder: 1}}"
+    control = f"controllers: [{{type: computed_torque, bandwidth: 5, {motion}}}]\n"
+    Path("rig.yaml").write_text(f"{ARM}  elastic: [{{link: arm, beam: {{{BEAM}, tip_mass: -1}}}}]\n{control}")
+    with pytest.raises(InputErrors) as caught:
+        read_rig("rig.yaml")
+    assert str(caught.value) == "rig.yaml:5 mechanism.elastic[0].beam.tip_mass: must be at least 0 kg, is -1 kg"
 
 
 def test_what_is_attached_beyond_a_beam():

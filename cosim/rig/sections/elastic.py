@@ -119,7 +119,9 @@ class BeamKeys:
         if self.stiffness is None and len(given) < len(of_material):
             missing = " and ".join(repr(key) for key in of_material if key not in given)
             raise ValueError(f"{missing} missing; a beam has section, density and youngs_modulus, or 'stiffness'")
-        if self.tip_section is not None and (self.section is None or self.tip_section.shape != self.section.shape):
+        if self.tip_section is not None and self.section is None:
+            raise ValueError("tip_section needs 'section'; with 'stiffness' the beam is the same along its length")
+        if self.tip_section is not None and self.section is not None and self.tip_section.shape != self.section.shape:
             raise ValueError("tip_section must have the shape of section")
         if self.ends not in ENDS_OF_BEAMS:
             known = ", ".join(f"[{root}, {tip}]" for root, tip in ENDS_OF_BEAMS)
@@ -224,6 +226,11 @@ def with_elastic(
             reading.fail((*path, "link"), f"link '{keys.link}' is elastic already; keep one of both")
         else:
             bent[link.name] = _bent(link, keys, path, reading, findings)
+    for link in links:
+        if (of := link.name.partition("@")[0]) != link.name and of in bent:
+            findings.error(
+                f"link '{link.name}': '{of}@' begins names of parts of the elastic link; rename it", link.place
+            )
     return [bent.get(link.name, link) for link in links]
 
 
