@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim.errors import InputError
 from cosim.types import Array, MechanismModel
 
 STEP = 1e-6  # m, rad, m/s or rad/s, of differences
@@ -33,7 +34,7 @@ class ElasticModes:
 
 
 def elastic_modes(model: MechanismModel, positions: Array) -> ElasticModes:
-    """positions: (nv,) of all dofs, those of the modes near their equilibrium."""
+    """positions: (nv,) of all dofs, those of the modes near their equilibrium. Raises InputError without stiffness."""
     equations, rest, time = model.equations, np.zeros(model.nv), (0.0,) if model.timed else ()
     modes, chart = model.elastic_dofs, positions.copy()
 
@@ -50,7 +51,11 @@ def elastic_modes(model: MechanismModel, positions: Array) -> ElasticModes:
 
     units = STEP * np.eye(model.nv)[modes]
     for _ in range(ITERATIONS):
-        change = np.linalg.solve(slope(), effort(chart))
+        try:
+            change = np.linalg.solve(slope(), effort(chart))
+        except np.linalg.LinAlgError:
+            what = "the modes of elastic links have no equilibrium: one of them has no stiffness; give it a frequency"
+            raise InputError(f"{what} above 0, or 'modes: measured'") from None
         chart[modes] -= change
         if np.abs(change).max() < STEP:
             break
