@@ -20,14 +20,14 @@ from cosim.compile.jit import cached, store
 from cosim.errors import HANDFUL, InputError
 from cosim.multibody.elastic.arrays import read_content
 from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
-from cosim.multibody.elastic.craig_bampton import reduce
-from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic.craig_bampton import MOTIONS, reduce
+from cosim.multibody.elastic.link import ElasticLink, Remedies
 from cosim.multibody.elastic.modal_link import Nodes, check_mass, check_symmetric, modal_link
 from cosim.multibody.elastic_bodies import ModalMass
 from cosim.types import Array
 
-VERSION = 1  # of what is cached
-MOTIONS = 6  # of a rigid interface
+VERSION = 2  # of what is cached
+REMEDIES = Remedies(*["name the interface in held, with more than 6 modes for each that is there"] * 2)
 FLAT = 1e-9  # nodes of an interface within this, relative to their extent, are on one line
 
 
@@ -60,7 +60,7 @@ class FiniteElements:
 
     root: numbers of the nodes that are held; interfaces: those of nodes that move as one rigid body each, by name;
     modes: number that the link has; vibrations: of the body with its interfaces held, from which they are made;
-    held: interfaces that joints hold as firmly as the root, in a closed loop; total_mass [kg], total_inertia (3, 3)
+    held: interfaces that a closed loop holds: the modes have all their motions; total_mass [kg], total_inertia (3, 3)
     about the origin: compared with those of the matrix.
     """
 
@@ -86,13 +86,13 @@ class FiniteElements:
         modes = tuple((f"mode_{k + 1}", "rad" if turns else "m") for k, turns in enumerate(reduced.rotational))
         curve = np.zeros((*reduced.linear.shape[:2], len(modes), 3))
         nodes = Nodes(reduced.position, reduced.linear, curve, reduced.angular, "an interface")
-        return modal_link(body, modes, ModalMass(*reduced[8:]), reduced.stiffness, self.damping_ratio, nodes)
+        return modal_link(body, modes, ModalMass(*reduced[8:]), reduced.stiffness, self.damping_ratio, nodes, REMEDIES)
 
     @cached_property
     def _key(self) -> str:
         """Name of the file in the cache folder."""
         options = repr((VERSION, self.root, sorted((k, tuple(v)) for k, v in self.interfaces.items()), self.modes))
-        options += repr(self.vibrations)
+        options += repr((self.vibrations, sorted(self.held)))
         digest = hashlib.sha256(options.encode())
         for path in (self.mass, self.stiffness, self.nodes):
             digest.update(hashlib.sha256(path.suffix.encode() + read_content(path)).digest())
@@ -115,7 +115,7 @@ class FiniteElements:
         self._check_sets(
             {"root": root, **{f"interface '{k}'": v for k, v in sets.items()}}, position, per_node, numbers
         )
-        shapes, squares = reduce(mass, stiffness, position, root, sets, self.modes, self.vibrations)
+        shapes, squares = reduce(mass, stiffness, position, root, sets, self.modes, self.vibrations, self.held)
         reduced = _scaled(NodalMass(mass, position), shapes, squares, per_node, [root, *sets.values()])
         content = io.BytesIO()
         np.savez(content, **reduced._asdict())
@@ -147,10 +147,10 @@ class FiniteElements:
         for name in self.held:
             if name not in self.interfaces:
                 raise InputError(f"held: there is no interface '{name}'; name it in interfaces")
-        needed = MOTIONS * len(self.held)
-        if self.modes < needed:
-            what = f"{self.modes} modes are too few for a body that is held at its root and at {len(self.held)} more"
-            raise InputError(f"{what}: {needed} directions are held; give {needed} modes or more")
+        directions = MOTIONS * len(set(self.held))
+        if self.modes <= directions > 0:
+            what = f"{self.modes} modes are too few for {directions} held motions of interfaces"
+            raise InputError(f"{what}, which leave it none to bend; give {directions + 1} modes or more")
 
     @staticmethod
     def _check(check: Any, path: Path) -> None:

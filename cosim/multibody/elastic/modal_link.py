@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.multibody.elastic.link import Displacement, DrawnPiece, ElasticLink
+from cosim.multibody.elastic.link import Displacement, DrawnPiece, ElasticLink, Remedies
 from cosim.multibody.elastic_bodies import ModalMass, PointCurve
 from cosim.types import Array
 
@@ -33,6 +33,7 @@ def modal_link(
     stiffness: Array,
     damping_ratio: float | Array,
     displacement: Callable[[Array], Displacement],
+    remedies: Remedies,
     pieces: tuple[DrawnPiece, ...] = (),
 ) -> ElasticLink:
     """stiffness: K (m, m); damping_ratio: of all natural vibrations, or (m,) of each mode. A vibration in which
@@ -59,7 +60,7 @@ def modal_link(
     hardening = np.zeros((len(modes),) * 4)
     damping = without_rounding((moved * rates) @ moved.T)
     modal = ModalMass(*map(without_rounding, modal))
-    return ElasticLink(*body, modes, modal, stiffness, damping, displacement, hardening, pieces)
+    return ElasticLink(*body, modes, modal, stiffness, damping, displacement, hardening, remedies, pieces)
 
 
 def stiffness_by(frequencies: Array, masses: Array) -> Array:

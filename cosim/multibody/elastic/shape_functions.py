@@ -9,13 +9,17 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.multibody.elastic.beam import pieces_along
-from cosim.multibody.elastic.link import Displacement, ElasticLink
+from cosim.multibody.elastic.link import Displacement, ElasticLink, Remedies
 from cosim.multibody.elastic.mass_points import MassPoints
 from cosim.multibody.elastic.modal_link import check_symmetric, modal_link
 from cosim.multibody.elastic_bodies import PointCurve
 from cosim.types import Array
 
 PANELS = 64  # of 4 Gauss points each
+REMEDIES = Remedies(
+    held="return more shapes that move this place, or not this one",
+    along="return a shape along the axis, or no curve",
+)
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 
 
@@ -57,7 +61,14 @@ class ShapeFunctions:
                 raise InputError("further_mass has a negative eigenvalue; correct its signs")
             modal = modal._replace(rest_mass=modal.rest_mass + further)
         return modal_link(
-            body, self.modes, modal, stiffness, self.damping_ratio, self.displacement, pieces_along(self.length)
+            body,
+            self.modes,
+            modal,
+            stiffness,
+            self.damping_ratio,
+            self.displacement,
+            REMEDIES,
+            pieces_along(self.length),
         )
 
     def displacement(self, point: Array) -> Displacement:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.multibody.elastic.arrays import Arrays
-from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic.link import ElasticLink, Remedies
 from cosim.multibody.elastic.mass_points import MassPoints, solids
 from cosim.multibody.elastic.modal_link import Nodes, check_mass, gram, modal_link, stiffness_by
 from cosim.types import Array
@@ -23,6 +23,10 @@ NAMES = (
     "frequencies",
     "stiffness",
     "damping_ratios",
+)
+REMEDIES = Remedies(
+    held="add modes to the table that move this place otherwise, or take this one out",
+    along="add a mode along the axis to the table, or leave out second_order",
 )
 
 
@@ -76,6 +80,6 @@ def read_table(
             stiffness = stiffness_by(2.0 * np.pi * file.take("frequencies", "modes"), gram(modal))
         nodes = Nodes(position, linear, curve, angular, "a node of the table")
         ratio = damping_ratio if ratios is None else ratios
-        return modal_link(points.rigid_body, modes, modal, stiffness, ratio, nodes)
+        return modal_link(points.rigid_body, modes, modal, stiffness, ratio, nodes, REMEDIES)
     except InputError as error:
         raise error if error.place else file.error(error.what) from None

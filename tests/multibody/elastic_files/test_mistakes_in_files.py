@@ -250,8 +250,7 @@ def test_finite_elements_with_options_that_are_wrong(tmp_path):
         ({"held": ("top",)}, "held: there is no interface 'top'; name it in interfaces"),
         (
             {"held": ("tip",)},
-            "2 modes are too few for a body that is held at its root and at 1 more: 6 directions are held; give 6 modes"
-            " or more",
+            "2 modes are too few for 6 held motions of interfaces, which leave it none to bend; give 7 modes or more",
         ),
         ({"vibrations": 9}, "9 vibrations are more than the 6 free dofs have; give fewer"),
         (
