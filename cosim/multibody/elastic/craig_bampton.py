@@ -46,18 +46,20 @@ def reduce(
     n, per_node = mass.shape[0], mass.shape[0] // len(position)
     free, spread = _interface_motions(position, per_node, root, interfaces)
     inner = free.nonzero()[0]
+    if not inner.size and not interfaces:
+        raise InputError("all nodes are in root: nothing can bend; take some out")
     if vibrations is None:
-        vibrations = min(max(2 * modes, modes + MORE), inner.size - 1)
-    if vibrations >= inner.size:
+        vibrations = max(min(max(2 * modes, modes + MORE), inner.size - 1), 0)
+    if vibrations >= max(inner.size, 1):
         raise InputError(f"{vibrations} vibrations are more than the {inner.size} free dofs have; give fewer")
     K, M = stiffness.tocsc(), mass.tocsc()
     K_inner, M_inner = K[inner][:, inner].tocsc(), M[inner][:, inner].tocsc()
     vibrating = np.zeros((n, vibrations))
     vibrating[inner] = _lowest(K_inner, M_inner, vibrations)
     static = np.array(spread)
-    if spread.shape[1]:
+    if spread.shape[1] and inner.size:
         static[inner] = -_solver(K_inner)((K @ spread)[inner])
-    at_held = np.repeat([name in held for name in interfaces], MOTIONS)
+    at_held = np.repeat(np.array([name in held for name in interfaces], dtype=bool), MOTIONS)
 
     def natural(within: Array) -> tuple[Array, Array]:
         squares, vectors = _vibrations_of(within.T @ (K @ within), within.T @ (M @ within))

@@ -23,6 +23,7 @@ from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
 from cosim.multibody.elastic.craig_bampton import MOTIONS, reduce
 from cosim.multibody.elastic.link import ElasticLink, Remedies
 from cosim.multibody.elastic.modal_link import Nodes, check_mass, check_symmetric, modal_link
+from cosim.multibody.elastic.rigid_checks import check_free, check_isotropic
 from cosim.multibody.elastic_bodies import ModalMass
 from cosim.types import Array
 
@@ -115,6 +116,8 @@ class FiniteElements:
         self._check_sets(
             {"root": root, **{f"interface '{k}'": v for k, v in sets.items()}}, position, per_node, numbers
         )
+        self._check(lambda: check_isotropic(mass, position), self.mass)
+        self._check(lambda: check_free(stiffness, position, list(numbers)), self.stiffness)
         shapes, squares = reduce(mass, stiffness, position, root, sets, self.modes, self.vibrations, self.held)
         reduced = _scaled(NodalMass(mass, position), shapes, squares, per_node, [root, *sets.values()])
         content = io.BytesIO()
@@ -129,7 +132,7 @@ class FiniteElements:
         if missing:
             few = ", ".join(map(str, missing[:HANDFUL]))
             raise InputError(f"{what}: node {few} does not exist; nodes are in the column node", str(self.nodes))
-        return [numbers[number] for number in given]
+        return [numbers[number] for number in dict.fromkeys(given)]
 
     def _check_sets(self, sets: dict[str, list[int]], position: Array, per_node: int, numbers: dict[int, int]) -> None:
         owner: dict[int, str] = {}
@@ -203,7 +206,12 @@ def read_matrix(path: Path) -> Any:
     if path.suffix not in readers:
         raise InputError(f"matrices '{path.suffix}' are not read; write an .mtx or .npz file", str(path))
     try:
-        matrix: Any = sparse.csr_matrix(readers[path.suffix](path))
+        found: Any = readers[path.suffix](path)
+        if path.suffix == ".npz" and found.format in ("csr", "csc", "bsr"):
+            found.check_format()  # indices beyond its shape would be read from other memory
+        matrix: Any = sparse.csr_matrix(found)
+    except MemoryError:
+        raise InputError("the matrix does not fit into memory; write a smaller mesh", str(path)) from None
     except (OSError, ValueError, KeyError, EOFError, OverflowError, zipfile.BadZipFile, TypeError):
         kind = {".mtx": "Matrix Market file", ".npz": "archive of scipy.sparse.save_npz"}[path.suffix]
         raise InputError(f"the file is no {kind}; write it again", str(path)) from None
@@ -216,12 +224,12 @@ def read_matrix(path: Path) -> Any:
 
 def read_nodes(path: Path) -> tuple[dict[int, int], Array]:
     """(number of a node -> its index, positions (p, 3) [m]). Raises InputError for what is wrong in the file."""
-    text = read_content(path).decode(errors="replace")
+    text = read_content(path).decode("utf-8-sig", errors="replace")
     rows = csv.DictReader(io.StringIO(text), skipinitialspace=True)
     names = "node", "x", "y", "z"
     missing = [name for name in names if name not in (rows.fieldnames or ())]
     if missing:
-        what = f"the column {' and '.join(missing)} is missing; the first line must be node,x,y,z"
+        what = f"no column {', '.join(missing)}; the first line must be node,x,y,z, with commas"
         raise InputError(what, str(path))
     numbers: dict[int, int] = {}
     positions = []
@@ -229,6 +237,8 @@ def read_nodes(path: Path) -> tuple[dict[int, int], Array]:
         at = f"{path}:{rows.line_num}"
         try:
             number, place = int(row["node"]), [float(row[name]) for name in names[1:]]
+            if None in row:
+                raise ValueError
         except (TypeError, ValueError):
             raise InputError("the line is not the number of a node and three coordinates; correct it", at) from None
         if number in numbers:

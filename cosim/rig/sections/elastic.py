@@ -263,7 +263,7 @@ def _of_finite_elements(keys: FiniteElementKeys, path: tuple, reading: Reading) 
     files = [reading.file(getattr(keys, key), (*path, key)) for key in ("mass", "stiffness", "nodes")]
     interfaces = keys.interfaces or {}
     for name, nodes in interfaces.items():
-        if not isinstance(nodes, list) or not all(isinstance(node, int) for node in nodes):
+        if not isinstance(nodes, list) or not all(type(node) is int for node in nodes):
             return reading.fail((*path, "interfaces", name), "expected a list of numbers of nodes")
     mass, stiffness, nodes = files
     if mass is None or stiffness is None or nodes is None:
