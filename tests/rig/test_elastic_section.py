@@ -207,6 +207,16 @@ def test_modes_from_matrices():
     assert said(f"link: arm, finite_elements: {{{files.replace('K.npz', 'L.npz')}, root: [1]}}") == (
         f"{at}: L.npz: cannot be read: No such file or directory; check the path"
     )
+    for stiffening, message in (
+        ("{spin: {w: M.npz}}", ".stiffening.spin: unknown key 'w'; known: x, y, z"),
+        ("{force: {tip: {x: 3}}}", ".stiffening.force.tip.x: expected text, got 3; put it in quotes"),
+        ("{spin: {x: G.npz}}", ": G.npz: cannot be read: No such file or directory; check the path"),
+        (
+            "{force: {top: {x: M.npz}}}",
+            ": stiffening.force: there is no interface 'top'; name it in interfaces",
+        ),
+    ):
+        assert said(f"link: arm, finite_elements: {{{files}, root: [1], stiffening: {stiffening}}}") == f"{at}{message}"
     assert said(f"link: arm, finite_elements: {{{files}, root: [7]}}") == (
         f"{at}: nodes.csv: root: node 7 does not exist; nodes are in the column node"
     )

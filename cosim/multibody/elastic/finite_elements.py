@@ -21,12 +21,14 @@ from cosim.errors import HANDFUL, InputError
 from cosim.multibody.elastic.arrays import read_content
 from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
 from cosim.multibody.elastic.craig_bampton import MOTIONS, reduce
+from cosim.multibody.elastic.geometric_stiffness import GeometricStiffness, ModalLoads, at_node, with_moments
 from cosim.multibody.elastic.link import ElasticLink, Remedies
 from cosim.multibody.elastic.modal_link import Nodes, check_mass, check_symmetric, modal_link
 from cosim.multibody.elastic.rigid_checks import check_free, check_isotropic
 from cosim.multibody.elastic_bodies import ModalMass
 from cosim.types import Array
 
+ROOT, NONE = "root", GeometricStiffness()
 VERSION = 2  # of what is cached
 REMEDIES = Remedies(*["name the interface in held, with more than 6 modes for each that is there"] * 2)
 FLAT = 1e-9  # nodes of an interface within this, relative to their extent, are on one line
@@ -44,6 +46,7 @@ class ReducedBody(NamedTuple):
     position: Array  # (k, 3)
     linear: Array  # (k, m, 3)
     angular: Array  # (k, m, 3)
+    curve: Array  # (k, m, m, 3)
     fraction: Array  # the fields of ModalMass
     points: Array
     point_linear: Array
@@ -61,8 +64,8 @@ class FiniteElements:
 
     root: numbers of the nodes that are held; interfaces: those of nodes that move as one rigid body each, by name;
     modes: number that the link has; vibrations: of the body with its interfaces held, from which they are made;
-    held: interfaces that a closed loop holds: the modes have all their motions; total_mass [kg], total_inertia (3, 3)
-    about the origin: compared with those of the matrix.
+    held: interfaces that a closed loop holds: the modes have all their motions; stiffening: by loads, none without;
+    total_mass [kg], total_inertia (3, 3) about the origin: compared with those of the matrix.
     """
 
     mass: Path
@@ -74,6 +77,7 @@ class FiniteElements:
     vibrations: int | None = None  # default: twice as many as modes, at least 10 more
     damping_ratio: float = 0.0
     held: tuple[str, ...] = ()
+    stiffening: GeometricStiffness = NONE
     total_mass: float | None = None
     total_inertia: Array | None = None
 
@@ -81,21 +85,23 @@ class FiniteElements:
         """The reduced body, from the cache folder if it was reduced before. Raises InputError for files that cannot be
         read or do not fit together."""
         self._check_held()
+        for name in self.stiffening.force:
+            if name not in self.interfaces:
+                raise InputError(f"stiffening.force: there is no interface '{name}'; name it in interfaces")
         reduced = _from_cache(self._key) or self._reduced()
         body = float(reduced.mass), reduced.moment, reduced.inertia
         self._check(lambda: check_mass(body, self.total_mass, self.total_inertia), self.mass)
         modes = tuple((f"mode_{k + 1}", "rad" if turns else "m") for k, turns in enumerate(reduced.rotational))
-        curve = np.zeros((*reduced.linear.shape[:2], len(modes), 3))
-        nodes = Nodes(reduced.position, reduced.linear, curve, reduced.angular, "an interface")
-        return modal_link(body, modes, ModalMass(*reduced[8:]), reduced.stiffness, self.damping_ratio, nodes, REMEDIES)
+        nodes = Nodes(*reduced[5:7], reduced.curve, reduced.angular, "an interface")
+        return modal_link(body, modes, ModalMass(*reduced[9:]), reduced.stiffness, self.damping_ratio, nodes, REMEDIES)
 
     @cached_property
     def _key(self) -> str:
         """Name of the file in the cache folder."""
         options = repr((VERSION, self.root, sorted((k, tuple(v)) for k, v in self.interfaces.items()), self.modes))
-        options += repr((self.vibrations, sorted(self.held)))
+        options += repr((self.vibrations, sorted(self.held), [load for load, _ in self.stiffening.files]))
         digest = hashlib.sha256(options.encode())
-        for path in (self.mass, self.stiffness, self.nodes):
+        for path in (self.mass, self.stiffness, self.nodes, *(path for _, path in self.stiffening.files)):
             digest.update(hashlib.sha256(path.suffix.encode() + read_content(path)).digest())
         return f"{digest.hexdigest()}.modes"
 
@@ -119,11 +125,27 @@ class FiniteElements:
         self._check(lambda: check_isotropic(mass, position), self.mass)
         self._check(lambda: check_free(stiffness, position, list(numbers)), self.stiffness)
         shapes, squares = reduce(mass, stiffness, position, root, sets, self.modes, self.vibrations, self.held)
-        reduced = _scaled(NodalMass(mass, position), shapes, squares, per_node, [root, *sets.values()])
+        shapes, scales, rotational = _measured(shapes, position, per_node)
+        curves = self._curves(shapes)
+        body, stiff = NodalMass(mass, position), np.diag(squares / scales**2)
+        reduced = _body_of(body, shapes, stiff, rotational, {ROOT: root} | sets, curves)
         content = io.BytesIO()
         np.savez(content, **reduced._asdict())
         store(self._key, content.getvalue())
         return reduced
+
+    def _curves(self, shapes: Array) -> ModalLoads:
+        """The geometric stiffness of modes (n, m) under each load."""
+
+        def of_modes(path: Path) -> Array:
+            matrix = read_matrix(path)
+            if matrix.shape[0] != len(shapes):
+                what = f"the matrix has {matrix.shape[0]} rows; those of mass and stiffness have {len(shapes)}"
+                raise InputError(f"{what}, and it must have as many", str(path))
+            self._check(lambda: check_symmetric("geometric stiffness", matrix), path)
+            return shapes.T @ (matrix @ shapes)
+
+        return self.stiffening.by_load(of_modes)
 
     def _indices(self, what: str, given: Sequence[int], numbers: dict[int, int]) -> list[int]:
         if not given:
@@ -163,16 +185,29 @@ class FiniteElements:
             raise InputError(error.what, str(path)) from None
 
 
-def _scaled(mass: NodalMass, shapes: Array, squares: Array, per_node: int, sets: list[list[int]]) -> ReducedBody:
-    """The modes at scale, and their places: centers of the root and the interfaces, and then nodes that turn."""
-    nodal = shapes.reshape(len(mass.position), per_node, -1)
+def _measured(shapes: Array, position: Array, per_node: int) -> tuple[Array, Array, Array]:
+    """(modes of size 1 (n, m), what they were divided by (m,), whether they are measured by their rotation (m,))"""
+    nodal = shapes.reshape(len(position), per_node, -1)
     moved, turned = (np.abs(nodal[:, part]).max(axis=(0, 1), initial=0.0) for part in (slice(3), slice(3, None)))
-    extent = np.ptp(mass.position, axis=0).max()
+    extent = np.ptp(position, axis=0).max()
     rotational = moved < 1e-6 * extent * turned
     largest = np.where(rotational, turned, moved)
-    shapes, nodal = shapes / largest, nodal / largest
-    places, linear, angular = [], [], []
-    for nodes in sets:
+    return shapes / largest, largest, rotational
+
+
+def _body_of(
+    mass: NodalMass,
+    shapes: Array,
+    stiffness: Array,
+    rotational: Array,
+    sets: Mapping[str, list[int]],
+    stiffening: ModalLoads,
+) -> ReducedBody:
+    """The body and its places: centers and nodes of the root and the interfaces, and then nodes that turn."""
+    per_node, m = len(shapes) // len(mass.position), shapes.shape[1]
+    nodal = shapes.reshape(len(mass.position), per_node, -1)
+    places, linear, angular, curve = [], [], [], []
+    for name, nodes in sets.items():
         center = mass.position[nodes].mean(axis=0)
         rigid = np.linalg.pinv(rigid_motions(mass.position[nodes] - center, per_node))
         motion = (rigid @ nodal[nodes].reshape(len(nodes) * per_node, -1)).T  # (m, 6)
@@ -180,14 +215,15 @@ def _scaled(mass: NodalMass, shapes: Array, squares: Array, per_node: int, sets:
             places.append(place)
             linear.append(motion[:, :3] + np.cross(motion[:, 3:], place - center))
             angular.append(motion[:, 3:])
+            curve.append(at_node(stiffening.force.get(name, {}), m))
     if per_node == 6:
         places.extend(mass.position)
         linear.extend(nodal[:, :3].swapaxes(1, 2))
         angular.extend(nodal[:, 3:].swapaxes(1, 2))
-    modal = mass.modal_mass(shapes)
-    stiffness = np.diag(squares / largest**2)
+        curve.extend(np.zeros((len(nodal), m, m, 3)))
+    modal = with_moments(mass.modal_mass(shapes), stiffening.acceleration, stiffening.spin)
     total, moment, inertia = mass.rigid_body
-    attachable = np.array(places), np.array(linear), np.array(angular)
+    attachable = np.array(places), np.array(linear), np.array(angular), np.array(curve)
     return ReducedBody(np.array(total), moment, inertia, stiffness, rotational, *attachable, *modal)
 
 
