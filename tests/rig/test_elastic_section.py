@@ -200,6 +200,20 @@ def test_modes_from_a_table():
     assert said("link: arm, table: {file: rod.npz}").startswith(at)
 
 
+def test_a_mode_that_is_the_motion_of_the_joint():
+    positions = np.array([[0.0, 0, 0], [0.5, 0, 0], [1.0, 0, 0]])
+    turn = [[[0.0, x, 0.0]] for x in positions[:, 0]]
+    np.savez("rod.npz", positions=positions, masses=[0.25, 0.5, 0.25], displacements=turn, frequencies=[5.0])
+    turning = ARM.replace("joint: shoulder", "joint: shoulder, axis: [0, 0, 1]")
+    with pytest.raises(InputErrors) as caught:
+        Model(read("link: arm, table: {file: rod.npz}", bodies=turning))
+    (error,) = caught.value.errors
+    what = "link 'arm' can move but has no inertia against the motion; give it or its descendants mass, or make joint"
+    assert str(error) == (
+        f"rig.yaml:3 mechanism.bodies[0]: {what} 'shoulder' fixed; or take out a mode that moves it as this joint does"
+    )
+
+
 def test_modes_from_matrices():
     """Two nodes of 3 dofs and a spring between them."""
     masses, stiffness = np.diag([1.0, 1, 1, 2, 2, 2]), 100.0 * np.kron([[1.0, -1], [-1, 1]], np.eye(3))
@@ -213,6 +227,16 @@ def test_modes_from_matrices():
     assert said(f"link: arm, finite_elements: {{{files.replace('K.npz', 'L.npz')}, root: [1]}}") == (
         f"{at}: L.npz: cannot be read: No such file or directory; check the path"
     )
+    for stiffening, message in (
+        ("{spin: {w: M.npz}}", ".stiffening.spin: unknown key 'w'; known: x, y, z"),
+        ("{force: {tip: {x: 3}}}", ".stiffening.force.tip.x: expected text, got 3; put it in quotes"),
+        ("{spin: {x: G.npz}}", ": G.npz: cannot be read: No such file or directory; check the path"),
+        (
+            "{force: {top: {x: M.npz}}}",
+            ": stiffening.force: there is no interface 'top'; name it in interfaces",
+        ),
+    ):
+        assert said(f"link: arm, finite_elements: {{{files}, root: [1], stiffening: {stiffening}}}") == f"{at}{message}"
     assert said(f"link: arm, finite_elements: {{{files}, root: [7]}}") == (
         f"{at}: nodes.csv: root: node 7 does not exist; nodes are in the column node"
     )

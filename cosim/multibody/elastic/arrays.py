@@ -33,7 +33,7 @@ def _npz(path: Path) -> Mapping[str, Array]:
 def _json(path: Path) -> Mapping[str, Array]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the file is no JSON: {error}; correct it", str(path)) from None
     if not isinstance(found, dict):
         raise InputError("the file has no names; write an object with one list per name", str(path))
