@@ -8,7 +8,7 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,19 +21,20 @@ from cosim.errors import HANDFUL, InputError
 from cosim.multibody.elastic.arrays import read_content
 from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
 from cosim.multibody.elastic.craig_bampton import reduce
+from cosim.multibody.elastic.drawn_pieces import Knots, knots_of, net_of
 from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.elastic.modal_link import Nodes, check_mass, check_symmetric, modal_link
 from cosim.multibody.elastic_bodies import ModalMass
 from cosim.types import Array
 
-VERSION = 1  # of what is cached
+VERSION = 2  # of what is cached
 MOTIONS = 6  # of a rigid interface
 FLAT = 1e-9  # nodes of an interface within this, relative to their extent, are on one line
 
 
 class ReducedBody(NamedTuple):
     """Modes whose largest displacement is 1 m, or whose largest rotation is 1 rad where nodes do not move; places at
-    which something can be attached."""
+    which something can be attached; knots of a drawing."""
 
     mass: Array  # ()
     moment: Array  # (3,)
@@ -43,6 +44,9 @@ class ReducedBody(NamedTuple):
     position: Array  # (k, 3)
     linear: Array  # (k, m, 3)
     angular: Array  # (k, m, 3)
+    knot_position: Array  # the fields of Knots
+    knot_linear: Array
+    knot_angular: Array
     fraction: Array  # the fields of ModalMass
     points: Array
     point_linear: Array
@@ -86,7 +90,10 @@ class FiniteElements:
         modes = tuple((f"mode_{k + 1}", "rad" if turns else "m") for k, turns in enumerate(reduced.rotational))
         curve = np.zeros((*reduced.linear.shape[:2], len(modes), 3))
         nodes = Nodes(reduced.position, reduced.linear, curve, reduced.angular, "an interface")
-        return modal_link(body, modes, ModalMass(*reduced[8:]), reduced.stiffness, self.damping_ratio, nodes)
+        knots = Knots(*reduced[8:11])
+        return modal_link(
+            body, modes, ModalMass(*reduced[11:]), reduced.stiffness, self.damping_ratio, nodes, partial(net_of, knots)
+        )
 
     @cached_property
     def _key(self) -> str:
@@ -168,6 +175,7 @@ def _scaled(mass: NodalMass, shapes: Array, squares: Array, per_node: int, sets:
     rotational = moved < 1e-6 * extent * turned
     largest = np.where(rotational, turned, moved)
     shapes, nodal = shapes / largest, nodal / largest
+    moved, turned = (nodal[:, part].swapaxes(1, 2) for part in (slice(3), slice(3, None)))
     places, linear, angular = [], [], []
     for nodes in sets:
         center = mass.position[nodes].mean(axis=0)
@@ -179,13 +187,14 @@ def _scaled(mass: NodalMass, shapes: Array, squares: Array, per_node: int, sets:
             angular.append(motion[:, 3:])
     if per_node == 6:
         places.extend(mass.position)
-        linear.extend(nodal[:, :3].swapaxes(1, 2))
-        angular.extend(nodal[:, 3:].swapaxes(1, 2))
+        linear.extend(moved)
+        angular.extend(turned)
+    knots = knots_of(mass.position, moved, turned if per_node == 6 else np.zeros_like(moved))
     modal = mass.modal_mass(shapes)
     stiffness = np.diag(squares / largest**2)
     total, moment, inertia = mass.rigid_body
     attachable = np.array(places), np.array(linear), np.array(angular)
-    return ReducedBody(np.array(total), moment, inertia, stiffness, rotational, *attachable, *modal)
+    return ReducedBody(np.array(total), moment, inertia, stiffness, rotational, *attachable, *knots, *modal)
 
 
 def _from_cache(name: str) -> ReducedBody | None:

@@ -33,10 +33,10 @@ def modal_link(
     stiffness: Array,
     damping_ratio: float | Array,
     displacement: Callable[[Array], Displacement],
-    pieces: tuple[DrawnPiece, ...] = (),
+    pieces: Callable[[], tuple[DrawnPiece, ...]],
 ) -> ElasticLink:
     """stiffness: K (m, m); damping_ratio: of all natural vibrations, or (m,) of each mode. A vibration in which
-    several modes take part has the mean of their ratios, by elastic energy.
+    several modes take part has the mean of their ratios, by elastic energy. pieces: see `ElasticLink`.
 
     Raises InputError for modes that are linearly dependent and a stiffness that is not symmetric or that is negative.
     """
