@@ -562,8 +562,8 @@ class Model:
         )
         fn: Callable[..., Numeric] = getattr(getattr(self, source), function)
         if frame is not None:
-            if frame not in self._tree.frames:
-                raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, given_names(self._tree.frames))}")
+            if frame not in self._tree.given_frames:
+                raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.given_frames)}")
             body, pose = self._tree.frames[frame]
             if body < 0 and function == "link_regressor":
                 raise InputError(f"link '{frame}' does not move")

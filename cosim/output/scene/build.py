@@ -9,7 +9,7 @@ import numpy as np
 from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.mechanism import Inertial, Joint, Pose
 from cosim.multibody.model import Model
-from cosim.multibody.part_names import whole_of
+from cosim.multibody.part_names import shown_name, whole_of
 from cosim.multibody.tree import Tree
 from cosim.output.scene.scene import Scene, SceneBody, SceneSpring, Shape, placement
 from cosim.output.scene.stand_in_shapes import BAR, bar, inertia_box, joint_shape
@@ -34,7 +34,7 @@ def scene_of(
     timed = model.equations.timed
     poses = _with_ground(model.body_poses(start, 0.0) if timed else model.body_poses(start))
     shapes = _shapes(model, tree, poses, actuated, visuals or {})
-    names = (tree.mechanism.root, *(joint.child for joint in tree.joints))
+    names = map(shown_name, tree.body_links)
     parents = (0, *(parent + 1 for parent in tree.parents))
     bodies = tuple(
         SceneBody(name, parent, placement(pose[:, :3], pose[:, 3]), tuple(own))
