@@ -11,6 +11,7 @@ from cosim.derive.mechanism_picture.sketch import JointSketch, Sketch
 
 PARALLEL = 1e-6  # sine of the angle between directions that are parallel
 DEEP = 0.5  # reach at right angles to a plane over that in it, from which on a mechanism is seen as a spatial one
+OUT = 2.0  # deflection at right angles to a plane over that in it, likewise
 TURN, TILT = np.radians((-58.0, 22.0))  # of the eye about the vertical, and above the horizon
 REVOLUTE = (
     "revolute",
@@ -66,11 +67,11 @@ def _is_deep(sketch: Sketch, poses: np.ndarray, normal: np.ndarray) -> bool:
 
 
 def _bends_out(sketch: Sketch, poses: np.ndarray, normal: np.ndarray) -> bool:
-    """Whether an elastic link bends at right angles to a plane more than in it, which would not be seen flat."""
+    """Whether an elastic link bends at right angles to a plane far more than in it, which would not be seen flat."""
     ways = [bent.ways @ poses[bent.number][:, :3].T for bent in sketch.bent]
     out = [way @ normal for way in ways]
     within = [np.linalg.norm(way - np.outer(far, normal), axis=1) for way, far in zip(ways, out, strict=True)]
-    return any(np.abs(far).max() > (1.0 + PARALLEL) * near.max() for far, near in zip(out, within, strict=True))
+    return any(np.abs(far).max() > OUT * near.max() for far, near in zip(out, within, strict=True))
 
 
 def _across(sliding: Sequence[np.ndarray]) -> np.ndarray:
