@@ -74,7 +74,7 @@ def _groups(position: Array) -> list[Array]:
 
 def neighbours(points: Array) -> list[tuple[int, int]]:
     """Pairs of points (k, 3) with no other point nearer to both (Toussaint's relative neighbourhood graph, 1980). It
-    connects all of them. Equal distances are told apart by their order: so no three points are joined with each other,
+    connects all of them. Of equal distances the first one counts as less: so no three points are joined with each other,
     and there are at most k² / 4 pairs (Mantel)."""
     i, j = np.triu_indices(len(points), 1)
     order = np.argsort(np.linalg.norm(points[i] - points[j], axis=1), kind="stable")

@@ -12,7 +12,7 @@ from cosim.multibody.model import Model
 from cosim.multibody.part_names import shown_name, whole_of
 from cosim.multibody.tree import Tree
 from cosim.output.scene.scene import Scene, SceneBody, SceneSpring, Shape, placement
-from cosim.output.scene.stand_in_shapes import BAR, bar, inertia_box, joint_shape
+from cosim.output.scene.stand_in_shapes import BAR, ELASTIC_BAR, bar, inertia_box, joint_shape
 from cosim.output.scene.visuals import Visual
 
 DIAMETER = 0.075  # of the thickest joint over the extent of the mechanism
@@ -89,7 +89,7 @@ def _shapes(
     for link in tree.mechanism.links:
         if link.piece is not None:
             body, _ = _body_of(tree, link.name)
-            found[body] += bar(whole_of(link.name), *link.piece, BAR * diameters[tree.parents[body - 1] + 1])
+            found[body] += bar(whole_of(link.name), *link.piece, ELASTIC_BAR * diameters[tree.parents[body - 1] + 1])
     for joint, body, frame, start in frames:
         diameter = diameters[body] if start or body else diameters[_body_of(tree, joint.child)[0]]
         if not shown[body]:
