@@ -60,22 +60,26 @@ def _groups(position: Array) -> list[Array]:
     extents = np.ptp(position, axis=0)
     if not extents.any():
         return [np.arange(len(position))]
-    places = cells = np.zeros((0, 0))
+    places = cells = owners = np.zeros((0, 0))
     for count in range(KNOTS - 1, 0, -1):
         pitches = np.rint(count * extents / extents.max())
         wide = pitches > 0.0
         places = (position - position.min(axis=0))[:, wide] * pitches[wide] / extents[wide]
-        cells = np.unique(np.rint(places), axis=0)
+        cells, owners = np.unique(np.rint(places), axis=0, return_inverse=True)
         if len(cells) <= KNOTS:
             break
-    distances = np.linalg.norm(places[:, None] - cells[None], axis=2)  # in pitches
-    return [np.flatnonzero(own <= max(NEAR, own.min())) for own in distances.T]
+    groups = []
+    for k, cell in enumerate(cells):
+        own = np.flatnonzero(owners.ravel() == k)
+        distances = np.linalg.norm(places[own] - cell, axis=1)  # in pitches
+        groups.append(own[distances <= max(NEAR, distances.min())])
+    return groups
 
 
 def neighbours(points: Array) -> list[tuple[int, int]]:
     """Pairs of points (k, 3) with no other point nearer to both (Toussaint's relative neighbourhood graph, 1980). It
-    connects all of them. Of equal distances the first one counts as less: so no three points are joined with each other,
-    and there are at most k² / 4 pairs (Mantel)."""
+    connects all of them. Of equal distances the first one counts as less: so no three points are joined with each
+    other, and there are at most k² / 4 pairs (Mantel)."""
     i, j = np.triu_indices(len(points), 1)
     order = np.argsort(np.linalg.norm(points[i] - points[j], axis=1), kind="stable")
     rank = np.zeros((len(points), len(points)), dtype=int)

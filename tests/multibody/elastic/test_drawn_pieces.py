@@ -62,6 +62,15 @@ def test_a_block_is_its_twelve_edges():
     assert len(net_of(still(grid(*3 * [np.linspace(0.0, 1.0, 5)])))) == 12
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_no_piece_has_no_length(seed):
+    rng = np.random.default_rng(seed)
+    cloud = rng.normal(size=(int(rng.integers(2, 60)), 3)) * rng.uniform(0.01, 1.0, 3)
+    knots = still(cloud)
+    assert 1 < len(knots.position) <= KNOTS
+    assert lengths(net_of(knots)).min() > 1e-3 * np.ptp(cloud, axis=0).max()
+
+
 def test_a_single_node_is_joined_to_the_origin():
     (piece,) = net_of(still([[0.3, 0.0, 0.4]]))
     assert lengths([piece]) == pytest.approx([0.5])
