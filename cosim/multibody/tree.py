@@ -22,6 +22,7 @@ from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.joint_kind import JointKind
 from cosim.multibody.joints import ROUNDING, joint_axes, kind_of
 from cosim.multibody.mechanism import Inertial, Joint, Mechanism, Pose
+from cosim.multibody.part_names import given_names, whole_of
 from cosim.multibody.sweeps import Unrolled
 
 
@@ -35,6 +36,16 @@ class Tree:
     kinds: tuple[JointKind, ...]
     bodies: tuple[AnyBody, ...]
     frames: dict[str, tuple[int, Pose]]  # link or named frame -> (body, its pose in the body's frame)
+
+    @property
+    def body_links(self) -> tuple[str, ...]:
+        """The links that bodies are named after, the ground first."""
+        return self.mechanism.root, *(joint.child for joint in self.joints)
+
+    @property
+    def given_frames(self) -> dict[str, tuple[int, Pose]]:
+        """Those of `frames` that a user can name."""
+        return {name: self.frames[name] for name in given_names(self.frames)}
 
     @property
     def sweeps(self) -> Unrolled:
@@ -133,8 +144,8 @@ def check_inertia_of_motion(tree: Tree) -> None:
         if resistance.min(initial=np.inf) <= 1e-14 * scale:
             errors.append(
                 InputError(
-                    f"link '{joint.child}' can move but has no inertia against the motion;"
-                    f" give it or its descendants mass, or make joint '{joint.name}' fixed"
+                    f"link '{whole_of(joint.child)}' can move but has no inertia against the motion;"
+                    f" give it or its descendants mass, or make joint '{whole_of(joint.name)}' fixed"
                     f"{_or_a_mode(joint, children)}",
                     joint.place,
                 )

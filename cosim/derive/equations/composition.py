@@ -73,8 +73,9 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
     Raises InputError for an unknown frame, names that both have, a manipulator whose base is free, and parts that do
     not compose.
     """
-    if frame not in platform.equations.tree.frames:
-        raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, platform.equations.tree.frames)}", "--on")
+    known = platform.equations.tree.given_frames
+    if frame not in known:
+        raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, known)}", "--on")
     for part, model in (("platform", platform), ("manipulator", manipulator)):
         if model.constraint_rows:
             raise InputError(f"the {part} has loops or constraints; only trees are composed. {IN_ONE}", "--mount")

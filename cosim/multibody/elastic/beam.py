@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from cosim.errors import InputError
+from cosim.multibody.elastic.drawn_pieces import pieces_along
 from cosim.multibody.elastic.elements import GAUSS, BeamLine, BeamMesh, lowest_modes
-from cosim.multibody.elastic.link import Displacement, DrawnPiece, ElasticLink, Remedies
+from cosim.multibody.elastic.link import Displacement, ElasticLink, Remedies
 from cosim.multibody.elastic.mass_points import MassPoints, offset, solids
 from cosim.multibody.elastic.modal_link import without_rounding
 from cosim.multibody.elastic_bodies import ModalMass, PointCurve
@@ -24,7 +24,6 @@ from cosim.types import Array
 ELEMENTS = 64  # the third frequency of a beam is then right to 1e-6, whatever its ends
 ROUNDING = 1e-12  # of integrals by Gauss's formula, relative to the largest number of an array
 EQUAL = 1e-6  # relative difference of deflections that are the same
-PIECES = 8  # in drawings: five modes are still seen
 REMEDIES = Remedies(
     held="give the beam more modes of this kind than directions are held, or other ends",
     along="give the beam a mode of stretch and a tip that is not clamped in its ends, or stiffening: false",
@@ -216,7 +215,7 @@ class Beam:
             self.displacement,
             self._hardening() if self.stiffening else np.zeros((len(stiffness),) * 4),
             REMEDIES,
-            pieces_along(self.length),
+            partial(pieces_along, self.length, self.displacement),
         )
 
     def _points(self) -> MassPoints:
@@ -236,12 +235,6 @@ class Beam:
             _, stiffness = self._mesh.matrices(line)
             squares += [float(vector @ stiffness @ vector) for vector in vectors.T]
         return np.diag(squares)
-
-
-def pieces_along(length: float) -> tuple[DrawnPiece, ...]:
-    """Tangents at the middles of equal lengths of an axis x, which meet but for the third order of the length."""
-    ends = np.linspace(0.0, length, PIECES + 1)[:, None] * _X
-    return tuple(DrawnPiece(0.5 * (start + end), start, end) for start, end in pairwise(ends))
 
 
 _X, _Y, _Z = np.eye(3)

@@ -8,7 +8,7 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from cosim.errors import HANDFUL, InputError
 from cosim.multibody.elastic.arrays import read_content
 from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
 from cosim.multibody.elastic.craig_bampton import MOTIONS, reduce
+from cosim.multibody.elastic.drawn_pieces import Knots, knots_of, net_of
 from cosim.multibody.elastic.geometric_stiffness import GeometricStiffness, ModalLoads, at_node, with_moments
 from cosim.multibody.elastic.link import ElasticLink, Remedies
 from cosim.multibody.elastic.modal_link import Nodes, check_mass, check_symmetric, modal_link
@@ -29,14 +30,14 @@ from cosim.multibody.elastic_bodies import ModalMass
 from cosim.types import Array
 
 ROOT, NONE = "root", GeometricStiffness()
-VERSION = 2  # of what is cached
+VERSION = 3  # of what is cached
 REMEDIES = Remedies(*["name the interface in held, with more than 6 modes for each that is there"] * 2)
 FLAT = 1e-9  # nodes of an interface within this, relative to their extent, are on one line
 
 
 class ReducedBody(NamedTuple):
     """Modes whose largest displacement is 1 m, or whose largest rotation is 1 rad where nodes do not move; places at
-    which something can be attached."""
+    which something can be attached; knots of a drawing."""
 
     mass: Array  # ()
     moment: Array  # (3,)
@@ -47,6 +48,9 @@ class ReducedBody(NamedTuple):
     linear: Array  # (k, m, 3)
     angular: Array  # (k, m, 3)
     curve: Array  # (k, m, m, 3)
+    knot_position: Array  # the fields of Knots
+    knot_linear: Array
+    knot_angular: Array
     fraction: Array  # the fields of ModalMass
     points: Array
     point_linear: Array
@@ -93,7 +97,9 @@ class FiniteElements:
         self._check(lambda: check_mass(body, self.total_mass, self.total_inertia), self.mass)
         modes = tuple((f"mode_{k + 1}", "rad" if turns else "m") for k, turns in enumerate(reduced.rotational))
         nodes = Nodes(*reduced[5:7], reduced.curve, reduced.angular, "an interface")
-        return modal_link(body, modes, ModalMass(*reduced[9:]), reduced.stiffness, self.damping_ratio, nodes, REMEDIES)
+        pieces = partial(net_of, Knots(*reduced[9:12]))
+        modal, ratio = ModalMass(*reduced[12:]), self.damping_ratio
+        return modal_link(body, modes, modal, reduced.stiffness, ratio, nodes, REMEDIES, pieces)
 
     @cached_property
     def _key(self) -> str:
@@ -203,9 +209,10 @@ def _body_of(
     sets: Mapping[str, list[int]],
     stiffening: ModalLoads,
 ) -> ReducedBody:
-    """The body and its places: centers and nodes of the root and the interfaces, and then nodes that turn."""
+    """The body, its places: centers and nodes of the root and the interfaces, and then nodes that turn; its knots."""
     per_node, m = len(shapes) // len(mass.position), shapes.shape[1]
     nodal = shapes.reshape(len(mass.position), per_node, -1)
+    moved, turned = (nodal[:, part].swapaxes(1, 2) for part in (slice(3), slice(3, None)))
     places, linear, angular, curve = [], [], [], []
     for name, nodes in sets.items():
         center = mass.position[nodes].mean(axis=0)
@@ -218,13 +225,14 @@ def _body_of(
             curve.append(at_node(stiffening.force.get(name, {}), m))
     if per_node == 6:
         places.extend(mass.position)
-        linear.extend(nodal[:, :3].swapaxes(1, 2))
-        angular.extend(nodal[:, 3:].swapaxes(1, 2))
+        linear.extend(moved)
+        angular.extend(turned)
         curve.extend(np.zeros((len(nodal), m, m, 3)))
+    knots = knots_of(mass.position, moved, turned if per_node == 6 else np.zeros_like(moved))
     modal = with_moments(mass.modal_mass(shapes), stiffening.acceleration, stiffening.spin)
     total, moment, inertia = mass.rigid_body
     attachable = np.array(places), np.array(linear), np.array(angular), np.array(curve)
-    return ReducedBody(np.array(total), moment, inertia, stiffness, rotational, *attachable, *modal)
+    return ReducedBody(np.array(total), moment, inertia, stiffness, rotational, *attachable, *knots, *modal)
 
 
 def _from_cache(name: str) -> ReducedBody | None:

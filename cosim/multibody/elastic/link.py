@@ -53,12 +53,10 @@ class Remedies(NamedTuple):
 
 
 class DrawnPiece(NamedTuple):
-    """A straight piece of an elastic link in drawings: from start to end (3,), and it moves with the point `station`
-    (3,), all of the undeformed link."""
+    """A straight piece of an elastic link in drawings, between two of its points."""
 
-    station: Array
-    start: Array
-    end: Array
+    start: Displacement
+    end: Displacement
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +65,7 @@ class ElasticLink:
 
     The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point) gives that of a point (3,) of the
     undeformed link; it raises InputError for a point at which nothing can be attached. remedies: of too few modes.
-    pieces: as which it is drawn; drawn: whether their stations are nodes, in a model for drawings alone.
+    pieces(): as which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone.
     """
 
     mass: float
@@ -80,5 +78,5 @@ class ElasticLink:
     displacement: Callable[[Array], Displacement]
     hardening: Array  # h (m, m, m, m), symmetric
     remedies: Remedies
-    pieces: tuple[DrawnPiece, ...] = ()
+    pieces: Callable[[], tuple[DrawnPiece, ...]] = tuple
     drawn: bool = False

@@ -35,10 +35,10 @@ def modal_link(
     damping_ratio: float | Array,
     displacement: Callable[[Array], Displacement],
     remedies: Remedies,
-    pieces: tuple[DrawnPiece, ...] = (),
+    pieces: Callable[[], tuple[DrawnPiece, ...]],
 ) -> ElasticLink:
     """stiffness: K (m, m); damping_ratio: of all natural vibrations, or (m,) of each mode. A vibration in which
-    several modes take part has the mean of their ratios, by elastic energy.
+    several modes take part has the mean of their ratios, by elastic energy. pieces: see `ElasticLink`.
 
     Raises InputError for modes that are linearly dependent, a stiffness that is not symmetric or not positive, and
     ratios beyond 0 and 1.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.multibody.elastic.beam import pieces_along
+from cosim.multibody.elastic.drawn_pieces import pieces_along
 from cosim.multibody.elastic.link import Displacement, ElasticLink, Remedies
 from cosim.multibody.elastic.mass_points import MassPoints
 from cosim.multibody.elastic.modal_link import SYMMETRIC, check_symmetric, modal_link
@@ -65,16 +66,8 @@ class ShapeFunctions:
             if np.linalg.eigvalsh(further)[0] < -1e-12 * np.abs(further).max():
                 raise InputError("further_mass has a negative eigenvalue; correct its signs")
             modal = modal._replace(rest_mass=modal.rest_mass + further)
-        return modal_link(
-            body,
-            self.modes,
-            modal,
-            stiffness,
-            self.damping_ratio,
-            self.displacement,
-            REMEDIES,
-            pieces_along(self.length),
-        )
+        pieces = partial(pieces_along, self.length, self.displacement)
+        return modal_link(body, self.modes, modal, stiffness, self.damping_ratio, self.displacement, REMEDIES, pieces)
 
     def _check(self) -> None:
         """Raises InputError for a length, modes and functions that are none."""

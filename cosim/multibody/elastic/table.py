@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from cosim.errors import InputError
 from cosim.multibody.elastic.arrays import Arrays
+from cosim.multibody.elastic.drawn_pieces import knots_of, net_of
 from cosim.multibody.elastic.link import ElasticLink, Remedies
 from cosim.multibody.elastic.mass_points import MassPoints, solids
 from cosim.multibody.elastic.modal_link import Nodes, check_mass, gram, modal_link, stiffness_by
@@ -91,6 +93,7 @@ def read_table(
             stiffness = stiffness_by(2.0 * np.pi * frequencies, gram(modal))
         nodes = Nodes(position, linear, curve, angular, "a node of the table")
         ratio = damping_ratio if ratios is None else ratios
-        return modal_link(points.rigid_body, modes, modal, stiffness, ratio, nodes, REMEDIES)
+        pieces = partial(net_of, knots_of(position, linear, angular))
+        return modal_link(points.rigid_body, modes, modal, stiffness, ratio, nodes, REMEDIES, pieces)
     except InputError as error:
         raise error if error.place else file.error(error.what) from None
