@@ -77,6 +77,8 @@ class Shaping:
             raise SectionError(f"{what}; use them for a controller or a prescribed joint, or give 'frequency'", KEYS)
         times, amplitudes = np.zeros(1), np.ones(1)
         found = vibrations(self.modes, trajectory, context)
+        if not found.modes:
+            return trajectory  # it deflects none
         for mode in found.modes:
             if mode.damping > (most := MOST_EI_DAMPING if self.type == "ei" else MOST_DAMPING):
                 what = f"the mode of {mode.frequency:.3g} Hz has a damping of {mode.damping:.2g}, more than {most:g}"

@@ -19,12 +19,11 @@ import numpy as np
 from cosim import ops
 from cosim.compile import ArrayPort, compile_for_batches
 from cosim.control.elastic_modes import elastic_modes, implicit_step
-from cosim.control.vibrations import KEYS, Vibrations
-from cosim.errors import SectionError
+from cosim.control.vibrations import Vibrations
 from cosim.types import Array, Numeric, Trajectory, TrajectoryContext
 
 STEPS = 60  # per period of the fastest vibration that is shaped for
-MOST_STEPS = 20_000
+MOST_STEPS = 20_000  # longer motions keep their speed
 DIFFERENCE = 1e-4  # s
 ITERATIONS = 8
 LEFT = 1e-3  # of the vibration without a change of speed
@@ -71,13 +70,13 @@ class RetimedTrajectory:
 
 
 def retimed(trajectory: Trajectory, found: Vibrations, context: TrajectoryContext) -> Trajectory:
-    """The trajectory with a speed that leaves as little as possible of the vibrations `found` at its end.
-
-    Raises SectionError for a motion that is too long to be simulated."""
+    """The trajectory with a speed that leaves as little as possible of the vibrations `found` at its end; itself where
+    it takes too many of their periods to be simulated."""
     omegas = np.array([2.0 * math.pi * mode.frequency for mode in found.modes])
-    if not len(omegas):
+    count = math.ceil(trajectory.end * omegas.max() / (2.0 * math.pi) * STEPS)
+    if count > MOST_STEPS:
         return trajectory
-    left = _Motion(trajectory, found, context, omegas)
+    left = SimulatedMotion(trajectory, found, context, omegas, count)
     weights = np.zeros(2 * len(omegas))
     missing, *moved = left(np.vstack([weights, DIFFERENCE * np.eye(len(weights))]))
     slopes, enough = (np.array(moved) - missing).T / DIFFERENCE, LEFT * np.linalg.norm(missing) + REST
@@ -108,17 +107,16 @@ def _parts(t: Numeric, end: float, omegas: Array) -> tuple[list[Numeric], list[N
     return values, rates, changes
 
 
-class _Motion:
+class SimulatedMotion:
     """The vibration that is left at the end of a motion: those dofs that neither a drive nor a trajectory moves are
     simulated, from rest."""
 
-    def __init__(self, trajectory: Trajectory, found: Vibrations, context: TrajectoryContext, omegas: Array) -> None:
+    def __init__(
+        self, trajectory: Trajectory, found: Vibrations, context: TrajectoryContext, omegas: Array, count: int
+    ) -> None:
+        """count: of the steps"""
         self._trajectory, self._found, self._context = trajectory, found, context
         model, self._free = context.model, found.dofs
-        count = math.ceil(trajectory.end * omegas.max() / (2.0 * math.pi) * STEPS)
-        if count > MOST_STEPS:
-            what = f"the motion lasts {trajectory.end:g} s, more than {MOST_STEPS // STEPS} periods of its vibration"
-            raise SectionError(f"{what}; give 'frequency'", KEYS)
         self._count, self._period = count, trajectory.end / count
         self._times = (np.arange(count) + 0.5) * self._period
         self._parts = np.array(_parts(self._times, trajectory.end, omegas))  # (3, 2 k, count)

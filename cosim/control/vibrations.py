@@ -61,6 +61,13 @@ def vibrations(names: Sequence[str], trajectory: Trajectory, context: Trajectory
     for name in names:
         if name != AUTO and name not in known:
             raise SectionError(f"there is no mode '{name}'{did_you_mean(name, known)}", KEYS)
+    held = [
+        name
+        for name, dof in zip(known, model.elastic_dofs, strict=True)
+        if dof in (*context.index, *context.prescribed)
+    ]
+    if held:
+        raise SectionError(f"the mode '{held[0]}' is itself prescribed or commanded; give 'frequency'", KEYS)
     if not names:
         raise SectionError("the list is empty; name modes, or take [auto]", KEYS)
     begin, end = (np.asarray(trajectory.sample(t)["position"], dtype=float) for t in (0.0, trajectory.end))

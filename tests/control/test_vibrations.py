@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.control.retiming import _Motion
+from cosim.control.retiming import SimulatedMotion
 from cosim.control.vibrations import Vibration, vibrations
 from cosim.errors import CosimError
 from cosim.rig.build.prescribed_motion import JointlyPrescribed
@@ -99,7 +99,7 @@ def test_the_simulated_end_is_that_of_a_run(tmp_path: Path) -> None:
     context = TrajectoryContext(index, model, rig.plant.start.q, model.limits.at(index))
     found = vibrations(["auto"], together, context)
     omegas = np.array([2.0 * np.pi * mode.frequency for mode in found.modes])
-    (left,) = _Motion(together, found, context, omegas)(np.zeros((1, 2 * len(omegas))))
+    (left,) = SimulatedMotion(together, found, context, omegas, 400)(np.zeros((1, 2 * len(omegas))))
     run = rig.run()
     tick = round(together.end / 0.2e-3)
     names = [model.dof_names[k] for k in found.dofs]
@@ -143,14 +143,49 @@ SHAPED = "controllers: [{type: feedforward_pd, kp: 1, kd: 1, trajectory: " + TRA
             "shaping.modes: there is no mode 'arm.bendy_1'; did you mean 'arm.bend_y_1'?",
         ),
         ("{type: zv, modes: auto}", "shaping.modes: expected a list of names, got 'auto'"),
+        ("{type: zv, modes: []}", "shaping.modes: the list is empty; name modes, or take [auto]"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, shaping: str, message: str) -> None:
-    text = BEAM.format(joint="actuator: {type: ideal}", controllers=SHAPED.replace("SHAPING", shaping))
+    of_controller = (
+        "actuator: {type: ideal}",
+        SHAPED.replace("SHAPING", shaping),
+        "arm.yaml:13 controllers[0].trajectory",
+    )
+    of_joint = "prescribed: " + TRAJECTORY.replace("SHAPING", shaping), "", "arm.yaml:12 joints.hub.prescribed"
+    for joint, controllers, place in (of_controller, of_joint):
+        (tmp_path / "arm.yaml").write_text(BEAM.format(joint=joint, controllers=controllers))
+        with pytest.raises(CosimError) as error:
+            load_rig(tmp_path / "arm.yaml").plant  # noqa: B018
+        assert str(error.value).endswith(f"{place}.{message}")
+
+
+@pytest.mark.parametrize("names", ["[auto]", "[arm.bend_y_1]"])
+def test_a_motion_that_bends_nothing_stays_as_it_is(tmp_path: Path, names: str) -> None:
+    still = TRAJECTORY.replace("goal: 1", "goal: 0").replace("SHAPING", f"{{type: zv, modes: {names}}}")
+    (tmp_path / "arm.yaml").write_text(BEAM.format(joint="prescribed: " + still, controllers=""))
+    motion = load_rig(tmp_path / "arm.yaml").plant.prescribed["hub"]
+    assert motion.sample(0.4)["position"] == motion.sample(1.2)["position"] == 0.0
+
+
+def test_a_floating_base_moves_with_the_modes(tmp_path: Path) -> None:
+    """A clamped-free beam on a free body of little mass: the frequencies are those of a beam with both ends free."""
+    text = BEAM.format(
+        joint="prescribed: " + TRAJECTORY.replace("SHAPING", "{type: zvd, modes: [arm.bend_y_1]}"), controllers=""
+    )
+    text = text.replace(
+        "bodies: [{name", "bodies: [{name: craft, joint: base, type: free, mass: 1e-5, inertia: [1, 1, 1e-7]}, {name"
+    )
+    text = text.replace("bend_y: 2", "bend_y: 8").replace("step: 0.1 ms", "step: 5 us")
     (tmp_path / "arm.yaml").write_text(text)
-    with pytest.raises(CosimError) as error:
-        load_rig(tmp_path / "arm.yaml").plant  # noqa: B018
-    assert str(error.value).endswith(message)
+    rig = load_rig(tmp_path / "arm.yaml")
+    model = rig.plant.controller_model
+    index = np.array([model.dof_index("hub")])
+    base = np.array([k for k, name in enumerate(model.dof_names) if name.startswith("base.")])
+    context = TrajectoryContext(index, model, rig.plant.start.q, model.limits.at(index), passive=base)
+    (mode,) = vibrations(["arm.bend_y_1"], rig.plant.prescribed["hub"], context).modes
+    free = 4.730041**2 / 0.8**2 * np.sqrt(30.0 / 0.2) / (2.0 * np.pi)
+    assert mode.frequency == pytest.approx(free, rel=2e-3)
 
 
 def test_modes_of_a_moving_base_are_refused(tmp_path: Path) -> None:

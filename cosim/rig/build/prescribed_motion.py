@@ -58,7 +58,9 @@ def with_shaped_motion(plant: Plant, spec: RigSpec, reading: Reading) -> Plant:
         together = JointlyPrescribed([plant.prescribed[name] for name in names])
         shape = partial(shaping.around, together, tuple(names), reading.folder, context)
         shaped = call_checked(shape, ("joints", names[0], "prescribed"), reading)
-        for k, name in enumerate(names if shaped is not None else ()):
+        if shaped is None:
+            continue
+        for k, name in enumerate(names):
             plugin = _plugin(spec, name)
             others = plugin._replace(options=tuple(one for one in plugin.options if one[0] != "shaping"))
             option = partial(with_options, others, PrescribedPart(shaped, k), (name,), reading)
