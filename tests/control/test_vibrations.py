@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from cosim.control.input_shaping import ShapedTrajectory
 from cosim.control.retiming import SimulatedMotion
 from cosim.control.vibrations import Vibration, vibrations
 from cosim.errors import CosimError
-from cosim.rig.build.prescribed_motion import JointlyPrescribed
+from cosim.rig.build.prescribed_motion import JointlyPrescribed, PrescribedPart
 from cosim.rig.rig import Rig
 from cosim.types import TrajectoryContext
 
@@ -223,3 +224,34 @@ def test_what_modes_need(tmp_path: Path, mechanism: str | None, trajectory: str,
     with pytest.raises(CosimError) as error:
         load_rig(tmp_path / "arm.yaml").plant  # noqa: B018
     assert str(error.value).endswith(f"shaping.modes: {message}")
+
+
+def test_modes_of_closed_loops_are_refused() -> None:
+    motion = TRAJECTORY.replace("SHAPING", "{type: zv, modes: [auto]}")
+    with pytest.raises(CosimError) as error:
+        load_rig("rigs/elastic/slider_crank.yaml", [f"joints.crank.prescribed={motion}"]).plant  # noqa: B018
+    assert str(error.value).endswith(": the modes are those of mechanisms without closed loops; give 'frequency'")
+
+
+def test_a_prescribed_mode_is_no_vibration(tmp_path: Path) -> None:
+    joint = "prescribed: " + TRAJECTORY.replace("SHAPING", "{type: zv, modes: [auto]}")
+    text = BEAM.format(joint=joint, controllers="")
+    mode = "joints:\n  arm.bend_y_1: {prescribed: {type: quintic, goal: 1 mm, duration: 1 s}}\n  hub: {" + joint + "}"
+    (tmp_path / "arm.yaml").write_text(text.replace("joints: {hub: {" + joint + "}}", mode))
+    with pytest.raises(CosimError) as error:
+        load_rig(tmp_path / "arm.yaml").plant  # noqa: B018
+    assert str(error.value).endswith(
+        "shaping.modes: the mode 'arm.bend_y_1' is itself prescribed or commanded; give 'frequency'"
+    )
+
+
+def test_long_motions_keep_their_speed(tmp_path: Path) -> None:
+    joint = "prescribed: " + TRAJECTORY.replace("SHAPING", "{type: zv, modes: [auto]}")
+    texts = [BEAM.format(joint=joint.replace("duration: 1 s", f"duration: {s} s"), controllers="") for s in (1, 100)]
+    kept = []
+    for text in texts:
+        (tmp_path / "arm.yaml").write_text(text)
+        part = load_rig(tmp_path / "arm.yaml").plant.prescribed["hub"]
+        assert isinstance(part, PrescribedPart)
+        kept.append(isinstance(part.trajectory, ShapedTrajectory))
+    assert kept == [False, True]
