@@ -54,6 +54,22 @@ def test_masses_limits_and_gains_are_listed(command):
     assert "kp 50, ki 10, kd 5" in found
 
 
+def test_what_shaping_does_to_a_motion_is_listed(command, tmp_path):
+    code, out, _ = command("check", str(Path(__file__).parents[2] / "rigs/crane.yaml"))
+    assert code == 0 and "    shaped for 0.2878 Hz: the motion is longer by 3.47 s and ends at 8.475 s\n" in out
+    shaping = "shaping: {type: zv, modes: [auto]}"
+    (tmp_path / "arm.yaml").write_text(
+        "mechanism:\n  gravity: [0, 0, 0]\n  bodies: [{name: arm, joint: hub, axis: [0, 0, 1]}]\n"
+        "  elastic: [{link: arm, beam: {length: 1, stiffness: {mass: 1, EI: [100, 100]}, modes: {bend_y: 1}}}]\n"
+        f"joints: {{hub: {{prescribed: {{type: quintic, goal: 1, duration: 0.5 s, {shaping}}}}}}}\n"
+        "schedule: {step: 1 ms, duration: 1 s}\n"
+    )
+    code, out, _ = command("check", "arm.yaml")
+    frequency = 1.875104**2 * 10.0 / (2.0 * 3.141592653589793)
+    ends = f"longer by {0.5 / frequency:.3g} s and ends at {0.5 + 0.5 / frequency:.4g} s, its speed changes by up to "
+    assert code == 0 and f"    shaped for {frequency:.4g} Hz: the motion is {ends}" in out
+
+
 def test_references_beyond_limits_are_named(command):
     limits = "joints.hinge.limits={lower: -20 deg, upper: 25 deg, velocity: 1}"
     found = [line for line in lines(command, limits) if line.startswith("warning")]
