@@ -30,7 +30,7 @@ from cosim.multibody.elastic_bodies import ModalMass
 from cosim.types import Array
 
 ROOT, NONE = "root", GeometricStiffness()
-VERSION = 3  # of what is cached
+VERSION = 4  # of what is cached
 REMEDIES = Remedies(*["name the interface in held, with more than 6 modes for each that is there"] * 2)
 FLAT = 1e-9  # nodes of an interface within this, relative to their extent, are on one line
 

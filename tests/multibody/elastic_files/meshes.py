@@ -1,5 +1,5 @@
-"""Finite elements of a straight beam along x, assembled here: elements with six dofs per node that do not
-shear, with the inertia of their sections, and bricks with 27 nodes and three dofs per node.
+"""Finite elements of a straight beam along x and of a frame, assembled here: elements with six dofs per node that do
+not shear, with the inertia of their sections, and bricks with 27 nodes and three dofs per node.
 
 Each is (positions (p, 3), mass, stiffness).
 """
@@ -52,6 +52,20 @@ def beam_mesh(elements=16, bar=None):
         mass[here] += bar.mass * M + turning * rotary
     nodes = np.stack([np.arange(elements), np.arange(1, elements + 1)], axis=1)
     return position, *assembled(nodes, 6, len(position), mass, stiffness)
+
+
+def frame_mesh(along=12, up=5, bar=None):
+    """Elements of `beam_mesh`, each as long as the bar, in a row along x and then in one along z."""
+    count, bar = along + up, bar or Bar(0.1)
+    _, mass, stiffness = beam_mesh(1, bar)
+    upright = np.kron(np.eye(4), [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
+    axes = np.repeat([0, 2], [along, up])
+    position = np.concatenate([np.zeros((1, 3)), np.cumsum(bar.length * np.eye(3)[axes], axis=0)])
+    nodes = np.stack([np.arange(count), np.arange(1, count + 1)], axis=1)
+    element = [part.toarray() for part in (mass, stiffness)]
+    lying = assembled(nodes[:along], 6, count + 1, *element)
+    standing = assembled(nodes[along:], 6, count + 1, *(upright.T @ part @ upright for part in element))
+    return position, *(one + other for one, other in zip(lying, standing, strict=True))
 
 
 def tension_mesh(elements, length, force):
