@@ -94,7 +94,7 @@ class FiniteElements:
                 raise InputError(f"stiffening.force: there is no interface '{name}'; name it in interfaces")
         reduced = _from_cache(self._key) or self._reduced()
         body = float(reduced.mass), reduced.moment, reduced.inertia
-        self._check(lambda: check_mass(body, self.total_mass, self.total_inertia), self.mass)
+        self._check(lambda: check_mass(body, self.total_mass, self.total_inertia, "total_"), self.mass)
         modes = tuple((f"mode_{k + 1}", "rad" if turns else "m") for k, turns in enumerate(reduced.rotational))
         nodes = Nodes(*reduced[5:7], reduced.curve, reduced.angular, "an interface")
         pieces = partial(net_of, Knots(*reduced[9:12]))

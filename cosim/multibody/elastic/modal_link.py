@@ -50,9 +50,7 @@ def modal_link(
         if not 0.0 <= ratio <= 1.0:
             raise InputError(f"the damping ratio {ratio:g} must be at least 0 and at most 1")
     masses = gram(modal)
-    scale = np.sqrt(np.maximum(np.diag(masses), 0.0))
-    for k in np.flatnonzero(scale <= 0.0):
-        raise InputError(f"mode {k + 1} moves no mass; leave it out")
+    scale = _scale(masses)
     if np.linalg.eigvalsh(masses / np.outer(scale, scale))[0] < INDEPENDENT:
         raise InputError("the modes are linearly dependent; leave out those that are sums of others")
     squares, vectors = eigh(stiffness, masses)
@@ -73,14 +71,23 @@ def modal_link(
 
 
 def stiffness_by(frequencies: Array, masses: Array) -> Array:
-    """K of modes with these frequencies (m,) [rad/s] and masses (m, m). Raises InputError unless these are diagonal."""
-    scale = np.sqrt(np.diag(masses))
+    """K of modes with these frequencies (m,) [rad/s] and masses (m, m). Raises InputError unless these are diagonal,
+    and above 0."""
+    scale = _scale(masses)
     cosines = np.abs(masses / np.outer(scale, scale)) - np.eye(len(masses))
     i, j = np.unravel_index(cosines.argmax(), cosines.shape)
     if cosines[i, j] > ORTHOGONAL:
         what = f"modes {min(i, j) + 1} and {max(i, j) + 1} are not orthogonal in the mass: their cosine is"
         raise InputError(f"{what} {cosines[i, j]:.3g}; give 'stiffness' in place of 'frequencies', or the right masses")
     return np.diag(frequencies**2 * np.diag(masses))
+
+
+def _scale(masses: Array) -> Array:
+    """Roots of modal masses (m,). Raises InputError for one that is 0."""
+    scale = np.sqrt(np.maximum(np.diag(masses), 0.0))
+    for k in np.flatnonzero(scale <= 0.0):
+        raise InputError(f"mode {k + 1} moves no mass; leave it out")
+    return scale
 
 
 def check_symmetric(name: str, matrix: Array) -> None:
@@ -92,16 +99,17 @@ def check_symmetric(name: str, matrix: Array) -> None:
         )
 
 
-def check_mass(found: RigidBody, mass: float | None, inertia: Array | None) -> None:
-    """Raises InputError unless the mass [kg] and J (3, 3) about the origin, if given, are those of the nodes to 1 %."""
+def check_mass(found: RigidBody, mass: float | None, inertia: Array | None, prefix: str = "") -> None:
+    """Raises InputError unless the mass [kg] and J (3, 3) about the origin, if given, are those of the nodes to 1 %.
+    prefix: of the names of both."""
     if mass is not None and abs(found[0] - mass) > 0.01 * mass:
         raise InputError(
-            f"the nodes have {found[0]:.4g} kg together, but mass is {mass:.4g} kg; check the units of both"
+            f"the nodes have {found[0]:.4g} kg together, but {prefix}mass is {mass:.4g} kg; check the units of both"
         )
     if inertia is not None and np.abs(found[2] - inertia).max() > 0.01 * np.abs(inertia).max():
         has, given = (", ".join(f"{x:.4g}" for x in np.diag(J)) for J in (found[2], inertia))
         what = f"the nodes have the moments of inertia {has} kg*m^2 about the origin"
-        raise InputError(f"{what}, but inertia is {given}; check the units and the origin")
+        raise InputError(f"{what}, but {prefix}inertia is {given}; check the units and the origin")
 
 
 class Nodes:
@@ -122,7 +130,7 @@ class Nodes:
             what = f"several nodes are at {_place(point)} m, and the modes move them apart"
             raise InputError(f"{what}; attach it at another node, or keep one of them")
         if distances[k] > SAME_PLACE * size:
-            near = ", ".join(_place(self.position[k]) for k in order[:NEAREST])
+            near = ", ".join(list(dict.fromkeys(_place(self.position[k]) for k in order))[:NEAREST])
             raise InputError(
                 f"there is no node at {_place(point)} m; move it to {self.words}: the nearest are at {near}"
             )

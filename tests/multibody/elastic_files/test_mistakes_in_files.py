@@ -62,6 +62,16 @@ def in_hertz(frequencies):
     return edit
 
 
+def without_motion(frequencies):
+    """of its second mode"""
+
+    def edit(arrays):
+        in_hertz(frequencies)(arrays)
+        arrays["displacements"][:, 1] = arrays["rotations"][:, 1] = 0.0
+
+    return edit
+
+
 RIGID = "the rigid motions of a link are those of its joint: leave them out"
 TABLES = [
     (renamed("masses", "mases"), "'mases' has no meaning; did you mean 'masses'?"),
@@ -104,6 +114,7 @@ TABLES = [
         changed("stiffness", lambda a: np.diag([2e4, 0.0])),
         "nothing resists mode 2, which would drift; the rigid motions of a link are those of its joint: leave them out",
     ),
+    (without_motion([24.0, 30.0]), "mode 2 moves no mass; leave it out"),
     (in_hertz([24.0, -3.0]), f"the frequency -3 Hz of mode 2 is not above 0; {RIGID}"),
     (in_hertz([0.0, 24.0]), f"the frequency 0 Hz of mode 1 is not above 0; {RIGID}"),
     (
@@ -171,6 +182,13 @@ def test_files_that_are_no_tables(tmp_path):
         if content is not None:
             (tmp_path / name).write_text(content)
         assert said_of(lambda name=name: read_table(tmp_path / name), tmp_path) == f"{name}: {message}"
+
+
+def test_an_array_by_the_name_of_an_archive(tmp_path):
+    with (tmp_path / "array.npz").open("wb") as file:
+        np.save(file, np.eye(3))
+    said = said_of(lambda: read_table(tmp_path / "array.npz"), tmp_path)
+    assert said == "array.npz: the file is no archive of NumPy; write it with numpy.savez"
 
 
 def test_a_json_file_that_nests_without_end(tmp_path):
@@ -334,7 +352,7 @@ def test_finite_elements_with_options_that_are_wrong(tmp_path):
         ),
         (
             {"total_mass": 1.0},
-            "mass.npz: the nodes have 4.05 kg together, but mass is 1 kg; check the units of both",
+            "mass.npz: the nodes have 4.05 kg together, but total_mass is 1 kg; check the units of both",
         ),
     ):
         assert said_of(fe(folder, **options).link, folder) == message
@@ -346,7 +364,9 @@ def test_finite_elements_with_options_that_are_wrong(tmp_path):
 def test_a_hinge_at_a_node_of_solid_elements_that_is_no_interface(tmp_path):
     link = fe(tmp_path / "files", brick_mesh(2)).link()
     said = said_of(lambda: link.displacement(np.array([0.5, 0.0, 0.0])), tmp_path)
-    assert said.startswith("there is no node at (0.5, 0, 0) m; move it to an interface: the nearest are at (0, 0, 0)")
+    assert said.startswith(
+        "there is no node at (0.5, 0, 0) m; move it to an interface: the nearest are at (0, 0, 0), (1"
+    )
 
 
 def test_more_vibrations_than_nodes_with_mass(tmp_path):
