@@ -38,7 +38,7 @@ class ElasticModes:
 
 def elastic_modes(model: MechanismModel, positions: Array, beside: Array | Sequence[int] = ()) -> ElasticModes:
     """positions: (nv,) of all dofs, those of the modes near their equilibrium; beside: dofs that count as modes
-    where they are. Raises InputError without stiffness."""
+    where they are. Raises InputError where no equilibrium is found."""
     equations, rest, time = model.equations, np.zeros(model.nv), (0.0,) if model.timed else ()
     modes, chart, m = np.array([*model.elastic_dofs, *beside], dtype=int), positions.copy(), len(model.elastic_dofs)
 
@@ -54,15 +54,16 @@ def elastic_modes(model: MechanismModel, positions: Array, beside: Array | Seque
         return np.array([each - held for each in moved]).T / STEP
 
     units = STEP * np.eye(model.nv)[modes]
+    change = np.zeros(m)
     for _ in range(ITERATIONS):
-        try:
-            change = np.linalg.solve(slope()[:m, :m], effort(chart)[:m])
-        except np.linalg.LinAlgError:
-            what = "the modes of elastic links have no equilibrium: one of them has no stiffness; give it a frequency"
-            raise InputError(f"{what} above 0, or 'modes: measured'") from None
+        change = np.linalg.solve(slope()[:m, :m], effort(chart)[:m])
         chart[modes[:m]] -= change
-        if np.abs(change).max() < STEP:
+        if np.abs(change).max(initial=0.0) < STEP:
             break
+    else:
+        worst = model.dof_names[modes[int(np.abs(change).argmax())]]
+        what = f"the equilibrium of mode '{worst}' is not found: its load bends it too far"
+        raise InputError(f"{what}; check its stiffness, or take 'modes: measured'")
     stiffness = slope()
     mass = np.asarray(model.mass_matrix(np.asarray(model.coordinates(chart)), *time), dtype=float)
     return ElasticModes(modes, chart[modes], mass, slope(along_velocity=True), 0.5 * (stiffness + stiffness.T))
