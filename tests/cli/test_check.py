@@ -91,6 +91,25 @@ def test_the_fastest_time_constants_stand_beside_the_step(command):
     assert "closed loop of joint 'hinge'" in found
 
 
+def test_a_step_that_is_too_long_for_an_elastic_link_names_the_mode(command, tmp_path):
+    """At twice the step the first tick diverges."""
+    section = "{shape: rectangle, width: 20 mm, height: 40 mm}"
+    (tmp_path / "rig.yaml").write_text(
+        "mechanism:\n"
+        "  bodies: [{name: arm, joint: hub}, {name: load, type: fixed, parent: arm, origin: {xyz: [1, 0, 0]}, mass: 5}]\n"
+        "  elastic:\n"
+        "    - link: arm\n"
+        f"      beam: {{length: 1, density: 2700, youngs_modulus: 70 GPa, modes: {{bend_y: 2}}, section: {section}}}\n"
+        "joints: {hub: {actuator: {type: ideal}}}\n"
+        "schedule: {step: 20 ms, duration: 1 s}\n"
+    )
+    _, shown, _ = command("check", str(tmp_path / "rig.yaml"))
+    fastest, warning = (line.strip() for line in shown.splitlines() if "time constant" in line)
+    assert fastest.startswith("fastest time constants at the start: mode 'arm.bend_y_1' ")
+    fix = "too short for a step of 20 ms with rk4; use schedule.substeps: 64 or schedule.integrator: rosenbrock"
+    assert warning == f"warning: mode 'arm.bend_y_1' has a time constant of 524 us, {fix}"
+
+
 def test_a_mechanism_whose_motion_is_prescribed_has_no_time_constants(command):
     found = lines(command, "controllers=[]", "joints.hinge={prescribed: {type: quintic, goal: 1, duration: 1 s}}")
     assert "hinge: prescribed, from 0 rad" in found
