@@ -8,6 +8,7 @@ dry friction of joints is no part of it: their damping is the slope of their fri
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from scipy.linalg import expm
 
 from cosim.errors import InputError, SectionError, did_you_mean
 from cosim.types import Array, ControllerContext
-from cosim.units import parse_any
+from cosim.units import parse_quantity
 
 FRICTION_SPEED = 1.0  # rad/s or m/s, at which dry friction has its full value
 
@@ -117,7 +118,16 @@ def _passive(context: ControllerContext, passive: dict[str, Any]) -> dict[int, f
         if context.prescribed[names.index(name)]:
             raise SectionError(f"joint '{name}' is prescribed; take it out", ("passive", name))
         try:
-            found[names.index(name)] = float(parse_any(position) if isinstance(position, str) else position)
-        except (ValueError, TypeError):
-            raise SectionError(f"expected a position such as 0 deg, got '{position}'", ("passive", name)) from None
+            found[names.index(name)] = _position(position, context.model.dof_units[names.index(name)], name)
+        except ValueError as error:
+            raise SectionError(str(error), ("passive", name)) from None
     return found
+
+
+def _position(given: Any, unit: str, joint: str) -> float:
+    """The position [rad or m] of a passive joint. Raises ValueError for what is none, or has another unit."""
+    if isinstance(given, str):
+        return parse_quantity(given, unit, f"joint '{joint}'")
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):
+        raise ValueError(f"expected a position in {unit}, got {given}")
+    return float(given)

@@ -504,6 +504,10 @@ class MechanismFunctions(Protocol):
 
     def spring_effort(self, q: Numeric) -> Numeric: ...
 
+    def rate(self, q: Numeric, v: Numeric) -> Numeric:
+        """The rates (nq,) of the coordinates."""
+        ...
+
     def mass_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric: ...
 
     def kinetic_energy(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric: ...
@@ -651,3 +655,14 @@ class TrajectoryContext:
     model: MechanismModel  # of the whole mechanism, for numbers
     position: Array  # (nq,) coordinates at which the rig starts
     limits: Limits  # of the n joints
+    prescribed: Mapping[int, Trajectory] = field(default_factory=dict)  # of other dofs, by index
+    # indices of the dofs that nothing drives, without those of elastic links
+    passive: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
+
+    def positions_at(self, t: float) -> Array:
+        """(nv,) positions of the mechanism, with prescribed dofs where they are at time t [s] and all others at the
+        start."""
+        positions = np.array(self.model.chart(self.position), dtype=float)
+        for dof, trajectory in self.prescribed.items():
+            positions[dof] = trajectory.sample(t)["position"][0]
+        return positions

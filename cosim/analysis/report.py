@@ -114,8 +114,9 @@ def _mode_table(modes: Sequence[ClosedLoopMode]) -> TextTable:
     table = TextTable(["mode"], ["frequency", "damping", "time constant"])
     for mode in modes:
         decay = -mode.pole.real
-        lasting = format_seconds(1.0 / decay) if decay > 0.0 else NONE
-        table.add_row(mode.part, _frequency(mode), f"{mode.damping:.3g}", lasting)
+        undamped = abs(mode.damping) < ROUNDING
+        lasting = format_seconds(1.0 / decay) if decay > 0.0 and not undamped else NONE
+        table.add_row(mode.part, _frequency(mode), "0" if undamped else f"{mode.damping:.3g}", lasting)
     return table
 
 

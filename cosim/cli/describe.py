@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cosim.control.input_shaping import ShapedTrajectory
 from cosim.formulations import SEPARATE_BODIES
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
@@ -14,6 +15,7 @@ from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.schedule import ScheduleSpec
 from cosim.timing.pacing import Pacing, Trigger
+from cosim.types import Trajectory
 from cosim.units import show_time
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ def _parts(rig: Rig) -> Iterator[str]:
         given = real_limits(rig, name)
         limits = f"; limits: {given}" if given else ""
         yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}{limits}"
+        if name in rig.plant.prescribed:
+            yield from _shaping(rig.plant.prescribed[name])
     for loop in description.loops:
         kept = ", keeps its coordinates" if loop.coordinates else ""
         yield f"  loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}"
@@ -90,6 +94,9 @@ def _parts(rig: Rig) -> Iterator[str]:
         }
         if values:
             yield f"  {', '.join(f'{name} {_numbers(value)}' for name, value in values.items())}"
+        for loop in rig.tick_model.loops:
+            if loop.name == controller.name:
+                yield from _shaping(loop.trajectory)
         if why := rig.tick_model.untraceable.get(controller.name):
             yield f"  in Python: {why}"
     yield from _left_out(rig)
@@ -111,6 +118,19 @@ def _coupled(rig: Rig) -> Iterator[str]:
     yield f"couplings: {'Gauss–Seidel' if scheme.sequential else 'Jacobi'}, extrapolation of order {scheme.order}"
     for member in spec.couplings.members:
         yield f"  {member}"
+
+
+def _shaping(trajectory: Trajectory | None) -> Iterator[str]:
+    """What input shaping does to a motion."""
+    change, part = 0.0, trajectory
+    while part is not None:
+        change = max(change, getattr(part, "change", 0.0))
+        if isinstance(part, ShapedTrajectory):
+            frequencies = ", ".join(f"{frequency:.4g}" for frequency in part.frequencies)
+            ends = f" and ends at {part.end:.4g} s" if np.isfinite(part.end) else ""
+            speed = f", its speed changes by up to {100.0 * change:.2g} %" if change else ""
+            yield f"    shaped for {frequencies} Hz: the motion is longer by {part.times[-1]:.3g} s{ends}{speed}"
+        part = getattr(part, "trajectory", None)
 
 
 def _numbers(value: float | list[float]) -> str:

@@ -5,7 +5,8 @@ Preshaping command inputs to reduce system vibration, 1990). ZV leaves none at t
 slope there; EI leaves a tolerated vibration at the frequency and none at one below and one above it (Singhose, Seering
 and Singer 1994). Errors of the frequency matter least to EI, then to ZVD; both take a period longer, ZV half of one.
 
-The frequency is given, or there are those of elastic links, see `vibrations`, whose impulses are convolved.
+The frequency is given, or there are those of elastic links, see `vibrations`, whose impulses are convolved. What the
+convolution leaves there, because the equations are not linear, a change of the speed takes away, see `retiming`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Literal
 import numpy as np
 
 from cosim import ops
-from cosim.control.vibrations import vibrations
+from cosim.control.retiming import retimed
+from cosim.control.vibrations import KEYS, vibrations
 from cosim.errors import SectionError
 from cosim.types import Array, Numeric, Trajectory, TrajectoryContext, param, params
 
@@ -41,6 +43,10 @@ class Shaping:
             raise ValueError("'frequency' is missing; give it, or 'modes' of elastic links")
         if self.frequency is not None and self.modes is not None:
             raise ValueError("'frequency' and 'modes' are given; keep one of both")
+        if self.modes is not None and not self.modes:
+            raise ValueError("'modes' is empty; name modes of elastic links, or auto")
+        if self.modes is not None and (twice := [mode for mode in self.modes if self.modes.count(mode) > 1]):
+            raise ValueError(f"mode '{twice[0]}' is given twice; take one out")
         if self.modes is not None and self.damping:
             raise ValueError("the damping of 'modes' is known; take 'damping' out")
         if self.type == "ei" and self.damping > MOST_EI_DAMPING:
@@ -68,16 +74,24 @@ class Shaping:
     ) -> Trajectory:
         """The trajectory, shaped. Raises SectionError for modes that cannot be computed or do not exist."""
         if self.modes is None:
-            return ShapedTrajectory(trajectory, *self.impulses())
+            assert self.frequency is not None
+            return ShapedTrajectory(trajectory, *self.impulses(), (self.frequency,))
+        if context is None:
+            what = "the modes are computed with the model of the mechanism"
+            raise SectionError(f"{what}; use them for a controller or a prescribed joint, or give 'frequency'", KEYS)
         times, amplitudes = np.zeros(1), np.ones(1)
-        for mode in vibrations(self.modes, trajectory, context):
+        found = vibrations(self.modes, trajectory, context)
+        if not found.modes:
+            return trajectory  # it deflects none
+        for mode in found.modes:
             if mode.damping > (most := MOST_EI_DAMPING if self.type == "ei" else MOST_DAMPING):
                 what = f"the mode of {mode.frequency:.3g} Hz has a damping of {mode.damping:.2g}, more than {most:g}"
-                raise SectionError(f"{what}; it needs no shaping, so name others", ("shaping", "modes"))
+                raise SectionError(f"{what}; it needs no shaping, so name others", KEYS)
             later, parts = self._impulses(*mode)
             times, amplitudes = np.add.outer(times, later).ravel(), np.outer(amplitudes, parts).ravel()
         order = np.argsort(times, kind="stable")
-        return ShapedTrajectory(trajectory, times[order], amplitudes[order])
+        frequencies = tuple(mode.frequency for mode in found.modes)
+        return retimed(ShapedTrajectory(trajectory, times[order], amplitudes[order], frequencies), found, context)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +101,7 @@ class ShapedTrajectory:
     trajectory: Trajectory
     times: Array
     amplitudes: Array
+    frequencies: tuple[float, ...] = ()  # Hz, that are shaped for
 
     @property
     def end(self) -> float:

@@ -1,14 +1,9 @@
 """A controller that knows the modes of elastic links from a simulation along its reference, because no encoder measures
 them.
 
-From call to call, a period T, the modes η move with the controlled joints on their reference, prescribed ones on their
-motion, and all others as measured:
-
-    η⁺ = η + T η̇ + T²/2 G a,   η̇⁺ = D (η̇ + T G a),   a by the hybrid dynamics at η + T/2 η̇.
-
-G and D are constant, from the modes at the start. For an oscillation of the angle θ = ω T and the damping ζ, G is
-1 / (θ²/4 / sin²(θ/2) + ζ θ): a linearly implicit midpoint rule with the exact frequency. Oscillations that are too fast
-for the period keep the step stable and decay by D, so that they stay where their load bends them.
+From call to call, a period, the modes move with the controlled joints on their reference, prescribed ones on their
+motion, and all others as measured, by the step of `implicit_step`; its matrices are constant, from the modes at the
+start.
 """
 
 from __future__ import annotations
@@ -21,11 +16,10 @@ import numpy as np
 from cosim import ops
 from cosim.control.control_loop import DeclaredInputs
 from cosim.control.controller_result import accepted
-from cosim.control.elastic_modes import elastic_modes
+from cosim.control.elastic_modes import elastic_modes, implicit_step
 from cosim.layout import Layout
 from cosim.types import (
     ALL,
-    Array,
     Controller,
     ControllerContext,
     Numeric,
@@ -36,8 +30,6 @@ from cosim.types import (
 )
 
 FOLLOWED = ("reference_position", "reference_velocity", "reference_acceleration")
-FASTEST = 1.5  # θ; beyond it the step is as here, which leaves room for less mass than at the start
-DECAY = 0.5  # of faster oscillations, per period
 
 
 class ModelledModes:
@@ -58,7 +50,7 @@ class ModelledModes:
         held = [*modes, *context.index, *np.flatnonzero(context.prescribed)]
         mass = start.own_mass(np.setdiff1d(np.arange(context.model.nv), held))
         self._start = start.position
-        self._gain, self._kept = _step(mass, start.damping, start.stiffness, context.period)
+        self._gain, self._kept = implicit_step(mass, start.damping, start.stiffness, context.period)
 
     def initial(self) -> State:
         """The modes where they hold the links at the start; whether it was called before, and the motion of the joints
@@ -104,15 +96,3 @@ class ModelledModes:
             "position": x["position"] + period * (x["velocity"] + half * change),
             "velocity": self._kept @ (x["velocity"] + period * change),
         }
-
-
-def _step(mass: Array, damping: Array, stiffness: Array, period: float) -> tuple[Array, Array]:
-    """(G, D) of oscillations with these matrices (m, m)."""
-    from scipy.linalg import eigh  # takes longer to import than most rigs to read
-
-    squares, shapes = eigh(stiffness, mass)
-    angle = period * np.sqrt(np.maximum(squares, 1e-12))
-    decay = 0.5 * period * np.einsum("ik,ij,jk->k", shapes, damping, shapes)
-    gain = 1.0 / (0.25 * angle**2 / np.sin(0.5 * np.minimum(angle, FASTEST)) ** 2 + decay)
-    back = shapes.T @ mass
-    return shapes @ (gain[:, None] * back), shapes @ (np.where(angle > FASTEST, DECAY, 1.0)[:, None] * back)

@@ -1,9 +1,13 @@
-"""The vibrations of elastic links that a motion excites, at its end with the joints held."""
+"""The vibrations of elastic links that a motion excites, at its end with the joints held.
+
+Joints that nothing drives move with them: a floating base, a load on a spring.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +19,7 @@ from cosim.types import Array, Trajectory, TrajectoryContext
 AUTO = "auto"
 MOST_MODES = 3  # of auto: the number of impulses grows by each of them
 LEAST_PART = 0.01  # of auto: deflection over that of the mode that deflects most
+SLOWEST = 1e-2  # (rad/s)²; what is slower does not swing, such as a floating base
 KEYS = ("shaping", "modes")
 
 
@@ -25,20 +30,30 @@ class Vibration(NamedTuple):
     damping: float
 
 
-def vibrations(names: Sequence[str], trajectory: Trajectory, context: TrajectoryContext | None) -> list[Vibration]:
+@dataclass(frozen=True, eq=False)
+class Vibrations:
+    """k vibrations of the m dofs `dofs` about `rest` (m,). deflection: (2 k, 2 m) from deviations and velocities of the
+    dofs to the parts of each vibration in phase and a quarter period later, as the largest deflection of a mode."""
+
+    modes: list[Vibration]
+    dofs: Array
+    rest: Array
+    deflection: Array
+
+
+def vibrations(names: Sequence[str], trajectory: Trajectory, context: TrajectoryContext) -> Vibrations:
     """Of the modes with these names, or with the name `auto` of those that the motion deflects most.
 
     A name stands for the vibration in which its coordinate has most energy. Raises SectionError for names that do not
-    exist, and where there is no end or no model."""
+    exist, and where there is no end."""
     from scipy.linalg import eigh  # takes longer to import than most rigs to read
 
-    if context is None:
-        what = "the modes are computed with the model of the mechanism"
-        raise SectionError(f"{what}; use them in the trajectory of a controller, or give 'frequency'", KEYS)
     model = context.model
     known = [model.dof_names[k] for k in model.elastic_dofs]
     if not known:
         raise SectionError("the mechanism has no elastic links; give 'frequency'", KEYS)
+    if model.constraint_rows:
+        raise SectionError("the modes are those of mechanisms without closed loops; give 'frequency'", KEYS)
     if not math.isfinite(trajectory.end):
         raise SectionError("the trajectory has no end at which its modes are known; give 'frequency'", KEYS)
     if AUTO in names and len(names) > 1:
@@ -46,24 +61,41 @@ def vibrations(names: Sequence[str], trajectory: Trajectory, context: Trajectory
     for name in names:
         if name != AUTO and name not in known:
             raise SectionError(f"there is no mode '{name}'{did_you_mean(name, known)}", KEYS)
+    held = [
+        name
+        for name, dof in zip(known, model.elastic_dofs, strict=True)
+        if dof in (*context.index, *context.prescribed)
+    ]
+    if held:
+        raise SectionError(f"the mode '{held[0]}' is itself prescribed or commanded; give 'frequency'", KEYS)
+    if not names:
+        raise SectionError("the list is empty; name modes, or take [auto]", KEYS)
     begin, end = (np.asarray(trajectory.sample(t)["position"], dtype=float) for t in (0.0, trajectory.end))
-    positions = np.asarray(model.chart(context.position), dtype=float).copy()
+    positions = context.positions_at(trajectory.end)
     positions[context.index] = end
-    found = elastic_modes(model, positions)
+    found, m = elastic_modes(model, positions, context.passive), len(known)
     squares, shapes = eigh(found.stiffness, found.own_mass(np.zeros(0, dtype=int)))
-    omega = np.sqrt(np.maximum(squares, 0.0))
+    squares, shapes = squares[squares > SLOWEST], shapes[:, squares > SLOWEST]
+    omega = np.sqrt(squares)
     dampings = np.einsum("ik,ij,jk->k", shapes, found.damping, shapes) / (2.0 * omega)
     if AUTO in names:
         pull = found.mass[np.ix_(found.modes, context.index)] @ (end - begin)
-        chosen = _deflected(shapes, squares, pull)
+        chosen = _deflected(shapes[:m], shapes.T @ pull / squares)
     else:
-        energy = shapes**2 * np.diag(found.stiffness)[:, None] / squares
+        energy = (shapes**2 * np.diag(found.stiffness)[:, None] / squares)[:m]
         chosen = list(dict.fromkeys(int(energy[known.index(name)].argmax()) for name in names))
-    return [Vibration(float(omega[k]) / (2.0 * math.pi), float(dampings[k])) for k in chosen]
+    own, rate = shapes[:, chosen], omega[chosen]
+    largest = np.abs(own[:m]).max(axis=0, initial=0.0)
+    # by the stiffness, which does not see where dofs without springs have gone
+    swung = (own.T @ found.stiffness) * (largest / rate**2)[:, None]
+    moving = (own.T @ found.own_mass(np.zeros(0, dtype=int))) * (largest / rate)[:, None]
+    parts = np.block([[swung, np.zeros_like(swung)], [np.zeros_like(moving), moving]])
+    modes = [Vibration(float(omega[k]) / (2.0 * math.pi), float(dampings[k])) for k in chosen]
+    return Vibrations(modes, found.modes, found.position, parts)
 
 
-def _deflected(shapes: Array, squares: Array, pull: Array) -> list[int]:
-    """The vibrations that the inertial forces `pull` (m,) deflect most."""
-    deflection = np.abs(shapes * (shapes.T @ pull / squares)).max(axis=0)
+def _deflected(shapes: Array, amplitudes: Array) -> list[int]:
+    """The vibrations with these shapes (m, k) and amplitudes (k,) that deflect modes most."""
+    deflection = np.abs(shapes * amplitudes).max(axis=0)
     order = np.argsort(-deflection, kind="stable")[:MOST_MODES]
     return [int(k) for k in order if deflection[k] > LEAST_PART * deflection[order[0]]]

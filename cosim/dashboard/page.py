@@ -23,6 +23,7 @@ from cosim.dashboard.panels.view import ViewPanel
 from cosim.dashboard.poses import Poses
 from cosim.dashboard.replay import Replay
 from cosim.dashboard.source import About, PageEvent, Source
+from cosim.multibody.part_names import shown_name
 from cosim.output.scene.scene import Scene
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Page:
     def _follow(self, about: About, model: Model) -> None:
         """Move the scene from now on."""
         self.poses = Poses(model, {name: k for k, name in enumerate(about.units)})
-        self.links = {joint.name: joint.child for joint in model.joints}
+        self.links = {joint.name: shown_name(joint.child) for joint in model.joints}
         self._show_ghost()
 
     def _show_parts(self) -> None:

@@ -22,6 +22,7 @@ from cosim.errors import InputError, RunError
 from cosim.formulations import SEPARATE_BODIES, Formulation, dependent_row, known_formulations
 from cosim.multibody import Model, assembly
 from cosim.multibody.description.robot_file import SUFFIXES
+from cosim.multibody.part_names import given_names
 from cosim.output import console
 from cosim.output.output_files import write_file
 from cosim.rig.sections.rig_spec import read_rig
@@ -197,7 +198,7 @@ def _seconds_per_call(code: Compiled, given: tuple[Any, ...]) -> float:
 
 def comparison_lines(model: Model, compared: list[Compared], refused: dict[str, str]) -> list[str]:
     equations = model.equations
-    bodies, rows = len(equations.tree.bodies), len(equations.constraints.solved)
+    bodies, rows = _moving_bodies(model), len(equations.constraints.solved)
     size = f"{counted(bodies, 'moving body', 'moving bodies')}, {model.nv} dof"
     size += f", {counted(rows, 'constraint row')}" * bool(rows)
     head = ("formulation", "difference", "operations", "compile", "call")
@@ -222,12 +223,17 @@ def _cells(row: Compared) -> tuple[str, ...]:
     return row.name, difference, f"{row.operations}", f"{row.compile_s:.2f} s", f"{row.call_s * 1e6:.3g} µs"
 
 
+def _moving_bodies(model: Model) -> int:
+    """Their number, an elastic link as one."""
+    return len(given_names(joint.child for joint in model.equations.tree.joints))
+
+
 def _write(json: Path, model: Model, compared: list[Compared], refused: dict[str, str]) -> None:
     import orjson
 
     document = {
         "mechanism": model.mechanism.name,
-        "bodies": len(model.equations.tree.bodies),
+        "bodies": _moving_bodies(model),
         "dof": model.nv,
         "states": STATES,
         "seed": SEED,

@@ -12,6 +12,7 @@ from cosim.plant.plant import Plant
 from cosim.types import Array
 
 MOST_SUBSTEPS = 1 << 16  # that are worth trying
+RESOLVED = 1.0  # rad of a mode per substep, in those that are proposed
 TINY = 1e-300  # whose logarithm is finite
 DETAILED = 5  # states of a drive from which on it has more than a current and an elastic gear
 
@@ -22,11 +23,10 @@ def fastest_plant(stop: RigState) -> tuple[str, float] | None:
     if found is None:
         return None
     A, moving = found
-    rates, modes = np.linalg.eig(A)
-    fastest = int(np.argmax(np.abs(rates)))
-    if not abs(rates[fastest]) > ROUNDING:
+    rate, element = _fastest(A)
+    if not abs(rate) > ROUNDING:
         return None
-    return _part_of(stop, moving[int(np.argmax(np.abs(modes[:, fastest])))])[1], 1.0 / float(abs(rates[fastest]))
+    return _part_of(stop, moving[element])[1], 1.0 / abs(rate)
 
 
 def stiff_plant(stop: RigState) -> list[Cause]:
@@ -35,7 +35,7 @@ def stiff_plant(stop: RigState) -> list[Cause]:
         return []
     tick_model, plant, (A, moving) = stop.tick_model, stop.tick_model.plant, found
     coordinates = np.flatnonzero(np.isin(moving, plant.coordinates))
-    rates, modes = np.linalg.eig(A)
+    rates = np.linalg.eigvals(A)
 
     def growth(substeps: int) -> float:
         """Per tick, beyond that of the motion itself."""
@@ -46,16 +46,31 @@ def stiff_plant(stop: RigState) -> list[Cause]:
 
     if not stop.explains(growth(tick_model.substeps)):
         return []
-    fastest = int(np.argmax(np.abs(rates)))
-    joint, part = _part_of(stop, moving[int(np.argmax(np.abs(modes[:, fastest])))])
+    rate, element = _fastest(A)
+    joint, part = _part_of(stop, moving[element])
     needed = tick_model.substeps
-    while growth(needed) > 1.0 + ROUNDING and needed < MOST_SUBSTEPS:
+    # a mode of an elastic link is excited by the loads that it carries: its step is not only to be stable
+    angle = tick_model.step * abs(rate.imag) if joint in plant.model.elastic_dofs else 0.0
+    while (growth(needed) > 1.0 + ROUNDING or angle > RESOLVED * needed) and needed < MOST_SUBSTEPS:
         needed *= 2
     steps = f"schedule.substeps: {needed} or " if needed < MOST_SUBSTEPS else ""
     substeps = "" if tick_model.substeps == 1 else f" in {tick_model.substeps} substeps"
-    wrong = f"{part} has a time constant of {1e6 / abs(rates[fastest]):.3g} us, too short for a step of {stop.step_ms}"
+    wrong = f"{part} has a time constant of {1e6 / abs(rate):.3g} us, too short for a step of {stop.step_ms}"
     fix = f"use {steps}schedule.integrator: {_stable(plant)}"
     return [Cause(joint, f"{wrong}{substeps} with {tick_model.integrator}; {fix}")]
+
+
+def _fastest(A: Array) -> tuple[complex, int]:
+    """(the rate of the fastest motion of ẋ = A x, the element of x that takes part in it most).
+
+    It is that with the largest participation factor, the product of its elements of the left and the right eigenvector
+    (Pérez-Arriaga, Verghese and Schweppe, 1982), which the units of the states do not change.
+    """
+    rates, modes = np.linalg.eig(A)
+    fastest = int(np.argmax(np.abs(rates)))
+    same, left = np.linalg.eig(A.T)
+    adjoint = left[:, int(np.argmin(np.abs(same - rates[fastest])))]
+    return complex(rates[fastest]), int(np.argmax(np.abs(adjoint * modes[:, fastest])))
 
 
 def _stable(plant: Plant) -> str:
@@ -115,6 +130,7 @@ def _part_of(state: RigState, index: int) -> tuple[int, str]:
     velocity = plant.layout.place("velocity").where
     if velocity.start <= index < velocity.stop:
         dof = int(np.flatnonzero(plant.unprescribed)[index - velocity.start])
-        return dof, f"joint '{state.name(dof)}'"
+        return dof, f"{'mode' if dof in plant.model.elastic_dofs else 'joint'} '{state.name(dof)}'"
     name = plant.state_coordinate_names[index - plant.layout.place("position").where.start]
-    return (names.index(name) if name in names else -1), f"joint '{name}'"
+    dof = names.index(name) if name in names else -1
+    return dof, f"{'mode' if dof in plant.model.elastic_dofs else 'joint'} '{name}'"

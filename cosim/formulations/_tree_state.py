@@ -14,10 +14,11 @@ import numpy as np
 
 from cosim import ops
 from cosim.multibody.bodies import AnyBody
-from cosim.multibody.elastic_joints import MODES, NodeKind
+from cosim.multibody.elastic_joints import NodeKind
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
+from cosim.multibody.part_names import whole_of
 from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Numeric
 
@@ -58,7 +59,7 @@ def why_not_rigid(equations: MechanismEquations) -> str | None:
     """Why equations of rigid bodies alone do not apply, None if they do."""
     for link in equations.tree.mechanism.links:
         if link.elastic is not None:
-            return f"link '{link.name.removesuffix(MODES)}' is elastic, and its bodies are rigid"
+            return f"link '{whole_of(link.name)}' is elastic, and its bodies are rigid"
     return None
 
 
@@ -67,7 +68,7 @@ def link_with_symbols(equations: MechanismEquations) -> str | None:
     tree = equations.tree
     for joint, body in zip(tree.joints, tree.bodies, strict=True):
         if any(map(ops.is_symbolic, (body.mass, body.moment, body.inertia, body.rotor))):
-            return joint.child
+            return whole_of(joint.child)
     return None
 
 

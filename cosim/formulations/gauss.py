@@ -27,6 +27,7 @@ from cosim.formulations._closing import constraint_rows, impressed, vector
 from cosim.formulations._orthonormal import Orthonormal
 from cosim.formulations._tree_state import TreeState, central, link_with_symbols, why_not_rigid
 from cosim.multibody.equations import MechanismEquations
+from cosim.multibody.part_names import whole_of
 from cosim.types import Numeric
 
 ABOUT = "Gauss's least constraint: orthogonal factors of the weighted partial velocities, no mass matrix, O(n³)"
@@ -44,7 +45,8 @@ def refusal(equations: MechanismEquations) -> str | None:
     for joint, body in zip(equations.tree.joints, equations.tree.bodies, strict=True):
         inertia = central(body).inertia
         if np.linalg.eigvalsh(inertia)[0] < -1e-9 * np.abs(body.inertia).max():
-            return f"the inertia of link '{joint.child}' has a negative principal value, so it has no square root"
+            link = whole_of(joint.child)
+            return f"the inertia of link '{link}' has a negative principal value, so it has no square root"
     return None
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from cosim.errors import InputError, SourceLocation
 from cosim.multibody.constraint_rows import BodyConstraint
 from cosim.multibody.elastic_joints import are_modes
+from cosim.multibody.held_modes import held_error, held_modes, shortening_error
 from cosim.multibody.model import Model
 from cosim.multibody.nearest import CLOSURE_TOLERANCE, MIN_DAMPING, ClosureSearch, damped_least_squares, separate_parts
 
@@ -56,7 +57,9 @@ def find_consistent_state(
     with np.errstate(all="ignore"):  # trial positions may overflow; they are discarded
         q = close_loops(model, q, kept_q, t)
         # dofs with a fixed initial position move afterwards: no dof is fixed here
-        redundant = find_redundant(model, q, np.zeros(model.nv, dtype=bool), t, released)
+        here, near = _jacobians(model, q, np.ones(model.nv, dtype=bool), t)
+        redundant = _redundant(model, here, near, released)
+        _check_modes(model, (here, near), released, prescribed)
         v = consistent_velocities(model, q, v, kept_v, t, prescribed)
     constraints = model.equations.constraints
     lasting = [constraints.members[constraints.owners[r]] for r in range(len(constraints.owners)) if r not in redundant]
@@ -172,7 +175,11 @@ def find_redundant(
     fixed: (nv,) dofs that do not move. Raises InputError if rows are dependent at q only (a singular configuration),
     with the condition number.
     """
-    movable = ~fixed
+    return _redundant(model, *_jacobians(model, q, ~fixed, t), released)
+
+
+def _jacobians(model: Model, q: np.ndarray, movable: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """G (r, movable dofs) at q, and in a configuration near it where one is found."""
     here = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[:, movable]
     if not np.isfinite(here).all():
         row = int(np.argmin(np.isfinite(here).all(axis=1)))
@@ -180,11 +187,17 @@ def find_redundant(
         what = f"'{constraint.name}' has no direction at the initial positions; {constraint.law.fix}"
         raise InputError(what, constraint.place)
     nearby = _nearby_configuration(model, q, here, movable, t)
-    near = (
-        here if nearby is None else np.asarray(model.equations.constraint_jacobian(nearby, t), dtype=float)[:, movable]
-    )
+    if nearby is None:
+        return here, here
+    return here, np.asarray(model.equations.constraint_jacobian(nearby, t), dtype=float)[:, movable]
+
+
+def _redundant(model: Model, here: np.ndarray, near: np.ndarray, released: Sequence[str]) -> tuple[int, ...]:
+    """See `find_redundant`; here, near: G of the movable dofs."""
     sizes, rank = _singular_values(here), _rank(_singular_values(near))
     if _rank(sizes) < rank:
+        if here.shape[1] == model.nv and (error := shortening_error(model, _unit_rows(here), _unit_rows(near))):
+            raise error
         condition = sizes[0] / sizes[rank - 1] if len(sizes) >= rank and sizes[rank - 1] > 0.0 else np.inf
         names = ", ".join(dict.fromkeys(repr(c.name) for c in model.equations.constraints.members))
         what = (
@@ -194,6 +207,23 @@ def find_redundant(
         raise InputError(what, _place_of_row(model, 0))
     constraints = model.equations.constraints
     return _dependent(near, [constraints.members[k].name for k in constraints.owners], released)
+
+
+def _check_modes(
+    model: Model, jacobians: Sequence[np.ndarray], released: Sequence[str], prescribed: Collection[str]
+) -> None:
+    """Raises InputError if constraints that last hold modes of an elastic link. jacobians: G (r, nv) in some places."""
+    modes = are_modes(model.kinds)
+    if not modes.any():
+        return
+    constraints = model.equations.constraints
+    lasting = np.array([constraints.members[k].name not in released for k in constraints.owners])
+    movable = np.array([name not in prescribed for name in model.dof_names])
+    held = np.array(modes)
+    for G in jacobians:
+        held[movable] &= held_modes(_unit_rows(G[np.ix_(lasting, movable)]), modes[movable])
+    if error := held_error(model, jacobians[0] * lasting[:, None] * movable, held):
+        raise error
 
 
 def _nearby_configuration(

@@ -17,10 +17,11 @@ from cosim.multibody.elastic_bodies import ModalMotion, ModalShape, NodeMotion
 from cosim.multibody.elastic_spatial import ElasticVector, of_mode
 from cosim.multibody.joint_kind import JointKind, Names
 from cosim.multibody.mechanism import GeneralMotion
+from cosim.multibody.part_names import part_of
 from cosim.multibody.spatial import Hinge, SpatialVector
 from cosim.types import Array, Numeric
 
-MODES = "@modes"  # ends the name of the joint that carries the modes of a link
+MODES = part_of("", "modes")  # ends the name of the joint that carries the modes of a link
 SMALL = 0.01  # m or rad, largest of a random modal coordinate
 _STILL = SpatialVector(np.zeros(3), np.zeros(3))
 

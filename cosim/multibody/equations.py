@@ -6,7 +6,7 @@ constraints add rows to the same sweeps (`constrained_dynamics`); springs betwee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -463,9 +463,33 @@ class MechanismEquations(ConfigurationSpace):
             if body >= 0 and isinstance(node := self.tree.kinds[body], NodeKind):
                 eta = coordinates[self.tree.parents[body]]
                 places = (node.place(eta, 0.0), node.place(np.zeros(len(eta)), 0.0))
-                now, undeformed = (origin + turn @ pose.position for turn, origin in places)
-                found[frame.name] = now - undeformed
+            elif pieces := self._rigid_elements_to(body):
+                at_rest = [np.zeros(kind.nq) for kind in self.tree.kinds]
+                places = self._placed(pieces, coordinates), self._placed(pieces, at_rest)
+            else:
+                continue
+            now, undeformed = (origin + turn @ pose.position for turn, origin in places)
+            found[frame.name] = now - undeformed
         return found
+
+    def _rigid_elements_to(self, body: int) -> list[int]:
+        """The bodies from the first joint of a link of rigid elements to `body`, none for other bodies."""
+        found = []
+        while body >= 0 and "@" in self.tree.joints[body].child:
+            found.insert(0, body)
+            body = self.tree.parents[body]
+        return found
+
+    def _placed(self, bodies: Sequence[int], coordinates: Sequence[Numeric]) -> tuple[Numeric, Numeric]:
+        """(axes (3, 3), origin (3,)) of the last of a chain of bodies, in the frame in which the first joint is."""
+        axes, origin = np.eye(3), np.zeros(3)
+        for k, body in enumerate(bodies):
+            if k:
+                origin = origin + axes @ self.tree.bodies[body].position
+                axes = axes @ self.tree.bodies[body].rotation
+            turn, slide = self.tree.kinds[body].place(coordinates[body], 0.0)
+            axes, origin = axes @ turn, origin + axes @ slide
+        return axes, origin
 
     def frame_jacobian(self, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
         return self._project_rows(

@@ -57,6 +57,7 @@ class Link:
     place: SourceLocation = NOWHERE
     elastic: ElasticLink | RigidElements | None = None  # with mass and inertia of its own
     elastic_frame: Pose = field(default_factory=Pose.identity)  # of `elastic`, in the link
+    piece: tuple[np.ndarray, np.ndarray] | None = None  # ends (3,) of the piece of an elastic link that is drawn on it
 
     @property
     def mass(self) -> float:

@@ -28,6 +28,7 @@ from cosim.multibody.inertial_parameters import PER_BODY, inertial_parameters
 from cosim.multibody.inverse_kinematics import InverseKinematics, solve_pose
 from cosim.multibody.link_regressor import LinkRegressor
 from cosim.multibody.mechanism import Mechanism
+from cosim.multibody.part_names import given_names, whole_of
 from cosim.multibody.tree import Tree, build_tree, check_inertia_of_motion
 from cosim.ops import is_symbolic
 from cosim.types import Array, Limits, Numeric
@@ -59,6 +60,7 @@ class Model:
     dof_names: tuple[str, ...]  # (nv,): the joint's name, or `<joint>.<dof>` where it has several
     coordinate_names: tuple[str, ...]  # (nq,), likewise
     gravity: np.ndarray
+    expanded: Mechanism  # with elastic links as joints and links alone
 
     def __init__(
         self,
@@ -80,13 +82,13 @@ class Model:
         """
         self._rotor_inertia, self._redundant = rotor_inertia, tuple(redundant)
         self._baumgarte_rate, self._elimination = baumgarte_rate, elimination
-        rigid = with_nodes(mechanism)
-        open_mechanism, constraints = cut_loops(rigid)
+        self.expanded = with_nodes(mechanism)
+        open_mechanism, constraints = cut_loops(self.expanded)
         tree = build_tree(open_mechanism)
         moving = [(joint, kind) for joint, kind in zip(tree.joints, tree.kinds, strict=True) if joint.mimic is None]
         self.joints = tuple(joint for joint, _ in moving)
         self.kinds = tuple(kind for _, kind in moving)
-        self.joint_names = tuple(j.name for j in self.joints)
+        self.joint_names = tuple(given_names(j.name for j in self.joints))
         self.dof_names = tuple(name for j, k in moving for name in k.named(j.name, k.dofs))
         self.coordinate_names = tuple(name for j, k in moving for name in k.named(j.name, k.coordinates))
         self.nq, self.nv = len(self.coordinate_names), len(self.dof_names)
@@ -100,8 +102,8 @@ class Model:
         members = body_constraints(tree, constraints)
         rows = sum(len(c.law.rows) for c in members) - len(redundant)
         nested = rows >= NESTED_FROM if elimination == "auto" else elimination == "nested"
-        springs = spring_dampers(tree, rigid.springs)
-        laws = body_forces(tree, rigid.forces)
+        springs = spring_dampers(tree, self.expanded.springs)
+        laws = body_forces(tree, self.expanded.forces)
         constraint_set = ConstraintSet(
             members, springs, laws, elastic_forces(tree), baumgarte_rate, nested, tuple(redundant)
         )
@@ -159,7 +161,7 @@ class Model:
         """(m,) the indices of the dofs of elastic links."""
         elastic = {link.name for link in self.mechanism.links if link.elastic is not None}
         found = [
-            (link := joint.child.partition("@")[0]) in elastic and joint.name.startswith((link + ".", link + MODES))
+            (link := whole_of(joint.child)) in elastic and joint.name.startswith((link + ".", link + MODES))
             for joint, kind in zip(self.joints, self.kinds, strict=True)
             for _ in range(kind.nv)
         ]
@@ -560,8 +562,8 @@ class Model:
         )
         fn: Callable[..., Numeric] = getattr(getattr(self, source), function)
         if frame is not None:
-            if frame not in self._tree.frames:
-                raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.frames)}")
+            if frame not in self._tree.given_frames:
+                raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.given_frames)}")
             body, pose = self._tree.frames[frame]
             if body < 0 and function == "link_regressor":
                 raise InputError(f"link '{frame}' does not move")

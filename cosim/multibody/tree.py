@@ -6,7 +6,7 @@ axis, so that one entry of the joint table serves every direction and constants 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +18,11 @@ from cosim.multibody.description.topology import depth_first
 from cosim.multibody.dynamics import articulated_resistance
 from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.elastic_bodies import ElasticBody
+from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.joint_kind import JointKind
 from cosim.multibody.joints import ROUNDING, joint_axes, kind_of
 from cosim.multibody.mechanism import Inertial, Joint, Mechanism, Pose
+from cosim.multibody.part_names import given_names, whole_of
 from cosim.multibody.sweeps import Unrolled
 
 
@@ -34,6 +36,16 @@ class Tree:
     kinds: tuple[JointKind, ...]
     bodies: tuple[AnyBody, ...]
     frames: dict[str, tuple[int, Pose]]  # link or named frame -> (body, its pose in the body's frame)
+
+    @property
+    def body_links(self) -> tuple[str, ...]:
+        """The links that bodies are named after, the ground first."""
+        return self.mechanism.root, *(joint.child for joint in self.joints)
+
+    @property
+    def given_frames(self) -> dict[str, tuple[int, Pose]]:
+        """Those of `frames` that a user can name."""
+        return {name: self.frames[name] for name in given_names(self.frames)}
 
     @property
     def sweeps(self) -> Unrolled:
@@ -127,15 +139,21 @@ def check_inertia_of_motion(tree: Tree) -> None:
     q = np.concatenate([kind.in_general_position(rng) for kind in tree.kinds])
     resistances = articulated_resistance(tree.sweeps, q, sum(k.nv for k in tree.kinds))
     scale = max((float(r.max(initial=0.0)) for r in resistances), default=0.0)
-    errors = []
+    errors, children = [], {joint.child for joint in tree.joints}
     for joint, resistance in zip(tree.joints, resistances, strict=True):
         if resistance.min(initial=np.inf) <= 1e-14 * scale:
             errors.append(
                 InputError(
-                    f"link '{joint.child}' can move but has no inertia against the motion;"
-                    f" give it or its descendants mass, or make joint '{joint.name}' fixed",
+                    f"link '{whole_of(joint.child)}' can move but has no inertia against the motion;"
+                    f" give it or its descendants mass, or make joint '{whole_of(joint.name)}' fixed"
+                    f"{_or_a_mode(joint, children)}",
                     joint.place,
                 )
             )
     if errors:
         raise InputErrors(errors)
+
+
+def _or_a_mode(joint: Joint, children: Collection[str]) -> str:
+    """The part of an error message about the link of a joint that is elastic."""
+    return "; or take out a mode that moves it as this joint does" if joint.child + MODES in children else ""

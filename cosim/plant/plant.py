@@ -73,6 +73,10 @@ class Plant:
         """The same plant with other guesses of the initial state, see `Plant`."""
         return self._sharing(("full_model", "model"), replace(self, position=position, velocity=velocity, kept=kept))
 
+    def with_prescribed(self, prescribed: Mapping[str, Trajectory]) -> Plant:
+        """The same plant with other trajectories of its prescribed dofs, from the same start."""
+        return self._sharing(("full_model", "start", "model"), replace(self, prescribed=prescribed))
+
     def with_numbers(self, mechanism: Mechanism, actuators: Mapping[str, Actuator]) -> Plant:
         """The same plant with other numbers, or symbols, in the same mechanism and drives; its initial state is not
         solved for again."""

@@ -21,6 +21,7 @@ from cosim.units import JOINT_DIMENSIONS, format_seconds
 
 SAMPLES = 2000  # of a trajectory
 LONGEST = 60.0  # s of it that are looked at
+BEFORE_STEP = "guard"  # the last task that changes what the step takes
 TOLERANCE = 1e-9  # of a reference at its limit
 
 
@@ -31,20 +32,22 @@ def masses(rig: WiredRig) -> dict[str, float]:
 
 
 def first_tick(rig: WiredRig, last: str = "publish") -> RigState:
-    """The rig after its first tick, in plain Python without its drivers: every function of the user is called. last:
-    the task after which it ends.
+    """The rig in its first tick, before the step, which may diverge; in plain Python without its drivers: every
+    function of the user is called. last: the task after which it ends.
 
     Raises InputError for a part that fails or commands values that are not finite.
     """
     model = rig.tick_model
-    memory = model.memory()
+    memory = before = model.memory()
     with np.errstate(all="ignore"):
         for task in model.tasks:
             _run(rig, task, memory)
+            if task.name == BEFORE_STEP:
+                before = memory.copy()
             if task.name == last:
                 break
     ticks = max(rig.spec.schedule.duration_ns // rig.spec.schedule.step_ns, 1)
-    return predicted(model, model.layout.unpack(memory), ticks)
+    return predicted(model, model.layout.unpack(before), ticks)
 
 
 def _run(rig: WiredRig, task: TickTask, memory: np.ndarray) -> None:
@@ -105,7 +108,7 @@ def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     if rig.interpret or rig.tick_model.untraceable:
         return [], [*impossible, *references_beyond_limits(rig)]
     with suppress(Exception):
-        state = first_tick(rig, last="guard")
+        state = first_tick(rig, last=BEFORE_STEP)
         return instability(state), [*impossible, *_misfits(rig, state)]
     return [], impossible
 

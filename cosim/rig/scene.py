@@ -41,7 +41,7 @@ def view_of(rig: WiredRig, signals: Sequence[str], rate: float | None) -> View |
 
 def _view(model: Model, scene: Scene) -> tuple[Scene, BatchFunction, np.ndarray, tuple[FixedLink, ...]]:
     """What of a View does not depend on the signals."""
-    mounts = mounts_of(model, scene)
+    mounts = mounts_of(model)
     placed = np.array([np.column_stack([mount.rotation, mount.position]) for mount in mounts[1:]]).reshape(-1, 3, 4)
     return in_link_frames(scene, mounts), _batch_poses(model), placed, fixed_links(model, scene, mounts)
 

@@ -100,3 +100,4 @@ def test_a_time_far_beyond_the_run(command: Callable, tmp_path: Path) -> None:
 def test_an_oscillation_without_damping_is_not_unstable(command: Callable) -> None:
     code, out, err = command("analyze", FOLDER / "pendulum_chain.yaml")
     assert (code, err) == (0, []) and "unstable" not in out
+    assert "\nposition of hinge_1     0.55 Hz        0              –\n" in out

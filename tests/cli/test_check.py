@@ -54,6 +54,22 @@ def test_masses_limits_and_gains_are_listed(command):
     assert "kp 50, ki 10, kd 5" in found
 
 
+def test_what_shaping_does_to_a_motion_is_listed(command, tmp_path):
+    code, out, _ = command("check", str(Path(__file__).parents[2] / "rigs/crane.yaml"))
+    assert code == 0 and "    shaped for 0.2878 Hz: the motion is longer by 3.47 s and ends at 8.475 s\n" in out
+    shaping = "shaping: {type: zv, modes: [auto]}"
+    (tmp_path / "arm.yaml").write_text(
+        "mechanism:\n  gravity: [0, 0, 0]\n  bodies: [{name: arm, joint: hub, axis: [0, 0, 1]}]\n"
+        "  elastic: [{link: arm, beam: {length: 1, stiffness: {mass: 1, EI: [100, 100]}, modes: {bend_y: 1}}}]\n"
+        f"joints: {{hub: {{prescribed: {{type: quintic, goal: 1, duration: 0.5 s, {shaping}}}}}}}\n"
+        "schedule: {step: 1 ms, duration: 1 s}\n"
+    )
+    code, out, _ = command("check", "arm.yaml")
+    frequency = 1.875104**2 * 10.0 / (2.0 * 3.141592653589793)
+    ends = f"longer by {0.5 / frequency:.3g} s and ends at {0.5 + 0.5 / frequency:.4g} s, its speed changes by up to "
+    assert code == 0 and f"    shaped for {frequency:.4g} Hz: the motion is {ends}" in out
+
+
 def test_references_beyond_limits_are_named(command):
     limits = "joints.hinge.limits={lower: -20 deg, upper: 25 deg, velocity: 1}"
     found = [line for line in lines(command, limits) if line.startswith("warning")]
@@ -73,6 +89,25 @@ def test_the_fastest_time_constants_stand_beside_the_step(command):
     (found,) = (line for line in lines(command) if line.startswith("fastest"))
     assert "joint 'hinge' 269 ms, 269 steps" in found  # √(I/(m g l cos 10°))
     assert "closed loop of joint 'hinge'" in found
+
+
+def test_a_step_that_is_too_long_for_an_elastic_link_names_the_mode(command, tmp_path):
+    """At twice the step the first tick diverges."""
+    section = "{shape: rectangle, width: 20 mm, height: 40 mm}"
+    (tmp_path / "rig.yaml").write_text(
+        "mechanism:\n"
+        "  bodies: [{name: arm, joint: hub}, {name: load, type: fixed, parent: arm, origin: {xyz: [1, 0, 0]}, mass: 5}]\n"
+        "  elastic:\n"
+        "    - link: arm\n"
+        f"      beam: {{length: 1, density: 2700, youngs_modulus: 70 GPa, modes: {{bend_y: 2}}, section: {section}}}\n"
+        "joints: {hub: {actuator: {type: ideal}}}\n"
+        "schedule: {step: 20 ms, duration: 1 s}\n"
+    )
+    _, shown, _ = command("check", str(tmp_path / "rig.yaml"))
+    fastest, warning = (line.strip() for line in shown.splitlines() if "time constant" in line)
+    assert fastest.startswith("fastest time constants at the start: mode 'arm.bend_y_1' ")
+    fix = "too short for a step of 20 ms with rk4; use schedule.substeps: 64 or schedule.integrator: rosenbrock"
+    assert warning == f"warning: mode 'arm.bend_y_1' has a time constant of 524 us, {fix}"
 
 
 def test_a_mechanism_whose_motion_is_prescribed_has_no_time_constants(command):

@@ -192,6 +192,25 @@ def test_what_has_no_effect_is_refused(rig_of, type: str, keys: str, message: st
     assert message in str(error.value)
 
 
+def test_a_beam_that_cannot_carry_itself_has_no_equilibrium(tmp_path: Path) -> None:
+    """Young's modulus in megapascals, read as pascals."""
+    (tmp_path / "rig.yaml").write_text(
+        "mechanism:\n"
+        "  gravity: [0, -9.81, 0]\n"
+        "  bodies: [{name: arm, joint: hub}]\n"
+        "  elastic:\n"
+        "    - link: arm\n"
+        "      beam: {length: 1 m, section: {shape: rectangle, width: 6 mm, height: 40 mm}, density: 2700 kg/m^3,"
+        " youngs_modulus: 70000, modes: {bend_y: 2}}\n"
+        "joints: {hub: {actuator: {type: ideal}}}\n"
+        "controllers: [{type: feedforward_pd, joints: [hub], kp: 1, kd: 1}]\n"
+    )
+    with pytest.raises(CosimError) as error:
+        load_rig(tmp_path / "rig.yaml")
+    what = "the equilibrium of mode 'arm.bend_y_1' is not found: its load bends it too far; check its stiffness"
+    assert str(error.value) == f"{tmp_path / 'rig.yaml'}:8 controllers[0]: {what}, or take 'modes: measured'"
+
+
 def test_modes_of_a_rigid_mechanism_are_refused(tmp_path: Path) -> None:
     (tmp_path / "rig.yaml").write_text(
         "mechanism: {bodies: [{name: arm, joint: hub, mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]}]}\n"

@@ -128,7 +128,10 @@ def test_weights_are_constants_of_the_code(tmp_path):
     [
         ({"passive": "{pol: 0}"}, ".passive.pol: there is no joint 'pol'; did you mean 'pole'?"),
         ({"passive": "{rail: 0, pole: 0}"}, ".passive.rail: the controller commands joint 'rail'; take it out"),
-        ({"passive": "{pole: upright}"}, ".passive.pole: expected a position such as 0 deg, got 'upright'"),
+        ({"passive": "{pole: upright}"}, ".passive.pole: expected a number, got 'upright'"),
+        ({"passive": "{pole: 5 mm}"}, ".passive.pole: unit 'mm' does not fit joint 'pole'; use rad, mrad, deg, turn"),
+        ({"passive": "{pole: .nan}"}, ".passive.pole: expected a position in rad, got nan"),
+        ({"passive": "{pole: [0]}"}, ".passive.pole: expected a position in rad, got [0]"),
         ({"effort": "inf"}, None),
         ({"keys": "delay: 2"}, ".delay: expected one of 0, 1; got 2"),
         ({"keys": "largest_effort: 0"}, ".largest_effort: must be above 0 N, is 0 N"),

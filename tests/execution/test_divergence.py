@@ -105,6 +105,19 @@ CASES = {
         " of 92.8 us, too short for a step of 1 ms with rk4; use schedule.substeps: 4 or schedule.integrator:"
         " rosenbrock",
     ),
+    "elastic link": (
+        "mechanism:\n"
+        "  bodies: [{name: arm, joint: hub}, {name: load, type: fixed, parent: arm, origin: {xyz: [1, 0, 0]}, mass: 5}]\n"
+        "  elastic:\n"
+        "    - link: arm\n"
+        "      beam: {length: 1, density: 2700, youngs_modulus: 70 GPa, modes: {bend_y: 2}, damping_ratio: 0.01,"
+        " section: {shape: rectangle, width: 20 mm, height: 40 mm}}\n"
+        "joints: {hub: {limits: {velocity: 20}, actuator: {type: ideal}}}\n"
+        "controllers: [{type: feedforward_pd, kp: 1, kd: 1, trajectory: {type: sine, amplitude: 0.1, frequency: 1}}]\n"
+        "schedule: {duration: 5, step: 2 ms}\n",
+        "joint 'hub' moves at NUMBER rad/s, above its limit of 20 rad/s; mode 'arm.bend_y_1' has a time constant of"
+        " 523 us, too short for a step of 2 ms with rk4; use schedule.substeps: 4 or schedule.integrator: rosenbrock",
+    ),
     "effort limit": (
         ARM % ("limits: {effort: 0.001, tracking: 0.1}", 100, 1),
         f"joint 'wrist' {TRACKING}its effort was at its limit of 0.001 N*m in 100% of the last 0.1 s; slow the"

@@ -76,6 +76,18 @@ def test_no_joint_of_one_dof_is_left(command, tmp_path):
     ]
 
 
+def test_a_controller_whose_joints_are_all_prescribed_is_named(command, tmp_path):
+    (tmp_path / "rig.yaml").write_text(
+        "mechanism: {bodies: [{name: arm, joint: hub, mass: 1, inertia: [1, 1, 1]}]}\n"
+        "controllers: [{type: pid, kp: 1, ki: 0, kd: 0}]\n"
+        "joints: {hub: {prescribed: {type: quintic, goal: 1, duration: 1 s}}}\n"
+    )
+    assert command.refuses("check", "rig.yaml") == [
+        "rig.yaml:2 controllers[0]: joint 'hub' is prescribed and needs no controller, and there is no other one to"
+        " command; take out the controller or 'prescribed'"
+    ]
+
+
 def test_check_lists_what_is_left_out(command, tmp_path):
     (tmp_path / "craft.yaml").write_text(CRAFT + "controllers: [{name: hold, type: pid, kp: 1, ki: 0, kd: 0}]\n")
     code, out, err = command("check", "craft.yaml")

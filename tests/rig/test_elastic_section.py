@@ -132,6 +132,8 @@ MISTAKES_OF_BEAMS = {
         ": rigid_elements are for a beam that is clamped at its root and free at its tip",
     f"{BEAM}, damping_ratio: 2": ".damping_ratio: must be at most 1, is 2",
     f"{BEAM}, tip_section: {{shape: rectangle, width: 1, height: 1}}": ": tip_section must have the shape of section",
+    f"{LINE}, tip_section: {{shape: circle, diameter: 1 cm}}":
+        ": tip_section needs 'section'; with 'stiffness' the beam is the same along its length",
 }  # fmt: skip
 
 
@@ -157,6 +159,24 @@ def test_a_link_is_elastic_once():
     assert said(entry, entry) == "rig.yaml:7 mechanism.elastic[1].link: link 'arm' is elastic already; keep one of both"
 
 
+def test_names_of_parts_of_an_elastic_link_are_taken():
+    """Such a link would be a parent of itself."""
+    bodies = f"{ARM}    - {{name: arm@1, parent: load, mass: 1, inertia: [1, 1, 1]}}\n"
+    with pytest.raises(InputErrors) as caught:
+        beam(BEAM, bodies=bodies)
+    what = "link 'arm@1': 'arm@' begins names of parts of the elastic link; rename it"
+    assert str(caught.value) == f"rig.yaml:5 mechanism.bodies[2]: {what}"
+
+
+def test_what_depends_on_a_wrong_beam_is_no_error_of_its_own():
+    motion = "trajectory: {type: quintic, duration: 1, goal: {shoulder: 1}}"
+    control = f"controllers: [{{type: computed_torque, bandwidth: 5, {motion}}}]\n"
+    Path("rig.yaml").write_text(f"{ARM}  elastic: [{{link: arm, beam: {{{BEAM}, tip_mass: -1}}}}]\n{control}")
+    with pytest.raises(InputErrors) as caught:
+        read_rig("rig.yaml")
+    assert str(caught.value) == "rig.yaml:5 mechanism.elastic[0].beam.tip_mass: must be at least 0 kg, is -1 kg"
+
+
 def test_what_is_attached_beyond_a_beam():
     short = BEAM.replace("length: 1", "length: 0.9")
     beyond = "x = 1 m is beyond the beam, which ends at 0.9 m; move it or lengthen the beam"
@@ -180,6 +200,20 @@ def test_modes_from_a_table():
     assert said("link: arm, table: {file: rod.npz}").startswith(at)
 
 
+def test_a_mode_that_is_the_motion_of_the_joint():
+    positions = np.array([[0.0, 0, 0], [0.5, 0, 0], [1.0, 0, 0]])
+    turn = [[[0.0, x, 0.0]] for x in positions[:, 0]]
+    np.savez("rod.npz", positions=positions, masses=[0.25, 0.5, 0.25], displacements=turn, frequencies=[5.0])
+    turning = ARM.replace("joint: shoulder", "joint: shoulder, axis: [0, 0, 1]")
+    with pytest.raises(InputErrors) as caught:
+        Model(read("link: arm, table: {file: rod.npz}", bodies=turning))
+    (error,) = caught.value.errors
+    what = "link 'arm' can move but has no inertia against the motion; give it or its descendants mass, or make joint"
+    assert str(error) == (
+        f"rig.yaml:3 mechanism.bodies[0]: {what} 'shoulder' fixed; or take out a mode that moves it as this joint does"
+    )
+
+
 def test_modes_from_matrices():
     """Two nodes of 3 dofs and a spring between them."""
     masses, stiffness = np.diag([1.0, 1, 1, 2, 2, 2]), 100.0 * np.kron([[1.0, -1], [-1, 1]], np.eye(3))
@@ -193,6 +227,16 @@ def test_modes_from_matrices():
     assert said(f"link: arm, finite_elements: {{{files.replace('K.npz', 'L.npz')}, root: [1]}}") == (
         f"{at}: L.npz: cannot be read: No such file or directory; check the path"
     )
+    for stiffening, message in (
+        ("{spin: {w: M.npz}}", ".stiffening.spin: unknown key 'w'; known: x, y, z"),
+        ("{force: {tip: {x: 3}}}", ".stiffening.force.tip.x: expected text, got 3; put it in quotes"),
+        ("{spin: {x: G.npz}}", ": G.npz: cannot be read: No such file or directory; check the path"),
+        (
+            "{force: {top: {x: M.npz}}}",
+            ": stiffening.force: there is no interface 'top'; name it in interfaces",
+        ),
+    ):
+        assert said(f"link: arm, finite_elements: {{{files}, root: [1], stiffening: {stiffening}}}") == f"{at}{message}"
     assert said(f"link: arm, finite_elements: {{{files}, root: [7]}}") == (
         f"{at}: nodes.csv: root: node 7 does not exist; nodes are in the column node"
     )

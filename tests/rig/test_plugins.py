@@ -93,7 +93,9 @@ def test_a_kind_without_a_package_of_its_own():
     Path("mine.py").write_text(GOOD)
     kind = PluginKind("widget", "", ("Params",), "cosim.widgets")
     assert find(kind, "mine.py", Path(), PLACE).__name__ == str(Path("mine.py").absolute())
-    assert mistake("round", kind) == "rig.yaml:7 part.type: unknown widget 'round'"
+    assert (
+        mistake("round", kind) == "rig.yaml:7 part.type: unknown widget 'round'; give the path of a file ending in .py"
+    )
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_shapes_with_parameters(reading):
     modal = link.modal
     mass = modal.rest_mass + np.einsum("kui,kvi->uv", modal.linear, modal.linear)
     assert mass == pytest.approx(np.array([[0.5]]))
-    assert len(link.pieces) == 8
+    assert len(link.pieces()) == 8
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from cosim.multibody.constrained_dynamics import GROUND
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.differentiate import along
 from cosim.multibody.equations import MechanismEquations
-from cosim.multibody.joints import OF_ELASTIC_LINKS
 from cosim.multibody.mechanism import Joint
 from cosim.multibody.model import Model
+from cosim.multibody.part_names import given_names
 from cosim.multibody.tree import Tree
 from cosim.types import Numeric
 
@@ -155,9 +155,10 @@ class ComponentBuilder:
 
         for option, given in (("--frame", frames), ("--load", [] if load is None else [load])):
             for frame in given:
-                if frame not in e.tree.frames:
-                    raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, e.tree.frames)}", option)
-                if e.tree.frames[frame][0] == GROUND:
+                known = e.tree.given_frames
+                if frame not in known:
+                    raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, known)}", option)
+                if known[frame][0] == GROUND:
                     raise InputError(f"'{frame}' is part of the ground and does not move; name another one", option)
                 if given.count(frame) > 1:
                     raise InputError(f"'{frame}' is given twice; take one out", option)
@@ -283,7 +284,7 @@ class ComponentBuilder:
     def kinematics(self, frames: Sequence[str]) -> list[EquationTerm]:
         """Poses of all bodies and named frames, or of `frames` with their positions and Jacobians."""
         tree, identifiers = self.equations.tree, Identifiers()
-        links = [joint.child for joint in tree.joints if joint.kind not in OF_ELASTIC_LINKS]
+        links = given_names(joint.child for joint in tree.joints)
         names = frames or [*links, *(frame.name for frame in tree.mechanism.frames)]
         return [term for name in names for term in self._frame(name, identifiers.new(name), bool(frames))]
 

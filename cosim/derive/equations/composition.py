@@ -35,6 +35,7 @@ from cosim.errors import InputError, did_you_mean
 from cosim.multibody.bodies import Body, transport
 from cosim.multibody.constraint_rows import spring_dampers
 from cosim.multibody.constraint_set import ConstraintSet
+from cosim.multibody.description.elastic_links import with_nodes
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import JointKind
@@ -72,8 +73,9 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
     Raises InputError for an unknown frame, names that both have, a manipulator whose base is free, and parts that do
     not compose.
     """
-    if frame not in platform.equations.tree.frames:
-        raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, platform.equations.tree.frames)}", "--on")
+    known = platform.equations.tree.given_frames
+    if frame not in known:
+        raise InputError(f"frame '{frame}' does not exist{did_you_mean(frame, known)}", "--on")
     for part, model in (("platform", platform), ("manipulator", manipulator)):
         if model.constraint_rows:
             raise InputError(f"the {part} has loops or constraints; only trees are composed. {IN_ONE}", "--mount")
@@ -83,7 +85,7 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
         what = "force laws, which need the ground" if manipulator.mechanism.forces else "a base that moves by itself"
         raise InputError(f"the manipulator has {what}. {IN_ONE}", "--mount")
     _check_carried(manipulator.mechanism)
-    arm = _renamed(manipulator.mechanism, platform.mechanism)
+    arm = _renamed(with_nodes(manipulator.mechanism), platform.mechanism)
     joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist())
     free = build_tree(with_floating_base(arm))
     own = MechanismEquations(free, STILL, ConstraintSet(springs=spring_dampers(free, arm.springs)))

@@ -10,6 +10,7 @@ from cosim.derive.tables import table
 from cosim.multibody.constrained_dynamics import GROUND
 from cosim.multibody.equations import FRICTION_SPEED
 from cosim.multibody.model import Model
+from cosim.multibody.part_names import given_names, shown_name
 
 QUATERNION = "Rotations: a quaternion (x, y, z, w); their v is the angular velocity along the axes of the body."
 UNITS = {"rad": ("rad", "rad/s", "rad/s^2", "N*m"), "m": ("m", "m/s", "m/s^2", "N"), "1": ("1", "", "", "")}
@@ -94,10 +95,10 @@ def _carried_links(model: Model) -> list[str]:
     tree = model.equations.tree
     moving = {joint.child for joint in tree.joints}
     rows = [
-        (link.name, tree.mechanism.root if k == GROUND else tree.joints[k].child)
-        for link in tree.mechanism.links
-        if link.name not in moving and link.name != tree.mechanism.root
-        for k in (tree.frames[link.name][0],)
+        (name, tree.mechanism.root if k == GROUND else shown_name(tree.joints[k].child))
+        for name in given_names(link.name for link in tree.mechanism.links)
+        if name not in moving and name != tree.mechanism.root
+        for k in (tree.frames[name][0],)
     ]
     return table([("link", "fixed to, and part of"), *rows], "<<") if rows else []
 

@@ -18,6 +18,7 @@ from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.inertial_parameters import ELEMENTS
 from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Joint, Pose
+from cosim.multibody.part_names import shown_name
 from cosim.multibody.tree import Tree
 from cosim.types import Numeric
 
@@ -109,18 +110,18 @@ class _Numbers:
         link, unit = joint.child, units_of(tree.kinds[k])[-1]
         name, moving = self._identifier(link), self._identifier(joint.name)
         position = self._along_link(tree.parents[k], body.position, joint.name)
-        rotor = ops.array([table(f"J_{moving}", r, unit, f"rotor on {joint.name}") for r in body.rotor])
+        rotor = ops.array([table(f"J_{moving}", r, unit, f"rotor on {shown_name(joint.name)}") for r in body.rotor])
         if not body.mass or isinstance(body, ElasticBody):
             return body._replace(position=position, rotor=rotor)
         com = turn.T @ body.moment / body.mass
         inertia = turn.T @ body.inertia @ turn - body.mass * (com @ com * np.eye(3) - np.outer(com, com))
         size = np.abs(turn.T @ body.inertia @ turn).max()
         inertia = np.where(np.abs(inertia) <= NEGLIGIBLE * size, 0.0, inertia)
-        m = table(f"m_{name}", body.mass, "kg", f"mass of {link}")
-        c = table.vector(f"c_{name}", com, "m", f"centre of mass of {link}")
+        m = table(f"m_{name}", body.mass, "kg", f"mass of {shown_name(link)}")
+        c = table.vector(f"c_{name}", com, "m", f"centre of mass of {shown_name(link)}")
         own = np.zeros((3, 3)).tolist()
         for i, j in ELEMENTS:
-            about = f"inertia of {link} about its centre of mass, {'xyz'[i]}{'xyz'[j]}"
+            about = f"inertia of {shown_name(link)} about its centre of mass, {'xyz'[i]}{'xyz'[j]}"
             own[i][j] = own[j][i] = table(f"I_{name}_{'xyz'[i]}{'xyz'[j]}", inertia[i, j], "kg*m^2", about)
         square = c @ c
         at_origin = ops.array(
@@ -173,7 +174,8 @@ class _Numbers:
     def _along_link(self, body: int, position: np.ndarray, what: str, suffix: str = "") -> Numeric:
         """A position in a body's frame, named along the axes of its link."""
         turn = np.eye(3) if body == GROUND else self._turns[body]
-        name, about = f"l_{self._identifier(what)}{suffix}", f"position of {what} in {self._link(body)}"
+        name, link = f"l_{self._identifier(what)}{suffix}", shown_name(self._link(body))
+        about = f"position of {shown_name(what)} in {link}"
         return turn @ self.table.vector(name, turn.T @ position, "m", about)
 
     def _link(self, body: int) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 from cosim.derive.tables import table
 from cosim.errors import InputError, InputErrors, shortened
 from cosim.multibody.bodies import Body
-from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.model import Model
+from cosim.multibody.part_names import whole_of
 from cosim.multibody.tree import check_inertia_of_motion
 from cosim.types import Array
 
@@ -36,7 +36,7 @@ def point_masses(e: MechanismEquations) -> MechanismEquations:
     InputError for an elastic link."""
     for link in e.tree.mechanism.links:
         if link.elastic is not None:
-            name = link.name.removesuffix(MODES)
+            name = whole_of(link.name)
             raise InputError(f"link '{name}' is elastic, which a point mass is not", "--point-masses")
 
     def concentrated(body: Body) -> Body:

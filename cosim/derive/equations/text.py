@@ -16,6 +16,7 @@ from cosim.errors import InputError
 from cosim.multibody.bodies import Body
 from cosim.multibody.elastic_joints import NodeKind
 from cosim.multibody.model import Model
+from cosim.multibody.part_names import shown_name
 
 MOST_PRINTED = 4000  # operations of the components that are printed
 
@@ -71,8 +72,9 @@ def _chain(d: Derivation) -> list[str]:
         own = ", ".join(f"q{k}" for k in here) or (f"q of {joint.mimic.joint}" if joint.mimic else "t")
         coordinates.append(PLACES.get(joint.kind, f"{joint.kind}({{}})").format(own))
     rows = [
-        (f"{k + 1}", joint.child, f"{tree.parents[k] + 1}", joint.name, place, _matrix(body) if numbers else "")
+        (f"{k + 1}", *map(shown_name, (joint.child, f"{tree.parents[k] + 1}", joint.name)), place, matrix)
         for k, (joint, body, place) in enumerate(zip(tree.joints, tree.bodies, coordinates, strict=True))
+        for matrix in [_matrix(body) if numbers else ""]
     ]
     heading = "A_i = A_s H_i Q_i: body i on its parent s (0 is the ground), with z along the axis of its joint"
     return [heading, *table([("i", "body", "s", "joint", "Q", "H" * numbers), *rows], "><><<<")]

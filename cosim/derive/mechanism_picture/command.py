@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim import ops
 from cosim.derive.equations.command import mount_of
 from cosim.derive.equations.composition import compose
 from cosim.derive.graph_report import check_file, read_mechanism
@@ -101,8 +102,9 @@ def _run_of(subject: Subject, times: str) -> list[Posture]:
 def pictured(
     model: Model, postures: Sequence[Posture], shapes: Iterable[tuple[int, Shape]] = ()
 ) -> tuple[Sketch, Projection, np.ndarray]:
-    """The sketch of a model, the view on it, and the poses (m, n + 1, 3, 4) of the ground and its bodies. shapes: see
-    `sketch_of`."""
+    """The sketch of a model, the view on it, and the poses (m, n + 1, 3, 4) of the ground and the bodies of
+    `model.drawn`. shapes: see `sketch_of`."""
+    model = model.drawn
     sketch = sketch_of(model, shapes)
     poses = np.array([_poses(model, q, t) for q, t in postures])
     return sketch, view_of(sketch, poses[0], model.gravity), poses
@@ -114,15 +116,20 @@ def _poses(model: Model, q: np.ndarray, t: float) -> np.ndarray:
 
 
 def closed(model: Model, text: str) -> np.ndarray:
-    """(nq,): positions such as `0.1, 0.2`, with loops closed next to them. Raises InputError."""
+    """(nq,): positions such as `0.1, 0.2`, with loops closed next to them; those of modes may be left out, all of them.
+    Raises InputError."""
     try:
         q = np.array([float(word) for word in text.split(",")])
     except ValueError:
         q = np.zeros(0)
-    if len(q) != model.nq or not np.isfinite(q).all():
+    modes = {model.dof_names[k] for k in model.elastic_dofs}
+    given = [k for k, name in enumerate(model.coordinate_names) if len(q) == model.nq or name not in modes]
+    if len(q) != len(given) or not np.isfinite(q).all():
         names = ", ".join(model.coordinate_names)
-        what = f"expected {counted(model.nq, 'position')}, of {names}, got '{shortened(text)}'"
-        raise InputError(what, "--at")
+        what = f"expected {counted(model.nq, 'position')}, of {names}"
+        what += f", or {len(given)} without modes of elastic links" if modes else ""
+        raise InputError(f"{what}, got '{shortened(text)}'", "--at")
+    q = ops.with_elements(np.zeros(model.nq), given, q)
     try:
         return close_loops(model, q, np.zeros(model.nv, dtype=bool))
     except InputError as error:

@@ -73,6 +73,9 @@ def _bodies_at(stage: PosedSketch, k: int, at: np.ndarray) -> list[np.ndarray]:
         points = stage.at(k, body.number, body.points)
         if (np.linalg.norm(points - at, axis=1) < NEAR).any():
             found += _directions(at, points)
+    for piece in (piece for bent in stage.sketch.bent for piece in stage.pieces(k, bent)):
+        if (np.linalg.norm(piece - at, axis=1) < NEAR).any():
+            found += _directions(at, piece)
     return found
 
 

@@ -9,6 +9,7 @@ from cosim.derive.mechanism_picture.pen import AXES, BAR, FILLS, GROUND_INK, INK
 from cosim.derive.mechanism_picture.sketch import (
     GROUND,
     SAME,
+    BentSketch,
     BodySketch,
     CurveSketch,
     JointSketch,
@@ -19,6 +20,8 @@ from cosim.derive.mechanism_picture.sketch import (
 from cosim.derive.mechanism_picture.stage import PosedSketch
 from cosim.multibody.mechanism import Pose
 
+WALL = 0.22  # half the length of the ground at the root of a clamped elastic link, in
+SLIM = 0.09  # width of an elastic link, in
 BLOCK = 0.42, 0.25  # length and width of a slider, in
 GUIDE = 0.28  # in, of a guide beyond the slider
 TELESCOPE = 1.2  # in, least distance of a rod's eye from the pivot of its cylinder
@@ -37,6 +40,9 @@ def draw_planar(stage: PosedSketch, pens: list[Pen], ground: Pen, labels: bool) 
     for k, pen in enumerate(pens):
         for body in stage.bodies():
             _draw_body(stage, pen, k, body)
+        for bent in stage.sketch.bent:
+            for piece in stage.pieces(k, bent):
+                pen.bar(piece, fill_of(bent), SLIM, above=1.0 + 0.01 * bent.number)
         for start, end in stage.sketch.rods:
             pen.line(np.array([stage.at(k, *start), stage.at(k, *end)]), INK, 1.6, above=3.0)
         for start, end in stage.sketch.springs:
@@ -72,6 +78,10 @@ def _draw_ground(stage: PosedSketch, pen: Pen) -> None:
         elif len(distinct([*places, at])) > len(places):
             places.append(at)
             pen.pedestal(at, _free_direction(stage, joint, at))
+    for at, toward in (stage.root(bent) for bent in stage.sketch.bent if bent.grounded):
+        seen, along = stage.scale * stage.view.flat(at), stage.view.flat(toward)
+        across = WALL * np.array([-along[1], along[0]])
+        pen.hatched(np.array([seen - across, seen + across]), 1)
     for end in (end for pair in (*stage.sketch.springs, *stage.sketch.rods) for end in pair if end.body == GROUND):
         at = stage.at(0, *end)
         across = _toward_rest(stage, at)
@@ -167,7 +177,7 @@ def _draw_body(stage: PosedSketch, pen: Pen, k: int, body: BodySketch) -> None:
         pen.block(stage.joint_at(k, joint), along, fill, *BLOCK, above=above + 0.4)
 
 
-def fill_of(body: BodySketch) -> str:
+def fill_of(body: BodySketch | BentSketch) -> str:
     return FILLS[(body.number - 1) % len(FILLS)]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.multibody.joints import joint_axes
+from cosim.multibody.joints import OF_ELASTIC_LINKS, joint_axes
 from cosim.multibody.mechanism import Inertial, Joint, Pose
 from cosim.multibody.model import Model
 from cosim.multibody.tree import Tree
@@ -64,10 +64,21 @@ class BodySketch(NamedTuple):
     box: np.ndarray
 
 
+class BentSketch(NamedTuple):
+    """An elastic link: straight pieces along its deflection, each with its two ends. number: of the body in whose
+    frame it deflects, by which its colour is chosen; grounded: whether it does not move; ways (k, 3): displacements
+    of the pieces in it per unit of each mode."""
+
+    number: int
+    pieces: tuple[tuple[BodyPoint, BodyPoint], ...]
+    grounded: bool
+    ways: np.ndarray
+
+
 @dataclass(frozen=True)
 class Sketch:
-    """bodies: without the ground. platforms: the ground and the bodies that a prescribed motion of the base moves.
-    visuals: (body, shape) of the robot file, shown in place of bars."""
+    """bodies: without the ground; bent: the elastic links. platforms: the ground and the bodies that a prescribed
+    motion of the base moves. visuals: (body, shape) of the robot file, shown in place of bars."""
 
     name: str
     bodies: tuple[BodySketch, ...]
@@ -79,13 +90,15 @@ class Sketch:
     frames: tuple[tuple[str, int, Pose], ...]
     platforms: tuple[int, ...]
     visuals: tuple[tuple[int, Shape], ...] = ()
+    bent: tuple[BentSketch, ...] = ()
 
 
 def sketch_of(model: Model, shapes: Iterable[tuple[int, Shape]] = ()) -> Sketch:
-    """The sketch of a model's mechanism: joints where the file has them, also those that close loops. shapes: of its
+    """The sketch of a `Model.drawn`: joints where the file has them, also those that close loops. shapes: of its
     `Scene`; of them the visuals that are no meshes are shown."""
-    tree, mechanism = model.equations.tree, model.mechanism
-    held = [(joint, Pose.identity()) for joint in mechanism.joints if joint.kind != "fixed"]
+    tree, mechanism = model.equations.tree, model.expanded
+    hidden = ("fixed", *OF_ELASTIC_LINKS)
+    held = [(joint, Pose.identity()) for joint in mechanism.joints if joint.kind not in hidden]
     held += [(loop.joint, loop.child_pose) for loop in mechanism.loops]
     joints = tuple(_joint(tree, joint, pose) for joint, pose in held)
     laws = [(c.law, [_frame(tree, *frame) for frame in c.frames]) for c in mechanism.constraints]
@@ -108,8 +121,21 @@ def sketch_of(model: Model, shapes: Iterable[tuple[int, Shape]] = ()) -> Sketch:
         wheels=wheels,
         frames=frames,
         visuals=tuple((body, shape) for body, shape in shapes if shape.role == "visual" and shape.kind != "mesh"),
+        bent=tuple(_bent(tree)),
         platforms=(GROUND, *(j.child for j in joints if j.kind == "general" and j.parent == GROUND)),
     )
+
+
+def _bent(tree: Tree) -> Iterator[BentSketch]:
+    pieces: dict[int, list[tuple[BodyPoint, BodyPoint]]] = {}
+    for link in tree.mechanism.links:
+        if link.piece is not None:
+            start, end = (_point(tree, link.name, point) for point in link.piece)
+            pieces.setdefault(tree.parents[start.body - 1] + 1, []).append((start, end))
+    for k, own in pieces.items():
+        nodes = [tree.joints[start.body - 1].node for start, _ in own]
+        ways = np.vstack([node.path.linear for node in nodes if node is not None])
+        yield BentSketch(k, tuple(own), tree.parents[k - 1] < 0, ways)
 
 
 def _with_frames(laws: Sequence) -> Iterator:

@@ -60,6 +60,12 @@ def ellipsoid(centre: np.ndarray, half_axes: np.ndarray, fill: Any) -> Solid:
     return Solid(np.vstack(rings) @ half_axes.T + centre, [*faces, *caps], fill)
 
 
+def draw_solids(pen: Pen, solids: Sequence[Solid], above: float) -> None:
+    """As one thing: the outlines, and above all of them the faces towards the eye."""
+    for solid in sorted(solids, key=lambda solid: solid.depth):
+        draw_solid(pen, solid, above)
+
+
 def draw_solid(pen: Pen, solid: Solid, above: float) -> None:
     """Its outline, and the faces towards the eye."""
     from matplotlib.collections import PolyCollection

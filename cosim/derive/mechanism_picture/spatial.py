@@ -8,19 +8,21 @@ import numpy as np
 
 from cosim.derive.mechanism_picture.labels import draw_labels, draw_triad
 from cosim.derive.mechanism_picture.pen import AXES, FILLS, GROUND_INK, INK, PIN, Pen
-from cosim.derive.mechanism_picture.sketch import GROUND, BodySketch, JointSketch, corners, distinct
-from cosim.derive.mechanism_picture.solids import SIGNS, Solid, box, cylinder, draw_solid, ellipsoid
+from cosim.derive.mechanism_picture.sketch import GROUND, BentSketch, BodySketch, JointSketch, corners, distinct
+from cosim.derive.mechanism_picture.solids import SIGNS, Solid, box, cylinder, draw_solid, draw_solids, ellipsoid
 from cosim.derive.mechanism_picture.stage import PosedSketch
 from cosim.output.scene.scene import Shape
 
 BAR, DRUM, LENGTH, BALL = 0.065, 0.115, 0.3, 0.12  # radius of a bar; radius and length of a drum; radius of a ball, in
 SLIDER = np.array([0.22, 0.22, 0.4])  # edges of the block of a prismatic joint, in
 RAIL, PLATE, PLATE_HEIGHT, DROP = 0.035, 0.36, 0.07, 0.17  # radius; radius, height, distance below a joint, in
+WALL = np.array([0.08, 0.6, 0.6])  # edges of the plate to which an elastic link is clamped, in
 PLATFORM = np.array([0.95, 0.7, 0.07])  # edges of the plate of a moving base, in
 METAL, PALE_GROUND = "#d5dbe2", "#e9ecef"
 BEYOND = 0.55  # in, of a rail beyond the places that its slider reaches
 ASIDE = 0.25  # in, largest distance of a centre of mass that is marked from the bars of its body
 POINT_MASS, CLEARANCE = 0.085, 0.2  # radius of the ball of a point mass; of labels, in
+SLIM = 0.045  # radius of an elastic link, in
 DRUMS = ("revolute", "continuous", "cylindrical", "screw")
 BALLS = ("spherical", "universal")
 
@@ -31,12 +33,14 @@ def draw_spatial(stage: PosedSketch, pens: list[Pen], ground: Pen, labels: bool)
     for joint in stage.sketch.joints:
         if joint.parent == GROUND and joint.kind == "prismatic":
             _draw_ground_of_rail(stage, ground, joint)
+    for bent in (bent for bent in stage.sketch.bent if bent.grounded):
+        draw_solid(ground, _wall(stage, bent), above=0.5)
     for at in feet:
         _draw_plate(stage, ground, at)
     for k, pen in enumerate(pens):
-        solids = sorted(_solids(stage, k), key=lambda solid: solid.depth)
-        for n, solid in enumerate(solids):
-            draw_solid(pen, solid, above=1.0 + 8.0 * n / len(solids))
+        things = sorted(_things(stage, k), key=lambda solids: np.mean([solid.depth for solid in solids]))
+        for n, solids in enumerate(things):
+            draw_solids(pen, solids, above=1.0 + 8.0 * n / len(things))
         _draw_lines(stage, pen, k)
         for body in stage.bodies():
             _draw_centre(stage, pen, k, body)
@@ -53,6 +57,14 @@ def _seen(stage: PosedSketch, k: int, body: int, points: np.ndarray) -> np.ndarr
 def _turned(stage: PosedSketch, k: int, body: int, axes: np.ndarray) -> np.ndarray:
     """(3, 3): axes (as columns) of a body in axes of the view."""
     return stage.view.axes @ stage.poses[k, body][:, :3] @ axes
+
+
+def _things(stage: PosedSketch, k: int) -> Iterator[list[Solid]]:
+    """Solids, those of a bent link together."""
+    yield from ([solid] for solid in _solids(stage, k))
+    for bent in stage.sketch.bent:
+        ends = [[_seen(stage, k, *end) for end in piece] for piece in bent.pieces]
+        yield [cylinder(start, end, SLIM, FILLS[(bent.number - 1) % len(FILLS)]) for start, end in ends]
 
 
 def _solids(stage: PosedSketch, k: int) -> Iterator[Solid]:
@@ -180,6 +192,16 @@ def _draw_plate(stage: PosedSketch, pen: Pen, at: np.ndarray) -> None:
         offset = (held - at) - up * float((held - at) @ up)
         if np.linalg.norm(offset) < 1e-6 and float((held - at) @ up) > 0.5 * PIN:
             draw_solid(pen, cylinder(at, held, 1.15 * BAR, PALE_GROUND), above=0.4)
+
+
+def _wall(stage: PosedSketch, bent: BentSketch) -> Solid:
+    """To which an elastic link of the ground is clamped: a plate behind its root."""
+    at, toward = stage.root(bent)
+    across = np.cross(toward, np.eye(3)[np.abs(toward).argmin()])
+    across /= np.linalg.norm(across)
+    axes = stage.view.axes @ np.column_stack([toward, across, np.cross(toward, across)])
+    middle = stage.scale * stage.view.axes @ at - 0.5 * WALL[0] * axes[:, 0]
+    return box(middle + SIGNS * WALL @ axes.T, PALE_GROUND)
 
 
 def _lowest(plate: Solid, x: float, otherwise: float) -> float:

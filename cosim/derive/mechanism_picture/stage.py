@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.derive.mechanism_picture.sketch import GROUND, BodySketch, JointSketch, Sketch, corners
+from cosim.derive.mechanism_picture.sketch import GROUND, SAME, BentSketch, BodySketch, JointSketch, Sketch, corners
 from cosim.derive.mechanism_picture.view import Projection
 from cosim.output.scene.scene import Shape
 
@@ -51,6 +51,17 @@ class PosedSketch:
         """Those that have mass; massless ones only help to describe the motion of others."""
         return (body for body in self.sketch.bodies if body.mass)
 
+    def pieces(self, k: int, bent: BentSketch) -> list[np.ndarray]:
+        """(2, 2) each: where the ends of the pieces of an elastic link are seen in posture k, in."""
+        return [np.array([self.at(k, *start), self.at(k, *end)]) for start, end in bent.pieces]
+
+    def root(self, bent: BentSketch) -> tuple[np.ndarray, np.ndarray]:
+        """(origin (3,) of the frame of an elastic link, unit vector (3,) towards its middle), in ground axes [m]."""
+        at = self.placed(0, bent.number, np.zeros(3))
+        ends = [self.placed(0, *end) for piece in bent.pieces for end in piece]
+        toward = np.mean(ends, axis=0) - at
+        return at, toward / max(float(np.linalg.norm(toward)), SAME)
+
     def visuals_of(self, body: int) -> list[Shape]:
         return [shape for owner, shape in self.sketch.visuals if owner == body]
 
@@ -74,6 +85,7 @@ def _points(sketch: Sketch) -> Iterator[tuple[int, np.ndarray]]:
         if body.mass:
             yield body.number, body.com[None]
             yield from [(body.number, body.box)] * (len(body.points) < 2)
+    yield from ((end.body, end.point[None]) for bent in sketch.bent for piece in bent.pieces for end in piece)
     yield from ((body, corners(shape)) for body, shape in sketch.visuals)
     for pair in (*sketch.springs, *sketch.rods):
         yield from ((end.body, end.point[None]) for end in pair)

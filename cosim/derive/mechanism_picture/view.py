@@ -11,6 +11,7 @@ from cosim.derive.mechanism_picture.sketch import JointSketch, Sketch
 
 PARALLEL = 1e-6  # sine of the angle between directions that are parallel
 DEEP = 0.5  # reach at right angles to a plane over that in it, from which on a mechanism is seen as a spatial one
+OUT = 2.0  # deflection at right angles to a plane over that in it, likewise
 TURN, TILT = np.radians((-58.0, 22.0))  # of the eye about the vertical, and above the horizon
 REVOLUTE = (
     "revolute",
@@ -36,7 +37,7 @@ def view_of(sketch: Sketch, poses: np.ndarray, gravity: np.ndarray) -> Projectio
     """poses: (n + 1, 3, 4) of the ground and the bodies in one posture."""
     normal = plane_normal(sketch.joints, poses)
     up = _up(gravity)
-    if normal is None or sketch.wheels or _is_deep(sketch, poses, normal):
+    if normal is None or sketch.wheels or _is_deep(sketch, poses, normal) or _bends_out(sketch, poses, normal):
         return Projection(_spatial_axes(up), planar=False, up=up)
     return Projection(_planar_axes(normal, up), planar=True, up=up)
 
@@ -58,14 +59,19 @@ def plane_normal(joints: Sequence[JointSketch], poses: np.ndarray) -> np.ndarray
 
 def _is_deep(sketch: Sketch, poses: np.ndarray, normal: np.ndarray) -> bool:
     """Whether bodies that move in a plane reach so far at right angles to it that they would not be recognised flat."""
-    placed = [
-        poses[body.number][:, :3] @ point + poses[body.number][:, 3]
-        for body in sketch.bodies
-        for point in (*body.points, body.com)
-    ]
-    points = np.array(placed).reshape(-1, 3)
+    places = [(body.number, point) for body in sketch.bodies for point in (*body.points, body.com)]
+    places += [end for bent in sketch.bent for piece in bent.pieces for end in piece]
+    points = np.array([poses[k][:, :3] @ point + poses[k][:, 3] for k, point in places]).reshape(-1, 3)
     flat = points - np.outer(points @ normal, normal)
     return len(points) > 0 and float(np.ptp(points @ normal)) > DEEP * float(np.linalg.norm(np.ptp(flat, axis=0)))
+
+
+def _bends_out(sketch: Sketch, poses: np.ndarray, normal: np.ndarray) -> bool:
+    """Whether an elastic link bends at right angles to a plane far more than in it, which would not be seen flat."""
+    ways = [bent.ways @ poses[bent.number][:, :3].T for bent in sketch.bent]
+    out = [way @ normal for way in ways]
+    within = [np.linalg.norm(way - np.outer(far, normal), axis=1) for way, far in zip(ways, out, strict=True)]
+    return any(np.abs(far).max() > OUT * near.max() for far, near in zip(out, within, strict=True))
 
 
 def _across(sliding: Sequence[np.ndarray]) -> np.ndarray:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cosim.errors import InputError, InputErrors, SourceLocation
-from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic.drawn_pieces import fixed_point, secant, with_bars_to
+from cosim.multibody.elastic.link import Displacement, ElasticLink
 from cosim.multibody.elastic.rigid_elements import RigidElements, RigidPiece
 from cosim.multibody.elastic_joints import MODES
 from cosim.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Pose
+from cosim.multibody.part_names import part_of
 from cosim.types import Array
 
 
@@ -57,7 +59,7 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
     if errors:
         raise InputErrors(errors)
     for parts in elastic.values():
-        parts.add_stations()
+        parts.add_pieces()
     rigid = [replace(link, elastic=None) for link in mechanism.links]
     return replace(
         mechanism,
@@ -92,16 +94,16 @@ class _Chain:
 
     def __post_init__(self) -> None:
         name, place, frame = self.link.name, self.link.place, self.link.elastic_frame
-        self.names = [name, *(f"{name}@{k}" for k in range(1, len(self.elastic.pieces)))]
-        self.links = [Link(f"{name}@0", _inertial(self.elastic.pieces[0]), place)]
-        self.joints = [Joint(f"{name}@0", "fixed", name, f"{name}@0", frame, place=place)]
+        self.names = [name, *(part_of(name, k) for k in range(1, len(self.elastic.pieces)))]
+        self.links = [Link(part_of(name, 0), _inertial(self.elastic.pieces[0]), place)]
+        self.joints = [Joint(part_of(name, 0), "fixed", name, part_of(name, 0), frame, place=place)]
         for k, (piece, springs) in enumerate(zip(self.elastic.pieces[1:], self.elastic.joints, strict=True)):
-            parent = self.names[k] if k else f"{name}@0"
+            parent = self.names[k] if k else part_of(name, 0)
             step = piece.start - self.elastic.pieces[k].start
             pose = Pose(np.eye(3), np.array([step, 0.0, 0.0]))
             for spring in springs:
                 last = spring is springs[-1]
-                child = self.names[k + 1] if last else f"{name}@{spring.name}"
+                child = self.names[k + 1] if last else part_of(name, spring.name)
                 self.links.append(Link(child, _inertial(piece) if last else None, place))
                 kind = "prismatic" if spring.linear else "revolute"
                 self.joints.append(
@@ -119,7 +121,7 @@ class _Chain:
                 )
                 parent, pose = child, Pose.identity()
 
-    def add_stations(self) -> None:
+    def add_pieces(self) -> None:
         """Rigid pieces are drawn as they are."""
 
     def at(self, pose: Pose) -> tuple[str, Pose]:
@@ -156,10 +158,15 @@ class _Nodes:
         self.links = [Link(carrier, None, place, self.elastic)]
         self.joints = [Joint(carrier, "modes", name, carrier, frame, motion=motion, place=place)]
 
-    def add_stations(self) -> None:
-        """Nodes at the stations of the link, where it is for drawings."""
-        for piece in self.elastic.pieces if self.elastic.drawn else ():
-            self._at(Pose(np.eye(3), piece.station))
+    def add_pieces(self) -> None:
+        """Bodies for the pieces as which the link is drawn, where it is for drawings: bars to all attachments too."""
+        if not self.elastic.drawn:
+            return
+        root = fixed_point(np.zeros(3), len(self.elastic.modes))
+        attached = [joint.node for joint in self.joints if joint.node is not None]
+        for piece in with_bars_to([root, *attached], self.elastic.pieces()):
+            half = 0.5 * (piece.end.path.position - piece.start.path.position)
+            self._add_node(secant(piece), (-half, half))
 
     def at(self, pose: Pose) -> tuple[str, Pose]:
         """(link, pose in it) of a pose in the undeformed elastic link; a new node unless there is one at its place."""
@@ -174,10 +181,14 @@ class _Nodes:
         for joint, position in zip(self.joints[1:], self.positions, strict=True):
             if np.array_equal(position, there.position):
                 return joint.child, inner
-        name, place = f"{self.link.name}@{len(self.joints)}", self.link.place
         self.positions.append(there.position)
-        self.links.append(Link(name, place=place))
+        return self._add_node(displacement), inner
+
+    def _add_node(self, displacement: Displacement, piece: tuple[Array, Array] | None = None) -> str:
+        """The name of a new link that moves with a point."""
+        name, place = part_of(self.link.name, len(self.joints)), self.link.place
+        self.links.append(Link(name, place=place, piece=piece))
         self.joints.append(
             Joint(name, "node", self.links[0].name, name, Pose.identity(), node=displacement, place=place)
         )
-        return name, inner
+        return name

@@ -14,6 +14,7 @@ import numpy as np
 from cosim.multibody.constraint_laws import FORCE, MOMENT, ConstraintLaw, ReactionSpec, loop_closure
 from cosim.multibody.joints import FIXED, JointKind, joint_axes, kind_of
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from cosim.multibody.part_names import part_of
 
 _ROWS = {f"f{axis}": ReactionSpec(f"force_{axis}", *FORCE) for axis in "xyz"}
 _ROWS |= {f"m{axis}": ReactionSpec(f"moment_{axis}", *MOMENT) for axis in "xyz"}
@@ -55,7 +56,7 @@ def _law(kind: JointKind) -> ConstraintLaw:
 def _cut_link(loop: LoopJoint, part_link: Link) -> tuple[Link, Joint, Constraint]:
     """(the part of the child on the joint, the joint of the tree, the weld)."""
     joint = loop.joint
-    name = f"{joint.child}@{joint.name}"
+    name = part_of(joint.child, joint.name)
     inertial = None if part_link.inertial is None else _in_frame(loop.child_pose, part_link.inertial)
     weld = Constraint(
         joint.name, _law(FIXED), ((name, Pose.identity()), (joint.child, loop.child_pose)), (), joint.place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -24,16 +25,16 @@ def read_content(path: Path) -> bytes:
 
 def _npz(path: Path) -> Mapping[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError):
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise InputError("the file is no archive of NumPy; write it with numpy.savez", str(path)) from None
 
 
 def _json(path: Path) -> Mapping[str, Array]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the file is no JSON: {error}; correct it", str(path)) from None
     if not isinstance(found, dict):
         raise InputError("the file has no names; write an object with one list per name", str(path))

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from cosim.errors import InputError
+from cosim.multibody.elastic.drawn_pieces import pieces_along
 from cosim.multibody.elastic.elements import GAUSS, BeamLine, BeamMesh, lowest_modes
-from cosim.multibody.elastic.link import Displacement, DrawnPiece, ElasticLink
+from cosim.multibody.elastic.link import Displacement, ElasticLink, Remedies
 from cosim.multibody.elastic.mass_points import MassPoints, offset, solids
 from cosim.multibody.elastic.modal_link import without_rounding
 from cosim.multibody.elastic_bodies import ModalMass, PointCurve
@@ -23,7 +23,11 @@ from cosim.types import Array
 
 ELEMENTS = 64  # the third frequency of a beam is then right to 1e-6, whatever its ends
 ROUNDING = 1e-12  # of integrals by Gauss's formula, relative to the largest number of an array
-PIECES = 8  # in drawings: five modes are still seen
+EQUAL = 1e-6  # relative difference of deflections that are the same
+REMEDIES = Remedies(
+    held="give the beam more modes of this kind than directions are held, or other ends",
+    along="give the beam a mode of stretch and a tip that is not clamped in its ends, or stiffening: false",
+)
 
 AlongBeam = Callable[[Array], Array]  # of x [m]
 
@@ -107,9 +111,11 @@ class Beam:
             bends = kind in BENDING
             mass[-2, -2] += {"stretch": self.tip_mass, "twist": self.tip_inertia}.get(kind, self.tip_mass)
             mass[-1, -1] += self.tip_inertia if bends else 0.0
-            vectors = lowest_modes(mass, stiffness, self._fixed(bends), count)
+            vectors = lowest_modes(mass, stiffness, self._fixed(bends), count, self._rigid(bends))
             deflections = vectors[::2]
-            largest = deflections[np.abs(deflections).argmax(axis=0), np.arange(count)]
+            sizes = np.abs(deflections)
+            # of equal ones the first, or the sign of an antisymmetric mode would be that of rounding
+            largest = deflections[(sizes > (1.0 - EQUAL) * sizes.max(axis=0)).argmax(axis=0), np.arange(count)]
             found.append((kind, line, vectors / largest))
         return found
 
@@ -120,6 +126,11 @@ class Beam:
         if not bends:  # a pinned tip slides
             return [0] * root.held + [last] * tip.clamped
         return [0] * root.held + [1] * root.clamped + [last] * tip.held + [last + 1] * tip.clamped
+
+    def _rigid(self, bends: bool) -> int:
+        """Number of motions without deformation that the ends leave."""
+        held = sum(sum(ENDS[name]) if bends else ENDS[name].held for name in self.ends)
+        return max((2 if bends else 1) - held, 0)
 
     @property
     def frequencies(self) -> Array:
@@ -203,7 +214,8 @@ class Beam:
             2.0 * self.damping_ratio * np.diag(np.sqrt(np.diag(stiffness) * _masses(points))),
             self.displacement,
             self._hardening() if self.stiffening else np.zeros((len(stiffness),) * 4),
-            pieces_along(self.length),
+            REMEDIES,
+            partial(pieces_along, self.length, self.displacement),
         )
 
     def _points(self) -> MassPoints:
@@ -223,12 +235,6 @@ class Beam:
             _, stiffness = self._mesh.matrices(line)
             squares += [float(vector @ stiffness @ vector) for vector in vectors.T]
         return np.diag(squares)
-
-
-def pieces_along(length: float) -> tuple[DrawnPiece, ...]:
-    """Tangents at the middles of equal lengths of an axis x, which meet but for the third order of the length."""
-    ends = np.linspace(0.0, length, PIECES + 1)[:, None] * _X
-    return tuple(DrawnPiece(0.5 * (start + end), start, end) for start, end in pairwise(ends))
 
 
 _X, _Y, _Z = np.eye(3)

@@ -3,7 +3,8 @@
 Exact in the mass matrix M, by products of rigid motions and modes with it: mass, center of mass and inertia, and with
 modes ∫φ, ∫ρ × φ and ∫φ·φ. The other integrals, ∫ρ φᵀ and ∫φ φᵀ, need the parts along x, y and z of displacements
 alone. They are exact where M treats x, y and z alike and apart, as that of solid elements does. Otherwise they are
-those of the translations of the nodes, corrected so that they agree with the exact ones.
+those of the translations of the nodes, corrected so that they agree with the exact ones: they have the exact momenta,
+and their kinetic energy is no more than the exact one, so that what is left is positive.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from cosim.multibody.elastic_bodies import ModalMass
 from cosim.types import Array
 
 FLAT = 1e-6  # a direction in which the mass extends less than this, relative to the longest one, is none
+NOTHING = 1e-12  # part of a modal mass that is rounding
 SEED = 1e-8  # part of the isotropic rest that stands in where nodes do not translate
 
 
@@ -58,13 +60,15 @@ class NodalMass(NamedTuple):
         moved = (scalar @ shapes.reshape(len(shapes), -1)).reshape(shapes.shape)
         basis = np.column_stack([np.ones(len(shapes)), ((self.position - center) @ directions.T) / sizes])
         basis[:, 0] /= np.sqrt(mass)
-        linear = np.einsum("pk,pui->kui", basis, moved)
-        exact = self.rigid_motions.T @ (self.matrix @ modes)
-        linear = _with_momenta(linear, fraction, position, exact)
+        momentum = self.matrix @ modes
+        linear, rest_mass = _bounded(
+            np.einsum("pk,pui->kui", basis, moved),
+            (fraction, position),
+            self.rigid_motions.T @ momentum,
+            modes.T @ momentum,
+        )
         rest = np.einsum("pui,pvj->uvij", shapes, moved) - np.einsum("kui,kvj->uvij", linear, linear)
-        rest_mass = modes.T @ (self.matrix @ modes) - np.einsum("kui,kvi->uv", linear, linear)
         m = modes.shape[1]
-        rest_mass = _square(_root(rest_mass))  # not negative
         still = np.zeros((len(position), m, m, 3))
         return modal_mass_of(fraction, position, linear, still, _with_trace(rest, rest_mass))._replace(
             rest_mass=rest_mass
@@ -81,14 +85,31 @@ def rigid_motions(position: Array, per_node: int) -> Array:
     return rows.reshape(-1, 6)
 
 
-def _with_momenta(linear: Array, fraction: Array, position: Array, momenta: Array) -> Array:
-    """The closest displacements (k, m, 3) of points with these momenta (6, m) of their rigid motions."""
+def _bounded(linear: Array, points: tuple[Array, Array], momenta: Array, modal_mass: Array) -> tuple[Array, Array]:
+    """(the displacements (k, m, 3) of points, near `linear`, with these momenta (6, m) of their rigid motions and no
+    more than the modal mass (m, m); what they leave of it, not negative). points: (fraction, position).
+
+    The least displacements with the momenta leave what is positive (Schur complement of the mass matrix in rigid
+    motions and modes). The further ones are free of momenta, and their singular values relative to it are at most 1.
+    """
     k, m, _ = linear.shape
+    fraction, position = points
     rigid = np.concatenate([fraction[:, None, None] * np.eye(3), _turns(position)], axis=2)  # (k, 3, 6)
     rigid = rigid.reshape(-1, 6).T
-    flat = linear.swapaxes(1, 2).reshape(3 * k, m)
-    flat = flat + np.linalg.pinv(rigid, rcond=1e-9) @ (momenta - rigid @ flat)
-    return flat.reshape(k, 3, m).swapaxes(1, 2)
+    inverse = np.linalg.pinv(rigid, rcond=1e-9)
+    least = inverse @ momenta
+    further = linear.swapaxes(1, 2).reshape(3 * k, m)
+    further = further - inverse @ (rigid @ further)
+    scale = np.sqrt(np.diag(modal_mass))
+    squares, vectors = np.linalg.eigh((modal_mass - least.T @ least) / np.outer(scale, scale))
+    size = np.sqrt(np.where(squares > NOTHING, squares, 0.0))
+    ratio = (further / scale) @ vectors * np.divide(1.0, size, out=np.zeros(m), where=size > 0.0)
+    left, ratios, right = np.linalg.svd(ratio, full_matrices=False)
+    ratios = np.minimum(ratios, 1.0)
+    back = size[:, None] * vectors.T * scale
+    flat = least + (left * ratios) @ right @ back
+    unused = np.eye(m) - (right.T * ratios**2) @ right
+    return flat.reshape(k, 3, m).swapaxes(1, 2), back.T @ unused @ back
 
 
 def _turns(position: Array) -> Array:
@@ -116,7 +137,3 @@ def _root(matrix: Array) -> Array:
     """The symmetric root of a symmetric matrix; negative eigenvalues count as 0."""
     squares, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
     return (vectors * np.sqrt(np.maximum(squares, 0.0))) @ vectors.T
-
-
-def _square(matrix: Array) -> Array:
-    return matrix @ matrix

@@ -1,12 +1,14 @@
 """Reduction of finite elements: the root is held, other interfaces are rigid and move (Craig and Bampton, 1968).
 
 The reduced coordinates are the motions of the interfaces, each six, with the static shapes that follow, and the natural
-vibrations of the body with its interfaces held. The natural vibrations in these coordinates are the modes.
+vibrations of the body with its interfaces held. The natural vibrations in these coordinates are the modes. Those of a
+body with interfaces that a closed loop holds are made from all static shapes of these, and the lowest natural
+vibrations with them held: so they have every motion of these interfaces, and are exact where none is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from cosim.multibody.elastic.consistent_mass import rigid_motions
 from cosim.types import Array
 
 MORE = 10  # vibrations than modes, at least
+MOTIONS = 6  # of a rigid interface
 DENSE = 300  # dofs up to which all vibrations are computed at once
 MASSLESS = 1e-14  # relative to the largest inverse of a squared frequency
 NEGATIVE = 1e-9  # relative to the largest eigenvalue
@@ -32,35 +35,46 @@ def reduce(
     interfaces: Mapping[str, Sequence[int]],
     modes: int,
     vibrations: int | None,
+    held: Collection[str] = (),
 ) -> tuple[Array, Array]:
     """(shapes (n, modes), squared frequencies (modes,) [rad²/s²]) of the lowest modes, of modal mass 1.
 
     mass, stiffness (n, n) sparse, dofs node by node; position (p, 3); root, interfaces: indices of nodes; vibrations:
-    number of those with all interfaces held, None for some more than modes. Raises InputError for a singular or
-    negative matrix and too many modes.
+    number of those with all interfaces held, None for some more than modes; held: names of interfaces of which the
+    modes have all motions. Raises InputError for a singular or negative matrix and too many modes.
     """
     n, per_node = mass.shape[0], mass.shape[0] // len(position)
     free, spread = _interface_motions(position, per_node, root, interfaces)
     inner = free.nonzero()[0]
+    if not inner.size and not interfaces:
+        raise InputError("all nodes are in root: nothing can bend; take some out")
     if vibrations is None:
-        vibrations = min(max(2 * modes, modes + MORE), inner.size - 1)
-    if vibrations >= inner.size:
+        vibrations = max(min(max(2 * modes, modes + MORE), inner.size - 1), 0)
+    if vibrations >= max(inner.size, 1):
         raise InputError(f"{vibrations} vibrations are more than the {inner.size} free dofs have; give fewer")
     K, M = stiffness.tocsc(), mass.tocsc()
     K_inner, M_inner = K[inner][:, inner].tocsc(), M[inner][:, inner].tocsc()
-    held = np.zeros((n, vibrations))
-    held[inner] = _lowest(K_inner, M_inner, vibrations)
+    vibrating = np.zeros((n, vibrations))
+    vibrating[inner] = _lowest(K_inner, M_inner, vibrations)
     static = np.array(spread)
-    if spread.shape[1]:
+    if spread.shape[1] and inner.size:
         static[inner] = -_solver(K_inner)((K @ spread)[inner])
-    within = np.concatenate([held, static], axis=1)
-    squares, vectors = _vibrations_of(within.T @ (K @ within), within.T @ (M @ within))
-    if modes > squares.size:
+    at_held = np.repeat(np.array([name in held for name in interfaces], dtype=bool), MOTIONS)
+
+    def natural(within: Array) -> tuple[Array, Array]:
+        squares, vectors = _vibrations_of(within.T @ (K @ within), within.T @ (M @ within))
+        return within @ vectors, squares
+
+    shapes, squares = natural(np.concatenate([vibrating, static[:, ~at_held]], axis=1))
+    most = squares.size + int(at_held.sum())
+    if modes > most:
         what = (
             f"{modes} modes are more than the {vibrations} vibrations and {spread.shape[1]} motions of interfaces give"
         )
-        raise InputError(f"{what}; give at most {squares.size}, or more vibrations")
-    return within @ vectors[:, :modes], squares[:modes]
+        raise InputError(f"{what}; give at most {most}, or more vibrations")
+    if at_held.any():
+        shapes, squares = natural(np.concatenate([shapes[:, : modes - at_held.sum()], static[:, at_held]], axis=1))
+    return shapes[:, :modes], squares[:modes]
 
 
 def _interface_motions(

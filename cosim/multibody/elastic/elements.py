@@ -15,8 +15,6 @@ import numpy as np
 from cosim.types import Array
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(4)
-# squared frequency relative to the largest one, below which a mode is a rigid motion
-RIGID = 1e-13
 GAUSS = 0.5 * (_POINTS + 1.0), 0.5 * _WEIGHTS  # on [0, 1], exact for the mass of cubic shapes
 
 
@@ -115,14 +113,15 @@ def _gram(weights: Array, rows: Array) -> Array:
     return np.einsum("k,ki,kj->ij", weights, rows, rows)
 
 
-def lowest_modes(mass: Array, stiffness: Array, fixed: list[int], count: int) -> Array:
-    """(size, count) eigenvectors of K x = ω² M x with the lowest ω above 0, unknowns `fixed` at 0."""
+def lowest_modes(mass: Array, stiffness: Array, fixed: list[int], count: int, rigid: int) -> Array:
+    """(size, count) eigenvectors of K x = ω² M x with the lowest ω, unknowns `fixed` at 0, after the `rigid` motions.
+
+    Without rigid motions it is M x = x / ω² K x: then a heavy body at the tip leaves the lowest modes exact."""
     from scipy.linalg import eigh  # takes longer to import than most rigs to read
 
     free = np.setdiff1d(np.arange(len(mass)), fixed)
-    inner = np.ix_(free, free)
-    squares, vectors = eigh(stiffness[inner], mass[inner])
-    rigid = int((squares < RIGID * squares[-1]).sum())
+    K, M = (matrix[np.ix_(free, free)] for matrix in (stiffness, mass))
+    vectors = eigh(K, M)[1] if rigid else eigh(M, K)[1][:, ::-1]
     found = np.zeros((len(mass), count))
     found[free] = vectors[:, rigid : rigid + count]
     return found

@@ -44,13 +44,19 @@ class Displacement(NamedTuple):
         return tuple(map(SpatialVector, b, turns)), SpatialVector(slip, spin), SpatialVector(bias, slowing * spin)
 
 
-class DrawnPiece(NamedTuple):
-    """A straight piece of an elastic link in drawings: from start to end (3,), and it moves with the point `station`
-    (3,), all of the undeformed link."""
+class Remedies(NamedTuple):
+    """What gives a link the modes that it lacks, as the end of a message: where constraints hold a mode, and where they
+    hold the link along an axis that keeps its length."""
 
-    station: Array
-    start: Array
-    end: Array
+    held: str
+    along: str
+
+
+class DrawnPiece(NamedTuple):
+    """A straight piece of an elastic link in drawings, between two of its points."""
+
+    start: Displacement
+    end: Displacement
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +64,8 @@ class ElasticLink:
     """mass, m c (3,) and J (3, 3) of the undeformed link about the origin of its frame; modes: (name, unit) of each.
 
     The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point) gives that of a point (3,) of the
-    undeformed link; it raises InputError for a point at which nothing can be attached. pieces: as which it is drawn;
-    drawn: whether their stations are nodes, in a model for drawings alone.
+    undeformed link; it raises InputError for a point at which nothing can be attached. remedies: of too few modes.
+    pieces(): as which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone.
     """
 
     mass: float
@@ -71,5 +77,6 @@ class ElasticLink:
     damping: Array  # N (m, m)
     displacement: Callable[[Array], Displacement]
     hardening: Array  # h (m, m, m, m), symmetric
-    pieces: tuple[DrawnPiece, ...] = ()
+    remedies: Remedies
+    pieces: Callable[[], tuple[DrawnPiece, ...]] = tuple
     drawn: bool = False

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.multibody.elastic.beam import pieces_along
-from cosim.multibody.elastic.link import Displacement, ElasticLink
+from cosim.multibody.elastic.drawn_pieces import pieces_along
+from cosim.multibody.elastic.link import Displacement, ElasticLink, Remedies
 from cosim.multibody.elastic.mass_points import MassPoints
-from cosim.multibody.elastic.modal_link import check_symmetric, modal_link
+from cosim.multibody.elastic.modal_link import SYMMETRIC, check_symmetric, modal_link
 from cosim.multibody.elastic_bodies import PointCurve
 from cosim.types import Array
 
 PANELS = 64  # of 4 Gauss points each
+UNITS = "m", "rad"
+REMEDIES = Remedies(
+    held="return more shapes that move this place, or not this one",
+    along="return a shape along the axis, or no curve",
+)
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 
 
@@ -40,6 +46,7 @@ class ShapeFunctions:
 
     def link(self) -> ElasticLink:
         """Raises InputError for functions that return arrays of wrong shapes, and what `modal_link` raises."""
+        self._check()
         h = self.length / PANELS
         x = (h * (np.arange(PANELS)[:, None] + 0.5 * (_POINTS + 1.0))).ravel()
         mass = np.tile(0.5 * h * _WEIGHTS, PANELS) * np.array([self._value("mass", self.mass, v, ()) for v in x])
@@ -48,7 +55,10 @@ class ShapeFunctions:
             raise InputError(f"mass({x[k]:.4g}) is not above 0; return the mass per length in kg/m")
         stiffness = self._matrix("stiffness", self.stiffness)
         paths = [self._path(np.array([v, 0.0, 0.0])) for v in x]
-        points = MassPoints(mass, *(np.array(part) for part in zip(*paths, strict=True))).with_affine_curve()
+        points = MassPoints(mass, *(np.array(part) for part in zip(*paths, strict=True)))
+        if np.abs(points.curve - points.curve.swapaxes(1, 2)).max() > SYMMETRIC * np.abs(points.curve).max():
+            raise InputError("curve is not symmetric in the modes; add it to its transpose and halve it")
+        points = points.with_affine_curve()
         body, modal = points.rigid_body, points.modal_mass()
         if self.further_mass is not None:
             further = self._matrix("further_mass", self.further_mass)
@@ -56,9 +66,26 @@ class ShapeFunctions:
             if np.linalg.eigvalsh(further)[0] < -1e-12 * np.abs(further).max():
                 raise InputError("further_mass has a negative eigenvalue; correct its signs")
             modal = modal._replace(rest_mass=modal.rest_mass + further)
-        return modal_link(
-            body, self.modes, modal, stiffness, self.damping_ratio, self.displacement, pieces_along(self.length)
-        )
+        pieces = partial(pieces_along, self.length, self.displacement)
+        return modal_link(body, self.modes, modal, stiffness, self.damping_ratio, self.displacement, REMEDIES, pieces)
+
+    def _check(self) -> None:
+        """Raises InputError for a length, modes and functions that are none."""
+        if not 0.0 < self.length < np.inf:
+            raise InputError(f"length = {self.length:g} m must be above 0")
+        for name in ("mass", "linear"):
+            if not callable(getattr(self, name)):
+                raise InputError(f"{name} is not a function; return one of x")
+        names = []
+        for k, mode in enumerate(self.modes, 1):
+            if not isinstance(mode, tuple | list) or len(mode) != 2 or mode[1] not in UNITS:
+                raise InputError(f"mode {k} is {mode!r}; it must be a pair of a name and a unit, 'm' or 'rad'")
+            if not str(mode[0]).isidentifier() or mode[0] in names:
+                what = f"the name {mode[0]!r} of mode {k}"
+                raise InputError(f"{what} must be one word that no other mode has, of letters, digits and _")
+            names.append(mode[0])
+        if not names:
+            raise InputError("there are no modes; give the name and unit of each")
 
     def displacement(self, point: Array) -> Displacement:
         """Of a point (3,) of the axis. Raises InputError for others."""
@@ -72,12 +99,16 @@ class ShapeFunctions:
         return Displacement(self._path(at), self._values("angular", self.angular, x, (self._m, 3)))
 
     def _matrix(self, name: str, matrix: Array) -> Array:
-        value = np.asarray(matrix, dtype=float)
-        if value.shape != (self._m, self._m) or not np.isfinite(value).all():
-            raise InputError(
-                f"{name} has the shape {value.shape}; it must be ({self._m}, {self._m}), of finite numbers"
-            )
-        return value
+        wanted = f"({self._m}, {self._m}), of finite numbers"
+        try:
+            value = np.asarray(matrix)
+        except ValueError:
+            raise InputError(f"{name} has rows of different lengths; it must be {wanted}") from None
+        if value.dtype.kind not in "iuf" or not np.isfinite(value).all():
+            raise InputError(f"{name} is not of real, finite numbers; it must be {wanted}")
+        if value.shape != (self._m, self._m):
+            raise InputError(f"{name} has the shape {value.shape}; it must be {wanted}")
+        return value.astype(float)
 
     @property
     def _m(self) -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from cosim.errors import InputError
 from cosim.multibody.elastic.arrays import Arrays
-from cosim.multibody.elastic.link import ElasticLink
+from cosim.multibody.elastic.drawn_pieces import knots_of, net_of
+from cosim.multibody.elastic.link import ElasticLink, Remedies
 from cosim.multibody.elastic.mass_points import MassPoints, solids
 from cosim.multibody.elastic.modal_link import Nodes, check_mass, gram, modal_link, stiffness_by
 from cosim.types import Array
@@ -23,6 +25,11 @@ NAMES = (
     "frequencies",
     "stiffness",
     "damping_ratios",
+)
+POSSIBLE = 1e-6  # relative excess of a moment of inertia over the sum of the others that is rounding
+REMEDIES = Remedies(
+    held="add modes to the table that move this place otherwise, or take this one out",
+    along="add a mode along the axis to the table, or leave out second_order",
 )
 
 
@@ -41,6 +48,8 @@ def read_table(
     file = Arrays(path, NAMES)
     position, masses = file.take("positions", "nodes", 3), file.take("masses", "nodes")
     linear = file.take("displacements", "nodes", "modes", 3)
+    if not file.sizes["modes"]:
+        raise file.error("'displacements' has no modes; give one or more")
     for k in np.flatnonzero(masses < 0.0):
         raise file.error(f"node {k + 1} has the negative mass {masses[k]:g} kg; correct it")
     psi = file.take_if_given("rotations", "nodes", "modes", 3)
@@ -48,6 +57,10 @@ def read_table(
     curve = file.take_if_given("second_order", "nodes", "modes", "modes", 3)
     if inertias is not None and psi is None:
         raise file.error("'inertias' need 'rotations', which are missing")
+    for k, (small, middle, large) in enumerate(np.sort(np.zeros((0, 3)) if inertias is None else inertias), 1):
+        if small < 0.0 or large > (small + middle) * (1.0 + POSSIBLE):
+            what = f"the 'inertias' of node {k} are impossible: {small:g}, {middle:g}, {large:g} kg*m^2"
+            raise file.error(f"{what}; none may be negative or above the sum of the others")
     angular = np.zeros_like(linear) if psi is None else psi
     curve = np.zeros((*linear.shape[:2], linear.shape[1], 3)) if curve is None else curve
     if np.abs(curve - curve.swapaxes(1, 2)).max(initial=0.0) > 1e-8 * np.abs(curve).max(initial=0.0):
@@ -73,9 +86,14 @@ def read_table(
         if given == ["stiffness"]:
             stiffness = file.take("stiffness", "modes", "modes")
         else:
-            stiffness = stiffness_by(2.0 * np.pi * file.take("frequencies", "modes"), gram(modal))
+            frequencies = file.take("frequencies", "modes")
+            for k in np.flatnonzero(frequencies <= 0.0):
+                what = f"the frequency {frequencies[k]:g} Hz of mode {k + 1} is not above 0"
+                raise InputError(f"{what}; the rigid motions of a link are those of its joint: leave them out")
+            stiffness = stiffness_by(2.0 * np.pi * frequencies, gram(modal))
         nodes = Nodes(position, linear, curve, angular, "a node of the table")
         ratio = damping_ratio if ratios is None else ratios
-        return modal_link(points.rigid_body, modes, modal, stiffness, ratio, nodes)
+        pieces = partial(net_of, knots_of(position, linear, angular))
+        return modal_link(points.rigid_body, modes, modal, stiffness, ratio, nodes, REMEDIES, pieces)
     except InputError as error:
         raise error if error.place else file.error(error.what) from None

@@ -6,17 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from cosim.multibody.elastic.link import DrawnPiece, ElasticLink
+from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.mechanism import Inertial, Joint, Pose
 from cosim.multibody.model import Model
+from cosim.multibody.part_names import shown_name, whole_of
 from cosim.multibody.tree import Tree
 from cosim.output.scene.scene import Scene, SceneBody, SceneSpring, Shape, placement
-from cosim.output.scene.stand_in_shapes import BAR, bar, inertia_box, joint_shape
+from cosim.output.scene.stand_in_shapes import BAR, ELASTIC_BAR, bar, inertia_box, joint_shape
 from cosim.output.scene.visuals import Visual
 
 DIAMETER = 0.075  # of the thickest joint over the extent of the mechanism
 THINNEST = 0.4  # of the thickest joint, for those that carry little mass
-CUT = "@"  # in the name of a link that is a part of another one
 
 
 def scene_of(
@@ -34,7 +34,7 @@ def scene_of(
     timed = model.equations.timed
     poses = _with_ground(model.body_poses(start, 0.0) if timed else model.body_poses(start))
     shapes = _shapes(model, tree, poses, actuated, visuals or {})
-    names = (tree.mechanism.root, *(joint.child for joint in tree.joints))
+    names = map(shown_name, tree.body_links)
     parents = (0, *(parent + 1 for parent in tree.parents))
     bodies = tuple(
         SceneBody(name, parent, placement(pose[:, :3], pose[:, 3]), tuple(own))
@@ -42,7 +42,7 @@ def scene_of(
     )
     springs = tuple(
         SceneSpring(spring.name, _point(tree, *spring.ends[0]), _point(tree, *spring.ends[1]))
-        for spring in model.mechanism.springs
+        for spring in model.expanded.springs
     )
     return Scene(
         name=model.mechanism.name,
@@ -86,17 +86,12 @@ def _shapes(
     shown = [bool(shapes) for shapes in found]
     frames = _joint_frames(model, tree)
     diameters = _diameters(tree, _reach(poses, frames, inertials, tree))
-    deflected = _deflected(tree)
-    for elastic, pieces in deflected.items():
-        for body, piece in pieces:
-            at = piece.station if body != elastic else np.zeros(3)
-            found[body] += bar(
-                tree.joints[elastic - 1].parent, piece.start - at, piece.end - at, BAR * diameters[elastic]
-            )
+    for link in tree.mechanism.links:
+        if link.piece is not None:
+            body, _ = _body_of(tree, link.name)
+            found[body] += bar(whole_of(link.name), *link.piece, ELASTIC_BAR * diameters[tree.parents[body - 1] + 1])
     for joint, body, frame, start in frames:
         diameter = diameters[body] if start or body else diameters[_body_of(tree, joint.child)[0]]
-        if body in deflected:
-            continue
         if not shown[body]:
             found[body] += bar(joint.child, np.zeros(3), frame.position, BAR * diameter) if body or start else []
             found[body] += joint_shape(joint, frame, diameter, joint.name in actuated) if start else []
@@ -108,25 +103,9 @@ def _shapes(
         ends = any(at == body and not start for _, at, _, start in frames)
         if body and not shown[body] and not ends:
             found[body] += bar(link.name, np.zeros(3), com, BAR * diameters[body])
-        if body and CUT not in link.name:
+        if body and link.name == whole_of(link.name):
             inertia = pose.rotation @ inertial.inertia @ pose.rotation.T
             found[body] += inertia_box(link.name, Inertial(inertial.mass, com, inertia))
-    return found
-
-
-def _deflected(tree: Tree) -> dict[int, list[tuple[int, DrawnPiece]]]:
-    """Body of the modes of each elastic link -> (body that it is drawn on, piece)."""
-    elastic = {link.name: link.elastic for link in tree.mechanism.links if isinstance(link.elastic, ElasticLink)}
-    found = {}
-    for body, joint in enumerate(tree.joints, 1):
-        if joint.child not in elastic:
-            continue
-        stations = {
-            tuple(other.node.path.position): k
-            for k, other in enumerate(tree.joints, 1)
-            if other.node is not None and other.parent == joint.child
-        }
-        found[body] = [(stations.get(tuple(piece.station), body), piece) for piece in elastic[joint.child].pieces]
     return found
 
 
@@ -145,7 +124,7 @@ def _joint_frames(model: Model, tree: Tree) -> list[tuple[Joint, int, Pose, bool
         parent, pose = _body_of(tree, joint.parent)
         found.append((joint, k + 1, own, True))
         found.append((joint, parent, pose @ joint.pose, False))
-    for loop in model.mechanism.loops:
+    for loop in model.expanded.loops:
         if not loop.coordinates:
             parent, pose = _body_of(tree, loop.joint.parent)
             found.append((loop.joint, parent, pose @ loop.joint.pose, True))

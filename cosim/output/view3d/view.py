@@ -55,9 +55,10 @@ class View:
         return found
 
 
-def mounts_of(model: Model, scene: Scene) -> list[Pose]:
+def mounts_of(model: Model) -> list[Pose]:
     """The frames of the links that bodies are named after, in their bodies, the ground first."""
-    return [model.equations.tree.frames[body.name][1] for body in scene.bodies]
+    tree = model.equations.tree
+    return [tree.frames[link][1] for link in tree.body_links]
 
 
 def in_link_frames(scene: Scene, mounts: Sequence[Pose]) -> Scene:
@@ -77,12 +78,11 @@ def _within(mount: Pose, pose: ScenePose) -> ScenePose:
 
 def fixed_links(model: Model, scene: Scene, mounts: Sequence[Pose]) -> tuple[FixedLink, ...]:
     """The links and named frames that no body is named after."""
-    names = [body.name for body in scene.bodies]
-    found = []
-    for link, (body, pose) in model.equations.tree.frames.items():
-        if link not in names:
+    tree, found = model.equations.tree, []
+    for link, (body, pose) in tree.given_frames.items():
+        if link not in tree.body_links:
             within = mounts[body + 1].inverse() @ pose
-            found.append(FixedLink(link, names[body + 1], placement(within.rotation, within.position)))
+            found.append(FixedLink(link, scene.bodies[body + 1].name, placement(within.rotation, within.position)))
     return tuple(found)
 
 

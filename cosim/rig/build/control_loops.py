@@ -18,13 +18,14 @@ from cosim.errors import InputError, SectionError
 from cosim.plant.plant import Plant
 from cosim.rig.build.driver_context import drive_controlled
 from cosim.rig.build.initial_state import is_spherical_dof
+from cosim.rig.build.prescribed_motion import trajectory_context
 from cosim.rig.reading.contracts import check_controller, load_trajectory
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
 from cosim.rig.sections.filters import check_filters, sections_of
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Parameters, Trajectory, TrajectoryContext
+from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Parameters, Trajectory
 
 
 def build_loops(
@@ -52,7 +53,7 @@ def _loop(
     trajectory: Trajectory | None = None
     if plugin is not None:
         known = nominal or plant  # a trajectory is planned with the numbers of the rig
-        planning = TrajectoryContext(index, context.numeric_model, known.start.q, context.limits)
+        planning = trajectory_context(known, context.numeric_model, index, context.limits)
         trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading, planning)
     reference = trajectory or HoldTrajectory(start)
     context = replace(context, trajectory=reference)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from cosim.errors import InputError, InputErrors, listed
 from cosim.formulations import SEPARATE_BODIES
 from cosim.integrators.methods import INTEGRATORS
@@ -15,8 +13,9 @@ from cosim.plant.plant import Plant
 from cosim.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
 from cosim.plant.step_control import StepControl
 from cosim.rig.build.friction import check_friction, friction_laws, with_friction
-from cosim.rig.build.initial_state import hybrid_modes_of, is_spherical_dof, loop_closure_of, with_initial_state
-from cosim.rig.reading.contracts import load_actuator, load_trajectory
+from cosim.rig.build.initial_state import hybrid_modes_of, loop_closure_of, with_initial_state
+from cosim.rig.build.prescribed_motion import prescribed_trajectories, with_shaped_motion
+from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.units import TURN, show_time
@@ -27,17 +26,11 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
 
     Raises InputErrors with the errors recorded in `reading`.
     """
-    actuators, prescribed = {}, {}
+    actuators = {}
     for name, joint in spec.joints.items():
         if joint.actuator is not None:
             actuators[name] = load_actuator(joint.actuator, ("joints", name, "actuator"), reading)
-        if joint.prescribed is not None:
-            path = ("joints", name, "prescribed")
-            if is_spherical_dof(spec, name):
-                what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be prescribed by itself"
-                reading.fail(path, f"{what}; use mechanism.moving_base or a chain of revolute and prismatic joints")
-            start = np.array([joint.initial_position], dtype=float)
-            prescribed[name] = load_trajectory(joint.prescribed, (name,), start, path, reading)
+    prescribed = prescribed_trajectories(spec, reading)
     check_friction(spec, reading)
     if reading.errors:
         raise InputErrors(reading.errors)
@@ -61,7 +54,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         what = "multirate takes mechanisms without closed loops and constraints"
         reading.fail(("schedule", "integrator"), f"{what}; use rosenbrock or rodas4")
         raise InputErrors(reading.errors)
-    plant = with_initial_state(plant, spec)
+    plant = with_shaped_motion(with_initial_state(plant, spec), spec, reading)
     _check_redundancy(plant, spec, reading)
     plant = plant.with_modes(hybrid_modes_of(spec, plant))
     _check_formulation(plant, reading)

@@ -110,11 +110,22 @@ def load_trajectory(
                 raise InputError(f"sample returns no '{name}'; return {', '.join(SAMPLE[:-1])} and {SAMPLE[-1]}")
             if np.shape(sample[name]) != (n,):
                 raise InputError(f"sample returns '{name}' of shape {np.shape(sample[name])}; it is {(n,)}")
-        for _, option in plugin.options:
-            trajectory = option.around(trajectory, joints, reading.folder, context)
-        return trajectory
+        return with_options(plugin, trajectory, joints, reading, context)
 
     return call_checked(make, path, reading)
+
+
+def with_options(
+    plugin: Plugin,
+    trajectory: Trajectory,
+    joints: tuple[str, ...],
+    reading: Reading,
+    context: TrajectoryContext | None = None,
+) -> Trajectory:
+    """The trajectory of n joints with the options in its section, such as input shaping. Raises InputError."""
+    for _, option in plugin.options:
+        trajectory = option.around(trajectory, joints, reading.folder, context)
+    return trajectory
 
 
 def check_controller(block: Any, n: int, nv: int) -> None:

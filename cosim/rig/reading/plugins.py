@@ -190,7 +190,8 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
     for entry in _entry_points(kind.group, tuple(sys.path)):
         if entry.name == name:
             return _import(kind, entry.load, f"entry point {entry.value}", place)
-    raise InputError(f"unknown {kind.word} '{name}'{did_you_mean(name, known_names(kind))}", place)
+    instead = did_you_mean(name, known_names(kind)) or "; give the path of a file ending in .py"
+    raise InputError(f"unknown {kind.word} '{name}'{instead}", place)
 
 
 def entry_names(kind: PluginKind) -> list[str]:

@@ -332,6 +332,8 @@ def _annotated(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str,
 def _per_joint(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> Any:
     """One number for all joints, a list with one per joint, or a mapping {joint: number}."""
     n, names = reading.n, tuple(reading.joints or ())
+    if isinstance(value, dict) and reading.joints is None and n is None:
+        return None  # the mechanism could not be read, which is an error of its own
     if isinstance(value, dict) and names:
         for key in value:
             if key not in names:

@@ -123,7 +123,8 @@ def read_controllers(
             assigned.setdefault(joint, f"controller '{name}'{here}")
         known = "joints" in head and (given is not None or joints is not None)
         if known and not chosen:
-            _no_joint(at, given is not None, [name for name in free if name in by_name], reading)
+            driven = [name for name in movable if name in prescribed]
+            _no_joint(at, given is not None, [name for name in free if name in by_name], driven, reading)
         group = kinds_of(chosen, joints) if known else None
         n = len(chosen) if known else None
         plugin, schedules = _plugin(data, at, group, n, joints, reading)
@@ -176,8 +177,11 @@ def _plugin(
     return plugin, read_schedules(data, plugin, at, joints, reading.of(group, n), ("type", *KEYS))
 
 
-def _no_joint(at: tuple, given: bool, by_name: Sequence[str], reading: Reading) -> None:
+def _no_joint(at: tuple, given: bool, by_name: Sequence[str], prescribed: Sequence[str], reading: Reading) -> None:
     """Record a controller that commands nothing; given: whether it has the key `joints`."""
+    if prescribed and not given:
+        what = f"joint '{prescribed[0]}' is prescribed and needs no controller, and there is no other one to command"
+        return reading.fail(at, f"{what}; take out the controller or 'prescribed'")
     if by_name and not given:
         what = f"there is no joint of one dof to command; name dofs in 'joints', such as {by_name[0]}"
         return reading.fail(at, what)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
 from cosim.multibody.elastic.cross_sections import DIMENSIONS, Material, section_of
+from cosim.multibody.elastic.geometric_stiffness import GeometricStiffness
 from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.elastic.rigid_elements import RigidElements, rigid_elements
 from cosim.multibody.elastic.table import read_table
@@ -119,7 +121,9 @@ class BeamKeys:
         if self.stiffness is None and len(given) < len(of_material):
             missing = " and ".join(repr(key) for key in of_material if key not in given)
             raise ValueError(f"{missing} missing; a beam has section, density and youngs_modulus, or 'stiffness'")
-        if self.tip_section is not None and (self.section is None or self.tip_section.shape != self.section.shape):
+        if self.tip_section is not None and self.section is None:
+            raise ValueError("tip_section needs 'section'; with 'stiffness' the beam is the same along its length")
+        if self.tip_section is not None and self.section is not None and self.tip_section.shape != self.section.shape:
             raise ValueError("tip_section must have the shape of section")
         if self.ends not in ENDS_OF_BEAMS:
             known = ", ".join(f"[{root}, {tip}]" for root, tip in ENDS_OF_BEAMS)
@@ -161,6 +165,20 @@ class TableKeys:
 
 
 @params
+class LoadKeys:
+    x: str | None = param(default=None)
+    y: str | None = param(default=None)
+    z: str | None = param(default=None)
+
+
+@params
+class StiffeningKeys:
+    acceleration: LoadKeys = param(default=LoadKeys())
+    spin: LoadKeys = param(default=LoadKeys())
+    force: dict | None = param(default=None)
+
+
+@params
 class FiniteElementKeys:
     mass: str = param(doc="file of the mass matrix")
     stiffness: str = param(doc="file of the stiffness matrix")
@@ -171,6 +189,7 @@ class FiniteElementKeys:
     vibrations: int | None = param(min=1, default=None)
     damping_ratio: float = param(min=0, max=1, default=0.0)
     held: tuple[str, ...] = param(default=())
+    stiffening: StiffeningKeys = param(default=StiffeningKeys())
     total_mass: float | None = param(unit="kg", above=0, default=None)
 
 
@@ -224,6 +243,11 @@ def with_elastic(
             reading.fail((*path, "link"), f"link '{keys.link}' is elastic already; keep one of both")
         else:
             bent[link.name] = _bent(link, keys, path, reading, findings)
+    for link in links:
+        if (of := link.name.partition("@")[0]) != link.name and of in bent:
+            findings.error(
+                f"link '{link.name}': '{of}@' begins names of parts of the elastic link; rename it", link.place
+            )
     return [bent.get(link.name, link) for link in links]
 
 
@@ -263,13 +287,33 @@ def _of_finite_elements(keys: FiniteElementKeys, path: tuple, reading: Reading) 
     files = [reading.file(getattr(keys, key), (*path, key)) for key in ("mass", "stiffness", "nodes")]
     interfaces = keys.interfaces or {}
     for name, nodes in interfaces.items():
-        if not isinstance(nodes, list) or not all(isinstance(node, int) for node in nodes):
+        if not isinstance(nodes, list) or not all(type(node) is int for node in nodes):
             return reading.fail((*path, "interfaces", name), "expected a list of numbers of nodes")
     mass, stiffness, nodes = files
-    if mass is None or stiffness is None or nodes is None:
+    stiffening = _stiffening_of(keys.stiffening, (*path, "stiffening"), reading)
+    if mass is None or stiffness is None or nodes is None or stiffening is None:
         return None
-    further = keys.vibrations, keys.damping_ratio, keys.held, keys.total_mass
+    further = keys.vibrations, keys.damping_ratio, keys.held, stiffening, keys.total_mass
     return FiniteElements(mass, stiffness, nodes, keys.root, interfaces, keys.modes, *further).link()
+
+
+def _stiffening_of(keys: StiffeningKeys, path: tuple, reading: Reading) -> GeometricStiffness | None:
+    """The files of each load; None after an error."""
+    before = len(reading.errors)
+
+    def files(load: LoadKeys | None, at: tuple) -> dict[str, Path]:
+        given = {axis: name for axis, name in asdict(load).items() if name is not None} if load else {}
+        found = {axis: reading.file(name, (*at, axis)) for axis, name in given.items()}
+        return {axis: file for axis, file in found.items() if file is not None}
+
+    force = {
+        name: files(read(LoadKeys, data, (*path, "force", name), reading), (*path, "force", name))
+        for name, data in (keys.force or {}).items()
+    }
+    made = GeometricStiffness(
+        files(keys.acceleration, (*path, "acceleration")), files(keys.spin, (*path, "spin")), force
+    )
+    return made if len(reading.errors) == before else None
 
 
 def _of_shapes(keys: ShapesKeys, path: tuple, reading: Reading) -> ElasticLink | None:

@@ -113,6 +113,28 @@ def test_a_wedge():
     np.testing.assert_allclose(found, z**2 / (4.0 * LENGTH**2) * np.sqrt(STIFFNESS / MASS), rtol=1e-4)
 
 
+@pytest.mark.parametrize("ratio", [1e2, 1e4, 1e6])
+def test_a_heavy_body_at_the_tip(ratio):
+    """ω² = 3 EI / L³ (m + 33/140 of the beam), to second order; the second mode is that of a pinned tip."""
+    heavy = ratio * MASS * LENGTH
+    first, second = beam(ModeCounts(bend_y=2), tip_mass=heavy).frequencies
+    link = beam(ModeCounts(bend_y=1), tip_mass=heavy).link()
+    loaded = link.modal.rest_mass[0, 0] + np.square(link.modal.linear).sum() + heavy
+    assert link.stiffness[0, 0] / loaded == pytest.approx(
+        3.0 * STIFFNESS / LENGTH**3 / (heavy + 33.0 / 140.0 * MASS * LENGTH), rel=2.0 / ratio**2 + 1e-9
+    )
+    assert first > 0.0
+    pinned = beam(ModeCounts(bend_y=1), ("clamped", "pinned")).frequencies[0]
+    assert second == pytest.approx(pinned, rel=1.0 / ratio)
+
+
+def test_the_sign_of_an_antisymmetric_mode_is_not_rounding():
+    """Of its deflections of equal size the first is positive."""
+    made = beam(ModeCounts(bend_y=4), ("pinned", "pinned"))
+    (phi, _), _ = made.displacements(np.array([0.01 * LENGTH]))
+    assert (phi[0, 1::2, 1] > 0.0).all()
+
+
 def test_recession_of_the_tip():
     """∫w′² of the modes of a cantilever with deflection 1 at the tip: σβ (2 + σβ) / 4L (Felgar 1950)."""
     x = roots(CHARACTERISTIC["clamped", "free"], 2)

@@ -1,10 +1,11 @@
-"""Finite elements of a straight beam along x, assembled here: elements with six dofs per node that do not
-shear, with the inertia of their sections, and bricks with 27 nodes and three dofs per node.
+"""Finite elements of a straight beam along x and of a frame, assembled here: elements with six dofs per node that do
+not shear, with the inertia of their sections, and bricks with 27 nodes and three dofs per node.
 
 Each is (positions (p, 3), mass, stiffness).
 """
 
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -13,31 +14,72 @@ LENGTH, WIDTH, HEIGHT = 1.0, 0.03, 0.05  # along x, y, z
 DENSITY, YOUNG, POISSON = 2700.0, 7e10, 0.0
 AREA, ABOUT_Y, ABOUT_Z = WIDTH * HEIGHT, WIDTH * HEIGHT**3 / 12, HEIGHT * WIDTH**3 / 12
 TORSION, SHEAR = 2.8e-7, YOUNG / 2
+BENDING = (1, 5, 1.0), (2, 4, -1.0)  # deflection, angle, and sign of the slope in it: that of z is negative about y
 
 
-def beam_mesh(elements=16):
-    h = LENGTH / elements
+class Bar(NamedTuple):
+    """length [m]; per length mass [kg/m] and inertia about y and z [kg m]; EA [N], GJ, EI about y and z [N m²]"""
+
+    length: float = LENGTH
+    mass: float = DENSITY * AREA
+    inertia: tuple[float, float] = (DENSITY * ABOUT_Y, DENSITY * ABOUT_Z)
+    stretching: float = YOUNG * AREA
+    twisting: float = SHEAR * TORSION
+    bending: tuple[float, float] = (YOUNG * ABOUT_Y, YOUNG * ABOUT_Z)
+
+
+def beam_mesh(elements=16, bar=None):
+    bar = bar or Bar()
+    h = bar.length / elements
     position = np.zeros((elements + 1, 3))
     position[:, 0] = h * np.arange(elements + 1)
     mass, stiffness = np.zeros((12, 12)), np.zeros((12, 12))
     rod = np.array([[1, -1], [-1, 1]]) / h, h * np.array([[2, 1], [1, 2]]) / 6
-    for dof, stiff, heavy in ((0, YOUNG * AREA, DENSITY * AREA), (3, SHEAR * TORSION, DENSITY * (ABOUT_Y + ABOUT_Z))):
+    for dof, stiff, heavy in ((0, bar.stretching, bar.mass), (3, bar.twisting, sum(bar.inertia))):
         here = np.ix_([dof, dof + 6], [dof, dof + 6])
         stiffness[here] += stiff * rod[0]
         mass[here] += heavy * rod[1]
-    for deflection, angle, sign, moment in ((1, 5, 1.0, ABOUT_Z), (2, 4, -1.0, ABOUT_Y)):
+    for (deflection, angle, sign), EI, turning in zip(BENDING, bar.bending[::-1], bar.inertia[::-1], strict=True):
         a = h * sign  # the slope of z is the negative rotation about y
         K = np.array([[12, 6 * a, -12, 6 * a], [6 * a, 4 * h * h, -6 * a, 2 * h * h]])
         K = np.vstack([K, [-12, -6 * a, 12, -6 * a], [6 * a, 2 * h * h, -6 * a, 4 * h * h]]) / h**3
         M = np.array([[156, 22 * a, 54, -13 * a], [22 * a, 4 * h * h, 13 * a, -3 * h * h]])
         M = np.vstack([M, [54, 13 * a, 156, -22 * a], [-13 * a, -3 * h * h, -22 * a, 4 * h * h]]) * h / 420
         here = np.ix_([deflection, angle, deflection + 6, angle + 6], [deflection, angle, deflection + 6, angle + 6])
-        stiffness[here] += YOUNG * moment * K
+        stiffness[here] += EI * K
         rotary = np.array([[36, 3 * a, -36, 3 * a], [3 * a, 4 * h * h, -3 * a, -h * h]])
         rotary = np.vstack([rotary, [-36, -3 * a, 36, -3 * a], [3 * a, -h * h, -3 * a, 4 * h * h]]) / (30 * h)
-        mass[here] += DENSITY * AREA * M + DENSITY * moment * rotary
+        mass[here] += bar.mass * M + turning * rotary
     nodes = np.stack([np.arange(elements), np.arange(1, elements + 1)], axis=1)
     return position, *assembled(nodes, 6, len(position), mass, stiffness)
+
+
+def frame_mesh(along=12, up=5, bar=None):
+    """Elements of `beam_mesh`, each as long as the bar, in a row along x and then in one along z."""
+    count, bar = along + up, bar or Bar(0.1)
+    _, mass, stiffness = beam_mesh(1, bar)
+    upright = np.kron(np.eye(4), [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
+    axes = np.repeat([0, 2], [along, up])
+    position = np.concatenate([np.zeros((1, 3)), np.cumsum(bar.length * np.eye(3)[axes], axis=0)])
+    nodes = np.stack([np.arange(count), np.arange(1, count + 1)], axis=1)
+    element = [part.toarray() for part in (mass, stiffness)]
+    lying = assembled(nodes[:along], 6, count + 1, *element)
+    standing = assembled(nodes[along:], 6, count + 1, *(upright.T @ part @ upright for part in element))
+    return position, *(one + other for one, other in zip(lying, standing, strict=True))
+
+
+def tension_mesh(elements, length, force):
+    """The geometric stiffness of `beam_mesh` under an axial force of x [N]."""
+    h, (at, weights) = length / elements, np.polynomial.legendre.leggauss(4)
+    s, size = (at + 1.0) / 2.0, 6 * (elements + 1)
+    slopes = np.stack([6 * (s * s - s) / h, 1 - 4 * s + 3 * s * s, 6 * (s - s * s) / h, 3 * s * s - 2 * s], axis=-1)
+    total = np.zeros((size, size))
+    for e in range(elements):
+        own = np.einsum("k,ki,kj->ij", h / 2.0 * weights * force(h * (e + s)), slopes, slopes)
+        for deflection, angle, sign in BENDING:
+            dofs = 6 * e + np.array([deflection, angle, deflection + 6, angle + 6])
+            total[np.ix_(dofs, dofs)] += own * np.outer([1.0, sign] * 2, [1.0, sign] * 2)
+    return sparse.csr_matrix(total)
 
 
 def brick_mesh(elements=8):

@@ -54,6 +54,25 @@ def both(arrays):
     arrays["frequencies"] = np.array([24.0, 150.0])
 
 
+def in_hertz(frequencies):
+    def edit(arrays):
+        del arrays["stiffness"]
+        arrays["frequencies"] = np.array(frequencies)
+
+    return edit
+
+
+def without_motion(frequencies):
+    """of its second mode"""
+
+    def edit(arrays):
+        in_hertz(frequencies)(arrays)
+        arrays["displacements"][:, 1] = arrays["rotations"][:, 1] = 0.0
+
+    return edit
+
+
+RIGID = "the rigid motions of a link are those of its joint: leave them out"
 TABLES = [
     (renamed("masses", "mases"), "'mases' has no meaning; did you mean 'masses'?"),
     (
@@ -89,6 +108,27 @@ TABLES = [
     (
         changed("displacements", lambda a: a[:, [0, 0]]),
         "the modes are linearly dependent; leave out those that are sums of others",
+    ),
+    (changed("displacements", lambda a: a[:, :0]), "'displacements' has no modes; give one or more"),
+    (
+        changed("stiffness", lambda a: np.diag([2e4, 0.0])),
+        "nothing resists mode 2, which would drift; the rigid motions of a link are those of its joint: leave them out",
+    ),
+    (without_motion([24.0, 30.0]), "mode 2 moves no mass; leave it out"),
+    (in_hertz([24.0, -3.0]), f"the frequency -3 Hz of mode 2 is not above 0; {RIGID}"),
+    (in_hertz([0.0, 24.0]), f"the frequency 0 Hz of mode 1 is not above 0; {RIGID}"),
+    (
+        lambda arrays: arrays.update(damping_ratios=np.array([0.01, 2.0])),
+        "the damping ratio 2 must be at least 0 and at most 1",
+    ),
+    (
+        changed("inertias", with_element(2, value=[5.0, 1.0, 2.0])),
+        "the 'inertias' of node 3 are impossible: 1, 2, 5 kg*m^2; none may be negative or above the sum of the others",
+    ),
+    (
+        changed("inertias", with_element(1, value=[-0.1, 0.0, 0.0])),
+        "the 'inertias' of node 2 are impossible: -0.1, 0, 0 kg*m^2; none may be negative or above the sum of the"
+        " others",
     ),
 ]
 
@@ -144,6 +184,29 @@ def test_files_that_are_no_tables(tmp_path):
         assert said_of(lambda name=name: read_table(tmp_path / name), tmp_path) == f"{name}: {message}"
 
 
+def test_an_array_by_the_name_of_an_archive(tmp_path):
+    with (tmp_path / "array.npz").open("wb") as file:
+        np.save(file, np.eye(3))
+    said = said_of(lambda: read_table(tmp_path / "array.npz"), tmp_path)
+    assert said == "array.npz: the file is no archive of NumPy; write it with numpy.savez"
+
+
+def test_a_json_file_that_nests_without_end(tmp_path):
+    (tmp_path / "deep.json").write_text("[" * 100000)
+    said = said_of(lambda: read_table(tmp_path / "deep.json"), tmp_path)
+    assert said.startswith("deep.json: the file is no JSON: maximum recursion depth exceeded")
+
+
+def test_a_hinge_at_two_nodes_that_move_apart(table, tmp_path):
+    for name in ("positions", "masses", "inertias", "displacements", "rotations"):
+        table[name] = np.concatenate([table[name], table[name][3:4]])
+    table["displacements"][-1] *= 2.0
+    link = read_table(write(tmp_path, table))
+    said = said_of(lambda: link.displacement(np.array([0.5, 0.0, 0.0])), tmp_path)
+    apart = "several nodes are at (0.5, 0, 0) m, and the modes move them apart"
+    assert said == f"{apart}; attach it at another node, or keep one of them"
+
+
 def test_a_hinge_beside_the_nodes(table, tmp_path):
     link = read_table(write(tmp_path, table))
     said = said_of(lambda: link.displacement(np.array([0.6, 0.0, 0.0])), tmp_path)
@@ -157,6 +220,25 @@ FUNCTIONS = [
     ({"mass": lambda x: np.nan}, "mass(0.0003255) is not finite; correct it"),
     ({"stiffness": np.eye(3)}, "stiffness has the shape (3, 3); it must be (4, 4), of finite numbers"),
     ({"further_mass": -np.eye(4)}, "further_mass has a negative eigenvalue; correct its signs"),
+    (
+        {"stiffness": [[1.0, 2.0], [3.0]]},
+        "stiffness has rows of different lengths; it must be (4, 4), of finite numbers",
+    ),
+    ({"stiffness": 1j * np.eye(4)}, "stiffness is not of real, finite numbers; it must be (4, 4), of finite numbers"),
+    ({"length": -1.0}, "length = -1 m must be above 0"),
+    ({"mass": 2.0}, "mass is not a function; return one of x"),
+    ({"modes": ()}, "there are no modes; give the name and unit of each"),
+    ({"modes": ("q1", "q2")}, "mode 1 is 'q1'; it must be a pair of a name and a unit, 'm' or 'rad'"),
+    ({"modes": (("q1", "mm"),)}, "mode 1 is ('q1', 'mm'); it must be a pair of a name and a unit, 'm' or 'rad'"),
+    (
+        {"modes": (("q", "m"), ("q", "m"))},
+        "the name 'q' of mode 2 must be one word that no other mode has, of letters, digits and _",
+    ),
+    ({"damping_ratio": -0.1}, "the damping ratio -0.1 must be at least 0 and at most 1"),
+    (
+        {"curve": lambda x: x * np.eye(4, k=1)[:, :, None] * [1.0, 0.0, 0.0]},
+        "curve is not symmetric in the modes; add it to its transpose and halve it",
+    ),
 ]
 
 
@@ -217,10 +299,20 @@ def test_finite_elements_with_files_that_are_wrong(tmp_path):
     folder = tmp_path / "files"
     good = fe(folder)
     for name, content, message in (
-        ("nodes.csv", "x,y,z\n0,0,0\n", "the column node is missing; the first line must be node,x,y,z"),
+        ("nodes.csv", "x,y,z\n0,0,0\n", "no column node; the first line must be node,x,y,z, with commas"),
         ("nodes.csv", "node,x,y,z\n", "the file has no nodes; write one in each row"),
         ("nodes.csv", "node,x,y,z\n1,0,0,0\n1,1,0,0\n", "node 1 is there twice; take one out"),
         ("nodes.csv", "node,x,y,z\n1,0,0,nan\n", "node 1 has coordinates that are not finite; correct them"),
+        (
+            "nodes.csv",
+            "node;x;y;z\n1;0;0;0\n",
+            "no column node, x, y, z; the first line must be node,x,y,z, with commas",
+        ),
+        (
+            "nodes.csv",
+            "node,x,y,z\n1,7,0,0,0\n",
+            "the line is not the number of a node and three coordinates; correct it",
+        ),
         ("nodes.csv", "node,x,y,z\n1,0,0\n", "the line is not the number of a node and three coordinates; correct it"),
         ("mass.npz", "no", "the file is no archive of scipy.sparse.save_npz; write it again"),
     ):
@@ -250,8 +342,7 @@ def test_finite_elements_with_options_that_are_wrong(tmp_path):
         ({"held": ("top",)}, "held: there is no interface 'top'; name it in interfaces"),
         (
             {"held": ("tip",)},
-            "2 modes are too few for a body that is held at its root and at 1 more: 6 directions are held; give 6 modes"
-            " or more",
+            "2 modes are too few for 6 held motions of interfaces, which leave it none to bend; give 7 modes or more",
         ),
         ({"vibrations": 9}, "9 vibrations are more than the 6 free dofs have; give fewer"),
         (
@@ -261,7 +352,7 @@ def test_finite_elements_with_options_that_are_wrong(tmp_path):
         ),
         (
             {"total_mass": 1.0},
-            "mass.npz: the nodes have 4.05 kg together, but mass is 1 kg; check the units of both",
+            "mass.npz: the nodes have 4.05 kg together, but total_mass is 1 kg; check the units of both",
         ),
     ):
         assert said_of(fe(folder, **options).link, folder) == message
@@ -273,7 +364,9 @@ def test_finite_elements_with_options_that_are_wrong(tmp_path):
 def test_a_hinge_at_a_node_of_solid_elements_that_is_no_interface(tmp_path):
     link = fe(tmp_path / "files", brick_mesh(2)).link()
     said = said_of(lambda: link.displacement(np.array([0.5, 0.0, 0.0])), tmp_path)
-    assert said.startswith("there is no node at (0.5, 0, 0) m; move it to an interface: the nearest are at (0, 0, 0)")
+    assert said.startswith(
+        "there is no node at (0.5, 0, 0) m; move it to an interface: the nearest are at (0, 0, 0), (1"
+    )
 
 
 def test_more_vibrations_than_nodes_with_mass(tmp_path):

@@ -1,0 +1,122 @@
+"""The motion of prescribed joints, and what trajectories that are planned with the model know of the rig.
+
+The modes of elastic links that a motion is shaped for are those of the whole mechanism. So these trajectories are
+shaped when the plant is there, those with equal `shaping` together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from cosim import ops
+from cosim.control.input_shaping import Shaping
+from cosim.errors import InputErrors
+from cosim.plant.plant import Plant
+from cosim.rig.build.initial_state import is_spherical_dof
+from cosim.rig.reading.contracts import load_trajectory, with_options
+from cosim.rig.reading.plugins import Plugin, call_checked
+from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.rig_spec import RigSpec
+from cosim.types import Array, Limits, MechanismModel, Numeric, Trajectory, TrajectoryContext
+
+
+def prescribed_trajectories(spec: RigSpec, reading: Reading) -> dict[str, Trajectory]:
+    """By dof, not yet shaped for modes; without those with an error, recorded in `reading`."""
+    found: dict[str, Trajectory] = {}
+    for name, joint in spec.joints.items():
+        if joint.prescribed is None:
+            continue
+        path = ("joints", name, "prescribed")
+        if is_spherical_dof(spec, name):
+            what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be prescribed by itself"
+            reading.fail(path, f"{what}; use mechanism.moving_base or a chain of revolute and prismatic joints")
+        plugin = joint.prescribed
+        if _shaped_modes(plugin) is not None:
+            plugin = plugin._replace(options=())
+        start = np.array([joint.initial_position], dtype=float)
+        if (trajectory := load_trajectory(plugin, (name,), start, path, reading)) is not None:
+            found[name] = trajectory
+    return found
+
+
+def with_shaped_motion(plant: Plant, spec: RigSpec, reading: Reading) -> Plant:
+    """The plant with prescribed joints whose motion is shaped for modes.
+
+    Raises InputErrors with the errors recorded in `reading`."""
+    groups: dict[Shaping, list[str]] = {}
+    for name in plant.prescribed:
+        if (shaping := _shaped_modes(_plugin(spec, name))) is not None:
+            groups.setdefault(shaping, []).append(name)
+    for shaping, names in groups.items():
+        model = plant.controller_model
+        index = np.array([model.dof_index(name) for name in names])
+        context = trajectory_context(plant, model, index, model.limits.at(index))
+        together = JointlyPrescribed([plant.prescribed[name] for name in names])
+        shape = partial(shaping.around, together, tuple(names), reading.folder, context)
+        shaped = call_checked(shape, ("joints", names[0], "prescribed"), reading)
+        if shaped is None:
+            continue
+        for k, name in enumerate(names):
+            plugin = _plugin(spec, name)
+            others = plugin._replace(options=tuple(one for one in plugin.options if one[0] != "shaping"))
+            option = partial(with_options, others, PrescribedPart(shaped, k), (name,), reading)
+            if (part := call_checked(option, ("joints", name, "prescribed"), reading)) is not None:
+                plant = plant.with_prescribed({**plant.prescribed, name: part})
+    if reading.errors:
+        raise InputErrors(reading.errors)
+    return plant
+
+
+def _plugin(spec: RigSpec, name: str) -> Plugin:
+    plugin = spec.joints[name].prescribed
+    assert plugin is not None
+    return plugin
+
+
+def _shaped_modes(plugin: Plugin) -> Shaping | None:
+    """The input shaping of a trajectory, if it is for modes."""
+    shaping = dict(plugin.options).get("shaping")
+    return shaping if shaping is not None and shaping.modes is not None else None
+
+
+def trajectory_context(plant: Plant, model: MechanismModel, index: Array, limits: Limits) -> TrajectoryContext:
+    """What the trajectory of the n dofs `index` is planned with. model: of controllers; limits: (n,)."""
+    driven = {*plant.actuators, *plant.prescribed, *plant.real}
+    passive = [k for k, name in enumerate(model.dof_names) if name not in driven and k not in model.elastic_dofs]
+    others = {model.dof_names.index(name): trajectory for name, trajectory in plant.prescribed.items()}
+    others = {dof: trajectory for dof, trajectory in others.items() if dof not in index}
+    return TrajectoryContext(index, model, plant.start.q, limits, others, np.setdiff1d(passive, index).astype(int))
+
+
+@dataclass(frozen=True, eq=False)
+class JointlyPrescribed:
+    """The trajectories of n dofs, one each, as one."""
+
+    trajectories: Sequence[Trajectory]
+
+    @property
+    def end(self) -> float:
+        return max(trajectory.end for trajectory in self.trajectories)
+
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
+        samples = [trajectory.sample(t) for trajectory in self.trajectories]
+        return {name: ops.concatenate([sample[name] for sample in samples]) for name in samples[0]}
+
+
+@dataclass(frozen=True, eq=False)
+class PrescribedPart:
+    """Number k of the dofs of a trajectory."""
+
+    trajectory: Trajectory
+    k: int
+
+    @property
+    def end(self) -> float:
+        return self.trajectory.end
+
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
+        return {name: value[self.k : self.k + 1] for name, value in self.trajectory.sample(t).items()}
