@@ -47,6 +47,7 @@ class BlockPart:
     name: str = "part"
     ports: tuple[tuple[str, str], ...] = ()
     compiled: bool = True
+    coupling_step: float | None = None  # s, of the coupling where it is constant; then there are derivatives
     inputs: Signals = field(init=False)
     outputs: Signals = field(init=False)
     input_layout: Layout = field(init=False)
@@ -104,9 +105,14 @@ class BlockPart:
     def advance(self, t: Numeric, h: Numeric, x: Numeric, coefficients: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         """(state, outputs, work [J] of each port) at t + h from the state at t, all flat; coefficients (k + 1, nu): the
         inputs as a polynomial of the time since t."""
-        count = ops.maximum(ops.ceil(h / self.step - 1e-6), 1.0)
+        whole = h if self.coupling_step is None else self.coupling_step
+        count = ops.maximum(ops.ceil(whole / self.step - 1e-6), 1.0)
         clock = ops.array([t, 0.0, count, h / count])
-        z, _, _ = self._steps(len(coefficients))(ops.concatenate([clock, x, np.zeros(len(self.ports))]), coefficients)
+        z = ops.concatenate([clock, x, np.zeros(len(self.ports))])
+        if self.coupling_step is None:
+            z, _, _ = self._steps(len(coefficients))(z, coefficients)
+        else:
+            z = ops.repeat(lambda z, c: self._one_step(z, c)[0], int(count), z, coefficients)
         end, work = z[_CLOCK : _CLOCK + self.size], z[_CLOCK + self.size :]
         if self.sampled:
             return end, end[self.state_layout.size :], work

@@ -54,8 +54,13 @@ def _steps(rig: WiredRig) -> Iterator[Obstacle]:
         yield _at(rig, ("schedule", "substeps")), "steps of chosen length have", "set 'substeps' to a number"
 
 
+def _parts(rig: WiredRig) -> Iterator[Obstacle]:
+    for part in rig.spec.parts:
+        yield _at(rig, part.key), f"the part '{part.name}', which is integrated apart, has", "vary it by rollouts"
+
+
 def _at(rig: WiredRig, keys: tuple[str | int, ...]) -> SourceLocation | str:
     return rig.place(keys) or ".".join(map(str, keys))
 
 
-_KINDS: tuple[Callable[[WiredRig], Iterator[Obstacle]], ...] = (_encoders, _events, _steps)
+_KINDS: tuple[Callable[[WiredRig], Iterator[Obstacle]], ...] = (_encoders, _events, _steps, _parts)

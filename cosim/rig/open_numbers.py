@@ -204,6 +204,7 @@ def opened(rig: WiredRig, names: Sequence[str], unknown: Collection[str] = ()) -
     InputErrors for a number on which the form of the code depends, and for a formulation that takes inertias as
     constants only.
     """
+    _check_parts(rig)
     values = [numbers_of(rig)[name].values for name in names]
     symbols = OpenNumbers(sum(value.size for value in values))
     try:
@@ -217,6 +218,14 @@ def opened(rig: WiredRig, names: Sequence[str], unknown: Collection[str] = ()) -
         raise _structural(names, f"{error.place}: {error.what}") from None
     except (TypeError, RuntimeError) as error:  # of casadi, for a Python `if` on a symbol
         raise _structural(names, f"{where_raised(error)}: {str(error).splitlines()[0]}") from None
+
+
+def _check_parts(rig: WiredRig) -> None:
+    """Raises InputError for a rig whose coupled start depends on the numbers."""
+    if rig.tick_model.coupling is not None:
+        what = "numbers of the mechanism and the drives are constants in a rig with parts that are integrated apart"
+        fix = "load the rig with an override for each value instead"
+        raise InputError(f"{what}; {fix}", rig.place(("parts",)) or "parameters")
 
 
 def _check_formulation(rig: WiredRig, plant: Plant) -> None:

@@ -205,7 +205,13 @@ class CoupledStep:
         self.plant = plant_part(coupling, functions, held)
         self.coupling, self.functions = coupling, functions
         blocks = {
-            name: replace(part, name=name, ports=tuple(coupling.couplings.ports(name)), compiled=compiled)
+            name: replace(
+                part,
+                name=name,
+                ports=tuple(coupling.couplings.ports(name)),
+                compiled=compiled,
+                coupling_step=functions.step,
+            )
             for name, part in coupling.blocks.items()
         }
         parts = {MECHANISM: self.plant, **blocks}

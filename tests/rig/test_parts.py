@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from cosim import InputErrors, StoppedRun, load_rig, load_run
+from cosim import InputError, InputErrors, StoppedRun, load_rig, load_run
 
 INERTIA, STIFFNESS, SPEED = (0.02, 0.05), 20.0, 5.0
 FLYWHEEL = '''
@@ -289,3 +289,35 @@ def test_a_part_that_fails_is_named(rig_of):
         r"stopped at tick 9 \(t = 0\.009 s\): part 'wheel' failed at t = 0\.009 s: IndexError: list index out of range"
     )
     assert re.match(why + r" \(\S*wheel\.py:\d+\)", stopped.value.run.fault)
+
+
+# --- other programs on rigs with parts ------------------------------------------------------------------
+
+
+def test_the_linearised_rig_has_the_modes_of_the_whole(rig_of):
+    """Both inertias on their spring, undamped, besides what the coupling adds."""
+    from cosim.analysis.linearisation import linearise
+
+    found = linearise(rig_of("couplings.order=2", "schedule.step=0.25 ms"))
+    poles = np.linalg.eigvals(found.A)
+    rates = np.log(poles[np.abs(poles) > 0.1].astype(complex)) / 0.25e-3
+    omega = np.sqrt(STIFFNESS * sum(1.0 / inertia for inertia in INERTIA))
+    assert np.abs(rates - 1j * omega).min() < 2e-3 * omega
+
+
+def test_gradients_and_numbers_of_the_plant_name_the_part(rig_of, tmp_path):
+    changes = [("parts:", "controllers: [{type: pid, joints: [shaft], kp: 1, kd: 1, ki: 0}]\nparts:")]
+    changes += [("shaft: {initial", "shaft: {actuator: {type: ideal}, initial")]
+    rig = rig_of(changes=changes)
+    with pytest.raises(InputErrors) as refused:
+        rig.gradient(["iae"], ["pid.kp"])
+    line = f"{tmp_path}/shaft.yaml:9 parts[0]: the part 'wheel', which is integrated apart, has no derivative"
+    assert str(refused.value) == f"{line}; vary it by rollouts"
+    with pytest.raises(InputError) as refused:
+        rig.rollouts({"mechanism.rotor.mass": np.array([1.0, 2.0])}, duration=0.01)
+    what = "numbers of the mechanism and the drives are constants in a rig with parts that are integrated apart"
+    assert str(refused.value) == (
+        f"{tmp_path}/shaft.yaml:8 parts: {what}; load the rig with an override for each value instead"
+    )
+    gains = rig.rollouts({"pid.kp": np.array([1.0, 2.0])}, duration=0.1, signals=["wheel/speed"])
+    assert abs(np.diff(gains["wheel/speed"][:, -1])[0]) > 1e-3
