@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cosim.formulations import SEPARATE_BODIES
@@ -50,7 +50,9 @@ class RigOutline:
     integrator: str
     substeps: int | str
     engine: dict[str, str]
-    formulation: str = SEPARATE_BODIES  # of the equations of motion; recordings of former versions have none
+    # recordings of former versions have none of these
+    formulation: str = SEPARATE_BODIES  # of the equations of motion
+    full_deflection: dict[str, float] = field(default_factory=dict)  # of modes, see `Model.full_deflection`
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -99,6 +101,7 @@ def _outline_of(rig: WiredRig) -> RigOutline:
         substeps=AUTO if schedule.adaptive else schedule.substeps,
         engine=_engine(rig),
         formulation=spec.mechanism.formulation,
+        full_deflection=rig.plant.full_model.full_deflection,
     )
 
 

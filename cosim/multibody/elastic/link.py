@@ -80,3 +80,14 @@ class ElasticLink:
     remedies: Remedies
     pieces: Callable[[], tuple[DrawnPiece, ...]] = tuple
     drawn: bool = False
+
+    @property
+    def full_deflection(self) -> Array:
+        """(m,) the modal coordinate with which a mode alone moves a point by the length of the link; inf where it only
+        turns."""
+        ends = [end.path for piece in self.pieces() for end in piece]
+        if not ends:
+            return np.full(len(self.modes), np.inf)
+        size = np.linalg.norm(np.ptp([end.position for end in ends], axis=0))
+        moved = np.linalg.norm([end.linear for end in ends], axis=2).max(axis=0)
+        return np.divide(size, moved, out=np.full(len(moved), np.inf), where=moved > 0.0)
