@@ -579,7 +579,9 @@ class Model:
             if body < 0 and function == "link_regressor":
                 raise InputError(f"link '{frame}' does not move")
             if function == "link_regressor" and frame in self._elastic_links:
-                raise InputError(f"link '{frame}' is elastic: its efforts are not linear in ten parameters")
+                raise InputError(
+                    f"link '{frame}' is elastic: its efforts are not linear in ten parameters; name a rigid one"
+                )
             equation, n = fn, len(inputs)
             fn = lambda *arguments: equation(*arguments[:n], body, pose, *arguments[n:])  # noqa: E731
         if self.equations.timed and function not in UNTIMED:

@@ -26,6 +26,8 @@ from cosim.types import param, params
 AT = ("mechanism", "elastic")
 EndName = Literal["clamped", "pinned", "free"]
 MOST_MODES = 20
+POISSON_RATIO = 0.3
+RIGID_IN_SHEAR = 1e12, 1e12  # N
 # of a beam whose frame is fixed by its root, by its chord, or by the mean of its motion
 ENDS_OF_BEAMS = (
     ("clamped", "free"),
@@ -72,7 +74,7 @@ class StiffnessKeys:
     inertia: tuple[float, float, float] = param(unit="kg*m", min=0, default=(0.0, 0.0, 0.0), doc="about x, y, z")
     EA: float = param(unit="N", above=0, default=1e12)
     GJ: float = param(unit="N*m^2", above=0, default=1e12)
-    kGA: tuple[float, float] = param(unit="N", above=0, default=(1e12, 1e12), doc="for forces along y, along z")
+    kGA: tuple[float, float] = param(unit="N", above=0, default=RIGID_IN_SHEAR, doc="for forces along y, along z")
 
     def __post_init__(self) -> None:
         smallest, middle, largest = sorted(self.inertia)
@@ -103,7 +105,7 @@ class BeamKeys:
     tip_section: CrossSectionKeys | None = param(default=None)
     density: float | None = param(unit="kg/m^3", above=0, default=None)
     youngs_modulus: float | None = param(unit="Pa", above=0, default=None)
-    poisson_ratio: float = param(min=0, max=0.5, default=0.3)
+    poisson_ratio: float = param(min=0, max=0.5, default=POISSON_RATIO)
     stiffness: StiffnessKeys | None = param(default=None)
     ends: tuple[EndName, EndName] = param(default=("clamped", "free"))
     tip_mass: float = param(unit="kg", min=0, default=0.0)
@@ -121,6 +123,10 @@ class BeamKeys:
         if self.stiffness is None and len(given) < len(of_material):
             missing = " and ".join(repr(key) for key in of_material if key not in given)
             raise ValueError(f"{missing} missing; a beam has section, density and youngs_modulus, or 'stiffness'")
+        if self.stiffness is not None and self.poisson_ratio != POISSON_RATIO:
+            raise ValueError("poisson_ratio is of the material of 'section'; with 'stiffness' take it out")
+        if self.stiffness is not None and self.theory != "timoshenko" and self.stiffness.kGA != RIGID_IN_SHEAR:
+            raise ValueError("stiffness.kGA is for 'theory: timoshenko'; take that, or take kGA out")
         if self.tip_section is not None and self.section is None:
             raise ValueError("tip_section needs 'section'; with 'stiffness' the beam is the same along its length")
         if self.tip_section is not None and self.section is not None and self.tip_section.shape != self.section.shape:
