@@ -213,16 +213,23 @@ class ElasticKeys:
     table: TableKeys | None = param(default=None)
     finite_elements: FiniteElementKeys | None = param(default=None)
     shapes: ShapesKeys | None = param(default=None)
+    initial: Literal["straight", "equilibrium"] = param(default="straight")
 
     def __post_init__(self) -> None:
         if not self._given:
             raise ValueError(f"the modes are missing; give one of {', '.join(SOURCES)}")
         if len(self._given) > 1:
             raise ValueError(f"{' and '.join(self._given)} are given; keep one of them")
+        if self.settled and self.beam is not None and self.beam.rigid_elements is not None:
+            raise ValueError("a beam of rigid_elements starts straight; take out 'initial'")
 
     @property
     def _given(self) -> list[str]:
         return [source for source in SOURCES if getattr(self, source) is not None]
+
+    @property
+    def settled(self) -> bool:
+        return self.initial == "equilibrium"
 
     @property
     def source(self) -> str:
@@ -262,6 +269,8 @@ def _bent(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings
     elastic = _modes_of(keys, (*path, keys.source), reading)
     if elastic is None:
         return link
+    if isinstance(elastic, ElasticLink):
+        elastic = replace(elastic, settled=keys.settled)
     if link.inertial is not None:
         source = keys.source.replace("_", " ")
         what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by that of its {source},"
