@@ -184,6 +184,8 @@ def test_what_is_attached_beyond_a_beam():
     short = BEAM.replace("length: 1", "length: 0.9")
     beyond = "x = 1 m is beyond the beam, which ends at 0.9 m; move it or lengthen the beam"
     assert said(f"link: arm, beam: {{{short}}}") == f"rig.yaml:4 mechanism.bodies[1]: elastic link 'arm': {beyond}"
+    hardly = BEAM.replace("length: 1", "length: 0.9999999")
+    assert "x = 1 m is beyond the beam, which ends at 0.9999999 m" in said(f"link: arm, beam: {{{hardly}}}")
 
 
 def test_a_gear_of_a_mode_is_none():
