@@ -9,6 +9,7 @@ import numpy as np
 
 from cosim.control.input_shaping import ShapedTrajectory
 from cosim.formulations import SEPARATE_BODIES
+from cosim.multibody.part_names import whole_of
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
@@ -149,7 +150,8 @@ def _left_out(rig: Rig) -> Iterator[str]:
     if not reaching:
         return
     why = [
-        f"{joint} (several dofs: by name, such as {next(dof for dof in spec.joints if spec.owners[dof] == joint)})"
+        f"{joint if whole_of(joint) == joint else f'the modes of {whole_of(joint)}'} (several dofs: by name, such as"
+        f" {next(dof for dof in spec.joints if spec.owners[dof] == joint)})"
         for joint in spec.multi_dof_joints
     ]
     why += [f"{joint.name} ({bound_reason(joint)})" for joint in spec.mechanism.description.joints if joint.mimic]

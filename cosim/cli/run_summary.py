@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COARSE = 0.01
 # relative energy residual above which a run is called unstable
 UNSTABLE = 0.5
+DEFLECTED = 0.25  # of the length of an elastic link, from which on it is warned of
 MOST_SUBSTEPS = 1000  # that a warning recommends
 OFTEN = 0.01  # steps of the drives without convergence, per tick
 # smaller values, in SI, are shown as 0
@@ -44,8 +45,8 @@ def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
         ]
         table.add_row(name, joint["role"], *values)
     timing = [] if summary["timing"] is None else timing_lines(summary["timing"])
-    further = [*structure_lines(summary, units), *guard_lines(summary), *general_lines(summary, unstable), *timing]
-    for line in (*table.lines(), *further):
+    general = [*general_lines(summary, unstable), *deflection_lines(summary, run.rig.full_deflection)]
+    for line in (*table.lines(), *structure_lines(summary, units), *guard_lines(summary), *general, *timing):
         print(line)
 
 
@@ -117,6 +118,24 @@ def bond_lines(summary: RunSummary) -> list[str]:
         f"bond     {name}: residual energy {bond['residual']:.2e} J, at most {bond['residual_max']:.2e} J;"
         f" power at most {bond['power_max']:.4g} W"
         for name, bond in summary["bonds"].items()
+    ]
+
+
+def deflection_lines(summary: RunSummary, full_deflection: Mapping[str, float]) -> list[str]:
+    """A warning for each elastic link that bends more than its modes are for, in a run that is not unstable.
+    full_deflection: see `Model.full_deflection`."""
+    energy, worst = summary["energy"], dict[str, tuple[float, str]]()
+    if energy and not energy["residual_relative"] <= UNSTABLE:
+        return []
+    for mode, length in full_deflection.items():
+        joint, (link, _, own) = summary["joints"][mode], mode.rpartition(".")
+        part = max(abs(joint["position_min"]), abs(joint["position_max"])) / length
+        worst[link] = max(worst.get(link, (0.0, "")), (part, own))
+    fix = "more than its modes are for; check the units of its stiffness, such as youngs_modulus, or use several links"
+    return [
+        f"warning  elastic link '{link}' deflects by {part:.0%} of its length in {own}, {fix}"
+        for link, (part, own) in worst.items()
+        if part > DEFLECTED
     ]
 
 

@@ -39,34 +39,48 @@ class ElasticModes:
 def elastic_modes(model: MechanismModel, positions: Array, beside: Array | Sequence[int] = ()) -> ElasticModes:
     """positions: (nv,) of all dofs, those of the modes near their equilibrium; beside: dofs that count as modes
     where they are. Raises InputError where no equilibrium is found."""
-    equations, rest, time = model.equations, np.zeros(model.nv), (0.0,) if model.timed else ()
-    modes, chart, m = np.array([*model.elastic_dofs, *beside], dtype=int), positions.copy(), len(model.elastic_dofs)
+    modes, chart = (
+        np.array([*model.elastic_dofs, *beside], dtype=int),
+        equilibrium(model, positions, model.elastic_dofs),
+    )
+    mass = model.mass_matrix(np.asarray(model.coordinates(chart)), *_start(model))
+    damping, stiffness = _slope(model, modes, chart, along_velocity=True), _slope(model, modes, chart)
+    return ElasticModes(modes, chart[modes], np.asarray(mass, dtype=float), damping, 0.5 * (stiffness + stiffness.T))
 
-    def effort(position: Array, velocity: Array = rest) -> Array:
-        """(m,) that would hold the modes"""
-        q = np.asarray(model.coordinates(position), dtype=float)
-        held = equations.inverse_dynamics(q, velocity, rest, *time) + equations.spring_effort(q)
-        return np.asarray(held + equations.friction_effort(velocity), dtype=float)[modes]
 
-    def slope(along_velocity: bool = False) -> Array:
-        held = effort(chart)
-        moved = [effort(chart, unit) if along_velocity else effort(chart + unit) for unit in units]
-        return np.array([each - held for each in moved]).T / STEP
-
-    units = STEP * np.eye(model.nv)[modes]
-    change = np.zeros(m)
+def equilibrium(model: MechanismModel, positions: Array, dofs: Array) -> Array:
+    """(nv,) the positions with these dofs where gravity and springs hold them while all others stay, by Newton's
+    method. Raises InputError where none is found."""
+    chart, change = positions.copy(), np.zeros(len(dofs))
     for _ in range(ITERATIONS):
-        change = np.linalg.solve(slope()[:m, :m], effort(chart)[:m])
-        chart[modes[:m]] -= change
+        change = np.linalg.solve(_slope(model, dofs, chart), _effort(model, dofs, chart))
+        chart[dofs] -= change
         if np.abs(change).max(initial=0.0) < STEP:
-            break
-    else:
-        worst = model.dof_names[modes[int(np.abs(change).argmax())]]
-        what = f"the equilibrium of mode '{worst}' is not found: its load bends it too far"
-        raise InputError(f"{what}; check its stiffness, or take 'modes: measured'")
-    stiffness = slope()
-    mass = np.asarray(model.mass_matrix(np.asarray(model.coordinates(chart)), *time), dtype=float)
-    return ElasticModes(modes, chart[modes], mass, slope(along_velocity=True), 0.5 * (stiffness + stiffness.T))
+            return chart
+    worst = model.dof_names[dofs[int(np.abs(change).argmax())]]
+    raise InputError(f"the equilibrium of mode '{worst}' is not found: its load bends it too far; check its stiffness")
+
+
+def _start(model: MechanismModel) -> tuple[float, ...]:
+    return (0.0,) if model.timed else ()
+
+
+def _effort(model: MechanismModel, dofs: Array, position: Array, velocity: Array | None = None) -> Array:
+    """(m,) that would hold the dofs"""
+    q, rest, equations = np.asarray(model.coordinates(position), dtype=float), np.zeros(model.nv), model.equations
+    v = rest if velocity is None else velocity
+    held = equations.inverse_dynamics(q, v, rest, *_start(model)) + equations.spring_effort(q)
+    return np.asarray(held + equations.friction_effort(v), dtype=float)[dofs]
+
+
+def _slope(model: MechanismModel, dofs: Array, chart: Array, along_velocity: bool = False) -> Array:
+    """(m, m) ∂(effort)/∂(position or velocity) of the dofs"""
+    held = _effort(model, dofs, chart)
+    units = STEP * np.eye(model.nv)[dofs]
+    moved = [
+        _effort(model, dofs, chart, unit) if along_velocity else _effort(model, dofs, chart + unit) for unit in units
+    ]
+    return np.array([each - held for each in moved]).T / STEP
 
 
 def implicit_step(mass: Array, damping: Array, stiffness: Array, period: float) -> tuple[Array, Array]:

@@ -44,7 +44,7 @@ class Shaping:
         if self.frequency is not None and self.modes is not None:
             raise ValueError("'frequency' and 'modes' are given; keep one of both")
         if self.modes is not None and not self.modes:
-            raise ValueError("'modes' is empty; name modes of elastic links, or auto")
+            raise ValueError("'modes' is empty; name modes of elastic links, or take [auto]")
         if self.modes is not None and (twice := [mode for mode in self.modes if self.modes.count(mode) > 1]):
             raise ValueError(f"mode '{twice[0]}' is given twice; take one out")
         if self.modes is not None and self.damping:

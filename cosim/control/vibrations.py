@@ -68,8 +68,6 @@ def vibrations(names: Sequence[str], trajectory: Trajectory, context: Trajectory
     ]
     if held:
         raise SectionError(f"the mode '{held[0]}' is itself prescribed or commanded; give 'frequency'", KEYS)
-    if not names:
-        raise SectionError("the list is empty; name modes, or take [auto]", KEYS)
     begin, end = (np.asarray(trajectory.sample(t)["position"], dtype=float) for t in (0.0, trajectory.end))
     positions = context.positions_at(trajectory.end)
     positions[context.index] = end

@@ -167,6 +167,17 @@ class Model:
         ]
         return np.flatnonzero(found)
 
+    @property
+    def full_deflection(self) -> dict[str, float]:
+        """Mode of an elastic link -> the coordinate with which it deflects the link by its length, finite ones."""
+        links = [(link.name, link.elastic) for link in self.mechanism.links if isinstance(link.elastic, ElasticLink)]
+        pairs = [
+            (f"{name}.{mode}", float(x))
+            for name, link in links
+            for (mode, _), x in zip(link.modes, link.full_deflection, strict=True)
+        ]
+        return {mode: x for mode, x in pairs if np.isfinite(x)}
+
     @cached_property
     def drawn(self) -> Model:
         """The model for drawings, in the same coordinates: with further bodies at the stations of elastic links, by
@@ -568,7 +579,9 @@ class Model:
             if body < 0 and function == "link_regressor":
                 raise InputError(f"link '{frame}' does not move")
             if function == "link_regressor" and frame in self._elastic_links:
-                raise InputError(f"link '{frame}' is elastic: its efforts are not linear in ten parameters")
+                raise InputError(
+                    f"link '{frame}' is elastic: its efforts are not linear in ten parameters; name a rigid one"
+                )
             equation, n = fn, len(inputs)
             fn = lambda *arguments: equation(*arguments[:n], body, pose, *arguments[n:])  # noqa: E731
         if self.equations.timed and function not in UNTIMED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cosim.formulations import SEPARATE_BODIES
@@ -50,8 +50,10 @@ class RigOutline:
     integrator: str
     substeps: int | str
     engine: dict[str, str]
+    # recordings of former versions have none of these
+    formulation: str = SEPARATE_BODIES  # of the equations of motion
+    full_deflection: dict[str, float] = field(default_factory=dict)  # of modes, see `Model.full_deflection`
     bonds: tuple[str, ...] = ()  # of parts
-    formulation: str = SEPARATE_BODIES  # of the equations of motion; recordings of former versions have none
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -101,6 +103,7 @@ def _outline_of(rig: WiredRig) -> RigOutline:
         engine=_engine(rig),
         bonds=() if rig.tick_model.coupling is None else rig.tick_model.coupling.bond_names,
         formulation=spec.mechanism.formulation,
+        full_deflection=rig.plant.full_model.full_deflection,
     )
 
 

@@ -96,7 +96,7 @@ def test_a_step_that_is_too_long_for_an_elastic_link_names_the_mode(command, tmp
     section = "{shape: rectangle, width: 20 mm, height: 40 mm}"
     (tmp_path / "rig.yaml").write_text(
         "mechanism:\n"
-        "  bodies: [{name: arm, joint: hub}, {name: load, type: fixed, parent: arm, origin: {xyz: [1, 0, 0]}, mass: 5}]\n"
+        "  bodies: [{name: arm, joint: hub}, {name: b, type: fixed, parent: arm, origin: {xyz: [1, 0, 0]}, mass: 5}]\n"
         "  elastic:\n"
         "    - link: arm\n"
         f"      beam: {{length: 1, density: 2700, youngs_modulus: 70 GPa, modes: {{bend_y: 2}}, section: {section}}}\n"

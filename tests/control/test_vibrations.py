@@ -143,13 +143,12 @@ SHAPED = "controllers: [{type: feedforward_pd, kp: 1, kd: 1, trajectory: " + TRA
             "{type: zv, modes: [arm.bendy_1]}",
             "shaping.modes: there is no mode 'arm.bendy_1'; did you mean 'arm.bend_y_1'?",
         ),
-        ("{type: zv, modes: []}", "shaping: 'modes' is empty; name modes of elastic links, or auto"),
+        ("{type: zv, modes: []}", "shaping: 'modes' is empty; name modes of elastic links, or take [auto]"),
         (
             "{type: zv, modes: [arm.bend_y_1, arm.bend_y_1]}",
             "shaping: mode 'arm.bend_y_1' is given twice; take one out",
         ),
         ("{type: zv, modes: auto}", "shaping.modes: expected a list of names, got 'auto'"),
-        ("{type: zv, modes: []}", "shaping.modes: the list is empty; name modes, or take [auto]"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, shaping: str, message: str) -> None:

@@ -107,7 +107,7 @@ CASES = {
     ),
     "elastic link": (
         "mechanism:\n"
-        "  bodies: [{name: arm, joint: hub}, {name: load, type: fixed, parent: arm, origin: {xyz: [1, 0, 0]}, mass: 5}]\n"
+        "  bodies: [{name: arm, joint: hub}, {name: b, type: fixed, parent: arm, origin: {xyz: [1, 0, 0]}, mass: 5}]\n"
         "  elastic:\n"
         "    - link: arm\n"
         "      beam: {length: 1, density: 2700, youngs_modulus: 70 GPa, modes: {bend_y: 2}, damping_ratio: 0.01,"

@@ -97,6 +97,19 @@ def test_check_lists_what_is_left_out(command, tmp_path):
     assert "joints are driven" not in out
 
 
+def test_check_lists_the_modes_of_elastic_links_that_are_left_out(command, tmp_path):
+    (tmp_path / "arm.yaml").write_text(
+        "mechanism:\n"
+        "  bodies: [{name: arm, joint: hub}]\n"
+        "  elastic: [{link: arm, beam: {length: 1, stiffness: {mass: 1, EI: [100, 100]}, modes: {bend_y: 2}}}]\n"
+        "controllers: [{name: hold, type: pid, kp: 1, ki: 0, kd: 0}]\n"
+    )
+    code, out, err = command("check", "arm.yaml")
+    assert (code, err) == (0, [])
+    left_out = "the modes of arm (several dofs: by name, such as arm.bend_y_1)"
+    assert f"  controller hold leaves out {left_out}\n" in out
+
+
 FOUR_BAR = """
 mechanism:
   gravity: [0, -9.81, 0]

@@ -118,6 +118,9 @@ MISTAKES_OF_BEAMS = {
     BEAM.replace("length: 1", "length: 1 kg"): ".length: unit 'kg' does not fit here; use m, cm, mm, um",
     BEAM.replace(", youngs_modulus: 70 GPa", ""):
         ": 'youngs_modulus' missing; a beam has section, density and youngs_modulus, or 'stiffness'",
+    f"{LINE}, poisson_ratio: 0.33": ": poisson_ratio is of the material of 'section'; with 'stiffness' take it out",
+    LINE.replace("mass: 1", "mass: 1, kGA: [10, 10]"):
+        ": stiffness.kGA is for 'theory: timoshenko'; take that, or take kGA out",
     f"{LINE}, density: 2700": ": 'stiffness' and 'density' are given; keep one of both ways",
     LINE.replace("EI: [1, 1]", "EI: [1, -1]"): ".stiffness.EI[1]: must be above 0 N*m^2, is -1 N*m^2",
     LINE.replace("EI: [1, 1]", "EI: [1, 1], inertia: [5, 1, 1]"):
@@ -181,6 +184,17 @@ def test_what_is_attached_beyond_a_beam():
     short = BEAM.replace("length: 1", "length: 0.9")
     beyond = "x = 1 m is beyond the beam, which ends at 0.9 m; move it or lengthen the beam"
     assert said(f"link: arm, beam: {{{short}}}") == f"rig.yaml:4 mechanism.bodies[1]: elastic link 'arm': {beyond}"
+    hardly = BEAM.replace("length: 1", "length: 0.9999999")
+    assert "x = 1 m is beyond the beam, which ends at 0.9999999 m" in said(f"link: arm, beam: {{{hardly}}}")
+
+
+def test_a_gear_of_a_mode_is_none():
+    gear = "    - {name: g, type: gear, joints: [shoulder, arm.bend_y_1], ratio: 2}\n"
+    Path("rig.yaml").write_text(f"{ARM}  elastic: [{{link: arm, beam: {{{BEAM}}}}}]\n  constraints:\n{gear}")
+    with pytest.raises(InputErrors) as caught:
+        read_rig("rig.yaml")
+    what = "names joint 'arm.bend_y_1', which is a mode of an elastic link; name a joint"
+    assert str(caught.value) == f"rig.yaml:7 mechanism.constraints[0]: {what}"
 
 
 def test_modes_from_a_table():

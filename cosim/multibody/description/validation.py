@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from cosim.errors import InputError, SourceLocation, did_you_mean
+from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.joints import kind_of
 from cosim.multibody.mechanism import AppliedForce, Constraint, Frame, Joint, Link, LoopJoint, Pose, Spring
 
@@ -64,6 +65,9 @@ def check_attachments(
     errors += _repeated_loops(joints, loops)
     known_joints = {joint.name: _tree_joint_error(joint) for joint in joints}
     known_joints.update({loop.joint.name: _loop_joint_error(loop) for loop in loops})
+    elastic = [(link.name, link.elastic) for link in links if isinstance(link.elastic, ElasticLink)]
+    modes = [f"{name}.{mode}" for name, body in elastic for mode, _ in body.modes]
+    known_joints.update(dict.fromkeys(modes, "which is a mode of an elastic link; name a joint"))
     for item in (*constraints, *forces):
         errors += [InputError(what, item.place) for what in _joint_errors(item.joints, known_joints)]
     return errors

@@ -195,7 +195,7 @@ class Beam:
         """Of a point (3,) that is fixed to the section at its x. Raises InputError beyond the ends."""
         x, beyond = float(point[0]), 1e-9 * self.length
         if not -beyond <= x <= self.length + beyond:
-            what = f"x = {x:g} m is beyond the beam, which ends at {self.length:g} m"
+            what = f"x = {x:.10g} m is beyond the beam, which ends at {self.length:.10g} m"
             raise InputError(f"{what}; move it or lengthen the beam")
         axis, psi = self.displacements(np.clip([x], 0.0, self.length))
         (phi,), (g,) = offset(axis, psi, np.array([[0.0, *point[1:]]]))

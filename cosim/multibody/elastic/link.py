@@ -65,7 +65,8 @@ class ElasticLink:
 
     The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point) gives that of a point (3,) of the
     undeformed link; it raises InputError for a point at which nothing can be attached. remedies: of too few modes.
-    pieces(): as which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone.
+    pieces(): as which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone; settled:
+    whether it starts in its equilibrium.
     """
 
     mass: float
@@ -80,3 +81,15 @@ class ElasticLink:
     remedies: Remedies
     pieces: Callable[[], tuple[DrawnPiece, ...]] = tuple
     drawn: bool = False
+    settled: bool = False
+
+    @property
+    def full_deflection(self) -> Array:
+        """(m,) the modal coordinate with which a mode alone moves a point by the length of the link; inf where it only
+        turns."""
+        ends = [end.path for piece in self.pieces() for end in piece]
+        if not ends:
+            return np.full(len(self.modes), np.inf)
+        size = np.linalg.norm(np.ptp([end.position for end in ends], axis=0))
+        moved = np.linalg.norm([end.linear for end in ends], axis=2).max(axis=0)
+        return np.divide(size, moved, out=np.full(len(moved), np.inf), where=moved > 0.0)

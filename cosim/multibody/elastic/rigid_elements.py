@@ -55,7 +55,7 @@ class RigidElements:
         """The piece to which a point (3,) of the undeformed beam belongs. Raises InputError beyond the ends."""
         x, beyond = float(point[0]), 1e-9 * self.length
         if not -beyond <= x <= self.length + beyond:
-            what = f"x = {x:g} m is beyond the beam, which ends at {self.length:g} m"
+            what = f"x = {x:.10g} m is beyond the beam, which ends at {self.length:.10g} m"
             raise InputError(f"{what}; move it or lengthen the beam")
         return int(np.searchsorted([piece.start for piece in self.pieces[1:]], x, side="right"))
 

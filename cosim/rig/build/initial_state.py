@@ -188,6 +188,11 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
                 key, unit = "upper" if side > 0 else "lower", plant.model.dof_units[plant.model.dof_index(name)]
                 what = f"with its loops closed joint '{name}' starts at {position:.6g} {unit}, beyond its {key} stop at"
                 yield (*at, "stops", key), f"{what} {bound:.6g} {unit}; give another guess or stop"
+    full_deflection = plant.full_model.full_deflection
+    for name, dof in spec.joints.items():
+        if abs(dof.initial_position) > full_deflection.get(name, np.inf):
+            what = f"{dof.initial_position:.6g} m deflects the elastic link by more than its length"
+            yield ("joints", name, "initial", "position"), f"{what}; give less"
     for name, whole in spec.multi_dof_joints.items():
         if whole.latched and whole.velocity is not None and any(whole.velocity):
             what = f"'{name}' is latched and starts at rest; take out the velocity or 'latched'"

@@ -15,6 +15,7 @@ from cosim.plant.step_control import StepControl
 from cosim.rig.build.friction import check_friction, friction_laws, with_friction
 from cosim.rig.build.initial_state import hybrid_modes_of, loop_closure_of, with_initial_state
 from cosim.rig.build.prescribed_motion import prescribed_trajectories, with_shaped_motion
+from cosim.rig.build.settled_links import with_settled_links
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
@@ -54,7 +55,8 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         what = "multirate takes mechanisms without closed loops and constraints"
         reading.fail(("schedule", "integrator"), f"{what}; use rosenbrock or rodas4")
         raise InputErrors(reading.errors)
-    plant = with_shaped_motion(with_initial_state(plant, spec), spec, reading)
+    plant = with_settled_links(with_initial_state(plant, spec), spec, reading)
+    plant = with_shaped_motion(plant, spec, reading)
     _check_redundancy(plant, spec, reading)
     plant = plant.with_modes(hybrid_modes_of(spec, plant))
     _check_formulation(plant, reading)

@@ -26,6 +26,8 @@ from cosim.types import param, params
 AT = ("mechanism", "elastic")
 EndName = Literal["clamped", "pinned", "free"]
 MOST_MODES = 20
+POISSON_RATIO = 0.3
+RIGID_IN_SHEAR = 1e12, 1e12  # N
 # of a beam whose frame is fixed by its root, by its chord, or by the mean of its motion
 ENDS_OF_BEAMS = (
     ("clamped", "free"),
@@ -72,7 +74,7 @@ class StiffnessKeys:
     inertia: tuple[float, float, float] = param(unit="kg*m", min=0, default=(0.0, 0.0, 0.0), doc="about x, y, z")
     EA: float = param(unit="N", above=0, default=1e12)
     GJ: float = param(unit="N*m^2", above=0, default=1e12)
-    kGA: tuple[float, float] = param(unit="N", above=0, default=(1e12, 1e12), doc="for forces along y, along z")
+    kGA: tuple[float, float] = param(unit="N", above=0, default=RIGID_IN_SHEAR, doc="for forces along y, along z")
 
     def __post_init__(self) -> None:
         smallest, middle, largest = sorted(self.inertia)
@@ -103,7 +105,7 @@ class BeamKeys:
     tip_section: CrossSectionKeys | None = param(default=None)
     density: float | None = param(unit="kg/m^3", above=0, default=None)
     youngs_modulus: float | None = param(unit="Pa", above=0, default=None)
-    poisson_ratio: float = param(min=0, max=0.5, default=0.3)
+    poisson_ratio: float = param(min=0, max=0.5, default=POISSON_RATIO)
     stiffness: StiffnessKeys | None = param(default=None)
     ends: tuple[EndName, EndName] = param(default=("clamped", "free"))
     tip_mass: float = param(unit="kg", min=0, default=0.0)
@@ -121,6 +123,10 @@ class BeamKeys:
         if self.stiffness is None and len(given) < len(of_material):
             missing = " and ".join(repr(key) for key in of_material if key not in given)
             raise ValueError(f"{missing} missing; a beam has section, density and youngs_modulus, or 'stiffness'")
+        if self.stiffness is not None and self.poisson_ratio != POISSON_RATIO:
+            raise ValueError("poisson_ratio is of the material of 'section'; with 'stiffness' take it out")
+        if self.stiffness is not None and self.theory != "timoshenko" and self.stiffness.kGA != RIGID_IN_SHEAR:
+            raise ValueError("stiffness.kGA is for 'theory: timoshenko'; take that, or take kGA out")
         if self.tip_section is not None and self.section is None:
             raise ValueError("tip_section needs 'section'; with 'stiffness' the beam is the same along its length")
         if self.tip_section is not None and self.section is not None and self.tip_section.shape != self.section.shape:
@@ -207,16 +213,23 @@ class ElasticKeys:
     table: TableKeys | None = param(default=None)
     finite_elements: FiniteElementKeys | None = param(default=None)
     shapes: ShapesKeys | None = param(default=None)
+    initial: Literal["straight", "equilibrium"] = param(default="straight")
 
     def __post_init__(self) -> None:
         if not self._given:
             raise ValueError(f"the modes are missing; give one of {', '.join(SOURCES)}")
         if len(self._given) > 1:
             raise ValueError(f"{' and '.join(self._given)} are given; keep one of them")
+        if self.settled and self.beam is not None and self.beam.rigid_elements is not None:
+            raise ValueError("a beam of rigid_elements starts straight; take out 'initial'")
 
     @property
     def _given(self) -> list[str]:
         return [source for source in SOURCES if getattr(self, source) is not None]
+
+    @property
+    def settled(self) -> bool:
+        return self.initial == "equilibrium"
 
     @property
     def source(self) -> str:
@@ -256,6 +269,8 @@ def _bent(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings
     elastic = _modes_of(keys, (*path, keys.source), reading)
     if elastic is None:
         return link
+    if isinstance(elastic, ElasticLink):
+        elastic = replace(elastic, settled=keys.settled)
     if link.inertial is not None:
         source = keys.source.replace("_", " ")
         what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by that of its {source},"

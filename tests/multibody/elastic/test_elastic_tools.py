@@ -87,7 +87,7 @@ def test_the_regressor_of_a_link():
     q, v, qdd = random_state(model)
     with pytest.raises(InputError) as caught:
         model.link_regressor(q, v, qdd, "b")
-    assert str(caught.value) == "link 'b' is elastic: its efforts are not linear in ten parameters"
+    assert str(caught.value) == "link 'b' is elastic: its efforts are not linear in ten parameters; name a rigid one"
     Y = np.asarray(model.link_regressor(q, v, qdd, "c"))
     assert Y.shape == (model.nv, 10)
     step = 0.1
