@@ -16,7 +16,7 @@ class FederateProcess:
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
         self.name = name
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 closed by `end`
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

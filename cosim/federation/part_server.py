@@ -75,9 +75,7 @@ class ServedPart:
 
     def __init__(self, name: str, coupling: Coupling) -> None:
         found, self.name = coupling.parts[name], name
-        self._part: Part = (
-            SteppedBlock(replace(found, name=name)) if isinstance(found, BlockPart) else found.open()
-        )
+        self._part: Part = SteppedBlock(replace(found, name=name)) if isinstance(found, BlockPart) else found.open()
         self._words = PartWords.of(name, coupling)
         self._measures = isinstance(self._part, MeasuresWork)
         if self._measures:

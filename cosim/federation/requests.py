@@ -1,6 +1,7 @@
 """What the federate of the mechanism asks of a part, and what it answers, as vectors of numbers.
 
-A request is (number, part, command, digest, t, h, rows, coefficients …), an answer (number, failed, works …, outputs …).
+A request is (number, part, command, digest, t, h, rows, coefficients …), an answer (number,
+failed, works …, outputs …).
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from cosim.rig.rig import Rig, load_rig
 if TYPE_CHECKING:
     from cosim.tick.coupled_plant import Coupling
 
+
 def with_federates(rig: Rig, path: str | Path, overrides: Iterable[Override] = (), address: str | None = None) -> Rig:
     """The rig with its parts in federates. path, overrides: what it was loaded from; address: HOST:PORT of the broker
     where the others join, None for a broker and processes of its own. Raises InputError: no part has a federate, the
@@ -31,7 +32,9 @@ def with_federates(rig: Rig, path: str | Path, overrides: Iterable[Override] = (
         return [sys.executable, "-P", "-m", "cosim.rig.federate_process", str(path), name, at, *texts]
 
     model = rig.tick_model
-    return rig.with_ticks(replace(model, coupling=federated(Federation(coupling, model.step, broker, command))))
+    found = rig.with_ticks(replace(model, coupling=federated(Federation(coupling, model.step, broker, command))))
+    found.cached = rig.cached.of_variant()
+    return found
 
 
 def run_federate(
