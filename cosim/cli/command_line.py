@@ -195,8 +195,23 @@ def command_parser() -> CommandParser:
             help="use this integrator, and report what its steps cost and their error",
         ),
         _word("--step", metavar="S", help="use this step, e.g. 0.5 ms, and report likewise"),
+        _word(
+            "--helics",
+            metavar="ADDRESS",
+            nargs="?",
+            const="",
+            help="run parts with the key `federate` as federates of HELICS; default: a broker and processes of its own",
+        ),
         _flag("--yes", "switch real motors on without confirmation"),
         _flag("--clear-faults", "clear faults of the drives first; look at their causes before"),
+    )
+    parser.add_command(
+        commands.federate,
+        rig,
+        _word("name", metavar="NAME", help="of the federate"),
+        _word("--broker", metavar="ADDRESS", required=True, help="of HELICS, e.g. 192.168.1.10:23404"),
+        overrides,
+        overlay,
     )
     parser.add_command(
         commands.emulate,

@@ -32,6 +32,7 @@ def run(
     reference: bool,
     integrator: str | None,
     step: str | None,
+    helics: str | None,
     yes: bool,
     clear_faults: bool,
 ) -> None:
@@ -55,6 +56,10 @@ def run(
     console.check_targets(plots, json, record, rig)
     with console.busy(f"compiling {rig.stem}"), named_when_slow():
         loaded = load_rig(rig, overrides, interpret, realtime)
+        if helics is not None:
+            from cosim.rig.federates import with_federates
+
+            loaded = with_federates(loaded, rig, overrides, helics)
     if compared:
         from cosim.cli.reference_run import check_has_reference
 
@@ -97,6 +102,13 @@ def run(
 def _names(text: str) -> list[str]:
     """The names of a list with commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def federate(rig: Path, name: str, broker: str, overrides: list[Override]) -> None:
+    """Run parts of a rig as a federate of HELICS, until the run of its mechanism ends."""
+    from cosim.rig.federates import run_federate
+
+    run_federate(rig, name, broker, overrides)
 
 
 def emulate(rig: Path, overrides: list[Override], faults: list[str], duration: str | None) -> None:

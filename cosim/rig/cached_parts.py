@@ -63,6 +63,12 @@ class CachedParts:
                 self._parts[name] = make()
         return self._parts[name]
 
+    def of_variant(self) -> CachedParts:
+        """None yet, of the same files, which are not kept for other processes."""
+        found = CachedParts("", self._inputs)
+        found._tracker = self._tracker
+        return found
+
     def forget(self) -> None:
         """Keep no further parts: the rig is no longer that of its inputs."""
         self._key = ""

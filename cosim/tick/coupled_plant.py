@@ -134,7 +134,11 @@ class CouplingFault(IntEnum):
 
 
 class PartSource(HasFeedthrough, Protocol):
-    """A part that is no block, such as an FMU; each run opens an instance of its own."""
+    """A part that is no block, such as an FMU; each run opens an instance of its own. order, repeats: see
+    `Part`."""
+
+    order: int
+    repeats: bool
 
     def open(self) -> Part: ...
 
@@ -150,6 +154,7 @@ class Coupling:
     residual_limits: tuple[float, ...]
     time_limit: float | None = None  # s, of each step of a part that is not compiled
     in_python: Mapping[str, str] = field(default_factory=dict)  # parts that are not compiled, and why
+    federates: Mapping[str, str] = field(default_factory=dict)  # of parts: where they run, if the run is federated
 
     @property
     def blocks(self) -> dict[str, BlockPart]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cosim.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
 from cosim.coupling.block_part import BlockPart
@@ -28,7 +29,11 @@ def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], re
     if len(found) < len(parts):
         return None
     known: dict[str, HasFeedthrough] = {MECHANISM: PlantSignals(*signals_of_plant(names, units)), **found}
-    return None if reading.errors else _joined(spec.couplings, found, known, reading)
+    if reading.errors:
+        return None
+    joined = _joined(spec.couplings, found, known, reading)
+    homes = {part.name: part.federate for part in spec.parts if part.federate is not None}
+    return None if joined is None else replace(joined, federates=homes)
 
 
 def _part(spec: PartSpec | FmuSpec, step: float, time_limit: float, reading: Reading) -> BlockPart | PartSource | None:

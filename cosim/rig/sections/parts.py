@@ -38,6 +38,7 @@ class PartKeys:
     step: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="of its integrator, at most")
     integrator: Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4"] = param(default="rk4")
     params: dict | None = param(default=None, doc="parameters that the file defines")
+    federate: Name | None = param(default=None, doc="of HELICS in which it runs with `cosim run --helics`")
 
 
 @params
@@ -50,6 +51,7 @@ class FmuKeys:
     stiff: bool = param(default=False, doc="model exchange is integrated with an implicit method")
     process: bool = param(default=True, doc="runs in a process of its own: a crash or a hang is an error of the part")
     params: dict | None = param(default=None, doc="parameters and start values, numbers in SI or with a unit")
+    federate: Name | None = param(default=None, doc="of HELICS in which it runs with `cosim run --helics`")
 
 
 @params
@@ -83,25 +85,31 @@ class CouplingsKeys:
     wires: tuple[WireKeys, ...] = param(default=())
 
 
+def _home(federate: str | None) -> str:
+    return "" if federate is None else f", federate {federate}"
+
+
 @dataclass(frozen=True)
 class PartSpec:
-    """step [s]: of its integrator, None for that of the schedule; key: its place in the rig."""
+    """step [s]: of its integrator, None for that of the schedule; key: its place in the rig; federate: of HELICS, None
+    for that of the mechanism."""
 
     name: str
     plugin: Plugin
     step: float | None
     integrator: str
     key: KeyPath
+    federate: str | None = None
 
     def describe(self, step_ns: int) -> str:
         """In words; step_ns: of the schedule."""
         own = "" if self.step is None else f", steps of {show_time(self.step * 1e9)}"
-        return f"{self.plugin.name}, {self.integrator}{own}"
+        return f"{self.plugin.name}, {self.integrator}{own}{_home(self.federate)}"
 
 
 @dataclass(frozen=True)
 class FmuSpec:
-    """An FMU as a part; see `cosim.fmi.FmuPart`; key: its place in the rig."""
+    """An FMU as a part; see `cosim.fmi.FmuPart`; key, federate: see `PartSpec`."""
 
     name: str
     file: Path
@@ -112,10 +120,12 @@ class FmuSpec:
     process: bool
     parameters: Mapping[str, object]
     key: KeyPath
+    federate: str | None = None
 
     def describe(self, step_ns: int) -> str:
         """In words; step_ns: of the schedule."""
-        return f"{self.file.name}, an FMU{'' if self.process else ' in the process of the run'}"
+        process = "" if self.process else " in the process of the run"
+        return f"{self.file.name}, an FMU{process}{_home(self.federate)}"
 
 
 @dataclass(frozen=True)
@@ -152,6 +162,8 @@ def read_parts(items: YamlValue, taken: Mapping[str, str], reading: Reading) -> 
         if keys.name in used:
             reading.fail((*at, "name"), f"'{keys.name}' is the name of {used[keys.name]}; give the part another one")
         used[keys.name] = "another part"
+        if keys.federate == MECHANISM:
+            reading.fail((*at, "federate"), "is where the mechanism runs; take the key out, or give another name")
         spec = _fmu(keys, at, reading) if isinstance(keys, FmuKeys) else _block(keys, at, reading)
         found += [] if spec is None else [spec]
     return tuple(found)
@@ -159,7 +171,7 @@ def read_parts(items: YamlValue, taken: Mapping[str, str], reading: Reading) -> 
 
 def _block(keys: PartKeys, at: KeyPath, reading: Reading) -> PartSpec | None:
     plugin = read_named_plugin(PART, keys.type, keys.params, at, reading)
-    return None if plugin is None else PartSpec(keys.name, plugin, keys.step, keys.integrator, at)
+    return None if plugin is None else PartSpec(keys.name, plugin, keys.step, keys.integrator, at, keys.federate)
 
 
 def _fmu(keys: FmuKeys, at: KeyPath, reading: Reading) -> FmuSpec | None:
@@ -170,7 +182,7 @@ def _fmu(keys: FmuKeys, at: KeyPath, reading: Reading) -> FmuSpec | None:
         return reading.fail((*at, "fmu"), f"there is no file {file}")
     interface = INTERFACES[keys.interface] if keys.interface else None
     options = interface, keys.outputs, keys.tolerance, keys.stiff, keys.process, keys.params or {}
-    return FmuSpec(keys.name, file, *options, at)
+    return FmuSpec(keys.name, file, *options, at, keys.federate)
 
 
 def read_couplings(data: YamlValue, reading: Reading) -> CouplingsSpec:

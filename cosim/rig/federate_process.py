@@ -1,0 +1,22 @@
+"""The process of a federate that a run starts: `python -m cosim.rig.federate_process RIG NAME BROKER [OVERRIDE …]`.
+
+It ends with the run, also where that is killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from cosim.errors import CosimError
+from cosim.fmi.fmu_process import end_with
+from cosim.rig.federates import run_federate
+
+if __name__ == "__main__":
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    rig, name, broker, *overrides = sys.argv[1:]
+    try:
+        run_federate(rig, name, broker, overrides)
+    except CosimError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
