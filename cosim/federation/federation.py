@@ -16,7 +16,7 @@ from cosim.coupling.stepped_block import SteppedBlock
 from cosim.errors import RunError
 from cosim.federation.federate import SCHEME, Federate, free_port, load_helics
 from cosim.federation.federate_process import FederateProcess
-from cosim.federation.requests import ERRORS, REQUESTS, Command, PartWords, Request, digest_of
+from cosim.federation.requests import ERRORS, REQUESTS, PartCommand, PartRequest, PartWords, digest_of
 from cosim.tick.coupled_plant import MECHANISM, Coupling, PartSource
 from cosim.types import Array
 
@@ -46,14 +46,14 @@ class Federation:
         self._broker: Any = None
         self._number = 0
 
-    def ask(self, part: str, command: Command, t: float, h: float, coefficients: Array) -> Array:
+    def ask(self, part: str, command: PartCommand, t: float, h: float, coefficients: Array) -> Array:
         """The works [J] and outputs of the part, flat. Raises RunError: the part fails, or gives no answer."""
         if self._federate is None:
             self._federate = self._join()
             self._federate.begin(self._watch(max(START_LIMIT, self._limit), "the other federates have not joined", t))
         federate, home = self._federate, self.coupling.federates[part]
         self._number += 1
-        request = Request(self._number, self._names.index(part), command, self._digest, t, h, coefficients)
+        request = PartRequest(self._number, self._names.index(part), command, self._digest, t, h, coefficients)
         federate.publish(REQUESTS, request.packed())
         watch = self._watch(self._limit, f"the federate '{home}' gives no answer for part '{part}'", t)
         while True:
@@ -101,7 +101,9 @@ class Federation:
         if federate is not None:
             patience = 0.0 if federate.stuck else END_LIMIT
             with suppress(RunError):
-                federate.publish(REQUESTS, Request(self._number + 1, -1, Command.END, 0, 0.0, 0.0, NOTHING).packed())
+                federate.publish(
+                    REQUESTS, PartRequest(self._number + 1, -1, PartCommand.END, 0, 0.0, 0.0, NOTHING).packed()
+                )
             federate.close()
         for process in self._processes.values():
             process.end(patience)
@@ -129,20 +131,20 @@ class FederatedPart:
         assert tuple(ports) == self._words.ports
 
     def start(self, t: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        return self._ask(Command.START, t, 0.0, self._words.coefficients(inputs, 1))
+        return self._ask(PartCommand.START, t, 0.0, self._words.coefficients(inputs, 1))
 
     def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
         rows = max((len(each) for each in inputs.values()), default=1)
-        return self._ask(Command.STEP, t, h, self._words.coefficients(inputs, rows))
+        return self._ask(PartCommand.STEP, t, h, self._words.coefficients(inputs, rows))
 
     def save(self) -> object:
         """Only the last saved state can be restored."""
-        return self._ask(Command.SAVE, 0.0, 0.0, NOTHING)
+        return self._ask(PartCommand.SAVE, 0.0, 0.0, NOTHING)
 
     def restore(self, saved: object) -> None:
-        self._ask(Command.RESTORE, 0.0, 0.0, NOTHING)
+        self._ask(PartCommand.RESTORE, 0.0, 0.0, NOTHING)
 
-    def _ask(self, command: Command, t: float, h: float, coefficients: Array) -> dict[str, Array]:
+    def _ask(self, command: PartCommand, t: float, h: float, coefficients: Array) -> dict[str, Array]:
         answer = self._federation.ask(self._name, command, t, h, coefficients)
         self.work = answer[: len(self.work)]
         return self._words.outputs_of(answer[len(self.work) :])

@@ -14,7 +14,7 @@ from cosim.coupling.part import Part
 from cosim.coupling.stepped_block import SteppedBlock
 from cosim.errors import CosimError, InputError, RunError, describe_exception
 from cosim.federation.federate import Federate
-from cosim.federation.requests import REQUESTS, Command, PartWords, Request, digest_of
+from cosim.federation.requests import REQUESTS, PartCommand, PartRequest, PartWords, digest_of
 from cosim.tick.coupled_plant import Coupling
 from cosim.types import Array
 
@@ -39,9 +39,9 @@ def serve(coupling: Coupling, step: float, name: str, address: str, watch: Calla
                 if idle > IDLE:
                     raise RunError("the run has ended without a word; see its messages", address)
                 continue
-            request = Request.unpacked(values)
+            request = PartRequest.unpacked(values)
             last, idle = request.number, 0
-            if request.command is Command.END:
+            if request.command is PartCommand.END:
                 break
             if request.part not in parts and request.digest == digest:
                 continue  # of another federate
@@ -83,18 +83,18 @@ class ServedPart:
         self._outputs: Mapping[str, Array] = {}
         self._saved: tuple[object, Mapping[str, Array]] = None, {}
 
-    def answer(self, request: Request) -> Array:
+    def answer(self, request: PartRequest) -> Array:
         """What the part answers. Raises what it raises."""
         works: Sequence[float] | Array = np.zeros(len(self._words.ports))
         inputs = self._words.inputs_of(request.coefficients)
-        if request.command is Command.START:
+        if request.command is PartCommand.START:
             given = {name: values[0] for name, values in inputs.items()}
             self._outputs = self._copied(self._part.start(request.t, given))
-        elif request.command is Command.STEP:
+        elif request.command is PartCommand.STEP:
             before = self._outputs
             self._outputs = self._copied(self._part.step(request.t, request.h, inputs))
             works = self._works(request.h, inputs, before)
-        elif request.command is Command.SAVE:
+        elif request.command is PartCommand.SAVE:
             self._saved = self._part.save(), self._outputs
         else:
             saved, self._outputs = self._saved

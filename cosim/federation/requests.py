@@ -23,7 +23,7 @@ ERRORS = {1: RunError, 2: InputError}  # what `failed` stands for
 REQUESTS = "mechanism/requests"  # what the federate of the mechanism publishes
 
 
-class Command(IntEnum):
+class PartCommand(IntEnum):
     START = 1
     STEP = 2
     SAVE = 3
@@ -31,12 +31,12 @@ class Command(IntEnum):
     END = 5  # of the run, for all federates
 
 
-class Request(NamedTuple):
+class PartRequest(NamedTuple):
     """digest: see `digest_of`; t, h [s]; coefficients (rows, n): of all inputs of the part side by side."""
 
     number: int
     part: int
-    command: Command
+    command: PartCommand
     digest: int
     t: float
     h: float
@@ -47,11 +47,11 @@ class Request(NamedTuple):
         return np.concatenate([np.array(head, dtype=float), self.coefficients.reshape(-1)])
 
     @classmethod
-    def unpacked(cls, values: Array) -> Request:
+    def unpacked(cls, values: Array) -> PartRequest:
         number, part, command, digest = (int(each) for each in values[:4])
         rows = int(values[6])
         coefficients = values[7:].reshape(rows, -1) if rows else np.zeros((0, 0))
-        return cls(number, part, Command(command), digest, float(values[4]), float(values[5]), coefficients)
+        return cls(number, part, PartCommand(command), digest, float(values[4]), float(values[5]), coefficients)
 
 
 @dataclass(frozen=True)
