@@ -305,7 +305,8 @@ class Scheduler:
         return self.engine.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Return to a snapshot of this rig, equal to the bit. Raises RunError with real motors."""
+        """Return to a snapshot of this rig, equal to the bit. Raises RunError with real motors, and with parts that are
+        not compiled."""
         self._check_allowed("restore")
         self.engine.restore(snapshot)
 

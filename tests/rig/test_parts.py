@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from cosim import InputError, InputErrors, StoppedRun, load_rig, load_run
+from cosim import InputError, InputErrors, RunError, StoppedRun, load_rig, load_run
 
 INERTIA, STIFFNESS, SPEED = (0.02, 0.05), 20.0, 5.0
 FLYWHEEL = '''
@@ -175,6 +175,21 @@ def test_a_recording_has_the_signals_of_parts(rig_of, tmp_path):
     for name in ("wheel/speed", "wheel-mechanism/power", "wheel-mechanism/residual_energy"):
         np.testing.assert_array_equal(again[name], run[name])
     assert again.rig.bonds == ("wheel-mechanism",)
+
+
+def test_a_rig_returns_to_a_snapshot_with_compiled_parts_only(rig_of):
+    engine, ends = rig_of().engine(), []
+    engine.run(20)
+    snapshot = engine.snapshot()
+    for _ in range(2):
+        engine.restore(snapshot)
+        ends.append(engine.run(30)[0])
+    np.testing.assert_array_equal(*ends)
+    engine = rig_of(part=IN_PYTHON).engine()
+    with pytest.raises(RunError) as refused:
+        engine.restore(engine.snapshot())
+    why = "'wheel' in Python cannot return to an earlier state with the rig; run it anew instead"
+    assert str(refused.value) == why
 
 
 # --- wires, samples, several parts ----------------------------------------------------------------------
