@@ -13,38 +13,8 @@ from cosim import InputError, StoppedRun, load_rig
 from cosim.federation.federate import free_port
 from cosim.rig.federates import run_federate, with_federates
 from tests.fmi import fmus
+from tests.kit.flywheel import flywheel
 
-PART = """
-import os, signal, time
-from cosim.types import Signal, param, params
-
-
-@params
-class Params:
-    inertia: float = param(unit="kg*m^2", above=0)
-    stiffness: float = param(unit="N*m/rad", above=0)
-
-
-class Flywheel:
-    inputs = {{"speed": Signal((), "rad/s")}}
-    outputs = {{"torque": Signal((), "N*m"), "speed": Signal((), "rad/s")}}
-
-    def __init__(self, params):
-        self.params = params
-
-    def initial(self):
-        return {{"twist": 0.0, "speed": 0.0}}
-
-    def flow(self, t, p, x, u):
-        {first}
-        torque = p.stiffness * x["twist"]
-        dx = {{"twist": u["speed"] - x["speed"], "speed": torque / p.inertia}}
-        return dx, {{"torque": -torque, "speed": x["speed"]}}
-
-
-def load(params):
-    return Flywheel(params)
-"""
 RIG = """
 mechanism:
   gravity: [0, 0, 0]
@@ -72,8 +42,9 @@ def rig(tmp_path):
     """The file, with a part in Python that does `fault` after ten ticks."""
 
     def make(fault: str = "pass", text: str = RIG) -> Path:
-        (tmp_path / "python.py").write_text(PART.format(first=FAULT.format(what=fault).replace("if t", "if float(t)")))
-        (tmp_path / "traced.py").write_text(PART.format(first="pass"))
+        failing = FAULT.format(what=fault).replace("if t", "if float(t)")
+        (tmp_path / "python.py").write_text(flywheel(first=failing, imports="import os, signal, time"))
+        (tmp_path / "traced.py").write_text(flywheel())
         (tmp_path / "rig.yaml").write_text(text)
         return tmp_path / "rig.yaml"
 

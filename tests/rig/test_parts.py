@@ -8,42 +8,11 @@ import numpy as np
 import pytest
 
 from cosim import InputError, InputErrors, RunError, StoppedRun, load_rig, load_run
+from tests.kit.flywheel import flywheel
 
 INERTIA, STIFFNESS, SPEED = (0.02, 0.05), 20.0, 5.0
-FLYWHEEL = '''
-from cosim.types import Signal, param, params
-{more}
-
-@params
-class Params:
-    inertia: float = param(unit="kg*m^2", above=0)
-    stiffness: float = param(unit="N*m/rad", above=0)
-
-
-class Flywheel:
-    """Behind a torsional spring."""
-
-    inputs = {{"speed": Signal((), "rad/s")}}
-    outputs = {{"torque": Signal((), "N*m"), "speed": Signal((), "rad/s")}}
-    positions = ("twist",)
-
-    def __init__(self, params):
-        self.params = params
-
-    def initial(self):
-        return {{"twist": 0.0, "speed": 0.0}}
-
-    def flow(self, t, p, x, u):
-        torque = p.stiffness * {twist}
-        dx = {{"twist": u["speed"] - x["speed"], "speed": torque / p.inertia}}
-        return dx, {{"torque": -torque, "speed": x["speed"]}}
-
-
-def load(params):
-    return Flywheel(params)
-'''
-TRACED = FLYWHEEL.format(more="", twist='x["twist"]')
-IN_PYTHON = FLYWHEEL.format(more="", twist='float(x["twist"])')
+TRACED = flywheel()
+IN_PYTHON = flywheel('float(x["twist"])')
 RIG = f"""
 mechanism:
   gravity: [0, 0, 0]
@@ -288,7 +257,7 @@ def test_a_part_that_diverges_is_named(rig_of):
 
 
 def test_a_part_that_hangs_is_named(rig_of):
-    part = FLYWHEEL.format(more="import time", twist='(x["twist"] if float(t) < 0.01 else time.sleep(30))')
+    part = flywheel('(x["twist"] if float(t) < 0.01 else time.sleep(30))', imports="import time")
     with pytest.raises(StoppedRun) as stopped:
         rig_of("couplings.time_limit=0.5", part=part).run(0.1)
     why = "the step of part 'wheel' at t = 0.009 s has not ended after 0.5 s; it hangs, or needs a longer time limit"
@@ -297,7 +266,7 @@ def test_a_part_that_hangs_is_named(rig_of):
 
 
 def test_a_part_that_fails_is_named(rig_of):
-    part = FLYWHEEL.format(more="", twist='x["twist"] + [0.0][float(t) > 0.0095]')
+    part = flywheel('x["twist"] + [0.0][float(t) > 0.0095]')
     with pytest.raises(StoppedRun) as stopped:
         rig_of(part=part).run(0.1)
     why = (
