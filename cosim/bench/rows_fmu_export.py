@@ -14,7 +14,7 @@ from cosim.bench.peers import import_peer, relative_difference
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, beside
 from cosim.errors import RunError
-from cosim.fmu.export import fmu_of
+from cosim.fmu_export.export import fmu_of
 
 NAMES = tuple(f"{joint}_joint/position" for joint in ("shoulder_pan", "shoulder_lift", "elbow"))
 COMPARED = 1000  # ticks

@@ -354,7 +354,7 @@ def export(
 
 def fmu(rig: Path, fmi: Literal["2", "3"], inputs: list[str], output: Path | None, overrides: list[Override]) -> None:
     """Write a rig as an FMU, which other programs run in co-simulation."""
-    from cosim.fmu.command import export_fmu
+    from cosim.fmu_export.command import export_fmu
     from cosim.output.slow_code import named_when_slow
 
     with named_when_slow():

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cosim.errors import InputError, RunError
-from cosim.fmu.platforms import Platform
+from cosim.fmu_export.platforms import Platform
 
 SOURCES = Path(__file__).parent / "c"
 COMPILERS = ("cc", "gcc", "clang")
@@ -28,7 +28,7 @@ def compiler_of(platform: Platform) -> list[str]:
         if found := shutil.which(name):
             return [found]
     raise InputError(
-        "there is no C compiler to link with; install one, or ziglang: pip install cosim[fmu]", "cosim fmu"
+        "there is no C compiler to link with; install one, or ziglang: pip install cosim[fmu-export]", "cosim fmu"
     )
 
 

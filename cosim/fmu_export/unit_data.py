@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from cosim.control.limits import LIMITS, NOT_FINITE, STALE
-from cosim.fmu.variables import UnitVariable
+from cosim.fmu_export.variables import UnitVariable
 from cosim.plant.event_stepper import PlantFault
 from cosim.tick.coupled_plant import CouplingFault
 from cosim.tick.tick_model import TickModel

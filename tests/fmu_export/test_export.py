@@ -14,8 +14,8 @@ import pytest
 
 from cosim import load_rig
 from cosim.errors import CosimError
-from cosim.fmu import export, linking, platforms
-from cosim.fmu.export import fmu_of
+from cosim.fmu_export import export, linking, platforms
+from cosim.fmu_export.export import fmu_of
 from cosim.units import UNITS, si_exponents
 from tests.kit.command import RIG
 from tests.kit.rigs import controller
@@ -105,7 +105,7 @@ def test_an_interpreted_rig_has_none(sample):
 def test_without_a_compiler_the_fix_is_named(command, monkeypatch):
     monkeypatch.setattr(linking, "find_spec", lambda name: None)
     monkeypatch.setattr(linking.shutil, "which", lambda name: None)
-    what = "there is no C compiler to link with; install one, or ziglang: pip install cosim[fmu]"
+    what = "there is no C compiler to link with; install one, or ziglang: pip install cosim[fmu-export]"
     assert command.refuses("fmu", "rig.yaml") == [f"cosim fmu: {what}"]
 
 

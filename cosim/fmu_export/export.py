@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from importlib.metadata import version as version_of
 
 from cosim.errors import InputError
-from cosim.fmu.dependencies import inputs_of_signals
-from cosim.fmu.inputs import with_inputs
-from cosim.fmu.linking import compiler_of, linked
-from cosim.fmu.machine_code import objects_of, observe_routine
-from cosim.fmu.model_description import UnitOutline, description
-from cosim.fmu.platforms import Platform, this_platform
-from cosim.fmu.unit_data import data_text
-from cosim.fmu.variables import UnitVariable, variables_of
+from cosim.fmu_export.dependencies import inputs_of_signals
+from cosim.fmu_export.inputs import with_inputs
+from cosim.fmu_export.linking import compiler_of, linked
+from cosim.fmu_export.machine_code import objects_of, observe_routine
+from cosim.fmu_export.model_description import UnitOutline, description
+from cosim.fmu_export.platforms import Platform, this_platform
+from cosim.fmu_export.unit_data import data_text
+from cosim.fmu_export.variables import UnitVariable, variables_of
 from cosim.rig.build.wired_rig import WiredRig
 
 LICENSE = """\

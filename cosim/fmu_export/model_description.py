@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from cosim.fmu.variables import UnitVariable
+from cosim.fmu_export.variables import UnitVariable
 from cosim.units import UNITS, si_exponents
 
 LOG_CATEGORIES = {"logStatusError": "errors", "logStatusDiscard": "steps that cannot be taken"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.fmu.export import fmu_of
+from cosim.fmu_export.export import fmu_of
 from cosim.output.console import refuse_inputs
 from cosim.output.output_files import check_output, identity, write_file
 from cosim.rig.reading.yaml_source import Override

@@ -11,7 +11,7 @@ import pytest
 from fmpy.fmi1 import FMICallException
 
 from cosim import StoppedRun
-from tests.fmu.instances import VERSIONS, ImportedUnit, imported, written
+from tests.fmu_export.instances import VERSIONS, ImportedUnit, imported, written
 
 SWING = """\
 name: swing 100%

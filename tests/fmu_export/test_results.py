@@ -13,8 +13,8 @@ from fmpy.validation import validate_fmu
 
 from cosim import Rig
 from cosim.rig.recorded_run import Change
-from tests.fmu.elf import needed_libraries, newest_c_library, symbols
-from tests.fmu.instances import VERSIONS, imported, written
+from tests.fmu_export.elf import needed_libraries, newest_c_library, symbols
+from tests.fmu_export.instances import VERSIONS, imported, written
 
 # drives, closed loops, modes and events, backlash, hydraulics, user code, links that bend, many bodies as loops
 RIGS = (

@@ -9,8 +9,8 @@ from fmpy.validation import validate_fmu
 from scipy.integrate import solve_ivp
 
 from cosim.errors import CosimError
-from cosim.fmu.export import fmu_of
-from tests.fmu.instances import VERSIONS, imported, written
+from cosim.fmu_export.export import fmu_of
+from tests.fmu_export.instances import VERSIONS, imported, written
 from tests.kit.command import RIG
 
 CHAIN = """

@@ -16,7 +16,7 @@ from cosim.compile.operations import LEAVES
 from cosim.compile.routine import Routine
 from cosim.compile.split import dependencies_first
 from cosim.compile.trace import RoutineBase
-from cosim.fmu.variables import UnitVariable
+from cosim.fmu_export.variables import UnitVariable
 from cosim.tick.tick_model import TickModel
 from cosim.timing.tick_ring import RoutineCall
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.errors import InputError, did_you_mean
-from cosim.fmu.variables import PlaceKind, UnitVariable
+from cosim.fmu_export.variables import PlaceKind, UnitVariable
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.tick.tick_model import TickModel
 from cosim.types import Numeric, Trajectory
