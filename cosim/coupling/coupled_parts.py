@@ -215,7 +215,7 @@ class CoupledParts:
         def record() -> None:
             rows.append((master.t, [values[0] for values in master.values], master.energy))
 
-        try:
+        def run() -> None:
             master.start(0.0, self.step)
             if self.order > 0 and master.repeats:
                 master.add_slope(self.step)
@@ -228,6 +228,9 @@ class CoupledParts:
                 while master.t < duration - LAST * self.step:
                     if master.controlled_step(duration):
                         record()
+
+        try:
+            master.supervisor.run(run)
         finally:
             master.close()
         names = [str(each) for each in master.output_order]

@@ -16,7 +16,7 @@ from cosim.coupling.extrapolation import line_before, polynomial, times_before, 
 from cosim.coupling.master import KEPT, Scheme
 from cosim.coupling.part import Part
 from cosim.coupling.start import outputs_at_start
-from cosim.coupling.time_limit import HangingPart, within
+from cosim.coupling.time_limit import Supervisor
 from cosim.errors import CosimError, RunError, describe_exception
 from cosim.types import Array
 
@@ -34,7 +34,7 @@ class _PartPlan:
     work_places: list[int]
     order: int
     measures: bool  # whether the part gives the works itself
-    time_limit: float | None  # s, of its start and steps; None for a part that is `bounded`: they end by themselves
+    bounded: bool  # its start and steps end by themselves, without a time limit
 
 
 @dataclass
@@ -67,9 +67,10 @@ class PythonMaster:
         self.lengths = [0.0] * (KEPT - 1)
         self.energy, self.works, self.largest = np.zeros(bonds), np.zeros((bonds, 2)), np.zeros((bonds, 2))
         self.planned, self.error, self.refused = 0.0, 0.0, 0
-        self._hanging: set[str] = set()
         self._places = {terminal: k for k, terminal in enumerate(self.output_order)}
         self._plans = [self._plan(name) for name in self.scheme.sequence]
+        limited = not all(plan.bounded for plan in self._plans)
+        self.supervisor = Supervisor(self.time_limit if limited else None)
         for plan in self._plans:
             if plan.measures:
                 cast(MeasuresWork, plan.part).measure(plan.ports)
@@ -83,8 +84,8 @@ class PythonMaster:
         places = [k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name]
         order = min(self.scheme.order, part.order)
         measures, ports = isinstance(part, MeasuresWork), self.couplings.ports(name)
-        limit = None if getattr(part, "bounded", False) else self.time_limit
-        return _PartPlan(name, part, inputs, outputs, ports, places, order, measures, limit)
+        bounded = self.time_limit is None or getattr(part, "bounded", False)
+        return _PartPlan(name, part, inputs, outputs, ports, places, order, measures, bounded)
 
     @property
     def now(self) -> dict[Terminal, Array]:
@@ -214,13 +215,9 @@ class PythonMaster:
         """The outputs after a call of `start` or `step` of a part, whose first argument is the time. Raises RunError
         for any error of a part."""
         try:
-            if plan.time_limit is None:
+            if plan.bounded:
                 return fn(*arguments)
-            what = f"the {fn.__name__} of part '{plan.name}' at t = {arguments[0]:.6g} s"
-            return within(plan.time_limit, what, fn, *arguments)
-        except HangingPart:
-            self._hanging.add(plan.name)
-            raise
+            return self.supervisor.call(plan.name, fn, *arguments)
         except CosimError:
             raise
         except Exception as error:
@@ -231,7 +228,7 @@ class PythonMaster:
     def close(self) -> None:
         """Release the parts that do not hang."""
         for name, part in self.parts.items():
-            if name not in self._hanging:
+            if name not in self.supervisor.hanging:
                 part.close()
 
     def _checked(self, plan: _PartPlan, outputs: Mapping[str, Array], t: float) -> dict[str, Array]:

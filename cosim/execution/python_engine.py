@@ -159,9 +159,7 @@ class PythonEngine(Engine):
         try:
             if pace is not None:
                 pacer = ClockPacer(pace, self.program, ring.words, not self.tick_model.compiled)
-            # the guard reports a diverging run, not numpy's warnings
-            with np.errstate(all="ignore"):
-                status = self._loop(ring, pacer)
+            status = self.virtual_plant.supervise(self._loop, ring, pacer)
         except BaseException as error:  # the ticks before it stay in the ring
             what = str(error) if isinstance(error, RunError) else describe_exception(error)
             if not self.force_stopped:
@@ -175,6 +173,7 @@ class PythonEngine(Engine):
                 self.stop()
             ring.words[SharedWord.STATUS] = status
 
+    @np.errstate(all="ignore")  # the guard reports a diverging run, not numpy's warnings
     def _loop(self, ring: TickRing, pacer: Pacer) -> LoopStatus:
         words, memory, program = ring.words, self.memory, self.program
         self._pacer = pacer

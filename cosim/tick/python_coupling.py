@@ -82,6 +82,7 @@ class PythonCoupledStep:
         scheme = replace(coupling.scheme, sequence=sequence)
         self._master = PythonMaster(parts, coupling.couplings, scheme, order, coupling.time_limit)
         self._coupling, self._step, self._started = coupling, step, False
+        self.supervise = self._master.supervisor.run
 
     def start(self) -> None:
         """Start the parts at t = 0. Raises InputError for one that cannot start."""

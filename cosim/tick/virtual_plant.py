@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
 from cosim.tick.memory_call import MemoryCall, bind, compile_call
 from cosim.tick.python_coupling import PythonCoupledStep, SteppedPlant
 from cosim.tick.tick_model import TickModel
+
+
+T = TypeVar("T")
 
 
 class VirtualPlant:
@@ -70,6 +74,11 @@ class VirtualPlant:
         record, values, energy = self._coupling.advance()
         self.view("coupled")[:], self.view("coupling", "values")[0] = record, values
         self.view("coupling", "energy")[:] = energy
+
+    def supervise(self, fn: Callable[..., T], *arguments: object) -> T:
+        """fn(*arguments), in which parts that are not compiled have their time limit. Raises RunError for one that
+        hangs."""
+        return fn(*arguments) if self._coupling is None else self._coupling.supervise(fn, *arguments)
 
     def open(self) -> None:
         """Start the parts beside the plant that are not compiled."""
