@@ -135,7 +135,7 @@ class BlockPart:
         if self.sampled:
             end = self._sampled_step(t, s, length, x, coefficients)
         else:
-            end, _ = INTEGRATORS[self.integrator].step(self._system(t, coefficients), s, x, length)
+            end, _ = INTEGRATORS[self.integrator].step(self.system(t, coefficients), s, x, length)
         left = left - 1.0
         now = ops.array([t, s + length, left, length])
         return ops.concatenate([now, end]), ops.where(left > 0.5, 1.0, 0.0)
@@ -148,11 +148,11 @@ class BlockPart:
     def _rates(self, t: Numeric, x: Numeric, u: Numeric) -> tuple[Numeric, Numeric]:
         """(rates of the state, outputs), flat."""
         dx, y = self._flow(t, x, u)
-        return self.state_layout.pack(dx), self._packed(y)
+        return self.state_layout.pack(dx), self.packed(y)
 
     def _flow(self, t: Numeric, x: Numeric, u: Numeric) -> tuple[State, dict[str, Numeric]]:
         state, inputs = self.state_layout.unpack(x), self.input_layout.unpack(u)
-        return self._equations(t, self.block.params, state, inputs)
+        return self.equations(t, self.block.params, state, inputs)
 
     def _rate(self, t: Numeric, s: Numeric, xw: Numeric, coefficients: Numeric) -> Numeric:
         """The rates of the state and of the works."""
@@ -160,7 +160,7 @@ class BlockPart:
         dx, y = self._flow(t + s, xw[: self.size], u)
         return ops.concatenate([self.state_layout.pack(dx), self._powers(self.input_layout.unpack(u), y)])
 
-    def _packed(self, outputs: dict[str, Numeric]) -> Numeric:
+    def packed(self, outputs: dict[str, Numeric]) -> Numeric:
         """Raises WrongResult for other outputs than those that the block declares."""
         try:
             return self.output_layout.pack(outputs)
@@ -169,7 +169,7 @@ class BlockPart:
                 {name: np.shape(value) for name, value in each.items()} for each in (outputs, zeros_of(self.outputs))
             )
             what = f"{type(self.block).__name__} gives outputs of shapes {found}; it declares {declared}"
-            raise WrongResult(what, origin(self._equations)) from None
+            raise WrongResult(what, origin(self.equations)) from None
 
     def _powers(self, inputs: Mapping[str, Numeric], outputs: Mapping[str, Numeric]) -> Numeric:
         """(ports,) W."""
@@ -178,18 +178,18 @@ class BlockPart:
         products = [np.reshape(inputs[i], -1) @ np.reshape(outputs[o], -1) for i, o in self.ports]
         return ops.array(products)
 
-    def _system(self, t: Numeric, coefficients: Numeric) -> System:
+    def system(self, t: Numeric, coefficients: Numeric) -> System:
         def rates(s: Numeric, xw: Numeric) -> Numeric:
-            return self._rate(t, s, xw, coefficients)[self._coordinates]
+            return self._rate(t, s, xw, coefficients)[self.coordinates]
 
         def jacobian(s: Numeric, xw: Numeric, rate: Numeric) -> tuple[Numeric, Numeric]:
             slope = self._slope(len(coefficients))(ops.concatenate([s, xw]), t, coefficients)
             return slope[:, 1:], slope[:, 0]
 
-        return System(lambda s, xw: self._rate(t, s, xw, coefficients), self._coordinates, rates, jacobian)
+        return System(lambda s, xw: self._rate(t, s, xw, coefficients), self.coordinates, rates, jacobian)
 
     @cached_property
-    def _coordinates(self) -> np.ndarray:
+    def coordinates(self) -> np.ndarray:
         """Elements of the state that are positions, which the semi-implicit method moves with the new velocities."""
         names = getattr(self.block, "positions", ())
         return np.concatenate([np.zeros(0, dtype=int), *(self.state_layout.index(name) for name in names)])
@@ -210,8 +210,8 @@ class BlockPart:
 
     def _sample(self, t: Numeric, x: Numeric, u: Numeric) -> tuple[Numeric, Numeric]:
         state, inputs = self.state_layout.unpack(x), self.input_layout.unpack(u)
-        after, y = self._equations(t, self.block.params, state, inputs)
-        return self.state_layout.pack(after), self._packed(y)
+        after, y = self.equations(t, self.block.params, state, inputs)
+        return self.state_layout.pack(after), self.packed(y)
 
     def _sampled_step(self, t: Numeric, s: Numeric, length: Numeric, xyw: Numeric, coefficients: Numeric) -> Numeric:
         """A sample at its beginning, and the outputs held over its length."""
@@ -237,10 +237,10 @@ class BlockPart:
         except CompileError as error:
             return error
         what = "does not compute the same at every call: it keeps hidden state, reads a clock or draws random numbers"
-        return CompileError(what, origin(self._equations))
+        return CompileError(what, origin(self.equations))
 
     @property
-    def _equations(self) -> Callable[..., Any]:
+    def equations(self) -> Callable[..., Any]:
         return getattr(self.block, "update" if self.sampled else "flow")
 
     @property

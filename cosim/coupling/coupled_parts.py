@@ -210,10 +210,10 @@ class CoupledParts:
         return {bond.name: energy[:, k] for k, bond in enumerate(self._couplings.bonds)}
 
     def _run_python(self, master: PythonMaster, duration: float) -> CoupledRun:
-        rows: list[tuple[float, list[Array], Array]] = []
+        rows: list[tuple[float, Array, Array]] = []
 
         def record() -> None:
-            rows.append((master.t, [values[0] for values in master.values], master.energy))
+            rows.append((master.t, master.values[0], master.energy))
 
         def run() -> None:
             master.start(0.0, self.step)
@@ -233,7 +233,8 @@ class CoupledParts:
             master.supervisor.run(run)
         finally:
             master.close()
-        names = [str(each) for each in master.output_order]
-        signals = {name: np.array([row[1][k] for row in rows]) for k, name in enumerate(names)}
+        values = np.array([row[1] for row in rows])
+        places = {str(each): master.place(each) for each in master.output_order}
+        signals = {name: values[:, where].reshape(-1, *shape) for name, (where, shape) in places.items()}
         energy = np.array([row[2] for row in rows])
         return CoupledRun(np.array([row[0] for row in rows]), signals, self._by_bond(energy), master.refused)

@@ -13,26 +13,29 @@ from cosim.coupling.correction import EnergyCorrection
 from cosim.coupling.couplings import BondEnds, Couplings, Terminal
 from cosim.coupling.energy import MeasuresWork, residuals, trapezoidal_work
 from cosim.coupling.extrapolation import line_before, polynomial, times_before, value_at
+from cosim.coupling.input_sources import InputSources
 from cosim.coupling.master import KEPT, Scheme
 from cosim.coupling.part import Part
 from cosim.coupling.start import outputs_at_start
 from cosim.coupling.time_limit import Supervisor
 from cosim.errors import CosimError, RunError, describe_exception
+from cosim.layout import Layout, Region
 from cosim.types import Array
 
 
 @dataclass
 class _PartPlan:
-    """What a step needs to know of a part. inputs: (name, place of the source among all outputs, whether
-    it is delayed); outputs: (name, place, shape); ports: of its bonds, and their places among the works of all ends."""
+    """What a step needs to know of a part. inputs: (name, its columns among the elements of all inputs, shape);
+    outputs: (name, place among the outputs of all parts, shape); ports: of its bonds, and their places among the works
+    of all ends."""
 
     name: str
     part: Part
-    inputs: list[tuple[str, int, bool]]
-    outputs: list[tuple[str, int, tuple[int, ...]]]
+    inputs: list[tuple[str, int | slice, tuple[int, ...]]]
+    sources: InputSources
+    outputs: list[tuple[str, int | slice, tuple[int, ...]]]
     ports: list[tuple[str, str]]
     work_places: list[int]
-    order: int
     measures: bool  # whether the part gives the works itself
     bounded: bool  # its start and steps end by themselves, without a time limit
 
@@ -43,7 +46,7 @@ class _Past:
 
     t: float
     lengths: list[float]
-    values: list[list[Array]]
+    values: tuple[Array, ...]
     energy: Array
     largest: Array
     saved: list[object]
@@ -51,8 +54,9 @@ class _Past:
 
 @dataclass
 class PythonMaster:
-    """Holds what the memory of `CompiledMaster` holds: `t` [s], `lengths` [s], `values` (the last three of each
-    output, in their order), `energy` [J], `works` [J], `largest`, `planned` [s], `error`, `refused`."""
+    """Holds what the memory of `CompiledMaster` holds: `t` [s], `lengths` [s], `values` (outputs (n,) of all parts in
+    their order, at the last three communication points; never changed in place), `energy` [J], `works` [J], `largest`
+    (only with a correction), `planned` [s], `error`, `refused`."""
 
     parts: Mapping[str, Part]
     couplings: Couplings
@@ -60,14 +64,14 @@ class PythonMaster:
     output_order: list[Terminal]
     time_limit: float | None = None  # s, of a start and of a step of a part
     t: float = field(init=False, default=0.0)
-    values: list[list[Array]] = field(init=False, default_factory=list)
+    values: tuple[Array, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         bonds = len(self.couplings.bonds)
         self.lengths = [0.0] * (KEPT - 1)
         self.energy, self.works, self.largest = np.zeros(bonds), np.zeros((bonds, 2)), np.zeros((bonds, 2))
         self.planned, self.error, self.refused = 0.0, 0.0, 0
-        self._places = {terminal: k for k, terminal in enumerate(self.output_order)}
+        self._layout = Layout({str(each): np.zeros(self._shape(each)) for each in self.output_order})
         self._plans = [self._plan(name) for name in self.scheme.sequence]
         limited = not all(plan.bounded for plan in self._plans)
         self.supervisor = Supervisor(self.time_limit if limited else None)
@@ -79,18 +83,32 @@ class PythonMaster:
         part = self.parts[name]
         terminals = (Terminal(name, signal) for signal in part.inputs)
         origins = [self.couplings.sources[each] for each in terminals if each in self.couplings.sources]
-        inputs = [(each.target.signal, self._places[each.source], each.initial is not None) for each in origins]
-        outputs = [(signal, self._places[Terminal(name, signal)], each.shape) for signal, each in part.outputs.items()]
+        layout = Layout({each.target.signal: np.zeros(self._shape(each.source)) for each in origins})
+        inputs = [(name, *_place(layout.place(name))) for (name,) in layout.places]
+        done = self.scheme.sequence[: self.scheme.sequence.index(name)] if self.scheme.sequential else ()
+        sources = InputSources(
+            min(self.scheme.order, part.order),
+            [np.arange(self._layout.size)[self.place(each.source).where] for each in origins],
+            [each.initial is not None for each in origins],
+            [each.source.part in done for each in origins],
+        )
+        outputs = [(signal, *_place(self.place(Terminal(name, signal)))) for signal in part.outputs]
         places = [k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name]
-        order = min(self.scheme.order, part.order)
         measures, ports = isinstance(part, MeasuresWork), self.couplings.ports(name)
         bounded = self.time_limit is None or getattr(part, "bounded", False)
-        return _PartPlan(name, part, inputs, outputs, ports, places, order, measures, bounded)
+        return _PartPlan(name, part, inputs, sources, outputs, ports, places, measures, bounded)
 
-    @property
-    def now(self) -> dict[Terminal, Array]:
-        """The outputs of all parts at `t`."""
-        return {terminal: self.values[place][0] for terminal, place in self._places.items()}
+    def _shape(self, output: Terminal) -> tuple[int, ...]:
+        return self.parts[output.part].outputs[output.signal].shape
+
+    def place(self, output: Terminal) -> Region:
+        """Its place among the outputs of all parts."""
+        return self._layout.place(str(output))
+
+    def now(self, output: Terminal) -> Array:
+        """An output at `t`."""
+        where, shape = self.place(output)
+        return self.values[0][where].reshape(shape)
 
     @property
     def repeats(self) -> bool:
@@ -103,21 +121,23 @@ class PythonMaster:
         plans = {plan.name: plan for plan in self._plans}
 
         def start(name: str, inputs: dict[str, Array]) -> Mapping[str, Array]:
-            return self._checked(plans[name], self._call(plans[name], plans[name].part.start, t, inputs), t)
+            plan, checked = plans[name], np.empty(self._layout.size)
+            self._store(plan, self._call(plan, plan.part.start, t, inputs), t, checked)
+            return {signal: checked[where].reshape(shape) for signal, where, shape in plan.outputs}
 
         found = outputs_at_start(self.parts, self.couplings, self.output_order, start)
         self.t, self.lengths, self.planned = t, [first] * (KEPT - 1), first
-        self.values = [[found[each]] * KEPT for each in self.output_order]
+        self.values = (self._layout.pack({str(each): found[each] for each in self.output_order}),) * KEPT
 
     def add_slope(self, first: float) -> None:
         """Make a first step and return; the outputs get a linear past with the slope that it finds. All parts must
         repeat steps."""
         past = self.save()
         self.step(first)
-        after = [values[0] for values in self.values]
+        after = self.values[0]
         self.restore(past)
-        now = [values[0] for values in self.values]
-        self.values = [[a, *line_before(a, b, KEPT - 1)] for a, b in zip(now, after, strict=True)]
+        now = self.values[0]
+        self.values = (now, *line_before(now, after, KEPT - 1))
 
     def save(self) -> _Past:
         saved = [plan.part.save() for plan in self._plans]
@@ -135,24 +155,24 @@ class PythonMaster:
         """One step of length h [s]. Raises RunError for a part that fails, diverges or hangs."""
         t, bonds = self.t, self.couplings.bonds
         offsets = self._offsets(self.scheme.correction, h) if self.scheme.correction else {}
-        unknown: list[Array | None] = [None] * len(self.values)
-        after, works = unknown.copy(), np.zeros(2 * len(bonds)) if bonds else None
-        reached = after if self.scheme.sequential else unknown
+        after, works = self.values[0].copy(), np.zeros(2 * len(bonds))
+        times = times_before(self.lengths)
         for plan in self._plans:
-            inputs = {name: self._input(plan.order, place, late, reached, h) for name, place, late in plan.inputs}
+            coefficients = plan.sources.polynomials(h, after, self.values, times)
+            inputs = {name: coefficients[:, where].reshape(-1, *shape) for name, where, shape in plan.inputs}
             for (name, signal), offset in offsets.items():
                 if name == plan.name:
                     inputs[signal] = np.concatenate([inputs[signal][:1] + offset, inputs[signal][1:]])
-            outputs = self._checked(plan, self._call(plan, plan.part.step, t, h, inputs), t + h)
-            if works is not None and plan.ports:
+            outputs = self._call(plan, plan.part.step, t, h, inputs)
+            self._store(plan, outputs, t + h, after)
+            if plan.ports:
                 works[plan.work_places] = self._measured(plan, h, inputs, outputs)
-            for signal, place, _ in plan.outputs:
-                after[place] = outputs[signal]
-        self.values = [[new, a, b] for new, (a, b, _) in zip(cast(list[Array], after), self.values, strict=True)]
+        self.values = (after, *self.values[:-1])
         self.t, self.lengths = t + h, [h, *self.lengths[:-1]]
-        if works is not None:
+        if bonds:
             self.works = works.reshape(-1, 2)
             self.energy = self.energy + residuals(self.works)
+        if self.scheme.correction:
             self.largest = np.maximum(self.largest, [[e @ e, f @ f] for e, f in map(self._bond_now, bonds)])
 
     def controlled_step(self, end: float) -> bool:
@@ -172,30 +192,18 @@ class PythonMaster:
         self.planned, self.error = max(planned, self.planned) if h < self.planned else planned, error
         return True
 
-    def _input(self, order: int, place: int, delayed: bool, reached: Sequence[Array | None], h: float) -> Array:
-        """(order + 1, ...) the polynomial of an input; reached: outputs at the end of the step that are known."""
-        values, newest = self.values[place], None if delayed else reached[place]
-        if order == 0:
-            return (values[0] if newest is None else newest)[None]
-        if delayed:
-            return np.array([values[0], *[np.zeros_like(values[0])] * order])
-        times = times_before(self.lengths)
-        if newest is not None:
-            values, times = [newest, *values], [h, *times]
-        return np.array(polynomial(values[: order + 1], times[: order + 1]))
-
     def _measured(
         self, plan: _PartPlan, h: float, inputs: Mapping[str, Array], reached: Mapping[str, Array]
     ) -> Sequence[float] | Array:
         """(ports,) works [J] of the ports of a part in this step."""
         if plan.measures:
             return cast(MeasuresWork, plan.part).work
-        before = {output: self.values[self._places[Terminal(plan.name, output)]][0] for _, output in plan.ports}
+        before = {output: self.now(Terminal(plan.name, output)) for _, output in plan.ports}
         return [trapezoidal_work(port, h, inputs, before, reached) for port in plan.ports]
 
     def _bond_now(self, bond: BondEnds) -> tuple[Array, Array]:
         """Effort and flow at the last communication point, flat."""
-        effort, flow = (self.values[self._places[end.source]][0].reshape(-1) for end in (bond.effort, bond.flow))
+        effort, flow = (self.now(end.source).reshape(-1) for end in (bond.effort, bond.flow))
         return effort, flow
 
     def _offsets(self, correction: EnergyCorrection, h: float) -> dict[Terminal, Array]:
@@ -203,12 +211,13 @@ class PythonMaster:
         offsets: dict[Terminal, Array] = {}
         times, rows = times_before(self.lengths), self.scheme.order + 1
         for k, bond in enumerate(self.couplings.bonds):
-            ends = [self.values[self._places[end.source]][:rows] for end in (bond.effort, bond.flow)]
+            places = [self.place(end.source).where for end in (bond.effort, bond.flow)]
+            ends = [[past[where] for past in self.values[:rows]] for where in places]
             effort, flow = (value_at(polynomial(values, times[:rows]), 0.5 * h).reshape(-1) for values in ends)
             largest = self.largest[k, 0], self.largest[k, 1]
             added = correction.offsets(self.energy[k], h, effort, flow, largest)
             for end, offset in zip((bond.effort, bond.flow), added, strict=True):
-                offsets[end.target] = offset.reshape(self.values[self._places[end.source]][0].shape)
+                offsets[end.target] = offset.reshape(self.place(end.source).shape)
         return offsets
 
     def _call(self, plan: _PartPlan, fn: Callable[..., Any], *arguments: Any) -> Mapping[str, Array]:
@@ -231,19 +240,27 @@ class PythonMaster:
             if name not in self.supervisor.hanging:
                 part.close()
 
-    def _checked(self, plan: _PartPlan, outputs: Mapping[str, Array], t: float) -> dict[str, Array]:
-        """The outputs of a part as arrays. Raises RunError: one that is missing, of another shape or not finite."""
-        checked = {}
-        for signal, _, shape in plan.outputs:
+    def _store(self, plan: _PartPlan, outputs: Mapping[str, Array], t: float, values: Array) -> None:
+        """Store the outputs of a part at their places. Raises RunError: one that is missing, of another shape or not
+        finite."""
+        for signal, where, shape in plan.outputs:
             if signal not in outputs:
                 raise RunError(f"part '{plan.name}' gave no output '{signal}' at t = {t:.6g} s")
-            value = checked[signal] = np.array(outputs[signal], dtype=float)  # a copy: a part may reuse its arrays
+            value = outputs[signal]
+            if type(value) is not np.float64:  # else it is a scalar for sure
+                value = np.asarray(value, dtype=float)
             if value.shape != shape:
                 what = f"part '{plan.name}' gave its output '{signal}' in shape {value.shape} at t = {t:.6g} s"
                 raise RunError(f"{what}; it declares {shape}")
             if not (np.isfinite(value).all() if shape else math.isfinite(value)):
                 raise RunError(diverged(plan.name, signal, value, t))
-        return checked
+            values[where] = value if len(shape) < 2 else value.reshape(-1)
+
+
+def _place(region: Region) -> tuple[int | slice, tuple[int, ...]]:
+    """A region as (index, shape): an element of its own has a number."""
+    where, shape = region
+    return (where if shape else where.start), shape
 
 
 def diverged(part: str, output: str, value: Array, t: float) -> str:

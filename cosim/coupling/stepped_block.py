@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.compile import ArrayPort, compile
+from cosim.coupling.block_in_python import advance_in_python
 from cosim.coupling.block_part import BlockPart
 from cosim.types import Array, Numeric
 
@@ -46,7 +47,10 @@ class SteppedBlock:
     def _function(self, rows: int) -> Callable[..., Numeric]:
         if rows not in self._advance:
             part = self._part
-            self._advance[rows] = _on_numbers(part, rows) if part.compiled else part.advance
+            if part.compiled:
+                self._advance[rows] = _on_numbers(part, rows)
+            else:
+                self._advance[rows] = advance_in_python(part) if part.untraceable else part.advance
         return self._advance[rows]
 
     def save(self) -> object:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +36,15 @@ def bind(call: MemoryCall, memory: np.ndarray, run: Compiled | Interpreted) -> C
     inputs, outputs = (
         [memory[where].reshape(shape) for where, shape in regions] for regions in (call.inputs, call.outputs)
     )
+    return bound(run, inputs, outputs)
+
+
+def bound(
+    run: Compiled | Interpreted, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
+) -> Callable[[], object]:
+    """The call of a compiled function with these arrays; they may overlap."""
     target = outputs[0] if len(outputs) == 1 else tuple(outputs)
     if isinstance(run, Compiled):
-        return lambda: run.native(*inputs, out=target)
+        return partial(run.native, *inputs, out=target)
     # copies: the function may return an array that it was given
     return lambda: run(*(array.copy() for array in inputs), out=target)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from cosim import ops
+from cosim.compile import ArrayPort, compile
 from cosim.coupling.algebraic_loops import in_order_of_evaluation
 from cosim.coupling.block_part import BlockPart
 from cosim.coupling.couplings import Terminal
@@ -16,48 +20,53 @@ from cosim.coupling.start import sequence_of
 from cosim.coupling.stepped_block import SteppedBlock
 from cosim.plant.external_efforts import ORDER
 from cosim.tick.coupled_plant import MECHANISM, Coupling, PlantPart
-from cosim.types import Array
+from cosim.tick.memory_call import bound
+from cosim.types import Array, Numeric
 
 
 class SteppedPlant:
-    """The plant on the memory of a tick, with the contract of a part that measures its work. advance: a tick of it."""
+    """The plant on the memory of a tick, with the contract of a part that measures its work."""
 
     order = ORDER
     repeats, variable = True, False
     bounded = True  # its steps end by themselves
 
-    def __init__(self, part: PlantPart, x: Array, advance: Callable[[], object]) -> None:
-        """x: its state in the memory."""
-        self._part, self._x, self._advance = part, x, advance
+    def __init__(self, part: PlantPart, step: float, t: Array, x: Array, held: Sequence[Array], interpret: bool) -> None:
+        """t, x, held: the time, its state, and what else `PlantPart` needs, in the memory; step [s]: of a tick."""
+        self._part, self._x = part, x
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
-        self.work = np.zeros(0)
+        self._coefficients = np.zeros((ORDER + 1, len(part.inputs)))
+        self._columns = list(enumerate(part.inputs))
+        self._reached, self.work = np.zeros(len(part.outputs)), np.zeros(len(part.ports))
+        given, results = (t, x, self._coefficients, *held), (x, self._reached, self.work)
+
+        def advance(t: Numeric, x: Numeric, coefficients: Numeric, *held: Numeric) -> tuple[Numeric, ...]:
+            after, y, work = part.advance(t, step, ops.concatenate([x, *held]), coefficients)
+            return after[: len(x)], y, work
+
+        sides = [[ArrayPort(f"{side}{k}", a.shape) for k, a in enumerate(each)] for side, each in (("in", given), ("out", results))]
+        run = compile(advance, sides[0], "advance_coupled", sides[1], interpret)
+        self._advance = bound(run, given, results)
 
     def measure(self, ports: Sequence[tuple[str, str]]) -> None:
-        self._part = replace(self._part, ports=tuple(ports))
+        assert tuple(ports) == self._part.ports
 
-    def start(self, t: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        self._give(t, inputs)
-        return self._reached(t)
+    def start(self, t: float, inputs: Mapping[str, Array]) -> dict[str, Any]:
+        self._give({name: np.reshape(value, (1,)) for name, value in inputs.items()})
+        self._x[:] = self._part.with_efforts(t, self._x, self._coefficients)
+        return dict(zip(self.outputs, np.asarray(self._part.output_values(t, self._x), dtype=float), strict=True))
 
-    def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        self._give(t, {name: np.reshape(values, (len(values), -1)) for name, values in inputs.items()})
-        before = self._part.work_done(self._x)
+    def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Any]:
+        self._give(inputs)
         self._advance()
-        self.work = self._part.work_done(self._x) - before
-        return self._reached(t + h)
+        return dict(zip(self.outputs, self._reached, strict=True))
 
-    def _give(self, t: float, inputs: Mapping[str, Array]) -> None:
-        """Store the polynomials of the efforts in the state of the plant."""
-        columns = [np.atleast_1d(np.squeeze(inputs[name])) for name in self.inputs]
-        rows = max((len(column) for column in columns), default=1)
-        coefficients = np.zeros((rows, len(columns)))
-        for k, column in enumerate(columns):
-            coefficients[: len(column), k] = column
-        self._x[:] = self._part.with_efforts(t, self._x, coefficients)
-
-    def _reached(self, t: float) -> dict[str, Array]:
-        values = np.asarray(self._part.output_values(t, self._x), dtype=float)
-        return {name: np.array(value) for name, value in zip(self.outputs, values, strict=True)}
+    def _give(self, inputs: Mapping[str, Array]) -> None:
+        """Take the polynomials of the efforts."""
+        for k, name in self._columns:
+            column = inputs[name]
+            self._coefficients[: len(column), k] = column
+            self._coefficients[len(column) :, k] = 0.0
 
     def save(self) -> object:
         return self._x.copy()
@@ -82,6 +91,13 @@ class PythonCoupledStep:
         scheme = replace(coupling.scheme, sequence=sequence)
         self._master = PythonMaster(parts, coupling.couplings, scheme, order, coupling.time_limit)
         self._coupling, self._step, self._started = coupling, step, False
+        outputs = [Terminal(name, output) for name, part in coupling.parts.items() for output in part.outputs]
+        elements = np.arange(sum(math.prod(parts[each.part].outputs[each.signal].shape) for each in order))
+        self._places = np.concatenate([elements[:0], *(elements[self._master.place(each).where] for each in outputs)])
+        self._bonds = [
+            [self._master.place(end.source).where for end in (bond.effort, bond.flow)]
+            for bond in coupling.couplings.bonds
+        ]
         self.supervise = self._master.supervisor.run
 
     def start(self) -> None:
@@ -97,21 +113,13 @@ class PythonCoupledStep:
         self.start()
         record = self.record()
         self._master.step(self._step)
-        return record, self._values(), self._master.energy
-
-    def _values(self) -> Array:
-        return np.concatenate([value.reshape(-1) for value in self._master.now.values()])
+        return record, self._master.values[0], self._master.energy
 
     def record(self) -> Array:
         """See `CoupledStep.record`."""
-        values = {terminal: value.reshape(-1) for terminal, value in self._master.now.items()}
-        parts = [values[Terminal(name, out)] for name, part in self._coupling.parts.items() for out in part.outputs]
-        bonds = [
-            number
-            for bond, energy in zip(self._coupling.couplings.bonds, self._master.energy, strict=True)
-            for number in (values[bond.effort.source] @ values[bond.flow.source], energy)
-        ]
-        return np.concatenate([*parts, bonds])
+        values, energy = self._master.values[0], self._master.energy
+        bonds = [each for k, (e, f) in enumerate(self._bonds) for each in (values[e] @ values[f], energy[k])]
+        return np.concatenate([values[self._places], bonds])
 
     def close(self) -> None:
         self._master.close()

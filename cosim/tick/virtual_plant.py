@@ -22,14 +22,16 @@ class VirtualPlant:
         self.tick_model = tick_model
         self.memory = tick_model.memory()
         calls = {call.name: call for task in tick_model.tasks for call in task.calls}
-        self._measure, self._advance = self.bind(calls["measure"]), self.bind(calls["advance"])
+        self._measure = self.bind(calls["measure"])
         # the last sample
         self.sample = (
             self.view("measured", "position"),
             self.view("measured", "velocity"),
             self.view("measured_effort"),
         )
-        self._coupling = _coupling_of(self, self._advance) if tick_model.coupled_in_python else None
+        self._coupling = _coupling_of(self, calls["advance"]) if tick_model.coupled_in_python else None
+        self._advance = self._coupled_advance() if self._coupling else self.bind(calls["advance"])
+        self._t = self.view("t")
         self._request = self.view("request")
         self._enabled = self.view("enabled") if tick_model.plant.periods else None
         self._measured_ns: int | None = None
@@ -48,7 +50,7 @@ class VirtualPlant:
         """Begin the tick at this time."""
         self.t_ns = t_ns
         # tick number times step, equal to the bit to the compiled loop
-        self.view("t")[...] = round(t_ns / self.tick_model.step_ns) * self.tick_model.step
+        self._t[...] = round(t_ns / self.tick_model.step_ns) * self.tick_model.step
 
     def measure(self) -> tuple[np.ndarray, ...]:
         """Position, velocity, effort (nv,) of every joint, sampled once per tick."""
@@ -68,12 +70,17 @@ class VirtualPlant:
 
     def advance(self) -> None:
         """Step the plant by one tick, with the parts beside it."""
-        if self._coupling is None:
-            self._advance()
-            return
-        record, values, energy = self._coupling.advance()
-        self.view("coupled")[:], self.view("coupling", "values")[0] = record, values
-        self.view("coupling", "energy")[:] = energy
+        self._advance()
+
+    def _coupled_advance(self) -> Callable[[], object]:
+        coupling, record = self._coupling, self.view("coupled")
+        values, energy = self.view("coupling", "values"), self.view("coupling", "energy")
+        assert coupling is not None
+
+        def advance() -> None:
+            record[:], values[0], energy[:] = coupling.advance()
+
+        return advance
 
     def supervise(self, fn: Callable[..., T], *arguments: object) -> T:
         """fn(*arguments), in which parts that are not compiled have their time limit. Raises RunError for one that
@@ -95,8 +102,10 @@ class VirtualPlant:
         self._measured_ns = None
 
 
-def _coupling_of(plant: VirtualPlant, advance: Callable[[], object]) -> PythonCoupledStep:
+def _coupling_of(plant: VirtualPlant, call: MemoryCall) -> PythonCoupledStep:
+    """call: the step of the plant alone, (t, state, held …) -> state."""
     model = plant.tick_model
     assert model.coupling is not None
-    stepped = SteppedPlant(model.plant_part, plant.view("plant"), advance)
+    t, x, *held = (plant.memory[where].reshape(shape) for where, shape in call.inputs)
+    stepped = SteppedPlant(model.plant_part, model.step, t, x, held, not model.compiled)
     return PythonCoupledStep(model.coupling, stepped, model.step)

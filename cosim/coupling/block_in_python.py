@@ -1,0 +1,96 @@
+"""Steps of a block that stays in Python: `BlockPart.advance` for numbers alone.
+
+What makes `BlockPart` fit for symbols costs most of the time of a step in Python. Here scalars are numbers, and values
+are packed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from cosim.coupling.block_part import MAX_STEPS, BlockPart
+from cosim.coupling.extrapolation import value_at
+from cosim.integrators.methods import INTEGRATORS
+from cosim.integrators.ode_system import System
+from cosim.types import Array
+
+# (s since the beginning [s], state and works, length [s]) -> state and works after it
+OwnStep = Callable[[Any, Array, Any], Array]
+
+
+def advance_in_python(part: BlockPart) -> Callable[[float, float, Array, Array], tuple[Array, Array, Array]]:
+    """`part.advance` for numbers."""
+    steps, held = (_samples if part.sampled else _integration)(part), part.output_layout.size
+    no_work = np.zeros(len(part.ports))
+
+    def advance(t: float, h: float, x: Array, coefficients: Array) -> tuple[Array, Array, Array]:
+        begin, duration = np.float64(t), np.float64(h)
+        whole = h if part.coupling_step is None else part.coupling_step
+        count = min(max(ceil(whole / part.step - 1e-6), 1), MAX_STEPS)
+        step, xw = steps(begin, coefficients), np.concatenate([x, no_work])
+        s, length = np.float64(0.0), duration / count
+        for _ in range(count):
+            xw = step(s, xw, length)
+            s = s + length
+        end, work = xw[: part.size], xw[part.size :]
+        if part.sampled:
+            return end, end[part.size - held :], work
+        u = part.input_layout.numbers(value_at(coefficients, duration))
+        _, y = part.equations(begin + duration, part.block.params, part.state_layout.numbers(end), u)
+        return end, part.packed(y), work
+
+    return advance
+
+
+def _integration(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
+    state, inputs, coordinates = part.state_layout, part.input_layout, part.coordinates
+    equations, params, method = part.equations, part.block.params, INTEGRATORS[part.integrator].step
+
+    def steps(t: Any, coefficients: Array) -> OwnStep:
+        def rate(s: Any, xw: Array) -> Array:
+            u = inputs.numbers(value_at(coefficients, s))
+            dx, y = equations(t + s, params, state.numbers(xw), u)
+            rates = state.pack(dx)
+            return np.concatenate([rates, _powers(part, u, y)]) if part.ports else rates
+
+        def jacobian(*arguments: Any) -> Any:
+            return part.system(t, coefficients).jacobian(*arguments)
+
+        system = System(rate, coordinates, lambda s, xw: rate(s, xw)[coordinates], jacobian)
+        return lambda s, xw, length: method(system, s, xw, length)[0]
+
+    return steps
+
+
+def _samples(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
+    state, inputs, equations, params = part.state_layout, part.input_layout, part.equations, part.block.params
+
+    def steps(t: Any, coefficients: Array) -> OwnStep:
+        def step(s: Any, xyw: Array, length: Any) -> Array:
+            u = inputs.numbers(value_at(coefficients, s))
+            after, y = equations(t + s, params, state.numbers(xyw), u)
+            reached = [state.pack(after), part.packed(y)]
+            if part.ports:
+                # Simpson's rule, see `BlockPart`
+                middle, end = (inputs.numbers(value_at(coefficients, s + f * length)) for f in (0.5, 1.0))
+                first, second, third = (_powers(part, each, y) for each in (u, middle, end))
+                reached.append(xyw[part.size :] + length * (first / 6.0 + second * (4.0 / 6.0) + third / 6.0))
+            return np.concatenate(reached)
+
+        return step
+
+    return steps
+
+
+def _powers(part: BlockPart, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Array:
+    """(ports,) W."""
+    return np.array(
+        [
+            np.reshape(inputs[i], -1) @ np.reshape(outputs[o], -1) if part.inputs[i].shape else inputs[i] * outputs[o]
+            for i, o in part.ports
+        ]
+    )
