@@ -35,7 +35,7 @@ class _PartPlan:
     sources: InputSources
     outputs: list[tuple[str, int | slice, tuple[int, ...]]]
     ports: list[tuple[str, str]]
-    work_places: list[int]
+    work_places: Array
     measures: bool  # whether the part gives the works itself
     bounded: bool  # its start and steps end by themselves, without a time limit
 
@@ -93,7 +93,7 @@ class PythonMaster:
             [each.source.part in done for each in origins],
         )
         outputs = [(signal, *_place(self.place(Terminal(name, signal)))) for signal in part.outputs]
-        places = [k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name]
+        places = np.array([k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name], dtype=int)
         measures, ports = isinstance(part, MeasuresWork), self.couplings.ports(name)
         bounded = self.time_limit is None or getattr(part, "bounded", False)
         return _PartPlan(name, part, inputs, sources, outputs, ports, places, measures, bounded)
@@ -159,7 +159,10 @@ class PythonMaster:
         times = times_before(self.lengths)
         for plan in self._plans:
             coefficients = plan.sources.polynomials(h, after, self.values, times)
-            inputs = {name: coefficients[:, where].reshape(-1, *shape) for name, where, shape in plan.inputs}
+            inputs = {
+                name: coefficients[:, where] if len(shape) < 2 else coefficients[:, where].reshape(-1, *shape)
+                for name, where, shape in plan.inputs
+            }
             for (name, signal), offset in offsets.items():
                 if name == plan.name:
                     inputs[signal] = np.concatenate([inputs[signal][:1] + offset, inputs[signal][1:]])
