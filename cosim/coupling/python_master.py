@@ -24,11 +24,13 @@ from cosim.types import Array
 @dataclass
 class _PartPlan:
     """What a step needs to know of a part. inputs: (name, place of the source among all outputs, whether
-    it is delayed); outputs: (name, place, shape); ports: of its bonds, and their places among the works of all ends."""
+    it is delayed); transformed: (name, factor, offset) of those with a transformation; outputs: (name, place, shape);
+    ports: of its bonds, and their places among the works of all ends."""
 
     name: str
     part: Part
     inputs: list[tuple[str, int, bool]]
+    transformed: list[tuple[str, float, float]]
     outputs: list[tuple[str, int, tuple[int, ...]]]
     ports: list[tuple[str, str]]
     work_places: list[int]
@@ -79,12 +81,13 @@ class PythonMaster:
         terminals = (Terminal(name, signal) for signal in part.inputs)
         origins = [self.couplings.sources[each] for each in terminals if each in self.couplings.sources]
         inputs = [(each.target.signal, self._places[each.source], each.initial is not None) for each in origins]
+        transformed = [(each.target.signal, each.factor, each.offset) for each in origins if each.transforms]
         outputs = [(signal, self._places[Terminal(name, signal)], each.shape) for signal, each in part.outputs.items()]
         places = [k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name]
         order = min(self.scheme.order, part.order)
         measures, ports = isinstance(part, MeasuresWork), self.couplings.ports(name)
         limit = None if getattr(part, "bounded", False) else self.time_limit
-        return _PartPlan(name, part, inputs, outputs, ports, places, order, measures, limit)
+        return _PartPlan(name, part, inputs, transformed, outputs, ports, places, order, measures, limit)
 
     @property
     def now(self) -> dict[Terminal, Array]:
@@ -139,6 +142,9 @@ class PythonMaster:
         reached = after if self.scheme.sequential else unknown
         for plan in self._plans:
             inputs = {name: self._input(plan.order, place, late, reached, h) for name, place, late in plan.inputs}
+            for name, factor, offset in plan.transformed:
+                inputs[name] = factor * inputs[name]
+                inputs[name][0] += offset
             for (name, signal), offset in offsets.items():
                 if name == plan.name:
                     inputs[signal] = np.concatenate([inputs[signal][:1] + offset, inputs[signal][1:]])
