@@ -115,7 +115,7 @@ class _Flattening:
         declared = [name for name, kind in self._nodes[()].connectors.items() if "arameter" not in kind]
         unconnected = tuple(name for name in declared if name not in inputs and name not in outputs)
         name = self._system.attributes.get("name", "")
-        late = tuple(self._delayed(wires, initial))
+        late = tuple(self._delayed(wires, initial, names))
         return FmuSystem(name, tuple(parts), late, inputs, outputs, unconnected, self._folder, remove)
 
     def _wires(
@@ -166,14 +166,16 @@ class _Flattening:
         outputs = dict.fromkeys([*(v.name for v in variables.outputs(None)), *read])
         return SystemPart(part_name(at), path, given, tuple(outputs), _interface(element), described.shown)
 
-    def _delayed(self, wires: list[SystemWire], initial: Mapping[str, float]) -> Iterable[SystemWire]:
+    def _delayed(
+        self, wires: list[SystemWire], initial: Mapping[str, float], names: Mapping[str, ElementPath]
+    ) -> Iterable[SystemWire]:
         """The wires, those to the inputs of `initial` with its values."""
         values = {}
         for path, value in initial.items():
             at, name = self._owner(path, "initial")
             values[part_name(at), name] = value
             if (part_name(at), name) not in (wire.target for wire in wires):
-                known = [".".join((*wire.target[0].split("/"), wire.target[1])) for wire in wires]
+                known = [".".join((*names[wire.target[0]], wire.target[1])) for wire in wires]
                 what = f"no connection goes to '{shortened(path)}'{did_you_mean(path, known)}"
                 raise SectionError(what, ("initial", path))
         for wire in wires:

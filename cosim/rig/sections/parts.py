@@ -259,6 +259,11 @@ def _file(text: str, at: KeyPath, reading: Reading) -> Path | None:
     file = reading.file(text, at)
     if file is not None and not file.is_file():
         return reading.fail(at, f"there is no file {file}")
+    if file is not None:
+        try:
+            file.open("rb").close()  # an input of the rig, also where another process reads it
+        except OSError as error:
+            return reading.fail(at, f"{file} cannot be read: {error.strerror}")
     return file
 
 
