@@ -15,6 +15,7 @@ MANIFEST = "package.xml"
 DEPTH = 2  # folders below a search folder in which packages are found
 ANCESTORS = 6  # folders above a file that may be its package
 UNTRACKED = "cosim.untracked"  # audit event of a search, or of a file that is opened outside of Python
+EXTRACTED = "cosim_ssp_"  # how folders of extracted archives begin: the archive is an input, not its files
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _NAME = re.compile(rb"<name>\s*([\w.-]+)\s*</name>")
 

@@ -21,7 +21,7 @@ class _Node(NamedTuple):
     is_output: bool
 
 
-FIX = "break it by a wire with `initial`, which delays it by a step, or by a part whose output is a state"
+FIX = "break it by a delay, `initial` of a wire or of a system, or by a part whose output is a state"
 
 
 def in_order_of_evaluation(parts: Mapping[str, HasFeedthrough], couplings: Couplings) -> list[Terminal]:

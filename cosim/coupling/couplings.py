@@ -37,21 +37,31 @@ class Terminal(NamedTuple):
 
 
 class InputSource(NamedTuple):
-    """An output and the input that it drives. initial: the value before the first step, of a delayed one."""
+    """An output and the input that it drives, as factor · output + offset. initial: the value before the first step,
+    of a delayed one."""
 
     source: Terminal
     target: Terminal
     initial: float | None = None
+    factor: float = 1.0
+    offset: float = 0.0
+
+    @property
+    def transforms(self) -> bool:
+        return (self.factor, self.offset) != (1.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Wire:
-    """A signal: `part.output` drives `part.input`. With `initial` the input gets the value of the last communication
-    point, and `initial` at the start, so that it closes no algebraic loop."""
+    """A signal: `part.output` drives `part.input`, as factor · output + offset in SI. With `initial` the input gets the
+    value of the last communication point, and `initial` at the start, so that it closes no algebraic loop. Units are
+    not compared where a factor is given."""
 
     source: str
     target: str
     initial: float | None = None
+    factor: float | None = None
+    offset: float = 0.0
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -149,7 +159,9 @@ def _unused(name: str, bonds: Sequence[BondEnds]) -> str:
 def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) -> list[InputSource]:
     """The connections of a coupling, the effort first. Raises InputError."""
     if isinstance(coupling, Wire):
-        return [_connection(parts, coupling, coupling.source, coupling.target, coupling.initial)]
+        made = _connection(parts, coupling, coupling.source, coupling.target, coupling.factor is None)
+        factor = 1.0 if coupling.factor is None else coupling.factor
+        return [made._replace(initial=coupling.initial, factor=factor, offset=coupling.offset)]
     effort, flow = (_connection(parts, coupling, *ends) for ends in (coupling.effort, coupling.flow))
     if (effort.source.part, effort.target.part) != (flow.target.part, flow.source.part):
         what = f"the flow must come back from '{effort.target.part}' to '{effort.source.part}'"
@@ -170,7 +182,7 @@ def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) ->
 
 
 def _connection(
-    parts: Mapping[str, HasSignals], coupling: PowerBond | Wire, source: str, target: str, initial: float | None = None
+    parts: Mapping[str, HasSignals], coupling: PowerBond | Wire, source: str, target: str, same_unit: bool = True
 ) -> InputSource:
     ends: list[Terminal] = []
     found: list[Signal] = []
@@ -187,10 +199,10 @@ def _connection(
     if found[0].shape != found[1].shape:
         what = f"'{source}' has shape {found[0].shape}, '{target}' {found[1].shape}; both must be the same"
         raise InputError(what, str(coupling))
-    if not set(_units(found[0].unit)) & set(_units(found[1].unit)):
+    if same_unit and not set(_units(found[0].unit)) & set(_units(found[1].unit)):
         what = f"'{source}' is in {found[0].unit}, '{target}' in {found[1].unit}; both must be the same"
         raise InputError(what, str(coupling))
-    return InputSource(ends[0], ends[1], initial)
+    return InputSource(ends[0], ends[1])
 
 
 def _units(unit: str) -> tuple[str, ...]:

@@ -118,6 +118,22 @@ class CompiledMaster:
         return found
 
     @cached_property
+    def _transformed(self) -> dict[str, list[tuple[np.ndarray, float, float]]]:
+        """Of each part, for its inputs with a transformation: their places, factor and offset."""
+        found = {
+            name: [self.couplings.sources[Terminal(name, signal)] for signal in part.inputs]
+            for name, part in self.parts.items()
+        }
+        return {
+            name: [
+                (self.parts[name].input_layout.index(each.target.signal), each.factor, each.offset)
+                for each in origins
+                if each.transforms
+            ]
+            for name, origins in found.items()
+        }
+
+    @cached_property
     def _work_places(self) -> dict[str, list[int]]:
         """Of each part: the places of the works of its ports among those of all bonds."""
         ends = [part for part, _ in self.couplings.bond_ends()]
@@ -218,6 +234,10 @@ class CompiledMaster:
         for k, row in enumerate(seen):
             held = now[places] if k == 0 else np.zeros(len(places))
             rows.append(ops.array([h if late else x for h, x, late in zip(held, row[places], delayed, strict=True)]))
+        for where, factor, offset in self._transformed[name]:
+            scaled = [factor * row[where] for row in rows]
+            scaled[0] = scaled[0] + offset
+            rows = [ops.with_elements(row, where, new) for row, new in zip(rows, scaled, strict=True)]
         for target, offset in offsets.items():
             if target.part == name:
                 where = self.parts[name].input_layout.index(target.signal)

@@ -26,13 +26,14 @@ from cosim.types import Array
 @dataclass
 class _PartPlan:
     """What a step needs to know of a part. inputs: (name, its columns among the elements of all inputs, shape);
-    outputs: (name, place among the outputs of all parts, shape); ports: of its bonds, and their places among the works
-    of all ends."""
+    transformed: (columns, factor, offset) of those with a transformation; outputs: (name, place among the outputs of all
+    parts, shape); ports: of its bonds, and their places among the works of all ends."""
 
     name: str
     part: Part
     inputs: list[tuple[str, int | slice, tuple[int, ...]]]
     sources: InputSources
+    transformed: list[tuple[slice, float, float]]
     outputs: list[tuple[str, int | slice, tuple[int, ...]]]
     ports: list[tuple[str, str]]
     work_places: Array
@@ -92,11 +93,12 @@ class PythonMaster:
             [each.initial is not None for each in origins],
             [each.source.part in done for each in origins],
         )
+        transformed = [(layout.place(o.target.signal).where, o.factor, o.offset) for o in origins if o.transforms]
         outputs = [(signal, *_place(self.place(Terminal(name, signal)))) for signal in part.outputs]
         places = np.array([k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name], dtype=int)
         measures, ports = isinstance(part, MeasuresWork), self.couplings.ports(name)
         bounded = self.time_limit is None or getattr(part, "bounded", False)
-        return _PartPlan(name, part, inputs, sources, outputs, ports, places, measures, bounded)
+        return _PartPlan(name, part, inputs, sources, transformed, outputs, ports, places, measures, bounded)
 
     def _shape(self, output: Terminal) -> tuple[int, ...]:
         return self.parts[output.part].outputs[output.signal].shape
@@ -159,6 +161,9 @@ class PythonMaster:
         times = times_before(self.lengths)
         for plan in self._plans:
             coefficients = plan.sources.polynomials(h, after, self.values, times)
+            for where, factor, offset in plan.transformed:
+                coefficients[:, where] *= factor
+                coefficients[0, where] += offset
             inputs = {
                 name: coefficients[:, where] if len(shape) < 2 else coefficients[:, where].reshape(-1, *shape)
                 for name, where, shape in plan.inputs

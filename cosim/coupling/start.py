@@ -57,6 +57,10 @@ def inputs_from(
         origin = couplings.sources.get(Terminal(name, signal))
         if origin is None:
             continue
-        delayed = origin.initial is not None
-        inputs[signal] = np.full(declared.shape, origin.initial) if delayed else values[origin.source]
+        if origin.initial is not None:
+            inputs[signal] = np.full(declared.shape, origin.initial)
+        elif origin.transforms:
+            inputs[signal] = np.asarray(origin.factor * values[origin.source] + origin.offset)
+        else:
+            inputs[signal] = values[origin.source]
     return inputs

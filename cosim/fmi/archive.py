@@ -26,8 +26,8 @@ class FmuArchive(FmuDescription):
     Raises InputError, with the file as its place, for one that it cannot run.
     """
 
-    def __init__(self, path: Path, interface: Interface | None = None) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, interface: Interface | None = None, shown: str = "") -> None:
+        super().__init__(path, shown)
         self.interface = self._interface(interface)
         self.capabilities = getattr(self.description, INTERFACES[self.interface])
         self.identifier: str = self.capabilities.modelIdentifier

@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, SourceLocation, did_you_mean, shortened
+from cosim.errors import InputError, did_you_mean, shortened
 from cosim.multibody.description.xmltree import parse_xml
 
 DESCRIPTION = "modelDescription.xml"
@@ -27,20 +27,21 @@ def fmpy_module() -> Any:
 
 
 class FmuDescription:
-    """An FMU as its file describes it. description: as fmpy reads it; names: of the files in the archive.
+    """An FMU as its file describes it. description: as fmpy reads it; names: of the files in the archive; shown: the
+    file in messages, its path by default.
 
     Raises InputError, with the file as its place, for a file that is no FMU of FMI 2.0 or 3.0.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.place = path, SourceLocation(str(path))
+    def __init__(self, path: Path, shown: str = "") -> None:
+        self.path, self.shown = path, shown or str(path)
         self._fmpy = fmpy_module()
         self.names = self._names()
         self.version = self._version()
         self.description = self._read()
 
     def _error(self, what: str) -> InputError:
-        return InputError(what, str(self.path))
+        return InputError(what, self.shown)
 
     def _names(self) -> list[str]:
         """The files in the archive."""
@@ -65,7 +66,7 @@ class FmuDescription:
                 text = archive.read(DESCRIPTION)
             except (zipfile.BadZipFile, zlib.error) as error:
                 raise self._error(f"damaged ({error}); export or copy the FMU again") from None
-        root = parse_xml(text, f"{self.path}/{DESCRIPTION}")
+        root = parse_xml(text, f"{self.shown}/{DESCRIPTION}")
         if root.tag != "fmiModelDescription":
             raise self._error(f"{DESCRIPTION} has the element <{shortened(root.tag)}>, not <fmiModelDescription>")
         version = root.attributes.get("fmiVersion", "")

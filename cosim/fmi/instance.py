@@ -26,6 +26,11 @@ class FmuOptions:
     interface: Interface | None = None
     tolerance: float | None = None
     stiff: bool = False
+    shown: str = ""
+
+    @property
+    def place(self) -> SourceLocation:
+        return SourceLocation(self.shown or str(self.path), None, self.name)
 
 
 class Instance:
@@ -51,7 +56,7 @@ class Instance:
 
     @property
     def place(self) -> SourceLocation:
-        return SourceLocation(str(self._archive.path), None, self._name)
+        return SourceLocation(self._archive.shown, None, self._name)
 
     def start(self, t: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """See `Part.start`; inputs that are not given keep their start values."""

@@ -72,7 +72,7 @@ def load_library(archive: FmuArchive, name: str) -> Any:
         reason = shortened(" ".join(str(error).split()).replace(f"{archive.folder}/", ""), 300)
         raise InputError(
             f"its shared library does not load: {reason}; export the FMU again",
-            SourceLocation(str(archive.path), None, name),
+            SourceLocation(archive.shown, None, name),
         ) from None
     finally:
         os.chdir(here)  # fmpy changes to the folder of the library
@@ -86,7 +86,7 @@ class FmuLibrary:
     """
 
     def __init__(self, fmu: Any, archive: FmuArchive, name: str, event_mode: bool = False) -> None:
-        self.place = SourceLocation(str(archive.path), None, name)
+        self.place = SourceLocation(archive.shown, None, name)
         self.version = archive.version
         self.time = 0.0  # for messages
         self.prefix = f"fmi{self.version[0]}"

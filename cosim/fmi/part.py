@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from cosim.coupling.part import Part
-from cosim.errors import SourceLocation
 from cosim.fmi.archive import FmuArchive, Interface
 from cosim.fmi.co_simulation import CoSimulation2, CoSimulation3
 from cosim.fmi.instance import FmuOptions, Instance, sequence_or_none
@@ -19,7 +18,7 @@ from cosim.types import Array
 
 def open_instance(options: FmuOptions) -> Instance:
     """An FMU in this process."""
-    archive = FmuArchive(options.path, options.interface)
+    archive = FmuArchive(options.path, options.interface, options.shown)
     try:
         kinds = {"2.0": CoSimulation2, "3.0": CoSimulation3}
         kind = ModelExchange if archive.interface == "model exchange" else kinds[archive.version]
@@ -36,7 +35,7 @@ class FmuPart:
     or texts with a unit; outputs: names of its outputs and local variables, all of its outputs if None; interface:
     `co-simulation` or `model exchange`, the first it has if None; tolerance: relative, of its solver; stiff:
     model exchange is integrated with an implicit method; process: whether it runs in a process of its own, so that a
-    crash or a hang of the FMU is an error of the part; limit: of a step then, s.
+    crash or a hang of the FMU is an error of the part; limit: of a step then, s; shown: its file in messages.
 
     Raises InputError for an FMU that this machine cannot run, and for values that do not fit.
     """
@@ -52,12 +51,12 @@ class FmuPart:
         stiff: bool = False,
         process: bool = True,
         limit: float = 10.0,
+        shown: str = "",
     ) -> None:
         path = Path(path)
-        self._options = FmuOptions(
-            path, name or path.stem, dict(parameters or {}), sequence_or_none(outputs), interface, tolerance, stiff
-        )
-        self.place = SourceLocation(str(path), None, self._options.name)
+        name, given, wanted = name or path.stem, dict(parameters or {}), sequence_or_none(outputs)
+        self._options = FmuOptions(path, name, given, wanted, interface, tolerance, stiff, shown)
+        self.place = self._options.place
         part = RemoteInstance(self._options, limit) if process else open_instance(self._options)
         self._part: Part = part
         self.bounded = process  # its steps end by themselves

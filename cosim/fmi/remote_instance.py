@@ -14,7 +14,7 @@ from contextlib import suppress
 from tempfile import mkdtemp
 from typing import Any
 
-from cosim.errors import CosimError, InputError, RunError, SourceLocation
+from cosim.errors import CosimError, InputError, RunError
 from cosim.fmi.frames import pack, receive, send, unpack
 from cosim.fmi.instance import FmuOptions
 from cosim.types import Array, Signals
@@ -38,7 +38,7 @@ class RemoteInstance:
     """See `Instance`. limit: s, of the answer to a step."""
 
     def __init__(self, options: FmuOptions, limit: float) -> None:
-        self.place = SourceLocation(str(options.path), None, options.name)
+        self.place = options.place
         self._limit, self._start_limit = limit, max(limit, START_LIMIT)
         self._released: list[int] = []
         # of the files that its process leaves when it crashes

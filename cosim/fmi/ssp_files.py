@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from cosim.errors import InputError, did_you_mean, shortened
 from cosim.multibody.description.xmltree import XmlElement, parse_xml
+from cosim.paths import EXTRACTED
 
 STRUCTURE = "SystemStructure.ssd"
 VERSIONS = ("1.", "2.")
@@ -111,7 +112,7 @@ def open_folder(path: Path) -> tuple[SspFolder, Path, weakref.finalize | None]:
         if path.suffix == ".ssp":
             raise InputError("no zip archive; an .ssp file is one: export or copy it again", str(path))
         return SspFolder(path.parent, path.name), path, None
-    target = Path(mkdtemp(prefix="cosim_ssp_"))
+    target = Path(mkdtemp(prefix=EXTRACTED))
     folder = SspFolder(target, str(path), target)
     remove = weakref.finalize(folder, shutil.rmtree, target, ignore_errors=True)
     try:

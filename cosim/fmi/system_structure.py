@@ -4,19 +4,21 @@ parameters bound, units and linear transformations of connections computed."""
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, did_you_mean, shortened
+from cosim.errors import InputError, SectionError, SourceLocation, did_you_mean, shortened
 from cosim.fmi.archive import Interface
 from cosim.fmi.description import FmuDescription
+from cosim.fmi.fmu_system import FmuSystem, SystemPart, SystemWire, part_name
 from cosim.fmi.ssp_files import VERSIONS, SspFolder, attribute, child, children, kind_of, open_folder
-from cosim.fmi.ssp_parameters import bound_values, transformation
-from cosim.fmi.unit_conversion import Conversion
-from cosim.fmi.variables import FmuVariables
+from cosim.fmi.ssp_parameters import bound_values, transformation, units_of
+from cosim.fmi.ssp_transformations import in_si
+from cosim.fmi.unit_conversion import Conversion, conversion_of
+from cosim.fmi.variables import FmuVariable, FmuVariables
 from cosim.multibody.description.xmltree import XmlElement
 
 IMPLEMENTATIONS: dict[str, Interface] = {"CoSimulation": "co-simulation", "ModelExchange": "model exchange"}
@@ -25,46 +27,18 @@ OUTPUTS = ("output", "calculatedParameter")
 ElementPath = tuple[str, ...]  # names of systems and a component, from the outside in
 
 
-@dataclass(frozen=True)
-class SystemPart:
-    """An FMU of a system. name: with those of the systems around it, `arm.motor`; parameters: for `FmuPart`."""
+def read_system(
+    path: str | Path,
+    params: Mapping[str, Any] | None = None,
+    initial: Mapping[str, float] | None = None,
+    locals: Iterable[str] = (),
+) -> FmuSystem:
+    """The system of an `.ssp` archive or an `.ssd` file.
 
-    name: str
-    path: Path
-    parameters: Mapping[str, Any]
-    interface: Interface | None
-
-
-@dataclass(frozen=True)
-class SystemWire:
-    """input = factor · output + offset, in SI. source: (part, output); target: (part, input)."""
-
-    source: tuple[str, str]
-    target: tuple[str, str]
-    factor: float = 1.0
-    offset: float = 0.0
-
-
-@dataclass(frozen=True)
-class FmuSystem:
-    """Parts and wires. inputs, outputs: of the system, by name: the inputs of parts that one feeds, and the output of a
-    part that one is. `close` removes the files that were extracted; the parts need them when they open."""
-
-    name: str
-    parts: tuple[SystemPart, ...]
-    wires: tuple[SystemWire, ...]
-    inputs: Mapping[str, tuple[tuple[str, str], ...]]
-    outputs: Mapping[str, tuple[str, str]]
-    _folder: SspFolder = field(repr=False)  # what it holds goes with it
-    _remove: weakref.finalize | None = field(default=None, repr=False)
-
-    def close(self) -> None:
-        if self._remove is not None:
-            self._remove()
-
-
-def read_system(path: str | Path) -> FmuSystem:
-    """The system of an `.ssp` archive or an `.ssd` file. Raises InputError with file and line for mistakes."""
+    params: parameters of components and of the system by their paths, instead of those in the file; initial: inputs
+    that get their value one step late, and begin with this one [SI]; locals: variables that are read beside the
+    outputs. Raises InputError with file and line for mistakes in files, SectionError for those in the arguments.
+    """
     folder, structure, remove = open_folder(Path(path))
     try:
         root = folder.read(structure, "SystemStructureDescription")
@@ -74,7 +48,7 @@ def read_system(path: str | Path) -> FmuSystem:
         system = child(root, "System")
         if system is None:
             raise InputError("<SystemStructureDescription> has no <System>; add one", root.place)
-        return _Flattening(folder, system).result(remove)
+        return _Flattening(folder, root, system, params or {}).result(initial or {}, locals, remove)
     except BaseException:
         if remove is not None:
             remove()
@@ -104,51 +78,108 @@ class _Edge:
 class _Flattening:
     """The components of all levels, and for each connector the one that feeds it."""
 
-    def __init__(self, folder: SspFolder, system: XmlElement) -> None:
+    def __init__(self, folder: SspFolder, root: XmlElement, system: XmlElement, params: Mapping[str, Any]) -> None:
         self._folder, self._system = folder, system
         self._nodes: dict[ElementPath, _Component] = {}
         self._edges: dict[tuple[ElementPath, str], _Edge] = {}
         self._parameters: dict[ElementPath, dict[str, Any]] = {}
-        self._conversions = cache(self._read_conversions)
+        self._described = cache(lambda path: FmuDescription(path, folder.name(path)))
+        self._variables = cache(self._read_variables)
+        self._units = _units_of_connectors(root, system)
         self._add(system, ())
+        self._given: dict[tuple[ElementPath, str], str] = {}  # what the caller has given, and by which path
+        for name, value in params.items():
+            at, parameter = self._owner(name, "params")
+            self._parameters.setdefault(at, {})[parameter] = value
+            self._given[at, parameter] = name
 
-    def result(self, remove: weakref.finalize | None) -> FmuSystem:
+    def result(self, initial: Mapping[str, float], locals: Iterable[str], remove: weakref.finalize | None) -> FmuSystem:
         components = {at: node for at, node in self._nodes.items() if node.is_component}
         if not components:
             raise InputError("<System> has no components; add one with an FMU", self._system.place)
-        wires, inputs = self._wires(components)
-        parts = [
-            SystemPart(".".join(at), self._fmu(node.element), self._parameters.get(at, {}), _interface(node.element))
-            for at, node in components.items()
-        ]
-        outputs = {}
-        for (at, connector), edge in self._edges.items():
-            if at == ():
-                (source, name), _ = self._source((at, connector), edge)
-                if source in components:
-                    outputs[connector] = (".".join(source), name)
+        names = dict[str, ElementPath]()
+        for at, node in components.items():
+            if names.setdefault(part_name(at), at) != at:
+                what = f"as a part, the component would have the name '{part_name(at)}' of another one; rename it"
+                raise InputError(what, node.element.place)
+        wires, inputs, outputs = self._wires(components)
+        read = {at: list[str]() for at in components}
+        for wire in (*wires, *outputs.values()):
+            read[names[wire.source[0]]].append(wire.source[1])
+        for path in locals:
+            at, name = self._owner(path, "locals")
+            if at not in read:
+                raise SectionError(f"'{shortened(path)}' is no variable of a component", ("locals",))
+            read[at].append(self._checked_local(at, name).name)
+        parts = [self._part(at, node.element, read[at]) for at, node in components.items()]
+        declared = [name for name, kind in self._nodes[()].connectors.items() if "arameter" not in kind]
+        unconnected = tuple(name for name in declared if name not in inputs and name not in outputs)
         name = self._system.attributes.get("name", "")
-        fed = {n: tuple(targets) for n, targets in inputs.items()}
-        return FmuSystem(name, tuple(parts), tuple(wires), fed, outputs, self._folder, remove)
+        late = tuple(self._delayed(wires, initial, names))
+        return FmuSystem(name, tuple(parts), late, inputs, outputs, unconnected, self._folder, remove)
 
     def _wires(
         self, components: Mapping[ElementPath, _Component]
-    ) -> tuple[list[SystemWire], dict[str, list[tuple[str, str]]]]:
-        """Wires between components, and the inputs that the inputs of the system feed. Values of parameters of systems
-        go to the parameters that they are connected to."""
-        wires, inputs = [], dict[str, list[tuple[str, str]]]()
+    ) -> tuple[list[SystemWire], dict[str, tuple[SystemWire, ...]], dict[str, SystemWire]]:
+        """Wires between components, those from inputs and to outputs of the system. Values of parameters of systems go
+        to the parameters that they are connected to."""
+        wires: list[SystemWire] = []
+        inputs: dict[str, tuple[SystemWire, ...]] = {}
+        outputs: dict[str, SystemWire] = {}
         for (at, connector), edge in self._edges.items():
-            if at not in components:
+            if at not in components and at != ():
                 continue
             (source, name), edges = self._source((at, connector), edge)
-            if source in components:
-                numbers = self._total(edges, source, name, at, connector)
-                wires.append(SystemWire((".".join(source), name), (".".join(at), connector), *numbers))
+            if at == ():
+                if source in components:
+                    outputs[connector] = self._wire(edges, source, name, at, connector)
+            elif source in components:
+                wires.append(self._wire(edges, source, name, at, connector))
             elif name in self._parameters.get(source, {}):
-                self._parameters.setdefault(at, {})[connector] = self._parameters[source][name]
-            elif source == ():
-                inputs.setdefault(name, []).append((".".join(at), connector))
-        return wires, inputs
+                self._pass_on(edges, self._parameters[source][name], at, connector)
+            elif source == () and self._nodes[()].connectors.get(name) != "parameter":
+                inputs[name] = (*inputs.get(name, ()), self._wire(edges, source, name, at, connector))
+        return wires, inputs, outputs
+
+    def _pass_on(self, edges: list[_Edge], value: Any, at: ElementPath, name: str) -> None:
+        """A value of a parameter of a system to that of a component, unless the caller has given one."""
+        for edge in edges:
+            if transformation(edge.element) != (1.0, 0.0):
+                what = "a transformation of a parameter is not read; give it in a mapping of its binding"
+                raise InputError(what, edge.element.place)
+        if (at, name) not in self._given:
+            self._parameters.setdefault(at, {})[name] = value
+
+    def _part(self, at: ElementPath, element: XmlElement, read: Iterable[str]) -> SystemPart:
+        """A component with checked parameters; read: of its variables."""
+        path, given = self._fmu(element), self._parameters.get(at, {})
+        described = self._described(path)
+        place = SourceLocation(described.shown, None, part_name(at))
+        variables = FmuVariables(described.description, described.version, place, given)
+        for name, value in given.items():
+            try:
+                variables.values({name: value})
+            except InputError as error:
+                if (at, name) in self._given:
+                    raise SectionError(str(error), ("params", self._given[at, name])) from None
+                raise InputError(str(error), element.place) from None
+        outputs = dict.fromkeys([*(v.name for v in variables.outputs(None)), *read])
+        return SystemPart(part_name(at), path, given, tuple(outputs), _interface(element), described.shown)
+
+    def _delayed(
+        self, wires: list[SystemWire], initial: Mapping[str, float], names: Mapping[str, ElementPath]
+    ) -> Iterable[SystemWire]:
+        """The wires, those to the inputs of `initial` with its values."""
+        values = {}
+        for path, value in initial.items():
+            at, name = self._owner(path, "initial")
+            values[part_name(at), name] = value
+            if (part_name(at), name) not in (wire.target for wire in wires):
+                known = [".".join((*names[wire.target[0]], wire.target[1])) for wire in wires]
+                what = f"no connection goes to '{shortened(path)}'{did_you_mean(path, known)}"
+                raise SectionError(what, ("initial", path))
+        for wire in wires:
+            yield replace(wire, initial=values.get(wire.target))
 
     # --- reading ------------------------------------------------------------------------------------
 
@@ -165,23 +196,30 @@ class _Flattening:
             names.add(name)
             self._add(inner, (*at, name))
         for name, value in bound_values(self._folder, element).items():
-            self._bind(at, name, value, element)
+            try:
+                owner, parameter = self._owner(name, "params", at)
+            except SectionError as error:
+                raise InputError(error.what, element.place) from None
+            self._parameters.setdefault(owner, {})[parameter] = value
         for connection in children(element, "Connections", "Connection"):
             self._connect(at, connection)
 
-    def _bind(self, at: ElementPath, name: str, value: Any, owner: XmlElement) -> None:
-        """A parameter of a component, or of one inside a system by its hierarchical name."""
-        if self._nodes[at].is_component or self._nodes[at].connectors.get(name) == "parameter":
-            self._parameters.setdefault(at, {})[name] = value
-            return
-        inner = [each for each in self._nodes if len(each) == len(at) + 1 and each[:-1] == at]
+    def _owner(self, path: str, key: str, at: ElementPath = ()) -> tuple[ElementPath, str]:
+        """(component, variable) of a path with dots in an element; key: the argument that has it, of which `params`
+        has parameters of systems too. Raises SectionError for a path that begins with no element."""
+        connectors = self._nodes[at].connectors.items() if key == "params" else ()
+        own = [name for name, kind in connectors if kind == "parameter"]
+        if self._nodes[at].is_component or path in own:
+            return at, path
+        inner = self._inner(at)
         for each in sorted(inner, key=lambda each: -len(each[-1])):
-            if name.startswith(each[-1] + "."):
-                self._bind(each, name.removeprefix(each[-1] + "."), value, owner)
-                return
-        known = [each[-1] + "." for each in inner]
-        what = f"a binding gives the parameter '{shortened(name)}', which begins with no element"
-        raise InputError(f"{what}{did_you_mean(name, known)}", owner.place)
+            if path.startswith(each[-1] + "."):
+                return self._owner(path.removeprefix(each[-1] + "."), key, each)
+        known = [*own, *(each[-1] + "." for each in inner)]
+        raise SectionError(f"'{shortened(path)}' begins with no element{did_you_mean(path, known)}", (key, path))
+
+    def _inner(self, at: ElementPath) -> list[ElementPath]:
+        return [each for each in self._nodes if len(each) == len(at) + 1 and each[:-1] == at]
 
     def _connect(self, at: ElementPath, connection: XmlElement) -> None:
         ends = [self._end(at, connection, side) for side in ("start", "end")]
@@ -200,7 +238,7 @@ class _Flattening:
         connector, name = attribute(connection, f"{side}Connector"), connection.attributes.get(f"{side}Element")
         where = at if name is None else (*at, name)
         if where not in self._nodes:
-            known = [each[-1] for each in self._nodes if len(each) == len(at) + 1 and each[:-1] == at]
+            known = [each[-1] for each in self._inner(at)]
             raise InputError(
                 f"there is no element '{shortened(str(name))}'{did_you_mean(str(name), known)}", connection.place
             )
@@ -233,35 +271,51 @@ class _Flattening:
             edges.insert(0, self._edges[edges[0].start])
         return edges[0].start, edges
 
-    def _total(
-        self, edges: list[_Edge], source: ElementPath, output: str, target: ElementPath, name: str
-    ) -> tuple[float, float]:
-        """(factor, offset) in SI. Transformations act on values in the unit of the target, or, where the conversion of
-        units is suppressed, on those in the unit of the source."""
-        factor, offset = 1.0, 0.0
-        for edge in edges:
-            f, o = transformation(edge.element)
-            factor, offset = f * factor, f * offset + o
+    def _wire(self, edges: list[_Edge], source: ElementPath, output: str, target: ElementPath, name: str) -> SystemWire:
+        """From an output to an input, of which one may be a connector of the system: its unit, where it has none, is
+        that of the other one."""
+        last = edges[-1].element
+        variables = [
+            self._variable(at, variable, edge) if at else None
+            for at, variable, edge in ((source, output, edges[0]), (target, name, edges[-1]))
+        ]
+        if variables[0] is not None and (variables[0].declared.causality == "input" or not variables[0].storage):
+            raise InputError(f"{_shown(source, output)} is no output of its FMU; connect one", edges[0].element.place)
+        if variables[1] is not None and (variables[1].declared.causality != "input" or not variables[1].storage):
+            raise InputError(f"{_shown(target, name)} is no input of its FMU; connect one", last.place)
+        units = [
+            self._units.get(connector) if variable is None else variable.conversion if variable.has_unit else None
+            for variable, connector in zip(variables, (output, name), strict=True)
+        ]
+        undeclared = [k for k, at in enumerate((source, target)) if at == () and units[k] is None]
+        for k in undeclared:
+            units[k] = units[1 - k]
         suppressed = any(e.element.attributes.get("suppressUnitConversion") in ("true", "1") for e in edges)
-        if not suppressed and (factor, offset) == (1.0, 0.0):
-            return 1.0, 0.0
-        theirs = self._conversion(target, name, edges[-1])
-        ours = self._conversion(source, output, edges[0]) if suppressed else theirs
-        # SI of the target = theirs(factor · ours⁻¹(SI of the source) + offset)
-        scale = theirs.factor * factor / ours.factor
-        return scale, theirs.factor * offset + theirs.offset - scale * ours.offset
+        try:
+            steps = [transformation(e.element) for e in edges]
+            numbers = in_si(steps, units[0], units[1], suppressed)
+        except ValueError:
+            shown = [unit.unit if unit else "" for unit in units]
+            what = f"{_shown(source, output)} is in {shown[0]}, {_shown(target, name)} in {shown[1]}"
+            raise InputError(f"{what}; connect signals of one kind, or give a factor", last.place) from None
+        return SystemWire((part_name(source), output), (part_name(target), name), *numbers, place=last.place)
 
-    def _conversion(self, at: ElementPath, name: str, edge: _Edge) -> Conversion:
-        known = self._conversions(self._fmu(self._nodes[at].element))
+    def _variable(self, at: ElementPath, name: str, edge: _Edge) -> FmuVariable:
+        known = self._variables(self._fmu(self._nodes[at].element)).by_name
         if name not in known:
             shown = f"the FMU of '{'.'.join(at)}' has no variable '{shortened(name)}'"
             raise InputError(f"{shown}{did_you_mean(name, known)}", edge.element.place)
         return known[name]
 
-    def _read_conversions(self, path: Path) -> dict[str, Conversion]:
-        described = FmuDescription(path)
-        variables = FmuVariables(described.description, described.version, described.place)
-        return {name: variable.conversion for name, variable in variables.by_name.items()}
+    def _checked_local(self, at: ElementPath, name: str) -> FmuVariable:
+        try:
+            return self._variables(self._fmu(self._nodes[at].element)).outputs([name])[0]
+        except InputError as error:
+            raise SectionError(str(error), ("locals",)) from None
+
+    def _read_variables(self, path: Path) -> FmuVariables:
+        described = self._described(path)
+        return FmuVariables(described.description, described.version, SourceLocation(described.shown))
 
     def _fmu(self, element: XmlElement) -> Path:
         given = element.attributes.get("type", FMU_TYPE)
@@ -277,3 +331,17 @@ def _connectors(element: XmlElement) -> dict[str, str]:
 
 def _interface(element: XmlElement) -> Interface | None:
     return IMPLEMENTATIONS.get(element.attributes.get("implementation", ""))
+
+
+def _units_of_connectors(root: XmlElement, system: XmlElement) -> dict[str, Conversion]:
+    """Of the connectors of a system that declare a unit."""
+    units, found = units_of(root), {}
+    for connector in children(system, "Connectors", "Connector"):
+        for typed in connector.children:
+            if name := typed.attributes.get("unit"):
+                found[attribute(connector, "name")] = conversion_of(name, units.get(name))
+    return found
+
+
+def _shown(at: ElementPath, name: str) -> str:
+    return f"'{shortened('.'.join((*at, name)))}'"

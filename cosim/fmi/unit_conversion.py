@@ -69,7 +69,7 @@ def conversion_of(name: str, base: Mapping[str, float] | None, relative: bool = 
     if known and UNITS[known][0] == "degC" and exponents == NAMED["K"] and not relative:
         return Conversion("degC", factor, offset - 273.15)
     dimension = UNITS[known][0] if known else ""
-    if not known or dimension == "degC" or _without_angle(exponents_of(dimension)) != _without_angle(exponents):
+    if not known or dimension == "degC" or without_angle(exponents_of(dimension)) != without_angle(exponents):
         dimension = _names().get(exponents) or _composed(exponents)
     return Conversion(dimension, factor, offset)
 
@@ -103,7 +103,7 @@ def _as_written_here(name: str) -> str:
     return _EXPONENT.sub(r"^\1", flat.replace(".", "*")) if "^" not in flat else flat.replace(".", "*")
 
 
-def _without_angle(exponents: Exponents | None) -> Exponents | None:
+def without_angle(exponents: Exponents | None) -> Exponents | None:
     """Angles are pure numbers of SI: many tools leave them out of a unit."""
     return exponents and exponents[:-1]
 

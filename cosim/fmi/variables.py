@@ -65,6 +65,11 @@ class FmuVariable:
         return self.declared.variability == "discrete"
 
     @property
+    def has_unit(self) -> bool:
+        kind = self.declared.declaredType
+        return bool(self.is_real and (self.declared.unit or (kind and kind.unit)))
+
+    @property
     def settable(self) -> bool:
         """Whether it has a start value that may be set before the initialisation."""
         return self.declared.variability != "constant" and self.declared.initial in ("exact", "approx")

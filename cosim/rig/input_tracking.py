@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import source_from_cache
+from tempfile import gettempdir
 from types import TracebackType
 from typing import Any
 
@@ -26,7 +27,7 @@ from cosim.compile import object_code
 from cosim.compile.jit import cache_folder
 from cosim.compile.object_code import host
 from cosim.errors import PACKAGE
-from cosim.paths import UNTRACKED
+from cosim.paths import EXTRACTED, UNTRACKED
 
 # audit events after which the inputs are not known
 _UNKNOWN = {UNTRACKED, "subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "socket.connect"}
@@ -163,7 +164,7 @@ def _source_of(path: str) -> str:
 def _is_input(path: str) -> bool:
     """Not of the program and of installed packages, whose state is a part of the key."""
     if (
-        path.startswith((*_SYSTEM, os.path.join(str(cache_folder()), "")))
+        path.startswith((*_SYSTEM, os.path.join(str(cache_folder()), ""), os.path.join(gettempdir(), EXTRACTED)))
         or ".dist-info/" in path
         or ".egg-info/" in path
     ):

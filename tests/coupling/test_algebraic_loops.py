@@ -11,7 +11,7 @@ from cosim.errors import InputError
 from cosim.types import Signal
 from tests.kit.coupled import BOND, Gain, Lag, TwoMasses
 
-FIX = "break it by a wire with `initial`, which delays it by a step, or by a part whose output is a state"
+FIX = "break it by a delay, `initial` of a wire or of a system, or by a part whose output is a state"
 LOOP = [Wire("a.y", "b.u"), Wire("b.y", "a.u")]
 
 

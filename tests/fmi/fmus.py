@@ -106,6 +106,17 @@ MODELS: dict[str, Declaration] = {
         ["der(angle)"],
         {"angle": [], "double": ["rate"]},
     ),
+    "spring": Declaration(
+        [
+            _real("twist", 0, "output", "continuous", "exact", "0", 'unit="deg"'),
+            _real("der(twist)", 1, "local", "continuous", "calculated", "", 'unit="deg/s" derivative="{twist}"'),
+            _real("speed", 2, "input", "continuous", "", "0", 'unit="deg/s"'),
+            _real("torque", 3, "output", "continuous", "calculated", "", 'unit="N.m"'),
+            _real("stiffness", 4, "parameter", "fixed", "exact", "20"),
+        ],
+        ["der(twist)"],
+        {"twist": [], "torque": []},
+    ),
     "passing": Declaration(
         [
             _real("real_in", 0, "input", "continuous", "", "0"),

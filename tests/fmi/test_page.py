@@ -27,4 +27,4 @@ def test_a_script_runs(script, folder, capsys):  # noqa: F811
     if "turntable" in script:
         assert float(last) == pytest.approx(1.5)
     else:
-        assert last == "('table', 'angle') ('inner.table', 'rate') 10.0 0.0"
+        assert last == "('table', 'angle') ('inner/table', 'rate') 10.0 0.0"

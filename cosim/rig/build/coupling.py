@@ -44,7 +44,7 @@ def _part(spec: PartSpec | FmuSpec, step: float, time_limit: float, reading: Rea
         try:
             return FmuSource(spec, time_limit)
         except InputError as error:
-            return reading.fail((*spec.key, "fmu"), str(error))
+            return reading.fail(spec.file_key, str(error))
     block = load_part(spec.plugin, spec.key, reading)
     if block is None:
         return None
@@ -70,7 +70,9 @@ def _joined(
         in_order_of_evaluation(known, couplings)
     except InputErrors as errors:
         for error in errors.errors:
-            reading.fail(places.get(str(error.place), ("couplings",)), error.what)
+            defined = spec.elsewhere.get(str(error.place))
+            what = error.what if defined is None else f"{defined}: {error.what}"
+            reading.fail(places.get(str(error.place), ("couplings",)), what)
         return None
     except InputError as error:
         return reading.fail(("couplings",), error.what)

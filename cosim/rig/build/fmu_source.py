@@ -26,7 +26,9 @@ class FmuSource:
             spec.stiff,
             spec.process,
             time_limit,
+            spec.shown,
         )
+        self._system = spec.system  # holds the files that the FMU is opened from
         part = self._open()
         part.close()
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,11 +12,13 @@ from cosim.coupling.correction import EnergyCorrection
 from cosim.coupling.coupled_parts import MASTERS
 from cosim.coupling.couplings import PowerBond, Wire
 from cosim.coupling.extrapolation import ORDERS
+from cosim.errors import InputError, SectionError, SourceLocation
 from cosim.fmi.archive import Interface
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
-from cosim.rig.reading.schema import KeyPath, Reading, read, read_fields
+from cosim.rig.reading.schema import KeyPath, Reading, number, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
+from cosim.rig.sections.systems import RigSystem, joined_members
 from cosim.tick.coupled_plant import MECHANISM
 from cosim.types import param, params
 from cosim.units import LONGEST, show_time
@@ -55,6 +57,19 @@ class FmuKeys:
 
 
 @params
+class SspKeys:
+    name: Name = param(doc="of the system in couplings and signals")
+    ssp: str = param(doc="an `.ssp` or `.ssd` file, relative to the folder of the rig")
+    locals: tuple[str, ...] = param(default=(), doc="`component.variable`, recorded beside all outputs")
+    initial: dict | None = param(default=None, doc="`component.input`: it is one tick late, and this at the start")
+    tolerance: float | None = param(above=0, max=1, default=None, doc="relative, of the solvers")
+    stiff: bool = param(default=False, doc="model exchange is integrated with an implicit method")
+    process: bool = param(default=True, doc="each FMU runs in a process of its own")
+    params: dict | None = param(default=None, doc="`component.parameter`, or of the system, in place of the file's")
+    federate: Name | None = param(default=None, doc="of HELICS in which it runs with `cosim run --helics`")
+
+
+@params
 class CorrectionKeys:
     gain: float = param(above=0, max=1, default=1.0, doc="part of the residual energy that a tick pays back")
     limit: float = param(above=0, max=10, default=0.2, doc="of what is added, relative to the largest effort or flow")
@@ -72,6 +87,8 @@ class WireKeys:
     output: Reference = param(doc="`part.output`")
     input: Reference = param(doc="`part.input`")
     initial: float | None = param(default=None, doc="the input gets the value one tick late, and this at the start")
+    factor: float | None = param(default=None, doc="input = factor · output + offset in SI; units may differ")
+    offset: float = param(default=0.0, doc="in SI, of the input")
 
 
 @params
@@ -109,7 +126,8 @@ class PartSpec:
 
 @dataclass(frozen=True)
 class FmuSpec:
-    """An FMU as a part; see `cosim.fmi.FmuPart`; key, federate: see `PartSpec`."""
+    """An FMU as a part; see `cosim.fmi.FmuPart`; key, federate: see `PartSpec`; system: that it is from; shown: its
+    file in messages."""
 
     name: str
     file: Path
@@ -121,16 +139,25 @@ class FmuSpec:
     parameters: Mapping[str, object]
     key: KeyPath
     federate: str | None = None
+    system: RigSystem | None = None
+    shown: str = ""
+
+    @property
+    def file_key(self) -> KeyPath:
+        """The key with its file."""
+        return (*self.key, "fmu" if self.system is None else "ssp")
 
     def describe(self, step_ns: int) -> str:
         """In words; step_ns: of the schedule."""
         process = "" if self.process else " in the process of the run"
-        return f"{self.file.name}, an FMU{process}{_home(self.federate)}"
+        origin = "" if self.system is None else f" of {Path(self.system.file).name}"
+        return f"{self.file.name}{origin}, an FMU{process}{_home(self.federate)}"
 
 
 @dataclass(frozen=True)
 class CouplingsSpec:
-    """keys: of each bond and wire, its place in the rig; residual_limits [J]: of each bond, inf for none."""
+    """keys: of each bond and wire, its place in the rig; elsewhere: see `JoinedMembers`; residual_limits [J]: of each
+    bond, inf for none."""
 
     sequential: bool = True
     order: int = 1
@@ -140,6 +167,7 @@ class CouplingsSpec:
     keys: tuple[KeyPath, ...] = ()
     residual_limits: tuple[float, ...] = ()
     time_limit: float = 10.0  # s
+    elsewhere: Mapping[str, SourceLocation] = field(default_factory=dict)
 
     @property
     def loaded_dofs(self) -> set[str]:
@@ -155,8 +183,8 @@ def read_parts(items: YamlValue, taken: Mapping[str, str], reading: Reading) -> 
     used = {MECHANISM: "the mechanism", **taken}
     for k, item in enumerate(items or []):
         at = ("parts", k)
-        of_fmu = isinstance(item, dict) and "fmu" in item
-        keys = read(FmuKeys if of_fmu else PartKeys, item, at, reading)
+        kinds = [kind for key, kind in KINDS.items() if isinstance(item, dict) and key in item]
+        keys: PartKeys | FmuKeys | SspKeys | None = read((kinds or [PartKeys])[0], item, at, reading)
         if keys is None:
             continue
         if keys.name in used:
@@ -164,9 +192,15 @@ def read_parts(items: YamlValue, taken: Mapping[str, str], reading: Reading) -> 
         used[keys.name] = "another part"
         if keys.federate == MECHANISM:
             reading.fail((*at, "federate"), "is where the mechanism runs; take the key out, or give another name")
+        if isinstance(keys, SspKeys):
+            found += _system(keys, at, reading)
+            continue
         spec = _fmu(keys, at, reading) if isinstance(keys, FmuKeys) else _block(keys, at, reading)
         found += [] if spec is None else [spec]
     return tuple(found)
+
+
+KINDS: dict[str, type[FmuKeys] | type[SspKeys]] = {"fmu": FmuKeys, "ssp": SspKeys}
 
 
 def _block(keys: PartKeys, at: KeyPath, reading: Reading) -> PartSpec | None:
@@ -175,18 +209,75 @@ def _block(keys: PartKeys, at: KeyPath, reading: Reading) -> PartSpec | None:
 
 
 def _fmu(keys: FmuKeys, at: KeyPath, reading: Reading) -> FmuSpec | None:
-    file = reading.file(keys.fmu, (*at, "fmu"))
+    file = _file(keys.fmu, (*at, "fmu"), reading)
     if file is None:
         return None
-    if not file.is_file():
-        return reading.fail((*at, "fmu"), f"there is no file {file}")
     interface = INTERFACES[keys.interface] if keys.interface else None
-    options = interface, keys.outputs, keys.tolerance, keys.stiff, keys.process, keys.params or {}
+    options = interface, keys.outputs, keys.tolerance, keys.stiff, keys.process, _flat(keys.params)
     return FmuSpec(keys.name, file, *options, at, keys.federate)
 
 
-def read_couplings(data: YamlValue, reading: Reading) -> CouplingsSpec:
-    """The section `couplings`; errors are recorded."""
+def _system(keys: SspKeys, at: KeyPath, reading: Reading) -> list[FmuSpec]:
+    """The FMUs of a system; none after an error, which is recorded."""
+    from cosim.fmi.system_structure import read_system
+
+    file, before = _file(keys.ssp, (*at, "ssp"), reading), len(reading.errors)
+    late = {name: number(value, "1", (*at, "initial", name), reading) for name, value in _flat(keys.initial).items()}
+    if file is None or len(reading.errors) > before:
+        return []
+    try:
+        initial = {name: value for name, value in late.items() if value is not None}
+        system = read_system(file, _flat(keys.params), initial, keys.locals)
+    except SectionError as error:
+        reading.fail((*at, *error.keys), error.what)
+        return []
+    except InputError as error:
+        reading.fail((*at, "ssp"), str(error))
+        return []
+    found = RigSystem(keys.name, str(file), at, system)
+    return [
+        FmuSpec(
+            f"{keys.name}/{part.name}",
+            part.path,
+            part.interface,
+            part.outputs,
+            keys.tolerance,
+            keys.stiff,
+            keys.process,
+            part.parameters,
+            at,
+            keys.federate,
+            found,
+            part.shown,
+        )
+        for part in system.parts
+    ]
+
+
+def _file(text: str, at: KeyPath, reading: Reading) -> Path | None:
+    """A file that exists; None after an error, which is recorded."""
+    file = reading.file(text, at)
+    if file is not None and not file.is_file():
+        return reading.fail(at, f"there is no file {file}")
+    if file is not None:
+        try:
+            file.open("rb").close()  # an input of the rig, also where another process reads it
+        except OSError as error:
+            return reading.fail(at, f"{file} cannot be read: {error.strerror}")
+    return file
+
+
+def _flat(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Nested sections, as of overrides, with dots in their keys."""
+    found: dict[str, Any] = {}
+    for key, value in (values or {}).items():
+        inner = {f"{key}.{name}": each for name, each in _flat(value).items()} if isinstance(value, dict) else {}
+        found |= inner or {key: value}
+    return found
+
+
+def read_couplings(data: YamlValue, parts: Sequence[PartSpec | FmuSpec], reading: Reading) -> CouplingsSpec:
+    """The section `couplings`, with the connections in systems among the parts; errors are recorded."""
     at = ("couplings",)
     values: dict[str, Any] = read_fields(CouplingsKeys, data, at, reading)
     members: list[PowerBond | Wire] = []
@@ -205,16 +296,19 @@ def read_couplings(data: YamlValue, reading: Reading) -> CouplingsSpec:
         places.append(place)
     for k, wire in enumerate(values.get("wires") or ()):
         if wire is not None:
-            members.append(Wire(wire.output, wire.input, wire.initial))
+            members.append(Wire(wire.output, wire.input, wire.initial, wire.factor, wire.offset))
             places.append((*at, "wires", k))
+    systems = {part.system.name: part.system for part in parts if isinstance(part, FmuSpec) and part.system}
+    joined = joined_members(members, places, tuple(systems.values()), reading)
     correction: CorrectionKeys | None = values.get("correction")
     return CouplingsSpec(
         MASTERS[values.get("master", "gauss_seidel")],
         values.get("order", 1),
         tuple(values.get("sequence") or ()),
         None if correction is None else EnergyCorrection(correction.gain, correction.limit),
-        tuple(members),
-        tuple(places),
+        joined.members,
+        joined.keys,
         tuple(limits),
         values.get("time_limit", 10.0),
+        joined.elsewhere,
     )

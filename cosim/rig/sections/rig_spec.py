@@ -210,6 +210,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     guard = read_guard(top.get("guard"), schedule.step_ns, reading)
     _check_guard(guard, specs, entries, commanded, reading)
     taken = dict.fromkeys(specs, "a joint") | {c.name: "a controller" for c in controllers if c} | RESERVED
+    parts = read_parts(top.get("parts"), taken, reading)
     return RigSpec(
         name=name,
         path=path,
@@ -222,8 +223,8 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         drivers=drivers,
         emulator=read_emulator(top.get("emulator") or {}, drivers, joints, multi_dof, prescribed, reading),
         controllers=tuple(controllers),
-        parts=read_parts(top.get("parts"), taken, reading),
-        couplings=read_couplings(top.get("couplings"), reading),
+        parts=parts,
+        couplings=read_couplings(top.get("couplings"), parts, reading),
         guard=guard,
         schedule=schedule,
         telemetry=_checked_telemetry(top.get("telemetry", TelemetrySpec()), reading),

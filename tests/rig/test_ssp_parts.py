@@ -1,0 +1,399 @@
+"""Systems of SSP as parts of a rig: the numbers of single FMUs, parameters, units, and their mistakes."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim import InputErrors, StoppedRun, load_rig
+from cosim.cli.describe import describe
+from cosim.rig.rig_files import files_of
+from tests.fmi import fmus
+from tests.fmi.test_system_structure import NAMES
+
+pytestmark = fmus.needs_gcc
+
+SYSTEM = """<ssd:SystemStructureDescription NAMES name="drive" version="1.0">
+<ssd:System name="drive">
+<ssd:Connectors>
+<ssd:Connector name="speed" kind="input"><ssc:Real unit="rad/s"/></ssd:Connector>
+<ssd:Connector name="torque" kind="output"/>
+<ssd:Connector name="spare" kind="output"/>
+<ssd:Connector name="stiffness" kind="parameter"/>
+<ssd:Connector name="twisted" kind="output"><ssc:Real unit="deg"/></ssd:Connector>
+</ssd:Connectors>
+<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues><ssv:ParameterSet name="p" version="1.0">
+<ssv:Parameters>
+<ssv:Parameter name="stiffness"><ssv:Real value="30"/></ssv:Parameter>
+<ssv:Parameter name="meter.gauge.temperature"><ssv:Real value="40"/></ssv:Parameter>
+</ssv:Parameters></ssv:ParameterSet></ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>
+<ssd:Elements>
+<ssd:Component name="spring" source="resources/spring2.fmu" implementation="CoSimulation"/>
+<ssd:System name="meter">
+<ssd:Connectors><ssd:Connector name="in" kind="input"/></ssd:Connectors>
+<ssd:Elements>
+<ssd:Component name="gauge" source="resources/turntable2.fmu" implementation="ModelExchange"/>
+<ssd:Component name="echo.1" source="resources/turntable2.fmu" implementation="CoSimulation"/>
+</ssd:Elements>
+<ssd:Connections>
+<ssd:Connection startConnector="in" endElement="gauge" endConnector="rate"/>
+<ssd:Connection startElement="gauge" startConnector="angle" endElement="echo.1" endConnector="rate">
+<ssc:LinearTransformation factor="2" offset="5"/></ssd:Connection>
+</ssd:Connections>
+</ssd:System>
+</ssd:Elements>
+<ssd:Connections>
+<ssd:Connection startConnector="speed" endElement="spring" endConnector="speed"/>
+<ssd:Connection startConnector="speed" endElement="meter" endConnector="in"/>
+<ssd:Connection startElement="spring" startConnector="torque" endConnector="torque"/>
+<ssd:Connection startConnector="stiffness" endElement="spring" endConnector="stiffness"/>
+<ssd:Connection startElement="spring" startConnector="twist" endConnector="twisted">
+<ssc:LinearTransformation factor="-1" offset="90"/></ssd:Connection>
+</ssd:Connections>
+</ssd:System>
+<ssd:Units>
+<ssd:Unit name="rad/s"><ssc:BaseUnit rad="1" s="-1"/></ssd:Unit>
+<ssd:Unit name="deg"><ssc:BaseUnit rad="1" factor="0.017453292519943295"/></ssd:Unit>
+</ssd:Units>
+</ssd:SystemStructureDescription>""".replace("NAMES", NAMES)
+
+BODY = """
+mechanism:
+  gravity: [0, 0, 0]
+  bodies: [{name: rotor, joint: shaft, axis: [0, 0, 1], mass: 1 kg, inertia: [0.02, 0.02, 0.02]}]
+joints: {shaft: {initial: {velocity: 3 rad/s}}}
+schedule: {step: 1 ms, duration: 0.1 s}
+"""
+RIG = (
+    BODY
+    + """
+parts:
+  - {name: drive, ssp: drive.ssp, process: false}
+couplings:
+  bonds:
+    - {effort: [drive.torque, mechanism.shaft/effort], flow: [mechanism.shaft/velocity, drive.speed]}
+"""
+)
+SINGLE = (
+    BODY
+    + """
+parts:
+  - {name: spring, fmu: resources/spring2.fmu, interface: co_simulation, params: {stiffness: 30}, process: false}
+  - {name: gauge, fmu: resources/turntable2.fmu, interface: model_exchange, params: {temperature: 40}, process: false}
+  - {name: echo, fmu: resources/turntable2.fmu, interface: co_simulation, process: false}
+couplings:
+  bonds:
+    - {effort: [spring.torque, mechanism.shaft/effort], flow: [mechanism.shaft/velocity, spring.speed]}
+  wires:
+    - {output: mechanism.shaft/velocity, input: gauge.rate}
+    - {output: gauge.angle, input: echo.rate, factor: 2, offset: OFFSET}
+""".replace("OFFSET", repr(5.0 * 0.017453292519943295))
+)
+
+
+def write(folder: Path, system: str = SYSTEM, name: str = "drive.ssp") -> None:
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        archive.writestr("SystemStructure.ssd", system)
+        for file in (folder / "resources").iterdir():
+            archive.write(file, f"resources/{file.name}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("systems")
+    (folder / "resources").mkdir()
+    for model in ("spring", "turntable"):
+        fmus.build(folder / "resources", model, 2)
+    write(folder)
+    (folder / "rig.yaml").write_text(RIG)
+    (folder / "single.yaml").write_text(SINGLE)
+    return folder
+
+
+@pytest.mark.parametrize("settings", [["couplings.master=jacobi"], ["couplings.order=2"], ["couplings.order=0"]])
+def test_a_system_equals_its_fmus_as_single_parts_to_the_bit(folder, settings):
+    system, single = (load_rig(folder / name, settings).run() for name in ("rig.yaml", "single.yaml"))
+    names = {"drive/spring": "spring", "drive/meter/gauge": "gauge", "drive/meter/echo_1": "echo"}
+    for name, alone in names.items():
+        for signal in ("twist", "torque") if alone == "spring" else ("angle", "double"):
+            np.testing.assert_array_equal(system[f"{name}/{signal}"], single[f"{alone}/{signal}"])
+            assert system.units[f"{name}/{signal}"] == single.units[f"{alone}/{signal}"]
+    np.testing.assert_array_equal(system["shaft/position"], single["shaft/position"])
+    np.testing.assert_array_equal(
+        system["drive/spring-mechanism/residual_energy"], single["spring-mechanism/residual_energy"]
+    )
+    assert np.ptp(system["drive/meter/echo_1/angle"]) > 0.01
+
+
+def run_with(folder, *settings):
+    return load_rig(folder / "rig.yaml", settings).run()
+
+
+def test_the_shaft_swings_on_the_spring(folder):
+    """Stiffness 30 N·m/rad on 0.02 kg·m²: the connector `stiffness` of the system gives it."""
+    run = run_with(folder, "couplings.order=2")
+    omega = np.sqrt(30.0 / 0.02)
+    np.testing.assert_allclose(run["shaft/position"], 3.0 / omega * np.sin(omega * run.t), atol=2e-4)
+    np.testing.assert_allclose(run["drive/meter/gauge/angle"], run["shaft/position"], atol=1e-6)
+    assert run.rig.engine["part drive/meter/gauge"] == "Python: an FMU"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "parts.drive.params={stiffness: 50}",
+        "parts.drive.params={spring.stiffness: 50}",
+        "parts.drive.params.spring.stiffness=50",
+    ],
+)
+def test_parameters_of_the_rig_replace_those_of_the_file(folder, setting):
+    run = run_with(folder, setting)
+    expected = -50.0 * run["drive/spring/twist"]
+    np.testing.assert_allclose(run["drive/spring/torque"], expected, atol=1e-12)
+
+
+def test_a_parameter_with_a_unit_and_a_local_variable(folder):
+    """`temperature` is no output; its value is in °C."""
+    settings = [
+        "parts.drive.params={meter.gauge.temperature: 30 degC}",
+        "parts.drive.locals=[meter.gauge.der(angle), spring.der(twist)]",
+    ]
+    rig = load_rig(folder / "rig.yaml", settings)
+    (gauge,) = (part for part in rig.spec.parts if part.name == "drive/meter/gauge")
+    assert gauge.parameters["temperature"] == "30 degC" and gauge.outputs[:2] == ("angle", "double")
+    run = rig.run()
+    assert run.units["drive/meter/gauge/der(angle)"] == "rad/s"
+    np.testing.assert_allclose(run["drive/meter/gauge/der(angle)"][1:], run["shaft/velocity"][1:], atol=0.05)
+
+
+def test_a_connector_has_the_transformation_of_its_connection(folder):
+    """`twisted` is 90° less the twist; a wire of the rig scales it once more, and a part records what it gets."""
+    text = RIG.replace("process: false}", "process: false}\n  - {name: probe, fmu: resources/passing2.fmu}")
+    wire = "  wires: [{output: drive.twisted, input: probe.real_in, factor: 10, offset: -3}]\n"
+    fmus.build(folder / "resources", "passing", 2)
+    (folder / "probe.yaml").write_text(text + wire)
+    run = load_rig(folder / "probe.yaml", ["couplings.order=0"]).run()
+    expected = 10.0 * (np.pi / 2 - run["drive/spring/twist"]) - 3.0
+    np.testing.assert_allclose(run["probe/real_out"], expected, atol=1e-12)
+
+
+def test_a_delayed_connection_in_a_system(folder):
+    """`echo.1` integrates a rate in deg/s that is twice the angle of `gauge` in degrees, plus 5, a tick ago."""
+    run = run_with(folder, "parts.drive.initial={meter.echo.1.rate: 0.7}", "couplings.order=0")
+    rate = 2.0 * run["drive/meter/gauge/angle"] + np.radians(5.0)
+    np.testing.assert_allclose(np.diff(run["drive/meter/echo_1/angle"]), 1e-3 * rate[:-1], atol=1e-12)
+    np.testing.assert_allclose(run["drive/meter/echo_1/double"][0], 2 * 0.7 * 180 / np.pi * 201.168, rtol=1e-9)
+
+
+def test_an_ssd_file_and_processes(folder):
+    (folder / "drive.ssd").write_text(SYSTEM)
+    expected = run_with(folder)
+    for settings in (["parts.drive.ssp=drive.ssd"], ["parts.drive.process=true"]):
+        np.testing.assert_array_equal(run_with(folder, *settings).values, expected.values)
+
+
+def test_the_archive_is_a_file_of_the_rig(folder):
+    assert set(files_of(load_rig(folder / "rig.yaml")).contents) == {"drive.ssp", "rig.yaml", "rig.as_run.yaml"}
+
+
+def test_check_shows_the_parts(folder, capsys):
+    describe(load_rig(folder / "rig.yaml"))
+    text = capsys.readouterr().out
+    assert "part drive/meter/echo_1: turntable2.fmu of drive.ssp, an FMU in the process of the run" in text
+    assert "wire drive/meter/gauge.angle -> drive/meter/echo_1.rate" in text
+    assert "bond drive/spring.torque -> mechanism.shaft/effort, mechanism.shaft/velocity -> drive/spring.speed" in text
+    assert "wire mechanism.shaft/velocity -> drive/meter/gauge.rate" in text
+
+
+# --- mistakes -------------------------------------------------------------------------------------------
+
+WRONG_ENDS = [
+    (
+        ["couplings.bonds.0.effort=[drive.torqe, mechanism.shaft/effort]"],
+        "{folder}/rig.yaml:12 couplings.bonds[0]: system 'drive' has no output 'torqe'; did you mean 'torque'?",
+    ),
+    (
+        ["couplings.bonds.0.effort=[drive.spare, mechanism.shaft/effort]"],
+        "{folder}/rig.yaml:12 couplings.bonds[0]: the connector 'spare' of system 'drive' has no FMU behind it;"
+        " connect it in {folder}/drive.ssp",
+    ),
+    (
+        ["couplings.wires=[{output: mechanism.shaft/velocity, input: drive.sped}]"],
+        "--set couplings.wires=[{{output: mechanism.shaft/velocity, input: drive.sped}}]: system 'drive' has no input"
+        " 'sped'; did you mean 'speed'?",
+    ),
+    (
+        ["couplings.wires=[{output: mechanism.shaft/velocity, input: drive/meter/echo_1.rate}]"],
+        "--set couplings.wires=[{{output: mechanism.shaft/velocity, input: drive/meter/echo_1.rate}}]: input"
+        " 'drive/meter/echo_1.rate' is driven by 'drive/meter/gauge.angle' already; remove one of both",
+    ),
+    (
+        ["couplings.wires=[{output: mechanism.shaft/velocity, input: drive/metre/echo_1.rate}]"],
+        "--set couplings.wires=[{{output: mechanism.shaft/velocity, input: drive/metre/echo_1.rate}}]: there is no part"
+        " 'drive/metre/echo_1'; did you mean 'drive/meter/echo_1'?",
+    ),
+    (
+        ["couplings.bonds.0.effort=[drive.twisted, mechanism.shaft/effort]"],
+        "{folder}/rig.yaml:12 couplings.bonds[0]: 'drive.twisted' has a factor or an offset, which a bond has not;"
+        " use a wire for each signal",
+    ),
+    (
+        ["couplings.bonds=[]", "couplings.wires=[{output: mechanism.shaft/position, input: drive.speed}]"],
+        "--set couplings.wires=[{{output: mechanism.shaft/position, input: drive.speed}}]: 'mechanism.shaft/position'"
+        " is in rad, 'drive/meter/gauge.rate' in rad/s; both must be the same\n"
+        "--set couplings.wires=[{{output: mechanism.shaft/position, input: drive.speed}}]: 'mechanism.shaft/position'"
+        " is in rad, 'drive/spring.speed' in rad/s; both must be the same",
+    ),
+    (
+        ["parts.drive.params={sprng.stiffness: 1}"],
+        "--set parts.drive.params={{sprng.stiffness: 1}}: 'sprng.stiffness' begins with no element; did you mean"
+        " 'stiffness'?",
+    ),
+    (
+        ["parts.drive.params={spring.stifness: 1}"],
+        "--set parts.drive.params={{spring.stifness: 1}}: {folder}/drive.ssp/resources/spring2.fmu spring: there is"
+        " no parameter 'stifness'; did you mean 'stiffness'?",
+    ),
+    (
+        ["parts.drive.params={meter.gauge.temperature: -50 degC}"],
+        "--set parts.drive.params={{meter.gauge.temperature: -50 degC}}: {folder}/drive.ssp/resources/turntable2.fmu"
+        " meter/gauge.temperature: -50 degC is below the minimum -40 degC; use a value >= -40 degC",
+    ),
+    (
+        ["parts.drive.initial={spring.sped: 1}"],
+        "--set parts.drive.initial={{spring.sped: 1}}: no connection goes to 'spring.sped'; known: meter.echo.1.rate",
+    ),
+    (
+        ["parts.drive.initial={meter.echo.1.rate: fast}"],
+        "--set parts.drive.initial={{meter.echo.1.rate: fast}}: expected a number, got 'fast'",
+    ),
+    (
+        ["parts.drive.locals=[spring.twit]"],
+        "--set parts.drive.locals=[spring.twit]: {folder}/drive.ssp/resources/spring2.fmu: there is no output 'twit';"
+        " did you mean 'twist'?",
+    ),
+    (
+        ["parts.drive.ssp=drvie.ssp"],
+        "--set parts.drive.ssp=drvie.ssp: there is no file {folder}/drvie.ssp",
+    ),
+    (
+        ["parts.drive.ssp=rig.yaml"],
+        "--set parts.drive.ssp=rig.yaml: {folder}/rig.yaml:2: not well-formed XML: syntax error",
+    ),
+    (
+        ["parts.drive.ssp=resources/spring2.fmu"],
+        "--set parts.drive.ssp=resources/spring2.fmu: {folder}/resources/spring2.fmu: has no SystemStructure.ssd;"
+        " an .ssp file has it at the top of its archive",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), WRONG_ENDS, ids=range(len(WRONG_ENDS)))
+def test_mistakes_in_the_rig_have_its_line(folder, settings, message):
+    with pytest.raises(InputErrors) as wrong:
+        load_rig(folder / "rig.yaml", settings)
+    assert str(wrong.value) == message.format(folder=folder)
+    assert wrong.value.exit_code == 2
+
+
+WRONG_SYSTEMS = [
+    (
+        ('startConnector="twist"', 'startConnector="twst"'),
+        "35: the FMU of 'spring' has no variable 'twst'; did you mean 'twist'?",
+    ),
+    (
+        ('endElement="gauge" endConnector="rate"', 'endElement="gauge" endConnector="temperature"'),
+        "24: 'meter.gauge.temperature' is no input of its FMU; connect one",
+    ),
+    (
+        ('startElement="spring" startConnector="torque"', 'startElement="spring" startConnector="speed"'),
+        "33: 'spring.speed' is no output of its FMU; connect one",
+    ),
+    (
+        ('<ssc:LinearTransformation factor="2" offset="5"/>', ""),
+        "25: 'meter.gauge.angle' is in rad, 'meter.echo.1.rate' in rad/s; connect signals of one kind, or give a"
+        " factor",
+    ),
+    (
+        ('name="echo.1"', 'name="gauge"'),
+        "21: there are two elements 'gauge'; rename one",
+    ),
+    (
+        (
+            '<ssd:Component name="spring"',
+            '<ssd:Component name="meter/gauge" source="resources/spring2.fmu"/>\n<ssd:Component name="spring"',
+        ),
+        "21: as a part, the component would have the name 'meter/gauge' of another one; rename it",
+    ),
+    (
+        ('"meter.gauge.temperature"', '"meter.gauge.temprature"'),
+        "20: drive.ssp/resources/turntable2.fmu meter/gauge: there is no parameter 'temprature'; did you mean"
+        " 'temperature'?",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG_SYSTEMS, ids=range(len(WRONG_SYSTEMS)))
+def test_mistakes_in_a_system_have_their_file_and_line(folder, change, message):
+    assert SYSTEM.count(change[0]) == 1
+    write(folder, SYSTEM.replace(*change), "wrong.ssp")
+    with pytest.raises(InputErrors) as wrong:
+        load_rig(folder / "rig.yaml", ["parts.drive.ssp=wrong.ssp"])
+    expected = f"--set parts.drive.ssp=wrong.ssp: {folder}/wrong.ssp/SystemStructure.ssd:{message}"
+    assert str(wrong.value) == expected.replace(" drive.ssp/", f" {folder}/wrong.ssp/")
+
+
+LOOP = """<ssd:SystemStructureDescription NAMES name="loop" version="1.0">
+<ssd:System name="loop">
+<ssd:Elements>
+<ssd:Component name="one" source="resources/passing2.fmu"/>
+<ssd:Component name="two" source="resources/passing2.fmu"/>
+</ssd:Elements>
+<ssd:Connections>
+<ssd:Connection startElement="one" startConnector="real_out" endElement="two" endConnector="real_in"/>
+<ssd:Connection startElement="two" startConnector="real_out" endElement="one" endConnector="real_in">
+<ssc:LinearTransformation factor="0.5" offset="1"/></ssd:Connection>
+</ssd:Connections>
+</ssd:System>
+</ssd:SystemStructureDescription>""".replace("NAMES", NAMES)
+
+
+def test_a_loop_in_a_system_is_named_and_broken_by_initial(folder):
+    """x ← x/2 + 1 once per tick, from 6."""
+    fmus.build(folder / "resources", "passing", 2)
+    write(folder, LOOP, "loop.ssp")
+    (folder / "loop.yaml").write_text(BODY + "parts:\n  - {name: loop, ssp: loop.ssp, process: false}\n")
+    with pytest.raises(InputErrors) as wrong:
+        load_rig(folder / "loop.yaml")
+    assert str(wrong.value) == (
+        f"{folder}/loop.yaml:2 couplings: algebraic loop loop/one.real_out → loop/two.real_in → loop/two.real_out →"
+        " loop/one.real_in → loop/one.real_out; break it by a delay, `initial` of a wire or of a system, or by a part"
+        " whose output is a state"
+    )
+    run = load_rig(folder / "loop.yaml", ["parts.loop.initial={one.real_in: 6}"]).run()
+    expected = [6.0]
+    for _ in run.t[1:]:
+        expected.append(0.5 * expected[-1] + 1.0)
+    np.testing.assert_allclose(run["loop/two/real_out"], expected, rtol=1e-14)
+
+
+FAULTY = """<ssd:SystemStructureDescription NAMES name="bad" version="1.0">
+<ssd:System name="bad"><ssd:Elements>
+<ssd:Component name="part" source="resources/faulty2.fmu"/>
+</ssd:Elements></ssd:System>
+</ssd:SystemStructureDescription>""".replace("NAMES", NAMES)
+
+
+@pytest.mark.parametrize(("fault", "expected"), [(4, "gives no answer within 1 s"), (5, "crashed (SIGSEGV)")])
+def test_an_fmu_of_a_system_that_hangs_or_crashes_is_named_by_its_archive(folder, fault, expected):
+    fmus.build(folder / "resources", "faulty", 2)
+    write(folder, FAULTY, "bad.ssp")
+    text = BODY + "parts:\n  - {name: bad, ssp: bad.ssp, params: {part.when: 0.01}}\ncouplings: {time_limit: 1 s}\n"
+    (folder / "bad.yaml").write_text(text)
+    with pytest.raises(StoppedRun) as stopped:
+        load_rig(folder / "bad.yaml", [f"parts.bad.params.part.fault={fault}"]).run()
+    assert f"{folder}/bad.ssp/resources/faulty2.fmu bad/part: {expected}" in str(stopped.value)
+    assert len(stopped.value.run.t) == 9
