@@ -92,8 +92,6 @@ class Drive(HardwareStub):
     close = stop
 
 
-
-
 def run(rig, effort=None, delay=0, seconds=3.0, loaded=False):
     """(signals by name, with the time; why it stopped; the drives)."""
     plant = VirtualPlant(rig.tick_model)

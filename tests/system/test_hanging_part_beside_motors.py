@@ -1,0 +1,127 @@
+"""A part in Python that hangs beside a real motor: the motor is off long before the part returns, if it ever does."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import pytest
+
+from cosim.execution.scheduler import SchedulerState
+from cosim.rig.emulate import emulation_of
+from cosim.rig.rig import load_rig
+from cosim.rig.sections.rig_spec import read_rig
+from tests.kit.flywheel import flywheel
+
+RIG = """
+drivers:
+  - {type: dynamixel, port: {port: PORT, baudrate: 1e6}, watchdog: 5 s, joints: {hinge: {id: 1}}}
+mechanism:
+  gravity: [0, 0, 0]
+  bodies: [{name: disc, joint: hinge, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}]
+joints:
+  hinge: {limits: {velocity: 4, effort: 2}}
+parts:
+  - {name: wheel, type: wheel.py, params: {inertia: 1e-3, stiffness: 1e-3}}
+couplings:
+  bonds: [{effort: [wheel.torque, mechanism.hinge/effort], flow: [mechanism.hinge/velocity, wheel.speed]}]
+controllers: [{type: pid, kp: 0.5, ki: 0, kd: 0.1, trajectory: {type: sine, amplitude: 0.2, frequency: 0.5}}]
+emulator: {voltage: 12 V}
+guard: {stale: 4 s}
+schedule: {step: 10 ms, duration: 5 s, realtime: {overrun: skip, warm_up: 60}}
+"""
+HANG = 6.0  # s
+PATIENCE = 20.0  # s; what takes so long has failed
+AT = 0.3  # s
+
+
+@pytest.fixture
+def folder(tmp_path):
+    twist = f'(float(x["twist"]) if float(t) < {AT} else time.sleep({HANG}))'
+    (tmp_path / "wheel.py").write_text(flywheel(twist, imports="import time"))
+    (tmp_path / "rig.yaml").write_text(RIG.replace("PORT", str(tmp_path / "port")))
+    return tmp_path
+
+
+class Emulated:
+    """The emulated drive in a thread. log: after each of its steps, whether its motor is on and the items received."""
+
+    def __init__(self, path):
+        self.emulation = emulation_of(read_rig(path, ["schedule.step=0.001", "parts=[]", "couplings={}"]))
+        self.log, advance = [], self.emulation.advance
+        (connection,), (motor,) = self.emulation.connections, self.emulation.motors.motors
+
+        def logged(t_ns):
+            advance(t_ns)
+            self.log.append((motor.enabled, connection.answered))
+
+        self.emulation.advance = logged
+        self.emulation.open()
+        self.thread = threading.Thread(target=self.emulation.serve)
+        self.thread.start()
+
+    def close(self):
+        self.emulation.stopped = True
+        self.thread.join(PATIENCE)
+        self.emulation.close()
+
+
+def longest_silence(log):
+    """s of its own time for which the motor was on without an item."""
+    longest = last = 0
+    for k, (enabled, answered) in enumerate(log):
+        last = last if k and enabled and answered == log[k - 1][1] else k
+        longest = max(longest, k - last)
+    return longest * 1e-3
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        (
+            ["guard.watchdog=1 s"],
+            r"the step of part 'wheel' at t = \S+ s has not ended after 0.5 s; it hangs, or needs a longer time limit",
+        ),
+        (
+            ["guard.watchdog=1 s", "couplings.time_limit=60 s"],
+            "the loop has not finished a tick for 1 s; check what blocks it, a controller or a bus, or use a longer"
+            r" watchdog time \(in task 'step'\)",
+        ),
+    ],
+    ids=["time limit", "watchdog"],
+)
+def test_it_stops_the_motor_within_the_time_limit_or_that_of_the_watchdog(folder, settings, fault):
+    """In the time of the emulator, much less than the part and the watchdog of the drive take."""
+    emulated = Emulated(folder / "rig.yaml")
+    try:
+        rig = load_rig(folder / "rig.yaml", settings)
+        with rig.scheduler() as scheduler:
+            scheduler.prepare()
+            scheduler.arm()
+            scheduler.start()
+            list(iter(scheduler.read, None))
+            assert scheduler.state is SchedulerState.FAULT
+            stopped = scheduler.fault
+    finally:
+        emulated.close()
+    assert re.fullmatch(rf"stopped at tick \d+ \(t = \S+ s\): {fault}", stopped)
+    assert any(enabled for enabled, _ in emulated.log) and not emulated.log[-1][0]
+    assert longest_silence(emulated.log) < 2.0  # the limits are 0.5 s and 1 s
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ([], 0.05),
+        (["guard.watchdog=0.3 s"], 0.15),
+        (["schedule.step=40 ms"], 0.1),
+        (["couplings.time_limit=2 s"], 2.0),
+        (["drivers=[]"], 10.0),
+        (["drivers=[]", "guard.watchdog=0.3 s"], 10.0),
+        (["parts.wheel.federate=other"], 10.0),
+    ],
+)
+def test_the_default_of_the_time_limit_is_half_of_the_watchdog_beside_real_motors(folder, settings, seconds):
+    coupling = load_rig(folder / "rig.yaml", settings).tick_model.coupling
+    assert coupling.time_limit == pytest.approx(seconds)
+    assert coupling.start_limit == (2.0 if seconds == 2.0 else 10.0)  # a start may load files
