@@ -120,10 +120,11 @@ class TickFunctions:
         state, real = self.plant.layout.unpack(x), [self.plant.model.dof_index(name) for name in self.plant.real]
         motion = JointMotion(*self.plant.real_motion(state))
         new, since = interval[real] > 0.0, ops.clip(interval[real], self.step, MAX_SAMPLE_STEPS * self.step)
-        predicted = predict(motion, -delay[real]).position  # at the time of the sample
-        residual = ops.where(new, position[real] - predicted, 0.0)
-        corrected = correct(motion, residual, gains(self.bandwidths, since))
-        return self.plant.layout.pack(self.plant.with_real_motion(state, *corrected))
+        # at the time of the sample, for which the gains are: a later state corrected by an earlier residual may diverge
+        then = predict(motion, -delay[real])
+        corrected = correct(then, position[real] - then.position, gains(self.bandwidths, since))
+        latest = (ops.where(new, *pair) for pair in zip(predict(corrected, delay[real]), motion, strict=True))
+        return self.plant.layout.pack(self.plant.with_real_motion(state, *latest))
 
     def account_for_drives(
         self,
@@ -139,8 +140,8 @@ class TickFunctions:
     ) -> tuple[Numeric, ...]:
         """(power, work, residual energy) of the drives of real joints, (nv,) each, 0 for others.
 
-        x (nx,): the state of the plant; start: the flat BumplessStart; velocity, reported effort, interval (nv,): by the
-        last samples; request (nv,): of the tick before; power, work: before; see `energy_account.accounted`."""
+        x (nx,): the state of the plant; start: the flat BumplessStart; velocity, reported effort, interval (nv,): by
+        the last samples; request (nv,): of the tick before; power, work: before; see `energy_account.accounted`."""
         exerted = energy_account.effort_of_drive(reported, request)
         real = np.isin(np.arange(self.nv), [self.plant.model.dof_index(name) for name in self.plant.real])
         sampled = ops.where(real, exerted * velocity, 0.0)
