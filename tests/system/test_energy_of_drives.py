@@ -333,7 +333,7 @@ def test_missing_samples_are_bridged_by_the_trapezoid_between_the_others(tmp_pat
     engine = PythonEngine(rig.tick_model, plant, [DriverGroup(drive, np.array([0]), real=True)])
     engine.open()
     engine.arm()
-    rows, fault = engine.run(401)
+    _, fault = engine.run(401)
     assert not fault
     done = engine.view("drive_work")[0]
     t = np.arange(0, 401, 4) * 1e-3

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import threading
 
 import pytest
 
 from cosim.execution.scheduler import SchedulerState
-from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import load_rig
-from cosim.rig.sections.rig_spec import read_rig
+from tests.kit.emulated import emulated
 from tests.kit.flywheel import flywheel
 
 RIG = """
@@ -31,7 +29,6 @@ guard: {stale: 4 s}
 schedule: {step: 10 ms, duration: 5 s, realtime: {overrun: skip, warm_up: 60}}
 """
 HANG = 6.0  # s
-PATIENCE = 20.0  # s; what takes so long has failed
 AT = 0.3  # s
 
 
@@ -43,31 +40,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-class Emulated:
-    """The emulated drive in a thread. log: after each of its steps, whether its motor is on and the items received."""
-
-    def __init__(self, path):
-        self.emulation = emulation_of(read_rig(path, ["schedule.step=0.001", "parts=[]", "couplings={}"]))
-        self.log, advance = [], self.emulation.advance
-        (connection,), (motor,) = self.emulation.connections, self.emulation.motors.motors
-
-        def logged(t_ns):
-            advance(t_ns)
-            self.log.append((motor.enabled, connection.answered))
-
-        self.emulation.advance = logged
-        self.emulation.open()
-        self.thread = threading.Thread(target=self.emulation.serve)
-        self.thread.start()
-
-    def close(self):
-        self.emulation.stopped = True
-        self.thread.join(PATIENCE)
-        self.emulation.close()
-
-
 def longest_silence(log):
-    """s of its own time for which the motor was on without an item."""
+    """s, in the time of the emulator, for which the motor was on and nothing was received. log: after each of its steps,
+    whether its motor is on, and the number of items received."""
     longest = last = 0
     for k, (enabled, answered) in enumerate(log):
         last = last if k and enabled and answered == log[k - 1][1] else k
@@ -92,21 +67,24 @@ def longest_silence(log):
 )
 def test_it_stops_the_motor_within_the_time_limit_or_that_of_the_watchdog(folder, settings, fault):
     """In the time of the emulator, much less than the part and the watchdog of the drive take."""
-    emulated = Emulated(folder / "rig.yaml")
-    try:
-        rig = load_rig(folder / "rig.yaml", settings)
-        with rig.scheduler() as scheduler:
+    log = []
+
+    def note(emulation):
+        (connection,), (motor,) = emulation.connections, emulation.motors.motors
+        log.append((motor.enabled, connection.answered))
+
+    alone = ["schedule.step=0.001", "parts=[]", "couplings={}"]
+    with emulated(folder / "rig.yaml", *alone, after_step=note):
+        with load_rig(folder / "rig.yaml", settings).scheduler() as scheduler:
             scheduler.prepare()
             scheduler.arm()
             scheduler.start()
             list(iter(scheduler.read, None))
             assert scheduler.state is SchedulerState.FAULT
             stopped = scheduler.fault
-    finally:
-        emulated.close()
     assert re.fullmatch(rf"stopped at tick \d+ \(t = \S+ s\): {fault}", stopped)
-    assert any(enabled for enabled, _ in emulated.log) and not emulated.log[-1][0]
-    assert longest_silence(emulated.log) < 2.0  # the limits are 0.5 s and 1 s
+    assert any(enabled for enabled, _ in log) and not log[-1][0]
+    assert longest_silence(log) < 2.0  # the limits are 0.5 s and 1 s
 
 
 @pytest.mark.parametrize(
