@@ -12,7 +12,15 @@ from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
 from cosim.rig.recorded_run import StreamSummary
 from cosim.rig.run import Run
-from cosim.rig.summary import EnergySummary, EventSummary, JointSummary, RunSummary, speed_text
+from cosim.rig.summary import (
+    BondSummary,
+    DriveBondSummary,
+    EnergySummary,
+    EventSummary,
+    JointSummary,
+    RunSummary,
+    speed_text,
+)
 
 if TYPE_CHECKING:
     from cosim.rig.build.drivers import BusReport
@@ -113,12 +121,19 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
 
 
 def bond_lines(summary: RunSummary) -> list[str]:
-    """What the couplings of parts created or lost."""
+    """What the couplings of parts, of real joints and of load motors created or lost."""
+    kinds = {"": summary["bonds"], "drive of ": summary["real_joints"], "load motor of ": summary["load_motors"]}
     return [
-        f"bond     {name}: residual energy {bond['residual']:.2e} J, at most {bond['residual_max']:.2e} J;"
-        f" power at most {bond['power_max']:.4g} W"
-        for name, bond in summary["bonds"].items()
+        f"bond     {kind}{name}: residual energy {bond['residual']:.2e} J, at most {bond['residual_max']:.2e} J;"
+        f" power at most {bond['power_max']:.4g} W" + _stand_in(bond)
+        for kind, bonds in kinds.items()
+        for name, bond in bonds.items()
     ]
+
+
+def _stand_in(bond: BondSummary | DriveBondSummary) -> str:
+    commanded = bond.get("effort") == "commanded"
+    return ", by the commanded effort: the drive reports none" if commanded else ""
 
 
 def deflection_lines(summary: RunSummary, full_deflection: Mapping[str, float]) -> list[str]:

@@ -103,8 +103,8 @@ def check(
     that saturate; OK or a fault code; masks of the limits that warned or saturated.
 
     feedback: (n,) each: position, velocity, temperature [degC], age [s] as measured; request, the effort requested in
-    the previous tick; reference, positions that controllers follow; stalled_time, unseen_motion of `standstill`; and
-    armed (): time since arming [s].
+    the previous tick; reference, positions that controllers follow; stalled_time, unseen_motion of `standstill`;
+    residual_energy, load_residual_energy [J] of real joints; and armed (): time since arming [s].
     command: fields of JointCommand, (n,) each. A command within all limits passes bit for bit.
     """
     x = GuardInputs(
@@ -115,6 +115,8 @@ def check(
         reference=feedback["reference"],
         stalled_time=feedback["stalled_time"],
         unseen_motion=feedback["unseen_motion"],
+        residual_energy=feedback["residual_energy"],
+        load_residual_energy=feedback["load_residual_energy"],
         previous_effort=feedback["request"],
         step=guard.step,
         position_tolerance=guard.position_tolerance,

@@ -37,7 +37,8 @@ class GuardInputs:
     """The values that limits check, (n,) each, SI.
 
     bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; stalled_time,
-    unseen_motion: see `standstill`; position_tolerance: of `Guard`; effort_limit: after soft start and derating;
+    unseen_motion: see `standstill`; residual_energy, load_residual_energy [J]: of the drive of a real joint and of its
+    load motor, see `energy_account`; position_tolerance: of `Guard`; effort_limit: after soft start and derating;
     requested_effort: of the unchanged command; bounded_effort: within the bounds of limits that saturate;
     allowed_effort: within the rate limit too; step [s].
     """
@@ -51,6 +52,8 @@ class GuardInputs:
     step: float
     stalled_time: Numeric
     unseen_motion: Numeric
+    residual_energy: Numeric
+    load_residual_energy: Numeric
     position_tolerance: Numeric
     effort_limit: Numeric = None
     requested_effort: Numeric = None
@@ -264,6 +267,32 @@ LIMITS: tuple[GuardLimit, ...] = (
         controlled_stop="left its limits {limit}",
         warning="position beyond its limits of {limit} (warned)",
         saturation="position beyond its limits of {limit}: commanded position clamped, outward effort cut",
+    ),
+    GuardLimit(
+        "residual_energy",
+        "J",
+        meaning="greatest residual energy of the drive of a real joint, either way",
+        default_action=STOP,
+        stop_category=0,
+        exceeded=lambda x, _: ops.absolute(x.residual_energy) > x.bounds["residual_energy"],
+        reason=(
+            "has a residual energy of {residual_energy}, beyond its limit of {limit}; check the torque constant, ratio"
+            " and friction of its drive and the age of its feedback, or change joints.{joint}.limits"
+        ),
+        warning="residual energy beyond its limit of {limit} (warned)",
+    ),
+    GuardLimit(
+        "load_residual_energy",
+        "J",
+        meaning="greatest residual energy of the load motor of a joint, either way",
+        default_action=STOP,
+        stop_category=0,
+        exceeded=lambda x, _: ops.absolute(x.load_residual_energy) > x.bounds["load_residual_energy"],
+        reason=(
+            "has a load motor with a residual energy of {load_residual_energy}, beyond its limit of {limit}; check the"
+            " torque constant, ratio and delay of the load motor, or change joints.{joint}.limits"
+        ),
+        warning="residual energy of the load motor beyond its limit of {limit} (warned)",
     ),
     GuardLimit(
         "tracking",

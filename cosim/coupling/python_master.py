@@ -153,6 +153,11 @@ class PythonMaster:
 
     # --- steps ---
 
+    def limit_steps(self, seconds: float | None) -> None:
+        """Change the time limit of the calls of parts, after a start that may take longer."""
+        for plan in self._plans:
+            plan.time_limit = None if plan.time_limit is None else seconds
+
     def step(self, h: float) -> None:
         """One step of length h [s]. Raises RunError for a part that fails, diverges or hangs."""
         t, bonds = self.t, self.couplings.bonds

@@ -110,6 +110,8 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
         "power": f"{power:.6g} W",
         "temperature": f"{parts['temperature'][k]:.6g} degC",
         "unseen_motion": f"{parts['standstill']['unseen_motion'][k]:.6g} {unit}",
+        "residual_energy": f"{parts['residual_energy'][k]:.6g} J",
+        "load_residual_energy": f"{parts['load_residual_energy'][k]:.6g} J",
         "tracking_error": f"{abs(parts['reference_position'][k] - position):.6g} {unit}",
     }
 

@@ -35,7 +35,8 @@ class HardwareManager:
         self._feedback = {name: plant.view(*path) for name, path in zip(FEEDBACK, paths, strict=True)}
         self._temperature, self._age = plant.view("temperature"), plant.view("age")
         self._sample_interval, self._sample_delay = plant.view("sample_interval"), plant.view("sample_delay")
-        self._load_effort = plant.view("load_effort")
+        self._load_effort, self._load_interval = plant.view("load_effort"), plant.view("load_interval")
+        self._load_feedback = {name: plant.view("load_measured", name) for name in ("velocity", "effort")}
         tick_model = plant.tick_model
         self._max_velocity, self._loads = tick_model.limits.velocity, tick_model.loads
         self._units = tick_model.plant.model.dof_units
@@ -132,6 +133,10 @@ class HardwareManager:
             if group.load:
                 self._check_load_age(group, now() - state.t_ns)
                 self._check_shaft(group, state)
+                for name, values in self._load_feedback.items():
+                    values[group.joint_index] = getattr(state, name)
+                self._load_interval[group.joint_index] = (state.t_ns - self._last_ns[k]) * 1e-9
+                self._last_ns[k] = state.t_ns
                 continue
             for name, values in self._feedback.items():
                 values[group.joint_index] = getattr(state, name)

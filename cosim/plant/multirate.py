@@ -204,13 +204,18 @@ class Multirate:
                 plant.modes.brakes.efforts(at, state["modes"], equations.chart(q_half), mean)["braking_effort"] @ mean
             )
         drives = self._drives.of_plant(bank.states(z))
+        taken: Numeric = np.zeros(0)
         if plant.imposed.any():
             bristles = plant.bristles.dry_efforts(v_half, np.zeros(self._nv), drives.get("bristles", np.zeros(0)))
             load = equations.inverse_dynamics(q_half, v_half, ops.where(plant.imposed, a, acceleration), at)
             effort = load + equations.friction_effort(v_half, bristles) + equations.spring_effort(q_half)
             effort = effort - plant.external_effort(at, state)
             work = work + h * ops.total(effort[k] * v_half[k] for k in np.flatnonzero(plant.imposed))
+            real = [plant.model.dof_index(name) for name in plant.real]
+            taken = ops.array([h * effort[k] * v_half[k] for k in real])
         energy = {"work": state["energy"]["work"] + work, "loss": state["energy"]["loss"] + loss}
+        if plant.real:
+            energy["real"] = state["energy"]["real"] + taken
         if plant.coupled:
             efforts = plant.external_effort(at, state)
             supplied = ops.array([h * efforts[k] * mean[k] for k in plant.external.dofs])

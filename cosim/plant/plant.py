@@ -176,7 +176,8 @@ class Plant:
             "actuators": self._initial_actuators(),
             "energy": {"work": np.zeros(()), "loss": np.zeros(())}
             | ({"forces": np.zeros(())} if self._has_laws else {})
-            | ({"external": np.zeros(len(self.coupled))} if self.coupled else {}),
+            | ({"external": np.zeros(len(self.coupled))} if self.coupled else {})
+            | ({"real": np.zeros(len(self.real))} if self.real else {}),
         }
         return state | ({"bristles": self.bristle_start} if self.bristles else {}) | self._constants()
 
@@ -276,6 +277,11 @@ class Plant:
         """Indices in the flat state of the integrals of power."""
         where = self.layout.place("energy").where
         return np.arange(where.start, where.stop)
+
+    def work_taken(self, x: State) -> Numeric:
+        """(nv,) J that the mechanism has taken from the drives of its real dofs since the start; 0 for other dofs."""
+        none = np.zeros(self.model.nv)
+        return ops.with_elements(none, self._real_dofs, x["energy"]["real"]) if self.real else none
 
     def coordinate_rates(self, t: Numeric, x: State, request: Numeric) -> Numeric:
         """The rates of `coordinates`, in the same order."""
@@ -540,6 +546,8 @@ class Plant:
             dx["energy"]["forces"] = ops.total(equations.force_powers(q, v, t).values())
         if self.coupled:
             dx["energy"]["external"] = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
+        if self.real:
+            dx["energy"]["real"] = ops.array([effort[k] * v[k] for k in self._real_dofs])
         return dx | zeros_like(self._constants())
 
     # --- signals ---

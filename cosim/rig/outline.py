@@ -17,6 +17,8 @@ FURTHER = {
     "age": "s",
     "step_error": "1",
     "deflection": "m",
+    **dict.fromkeys(("power", "model_power", "load_power", "load_measured_power"), "W"),
+    **dict.fromkeys(("residual_energy", "load_residual_energy"), "J"),
 }  # units of further signals of joints
 
 

@@ -25,6 +25,9 @@ _STEP_ERROR = "step_error"
 _STEPS = ("steps/count", "steps/total")
 _UNCONVERGED = "steps/unconverged"
 _BOND = ("residual_energy", "power")
+# of the drive of a real joint, of a load motor: residual energy, power and effort by their samples
+_DRIVE = ("residual_energy", "power", "effort")
+_LOAD = ("load_residual_energy", "load_measured_power", "load_measured_effort")
 
 
 Figures = Mapping[str, SignalFigures]
@@ -73,6 +76,12 @@ class BondSummary(TypedDict):
     power_max: float
 
 
+class DriveBondSummary(BondSummary):
+    """That of a drive. effort: `reported`, or `commanded` if the drive reported none at times."""
+
+    effort: str
+
+
 class StepErrorSummary(TypedDict):
     """The largest estimated error of a step over the tolerance, its joint, and substeps per tick that would keep the
     tolerance."""
@@ -117,6 +126,8 @@ class RunSummary(TypedDict):
     guard: dict[str, dict[str, AlarmCount]]
     energy: EnergySummary | None
     bonds: dict[str, BondSummary]
+    real_joints: dict[str, DriveBondSummary]
+    load_motors: dict[str, DriveBondSummary]
     drivers: list[BusReport]
     stream: StreamSummary | None
     speed: SpeedSummary | None
@@ -164,7 +175,9 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "guard": {joint: dict(counts) for joint, counts in run.guard.items()},
         # measured motion does not conserve it
         "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
-        "bonds": {name: _bond(signals, name) for name in rig.bonds if _has(signals, name, _BOND)},
+        "bonds": {name: _bond(signals, name, _BOND) for name in rig.bonds if _has(signals, name, _BOND)},
+        "real_joints": {name: _drive(signals, name, _DRIVE) for name in rig.joints if _has(signals, name, _DRIVE)},
+        "load_motors": {name: _drive(signals, name, _LOAD) for name in rig.joints if _has(signals, name, _LOAD)},
         "drivers": list(run.connections),
         "stream": run.stream,
         "speed": speed,
@@ -199,7 +212,7 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
     further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED]
-    further += [f"{name}/{_STEP_ERROR}" for name in rig.joints]
+    further += [f"{name}/{what}" for name in rig.joints for what in (_STEP_ERROR, *_DRIVE, *_LOAD)]
     followed |= {name: (name, None) for name in further}
     return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}
 
@@ -263,9 +276,16 @@ def _constraint(signals: Figures, name: str, outline: ConstraintOutline) -> dict
     return drift | {"reaction_peak": {row: signals[f"{name}/{row}"].peak for row in outline.rows}}
 
 
-def _bond(signals: Figures, name: str) -> BondSummary:
-    residual, power = (signals[f"{name}/{what}"] for what in _BOND)
+def _bond(signals: Figures, name: str, whats: Sequence[str]) -> BondSummary:
+    """whats: of its residual energy and its power."""
+    residual, power = (signals[f"{name}/{what}"] for what in whats)
     return {"residual": residual.last, "residual_max": residual.peak, "power_max": power.peak}
+
+
+def _drive(signals: Figures, name: str, whats: Sequence[str]) -> DriveBondSummary:
+    """whats: of its residual energy, its power and the effort that it reports."""
+    reported = not math.isnan(signals[f"{name}/{whats[-1]}"].peak)
+    return {**_bond(signals, name, whats[:-1]), "effort": "reported" if reported else "commanded"}
 
 
 def _energy(signals: Figures) -> EnergySummary:

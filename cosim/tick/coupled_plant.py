@@ -153,6 +153,7 @@ class Coupling:
     scheme: Scheme
     residual_limits: tuple[float, ...]
     time_limit: float | None = None  # s, of each step of a part that is not compiled
+    start_limit: float | None = None  # s, of its start
     in_python: Mapping[str, str] = field(default_factory=dict)  # parts that are not compiled, and why
     federates: Mapping[str, str] = field(default_factory=dict)  # of parts: where they run, if the run is federated
 

@@ -94,7 +94,7 @@ class PythonCoupledStep:
         order = in_order_of_evaluation(parts, coupling.couplings)
         sequence = coupling.scheme.sequence or tuple(sequence_of(parts, order))
         scheme = replace(coupling.scheme, sequence=sequence)
-        self._master = PythonMaster(parts, coupling.couplings, scheme, order, coupling.time_limit)
+        self._master = PythonMaster(parts, coupling.couplings, scheme, order, coupling.start_limit)
         self._coupling, self._step, self._started = coupling, step, False
         outputs = [Terminal(name, output) for name, part in coupling.parts.items() for output in part.outputs]
         elements = np.arange(sum(math.prod(parts[each.part].outputs[each.signal].shape) for each in order))
@@ -111,6 +111,7 @@ class PythonCoupledStep:
             self._master.start(0.0, self._step)
             if self._coupling.scheme.order > 0 and self._master.repeats:
                 self._master.add_slope(self._step)
+            self._master.limit_steps(self._coupling.time_limit)
             self._started = True
 
     def advance(self) -> tuple[Array, Array, Array]:

@@ -63,8 +63,15 @@ class SignalMap:
             signals[f"{dofs[k]}/model_effort"] = signals[f"{dofs[k]}/effort"]
             signals[f"{dofs[k]}/effort"] = parts["measured_effort"][k]
             signals |= {f"{dofs[k]}/{name}": parts[name][k] for name in ("temperature", "age")}
+            signals[f"{dofs[k]}/power"] = parts["drive_power"][k]
+            signals[f"{dofs[k]}/model_power"] = signals[f"{dofs[k]}/model_effort"] * signals[f"{dofs[k]}/velocity"]
+            signals[f"{dofs[k]}/residual_energy"] = parts["residual_energy"][k]
         for k, load in enumerate(self.loads):
-            signals[f"{dofs[load.joint]}/load_effort"] = parts["load_effort"][k]
+            name, powers = dofs[load.joint], parts["load_power"]
+            signals[f"{name}/load_effort"] = parts["load_effort"][k]
+            signals |= {f"{name}/load_measured_{what}": values[k] for what, values in parts["load_measured"].items()}
+            signals |= {f"{name}/load_power": powers[0, k], f"{name}/load_measured_power": powers[1, k]}
+            signals[f"{name}/load_residual_energy"] = parts["load_residual_energy"][load.joint]
         signals |= {name: parts["coupled"][k] for k, name in enumerate(self.coupled)}
         own = self._of_controllers(parts["controller_signals"])
         for name in own.keys() & signals.keys():

@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from cosim import ops
-from cosim.control import guard, standstill
+from cosim.control import energy_account, guard, standstill
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import update_stop, while_stopping
@@ -34,7 +34,10 @@ MAX_SAMPLE_STEPS = 20.0
 # added to a `CouplingFault`, to take precedence over faults of the guard and of the plant
 FIRST_OF_PARTS = float(NOT_FINITE + len(PlantFault))
 # what the guard reads of every joint
-GUARD_INPUTS = ("position", "velocity", "temperature", "age", "reference", "stalled_time", "unseen_motion")
+GUARD_INPUTS = (
+    *("position", "velocity", "temperature", "age", "reference", "stalled_time", "unseen_motion"),
+    *("residual_energy", "load_residual_energy"),
+)
 
 
 @dataclass
@@ -117,10 +120,33 @@ class TickFunctions:
         state, real = self.plant.layout.unpack(x), [self.plant.model.dof_index(name) for name in self.plant.real]
         motion = JointMotion(*self.plant.real_motion(state))
         new, since = interval[real] > 0.0, ops.clip(interval[real], self.step, MAX_SAMPLE_STEPS * self.step)
-        predicted = predict(motion, -delay[real]).position  # at the time of the sample
-        residual = ops.where(new, position[real] - predicted, 0.0)
-        corrected = correct(motion, residual, gains(self.bandwidths, since))
-        return self.plant.layout.pack(self.plant.with_real_motion(state, *corrected))
+        # at the time of the sample, for which the gains are: a later state corrected by an earlier residual may diverge
+        then = predict(motion, -delay[real])
+        corrected = correct(then, position[real] - then.position, gains(self.bandwidths, since))
+        latest = (ops.where(new, *pair) for pair in zip(predict(corrected, delay[real]), motion, strict=True))
+        return self.plant.layout.pack(self.plant.with_real_motion(state, *latest))
+
+    def account_for_drives(
+        self,
+        t: Numeric,
+        x: Numeric,
+        start: Numeric,
+        velocity: Numeric,
+        reported: Numeric,
+        request: Numeric,
+        interval: Numeric,
+        power: Numeric,
+        work: Numeric,
+    ) -> tuple[Numeric, ...]:
+        """(power, work, residual energy) of the drives of real joints, (nv,) each, 0 for others.
+
+        x (nx,): the state of the plant; start: the flat BumplessStart; velocity, reported effort, interval (nv,): by
+        the last samples; request (nv,): of the tick before; power, work: before; see `energy_account.accounted`."""
+        exerted = energy_account.effort_of_drive(reported, request)
+        real = np.isin(np.arange(self.nv), [self.plant.model.dof_index(name) for name in self.plant.real])
+        sampled = ops.where(real, exerted * velocity, 0.0)
+        latest, done = energy_account.accounted(power, work, sampled, interval, t <= start[0])
+        return latest, done, self.plant.work_taken(self.plant.layout.unpack(x)) - done
 
     # --- command ---
 
@@ -249,10 +275,35 @@ class TickFunctions:
         """(nv,) effort that the fields of COMMAND request of the drives at these positions and velocities."""
         return requested_effort(dict(zip(COMMAND, command, strict=True)), {"position": q, "velocity": v})
 
-    def load_effort(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
-        """(m,) efforts of the load motors."""
+    def load_effort(
+        self,
+        t: Numeric,
+        x: Numeric,
+        start: Numeric,
+        request: Numeric,
+        before: Numeric,
+        velocity: Numeric,
+        reported: Numeric,
+        interval: Numeric,
+        powers: Numeric,
+        works: Numeric,
+    ) -> tuple[Numeric, ...]:
+        """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,)): the account is that
+        of the commanded efforts, then of those that the load motors exert.
+
+        start: the flat BumplessStart; before (m,): commands of the tick before; velocity, reported, interval (m,): by
+        the last samples of the load motors; see `energy_account.accounted`."""
         efforts = self.plant.efforts(t, self.plant.layout.unpack(x), request)
-        return load_efforts(self.loads, efforts["effort"], efforts["v"], efforts["a"])
+        commands = load_efforts(self.loads, efforts["effort"], efforts["v"], efforts["a"])
+        exerted = energy_account.effort_of_drive(reported, before)
+        is_first = t <= start[0]
+        pairs = [
+            energy_account.accounted(powers[k], works[k], effort * velocity, interval, is_first)
+            for k, effort in enumerate((commands, exerted))
+        ]
+        latest, done = (ops.array(rows) for rows in zip(*pairs, strict=True))
+        joints = [load.joint for load in self.loads]
+        return commands, latest, done, ops.with_elements(np.zeros(self.nv), joints, done[1] - done[0])
 
     def check_coupling(self, values: Numeric, energy: Numeric, fault: Numeric) -> Numeric:
         """The fault () of a tick, of its parts too: FIRST_OF_PARTS + a `CouplingFault`; see `CoupledStep.fault`."""

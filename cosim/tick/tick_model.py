@@ -41,7 +41,10 @@ ORDER = ("read", "controllers", "guard", "write", "step", "publish")
 ROW = ("t", "plant", "request", "measured", "guard_fault", "warned", "fallback_active", "controller_signals")
 # … what parts add to it, and real joints, which comes next in the memory
 COUPLED_ROW = ("coupled",)
-REAL_ROW = ("measured_effort", "temperature", "age", "load_effort")
+REAL_ROW = (
+    *("measured_effort", "temperature", "age", "drive_power", "residual_energy"),
+    *("load_effort", "load_measured", "load_power", "load_residual_energy"),
+)
 
 Path = str | tuple[str, ...]
 
@@ -77,7 +80,7 @@ class TickModel(TickFunctions):
 
     def initial(self) -> State:
         """The memory at t = 0, all that passes from tick to tick; it begins with the row."""
-        n = np.zeros(self.nv)
+        n, loads = np.zeros(self.nv), np.zeros(len(self.loads))
         state, q, v = self._initial_motion
         return {
             "t": np.zeros(()),
@@ -95,7 +98,15 @@ class TickModel(TickFunctions):
             "measured_effort": n,
             "temperature": np.full(self.nv, np.nan),  # of drives [°C], NaN where not measured
             "age": n,  # of the last sample [s]
-            "load_effort": np.zeros(len(self.loads)),  # of load motors
+            "drive_power": n,  # of real drives, by their last sample [W]
+            "residual_energy": n,  # of real drives [J]
+            "load_effort": loads,  # commanded, of load motors
+            "load_measured": {"velocity": loads, "effort": loads},
+            "load_power": np.zeros((2, len(loads))),  # of the commanded and of the exerted efforts, by the last sample
+            "load_residual_energy": n,  # of the load motors of joints [J]
+            "drive_work": n,  # of real drives, until their last sample [J]
+            "load_work": np.zeros((2, len(loads))),
+            "load_interval": loads,  # as sample_interval
             "reference_position": n,  # of joints with a limit that checks it
             "previous_request": n,  # request before the guard ran
             # of joints with limits on standstill
@@ -304,6 +315,11 @@ class TickModel(TickFunctions):
         if self.plant.real:
             sample = [_MEASURED[0], "sample_interval", "sample_delay"]
             calls.append(self._call("correct_real", self.correct_real, ["plant", *sample], ["plant"]))
+            account = ["drive_power", "drive_work"]
+            inputs = ["t", "plant", "bumpless_start", *_MEASURED[1:], "request", "sample_interval", *account]
+            calls.append(
+                self._call("account_for_drives", self.account_for_drives, inputs, [*account, "residual_energy"])
+            )
         if self.plant.imposed.any():
             calls.append(
                 self._call("known_acceleration", self.known_acceleration, ["t", "plant"], ["known_acceleration"])
@@ -359,7 +375,11 @@ class TickModel(TickFunctions):
     def _write_calls(self) -> list[MemoryCall]:
         calls = [self._call("request", self.request, [*_MEASURED[:2], *_COMMAND], ["request"])]
         if self.loads:
-            calls.append(self._call("load_effort", self.load_effort, ["t", "plant", "request"], ["load_effort"]))
+            account = ["load_power", "load_work"]
+            samples = [("load_measured", "velocity"), ("load_measured", "effort"), "load_interval"]
+            inputs = ["t", "plant", "bumpless_start", "request", "load_effort", *samples, *account]
+            outputs = ["load_effort", *account, "load_residual_energy"]
+            calls.append(self._call("load_effort", self.load_effort, inputs, outputs))
         return calls
 
     def _routine_call(self, call: MemoryCall) -> RoutineCall:
@@ -385,5 +405,8 @@ _KNOWN: tuple[Path, ...] = (*_MEASURED, "known_acceleration", "locks", "bumpless
 _COMMAND: tuple[Path, ...] = tuple(("command", name) for name in COMMAND)
 _STANDSTILL = ("stalled_time", "unseen_motion", "last_position", "last_reference")
 _STANDSTILL_PATHS: tuple[Path, ...] = tuple(("standstill", name) for name in _STANDSTILL)
-_GUARD_PATHS: tuple[Path, ...] = (*_MEASURED[:2], "temperature", "age", "reference_position", *_STANDSTILL_PATHS[:2])
+_GUARD_PATHS: tuple[Path, ...] = (
+    *(*_MEASURED[:2], "temperature", "age", "reference_position", *_STANDSTILL_PATHS[:2]),
+    *("residual_energy", "load_residual_energy"),
+)
 assert len(_GUARD_PATHS) == len(GUARD_INPUTS)

@@ -146,6 +146,20 @@ def test_a_real_joint_moves_the_others_as_a_prescribed_one_does(arm, late):
     assert np.abs(signals["elbow/age"] - late).max() < 1e-6
 
 
+@pytest.mark.parametrize("late", [5e-3, 10e-3, 30e-3])
+def test_the_estimate_of_late_samples_does_not_diverge(arm, late):
+    """However long the step is for the bandwidth of the observer: it corrects the state at the time of the sample."""
+    exact = motion_of(arm(elbow=f", prescribed: {SINE}"))
+    rig = load_rig(arm(drivers=DRIVERS).spec.path, ["schedule.realtime=yes", "schedule.step=10 ms", "guard.stale=1 s"])
+    assert rig.tick_model.bandwidths[0] * rig.tick_model.step == 0.5
+    signals, _ = played(rig, exact, 200, late)
+    t = np.arange(200) * 10e-3
+    expected = np.array([exact(x) for x in t])
+    after = t > 0.6
+    assert np.abs(signals["elbow/position"] - expected[:, 0])[after].max() < 5e-3
+    assert np.abs(signals["elbow/velocity"] - expected[:, 1])[after].max() < 0.4
+
+
 def test_without_a_new_measurement_the_estimate_is_extrapolated(arm):
     """Missing samples are bridged by the last velocity and acceleration."""
     expected = arm(elbow=f", prescribed: {SINE}")

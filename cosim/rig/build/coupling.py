@@ -12,9 +12,12 @@ from cosim.coupling.master import Scheme
 from cosim.errors import InputError, InputErrors
 from cosim.rig.reading.contracts import load_part
 from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.guard import watchdog_time
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.tick.coupled_plant import MECHANISM, Coupling, PartSource, PlantSignals, signals_of_plant
+
+TIME_LIMIT = 10.0  # s, of a start of a part, and of a step where no real motor waits for it
 
 
 def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], reading: Reading) -> Coupling | None:
@@ -24,7 +27,8 @@ def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], re
             reading.fail(("couplings",), "there are no parts to couple; add the section `parts`")
         return None
     step = spec.schedule.step_ns * 1e-9
-    parts = {part.name: _part(part, step, spec.couplings.time_limit, reading) for part in spec.parts}
+    limit = _time_limit(spec, step)
+    parts = {part.name: _part(part, step, limit, reading) for part in spec.parts}
     found = {name: part for name, part in parts.items() if part is not None}
     if len(found) < len(parts):
         return None
@@ -33,7 +37,17 @@ def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], re
         return None
     joined = _joined(spec.couplings, found, known, reading)
     homes = {part.name: part.federate for part in spec.parts if part.federate is not None}
-    return None if joined is None else replace(joined, federates=homes)
+    start_limit = spec.couplings.time_limit or TIME_LIMIT
+    return joined and replace(joined, federates=homes, time_limit=limit, start_limit=start_limit)
+
+
+def _time_limit(spec: RigSpec, step: float) -> float:
+    """s, of a step of a part; step [s]: of the schedule. By default half the time of the watchdog that would stop the
+    real motors: the part is named then. Federates answer through a network of their own."""
+    federated = any(part.federate for part in spec.parts)
+    watchdog = watchdog_time(spec.guard, True, step) if spec.drivers and not federated else None
+    default = TIME_LIMIT if watchdog is None else 0.5 * watchdog
+    return spec.couplings.time_limit or default
 
 
 def _part(spec: PartSpec | FmuSpec, step: float, time_limit: float, reading: Reading) -> BlockPart | PartSource | None:
@@ -81,4 +95,4 @@ def _joined(
     scheme = Scheme(spec.order, spec.sequential, spec.sequence, None, spec.correction)
     reasons = {name: part.untraceable if isinstance(part, BlockPart) else "an FMU" for name, part in parts.items()}
     in_python = {name: why for name, why in reasons.items() if why}
-    return Coupling(parts, couplings, scheme, spec.residual_limits, spec.time_limit, in_python)
+    return Coupling(parts, couplings, scheme, spec.residual_limits, in_python=in_python)

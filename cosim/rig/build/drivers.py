@@ -19,11 +19,9 @@ from cosim.rig.build.driver_context import real_joints
 from cosim.rig.reading.driver_family import CycleTraffic
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
-from cosim.rig.sections.guard import WATCHDOG_STEPS, GuardSpec
+from cosim.rig.sections.guard import GuardSpec, watchdog_time
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import BusItem, DriverContext, FeedforwardReport, Limits
-
-WATCHDOG = 0.1  # s without a tick until real motors are switched off, unless the rig sets another time
 
 
 @runtime_checkable
@@ -89,9 +87,7 @@ def driver_groups(
 
 def safety_of(guard: GuardSpec, hardware: bool, step: float, place: Callable[[tuple], SourceLocation]) -> Safety:
     """The watchdog and the emergency stop. step [s]: of the ticks."""
-    watchdog = guard.watchdog
-    if watchdog is None and hardware:
-        watchdog = max(WATCHDOG, WATCHDOG_STEPS * step)
+    watchdog = watchdog_time(guard, hardware, step)
     if guard.estop is None:
         return {"watchdog": watchdog}
     return {

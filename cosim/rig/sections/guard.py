@@ -13,6 +13,7 @@ from cosim.types import param, params
 from cosim.units import show_time
 
 WATCHDOG_STEPS = 5  # minimum of the watchdog
+WATCHDOG = 0.1  # s without a tick until real motors are switched off, unless the rig sets another time
 STALE_STEPS, STALE_NS = 5, 20_000_000  # default age of feedback: steps, at least ns
 
 
@@ -59,3 +60,12 @@ def read_guard(data: YamlValue, step_ns: int | None, reading: Reading) -> GuardS
         reading.fail((*at, "watchdog"), f"{what}, is {show_time(watchdog * 1e9)}")
     more = {key: values.get(key) for key in ("deceleration", "watchdog", "estop")}
     return GuardSpec(actions, stale_ns * 1e-9, values.get("soft_start", 0.0), **more)
+
+
+def watchdog_time(guard: GuardSpec, hardware: bool, step: float) -> float | None:
+    """s without a tick until the watchdog switches motors off; None for a rig that it does not monitor.
+
+    hardware: whether there are real motors; step [s]: of the ticks."""
+    if guard.watchdog is None and hardware:
+        return max(WATCHDOG, WATCHDOG_STEPS * step)
+    return guard.watchdog

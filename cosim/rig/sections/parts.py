@@ -97,7 +97,9 @@ class CouplingsKeys:
     order: Annotated[int, _order] = param(default=1, doc="of the polynomials that extrapolate inputs")
     sequence: tuple[Reference, ...] = param(default=(), doc="of all parts, for `gauss_seidel`")
     correction: CorrectionKeys | None = param(default=None, doc="pays residual energy back")
-    time_limit: float = param(unit="s", above=0, default=10.0, doc="of each step of a part that is not compiled")
+    time_limit: float | None = param(
+        unit="s", above=0, default=None, doc="of each start and step of a part that is not compiled"
+    )
     bonds: tuple[BondKeys, ...] = param(default=())
     wires: tuple[WireKeys, ...] = param(default=())
 
@@ -166,7 +168,7 @@ class CouplingsSpec:
     members: tuple[PowerBond | Wire, ...] = ()
     keys: tuple[KeyPath, ...] = ()
     residual_limits: tuple[float, ...] = ()
-    time_limit: float = 10.0  # s
+    time_limit: float | None = None  # s; None for the default, which depends on the drives
     elsewhere: Mapping[str, SourceLocation] = field(default_factory=dict)
 
     @property
@@ -309,6 +311,6 @@ def read_couplings(data: YamlValue, parts: Sequence[PartSpec | FmuSpec], reading
         joined.members,
         joined.keys,
         tuple(limits),
-        values.get("time_limit", 10.0),
+        values.get("time_limit"),
         joined.elsewhere,
     )

@@ -1,0 +1,49 @@
+"""The energy account of emulated drives on a CAN bus and on a serial port."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cosim import load_run
+from cosim.rig.rig import load_rig
+from tests.kit.emulated import emulated
+
+RIG = """
+drivers: [DRIVER]
+mechanism:
+  gravity: [0, 0, 0]
+  bodies: [{name: disc, joint: hinge, axis: [0, 0, 1], mass: 1, inertia: [0.002, 0.002, 0.002], damping: 0.1}]
+joints:
+  hinge: {limits: {velocity: 4.5, effort: 2}}
+controllers: [{type: pid, kp: 2, ki: 0, kd: 0.1, trajectory: {type: sine, amplitude: 1, frequency: 0.5, ramp: 0.5}}]
+emulator: {voltage: 12 V}
+guard: {stale: 1 s, watchdog: 10 s}
+schedule: {step: 10 ms, duration: 2.5 s, realtime: {overrun: skip, warm_up: 60}}
+"""
+DRIVES = {
+    "serial": "{type: dynamixel, observer: 5 Hz, port: {port: PORT, baudrate: 1e6}, watchdog: 2 s, joints: {hinge: {id: 1}}}",
+    "CAN": "{type: moteus, observer: 5 Hz, watchdog: 2 s, bus: {interface: virtual, channel: energy, fd: true}, joints: {hinge: {id: 1}}}",
+}
+
+
+@pytest.mark.parametrize("line", DRIVES)
+def test_the_account_of_an_emulated_drive_is_finite_and_small(tmp_path, line):
+    path, recording = tmp_path / "rig.yaml", tmp_path / "run.mcap"
+    path.write_text(RIG.replace("DRIVER", DRIVES[line].replace("PORT", str(tmp_path / "port"))))
+    with emulated(path, "schedule.step=0.001"):
+        run = load_rig(path).run(record=recording)
+    account = run.summary["real_joints"]["hinge"]
+    assert account["effort"] == "reported" and run.summary["load_motors"] == {}
+    assert all(math.isfinite(account[key]) for key in ("residual", "residual_max", "power_max"))
+    read = load_run(recording)
+    assert read.summary["real_joints"]["hinge"] == pytest.approx(account)
+    power, model_power = read["hinge/power"], read["hinge/model_power"]
+    np.testing.assert_allclose(power, read["hinge/effort"] * read["hinge/measured_velocity"], rtol=0, atol=1e-12)
+    # friction takes 0.1 · v² on average; the emulator moves the same arm, up to delays and the filter
+    taken = float(np.sum(model_power)) * 10e-3
+    assert taken > 0.1
+    assert account["residual_max"] < 0.5 * taken
+    assert np.isclose(account["residual"], read["hinge/residual_energy"][-1])
