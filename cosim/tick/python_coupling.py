@@ -30,6 +30,7 @@ class SteppedPlant:
         """x: its state in the memory."""
         self._part, self._x, self._advance = part, x, advance
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
+        self.has_dofs = part.has_dofs
         self.work = np.zeros(0)
 
     def measure(self, ports: Sequence[tuple[str, str]]) -> None:
@@ -74,7 +75,7 @@ class PythonCoupledStep:
     """Steps the plant and the parts of a rig once per tick. Parts are started by the first step, and closed once."""
 
     def __init__(self, coupling: Coupling, plant: SteppedPlant, step: float) -> None:
-        parts: dict[str, Part] = {MECHANISM: plant}
+        parts: dict[str, Part] = {MECHANISM: plant} if plant.has_dofs else {}
         for name, part in coupling.parts.items():
             parts[name] = SteppedBlock(replace(part, name=name)) if isinstance(part, BlockPart) else part.open()
         order = in_order_of_evaluation(parts, coupling.couplings)
