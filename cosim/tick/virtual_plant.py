@@ -25,7 +25,7 @@ class VirtualPlant:
             self.view("measured", "velocity"),
             self.view("measured_effort"),
         )
-        self._coupling = _coupling_of(self, self._advance) if tick_model.coupled_in_python else None
+        self._coupling = _coupling_of(self, self._advance)
         self._request = self.view("request")
         self._enabled = self.view("enabled") if tick_model.plant.periods else None
         self._measured_ns: int | None = None
@@ -76,6 +76,11 @@ class VirtualPlant:
         if self._coupling is not None:
             self._coupling.start()
 
+    def restart(self) -> None:
+        """Let these parts begin anew."""
+        self.close()
+        self._coupling = _coupling_of(self, self._advance)
+
     def close(self) -> None:
         """Release what these parts hold."""
         if self._coupling is not None:
@@ -86,8 +91,10 @@ class VirtualPlant:
         self._measured_ns = None
 
 
-def _coupling_of(plant: VirtualPlant, advance: Callable[[], object]) -> PythonCoupledStep:
+def _coupling_of(plant: VirtualPlant, advance: Callable[[], object]) -> PythonCoupledStep | None:
+    """None where all parts are compiled."""
     model = plant.tick_model
-    assert model.coupling is not None
+    if model.coupling is None or not model.coupling.in_python:
+        return None
     stepped = SteppedPlant(model.plant_part, plant.view("plant"), advance)
     return PythonCoupledStep(model.coupling, stepped, model.step)
