@@ -67,6 +67,7 @@ def analyze_rig(
     with console.busy(f"linearising {path.stem}"), named_when_slow():
         rig, at = at_rest(path, overrides) if measuring else (load_rig(path, overrides), at)
         console.check_inputs(input_files(rig, overrides), [plot] if plot else [], json)
+        rig.require_joints("cosim analyze")
         check_time(rig, at)
         found = analyze(rig, at, joints)
     with console.busy(f"measuring {path.stem}"):
@@ -90,6 +91,7 @@ def analyze_with_relay(
     console.check_targets([plot] if plot else [], json, None, path)
     with console.busy(f"linearising {path.stem}"), named_when_slow():
         rig = load_rig(path, overrides)
+        rig.require_joints("cosim analyze")
         model = load_rig(path, [*overrides, NO_DRIVERS]) if rig.hardware else rig
         console.check_inputs(input_files(rig, overrides), [plot] if plot else [], json)
         found = analyze(model, 0.0, joints)

@@ -41,6 +41,7 @@ class Measuring:
 def at_rest(path: Path, overrides: Sequence[Override]) -> tuple[Rig, float]:
     """The rig that holds its initial posture, and the time [s] after which its motion has decayed."""
     rig = load_rig(path, overrides)
+    rig.require_joints("cosim analyze")
     linear = linearise(rig)
     held = excitation_of(rig, linear, _any_joint(rig), "multisine", 0.0)
     return load_rig(path, [*overrides, *overrides_of(held.overlay(rig))]), held.settled

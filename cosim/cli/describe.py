@@ -38,6 +38,9 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     spec, description = rig.spec, rig.spec.mechanism.description
     if spec.description:
         yield spec.description
+    if not rig.joints:
+        yield "no mechanism, parts only"
+        return
     gravity = ", ".join(f"{g:g}" for g in spec.mechanism.gravity)
     joints = len(rig.plant.full_model.joint_names)
     parts = {"joint": joints, "dof": len(rig.joints) if len(rig.joints) != joints else 0}
@@ -171,12 +174,13 @@ def _tick(rig: Rig) -> Iterator[str]:
     called = [controller.name for controller in by_priority(spec.controllers)]
     order = (name for task in schedule.order for name in (called if task == "controllers" else [task]))
     yield f"each tick of {show_time(schedule.step_ns)}: {' → '.join(order)}"
+    duration = f"run of {schedule.duration_ns / 1e9:g} s"
     count = (
         f"as many per tick as a tolerance of {schedule.tolerance:g} needs"
         if schedule.adaptive
         else f"{schedule.substeps} per tick{', a multiple of the samples of drives' if rig.plant.periods else ''}"
     )
-    yield f"step: {schedule.integrator}, {count}; run of {schedule.duration_ns / 1e9:g} s"
+    yield f"step: {schedule.integrator}, {count}; {duration}" if rig.joints else duration
     if times := [
         f"{task} {show_time(schedule.deadlines[task])}" for task in schedule.order if task in schedule.deadlines
     ]:

@@ -33,6 +33,9 @@ def check_has_reference(rig: Rig, option: str) -> None:
     """Raises InputError for a rig whose reference would not be the same experiment."""
     if rig.hardware:
         raise InputError("real motors have no reference; run the rig without its drivers", option)
+    if not rig.joints:
+        what = "the reference has other steps of the mechanism, and this rig has parts only"
+        raise InputError(f"{what}; set their steps, and use cosim compare", option)
 
 
 def reference_of(run: Run, path: Path, overrides: Sequence[Override], interpret: bool | None, option: str) -> Run:

@@ -39,7 +39,8 @@ LOSS = ROUNDING
 
 
 def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
-    """Print the summary: a table of the joints, then a line per topic. unstable: what was known to be before."""
+    """Print the summary: a table of the joints if there are any, then a line per topic. unstable: what was known to be
+    before."""
     summary, units = run.summary, run.rig.units
     print(f"{bold(run.rig.name)}  {run.rig.description}".rstrip())
     joints = summary["joints"]
@@ -54,7 +55,8 @@ def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
         table.add_row(name, joint["role"], *values)
     timing = [] if summary["timing"] is None else timing_lines(summary["timing"])
     general = [*general_lines(summary, unstable), *deflection_lines(summary, run.rig.full_deflection)]
-    for line in (*table.lines(), *structure_lines(summary, units), *guard_lines(summary), *general, *timing):
+    tables = table.lines() if joints else ()
+    for line in (*tables, *structure_lines(summary, units), *guard_lines(summary), *general, *timing):
         print(line)
 
 

@@ -26,8 +26,8 @@ from cosim.types import Array
 @dataclass
 class _PartPlan:
     """What a step needs to know of a part. inputs: (name, its columns among the elements of all inputs, shape);
-    transformed: (columns, factor, offset) of those with a transformation; outputs: (name, place among the outputs of all
-    parts, shape); ports: of its bonds, and their places among the works of all ends."""
+    transformed: (columns, factor, offset) of those with a transformation; outputs: (name, place among the outputs of
+    all parts, shape); ports: of its bonds, and their places among the works of all ends."""
 
     name: str
     part: Part
@@ -155,8 +155,8 @@ class PythonMaster:
 
     def limit_steps(self, seconds: float | None) -> None:
         """Change the time limit of the calls of parts, after a start that may take longer."""
-        for plan in self._plans:
-            plan.time_limit = None if plan.time_limit is None else seconds
+        if self.supervisor.limit is not None:
+            self.supervisor.limit = seconds
 
     def step(self, h: float) -> None:
         """One step of length h [s]. Raises RunError for a part that fails, diverges or hangs."""

@@ -14,11 +14,10 @@ from cosim.derive.bond_graph_equations import equation_lines, formulas_of, latex
 from cosim.derive.circuit_drawing import circuit_panel
 from cosim.derive.graph_report import check_file
 from cosim.derive.picture import GraphPanel, save_panels
-from cosim.derive.rig_actuators import actuators_of
+from cosim.derive.rig_actuators import actuators_of, read_rig_with_joints
 from cosim.derive.tables import SIGNS, counted, quantity, shown_unit, table
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description.robot_file import SUFFIXES
-from cosim.rig.sections.rig_spec import read_rig
 
 MAX_PRINTED_BONDS = 20  # of an incidence matrix
 
@@ -75,7 +74,7 @@ def graph_actuators(path: Path) -> dict[str, GraphActuator]:
     """By joint: the actuators of a rig that are bond graphs. Raises InputErrors for errors in the rig."""
     if path.suffix.lower() in SUFFIXES:
         raise InputError("a robot file has no actuators; name a rig (YAML)", str(path))
-    found = actuators_of(read_rig(path))
+    found = actuators_of(read_rig_with_joints(path))
     return {name: actuator for name, actuator in found.items() if isinstance(actuator, GraphActuator)}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from cosim.compile import ArrayPort, Compiled, compile
 from cosim.compile.compiled import INTERPRET_VARIABLE, interpreting
 from cosim.derive.graph_report import keep_files_of, read_mechanism
-from cosim.derive.rig_actuators import actuators_of
+from cosim.derive.rig_actuators import actuators_of, read_rig_with_joints
 from cosim.derive.tables import counted, table
 from cosim.errors import InputError, RunError
 from cosim.formulations import SEPARATE_BODIES, Formulation, dependent_row, known_formulations
@@ -25,7 +25,6 @@ from cosim.multibody.description.robot_file import SUFFIXES
 from cosim.multibody.part_names import given_names
 from cosim.output import console
 from cosim.output.output_files import write_file
-from cosim.rig.sections.rig_spec import read_rig
 
 STATES, SEED = 5, 0
 ATTEMPTS = 20  # random guesses of a configuration with closed loops
@@ -81,7 +80,7 @@ def read_model(path: Path) -> Model:
     """The mechanism of a robot file or a rig, with the rotors of its drives."""
     if path.suffix.lower() in SUFFIXES:
         return Model(read_mechanism(path))
-    rig = read_rig(path)
+    rig = read_rig_with_joints(path)
     rotors = {name: actuator.reflected_inertia for name, actuator in actuators_of(rig).items()}
     return Model(rig.mechanism.description, rig.mechanism.gravity, rotors)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cosim.derive.graph_drawing import plot_graph
+from cosim.derive.rig_actuators import read_rig_with_joints
 from cosim.derive.tables import SIGNS, counted, table
 from cosim.errors import InputError
 from cosim.multibody.description.robot_file import SUFFIXES, check_robot_file, format_of, read_robot
@@ -16,7 +17,6 @@ from cosim.multibody.description.structure import FundamentalLoop, Structure, fr
 from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.output import console
 from cosim.rig.rig_files import files_named_by
-from cosim.rig.sections.rig_spec import read_rig
 
 MAX_PRINTED_BODIES = 20  # bodies besides body 0 whose matrices are printed
 
@@ -55,7 +55,7 @@ def keep_files_of(path: Path, file: Path | None, option: str) -> None:
 def read_mechanism(path: Path) -> Mechanism:
     """The mechanism of a robot file, by its suffix, or a rig. Raises InputError as their readers do."""
     if path.suffix.lower() not in SUFFIXES:
-        return read_rig(path).mechanism.description
+        return read_rig_with_joints(path).mechanism.description
     try:
         check_robot_file(path)
     except InputError as error:

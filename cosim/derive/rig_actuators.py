@@ -1,12 +1,22 @@
-"""The actuators of a rig that is read and not built."""
+"""A rig that is read and not built, and its actuators."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from cosim.errors import InputErrors
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
-from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.sections.parts_only import require_joints
+from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.types import Actuator
+
+
+def read_rig_with_joints(path: Path) -> RigSpec:
+    """As `read_rig`. Raises InputError for a rig of parts only too."""
+    spec = read_rig(path)
+    require_joints(spec.joints, path, "cosim derive")
+    return spec
 
 
 def actuators_of(rig: RigSpec) -> dict[str, Actuator]:

@@ -94,7 +94,9 @@ class PythonEngine(Engine):
         if self.hardware:
             raise RunError("a rig with real motors cannot return to an earlier state; arm it again instead")
         coupling = self.tick_model.coupling
-        if coupling is not None and coupling.in_python:  # the memory does not hold the states of these parts
+        if snapshot.number == 0:
+            self.virtual_plant.restart()
+        elif coupling is not None and coupling.in_python:  # the memory does not hold the states of these parts
             names = ", ".join(f"'{name}'" for name in coupling.in_python)
             raise RunError(f"{names} in Python cannot return to an earlier state with the rig; run it anew instead")
         super().restore(snapshot)

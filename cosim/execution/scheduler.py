@@ -306,7 +306,7 @@ class Scheduler:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Return to a snapshot of this rig, equal to the bit. Raises RunError with real motors, and with parts that are
-        not compiled."""
+        not compiled, unless it is one of t = 0."""
         self._check_allowed("restore")
         self.engine.restore(snapshot)
 

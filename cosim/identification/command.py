@@ -40,6 +40,7 @@ def identify_rig(
     _check_outputs(path, recording, targets)
     with console.busy(f"identifying {path.stem}"):
         rig = load_rig(path, overrides)
+        rig.require_joints("cosim identify")
         console.check_files(input_files(rig, overrides), targets)
         found = identify(rig, recording, wanted, cutoff, training, method)
     if json != "-":
@@ -86,6 +87,7 @@ def excite_rig(
     _check_outputs(path, None, targets)
     with console.busy(f"designing a motion of {path.stem}"):
         rig = load_rig(path, overrides)
+        rig.require_joints("cosim identify")
         console.check_files(input_files(rig, overrides), targets)
         motion = excite(rig, choose(rig, wanted), duration)
         keys = overlay_of(rig, table, duration)

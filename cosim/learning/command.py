@@ -33,6 +33,7 @@ def learn_rig(
     """
     check_output(save, "--save", (".csv",), {identity(path): "the rig itself"})
     rig, failure = load_rig(path, overrides), ""
+    rig.require_joints("cosim learn")
     refuse_inputs(input_files(rig, overrides), save, "--save")
     if recording is not None:
         check_recording(rig, recording)

@@ -23,7 +23,8 @@ Encoding = Literal["protobuf", "json"]
 Numbers = Literal["float64", "float32"]
 
 SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
-RIG_GROUPS = ("energy", "timing")  # groups of signals of the rig rather than a joint
+TIMING = "timing"
+RIG_GROUPS = ("energy", TIMING)  # groups of signals of the rig rather than a joint
 JOINTS = "/joints/"
 MESSAGE = 5  # opcode of MCAP
 _OPTIONAL = 1  # label of a field

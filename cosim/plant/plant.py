@@ -559,7 +559,9 @@ class Plant:
 
     def observe(self, t: Numeric, x: State, request: Numeric) -> dict[str, Numeric]:
         """By signal name: motion and effort of every dof, outputs of its actuator, reactions and violations of the
-        constraints, and the energy balance."""
+        constraints, and the energy balance; nothing of a plant without dofs."""
+        if not self.model.nv:
+            return {}
         solution = self.efforts(t, x, request)
         q, v, outputs, model = solution["q"], solution["v"], solution["outputs"], self.model
         signals: dict[str, Numeric] = {}

@@ -18,6 +18,7 @@ from cosim.rig.reading.yaml_source import Override, read_value
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.emulator import FAULT_KINDS
 from cosim.rig.sections.joints import JointSpec
+from cosim.rig.sections.parts_only import require_joints
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.servo.commanded import CommandedLoops
 from cosim.tick.virtual_plant import VirtualPlant
@@ -40,6 +41,7 @@ def emulation_of(
 
     Raises InputError for a rig without drivers, InputErrors for parts that do not fit together.
     """
+    require_joints(spec.joints, spec.path, "cosim emulate")
     if not spec.drivers:
         raise InputError("no drives to emulate; give the rig a section 'drivers'", spec.source.place(()))
     rig = WiredRig(emulated_plant(spec), interpret)

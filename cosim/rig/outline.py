@@ -34,8 +34,8 @@ class ConstraintOutline:
 class RigOutline:
     """units: signal -> unit, of every recorded signal in their order; roles: joint -> `actuated`, `passive`,
     `prescribed` or `real`; limits: joint -> bounds of the guard by key, finite ones; parameters: as set for the run;
-    substeps: per tick, or `auto`; engine: part -> where it ran; redundant: rows; immobile: why nothing can move, or
-    None."""
+    integrator: of the plant, None in a rig of parts only, as are substeps: per tick, or `auto`; engine: part -> where
+    it ran; redundant: rows; immobile: why nothing can move, or None."""
 
     name: str
     description: str
@@ -49,8 +49,8 @@ class RigOutline:
     immobile: str | None
     hardware: bool
     step_ns: int
-    integrator: str
-    substeps: int | str
+    integrator: str | None
+    substeps: int | str | None
     engine: dict[str, str]
     # recordings of former versions have none of these
     formulation: str = SEPARATE_BODIES  # of the equations of motion
@@ -100,8 +100,8 @@ def _outline_of(rig: WiredRig) -> RigOutline:
         immobile=rig.plant.immobile,
         hardware=rig.hardware,
         step_ns=schedule.step_ns,
-        integrator=schedule.integrator,
-        substeps=AUTO if schedule.adaptive else schedule.substeps,
+        integrator=schedule.integrator if rig.joints else None,
+        substeps=(AUTO if schedule.adaptive else schedule.substeps) if rig.joints else None,
         engine=_engine(rig),
         bonds=() if rig.tick_model.coupling is None else rig.tick_model.coupling.bond_names,
         formulation=spec.mechanism.formulation,
@@ -122,7 +122,7 @@ def _engine(rig: WiredRig) -> dict[str, str]:
     tick_model = rig.tick_model
     if rig.interpret:
         return {"everything": "Python, as requested"}
-    where = {"plant": "compiled"}
+    where = {"plant": "compiled"} if rig.joints else {}
     for loop in tick_model.loops:
         why = tick_model.untraceable.get(loop.name)
         where[f"controller {loop.name}"] = f"Python: {why}" if why else "compiled"

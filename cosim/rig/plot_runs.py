@@ -25,8 +25,8 @@ def plot_runs(runs: Mapping[str, Run], signals: Sequence[str] = (), file: str | 
     """Plot signals of several runs, a row for each signal and a colour for each run.
 
     runs: by the name that the legend shows; signals: names or patterns such as `*/position`, by default the position
-    errors of the 8 joints that move most in the first run, or their positions where none has a reference; a run may
-    lack some of them. file: png, svg or pdf to write.
+    errors of the 8 joints that move most in the first run, or their positions where none has a reference, or the
+    signals of a run without joints; a run may lack some of them. file: png, svg or pdf to write.
     Raises InputErrors for a signal that no run has, InputError for one with different units, for too many signals, and
     for a file that cannot be written.
     """
@@ -54,14 +54,18 @@ def _tracking(runs: Mapping[str, Run]) -> tuple[list[str], dict[str, Mapping[str
     """The errors or positions that are drawn by default, and all errors and positions of each run."""
     from cosim.output.plot.joint_columns import most_active, position_errors
     from cosim.output.plot.run_plot import MAX_JOINTS
+    from cosim.output.plot.signal_figure import of_parts
 
+    name, first = next(iter(runs.items()))
+    if not first.joints:
+        chosen = of_parts(first.signals)
+        return chosen, {each: run.chosen([signal for signal in chosen if signal in run]) for each, run in runs.items()}
     samples: dict[str, Mapping[str, Samples]] = {}
     for name, run in runs.items():
         positions = run.chosen(
             [signal for signal in run.signals if signal.endswith(("/position", "/reference_position"))]
         )
         samples[name] = {**positions, **position_errors(run.joints, positions)}
-    name, first = next(iter(runs.items()))
     shown = most_active(first.joints, first.chosen([f"{joint}/position" for joint in first.joints]), MAX_JOINTS)
     errors = [f"{joint}/position_error" for joint in shown if f"{joint}/position_error" in samples[name]]
     return errors or [f"{joint}/position" for joint in shown], samples

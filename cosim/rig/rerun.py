@@ -13,7 +13,7 @@ import numpy as np
 from cosim.errors import InputError
 from cosim.output.recording_index import RecordingIndex, recordings_of
 from cosim.output.recording_reader import RecordedSamples
-from cosim.output.sample_encoding import RIG_GROUPS
+from cosim.output.sample_encoding import TIMING
 from cosim.output.signal_store import BLOCK
 from cosim.rig.recorded_run import Change
 from cosim.rig.rig_files import plugin_digests
@@ -24,7 +24,6 @@ from cosim.rig.unpacked_rig import rig_of_files
 if TYPE_CHECKING:
     from cosim.rig.rig import Rig
 
-TIMING = RIG_GROUPS[1] + "/"  # signals that every run in real time has anew
 SETTINGS = ("schedule.realtime=false", "keep=null", "telemetry=null")
 
 
@@ -112,7 +111,7 @@ def _check_plugins(rig: Rig, index: RecordingIndex) -> None:
 
 def _first_difference(recorded: Run, run: Run) -> FirstDifference | None:
     """The first tick, and there the first signal, that is not the same number in both."""
-    names = [name for name in recorded.signals if not name.startswith(TIMING)]
+    names = [name for name in recorded.signals if not name.startswith(f"{TIMING}/")]
     columns = [[each.signals.index(name) for name in names] for each in (recorded, run)]
     common = min(len(recorded.t), len(run.t))
     for begin in range(0, common, BLOCK):

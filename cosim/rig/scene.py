@@ -25,10 +25,10 @@ def scene_of_rig(rig: WiredRig) -> Scene:
 
 
 def view_of(rig: WiredRig, signals: Sequence[str], rate: float | None) -> View | None:
-    """What the mechanism in 3D is made of, from these signals; None without a rate, and where positions are not among
-    them."""
+    """What the mechanism in 3D is made of, from these signals; None without a rate or a mechanism, and where positions
+    are not among them."""
     positions = {name: column for column, name in enumerate(signals)}
-    if rate is None:
+    if rate is None or not rig.joints:
         return None
     scene = scene_of_rig(rig)
     columns = [positions.get(f"{name}/position") for name in scene.coordinates]
@@ -62,7 +62,7 @@ def _scene(rig: WiredRig) -> Scene:
 
 def _visuals(rig: WiredRig) -> tuple[dict[str, list[Visual]], list[str]]:
     """Those of a URDF; a robot file of another format has none that are read."""
-    file, section = rig.spec.mechanism.urdf, rig.spec.source.data["mechanism"]
+    file, section = rig.spec.mechanism.urdf, rig.spec.source.data.get("mechanism", {})
     if file is None or section.get("urdf") is None:
         return {}, []
     arguments, packages = xacro_arguments_of(section), packages_of(section, rig.spec.path.parent)

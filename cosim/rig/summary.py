@@ -112,8 +112,8 @@ class RunSummary(TypedDict):
     duration_s: float
     ticks: int
     step_s: float
-    integrator: str
-    substeps: int | str
+    integrator: str | None
+    substeps: int | str | None
     step_error: StepErrorSummary | None
     step_count: StepCountSummary | None
     unconverged: int | None
@@ -194,7 +194,8 @@ def speed_text(summary: RunSummary) -> str:
     substeps = "" if count == 1 else f", {count} substeps"
     if chosen is not None:
         substeps = f", {chosen['mean']:.3g} substeps on average, {chosen['max']} at most"
-    ticks = f"{n} {plural(n, 'tick')} of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps})"
+    how = "" if summary["integrator"] is None else f" ({summary['integrator']}{substeps})"
+    ticks = f"{n} {plural(n, 'tick')} of {summary['step_s'] * 1e3:g} ms{how}"
     speed = summary["speed"]
     if speed is None or summary["timing"] is not None:  # the timing lines report the speed
         return ticks
@@ -241,6 +242,7 @@ def _step_error(rig: RigOutline, signals: Figures) -> StepErrorSummary | None:
     joint = max(peaks, key=lambda name: peaks[name])
     from cosim.integrators.methods import INTEGRATORS
 
+    assert rig.integrator is not None  # of joints
     order, needed = INTEGRATORS[rig.integrator].estimate, rig.substeps
     assert order is not None and isinstance(needed, int)
     if 1.0 < peaks[joint] < math.inf:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from cosim.types import Numeric, Signal, Signals, State
 
 MECHANISM = "mechanism"  # the name of the plant among the parts
 UNITS = {"rad": ("N*m", "rad", "rad/s"), "m": ("N", "m", "m/s")}  # of effort, position and velocity of a dof
+
+
+T = TypeVar("T")
 
 
 class StepsPlant(Protocol):
@@ -80,6 +83,11 @@ class PlantPart:
     @property
     def _plant(self) -> Plant:
         return self.functions.plant
+
+    @property
+    def has_dofs(self) -> bool:
+        """False for a rig of parts only: the plant is then none of the parts."""
+        return self._plant.model.nv > 0
 
     @property
     def size(self) -> int:
@@ -220,12 +228,16 @@ class CoupledStep:
             )
             for name, part in coupling.blocks.items()
         }
-        parts = {MECHANISM: self.plant, **blocks}
+        parts = {**self._with_plant(self.plant), **blocks}
         order = in_order_of_evaluation(parts, coupling.couplings)
         sequence = coupling.scheme.sequence or tuple(sequence_of(parts, order))
         self.master = CompiledMaster(
             parts, coupling.couplings, replace(coupling.scheme, sequence=sequence), order, compiled
         )
+
+    def _with_plant(self, value: T) -> dict[str, T]:
+        """A value of the plant under its name, where it is one of the parts."""
+        return {MECHANISM: value} if self.plant.has_dofs else {}
 
     def initial(self) -> np.ndarray:
         """The memory of the master at t = 0, with a past on the line of a first step where it extrapolates."""
@@ -241,9 +253,9 @@ class CoupledStep:
         """(state of the plant, memory of the master) a tick later, and the record of its beginning."""
         m = self.master.layout.unpack(memory)
         held = ops.concatenate([x, request, *setpoints])
-        m = m | {"t": t, "states": m["states"] | {MECHANISM: held}}
+        m = m | {"t": t, "states": m["states"] | self._with_plant(held)}
         after = self.master.step(self.master.layout.pack(m), self.functions.step)
-        end = self.master.layout.unpack(after)["states"][MECHANISM]
+        end = self.master.layout.unpack(after)["states"].get(MECHANISM, x)
         return end[: len(x)], after, self.record(m)
 
     def record(self, m: State) -> Numeric:

@@ -216,7 +216,7 @@ class TickFunctions:
         places = [self.nv * k + loop.index for loop in self.loops for k in range(len(COMMAND))]
         for place, value in zip(chain.from_iterable(places), inputs[-1], strict=True):
             commands[place] = value
-        command: State = dict(zip(COMMAND, ops.array(commands).reshape(-1, self.nv), strict=True))
+        command: State = dict(zip(COMMAND, ops.array(commands).reshape(len(COMMAND), self.nv), strict=True))
         if self.drive_controlled is not None:
             command |= {gain: ops.where(self.drive_controlled, 0.0, command[gain]) for gain in ("kp", "kd")}
         known = dict(zip(GUARD_INPUTS, inputs, strict=False)) | {"request": request, "armed": t - start[0]}

@@ -11,12 +11,13 @@ from cosim.tick.memory_call import MemoryCall, bind, compile_call
 from cosim.tick.python_coupling import PythonCoupledStep, SteppedPlant
 from cosim.tick.tick_model import TickModel
 
-
 T = TypeVar("T")
 
 
 class VirtualPlant:
     """The simulated plant of a `TickModel` with its own memory. Times are those of ticks, in ns."""
+
+    _coupling: PythonCoupledStep | None = None  # with the parts that are not compiled
 
     def __init__(self, tick_model: TickModel) -> None:
         self.tick_model = tick_model
@@ -29,9 +30,9 @@ class VirtualPlant:
             self.view("measured", "velocity"),
             self.view("measured_effort"),
         )
-        self._coupling = _coupling_of(self, calls["advance"]) if tick_model.coupled_in_python else None
-        self._advance = self._coupled_advance() if self._coupling else self.bind(calls["advance"])
+        self._step = calls["advance"]
         self._t = self.view("t")
+        self.restart()
         self._request = self.view("request")
         self._enabled = self.view("enabled") if tick_model.plant.periods else None
         self._measured_ns: int | None = None
@@ -72,10 +73,8 @@ class VirtualPlant:
         """Step the plant by one tick, with the parts beside it."""
         self._advance()
 
-    def _coupled_advance(self) -> Callable[[], object]:
-        coupling, record = self._coupling, self.view("coupled")
-        values, energy = self.view("coupling", "values"), self.view("coupling", "energy")
-        assert coupling is not None
+    def _coupled_advance(self, coupling: PythonCoupledStep) -> Callable[[], object]:
+        record, values, energy = self.view("coupled"), self.view("coupling", "values"), self.view("coupling", "energy")
 
         def advance() -> None:
             record[:], values[0], energy[:] = coupling.advance()
@@ -92,6 +91,12 @@ class VirtualPlant:
         if self._coupling is not None:
             self._coupling.start()
 
+    def restart(self) -> None:
+        """Let these parts begin anew."""
+        self.close()
+        self._coupling = _coupling_of(self, self._step)
+        self._advance = self.bind(self._step) if self._coupling is None else self._coupled_advance(self._coupling)
+
     def close(self) -> None:
         """Release what these parts hold."""
         if self._coupling is not None:
@@ -102,10 +107,11 @@ class VirtualPlant:
         self._measured_ns = None
 
 
-def _coupling_of(plant: VirtualPlant, call: MemoryCall) -> PythonCoupledStep:
-    """call: the step of the plant alone, (t, state, held …) -> state."""
+def _coupling_of(plant: VirtualPlant, call: MemoryCall) -> PythonCoupledStep | None:
+    """None where all parts are compiled. call: the step of the plant alone, (t, state, held …) -> state."""
     model = plant.tick_model
-    assert model.coupling is not None
+    if model.coupling is None or not model.coupling.in_python:
+        return None
     t, x, *held = (plant.memory[where].reshape(shape) for where, shape in call.inputs)
     stepped = SteppedPlant(model.plant_part, model.step, t, x, held, not model.compiled)
     return PythonCoupledStep(model.coupling, stepped, model.step)

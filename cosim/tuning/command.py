@@ -50,6 +50,7 @@ def tune_rig(
     """
     with console.busy(f"compiling {path.stem}"):
         rig = load_rig(path, overrides)
+    rig.require_joints("cosim tune")
     place = _place(rig, folder, resume)
     for name in (OVERLAY, REPORT):
         console.refuse_inputs(input_files(rig, overrides), place / name, "--session")

@@ -155,10 +155,28 @@ def test_a_rig_returns_to_a_snapshot_with_compiled_parts_only(rig_of):
         ends.append(engine.run(30)[0])
     np.testing.assert_array_equal(*ends)
     engine = rig_of(part=IN_PYTHON).engine()
+    start = engine.snapshot()
+    engine.open()
+    engine.arm()
+    ends = [engine.run(20)[0]]
+    assert len(ends[0]) == 20
     with pytest.raises(RunError) as refused:
         engine.restore(engine.snapshot())
     why = "'wheel' in Python cannot return to an earlier state with the rig; run it anew instead"
     assert str(refused.value) == why
+    engine.restore(start)
+    ends.append(engine.run(20)[0])
+    engine.close()
+    np.testing.assert_array_equal(*ends)
+
+
+def test_parts_in_python_run_in_real_time_from_their_start(rig_of):
+    """The timing pre-check steps them too."""
+    settings = "schedule.step=50 ms", "parts.wheel.step=10 ms"
+    paced = rig_of(*settings, part=IN_PYTHON, realtime=True).run(0.2)
+    free = rig_of(*settings, part=IN_PYTHON).run(0.2)
+    for name in free.signals:
+        np.testing.assert_array_equal(paced[name], free[name], err_msg=name)
 
 
 # --- wires, samples, several parts ----------------------------------------------------------------------

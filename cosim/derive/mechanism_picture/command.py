@@ -77,6 +77,7 @@ def derive_picture(
 def _read(path: Path) -> Subject:
     if path.suffix.lower() not in SUFFIXES:
         rig = load_rig(path)
+        rig.require_joints("cosim derive")
         return Subject(rig.plant.model, rig.plant.start.q, list(scene_of_rig(rig).shapes), rig)
     model = Model(read_mechanism(path))
     visuals = read_visuals(path, {}, ())[0] if format_of(path) == "urdf" else {}

@@ -17,7 +17,7 @@ from cosim.output.plot.joint_columns import columns_of, most_active, position_er
 from cosim.output.plot.mechanism_panels import panels_of
 from cosim.output.plot.passive_cells import rows_and_cells
 from cosim.output.plot.run_figure import RunFigureContent, draw_run
-from cosim.output.plot.signal_figure import draw_signals
+from cosim.output.plot.signal_figure import draw_signals, of_parts
 from cosim.output.plot.style import check_format, save, styled
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ class RunPlot:
     limits: joint -> bound by key, drawn where the curves come near; stopped: the end is a stop; late: times [s] of
     missed deadlines; gaps: (begin, end) [s] without ticks, where the curves are interrupted.
 
-    With `chosen_signals` a row for each of their units. Otherwise a row for each of `chosen_joints`, by default of all;
-    of more than 8 joints (dofs, where a joint has several) those 8 are drawn that move most, and the footer states it.
-    The third column is the tracking error, or the velocity when no joint has a reference. Signals that were not
-    recorded and efforts that are all zero are left out. Joints that move without effort and reference, beside others
-    that do not, have a smaller cell each below the rows, and so have the deflections of frames on elastic links. When
-    no joint has a reference, a row below shows the energies `energy/…` and the magnitudes of the reactions of
-    constraints, the parts `<name>` with a signal `<name>/violation`
-    or `<name>/slip`, of 6 at most.
+    With `chosen_signals` a row for each of their units, and so of the signals of a run without joints. Otherwise a row
+    for each of `chosen_joints`, by default of all; of more than 8 joints (dofs, where a joint has several) those 8 are
+    drawn that move most, and the footer states it. The third column is the tracking error, or the velocity when no
+    joint has a reference. Signals that were not recorded and efforts that are all zero are left out. Joints that move
+    without effort and reference, beside others that do not, have a smaller cell each below the rows, and so have the
+    deflections of frames on elastic links. When no joint has a reference, a row below shows the energies `energy/…` and
+    the magnitudes of the reactions of constraints, the parts `<name>` with a signal `<name>/violation` or
+    `<name>/slip`, of 6 at most.
     """
 
     t: np.ndarray
@@ -80,8 +80,8 @@ class RunPlot:
         events = events_within([(time, drawable(name)) for time, name in self.events], self.t)
         marks = PlotMarks(events, float(self.t[-1]) if self.stopped else None, self.late)
         breaks = interruptions(self.t, self.gaps)
-        if self.chosen_signals:
-            chosen = list(map(drawable, self.chosen_signals))
+        chosen = self.chosen_signals if self.chosen_signals or self.joints else of_parts(self.signals)
+        if chosen := list(map(drawable, chosen)):
             return draw_signals(self.t, signals, chosen, units, marks, (title, description, note), breaks)
         shown = list(self.chosen_joints) or most_active(self.joints, self.signals, MAX_JOINTS)
         joints = [drawable(name) for name in shown]

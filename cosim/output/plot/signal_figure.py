@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +12,19 @@ from cosim.output.plot.event_markers import PlotMarks
 from cosim.output.plot.run_figure import format_axes
 from cosim.output.plot.style import BLUE, DPI, FAINT, GREEN, INK, OCHRE, ROSE, RUST, SOFT, VIOLET, fix_layout
 from cosim.output.plot.text_layout import TextBlock
+from cosim.output.sample_encoding import TIMING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, ROW = 10.0, 2.6  # inches
+MOST_SIGNALS = 24  # of a run without joints
 COLORS = (BLUE, RUST, GREEN, VIOLET, OCHRE, ROSE, INK, FAINT)
+
+
+def of_parts(signals: Iterable[str]) -> list[str]:
+    """The signals that are drawn of a run without joints: the first ones."""
+    return [name for name in signals if not name.startswith(f"{TIMING}/")][:MOST_SIGNALS]
 
 
 def draw_signals(

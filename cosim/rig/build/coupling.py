@@ -32,7 +32,8 @@ def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], re
     found = {name: part for name, part in parts.items() if part is not None}
     if len(found) < len(parts):
         return None
-    known: dict[str, HasFeedthrough] = {MECHANISM: PlantSignals(*signals_of_plant(names, units)), **found}
+    plant = {MECHANISM: PlantSignals(*signals_of_plant(names, units))} if names else {}
+    known: dict[str, HasFeedthrough] = {**plant, **found}
     if reading.errors:
         return None
     joined = _joined(spec.couplings, found, known, reading)

@@ -9,6 +9,7 @@ from cosim.compile import ArrayPort, BatchFunction, Interpreted, compile_for_bat
 from cosim.errors import InputError
 from cosim.rig.build.stand_ins import KNOWN, known_parts, stand_ins
 from cosim.rig.cached_parts import CachedParts
+from cosim.rig.sections.parts_only import require_joints
 from cosim.timing.deadlines import TaskTime
 
 if TYPE_CHECKING:
@@ -105,6 +106,10 @@ class WiredRig:
         found = type(self).__new__(type(self))
         found.__dict__.update(rig.__dict__ | {"tick_model": model, "opened": None, "differentiated": None})
         return found
+
+    def require_joints(self, command: str) -> None:
+        """Raises InputError for a rig of parts only. command: that is for joints, such as `cosim tune`."""
+        require_joints(self.joints, self.run_spec.path, command)
 
     def keep(self) -> None:
         """Keep what is known of the rig for other processes, if its ticks are compiled."""

@@ -73,6 +73,13 @@ class MechanismSpec:
     formulation: str = SEPARATE_BODIES
 
 
+def ground_alone(name: str, reading: Reading) -> MechanismSpec:
+    """The mechanism of the rig called `name` that has none: the ground, on which nothing is."""
+    links = [Link(BASE, place=reading.place(()))]
+    description = build_mechanism(name, links, [], Diagnostics())
+    return MechanismSpec(description, MechanismFile().gravity, None, LoopClosureKeys())
+
+
 @dataclass(frozen=True)
 class _Tree:
     """Links and joints without loops and springs; ground: the fixed link."""

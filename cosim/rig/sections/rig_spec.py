@@ -18,7 +18,7 @@ from cosim.output.stream.decimation import Decimation
 from cosim.output.stream.messages import Format
 from cosim.rig.reading.names import Line, Title
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields
-from cosim.rig.reading.yaml_source import Override, YamlSource, load_yaml, override
+from cosim.rig.reading.yaml_source import Override, YamlSource, YamlValue, load_yaml, override
 from cosim.rig.sections.controllers import ControllerSpec, read_controllers
 from cosim.rig.sections.dofs import dofs_of
 from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_real_time, read_drivers
@@ -34,8 +34,9 @@ from cosim.rig.sections.joints import (
     read_multi_dof_joints,
 )
 from cosim.rig.sections.keep import KeepSpec, read_keep
-from cosim.rig.sections.mechanism import MechanismSpec, read_mechanism
+from cosim.rig.sections.mechanism import MechanismSpec, ground_alone, read_mechanism
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec, read_couplings, read_parts
+from cosim.rig.sections.parts_only import check_parts_only
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.rig.sections.size import check_size
 from cosim.rig.sections.tuning import TuningKeys
@@ -80,7 +81,7 @@ class RecordingSpec:
 
 @params
 class _RigFile:
-    mechanism: dict = param()
+    mechanism: dict | None = param(default=None)
     name: Title | None = param(default=None)
     description: Line = param(default="")
     joints: dict | None = param(default=None)
@@ -156,8 +157,7 @@ def read_rig_mechanism(path: Path) -> MechanismSpec:
     try:
         reading = Reading(source.place, errors, Path(source.file).parent)
         top: dict[str, Any] = read_fields(_RigFile, source.data, (), reading, besides=("keep",))
-        if "mechanism" in top:
-            found = read_mechanism(top["mechanism"], top.get("name") or path.stem, reading)
+        found = _mechanism(source.data, top, top.get("name") or path.stem, reading)
     except InputErrors:  # reading ended early
         raise InputErrors(_in_order(errors, source.file)) from None
     if errors or found is None:
@@ -182,7 +182,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     path = Path(source.file)
     top: dict[str, Any] = read_fields(_RigFile, source.data, (), reading, besides=("keep",))
     name = top.get("name") or path.stem
-    mechanism: Any = read_mechanism(top["mechanism"], name, reading) if "mechanism" in top else None
+    mechanism: Any = _mechanism(source.data, top, name, reading)
     dofs = dofs_of(mechanism.description) if mechanism else None
     joints, multi_dof, by_name = (dofs.single, dofs.multi_dof_joints, dofs.by_name) if dofs else (None, {}, frozenset())
     for name in [name for name in RESERVED if dofs and dofs.of(name)]:
@@ -190,7 +190,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         reading.fail(("mechanism",), what)
     for name in dofs.clashes if dofs else ():
         reading.fail(("mechanism",), f"'{name}' is the name of a joint and of a dof of another one; rename the joint")
-    if dofs and not dofs.owners:
+    if dofs and not dofs.owners and "mechanism" in source.data:
         reading.fail(("mechanism",), "no joint moves on its own; give it a joint that is not fixed")
     schedule = read_schedule(top.get("schedule"), reading)
     if dofs and not check_size(len(dofs.owners), schedule, reading):
@@ -233,6 +233,16 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         tuning=top.get("tuning") or TuningKeys(),
         source=source,
     )
+
+
+def _mechanism(data: Mapping[str, YamlValue], top: Mapping[str, Any], name: str, reading: Reading) -> Any:
+    """The mechanism, without joints for a rig of parts only; None after an error."""
+    if "mechanism" in data:
+        return read_mechanism(top["mechanism"] or {}, name, reading) if "mechanism" in top else None
+    if not data.get("parts"):
+        return reading.fail((), "missing key 'mechanism'")
+    check_parts_only(data, reading)
+    return ground_alone(name, reading)
 
 
 def _checked_telemetry(telemetry: TelemetrySpec, reading: Reading) -> TelemetrySpec:
