@@ -16,6 +16,7 @@ from cosim import load_rig
 from cosim.errors import CosimError
 from cosim.fmu_export import export, linking, platforms
 from cosim.fmu_export.export import fmu_of
+from cosim.fmu_export.model_description import UnitOutline
 from cosim.units import UNITS, si_exponents
 from tests.kit.command import RIG
 from tests.kit.rigs import controller
@@ -143,7 +144,7 @@ def test_files_of_the_rig_are_not_overwritten(command):
 
 @pytest.mark.parametrize(("name", "identifier"), [("7 axes", "_7_axes"), ("crane", "crane"), ("à-b", "__b")])
 def test_names_of_binaries_are_identifiers(name, identifier):
-    assert export.identifier_of(name) == identifier
+    assert UnitOutline(name, "", 1e-3, 1.0, "", None).identifier == identifier
 
 
 def test_the_script_on_the_page_runs(monkeypatch, tmp_path, capsys):
