@@ -343,6 +343,7 @@ def command_parser() -> CommandParser:
     parser.add_command(
         commands.fmu,
         rig,
+        _word("--part", metavar="NAME", help="this part of the rig alone"),
         _word("--fmi", choices=("2", "3"), default="2", help="major version of FMI; default: 2"),
         _word(
             "--input",
@@ -352,7 +353,7 @@ def command_parser() -> CommandParser:
             default=[],
             help="the importer gives external_effort or reference_position of a joint, * of all; may be repeated",
         ),
-        _word("-o", "--output", metavar="F.fmu", type=Path, help="default: named as the rig, here"),
+        _word("-o", "--output", metavar="F.fmu", type=Path, help="default: named as the rig, or the part, here"),
         overrides,
         overlay,
     )

@@ -352,13 +352,20 @@ def export(
         print(f"warning  {recording}: {run.fault}")
 
 
-def fmu(rig: Path, fmi: Literal["2", "3"], inputs: list[str], output: Path | None, overrides: list[Override]) -> None:
-    """Write a rig as an FMU, which other programs run in co-simulation."""
+def fmu(
+    rig: Path,
+    part: str | None,
+    fmi: Literal["2", "3"],
+    inputs: list[str],
+    output: Path | None,
+    overrides: list[Override],
+) -> None:
+    """Write a rig, or one of its parts, as an FMU, which other programs run in co-simulation."""
     from cosim.fmu_export.command import export_fmu
     from cosim.output.slow_code import named_when_slow
 
     with named_when_slow():
-        export_fmu(rig, overrides, int(fmi), inputs, output)
+        export_fmu(rig, overrides, int(fmi), part, inputs, output)
 
 
 def new(

@@ -98,7 +98,7 @@ class BlockPart:
         assert self.initial is not None
         x = self.state_layout.pack(self.initial)
         if not self.sampled:
-            return x, self._outputs(t, x, u)
+            return x, self.output_values(t, x, u)
         _, y = self._sample(t, x, u)
         return ops.concatenate([x, y]), y
 
@@ -114,9 +114,11 @@ class BlockPart:
         else:
             z = ops.repeat(lambda z, c: self._one_step(z, c)[0], int(count), z, coefficients)
         end, work = z[_CLOCK : _CLOCK + self.size], z[_CLOCK + self.size :]
-        if self.sampled:
-            return end, end[self.state_layout.size :], work
-        return end, self._outputs(t + h, end, value_at(coefficients, h)), work
+        return end, self.output_values(t + h, end, value_at(coefficients, h)), work
+
+    def output_values(self, t: Numeric, x: Numeric, u: Numeric) -> Numeric:
+        """(ny,) the outputs from its state as a part and the inputs (nu,) at the same time."""
+        return x[self.state_layout.size :] if self.sampled else self._rates(t, x, u)[1]
 
     def _steps(self, rows: int) -> Callable[..., Numeric]:
         """Steps of its own, until none remains; rows: of the coefficients."""
@@ -141,9 +143,6 @@ class BlockPart:
         return ops.concatenate([now, end]), ops.where(left > 0.5, 1.0, 0.0)
 
     # --- continuous blocks ---
-
-    def _outputs(self, t: Numeric, x: Numeric, u: Numeric) -> Numeric:
-        return self._rates(t, x, u)[1]
 
     def _rates(self, t: Numeric, x: Numeric, u: Numeric) -> tuple[Numeric, Numeric]:
         """(rates of the state, outputs), flat."""

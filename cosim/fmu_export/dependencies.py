@@ -28,8 +28,6 @@ def inputs_of_signals(model: TickModel, observe: Routine, inputs: Sequence[UnitV
     memory: Masks = [0] * model.layout.size
     for number, variable in enumerate(inputs):
         memory[variable.place] |= 1 << number
-        if variable.kind == "RATE":  # a new velocity changes the position from which a reference goes on
-            memory[variable.partner] |= 1 << number
     program = model.compiled_program
     row = memory[: program.early]
     for task in program.tasks:
@@ -40,7 +38,8 @@ def inputs_of_signals(model: TickModel, observe: Routine, inputs: Sequence[UnitV
                 kept = memory[where] if task.ticks > 1 else [0] * len(masks)  # of ticks without this task
                 memory[where] = [a | b for a, b in zip(masks, kept, strict=True)]
     row += memory[program.early : program.row]
-    (signals,) = _through(observe, [memory[model.layout.place("bumpless_start").where], row])
+    numbers = [] if observe.open_numbers is None else [memory[model.layout.place("numbers").where]]
+    (signals,) = _through(observe, [memory[model.layout.place("bumpless_start").where], row, *numbers])
     return [tuple(k for k in range(len(inputs)) if mask >> k & 1) for mask in signals]
 
 

@@ -1,51 +1,94 @@
-"""Variables that the importer gives: efforts that act on joints from outside, and references of controllers."""
+"""What the importer gives to a rig: efforts that act on joints from outside, references of controllers, and the
+parameters of parts. What the ticks have no place for are open numbers of their code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from cosim import ops
+from cosim.compile.trace import OpenNumbers
 from cosim.errors import InputError, did_you_mean
-from cosim.fmu_export.variables import PlaceKind, UnitVariable
+from cosim.fmu_export.tunable_part import TunablePart
+from cosim.fmu_export.variables import UnitVariable
+from cosim.layout import Layout
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.tick.tick_model import TickModel
 from cosim.types import Numeric, Trajectory
 from cosim.units import JOINT_DIMENSIONS
 
 OPTION = "--input"
-GOES_ON = "of the controllers; it goes on at reference_velocity until it is set again"
+MOTION = ("position", "velocity", "acceleration")
+GOES_ON = "of the controllers; until they are set again, position and velocity go on at velocity and acceleration"
 Dofs = Sequence[str]
 
 
-class InputKind(NamedTuple):
-    """The inputs `<joint>/<kind>`. possible: joints that can have one; opened: ticks with places for those of these
-    joints; variables: of them, from ticks before and after."""
+class OpenedRig(NamedTuple):
+    """rig: with places in its ticks for what is given; inputs; parameters: of its parts; references: of how many
+    joints the open numbers begin with the motion (3, references)."""
 
-    possible: Callable[[TickModel], Dofs]
-    opened: Callable[[TickModel, Dofs], TickModel]
-    variables: Callable[[TickModel, TickModel, Dofs], list[UnitVariable]]
+    rig: WiredRig
+    inputs: tuple[UnitVariable, ...]
+    parameters: tuple[UnitVariable, ...]
+    references: int
 
 
-def with_inputs(rig: WiredRig, names: Sequence[str]) -> tuple[WiredRig, tuple[UnitVariable, ...]]:
-    """(the rig with places for these inputs in its ticks, their variables); names: such as `elbow/external_effort`, or
-    `*/external_effort` for all joints that can have one. Raises InputError for others."""
-    model, variables = rig.tick_model, list[UnitVariable]()
-    dofs: dict[str, list[str]] = {}
+def opened(rig: WiredRig, names: Sequence[str]) -> OpenedRig:
+    """names: of inputs, such as `elbow/external_effort`, or `*/external_effort` for all joints that can have one.
+    Raises InputError for others."""
+    before, dofs = rig.tick_model, dict[str, list[str]]()
     for name in names:
         kind, chosen = _chosen(rig, name)
         dofs[kind] = list(dict.fromkeys([*dofs.get(kind, ()), *chosen]))
-    if not dofs:
-        return rig, ()
-    for kind, chosen in dofs.items():
-        model = KINDS[kind].opened(model, chosen)
-    model.parameters[:] = rig.tick_model.parameters
-    for kind, chosen in dofs.items():
-        variables += KINDS[kind].variables(rig.tick_model, model, chosen)
-    return rig.with_ticks(model), tuple(variables)
+    pushed, led = (dofs.get(kind, []) for kind in KINDS)
+    fed = [dof for dof in led if dof in _dofs_that_follow(before, "effort")]
+    parts = {} if before.coupling is None else {k: TunablePart(part) for k, part in before.coupling.blocks.items()}
+    numbers = {
+        "motion": np.array([_start_of(before, led), *np.zeros((2, len(led)))]),
+        "effort": np.zeros(len(fed)),
+        "parts": {name: part.values for name, part in parts.items()},
+    }
+    layout, model = Layout(numbers), before
+    if pushed:
+        model = replace(model, plant=replace(model.plant, coupled=tuple(pushed)))
+    if layout.size:
+        model = _with_numbers(model, layout, layout.pack(numbers), led, fed, parts)
+    model.parameters[:] = before.parameters
+    first = model.layout.place("numbers").where.start
+    references = _reference_variables(model, layout, numbers, led, fed, first)
+    parameters = (
+        variable
+        for name, part in parts.items()
+        for variable in part.variables(f"{name}.", first + layout.place("parts", name).where.start)
+    )
+    inputs = (*_effort_variables(model, pushed), *references)
+    return OpenedRig(rig.with_ticks(model), inputs, tuple(parameters), len(led))
+
+
+def _with_numbers(
+    model: TickModel, layout: Layout, values: np.ndarray, led: Dofs, fed: Dofs, parts: Mapping[str, TunablePart]
+) -> TickModel:
+    """The ticks with these numbers as inputs of their code; led, fed: joints whose motion and effort are given."""
+    symbols, names = OpenNumbers(layout.size), model.plant.model.dof_names
+    given = layout.unpack(symbols.symbols)
+    reference = dict.fromkeys((*MOTION, "effort"), np.zeros(model.nv))
+    for what, values_of in zip(MOTION, given["motion"], strict=True):
+        reference[what] = ops.with_elements(reference[what], [names.index(dof) for dof in led], values_of)
+    reference["effort"] = ops.with_elements(reference["effort"], [names.index(dof) for dof in fed], given["effort"])
+    loops, is_led = list(model.loops), np.isin(names, list(led))
+    for k, loop in enumerate(loops):
+        if is_led[loop.index].any():
+            own = {what: value[loop.index] for what, value in reference.items()}
+            loops[k] = replace(loop, trajectory=GivenReference(loop.trajectory, is_led[loop.index], own))
+    changes = {"loops": loops, "open_numbers": symbols, "numbers": values}
+    if (coupling := model.coupling) is not None:
+        opened_parts = {name: part.opened(given["parts"][name]) for name, part in parts.items()}
+        changes["coupling"] = replace(coupling, parts={**coupling.parts, **opened_parts})
+        changes["coupling_start"] = model.initial()["coupling"]
+    return replace(model, **changes)
 
 
 def _chosen(rig: WiredRig, name: str) -> tuple[str, Dofs]:
@@ -54,7 +97,7 @@ def _chosen(rig: WiredRig, name: str) -> tuple[str, Dofs]:
     if kind not in KINDS or not joint:
         known = " or ".join(f"<joint>/{each}" for each in KINDS)
         raise InputError(f"'{name}' cannot be an input; give {known}", OPTION)
-    possible = KINDS[kind].possible(rig.tick_model)
+    possible = KINDS[kind](rig.tick_model)
     if joint == "*" and possible:
         return kind, possible
     if joint != "*" and joint not in rig.joints:
@@ -73,12 +116,10 @@ def _dofs_for_efforts(model: TickModel) -> Dofs:
     return model.plant.model.dof_names if model.coupling is None else ()
 
 
-def _with_efforts(model: TickModel, dofs: Dofs) -> TickModel:
-    return replace(model, plant=replace(model.plant, coupled=tuple(dofs)))
-
-
-def _effort_variables(before: TickModel, model: TickModel, dofs: Dofs) -> list[UnitVariable]:
+def _effort_variables(model: TickModel, dofs: Dofs) -> list[UnitVariable]:
     """An effort is constant until it is set again: the first coefficient of its polynomial."""
+    if not dofs:
+        return []
     region = model.layout.place("plant", "external", "coefficients")
     places = region.where.start + region.shape[1] * np.arange(len(dofs))
     return [
@@ -95,53 +136,53 @@ def _effort_variables(before: TickModel, model: TickModel, dofs: Dofs) -> list[U
 
 @dataclass(frozen=True)
 class GivenReference:
-    """A trajectory that is 0 for joints (n,) whose reference is given: all of it is in the offset of the
-    `BumplessStart`, which does not fade out."""
+    """A trajectory in which the reference of some joints (n,) is given: its values at the present time by name, which
+    may be symbols."""
 
     trajectory: Trajectory
-    given: np.ndarray
+    is_given: np.ndarray
+    values: Mapping[str, Numeric]
 
     @property
     def end(self) -> float:
         return np.inf
 
     def sample(self, t: Numeric) -> dict[str, Numeric]:
-        return {name: ops.where(self.given, 0.0, values) for name, values in self.trajectory.sample(t).items()}
+        own = self.trajectory.sample(t)
+        return {name: ops.where(self.is_given, self.values[name], values) for name, values in own.items()}
 
 
 def _dofs_with_reference(model: TickModel) -> Dofs:
+    return _dofs_that_follow(model, "position")
+
+
+def _dofs_that_follow(model: TickModel, what: str) -> Dofs:
     names = model.plant.model.dof_names
-    followed = [loop for loop in model.loops if loop.needs_reference("position")]
+    followed = [loop for loop in model.loops if f"reference_{what}" in loop.block.inputs]
     return tuple(dict.fromkeys(names[k] for loop in followed for k in loop.index))
 
 
-def _with_references(model: TickModel, dofs: Dofs) -> TickModel:
-    given = np.isin(model.plant.model.dof_names, list(dofs))
-    loops = [
-        replace(loop, trajectory=GivenReference(loop.trajectory, given[loop.index]))
-        if given[loop.index].any()
-        else loop
-        for loop in model.loops
-    ]
-    return replace(model, loops=loops)
-
-
-def _reference_variables(before: TickModel, model: TickModel, dofs: Dofs) -> list[UnitVariable]:
-    """Position and velocity of each joint; at the start at rest where the trajectory begins."""
+def _start_of(model: TickModel, dofs: Dofs) -> np.ndarray:
+    """(joints,) where their trajectories begin."""
     names, start = model.plant.model.dof_names, np.zeros(model.nv)
-    for loop in before.loops:
+    for loop in model.loops:
         start[loop.index] = np.asarray(loop.trajectory.sample(0.0)["position"], dtype=float)
-    first = model.layout.place("bumpless_start").where.start + 2
+    return start[[names.index(dof) for dof in dofs]]
+
+
+def _reference_variables(
+    model: TickModel, layout: Layout, numbers: Mapping[str, np.ndarray], led: Dofs, fed: Dofs, first: int
+) -> list[UnitVariable]:
+    """Of each joint in turn; first: place of the open numbers."""
     variables: list[UnitVariable] = []
-    for k in (names.index(dof) for dof in dofs):
-        position, velocity = first + k, first + model.nv + k
-        own: dict[str, tuple[PlaceKind, int, int, float]] = {
-            "position": ("REFERENCE", position, velocity, float(start[k])),
-            "velocity": ("RATE", velocity, position, 0.0),
-        }
-        for what, (kind, place, partner, value) in own.items():
-            name, unit = f"{names[k]}/reference_{what}", _unit(model, names[k], what)
-            variables.append(UnitVariable(name, "input", unit, kind, place, value, partner=partner, about=GOES_ON))
+    motion, effort = (first + layout.place(name).where.start for name in ("motion", "effort"))
+    for k, dof in enumerate(led):
+        places = {what: motion + row * len(led) + k for row, what in enumerate(MOTION)}
+        places |= {"effort": effort + fed.index(dof)} if dof in fed else {}
+        for what, place in places.items():
+            start = float(numbers["motion"][0, k]) if what == "position" else 0.0
+            name, unit = f"{dof}/reference_{what}", _unit(model, dof, what)
+            variables.append(UnitVariable(name, "input", unit, "MEMORY", place, start, about=GOES_ON))
     return variables
 
 
@@ -150,7 +191,8 @@ def _unit(model: TickModel, dof: str, what: str) -> str:
     return JOINT_DIMENSIONS[f"joint {what}"][sliding]
 
 
-KINDS = {
-    "external_effort": InputKind(_dofs_for_efforts, _with_efforts, _effort_variables),
-    "reference_position": InputKind(_dofs_with_reference, _with_references, _reference_variables),
+# the inputs `<joint>/<kind>`: the joints that can have one
+KINDS: dict[str, Callable[[TickModel], Dofs]] = {
+    "external_effort": _dofs_for_efforts,
+    "reference_position": _dofs_with_reference,
 }

@@ -15,7 +15,7 @@ from cosim.fmu_export.platforms import Platform
 
 SOURCES = Path(__file__).parent / "c"
 COMPILERS = ("cc", "gcc", "clang")
-# the machine code of the rig has its own target; C code runs on any machine of the platform
+# the machine code of the model has its own target; C code runs on any machine of the platform
 FLAGS = ("-std=c11", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs", "-Wl,-Bsymbolic")
 
 
@@ -32,16 +32,18 @@ def compiler_of(platform: Platform) -> list[str]:
     )
 
 
-def linked(objects: Sequence[bytes], data: str, version: int, platform: Platform, compiler: Sequence[str]) -> bytes:
-    """The shared object of an FMU. data: `unit_data.data_text`; version: of FMI. Raises RunError with the first
-    complaint of the compiler."""
+def linked(
+    objects: Sequence[bytes], data: str, kind: str, version: int, platform: Platform, compiler: Sequence[str]
+) -> bytes:
+    """The shared object of an FMU. data, kind: see `UnitContent`, with the token; version: of FMI. Raises RunError
+    with the first complaint of the compiler."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "data.c").write_text(data)
-        files = [str(folder / "data.c"), *(str(SOURCES / file) for file in ("unit.c", f"fmi{version}.c"))]
+        files = [str(folder / "data.c"), *(str(SOURCES / file) for file in ("unit.c", f"{kind}.c", f"fmi{version}.c"))]
         for k, content in enumerate(objects):
-            (folder / f"rig{k}.o").write_bytes(content)
-            files.append(str(folder / f"rig{k}.o"))
+            (folder / f"{kind}{k}.o").write_bytes(content)
+            files.append(str(folder / f"{kind}{k}.o"))
         result = folder / f"unit{platform.suffix}"
         exports = f"-Wl,--version-script={SOURCES / 'exports.map'}"
         words = [*compiler, *FLAGS, exports, "-I", str(SOURCES), "-o", str(result), *files, "-lm"]

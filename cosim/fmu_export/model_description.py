@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version as version_of
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -18,14 +20,22 @@ INITIAL = {"output": "calculated", "parameter": "exact"}
 
 @dataclass(frozen=True)
 class UnitOutline:
-    """identifier: of the binary; step, duration: s; tool: name and version."""
+    """step, duration [s]: of its default experiment; steps: a sentence about those that it takes; fixed_step [s]: of
+    which every step is a multiple, None for any length; follows_inputs: whether derivatives of inputs have an effect.
+    """
 
     name: str
-    identifier: str
     about: str
     step: float
     duration: float
-    tool: str
+    steps: str
+    fixed_step: float | None
+    follows_inputs: bool = False
+
+    @property
+    def identifier(self) -> str:
+        """A name of C, for the binary."""
+        return re.sub(r"^(?=[0-9])|[^A-Za-z0-9_]", "_", self.name)
 
 
 def description(version: int, outline: UnitOutline, variables: Sequence[UnitVariable], token: str) -> bytes:
@@ -35,9 +45,9 @@ def description(version: int, outline: UnitOutline, variables: Sequence[UnitVari
 
 def _version_2(outline: UnitOutline, variables: Sequence[UnitVariable], token: str) -> Element:
     root = _root(outline, {"fmiVersion": "2.0", "guid": token})
-    state = {"canGetAndSetFMUstate": "true", "canSerializeFMUstate": "true"}
-    memory = {"canNotUseMemoryManagementFunctions": "true"}
-    SubElement(root, "CoSimulation", {"modelIdentifier": outline.identifier} | memory | state)
+    can = {"canNotUseMemoryManagementFunctions": "true", "canGetAndSetFMUstate": "true", "canSerializeFMUstate": "true"}
+    can |= {"canInterpolateInputs": "true"} if outline.follows_inputs else {}
+    SubElement(root, "CoSimulation", {"modelIdentifier": outline.identifier} | can | _steps(outline))
     _units(root, variables)
     _categories(root)
     _experiment(root, outline)
@@ -59,15 +69,17 @@ def _version_2(outline: UnitOutline, variables: Sequence[UnitVariable], token: s
 
 def _version_3(outline: UnitOutline, variables: Sequence[UnitVariable], token: str) -> Element:
     root = _root(outline, {"fmiVersion": "3.0", "instantiationToken": token})
-    state = {"canGetAndSetFMUState": "true", "canSerializeFMUState": "true"}
-    step = {"fixedInternalStepSize": _shown(outline.step)}
-    SubElement(root, "CoSimulation", {"modelIdentifier": outline.identifier} | state | step)
+    can = {"canGetAndSetFMUState": "true", "canSerializeFMUState": "true"}
+    can |= {} if outline.fixed_step is None else {"fixedInternalStepSize": _shown(outline.fixed_step)}
+    SubElement(root, "CoSimulation", {"modelIdentifier": outline.identifier} | can | _steps(outline))
     _units(root, variables)
     _categories(root)
     _experiment(root, outline)
     listed = SubElement(root, "ModelVariables")
     for reference, variable in enumerate(variables):
-        SubElement(listed, "Float64", _declared(reference, variable) | _numbers(variable))
+        item = SubElement(listed, "Float64", _declared(reference, variable) | _numbers(variable))
+        if variable.length is not None:
+            SubElement(item, "Dimension", start=str(variable.length))
     structure = SubElement(root, "ModelStructure")
     references = {variable.name: str(reference) for reference, variable in enumerate(variables)}
     outputs = [variable for variable in variables if variable.causality == "output"]
@@ -84,9 +96,13 @@ def _dependencies(variable: UnitVariable, places: Mapping[str, str]) -> dict[str
     return {"dependencies": " ".join(places[name] for name in variable.depends_on)}
 
 
+def _steps(outline: UnitOutline) -> dict[str, str]:
+    return {"canHandleVariableCommunicationStepSize": "true"} if outline.fixed_step is None else {}
+
+
 def _root(outline: UnitOutline, version: Mapping[str, str]) -> Element:
     about = {"description": outline.about} if outline.about else {}
-    tool = {"generationTool": outline.tool, "variableNamingConvention": "flat"}
+    tool = {"generationTool": f"cosim {version_of('cosim')}", "variableNamingConvention": "flat"}
     return Element("fmiModelDescription", dict(version) | {"modelName": outline.name} | about | tool)
 
 
@@ -127,7 +143,8 @@ def _numbers(variable: UnitVariable) -> dict[str, str]:
     found = {"unit": variable.unit} if variable.unit in UNITS and variable.unit != "1" else {}
     found |= {"min": _shown(variable.least)} if math.isfinite(variable.least) else {}
     found |= {"max": _shown(variable.greatest)} if math.isfinite(variable.greatest) else {}
-    return found | ({"start": _shown(variable.start)} if variable.can_be_set else {})
+    start = " ".join([_shown(variable.start)] * variable.size)
+    return found | ({"start": start} if variable.can_be_set else {})
 
 
 def _shown(value: float) -> str:

@@ -1,4 +1,4 @@
-"""The variables of an FMU: the time, the signals of the rig, inputs, and the parameters of its controllers."""
+"""The variables of the FMU of a rig: the time, its signals, inputs, and the parameters of its controllers and parts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cosim.rig.outline import signal_units
 from cosim.rig.parameters import joints_of, tunables_of, unit_of
 from cosim.units import JOINT_DIMENSIONS
 
-PlaceKind = Literal["TIME", "SIGNAL", "MEMORY", "REFERENCE", "RATE"]
+PlaceKind = Literal["TIME", "SIGNAL", "MEMORY"]
 
 
 class UnitVariable(NamedTuple):
-    """kind, place, partner: see `Variable` in `unit.h`; start: of what can be set; least, greatest: inclusive
-    bounds; depends_on: names of the inputs on which an output depends at the same time."""
+    """kind, place: see `Variable` in `unit.h`; start: of what can be set, of each element; least, greatest: inclusive
+    bounds; depends_on: names of the inputs on which an output depends at the same time; length: of an array."""
 
     name: str
     causality: Literal["independent", "output", "parameter", "input"]
@@ -27,20 +27,30 @@ class UnitVariable(NamedTuple):
     least: float = -math.inf
     greatest: float = math.inf
     about: str = ""
-    partner: int = 0
     depends_on: tuple[str, ...] = ()
+    length: int | None = None
+
+    @property
+    def size(self) -> int:
+        return 1 if self.length is None else self.length
 
     @property
     def can_be_set(self) -> bool:
         return self.causality in ("parameter", "input")
 
 
+def time_variable() -> UnitVariable:
+    return UnitVariable("time", "independent", "s", "TIME", 0, about="time")
+
+
 def variables_of(
-    rig: WiredRig, inputs: Sequence[UnitVariable], dependencies: Sequence[Sequence[int]]
+    rig: WiredRig,
+    inputs: Sequence[UnitVariable],
+    of_parts: Sequence[UnitVariable],
+    dependencies: Sequence[Sequence[int]],
 ) -> tuple[UnitVariable, ...]:
-    """In the order of their value references. inputs: stand for the signals of these names; dependencies: of each
-    signal the numbers of inputs."""
-    time = UnitVariable("time", "independent", "s", "TIME", 0, about="time")
+    """In the order of their value references. inputs: stand for the signals of these names; of_parts: parameters;
+    dependencies: of each signal the numbers of inputs."""
     signals = signal_units(rig).items()
     given = {variable.name for variable in inputs}
     outputs = (
@@ -48,7 +58,7 @@ def variables_of(
         for k, (name, unit) in enumerate(signals)
         if name not in given
     )
-    return time, *outputs, *inputs, *_parameters(rig)
+    return time_variable(), *outputs, *inputs, *_parameters(rig), *of_parts
 
 
 def _parameters(rig: WiredRig) -> Iterator[UnitVariable]:
@@ -71,12 +81,12 @@ def _parameters(rig: WiredRig) -> Iterator[UnitVariable]:
                 "MEMORY",
                 first + place,
                 float(model.parameters[place]),
-                *_bounds(declared),
+                *bounds_of(declared),
                 declared.get("doc") or "",
             )
 
 
-def _bounds(declared: Mapping[str, Any]) -> tuple[float, float]:
+def bounds_of(declared: Mapping[str, Any]) -> tuple[float, float]:
     """Inclusive bounds of what a parameter declares; an exclusive one begins with the next number."""
     least, above, greatest = (declared.get(key) for key in ("min", "above", "max"))
     lowest = -math.inf if least is None else float(least)

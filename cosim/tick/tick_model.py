@@ -67,6 +67,7 @@ class TickModel(TickFunctions):
     # in the data of its parts: inputs of the code instead of constants, and their values (n,)
     open_numbers: OpenNumbers | None = None
     numbers: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    coupling_start: State | None = None  # of the coupling at t = 0, where numbers of its parts are open
     _simd_loop: tuple[object, SimdLoop] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -143,6 +144,8 @@ class TickModel(TickFunctions):
     def _coupling_start(self) -> State:
         """What is known of the coupling in the memory: all that it needs, or what the guard reads."""
         assert self.coupling is not None
+        if self.coupling_start is not None:
+            return self.coupling_start
         if not self.coupled_in_python:
             return self.coupled_step.master.layout.unpack(self.coupled_step.initial())
         sizes = (math.prod(signal.shape) for part in self.coupling.parts.values() for signal in part.outputs.values())

@@ -15,11 +15,21 @@ import pytest
 from cosim import load_rig
 from cosim.errors import CosimError
 from cosim.fmu_export import export, linking, platforms
-from cosim.fmu_export.export import fmu_of
+from cosim.fmu_export.export import fmu_of, fmu_of_part
+from cosim.fmu_export.model_description import UnitOutline
 from cosim.units import UNITS, si_exponents
 from tests.kit.command import RIG
-from tests.kit.rigs import controller
+from tests.kit.flywheel import flywheel
+from tests.kit.rigs import controller, rig_in
 from tests.kit.samples import FOLDER
+
+# its outputs and inputs have different names
+WHEEL = (
+    flywheel()
+    .replace('"speed": Signal((), "rad/s")}', '"wheel_speed": Signal((), "rad/s")}', 2)
+    .replace('inputs = {"wheel_speed"', 'inputs = {"speed"')
+    .replace('"speed": x["speed"]}', '"wheel_speed": x["speed"]}')
+)
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
@@ -85,6 +95,95 @@ def test_a_rig_with_an_emergency_stop_has_none(rig_of, tmp_path):
     assert str(error.value) == f"{tmp_path}/rig.yaml:12 guard.estop: {what}"
 
 
+COUPLED = """
+name: shaft
+mechanism:
+  bodies: [{name: rotor, joint: shaft, axis: [0, 0, 1], mass: 1 kg, inertia: [0.02, 0.02, 0.02]}]
+parts:
+  - {name: wheel, type: wheel.py, params: {inertia: 0.05, stiffness: 20}}
+couplings:
+  bonds:
+    - {effort: [wheel.torque, mechanism.shaft/effort], flow: [mechanism.shaft/velocity, wheel.speed]}
+schedule: {step: 1 ms, duration: 0.1 s}
+"""
+
+
+def coupled(folder, part, *overrides):
+    return rig_in(folder, COUPLED, *overrides, wheel=part)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_parts_that_are_no_machine_code_have_none(tmp_path, whole):
+    place = f"{tmp_path}/rig.yaml:6 parts[0]: part 'wheel'"
+    rig = coupled(tmp_path, flywheel('float(x["twist"])'))
+    with pytest.raises(CosimError) as error:
+        fmu_of(rig, 2) if whole else fmu_of_part(rig, "wheel", 2)
+    where, _, what = str(error.value).partition(" runs in Python (")
+    assert where == place
+    assert what.endswith("); an FMU holds machine code only: write it with cosim.ops")
+    (tmp_path / "wheel.fmu").write_bytes(fmu_of_part(coupled(tmp_path, WHEEL), "wheel", 2))
+    block = "type: wheel.py, params: {inertia: 0.05, stiffness: 20}"
+    changed = rig_in(tmp_path, COUPLED.replace(block, "fmu: wheel.fmu, process: false"))
+    with pytest.raises(CosimError) as error:
+        fmu_of(changed, 2) if whole else fmu_of_part(changed, "wheel", 2)
+    fix = "an FMU holds machine code only of this program: couple the file in the importer"
+    assert str(error.value) == f"{place} is an FMU itself; {fix}"
+
+
+def test_a_part_of_an_interpreted_rig_has_none(tmp_path):
+    with pytest.raises(CosimError) as error:
+        fmu_of_part(rig_in(tmp_path, COUPLED, interpret=True, wheel=WHEEL), "wheel", 2)
+    what = "the rig is interpreted; an FMU holds machine code only: unset COSIM_INTERPRET"
+    assert str(error.value) == f"cosim fmu: {what}"
+
+
+def test_two_signals_of_a_part_with_the_same_name(tmp_path):
+    with pytest.raises(CosimError) as error:
+        fmu_of_part(coupled(tmp_path, flywheel()), "wheel", 2)
+    what = "the output and the input 'speed' of part 'wheel' would be one variable of its FMU; rename one of them"
+    assert str(error.value) == f"{tmp_path}/rig.yaml:6 parts[0]: {what}"
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_the_command_writes_a_part(command, version):
+    Path("wheel.py").write_text(WHEEL)
+    Path("shaft.yaml").write_text(COUPLED)
+    code, out, err = command(
+        "fmu", "shaft.yaml", "--part", "wheel", "--fmi", version, "--set", "parts.wheel.step=0.1 ms"
+    )
+    assert (code, err) == (0, [])
+    assert out.startswith(f"wrote    wheel.fmu: FMI {version}.0, ") and out.endswith(" KiB, steps of any length\n")
+    with zipfile.ZipFile("wheel.fmu") as archive:
+        assert ElementTree.fromstring(archive.read("modelDescription.xml")).attrib["modelName"] == "wheel"
+        page = archive.read("documentation/index.html").decode()
+    assert "Steps may have any length; its integrator divides them into steps of at most 0.0001 s." in page
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (("--part", "wheels"), "--part: there is no part 'wheels'; did you mean 'wheel'?"),
+        (
+            ("--part", "wheel", "--input", "*/reference_position"),
+            "--input: a part has the inputs that its file declares; leave the option out",
+        ),
+        (
+            ("--part", "wheel", "-o", "wheel.py"),
+            "-o: wheel.py: the file must have the suffix .fmu; choose another name",
+        ),
+    ],
+)
+def test_parts_that_there_are_not(command, options, what):
+    Path("wheel.py").write_text(WHEEL)
+    Path("shaft.yaml").write_text(COUPLED)
+    assert command.refuses("fmu", "shaft.yaml", *options) == [what]
+
+
+def test_a_rig_without_parts(command):
+    what = "--part: the rig has no parts; leave the option out to export the rig"
+    assert command.refuses("fmu", "rig.yaml", "--part", "wheel") == [what]
+
+
 def test_any_other_part_in_python_has_none(rig_of, tmp_path, monkeypatch):
     rig = rig_of(RIG)
     monkeypatch.setattr(type(rig), "native", False)
@@ -143,7 +242,7 @@ def test_files_of_the_rig_are_not_overwritten(command):
 
 @pytest.mark.parametrize(("name", "identifier"), [("7 axes", "_7_axes"), ("crane", "crane"), ("à-b", "__b")])
 def test_names_of_binaries_are_identifiers(name, identifier):
-    assert export.identifier_of(name) == identifier
+    assert UnitOutline(name, "", 1e-3, 1.0, "", None).identifier == identifier
 
 
 def test_the_script_on_the_page_runs(monkeypatch, tmp_path, capsys):

@@ -131,6 +131,60 @@ def test_a_reference_that_is_given_is_followed_as_that_of_the_trajectory(rig_of,
             unit.advance(1)
 
 
+MOTION = ("position", "velocity", "acceleration")
+
+
+def test_a_rig_that_is_led_from_outside_follows_as_with_its_own_trajectory(sample, tmp_path):
+    """A quintic from pose to pose, whose acceleration the controller needs: its tracking errors are the same to 1e-11
+    rad. Without the acceleration they differ by more than 1 mrad."""
+    rig, ticks = sample("ur5_sim", "controllers.arm.trajectory.duration=1.5", "controllers.arm.trajectory.delay=0"), 250
+    run, joints = rig.run(duration=ticks * 1e-3), rig.joints
+    error = np.array([run[f"{joint}/reference_position"] - run[f"{joint}/position"] for joint in joints]).T
+    with imported(written(rig, tmp_path, 2, "*/reference_position"), tmp_path / "unzipped") as unit:
+        declared = [item.name for item in unit.description.modelVariables if item.causality == "input"]
+        assert declared == [f"{joint}/reference_{what}" for joint in joints for what in (*MOTION, "effort")]
+
+        def led(known):
+            """The tracking errors (ticks + 1, joints) where this is given of the references."""
+            names = [f"{joint}/reference_{what}" for joint in joints for what in known]
+            references, values = [unit.references[name] for name in names], np.array([run[name] for name in names])
+            unit.fmu.reset()
+            unit.begin()
+            unit.number, found = 0, []
+            for tick in range(ticks + 1):
+                unit.fmu.setReal(references, values[:, tick].tolist())
+                positions = unit[tuple(f"{joint}/position" for joint in joints)]
+                found.append([run[f"{joint}/reference_position"][tick] for joint in joints] - np.array(positions))
+                unit.advance(1)
+            return np.array(found)
+
+        np.testing.assert_allclose(led(MOTION), error, rtol=0.0, atol=1e-11)
+        assert np.abs(error).max() > 1e-3 and np.abs(led(MOTION[:2]) - error).max() > 1e-3
+
+
+def test_a_feedforward_effort_that_is_given_is_that_of_the_trajectory(rig_of, tmp_path):
+    chirp = "{type: chirp, of: effort, amplitude: 2, f0: 1 Hz, f1: 5 Hz, duration: 0.3}"
+    rig = rig_of(RIG, f"controllers.hold.trajectory={chirp}")
+    run = rig.run(duration=0.3)
+    assert np.ptp(run["hinge/reference_effort"]) > 3.0
+    with imported(written(rig, tmp_path, 2, "hinge/reference_position"), tmp_path / "unzipped") as unit:
+        unit.begin()
+        for tick in range(301):
+            unit.set("hinge/reference_effort", run["hinge/reference_effort"][tick])
+            np.testing.assert_allclose(unit[FOLLOWED], [run[name][tick] for name in FOLLOWED], rtol=0.0, atol=1e-10)
+            unit.advance(1)
+
+
+def test_a_reference_goes_on_at_its_acceleration_within_a_step(rig_of, tmp_path):
+    with imported(written(rig_of(RIG), tmp_path, 3, "*/reference_position"), tmp_path / "unzipped") as unit:
+        unit.begin()
+        for what, value in (("position", 0.2), ("velocity", 0.5), ("acceleration", -3.0)):
+            unit.set(f"hinge/reference_{what}", value)
+        unit.advance(1, 100)
+        expected = [0.2 + 0.05 - 0.5 * 3.0 * 0.01, 0.5 - 0.3, -3.0]
+        np.testing.assert_allclose(unit[tuple(f"hinge/reference_{what}" for what in MOTION)], expected, rtol=1e-13)
+
+
 def test_a_reference_goes_on_at_its_velocity_within_a_step(rig_of, tmp_path):
     file = written(rig_of(RIG), tmp_path, 2, "*/reference_position")
     with imported(file, tmp_path / "a") as a, imported(file, tmp_path / "b") as b:

@@ -16,10 +16,10 @@ from cosim.rig.recorded_run import Change
 from tests.fmu_export.elf import needed_libraries, newest_c_library, symbols
 from tests.fmu_export.instances import VERSIONS, imported, written
 
-# drives, closed loops, modes and events, backlash, hydraulics, user code, links that bend, many bodies as loops
+# drives, closed loops, modes and events, backlash, hydraulics, user code, links that bend, many bodies as loops, parts
 RIGS = (
     *("ur5_sim", "mechanisms/four_bar", "mechanisms/release", "drives/backlash", "drives/hydraulic_boom", "cart_pole"),
-    *("elastic/spacecraft", "pendulum_chain"),
+    *("elastic/spacecraft", "pendulum_chain", "cosimulation/winch"),
 )
 TOLERANCE = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -65,6 +65,30 @@ def test_parameters_are_those_of_the_rig_and_change_between_ticks(sample, tmp_pa
             np.testing.assert_allclose(unit[names], expected, **TOLERANCE)
             unit.advance(1)
     assert abs(run["elbow_joint/position"][-1] - rig.run(duration=0.2)["elbow_joint/position"][-1]) > 1e-9
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_parameters_of_parts_are_tunable(sample, tmp_path, version):
+    """A change of damping, which the state at the start does not depend on."""
+    rig = sample("cosimulation/winch", "couplings.order=0")
+    changed = sample("cosimulation/winch", "couplings.order=0", "parts.hoist.params.damping=900").run(duration=0.3)
+    file = written(rig, tmp_path, version)
+    declared = {item.name: item for item in fmpy.read_model_description(str(file)).modelVariables}
+    damping = declared["hoist.damping"]
+    assert (damping.causality, damping.variability, damping.unit) == ("parameter", "tunable", "N*s/m")
+    assert (float(damping.start), float(damping.min), damping.max, damping.description) == (
+        200.0,
+        0.0,
+        None,
+        "of the rope",
+    )
+    assert {"hoist.mass", "hoist.radius", "hoist.stiffness"} <= set(declared)
+    settings = {"step_size": 1e-3, "output_interval": 1e-3, "start_values": {"hoist.damping": 900.0}}
+    result = fmpy.simulate_fmu(str(file), stop_time=0.3, **settings)
+    names = ("winch/position", "hoist/tension", "hoist-mechanism/residual_energy", "hoist-mechanism/power")
+    for name in names:
+        np.testing.assert_allclose(result[name], changed[name], rtol=1e-9, atol=1e-10)
+    assert np.abs(changed["hoist/tension"] - rig.run(duration=0.3)["hoist/tension"]).max() > 1.0
 
 
 ALONE = """

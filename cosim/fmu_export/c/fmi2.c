@@ -54,7 +54,7 @@ EXPORTED void fmi2FreeInstance(Component c) { unit_free(c); }
 EXPORTED Status fmi2SetupExperiment(Component c, Boolean has_tolerance, double tolerance, double start,
                                     Boolean has_stop, double stop) {
     Status status = unit_allows(c, 1 << INSTANTIATED, "fmi2SetupExperiment");
-    if (status == OK) ((Unit *)c)->start = start;
+    if (status == OK) unit_begin_at(c, start);
     return status;
 }
 static Status enter(Component c, unsigned from, Phase phase, const char *function) {
@@ -66,7 +66,9 @@ EXPORTED Status fmi2EnterInitializationMode(Component c) {
     return enter(c, 1 << INSTANTIATED, INITIALIZING, "fmi2EnterInitializationMode");
 }
 EXPORTED Status fmi2ExitInitializationMode(Component c) {
-    return enter(c, 1 << INITIALIZING, STEPPING, "fmi2ExitInitializationMode");
+    Status status = enter(c, 1 << INITIALIZING, STEPPING, "fmi2ExitInitializationMode");
+    if (status == OK) unit_initialise(c);
+    return status;
 }
 EXPORTED Status fmi2Terminate(Component c) { return enter(c, 1 << STEPPING | 1 << FAILED, TERMINATED, "fmi2Terminate"); }
 EXPORTED Status fmi2Reset(Component c) { return unit_reset(c), OK; }
@@ -140,7 +142,9 @@ EXPORTED Status fmi2GetDirectionalDerivative(Component c, const Reference of[], 
 }
 EXPORTED Status fmi2SetRealInputDerivatives(Component c, const Reference of[], size_t n, const int order[],
                                             const double values[]) {
-    return n ? unit_unsupported(c, "fmi2SetRealInputDerivatives") : OK;
+    if (n && !unit_follows) return unit_unsupported(c, "fmi2SetRealInputDerivatives");
+    Status status = unit_allows(c, BEFORE_END, "fmi2SetRealInputDerivatives");
+    return status == OK ? unit_set_derivatives(c, of, order, n, values) : status;
 }
 EXPORTED Status fmi2GetRealOutputDerivatives(Component c, const Reference of[], size_t n, const int order[],
                                              double values[]) {

@@ -50,11 +50,13 @@ static Status enter(Instance i, unsigned from, Phase phase, const char *function
 EXPORTED Status fmi3EnterInitializationMode(Instance i, bool has_tolerance, double tolerance, double start,
                                             bool has_stop, double stop) {
     Status status = enter(i, 1 << INSTANTIATED, INITIALIZING, "fmi3EnterInitializationMode");
-    if (status == OK) ((Unit *)i)->start = start;
+    if (status == OK) unit_begin_at(i, start);
     return status;
 }
 EXPORTED Status fmi3ExitInitializationMode(Instance i) {
-    return enter(i, 1 << INITIALIZING, STEPPING, "fmi3ExitInitializationMode");
+    Status status = enter(i, 1 << INITIALIZING, STEPPING, "fmi3ExitInitializationMode");
+    if (status == OK) unit_initialise(i);
+    return status;
 }
 EXPORTED Status fmi3Terminate(Instance i) { return enter(i, 1 << STEPPING | 1 << FAILED, TERMINATED, "fmi3Terminate"); }
 EXPORTED Status fmi3Reset(Instance i) { return unit_reset(i), OK; }

@@ -1,5 +1,5 @@
-/* An instance of the rig. A tick is a pure function from the memory `now` to the memory `next`, so outputs at a time are
-   those of the tick that would follow, with the inputs as they are. Taking the step swaps the two. */
+/* An instance of a rig or of a part: its phases, its variables and its states. A step is a pure function from the memory
+   `now` to the memory `next`; taking it swaps the two. */
 
 #include "unit.h"
 
@@ -13,10 +13,7 @@
 #include <cpuid.h>
 #endif
 
-/* fractions of a tick: by how much the importer's times and steps may differ from whole ticks */
-static const double TIME_TOLERANCE = 1e-2, STEP_TOLERANCE = 1e-6;
-
-static Status complain(const Unit *unit, Status status, const char *format, ...) {
+Status unit_complain(const Unit *unit, Status status, const char *format, ...) {
     char text[TEXT_SIZE];
     va_list arguments;
     va_start(arguments, format);
@@ -59,7 +56,7 @@ Unit *unit_new(Report *report, void (*logger)(void), void *environment, const ch
     else if (!processor_fits())
         problem = "this processor lacks instructions of the machine code (x86-64-v3: AVX2, FMA, BMI2)";
     if (problem) {
-        if (unit->name) complain(unit, ERROR, "%s", problem);
+        if (unit->name) unit_complain(unit, ERROR, "%s", problem);
         unit_free(unit);
         return NULL;
     }
@@ -75,132 +72,95 @@ void unit_free(Unit *unit) {
 
 void unit_reset(Unit *unit) {
     memcpy(unit->now, unit_initial, sizeof(double) * unit_memory_size);
-    unit->phase = INSTANTIATED, unit->number = 0, unit->start = 0.0, unit->computed = 0;
+    unit->phase = INSTANTIATED, unit->number = 0, unit->start = 0.0, unit->computed = unit->observed = 0;
 }
 
 Status unit_allows(Unit *unit, unsigned phases, const char *function) {
     static const char *const names[] = {"before its initialization", "in its initialization", "while it is stepped",
                                         "after its end", "after a fault"};
     if (phases & 1u << unit->phase) return OK;
-    return complain(unit, ERROR, "%s is not allowed %s", function, names[unit->phase]);
+    return unit_complain(unit, ERROR, "%s is not allowed %s", function, names[unit->phase]);
 }
 
 Status unit_unsupported(Unit *unit, const char *function) {
-    return complain(unit, ERROR, "%s is not supported", function);
+    return unit_complain(unit, ERROR, "%s is not supported", function);
 }
 
-/* Bring `next` up to date; 1 if the tick has a fault. */
-static int compute(Unit *unit) {
-    if (unit->computed) return unit->faulty;
-    memcpy(unit->next, unit->now, sizeof(double) * unit_memory_size);
-    unit->faulty = (int)cosim_tick(unit->next, unit->number);
-    unit->computed = 1, unit->observed = 0;
-    return unit->faulty;
-}
-
-/* Bring the signals up to date. A row has the plant as at the beginning of the tick, the rest as at its end. */
-static void observe(Unit *unit) {
-    compute(unit);
-    if (unit->observed) return;
-    memcpy(unit->row, unit->now, sizeof(double) * unit_early_size);
-    memcpy(unit->row + unit_early_size, unit->next + unit_early_size,
-           sizeof(double) * (unit_row_size - unit_early_size));
-    unit->row[unit_time_place] = unit->next[unit_time_place];
-    cosim_observe(unit->next + unit_start_place, unit->row, unit->signals);
-    unit->observed = 1;
-}
-
-double unit_time(const Unit *unit) { return unit->start + (double)unit->number * unit_step; }
-
-static double value_of(Unit *unit, const Variable *variable) {
-    const double *now = unit->now, ticked = (double)unit->number * unit_step;
+static double value_of(Unit *unit, const Variable *variable, size_t k) {
     switch (variable->kind) {
     case TIME: return unit_time(unit);
-    case SIGNAL: return observe(unit), unit->signals[variable->place];
-    case REFERENCE: return now[variable->place] + now[variable->partner] * ticked;
-    default: return now[variable->place];
+    case SIGNAL: return unit_observe(unit), unit->signals[variable->place + k];
+    default: return unit->now[variable->place + k];
     }
 }
 
-static void give(Unit *unit, const Variable *variable, double value) {
-    double *now = unit->now, ticked = (double)unit->number * unit_step;
-    if (value == value_of(unit, variable)) return;
-    if (variable->kind == REFERENCE) {
-        now[variable->place] = value - now[variable->partner] * ticked;
-    } else {
-        if (variable->kind == RATE) now[variable->partner] += (now[variable->place] - value) * ticked;
-        now[variable->place] = value;
-    }
-    unit->computed = 0;
+/* Change an element of the memory. */
+static void give(Unit *unit, size_t place, double value) {
+    if (unit->now[place] == value) return;
+    unit->now[place] = value;
+    unit->computed = unit->observed = 0;
 }
 
 Status unit_get(Unit *unit, const uint32_t *references, size_t count, double *values) {
-    for (size_t k = 0; k < count; k++) {
-        if (references[k] >= unit_variable_count)
-            return complain(unit, ERROR, "there is no variable %u", (unsigned)references[k]);
-        values[k] = value_of(unit, &unit_variables[references[k]]);
+    for (size_t i = 0; i < count; i++) {
+        if (references[i] >= unit_variable_count)
+            return unit_complain(unit, ERROR, "there is no variable %u", (unsigned)references[i]);
+        const Variable *variable = &unit_variables[references[i]];
+        for (size_t k = 0; k < variable->size; k++) *values++ = value_of(unit, variable, k);
     }
     return OK;
 }
 
 Status unit_set(Unit *unit, const uint32_t *references, size_t count, const double *values) {
-    for (size_t k = 0; k < count; k++) {
-        unsigned reference = (unsigned)references[k];
-        if (reference >= unit_variable_count) return complain(unit, ERROR, "there is no variable %u", reference);
+    const double *value = values;
+    for (size_t i = 0; i < count; i++) {
+        unsigned reference = (unsigned)references[i];
+        if (reference >= unit_variable_count)
+            return unit_complain(unit, ERROR, "there is no variable %u", reference);
         const Variable *variable = &unit_variables[reference];
-        if (variable->kind == TIME || variable->kind == SIGNAL)
-            return complain(unit, ERROR, "variable %u cannot be set", reference);
-        if (!(values[k] >= variable->least && values[k] <= variable->greatest))
-            return complain(unit, ERROR, "variable %u cannot be %g; it must be from %g to %g", reference, values[k],
-                            variable->least, variable->greatest);
+        if (variable->kind != MEMORY) return unit_complain(unit, ERROR, "variable %u cannot be set", reference);
+        for (size_t k = 0; k < variable->size; k++, value++)
+            if (!(*value >= variable->least && *value <= variable->greatest))
+                return unit_complain(unit, ERROR, "variable %u cannot be %g; it must be from %g to %g", reference,
+                                     *value, variable->least, variable->greatest);
     }
-    for (size_t k = 0; k < count; k++) give(unit, &unit_variables[references[k]], values[k]);
+    for (size_t i = 0; i < count; i++) {
+        const Variable *variable = &unit_variables[references[i]];
+        for (size_t k = 0; k < variable->size; k++) give(unit, variable->place + k, *values++);
+    }
+    return OK;
+}
+
+Status unit_set_derivatives(Unit *unit, const uint32_t *references, const int *orders, size_t count,
+                            const double *values) {
+    for (size_t i = 0; i < count; i++) {
+        unsigned reference = (unsigned)references[i];
+        size_t place = reference < unit_variable_count ? unit_variables[reference].place : 0;
+        if (reference >= unit_variable_count || unit_variables[reference].kind != MEMORY || place < unit_moving_place ||
+            place >= unit_moving_place + unit_moving_count)
+            return unit_complain(unit, ERROR, "variable %u is no input with derivatives", reference);
+        if (orders[i] < 1 || orders[i] > 2)
+            return unit_complain(unit, ERROR, "a derivative of order %d cannot be set; use 1 or 2", orders[i]);
+        if (!isfinite(values[i]))
+            return unit_complain(unit, ERROR, "a derivative of variable %u cannot be %g", reference, values[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        give(unit, unit_variables[references[i]].place + (size_t)orders[i] * unit_moving_count, values[i]);
     return OK;
 }
 
-static size_t largest(const double *values) {
-    size_t found = 0;
-    for (size_t k = 1; k < unit_joint_count; k++)
-        if (values[k] > values[found]) found = k;
-    return found;
+void unit_move(double *memory, double h) {
+    double *value = memory + unit_moving_place, *first = value + unit_moving_count, *second = first + unit_moving_count;
+    for (size_t k = 0; k < unit_moving_count; k++) {
+        value[k] += h * (first[k] + 0.5 * h * second[k]);
+        first[k] += h * second[k];
+    }
 }
 
-/* The reason of the fault of a tick, in the order of precedence of the guard. */
-static Status report_fault(Unit *unit) {
-    const double *memory = unit->next, *faults = memory + unit_guard_fault_place;
-    double fault = memory[unit_fault_place], reason = memory[unit_stop_reason_place];
-    size_t joint = largest(faults), code = fault >= 0.0 && fault < 1e6 ? (size_t)fault : unit_fault_count;
-    const char *what, *after = "";
-    /* a motion that is not finite is the cause of what the mechanism reports */
-    if (code < unit_fault_count && faults[joint] == (double)(unit_joint_fault_count - 1)) code = (size_t)faults[joint];
-    if (code >= unit_joint_fault_count) {
-        what = code < unit_fault_count ? unit_faults[code - unit_joint_fault_count] : "its state is not valid";
-    } else {
-        if (reason > 0.0 && reason == fault) {
-            joint = largest(memory + unit_first_guard_fault_place);
-            after = ", followed by a controlled stop of all joints";
-        }
-        what = unit_joint_faults[code * unit_joint_count + joint];
-    }
-    unit->phase = FAILED;
-    return complain(unit, ERROR, "stopped at tick %lld (t = %.6g s): %s%s", (long long)unit->number, unit_time(unit),
-                    what, after);
-}
-
-Status unit_advance(Unit *unit, double time, double step) {
-    double ticks = step / unit_step, count = floor(ticks + 0.5);
-    if (!(fabs(time - unit_time(unit)) <= TIME_TOLERANCE * unit_step))
-        return complain(unit, ERROR, "a step from t = %.9g s cannot be taken; the unit is at t = %.9g s", time,
-                        unit_time(unit));
-    if (!(count >= 1.0 && fabs(ticks - count) <= STEP_TOLERANCE * count))
-        return complain(unit, DISCARD, "a step of %.9g s cannot be taken; use a multiple of %.9g s", step, unit_step);
-    for (; count > 0.5; count -= 1.0) {
-        if (compute(unit)) return report_fault(unit);
-        double *before = unit->now;
-        unit->now = unit->next, unit->next = before;
-        unit->number++, unit->computed = 0;
-    }
-    return OK;
+void unit_swap(Unit *unit) {
+    double *before = unit->now;
+    unit->now = unit->next, unit->next = before;
+    unit->computed = unit->observed = 0;
 }
 
 typedef struct {
@@ -212,7 +172,7 @@ typedef struct {
 size_t unit_state_size(void) { return sizeof(Head) + sizeof(double) * unit_memory_size; }
 
 Status unit_write_state(Unit *unit, uint8_t *bytes, size_t size) {
-    if (size < unit_state_size()) return complain(unit, ERROR, "a state needs %zu bytes", unit_state_size());
+    if (size < unit_state_size()) return unit_complain(unit, ERROR, "a state needs %zu bytes", unit_state_size());
     Head head = {.number = unit->number, .phase = unit->phase, .start = unit->start};
     strncpy(head.token, unit_token, sizeof head.token - 1);
     memcpy(bytes, &head, sizeof head);
@@ -224,8 +184,9 @@ Status unit_read_state(Unit *unit, const uint8_t *bytes, size_t size) {
     Head head;
     if (size >= sizeof head) memcpy(&head, bytes, sizeof head);
     if (size < unit_state_size() || strncmp(head.token, unit_token, sizeof head.token - 1))
-        return complain(unit, ERROR, "the state belongs to another FMU");
+        return unit_complain(unit, ERROR, "the state belongs to another FMU");
     memcpy(unit->now, bytes + sizeof head, sizeof(double) * unit_memory_size);
-    unit->number = head.number, unit->phase = (Phase)head.phase, unit->start = head.start, unit->computed = 0;
+    unit->number = head.number, unit->phase = (Phase)head.phase, unit->start = head.start;
+    unit->computed = unit->observed = 0;
     return OK;
 }

@@ -1,4 +1,4 @@
-/* A rig as a unit of co-simulation: what its generated code and data give, and what the interfaces of FMI call. */
+/* A rig or a part as a unit of co-simulation: what its generated data give, and what the interfaces of FMI call. */
 
 #ifndef UNIT_H
 #define UNIT_H
@@ -16,37 +16,24 @@
 typedef enum { OK, WARNING, DISCARD, ERROR, FATAL } Status;
 typedef enum { INSTANTIATED, INITIALIZING, STEPPING, TERMINATED, FAILED } Phase;
 
-/* --- machine code of the rig --- */
+/* --- generated data; places are indices in the memory --- */
 
-/* One tick of this number on the memory: 0, or 1 after a fault. */
-int64_t cosim_tick(double *memory, int64_t number);
-/* All signals of a row; start: the flat BumplessStart of the memory. */
-void cosim_observe(const double *start, const double *row, double *signals);
-
-/* --- generated data of the rig; places are indices in the memory --- */
-
-/* A reference is p + v t, of which the memory has p at its place and v at the one of its rate; until it is set again it
-   goes on at that rate. */
-typedef enum { TIME, SIGNAL, MEMORY, REFERENCE, RATE } Kind;
-/* place: of the signal, or in the memory; partner: the rate of a reference, the reference of a rate; only values in the
-   memory can be set, from least to greatest */
+typedef enum { TIME, SIGNAL, MEMORY } Kind;
+/* place: of the first element among the signals, or in the memory; only values in the memory can be set, from least to
+   greatest */
 typedef struct {
     Kind kind;
-    size_t place, partner;
+    size_t place, size;
     double least, greatest;
 } Variable;
 
 extern const char *const unit_token;
-extern const double unit_step; /* s */
 extern const double unit_initial[];
 extern const Variable unit_variables[];
-extern const size_t unit_memory_size, unit_row_size, unit_early_size, unit_signal_count, unit_variable_count;
-extern const size_t unit_time_place, unit_start_place, unit_fault_place, unit_guard_fault_place;
-extern const size_t unit_stop_reason_place, unit_first_guard_fault_place;
-/* faults of joints by code, from 0 on; above the last one those of the whole mechanism */
-extern const size_t unit_joint_count, unit_joint_fault_count, unit_fault_count;
-extern const char *const unit_joint_faults[]; /* (unit_joint_fault_count, unit_joint_count) */
-extern const char *const unit_faults[];
+extern const size_t unit_memory_size, unit_row_size, unit_signal_count, unit_variable_count;
+/* what goes on by itself until it is set again: values, first and second derivatives (3, unit_moving_count) */
+extern const size_t unit_moving_place, unit_moving_count;
+extern const int unit_follows; /* whether the importer may give derivatives of inputs */
 
 /* --- an instance --- */
 
@@ -63,9 +50,9 @@ struct Unit {
     Phase phase;
     int64_t number;       /* of the next tick */
     double start;         /* s, the importer's time of tick 0 */
-    double *now, *next;   /* memory before and after the next tick */
+    double *now, *next;   /* memory before and after the next step */
     double *row, *signals;
-    int computed, observed, faulty; /* whether next is of now, signals are of next, next has a fault */
+    int computed, observed, faulty; /* whether next is of now, signals are up to date, next has a fault */
 };
 
 /* Null, after a report, where this processor or the token does not fit. */
@@ -76,11 +63,26 @@ void unit_reset(Unit *unit);
 /* ERROR, after a report, if the function is not allowed now; phases: bits of 1 << Phase. */
 Status unit_allows(Unit *unit, unsigned phases, const char *function);
 Status unit_unsupported(Unit *unit, const char *function);
+/* Reports a message, as of printf; returns the status. */
+Status unit_complain(const Unit *unit, Status status, const char *format, ...);
 
 Status unit_get(Unit *unit, const uint32_t *references, size_t count, double *values);
 Status unit_set(Unit *unit, const uint32_t *references, size_t count, const double *values);
-Status unit_advance(Unit *unit, double time, double step);
+/* The nth time derivatives of inputs, of orders 1 and 2, at the present time. */
+Status unit_set_derivatives(Unit *unit, const uint32_t *references, const int *orders, size_t count,
+                            const double *values);
+/* Let what goes on by itself go on for h [s]. */
+void unit_move(double *memory, double h);
+/* Make the next memory the present one. */
+void unit_swap(Unit *unit);
+
+/* --- of a rig, or of a part --- */
+
 double unit_time(const Unit *unit);
+void unit_begin_at(Unit *unit, double start);
+void unit_initialise(Unit *unit); /* at the end of the initialization */
+void unit_observe(Unit *unit);    /* bring the signals up to date */
+Status unit_advance(Unit *unit, double time, double step);
 
 /* --- states of an instance, as bytes --- */
 

@@ -1,15 +1,13 @@
-"""The ticks and the signals of a rig as object code that other machines link: `cosim_tick` and `cosim_observe`.
+"""The ticks and the signals of a rig as code for other machines: `cosim_tick` and `cosim_observe`.
 
-`unit.h` declares both for C. The tick is that of the compiled loop without its ring and its clock.
+`rig.h` declares both for C. The tick is that of the compiled loop without its ring and its clock.
 """
 
 from __future__ import annotations
 
-from cosim.compile import emit, mathlib
-from cosim.compile.compilation import Compilation
-from cosim.compile.modules import modules
-from cosim.compile.object_code import CodeTarget
-from cosim.compile.routine import Routine, with_callees
+from cosim.compile import mathlib
+from cosim.compile.routine import Routine
+from cosim.fmu_export.functions import definitions, function
 from cosim.tick.tick_model import TickModel
 from cosim.timing.loop_text import LoopText
 from cosim.timing.tick_ring import RoutineCall, TickProgram
@@ -21,18 +19,11 @@ def observe_routine(model: TickModel) -> Routine:
     return Routine(model.signals.observe, [start.shape, (model.row.size,)], "observe")
 
 
-def objects_of(model: TickModel, observe: Routine, target: CodeTarget) -> list[bytes]:
-    """Object code; none of it calls more than the C library and its mathematics. observe: `observe_routine`. Raises
-    CompileError."""
-    return Compilation(modules(code_of(model, observe)), target).result()
-
-
-def code_of(model: TickModel, observe: Routine) -> str:
-    """The LLVM IR of both functions."""
+def rig_code(model: TickModel, observe: Routine) -> str:
+    """The LLVM IR of both functions; observe: `observe_routine`."""
     program = model.compiled_program
-    needed = {item.symbol: item for routine in (*program.routines, observe) for item in with_callees(routine)}
-    parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
-    return "\n".join([*parts, _tick(program), _observe(observe)])
+    text = definitions([*program.routines, observe])
+    return f"{text}\n{_tick(program)}{function('cosim_observe', observe, ('start', 'row'), ('signals',))}"
 
 
 def _tick(program: TickProgram) -> str:
@@ -54,9 +45,3 @@ def _tick(program: TickProgram) -> str:
             text("  br i1 %faulty, label %ended, label %sound", "ended:", "  ret i64 1", "sound:")
     text("  ret i64 0", "}")
     return "\n".join(text.lines) + "\n"
-
-
-def _observe(observe: Routine) -> str:
-    arguments = "ptr %start, ptr %row, ptr %signals"
-    head = f"define void @cosim_observe({arguments}) nounwind {{"
-    return "\n".join([head, f"  call void @{observe.symbol}.1({arguments})", "  ret void", "}"]) + "\n"
