@@ -110,6 +110,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Initial state of a joint with several dofs": (joints._MultiDofInitial, set()),
     "A part in Python": (parts.PartKeys, set()),
     "An FMU as a part": (parts.FmuKeys, set()),
+    "A system of SSP as parts": (parts.SspKeys, set()),
     "`couplings`": (parts.CouplingsKeys, set()),
     "`couplings.bonds`": (parts.BondKeys, set()),
     "`couplings.wires`": (parts.WireKeys, set()),

@@ -297,14 +297,18 @@ def test_files_that_are_no_system(folder):
     assert str(raised.value) == "other.ssd:1: expected the element <SystemStructureDescription>, got <html>"
 
 
-@pytest.mark.parametrize("body", (NESTED, PARAMETERS, connected("", '<ssc:LinearTransformation factor="3"/>')))
-def test_the_systems_of_these_tests_follow_the_standard(folder, body):
-    """Beside its schemas, which fmpy ships."""
+def assert_valid(kind: str, text: str) -> None:
+    """By the schema of the standard, which fmpy ships."""
     import fmpy.ssp.ssd
     from lxml import etree
 
-    schemas = Path(fmpy.ssp.ssd.__file__).parent / "schema"
+    folder = Path(fmpy.ssp.ssd.__file__).parent / "schema"
+    schema = etree.XMLSchema(file=str(folder / f"SystemStructure{kind}.xsd"))
+    assert schema.validate(etree.fromstring(text)), schema.error_log
+
+
+@pytest.mark.parametrize("body", (NESTED, PARAMETERS, connected("", '<ssc:LinearTransformation factor="3"/>')))
+def test_the_systems_of_these_tests_follow_the_standard(folder, body):
     texts = {"Description": structure(body).read_text(), "ParameterValues": VALUES, "ParameterMapping": MAPPING}
-    for name, text in texts.items():
-        schema = etree.XMLSchema(file=str(schemas / f"SystemStructure{name}.xsd"))
-        assert schema.validate(etree.fromstring(text)), schema.error_log
+    for kind, text in texts.items():
+        assert_valid(kind, text)

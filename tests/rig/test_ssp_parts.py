@@ -12,7 +12,7 @@ from cosim import InputErrors, StoppedRun, load_rig
 from cosim.cli.describe import describe
 from cosim.rig.rig_files import files_of
 from tests.fmi import fmus
-from tests.fmi.test_system_structure import NAMES
+from tests.fmi.test_system_structure import NAMES, assert_valid
 
 pytestmark = fmus.needs_gcc
 
@@ -55,8 +55,8 @@ SYSTEM = """<ssd:SystemStructureDescription NAMES name="drive" version="1.0">
 </ssd:Connections>
 </ssd:System>
 <ssd:Units>
-<ssd:Unit name="rad/s"><ssc:BaseUnit rad="1" s="-1"/></ssd:Unit>
-<ssd:Unit name="deg"><ssc:BaseUnit rad="1" factor="0.017453292519943295"/></ssd:Unit>
+<ssc:Unit name="rad/s"><ssc:BaseUnit rad="1" s="-1"/></ssc:Unit>
+<ssc:Unit name="deg"><ssc:BaseUnit rad="1" factor="0.017453292519943295"/></ssc:Unit>
 </ssd:Units>
 </ssd:SystemStructureDescription>""".replace("NAMES", NAMES)
 
@@ -397,3 +397,8 @@ def test_an_fmu_of_a_system_that_hangs_or_crashes_is_named_by_its_archive(folder
         load_rig(folder / "bad.yaml", [f"parts.bad.params.part.fault={fault}"]).run()
     assert f"{folder}/bad.ssp/resources/faulty2.fmu bad/part: {expected}" in str(stopped.value)
     assert len(stopped.value.run.t) == 9
+
+
+@pytest.mark.parametrize("text", [SYSTEM, LOOP, FAULTY])
+def test_the_systems_of_these_tests_follow_the_standard(text):
+    assert_valid("Description", text)
