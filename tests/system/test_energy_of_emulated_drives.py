@@ -12,7 +12,7 @@ from cosim.rig.rig import load_rig
 from tests.kit.emulated import emulated
 
 RIG = """
-drivers: [DRIVER]
+drivers: [{DRIVER, observer: 5 Hz, watchdog: 2 s, joints: {hinge: {id: 1}}}]
 mechanism:
   gravity: [0, 0, 0]
   bodies: [{name: disc, joint: hinge, axis: [0, 0, 1], mass: 1, inertia: [0.002, 0.002, 0.002], damping: 0.1}]
@@ -24,8 +24,8 @@ guard: {stale: 1 s, watchdog: 10 s}
 schedule: {step: 10 ms, duration: 2.5 s, realtime: {overrun: skip, warm_up: 60}}
 """
 DRIVES = {
-    "serial": "{type: dynamixel, observer: 5 Hz, port: {port: PORT, baudrate: 1e6}, watchdog: 2 s, joints: {hinge: {id: 1}}}",
-    "CAN": "{type: moteus, observer: 5 Hz, watchdog: 2 s, bus: {interface: virtual, channel: energy, fd: true}, joints: {hinge: {id: 1}}}",
+    "serial": "type: dynamixel, port: {port: PORT, baudrate: 1e6}",
+    "CAN": "type: moteus, bus: {interface: virtual, channel: energy, fd: true}",
 }
 
 
