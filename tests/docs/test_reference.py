@@ -63,8 +63,8 @@ from cosim.rig.sections import (
     size,
     tuning,
 )
-from cosim.rig.stream import Schema
 from cosim.rig.sections.guard import WATCHDOG
+from cosim.rig.stream import Schema
 from cosim.rig.summary import BondSummary, DriveBondSummary
 from cosim.servo import brake, cascade
 from cosim.servo import encoder as shaft_encoder
