@@ -232,8 +232,8 @@ class Trajectory(Protocol):
 
 @dataclass
 class JointState:
-    """Measurements of n joints at t_ns: position, velocity, effort (SI), fault (0 = none), temperature [°C] (NaN where
-    it is not measured). If joints are measured at different times, t_ns is the earliest."""
+    """Measurements of n joints at t_ns: position, velocity, effort (SI), fault (0 = none), temperature [°C]; effort and
+    temperature are NaN where they are not measured. If joints are measured at different times, t_ns is the earliest."""
 
     t_ns: int
     position: Array

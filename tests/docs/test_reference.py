@@ -6,7 +6,7 @@ import math
 import pkgutil
 import re
 from types import SimpleNamespace
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
 from cosim.output.stream.publisher import DEFAULT_ENDPOINT
 from cosim.rig import emulate
 from cosim.rig.build.control_loops import HoldTrajectory
-from cosim.rig.build.drivers import WATCHDOG, bus_report
+from cosim.rig.build.drivers import bus_report
 from cosim.rig.outline import channels_of
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
@@ -63,8 +63,9 @@ from cosim.rig.sections import (
     size,
     tuning,
 )
+from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.stream import Schema
-from cosim.rig.summary import BondSummary
+from cosim.rig.summary import BondSummary, DriveBondSummary
 from cosim.servo import brake, cascade
 from cosim.servo import encoder as shaft_encoder
 from cosim.tick.metrics import METRICS
@@ -406,7 +407,14 @@ OF_SOME = {
     "<bond>/residual_energy": r"hoist-mechanism/residual_energy",
 }
 # those of real joints, of the elbow on a dynamometer
-OF_REAL = {f"<joint>/{what}" for what in ("model_effort", "temperature", "age", "load_effort")}
+OF_REAL = {
+    f"<joint>/{what}"
+    for what in (
+        *("model_effort", "temperature", "age", "power", "model_power", "residual_energy", "load_effort"),
+        *(f"load_{name}" for name in ("measured_effort", "measured_velocity", "power", "measured_power")),
+        "load_residual_energy",
+    )
+}
 
 
 def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
@@ -443,6 +451,8 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
     fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak")}
     fields |= {f"bonds.<name>.{key}" for key in BondSummary.__annotations__}
+    fields |= {f"real_joints.<joint>.{key}" for key in get_type_hints(DriveBondSummary)}
+    fields.add("load_motors.<joint>.residual")  # and the others as those of real joints
     fields |= {f"stream.{key}" for key in StreamSummary.__annotations__}
     fields = {*fields, "guard.<joint>.<limit>"} - {"stream"}
     assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"parameters", "engine"}

@@ -41,8 +41,8 @@ def folder(tmp_path):
 
 
 def longest_silence(log):
-    """s, in the time of the emulator, for which the motor was on and nothing was received. log: after each of its steps,
-    whether its motor is on, and the number of items received."""
+    """s, in the time of the emulator, for which the motor was on and nothing was received. log: after each of its
+    steps, whether its motor is on, and the number of items received."""
     longest = last = 0
     for k, (enabled, answered) in enumerate(log):
         last = last if k and enabled and answered == log[k - 1][1] else k
@@ -74,14 +74,14 @@ def test_it_stops_the_motor_within_the_time_limit_or_that_of_the_watchdog(folder
         log.append((motor.enabled, connection.answered))
 
     alone = ["schedule.step=0.001", "parts=[]", "couplings={}"]
-    with emulated(folder / "rig.yaml", *alone, after_step=note):
-        with load_rig(folder / "rig.yaml", settings).scheduler() as scheduler:
-            scheduler.prepare()
-            scheduler.arm()
-            scheduler.start()
-            list(iter(scheduler.read, None))
-            assert scheduler.state is SchedulerState.FAULT
-            stopped = scheduler.fault
+    rig = load_rig(folder / "rig.yaml", settings)
+    with emulated(folder / "rig.yaml", *alone, after_step=note), rig.scheduler() as scheduler:
+        scheduler.prepare()
+        scheduler.arm()
+        scheduler.start()
+        list(iter(scheduler.read, None))
+        assert scheduler.state is SchedulerState.FAULT
+        stopped = scheduler.fault
     assert re.fullmatch(rf"stopped at tick \d+ \(t = \S+ s\): {fault}", stopped)
     assert any(enabled for enabled, _ in log) and not log[-1][0]
     assert longest_silence(log) < 2.0  # the limits are 0.5 s and 1 s

@@ -239,12 +239,26 @@ def test_a_real_joint_beside_simulated_ones_and_a_fault_of_its_drive(tmp_path):
 
 
 def test_a_dynamometer(tmp_path):
+    summary = tmp_path / "summary.json"
     easy = ["guard.stale=0.5", "guard.watchdog=3"]
     words = sets(*lines_of(["test", "load"], channels(2)))
     with emulated("dynamometer/bench", *words):
         elbow = RIGS / "dynamometer" / "elbow.yaml"
-        code, out, err = ended(start("run", elbow, *words, *sets(*easy), "--yes", "--duration", SHORT))
+        run = "run", elbow, *words, *sets(*easy), "--yes", "--duration", SHORT
+        code, out, err = ended(start(*run, "--json", summary))
+        limits = sets("joints.elbow.limits.residual_energy=1e-15")
+        stopped = ended(start(*run, *limits))
     assert (code, err) == (0, [])
+    assert stopped[0] == 1 and len(stopped[2]) == 1
+    found = r"joint 'elbow' has a residual energy of \S+ J, beyond its limit of 1e-15 J; check the torque constant,"
+    assert re.search(rf"stopped at tick \d+ \(t = \S+ s\): {found}", stopped[2][0])
+    accounts = json.loads(summary.read_text())
+    for key, name in (("real_joints", "drive of elbow"), ("load_motors", "load motor of elbow")):
+        account = accounts[key]["elbow"]
+        assert account["effort"] == "reported"
+        assert abs(account["residual"]) <= account["residual_max"] < 1.0  # nothing moves yet
+        (line,) = (line for line in out if line.startswith(f"bond     {name}: "))
+        assert re.fullmatch(rf"bond     {name}: residual energy \S+ J, at most \S+ J; power at most \S+ W", line)
     assert f"    node 1, elbow: {LIMITS}" in out
     assert "    node 2, load of elbow: effort 8 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s" in out
     assert [line.split()[1] for line in out if line.startswith("bus ")] == ["test", "load"]
