@@ -68,6 +68,10 @@ class Wire:
         """`part.input` that it drives."""
         return (self.target,)
 
+    @property
+    def ends(self) -> tuple[str, ...]:
+        return self.source, self.target
+
     def __str__(self) -> str:
         return f"wire {self.source} -> {self.target}"
 
@@ -89,6 +93,10 @@ class PowerBond:
     def inputs(self) -> tuple[str, ...]:
         """`part.input` that it drives."""
         return self.effort[1], self.flow[1]
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        return *self.effort, *self.flow
 
     def __str__(self) -> str:
         return f"bond {self.effort[0]} -> {self.effort[1]}, {self.flow[0]} -> {self.flow[1]}"

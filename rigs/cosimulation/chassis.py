@@ -14,18 +14,18 @@ class Chassis:
     """Positions are heights above those at rest on the flat road."""
 
     positions = ("height", "wheel_height")
-    inputs = {"velocity": Signal((), "m/s")}
-    outputs = {"force": Signal((), "N"), "height": Signal((), "m")}
 
     def __init__(self, params):
         self.params = params
+        self.inputs = {"velocity": Signal((), "m/s")}
+        self.outputs = {"force": Signal((), "N"), "height": Signal((), "m")}
 
     def initial(self):
         return {"height": 0.0, "wheel_height": 0.0, "velocity": 0.0}
 
     def flow(self, t, p, x, u):
-        stretch, rate = x["height"] - x["wheel_height"], x["velocity"] - u["velocity"]
-        force = p.stiffness * stretch + p.damping * rate
+        stretch = x["height"] - x["wheel_height"]
+        force = p.stiffness * stretch + p.damping * (x["velocity"] - u["velocity"])
         dx = {"height": x["velocity"], "wheel_height": u["velocity"], "velocity": -force / p.mass}
         return dx, {"force": force, "height": x["height"]}
 

@@ -14,11 +14,11 @@ class Wheel:
     """Positions are heights above those at rest on the flat road."""
 
     positions = ("height",)
-    inputs = {"force": Signal((), "N")}
-    outputs = {"velocity": Signal((), "m/s"), "height": Signal((), "m")}
 
     def __init__(self, params):
         self.params = params
+        self.inputs = {"force": Signal((), "N")}
+        self.outputs = {"velocity": Signal((), "m/s"), "height": Signal((), "m")}
 
     def initial(self):
         return {"height": 0.0, "velocity": 0.0}

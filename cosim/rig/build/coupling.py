@@ -34,6 +34,8 @@ def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], re
         return None
     plant = {MECHANISM: PlantSignals(*signals_of_plant(names, units))} if names else {}
     known: dict[str, HasFeedthrough] = {**plant, **found}
+    if not plant:
+        _check_no_mechanism(spec.couplings, reading)
     if reading.errors:
         return None
     joined = _joined(spec.couplings, found, known, reading)
@@ -49,6 +51,13 @@ def _time_limit(spec: RigSpec, step: float) -> float:
     watchdog = watchdog_time(spec.guard, True, step) if spec.drivers and not federated else None
     default = TIME_LIMIT if watchdog is None else 0.5 * watchdog
     return spec.couplings.time_limit or default
+
+
+def _check_no_mechanism(spec: CouplingsSpec, reading: Reading) -> None:
+    """Record what is joined to a mechanism in a rig that has none."""
+    for member, key in zip(spec.members, spec.keys, strict=True):
+        if any(end.partition(".")[0] == MECHANISM for end in member.ends):
+            reading.fail(key, "this rig has no mechanism; name a part, or add `mechanism`")
 
 
 def _part(spec: PartSpec | FmuSpec, step: float, time_limit: float, reading: Reading) -> BlockPart | PartSource | None:

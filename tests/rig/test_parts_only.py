@@ -1,0 +1,282 @@
+"""Rigs of parts without a mechanism: every engine, every output, every command, and bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim import InputErrors, StoppedRun, load_rig, load_run
+from cosim.coupling import CoupledParts
+from tests.fmi import fmus
+from tests.kit.coupled import quarter_car, quarter_car_exact
+
+SAMPLE = Path(__file__).parents[2] / "rigs" / "cosimulation"
+FILES = ("quarter_car.yaml", "chassis.py", "wheel.py")
+CONSTANT = "couplings.time_limit=10"
+UNTRACED = ('stretch = x["height"]', 'stretch = float(x["height"])')
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The sample, in the current folder."""
+    for file in FILES:
+        shutil.copy(SAMPLE / file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def in_python(folder):
+    """Let the chassis run in Python."""
+    file = folder / "chassis.py"
+    text = file.read_text()
+    assert text.count(UNTRACED[0]) == 1
+    file.write_text(text.replace(*UNTRACED))
+
+
+def rig_text(**changes):
+    """The text of a file without a mechanism, with sections replaced or added."""
+    sections = {
+        "parts": "[{name: chassis, type: chassis.py, params: {mass: 1, stiffness: 1, damping: 0}}]",
+        "couplings": "{wires: []}",
+    }
+    return "".join(f"{name}: {text}\n" for name, text in (sections | changes).items())
+
+
+# --- numbers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("master", ["gauss_seidel", "jacobi"])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_it_equals_coupled_parts_in_python(folder, master, order):
+    settings = f"couplings.master={master}", f"couplings.order={order}", "schedule.step=2 ms"
+    rig = load_rig(folder / FILES[0], (CONSTANT, *settings))
+    run = rig.run(0.1)
+    parts, bond = quarter_car(1e-4)
+    expected = CoupledParts(parts, [bond], master, order, 2e-3).run(0.1)
+    assert rig.native
+    np.testing.assert_allclose(run.t, expected.t, atol=1e-12)
+    for part, output, found in (("chassis", "position", "height"), ("wheel", "velocity", "velocity")):
+        np.testing.assert_allclose(run[f"{part}/{found}"], expected[f"{part}.{output}"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(run["chassis-wheel/residual_energy"], expected.residuals["chassis-wheel"], atol=1e-9)
+
+
+def test_the_error_falls_with_the_square_of_the_step(folder):
+    errors = []
+    for step in ("2 ms", "1 ms", "0.5 ms"):
+        run = load_rig(FILES[0], (CONSTANT, f"schedule.step={step}", "parts.wheel.step=0.05 ms")).run(0.5)
+        errors.append(np.abs(run["wheel/height"] - quarter_car_exact(run.t)[:, 1]).max())
+    assert np.log2(errors[1] / errors[2]) == pytest.approx(2.0, abs=0.3)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_parts_in_python_and_the_interpreter_equal_compiled_ones(folder, order):
+    settings = CONSTANT, f"couplings.order={order}", "parts.chassis.step=1 ms", "parts.wheel.step=1 ms"
+    runs = [load_rig(FILES[0], settings).run(0.05), load_rig(FILES[0], settings, interpret=True).run(0.05)]
+    in_python(folder)
+    runs.append(load_rig(FILES[0], settings).run(0.05))
+    for name in runs[0].signals:
+        for run in runs[1:]:
+            np.testing.assert_allclose(run[name], runs[0][name], rtol=1e-9, atol=1e-9, err_msg=name)
+    assert runs[2].rig.engine["loop"] == "Python" and runs[2].rig.engine["part wheel"] == "compiled"
+
+
+def test_a_rig_has_no_signals_of_a_mechanism(folder):
+    rig = load_rig(FILES[0], (CONSTANT,))
+    run = rig.run(0.1)
+    bond = ["chassis-wheel/power", "chassis-wheel/residual_energy"]
+    assert list(run.signals) == ["chassis/force", "chassis/height", "wheel/velocity", "wheel/height", *bond]
+    assert run.summary["energy"] is run.summary["integrator"] is run.summary["substeps"] is None
+    assert run.summary["joints"] == {} and "plant" not in run.summary["engine"]
+    assert repr(rig) == "<Rig quarter_car: 0 dofs, no controller>"
+
+
+def test_snapshots_rollouts_and_pickles(folder):
+    import pickle
+
+    rig = load_rig(FILES[0])
+    engine, ends = rig.engine(), []
+    engine.run(5)
+    snapshot = engine.snapshot()
+    for _ in range(2):
+        engine.restore(snapshot)
+        ends.append(engine.run(10)[0])
+    np.testing.assert_array_equal(*ends)
+    run = rig.run(0.2)
+    batch = rig.rollouts(duration=0.2, keep="all")
+    np.testing.assert_array_equal(batch["wheel/height"][0], run["wheel/height"])
+    again = pickle.loads(pickle.dumps(rig)).run(0.2)
+    np.testing.assert_array_equal(again.values, run.values)
+
+
+@fmus.needs_gcc
+def test_an_fmu_alone(tmp_path):
+    """Its input keeps its start value."""
+    file = fmus.build(tmp_path, "turntable", 2)
+    (tmp_path / "alone.yaml").write_text(f"parts: [{{name: table, fmu: {file.name}}}]\nschedule: {{step: 10 ms}}\n")
+    run = load_rig(tmp_path / "alone.yaml").run(0.1)
+    assert len(run.t) == 11 and run.units["table/angle"] == "rad"
+    assert run.rig.engine == {"part table": "Python: an FMU", "loop": "Python"}
+
+
+# --- how runs end ---------------------------------------------------------------------------------------
+
+
+def test_residual_energy_beyond_its_limit_stops_the_run(folder):
+    text = Path(FILES[0]).read_text()
+    limited = "flow: [wheel.velocity, chassis.velocity]"
+    Path(FILES[0]).write_text(text.replace(limited, f"{limited}\n      residual_limit: 1 J"))
+    with pytest.raises(
+        StoppedRun, match=r"the residual energy of bond 'chassis-wheel' is -?[\d.]+ J, beyond its limit of 1 J"
+    ):
+        load_rig(FILES[0], (CONSTANT,)).run()
+
+
+def test_a_part_that_diverges_is_named(folder):
+    with pytest.raises(StoppedRun, match="output 'chassis/force' is not finite; try a smaller schedule.step"):
+        load_rig(FILES[0], (CONSTANT, "parts.chassis.params.mass=0.03 kg")).run()
+
+
+# --- commands -------------------------------------------------------------------------------------------
+
+
+def test_run_writes_every_file_and_prints_no_joints(folder, command):
+    out = _ok(command, "run", FILES[0], "--set", CONSTANT, "--record", "a.mcap", "--plot", "a.png", "--json", "a.json")
+    title, bond, speed, engine, wrote = out.splitlines()
+    assert title.startswith("quarter_car  ") and wrote.startswith("wrote    plot a.png, summary a.json, recording a.")
+    assert re.fullmatch(r"bond     chassis-wheel: residual energy \S+ J, at most \S+ J; power at most \S+ W", bond)
+    assert re.fullmatch(r"speed    400 ticks of 10 ms, [\d,]+ ticks/s, [\d,.]+ × real time", speed)
+    assert engine == "engine   part chassis, part wheel, loop: compiled"
+    assert json.loads(Path("a.json").read_bytes())["bonds"].keys() == {"chassis-wheel"}
+    assert Path("a.png").stat().st_size > 10_000
+    recorded = load_run("a.mcap")
+    assert recorded.rig.bonds == ("chassis-wheel",) and recorded.joints == ()
+    _ok(command, "run", FILES[0], "--set", CONSTANT, "--set", "parts.chassis.params.mass=500", "--record", "b.mcap")
+    assert "equal, to the bit" in _ok(command, "compare", "a.mcap", "a.mcap")
+    assert "chassis/height" in _ok(command, "compare", "a.mcap", "b.mcap")
+    assert "to the bit" in _ok(command, "replay", "a.mcap", "--rerun")
+    assert _ok(command, "plot", "a.mcap", "-o", "one.png") == "wrote    one.png\n"
+    assert _ok(command, "plot", "a.mcap", "b.mcap", "-o", "two.png") == "wrote    two.png\n"
+    assert _ok(command, "export", "a.mcap", "--to", "csv") == "wrote    a.csv: 401 ticks, 6 signals\n"
+    for program in ("foxglove", "plotjuggler"):
+        _ok(command, "layout", FILES[0], "--for", program)
+    assert "chassis-wheel" in Path("quarter_car.foxglove.json").read_text()
+
+
+def test_check_describes_the_parts(folder, command):
+    assert _ok(command, "check", FILES[0], "--set", CONSTANT).splitlines()[2:] == [
+        "  no mechanism, parts only",
+        "  part chassis: chassis, rk4, steps of 100 us",
+        "  part wheel: wheel, rk4, steps of 100 us",
+        "  couplings: Gauss–Seidel, extrapolation of order 1",
+        "    bond chassis.force -> wheel.force, wheel.velocity -> chassis.velocity",
+        "  each tick of 10 ms: read → guard → write → step → publish",
+        "  run of 4 s",
+    ]
+
+
+def test_real_time_with_telemetry_and_control(folder, command):
+    sockets = "--telemetry", "tcp://127.0.0.1:*", "--control", "tcp://127.0.0.1:*"
+    out = _ok(command, "run", FILES[0], "--realtime", "--duration", "0.2", "--record", "rt.mcap", *sockets)
+    assert "timing   wake-up latency" in out and "stream   tcp://127.0.0.1:" in out
+    np.testing.assert_array_equal(load_run("rt.mcap")["wheel/height"], load_rig(FILES[0]).run(0.2)["wheel/height"])
+
+
+FOR_JOINTS = "is for joints, and this rig has no mechanism, only parts; use cosim run, plot or compare"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tune", FILES[0]), f"{FILES[0]}: cosim tune {FOR_JOINTS}"),
+        (("analyze", FILES[0]), f"{FILES[0]}: cosim analyze {FOR_JOINTS}"),
+        (("analyze", FILES[0], "--measure", "multisine"), f"{FILES[0]}: cosim analyze {FOR_JOINTS}"),
+        (("learn", FILES[0], "--save", "l.csv"), f"{FILES[0]}: cosim learn {FOR_JOINTS}"),
+        (("identify", FILES[0], "--excite"), f"{FILES[0]}: cosim identify {FOR_JOINTS}"),
+        (("emulate", FILES[0]), f"{FILES[0]}: cosim emulate {FOR_JOINTS}"),
+        (("derive", FILES[0], "--graph"), f"{FILES[0]}: cosim derive {FOR_JOINTS}"),
+        (("derive", FILES[0], "--compare"), f"{FILES[0]}: cosim derive {FOR_JOINTS}"),
+        (("derive", FILES[0], "--bondgraph"), f"{FILES[0]}: cosim derive {FOR_JOINTS}"),
+        (("derive", FILES[0], "g.svg", "--picture"), f"{FILES[0]}: cosim derive {FOR_JOINTS}"),
+        (
+            ("derive", FILES[0], "--equations"),
+            f"{FILES[0]}: nothing moves in this mechanism; there are no equations",
+        ),
+        (
+            ("run", FILES[0], "--reference"),
+            "--reference: the reference has other steps of the mechanism, and this rig has parts only; set their steps,"
+            " and use cosim compare",
+        ),
+        (("run", FILES[0], "--clear-faults"), "--clear-faults: there are no real motors in this rig; take it out"),
+        (
+            ("run", FILES[0], "--plot", "p.png", "--plot-joints", "wheel"),
+            "--plot-joints: there is no joint 'wheel'",
+        ),
+    ],
+)
+def test_commands_for_joints_refuse(folder, command, arguments, message):
+    assert command.refuses(*arguments) == [message]
+
+
+def _ok(command, *arguments):
+    code, out, err = command(*arguments)
+    assert (code, err) == (0, []), err
+    return out
+
+
+# --- bad input ------------------------------------------------------------------------------------------
+
+NEEDS = "acts on a mechanism, and this rig has none"
+
+
+@pytest.mark.parametrize(
+    ("changes", "messages"),
+    [
+        ({"parts": "[]"}, ["r.yaml:1: missing key 'mechanism'"]),
+        ({"joints": "{shaft: {}}"}, [f"r.yaml:3 joints: {NEEDS}; take it out, or add `mechanism`"]),
+        (
+            {"controllers": "[{type: pid}]"},
+            [f"r.yaml:3 controllers: {NEEDS}; take it out, or write the controller as a part, or add `mechanism`"],
+        ),
+        ({"events": "[{do: latch, of: shaft, at: 1}]"}, [f"r.yaml:3 events: {NEEDS}; take it out, or add `mechanism`"]),
+        ({"drivers": "[{type: sim}]"}, [f"r.yaml:3 drivers: {NEEDS}; take it out, or add `mechanism`"]),
+        (
+            {"guard": "{watchdog: 1 s}"},
+            [f"r.yaml:3 guard: {NEEDS}; take it out; a bond has `residual_limit`, or add `mechanism`"],
+        ),
+        (
+            {"schedule": "{integrator: rk4, substeps: 2}"},
+            [
+                f"r.yaml:3 schedule.integrator: {NEEDS}; give it to the parts, or add `mechanism`",
+                f"r.yaml:3 schedule.substeps: {NEEDS}; give it to the parts, as their `step`, or add `mechanism`",
+            ],
+        ),
+        (
+            {"couplings": "{wires: [{output: mechanism.shaft/velocity, input: chassis.velocity}]}"},
+            ["r.yaml:2 couplings.wires[0]: this rig has no mechanism; name a part, or add `mechanism`"],
+        ),
+        (
+            {"couplings": "{sequence: [a, mechanism]}"},
+            ["r.yaml:2 couplings: input 'chassis.velocity' has no source; connect an output to it"],
+        ),
+        ({}, ["r.yaml:2 couplings: input 'chassis.velocity' has no source; connect an output to it"]),
+    ],
+)
+def test_what_acts_on_a_mechanism_is_refused(folder, changes, messages):
+    Path("r.yaml").write_text(rig_text(**changes))
+    with pytest.raises(InputErrors) as wrong:
+        load_rig("r.yaml")
+    assert [str(error) for error in wrong.value.errors][: len(messages)] == messages
+
+
+def test_a_mechanism_that_is_given_must_move(folder):
+    Path("r.yaml").write_text(rig_text(mechanism="{bodies: [{name: a, joint: b, type: fixed, mass: 1}]}"))
+    with pytest.raises(InputErrors) as wrong:
+        load_rig("r.yaml")
+    assert str(wrong.value.errors[0]) == (
+        "r.yaml:3 mechanism: no joint moves on its own; give it a joint that is not fixed"
+    )
