@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import fmpy
+import numpy as np
 import pytest
+import yaml
 
 from cosim import load_rig
 from cosim.errors import CosimError
@@ -243,6 +246,22 @@ def test_files_of_the_rig_are_not_overwritten(command):
 @pytest.mark.parametrize(("name", "identifier"), [("7 axes", "_7_axes"), ("crane", "crane"), ("à-b", "__b")])
 def test_names_of_binaries_are_identifiers(name, identifier):
     assert UnitOutline(name, "", 1e-3, 1.0, "", None).identifier == identifier
+
+
+def test_the_part_on_the_page_is_used_in_another_rig(command, tmp_path):
+    """With the block in its place the motion is the same to rounding."""
+    page = (FOLDER.parent / "docs/howto/export-fmu.md").read_text()
+    (words,) = re.findall(r"^cosim fmu (\S+) --part hoist$", page, re.MULTILINE)
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert command("fmu", FOLDER.parent / words, "--part", "hoist")[0] == 0
+    block = yaml.safe_load((FOLDER.parent / words).read_text())["parts"][0]
+    block |= {"name": "load", "type": str(FOLDER / "cosimulation/hoisted_load.py")}
+    block["params"] |= {"damping": "400 N*s/m"}
+    Path("spool.yaml").write_text(text)
+    runs = [load_rig("spool.yaml", overrides).run() for overrides in ([], [f"parts.load={json.dumps(block)}"])]
+    assert runs[0]["load/height"][-1] == pytest.approx(0.5, abs=0.02)
+    for name in ("spool/position", "load/height", "load/tension"):
+        np.testing.assert_allclose(runs[0][name], runs[1][name], rtol=1e-10, atol=1e-10)
 
 
 def test_the_script_on_the_page_runs(monkeypatch, tmp_path, capsys):
