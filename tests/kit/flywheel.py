@@ -16,7 +16,7 @@ class Flywheel:
     """Behind a torsional spring."""
 
     inputs = {{"speed": Signal((), "rad/s")}}
-    outputs = {{"torque": Signal((), "N*m"), "speed": Signal((), "rad/s")}}
+    outputs = {{"torque": Signal((), "N*m"), "wheel_speed": Signal((), "rad/s")}}
     positions = ("twist",)
 
     def __init__(self, params):
@@ -29,7 +29,7 @@ class Flywheel:
         {first}
         torque = p.stiffness * {twist}
         dx = {{"twist": u["speed"] - x["speed"], "speed": torque / p.inertia}}
-        return dx, {{"torque": -torque, "speed": x["speed"]}}
+        return dx, {{"torque": -torque, "wheel_speed": x["speed"]}}
 
 
 def load(params):

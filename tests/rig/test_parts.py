@@ -54,7 +54,7 @@ def exact(t):
 
 def total_energy(run):
     first, second = INERTIA
-    kinetic = 0.5 * first * run["shaft/velocity"] ** 2 + 0.5 * second * run["wheel/speed"] ** 2
+    kinetic = 0.5 * first * run["shaft/velocity"] ** 2 + 0.5 * second * run["wheel/wheel_speed"] ** 2
     return kinetic + 0.5 * run["wheel/torque"] ** 2 / STIFFNESS
 
 
@@ -141,7 +141,7 @@ def test_rollouts_equal_runs_to_the_bit(rig_of):
 def test_a_recording_has_the_signals_of_parts(rig_of, tmp_path):
     run = rig_of().run(0.05, tmp_path / "r.mcap")
     again = load_run(tmp_path / "r.mcap")
-    for name in ("wheel/speed", "wheel-mechanism/power", "wheel-mechanism/residual_energy"):
+    for name in ("wheel/wheel_speed", "wheel-mechanism/power", "wheel-mechanism/residual_energy"):
         np.testing.assert_array_equal(again[name], run[name])
     assert again.rig.bonds == ("wheel-mechanism",)
 
@@ -321,5 +321,5 @@ def test_gradients_and_numbers_of_the_plant_name_the_part(rig_of, tmp_path):
     assert str(refused.value) == (
         f"{tmp_path}/shaft.yaml:8 parts: {what}; load the rig with an override for each value instead"
     )
-    gains = rig.rollouts({"pid.kp": np.array([1.0, 2.0])}, duration=0.1, signals=["wheel/speed"])
-    assert abs(np.diff(gains["wheel/speed"][:, -1])[0]) > 1e-3
+    gains = rig.rollouts({"pid.kp": np.array([1.0, 2.0])}, duration=0.1, signals=["wheel/wheel_speed"])
+    assert abs(np.diff(gains["wheel/wheel_speed"][:, -1])[0]) > 1e-3
