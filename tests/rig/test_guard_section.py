@@ -138,6 +138,9 @@ LIMITS = "joints.a.limits"
         (f"{LIMITS}.power=-1", "must be above 0 W, is -1 W"),
         (f"{LIMITS}.temperature=80 K", "unit 'K' does not fit here; use degC, °C"),
         (f"{LIMITS}.tracking=0", "must be above 0 m, is 0 m"),
+        (f"{LIMITS}.residual_energy=0", "must be above 0 J, is 0 J"),
+        (f"{LIMITS}.load_residual_energy=2 N*m", "unit 'N*m' does not fit here; use J"),
+        ("guard.actions={residual_energy: saturate}", "expected one of warn, stop; got 'saturate'"),
         (
             "joints.b.limits.tracking=1 deg",
             "no controller follows a position of joint 'b'; remove its tracking limit",

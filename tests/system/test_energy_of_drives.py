@@ -10,6 +10,7 @@ import pytest
 from cosim.cli.run_summary import bond_lines
 from cosim.execution.python_engine import PythonEngine
 from cosim.hardware.driver_group import DriverGroup
+from cosim.output.limit_alarms import alarm_texts
 from cosim.rig.rig import Rig, load_rig
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.hardware import HardwareStub
@@ -30,7 +31,7 @@ drivers:
     joints: {elbow: {id: 1}}
 LOADS
 controllers: CONTROLLERS
-schedule: {step: STEP, duration: 3 s, integrator: rk4}
+schedule: {step: STEP, duration: 3 s, integrator: INTEGRATOR}
 """
 LOADS = """
   - type: moteus
@@ -39,6 +40,7 @@ LOADS = """
     loads: {elbow: {id: 1, effort: 50}}
 """
 WORDS = {"gravity": 0, "jy": 0.02, "com": "[0, 0, 0]", "limits": "", "observer": 400, "loads": "", "controllers": "[]"}
+WORDS |= {"integrator": "rk4"}
 J, B = 0.02, 0.4
 AMPLITUDE, RATE = 0.5, 5.0  # rad, rad/s
 PERIOD = 2.0 * math.pi / RATE
@@ -171,6 +173,17 @@ def test_without_gravity_it_is_to_rounding(tmp_path):
     power = signals["elbow/effort"] * signals["elbow/measured_velocity"]
     expected = work_of_model(rig, signals) - trapezoidal(power, 1e-3)
     np.testing.assert_allclose(signals["elbow/residual_energy"], expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rosenbrock", "rodas4", "multirate"])
+def test_other_integrators_find_the_same_work_with_their_own_error(tmp_path, integrator):
+    words = {"gravity": -9.81, "com": "[0.2, 0, 0]", "observer": 60}
+    rig = rig_with(tmp_path, integrator=integrator, **words)
+    signals, fault, _ = run(rig, lambda t: 0.0, seconds=0.6)
+    assert not fault
+    expected = work_of_model(rig, signals)
+    error = np.abs(signals["elbow/residual_energy"] - expected).max()
+    assert error < (1e-2 if integrator == "semi_implicit_euler" else 1e-4) * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
@@ -365,6 +378,8 @@ def test_the_limit_stops_the_run_and_the_motors(tmp_path, interpret):
 def test_the_limit_may_warn(tmp_path):
     rig = rig_with(tmp_path, limits="residual_energy: 0.5 J, actions: {residual_energy: warn}")
     assert not run(rig, lambda t: 0.0, seconds=1.0)[1]
+    what = "elbow: residual energy beyond its limit of 0.5 J (warned)"
+    assert alarm_texts(rig.tick_model)[0, "residual_energy"] == what
 
 
 @pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])

@@ -1,0 +1,28 @@
+"""The work of a drive from its samples, with numbers."""
+
+import numpy as np
+
+from cosim.control.energy_account import accounted, effort_of_drive
+
+YES, NO = np.array(True), np.array(False)
+
+
+def test_the_work_between_two_samples_is_that_of_the_trapezoid():
+    power, work = accounted(np.array([2.0, -1.0]), np.array([5.0, 7.0]), np.array([4.0, 3.0]), np.array([0.5, 2.0]), NO)
+    assert (power.tolist(), work.tolist()) == ([4.0, 3.0], [6.5, 9.0])
+
+
+def test_without_a_new_sample_nothing_changes():
+    power, work = accounted(np.array([2.0]), np.array([5.0]), np.array([9.0]), np.zeros(1), NO)
+    assert (power.tolist(), work.tolist()) == ([2.0], [5.0])
+
+
+def test_the_account_begins_with_the_first_sample_however_old_the_one_before_is():
+    for interval in (0.0, 3.0, 1e9):
+        power, work = accounted(np.array([2.0]), np.array([5.0]), np.array([9.0]), np.array([interval]), YES)
+        assert (power.tolist(), work.tolist()) == ([9.0], [5.0])
+
+
+def test_the_commanded_effort_stands_in_for_one_that_is_no_number():
+    reported, commanded = np.array([1.0, np.nan, np.inf, 0.0]), np.array([5.0, 6.0, 7.0, 8.0])
+    assert effort_of_drive(reported, commanded).tolist() == [1.0, 6.0, 7.0, 0.0]
