@@ -203,9 +203,9 @@ def test_check_shows_the_parts(folder, capsys):
     describe(load_rig(folder / "rig.yaml"))
     text = capsys.readouterr().out
     assert "part drive/meter/echo_1: turntable2.fmu of drive.ssp, an FMU in the process of the run" in text
-    assert "wire drive/meter/gauge.angle -> drive/meter/echo_1.rate" in text
+    assert "wire drive/meter/gauge.angle -> drive/meter/echo_1.rate, times 2, plus 0.0872665\n" in text
     assert "bond drive/spring.torque -> mechanism.shaft/effort, mechanism.shaft/velocity -> drive/spring.speed" in text
-    assert "wire mechanism.shaft/velocity -> drive/meter/gauge.rate" in text
+    assert "wire mechanism.shaft/velocity -> drive/meter/gauge.rate\n" in text
 
 
 # --- mistakes -------------------------------------------------------------------------------------------
