@@ -192,6 +192,8 @@ class _Flattening:
             name = attribute(inner, "name")
             if kind_of(inner) not in ("Component", "System"):
                 raise InputError(f"<{kind_of(inner)}> is not read; use components and systems", inner.place)
+            if not name:
+                raise InputError(f"<{kind_of(inner)}> has an empty name; give it one", inner.place)
             if name in names:
                 raise InputError(f"there are two elements '{shortened(name)}'; rename one", inner.place)
             names.add(name)
