@@ -16,9 +16,9 @@ from cosim.fmi.description import FmuDescription
 from cosim.fmi.fmu_system import FmuSystem, SystemPart, SystemWire, part_name
 from cosim.fmi.ssp_files import VERSIONS, SspFolder, attribute, child, children, kind_of, open_folder
 from cosim.fmi.ssp_parameters import bound_values, transformation, units_of
-from cosim.fmi.ssp_transformations import in_si
+from cosim.fmi.ssp_transformations import in_a_row, in_si
 from cosim.fmi.unit_conversion import Conversion, conversion_of
-from cosim.fmi.variables import FmuVariable, FmuVariables
+from cosim.fmi.variables import FmuVariable, FmuVariables, InUnitOfFmu
 from cosim.multibody.description.xmltree import XmlElement
 
 IMPLEMENTATIONS: dict[str, Interface] = {"CoSimulation": "co-simulation", "ModelExchange": "model exchange"}
@@ -130,11 +130,14 @@ class _Flattening:
             if at not in components and at != ():
                 continue
             (source, name), edges = self._source((at, connector), edge)
-            if at == ():
-                if source in components:
-                    outputs[connector] = self._wire(edges, source, name, at, connector)
-            elif source in components:
-                wires.append(self._wire(edges, source, name, at, connector))
+            if source in components:
+                wire = self._wire(edges, source, name, at, connector)
+                if at == ():
+                    outputs[connector] = wire
+                else:
+                    wires.append(wire)
+                continue
+            if at == ():  # from an input of the system: there is no FMU behind it
                 continue
             if name in self._parameters.get(source, {}):
                 self._pass_on(edges, self._parameters[source][name], at, connector)
@@ -144,10 +147,12 @@ class _Flattening:
 
     def _pass_on(self, edges: list[_Edge], value: Any, at: ElementPath, name: str) -> None:
         """A value of a parameter or input of a system to a variable of a component, unless the caller has given one."""
-        for edge in edges:
-            if transformation(edge.element) != (1.0, 0.0):
-                what = "a transformation of a parameter is not read; give it in a mapping of its binding"
-                raise InputError(what, edge.element.place)
+        factor, offset = in_a_row(transformation(edge.element) for edge in edges)
+        if (factor, offset) != (1.0, 0.0):
+            if not isinstance(value, InUnitOfFmu) or not isinstance(value.value, int | float):
+                what = "a transformation of a parameter with a unit is not read; give the value without one"
+                raise InputError(what, edges[-1].element.place)
+            value = InUnitOfFmu(factor * value.value + offset)
         if (at, name) not in self._given:
             self._parameters.setdefault(at, {})[name] = value
 

@@ -310,7 +310,9 @@ def assert_valid(kind: str, text: str) -> None:
 
 
 STARTED = """
-<ssd:Connectors><ssd:Connector name="speed" kind="input"/></ssd:Connectors>
+<ssd:Connectors>
+<ssd:Connector name="speed" kind="input"/><ssd:Connector name="through" kind="output"/>
+</ssd:Connectors>
 <ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues><ssv:ParameterSet name="starts" version="1.0">
 <ssv:Parameters>
 <ssv:Parameter name="speed"><ssv:Real value="30"/></ssv:Parameter>
@@ -324,23 +326,26 @@ STARTED = """
 <ssd:Connectors><ssd:Connector name="in" kind="input"/></ssd:Connectors>
 <ssd:Elements><ssd:Component name="table" source="resources/turntable2.fmu"/></ssd:Elements>
 <ssd:Connections>
-<ssd:Connection startElement="" startConnector="in" endElement="table" endConnector="rate"/>
+<ssd:Connection startElement="" startConnector="in" endElement="table" endConnector="rate">
+<ssc:LinearTransformation factor="3" offset="-14"/></ssd:Connection>
 </ssd:Connections>
 </ssd:System>
 </ssd:Elements>
 <ssd:Connections>
+<ssd:Connection startConnector="speed" endConnector="through"/>
 <ssd:Connection startElement="table" startConnector="rate" endConnector="speed">
 <ssd:ConnectionGeometry pointsX="1" pointsY="2"/></ssd:Connection>
 </ssd:Connections>"""
 
 
 def test_inputs_of_systems_have_start_values(folder):
-    """In the unit of the FMU, 30 and 7 deg/s. Elements may be named by "", the system itself, and connections without a
-    transformation may go the other way."""
+    """In the unit of the FMU: 30 deg/s, and 3 · 7 - 14 = 7 deg/s. Elements may be named by "", the system itself, and
+    connections without a transformation may go the other way."""
     fmus.build(folder, "turntable", 2)
     for given, expected in (({}, 30.0), ({"speed": "1 rad/s"}, 180.0 / np.pi)):
         system = read_system(structure(STARTED), given)
         assert system.inputs == {"speed": (SystemWire(("", "speed"), ("table", "rate")),)}
+        assert (system.outputs, system.unconnected) == ({}, ("through",))
         rates = {}
         for each in system.parts:
             part = FmuPart(each.path, each.name, each.parameters, process=False)
@@ -348,6 +353,14 @@ def test_inputs_of_systems_have_start_values(folder):
             rates[each.name] = float(part.step(0.0, 0.1, {})["angle"]) / 0.1 / DEGREE
             part.close()
         assert rates == pytest.approx({"table": expected, "inner/table": 7.0})
+
+
+def test_start_values_with_a_unit_are_not_transformed(folder):
+    fmus.build(folder, "turntable", 2)
+    with pytest.raises(InputError) as raised:
+        read_system(structure(STARTED.replace('value="7"', 'value="7" unit="deg/s"')))
+    what = "a transformation of a parameter with a unit is not read; give the value without one"
+    assert str(raised.value) == f"rig.ssd:22: {what}"
 
 
 def test_entries_of_a_mapping_without_a_source_map_nothing(folder):
