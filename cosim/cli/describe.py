@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.control.input_shaping import ShapedTrajectory
+from cosim.coupling import PowerBond, Wire
 from cosim.formulations import SEPARATE_BODIES
 from cosim.multibody.part_names import whole_of
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
@@ -121,7 +122,14 @@ def _coupled(rig: Rig) -> Iterator[str]:
     scheme = model.coupling.scheme
     yield f"couplings: {'Gauss–Seidel' if scheme.sequential else 'Jacobi'}, extrapolation of order {scheme.order}"
     for member in spec.couplings.members:
-        yield f"  {member}"
+        yield f"  {member}{_transformation(member)}"
+
+
+def _transformation(member: PowerBond | Wire) -> str:
+    if isinstance(member, PowerBond) or (member.factor in (None, 1.0) and not member.offset):
+        return ""
+    factor = 1.0 if member.factor is None else member.factor
+    return f", times {factor:.6g}" + (f", plus {member.offset:.6g}" if member.offset else "")
 
 
 def _shaping(trajectory: Trajectory | None) -> Iterator[str]:

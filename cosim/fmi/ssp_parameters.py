@@ -60,6 +60,8 @@ def _mapped(entries: XmlElement, given: dict[str, XmlElement], units: dict[str, 
     """(target, value) of the entries of a mapping."""
     for entry in children(entries, "MappingEntry"):
         source, target = attribute(entry, "source"), attribute(entry, "target")
+        if not source:  # of a template: nothing is mapped yet
+            continue
         if source not in given:
             raise InputError(f"there is no parameter '{shortened(source)}'{did_you_mean(source, given)}", entry.place)
         factor, offset = transformation(entry)

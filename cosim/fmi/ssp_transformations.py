@@ -9,6 +9,14 @@ from cosim.fmi.unit_conversion import Conversion, exponents_of, without_angle
 ZEROS = {"degC": 273.15}  # K, of units whose zero is not that of their base units
 
 
+def in_a_row(steps: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """(factor, offset) of transformations one after the other."""
+    factor, offset = 1.0, 0.0
+    for f, o in steps:
+        factor, offset = f * factor, f * offset + o
+    return factor, offset
+
+
 def in_si(
     steps: Iterable[tuple[float, float]], ours: Conversion | None, theirs: Conversion | None, suppressed: bool
 ) -> tuple[float, float]:
@@ -19,9 +27,7 @@ def in_si(
     suppressed, one end has no unit or the units differ in kind, on the number of the source. Raises ValueError for
     units that differ in kind without a transformation.
     """
-    factor, offset = 1.0, 0.0
-    for f, o in steps:
-        factor, offset = f * factor, f * offset + o
+    factor, offset = in_a_row(steps)
     if ours and theirs and not suppressed:
         shift = _shift(ours.unit, theirs.unit)
         if shift is not None:  # SI of the target = theirs(factor · theirs⁻¹(SI of the source + shift) + offset)

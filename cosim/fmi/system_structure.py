@@ -16,9 +16,9 @@ from cosim.fmi.description import FmuDescription
 from cosim.fmi.fmu_system import FmuSystem, SystemPart, SystemWire, part_name
 from cosim.fmi.ssp_files import VERSIONS, SspFolder, attribute, child, children, kind_of, open_folder
 from cosim.fmi.ssp_parameters import bound_values, transformation, units_of
-from cosim.fmi.ssp_transformations import in_si
+from cosim.fmi.ssp_transformations import in_a_row, in_si
 from cosim.fmi.unit_conversion import Conversion, conversion_of
-from cosim.fmi.variables import FmuVariable, FmuVariables
+from cosim.fmi.variables import FmuVariable, FmuVariables, InUnitOfFmu
 from cosim.multibody.description.xmltree import XmlElement
 
 IMPLEMENTATIONS: dict[str, Interface] = {"CoSimulation": "co-simulation", "ModelExchange": "model exchange"}
@@ -121,8 +121,8 @@ class _Flattening:
     def _wires(
         self, components: Mapping[ElementPath, _Component]
     ) -> tuple[list[SystemWire], dict[str, tuple[SystemWire, ...]], dict[str, SystemWire]]:
-        """Wires between components, those from inputs and to outputs of the system. Values of parameters of systems go
-        to the parameters that they are connected to."""
+        """Wires between components, those from inputs and to outputs of the system. Values of parameters and inputs of
+        systems go to what they are connected to."""
         wires: list[SystemWire] = []
         inputs: dict[str, tuple[SystemWire, ...]] = {}
         outputs: dict[str, SystemWire] = {}
@@ -130,23 +130,29 @@ class _Flattening:
             if at not in components and at != ():
                 continue
             (source, name), edges = self._source((at, connector), edge)
-            if at == ():
-                if source in components:
-                    outputs[connector] = self._wire(edges, source, name, at, connector)
-            elif source in components:
-                wires.append(self._wire(edges, source, name, at, connector))
-            elif name in self._parameters.get(source, {}):
+            if source in components:
+                wire = self._wire(edges, source, name, at, connector)
+                if at == ():
+                    outputs[connector] = wire
+                else:
+                    wires.append(wire)
+                continue
+            if at == ():  # from an input of the system: there is no FMU behind it
+                continue
+            if name in self._parameters.get(source, {}):
                 self._pass_on(edges, self._parameters[source][name], at, connector)
-            elif source == () and self._nodes[()].connectors.get(name) != "parameter":
+            if source == () and self._nodes[()].connectors.get(name) != "parameter":
                 inputs[name] = (*inputs.get(name, ()), self._wire(edges, source, name, at, connector))
         return wires, inputs, outputs
 
     def _pass_on(self, edges: list[_Edge], value: Any, at: ElementPath, name: str) -> None:
-        """A value of a parameter of a system to that of a component, unless the caller has given one."""
-        for edge in edges:
-            if transformation(edge.element) != (1.0, 0.0):
-                what = "a transformation of a parameter is not read; give it in a mapping of its binding"
-                raise InputError(what, edge.element.place)
+        """A value of a parameter or input of a system to a variable of a component, unless the caller has given one."""
+        factor, offset = in_a_row(transformation(edge.element) for edge in edges)
+        if (factor, offset) != (1.0, 0.0):
+            if not isinstance(value, InUnitOfFmu) or not isinstance(value.value, int | float):
+                what = "a transformation of a parameter with a unit is not read; give the value without one"
+                raise InputError(what, edges[-1].element.place)
+            value = InUnitOfFmu(factor * value.value + offset)
         if (at, name) not in self._given:
             self._parameters.setdefault(at, {})[name] = value
 
@@ -191,6 +197,8 @@ class _Flattening:
             name = attribute(inner, "name")
             if kind_of(inner) not in ("Component", "System"):
                 raise InputError(f"<{kind_of(inner)}> is not read; use components and systems", inner.place)
+            if not name:
+                raise InputError(f"<{kind_of(inner)}> has an empty name; give it one", inner.place)
             if name in names:
                 raise InputError(f"there are two elements '{shortened(name)}'; rename one", inner.place)
             names.add(name)
@@ -206,9 +214,9 @@ class _Flattening:
 
     def _owner(self, path: str, key: str, at: ElementPath = ()) -> tuple[ElementPath, str]:
         """(component, variable) of a path with dots in an element; key: the argument that has it, of which `params`
-        has parameters of systems too. Raises SectionError for a path that begins with no element."""
+        has parameters and inputs of systems too. Raises SectionError for a path that begins with no element."""
         connectors = self._nodes[at].connectors.items() if key == "params" else ()
-        own = [name for name, kind in connectors if kind == "parameter"]
+        own = [name for name, kind in connectors if kind in ("parameter", "input")]
         if self._nodes[at].is_component or path in own:
             return at, path
         inner = self._inner(at)
@@ -224,7 +232,7 @@ class _Flattening:
     def _connect(self, at: ElementPath, connection: XmlElement) -> None:
         ends = [self._end(at, connection, side) for side in ("start", "end")]
         if self._gives(at, *ends[1]) or self._takes(at, *ends[0]):
-            if connection.children:
+            if transformation(connection) != (1.0, 0.0):
                 raise InputError("goes from an input to an output; swap start and end", connection.place)
             ends.reverse()
         start, end = ends
@@ -236,7 +244,7 @@ class _Flattening:
     def _end(self, at: ElementPath, connection: XmlElement, side: str) -> tuple[ElementPath, str]:
         """(element, connector) of one end of a connection."""
         connector, name = attribute(connection, f"{side}Connector"), connection.attributes.get(f"{side}Element")
-        where = at if name is None else (*at, name)
+        where = (*at, name) if name else at
         if where not in self._nodes:
             known = [each[-1] for each in self._inner(at)]
             raise InputError(
@@ -244,7 +252,7 @@ class _Flattening:
             )
         known = self._nodes[where].connectors
         if known and connector not in known:
-            what = f"'{name}' has" if name is not None else "the system has"
+            what = f"'{name}' has" if name else "the system has"
             raise InputError(
                 f"{what} no connector '{shortened(connector)}'{did_you_mean(connector, known)}", connection.place
             )

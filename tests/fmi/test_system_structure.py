@@ -11,6 +11,8 @@ import pytest
 
 from cosim.errors import InputError
 from cosim.fmi import FmuPart, SystemWire, read_system
+from cosim.fmi.ssp_transformations import in_si
+from cosim.fmi.unit_conversion import Conversion
 from tests.fmi import fmus
 
 pytestmark = fmus.needs_gcc
@@ -307,7 +309,89 @@ def assert_valid(kind: str, text: str) -> None:
     assert schema.validate(etree.fromstring(text)), schema.error_log
 
 
-@pytest.mark.parametrize("body", (NESTED, PARAMETERS, connected("", '<ssc:LinearTransformation factor="3"/>')))
+STARTED = """
+<ssd:Connectors>
+<ssd:Connector name="speed" kind="input"/><ssd:Connector name="through" kind="output"/>
+</ssd:Connectors>
+<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues><ssv:ParameterSet name="starts" version="1.0">
+<ssv:Parameters>
+<ssv:Parameter name="speed"><ssv:Real value="30"/></ssv:Parameter>
+<ssv:Parameter name="inner.in"><ssv:Real value="7"/></ssv:Parameter>
+</ssv:Parameters></ssv:ParameterSet></ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>
+<ssd:Elements>
+<ssd:Component name="table" source="resources/turntable2.fmu">
+<ssd:Connectors><ssd:Connector name="rate" kind="input"/><ssd:Connector name="angle" kind="output"/></ssd:Connectors>
+</ssd:Component>
+<ssd:System name="inner">
+<ssd:Connectors><ssd:Connector name="in" kind="input"/></ssd:Connectors>
+<ssd:Elements><ssd:Component name="table" source="resources/turntable2.fmu"/></ssd:Elements>
+<ssd:Connections>
+<ssd:Connection startElement="" startConnector="in" endElement="table" endConnector="rate">
+<ssc:LinearTransformation factor="3" offset="-14"/></ssd:Connection>
+</ssd:Connections>
+</ssd:System>
+</ssd:Elements>
+<ssd:Connections>
+<ssd:Connection startConnector="speed" endConnector="through"/>
+<ssd:Connection startElement="table" startConnector="rate" endConnector="speed">
+<ssd:ConnectionGeometry pointsX="1" pointsY="2"/></ssd:Connection>
+</ssd:Connections>"""
+
+
+def test_inputs_of_systems_have_start_values(folder):
+    """In the unit of the FMU: 30 deg/s, and 3 · 7 - 14 = 7 deg/s. Elements may be named by "", the system itself, and
+    connections without a transformation may go the other way."""
+    fmus.build(folder, "turntable", 2)
+    for given, expected in (({}, 30.0), ({"speed": "1 rad/s"}, 180.0 / np.pi)):
+        system = read_system(structure(STARTED), given)
+        assert system.inputs == {"speed": (SystemWire(("", "speed"), ("table", "rate")),)}
+        assert (system.outputs, system.unconnected) == ({}, ("through",))
+        rates = {}
+        for each in system.parts:
+            part = FmuPart(each.path, each.name, each.parameters, process=False)
+            part.start(0.0, {})
+            rates[each.name] = float(part.step(0.0, 0.1, {})["angle"]) / 0.1 / DEGREE
+            part.close()
+        assert rates == pytest.approx({"table": expected, "inner/table": 7.0})
+
+
+def test_start_values_with_a_unit_are_not_transformed(folder):
+    fmus.build(folder, "turntable", 2)
+    with pytest.raises(InputError) as raised:
+        read_system(structure(STARTED.replace('value="7"', 'value="7" unit="deg/s"')))
+    what = "a transformation of a parameter with a unit is not read; give the value without one"
+    assert str(raised.value) == f"rig.ssd:22: {what}"
+
+
+def test_entries_of_a_mapping_without_a_source_map_nothing(folder):
+    fmus.build(folder, "ball", 2)
+    Path("values.ssv").write_text(VALUES)
+    entry = '<ssm:MappingEntry source="" target="g"/>\n</ssm:ParameterMapping>'
+    Path("names.ssm").write_text(MAPPING.replace("</ssm:ParameterMapping>", entry))
+    assert set(read_system(structure(PARAMETERS)).parts[0].parameters) == {"h", "e"}
+
+
+def test_kinds_of_units_and_zeros_of_temperatures():
+    """rad and rad/s differ in kind, N·m and J do not; 300 K are 26.85 °C; 20 °C are the number 20 where the other end
+    has no unit."""
+    degrees = Conversion("degC", 1.0, 0.0)
+    kelvin, turns = Conversion("K"), Conversion("rad/s", DEGREE)
+    assert in_si([], Conversion("N*m"), Conversion("J"), False) == (1.0, 0.0)
+    factor, offset = in_si([], kelvin, degrees, False)
+    assert factor * 300.0 + offset == pytest.approx(26.85)
+    factor, offset = in_si([(2.0, 1.0)], kelvin, degrees, False)
+    assert factor * 300.0 + offset == pytest.approx(2.0 * 26.85 + 1.0)
+    assert in_si([], degrees, None, False) == (1.0, 0.0)
+    assert in_si([], turns, None, False) == pytest.approx((1.0 / DEGREE, 0.0))
+    assert in_si([(2.0, 0.0)], Conversion("rad", DEGREE), turns, False) == pytest.approx((2.0, 0.0))
+    with pytest.raises(ValueError):
+        in_si([], Conversion("rad", DEGREE), turns, False)
+
+
+BODIES = (NESTED, PARAMETERS, STARTED, connected("", '<ssc:LinearTransformation factor="3"/>'))
+
+
+@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
 def test_the_systems_of_these_tests_follow_the_standard(folder, body):
     texts = {"Description": structure(body).read_text(), "ParameterValues": VALUES, "ParameterMapping": MAPPING}
     for kind, text in texts.items():

@@ -203,9 +203,9 @@ def test_check_shows_the_parts(folder, capsys):
     describe(load_rig(folder / "rig.yaml"))
     text = capsys.readouterr().out
     assert "part drive/meter/echo_1: turntable2.fmu of drive.ssp, an FMU in the process of the run" in text
-    assert "wire drive/meter/gauge.angle -> drive/meter/echo_1.rate" in text
+    assert "wire drive/meter/gauge.angle -> drive/meter/echo_1.rate, times 2, plus 0.0872665\n" in text
     assert "bond drive/spring.torque -> mechanism.shaft/effort, mechanism.shaft/velocity -> drive/spring.speed" in text
-    assert "wire mechanism.shaft/velocity -> drive/meter/gauge.rate" in text
+    assert "wire mechanism.shaft/velocity -> drive/meter/gauge.rate\n" in text
 
 
 # --- mistakes -------------------------------------------------------------------------------------------
@@ -271,6 +271,20 @@ WRONG_ENDS = [
         "--set parts.drive.initial={{meter.echo.1.rate: fast}}: expected a number, got 'fast'",
     ),
     (
+        ["parts.drive.locals=[meter.in]"],
+        "--set parts.drive.locals=[meter.in]: 'in' begins with no element; known: gauge., echo.1.",
+    ),
+    (
+        ["couplings.wires=[{output: drive.torque, input: drive.stiffness, factor: 1}]"],
+        "--set couplings.wires=[{{output: drive.torque, input: drive.stiffness, factor: 1}}]: system 'drive' has no"
+        " input 'stiffness'; known: speed",
+    ),
+    (
+        ["couplings.sequence=[mechanism, drive]"],
+        "--set couplings.sequence=[mechanism, drive]: it must name every part once: mechanism, drive/spring,"
+        " drive/meter/gauge, drive/meter/echo_1",
+    ),
+    (
         ["parts.drive.locals=[spring.twit]"],
         "--set parts.drive.locals=[spring.twit]: {folder}/drive.ssp/resources/spring2.fmu: there is no output 'twit';"
         " did you mean 'twist'?",
@@ -316,6 +330,10 @@ WRONG_SYSTEMS = [
         ('<ssc:LinearTransformation factor="2" offset="5"/>', ""),
         "25: 'meter.gauge.angle' is in rad, 'meter.echo.1.rate' in rad/s; connect signals of one kind, or give a"
         " factor",
+    ),
+    (
+        ('name="echo.1"', 'name=""'),
+        "21: <Component> has an empty name; give it one",
     ),
     (
         ('name="echo.1"', 'name="gauge"'),

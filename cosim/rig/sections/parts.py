@@ -239,18 +239,18 @@ def _system(keys: SspKeys, at: KeyPath, reading: Reading) -> list[FmuSpec]:
     found = RigSystem(keys.name, str(file), at, system)
     return [
         FmuSpec(
-            f"{keys.name}/{part.name}",
-            part.path,
-            part.interface,
-            part.outputs,
-            keys.tolerance,
-            keys.stiff,
-            keys.process,
-            part.parameters,
-            at,
-            keys.federate,
-            found,
-            part.shown,
+            name=f"{keys.name}/{part.name}",
+            file=part.path,
+            interface=part.interface,
+            outputs=part.outputs,
+            tolerance=keys.tolerance,
+            stiff=keys.stiff,
+            process=keys.process,
+            parameters=part.parameters,
+            key=at,
+            federate=keys.federate,
+            system=found,
+            shown=part.shown,
         )
         for part in system.parts
     ]
@@ -312,5 +312,5 @@ def read_couplings(data: YamlValue, parts: Sequence[PartSpec | FmuSpec], reading
         joined.keys,
         tuple(limits),
         values.get("time_limit"),
-        joined.elsewhere,
+        elsewhere=joined.elsewhere,
     )

@@ -20,10 +20,10 @@ class RigSystem:
     key: KeyPath
     system: FmuSystem
 
-    def outputs(self, connector: str) -> list[SystemWire]:
+    def output(self, connector: str) -> SystemWire:
         """The wire from the output that a connector is. Raises InputError."""
         self._check(connector, self.system.outputs, "output")
-        return [self._named(self.system.outputs[connector])]
+        return self._named(self.system.outputs[connector])
 
     def inputs(self, connector: str) -> list[SystemWire]:
         """The wires to the inputs that a connector feeds. Raises InputError."""
@@ -80,32 +80,28 @@ def joined_members(
     return JoinedMembers(tuple(each for each, _ in found), tuple(key for _, key in found), elsewhere)
 
 
-def _sources(end: str, systems: Mapping[str, RigSystem]) -> list[SystemWire]:
-    """Wires to what an end of a coupling names, from the output behind it."""
+def _source(end: str, systems: Mapping[str, RigSystem]) -> SystemWire:
+    """The wire to what an end of a coupling names, from the output behind it."""
     part, _, signal = end.partition(".")
-    if part in systems:
-        return systems[part].outputs(signal)
-    return [SystemWire((part, signal), (part, signal))]
+    return systems[part].output(signal) if part in systems else SystemWire((part, signal), (part, signal))
 
 
 def _targets(end: str, systems: Mapping[str, RigSystem]) -> list[SystemWire]:
     """Wires from what an end of a coupling names, to the inputs behind it."""
     part, _, signal = end.partition(".")
-    if part in systems:
-        return systems[part].inputs(signal)
-    return [SystemWire((part, signal), (part, signal))]
+    return systems[part].inputs(signal) if part in systems else [SystemWire((part, signal), (part, signal))]
 
 
 def _wires(wire: Wire, systems: Mapping[str, RigSystem]) -> Iterator[Wire]:
     """A wire to each input behind its end."""
-    (first,) = _sources(wire.source, systems)
+    first = _source(wire.source, systems)
     for last in _targets(wire.target, systems):
         yield _between(first, last, wire)
 
 
 def _bond(bond: PowerBond, systems: Mapping[str, RigSystem]) -> list[PowerBond | Wire]:
     """A bond between two parts, and wires to other inputs behind its ends."""
-    (effort,), (flow,) = _sources(bond.effort[0], systems), _sources(bond.flow[0], systems)
+    effort, flow = _source(bond.effort[0], systems), _source(bond.flow[0], systems)
     chosen: list[tuple[str, str]] = []
     besides: list[PowerBond | Wire] = []
     for (given, end), source, back in ((bond.effort, effort, flow), (bond.flow, flow, effort)):
