@@ -63,11 +63,13 @@ def motion(t):
 
 
 class Drive(HardwareStub):
-    """A drive on an exact motion that reports effort(t), and `delay` ticks later what it was commanded."""
+    """A drive on an exact motion that reports effort(t), or after `delay` ticks what it was commanded; its samples are
+    `age` s old."""
 
     modes = frozenset({"effort"})
     limits = None
     joints = ("elbow",)
+    age = 0.0
 
     def __init__(self, plant, effort=None, delay=0):
         self.plant, self.effort, self.delay = plant, effort, delay
@@ -80,10 +82,10 @@ class Drive(HardwareStub):
         self.stopped = False
 
     def read(self, out, deadline_ns):
-        t = self.plant.t_ns * 1e-9
+        t = self.plant.t_ns * 1e-9 - self.age
         out.position[:], out.velocity[:], _ = motion(t)
         out.effort[:] = self.commands[-self.delay] if self.effort is None else self.effort(t)
-        out.t_ns = self.plant.t_ns
+        out.t_ns = round(t * 1e9)
 
     def write(self, cmd, deadline_ns):
         self.commands.append(float(cmd.effort[0]))
@@ -282,6 +284,17 @@ def test_a_torque_loop_that_is_n_ticks_late_loses_what_the_sine_loses(tmp_path, 
     scale = math.pi * AMPLITUDE**2 * RATE
     expected = scale * (B * (1.0 - math.cos(late)) + J * RATE * (math.sin(lagging) - math.sin(late)))
     assert per_period(signals["elbow/residual_energy"], step) == pytest.approx(expected, rel=0.03, abs=3e-4)
+
+
+@pytest.mark.parametrize("age", [0.6e-3, 2e-3])
+def test_the_age_of_samples_is_one_of_the_acceleration(tmp_path, monkeypatch, age):
+    """Position and velocity are extrapolated by the age of a sample, the acceleration is not."""
+    monkeypatch.setattr(Drive, "age", age)
+    rig = rig_with(tmp_path)
+    signals, fault, _ = run(rig, exact_effort(rig), seconds=1.5)
+    assert not fault
+    expected = math.pi * J * (RATE * AMPLITUDE) ** 2 * math.sin(RATE * (lag(rig) + age))
+    assert per_period(signals["elbow/residual_energy"], 1e-3) == pytest.approx(expected, rel=0.1)
 
 
 @pytest.mark.parametrize("n", [5, 20])
