@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
 from fmpy.validation import validate_fmu
+from scipy.integrate import solve_ivp
 
 from cosim import load_rig
 from cosim.coupling.stepped_block import SteppedBlock
@@ -142,6 +143,31 @@ def test_fmpy_simulates_it(winch, version):
         np.testing.assert_allclose(result["tension"][k], y["tension"], rtol=1e-12)
         y = block.step(k * 0.01, 0.01, {"speed": np.array([2.0])})
     assert result["height"][-1] == pytest.approx(0.1 * 2.0 * 2.0, rel=1e-2)
+
+
+def test_with_derivatives_of_its_input_it_follows_a_ramp(winch, tmp_path):
+    """In steps of 10 ms, against an integrator of scipy; inputs that are constant in a step lag behind."""
+    mass, radius, stiffness, damping, gravity = 60.0, 0.1, 4e4, 200.0, 9.81
+
+    def flow(t, y):
+        rate = radius * 3.0 * t - y[2]
+        return [rate, y[2], (stiffness * y[0] + damping * rate) / mass - gravity]
+
+    times = np.arange(51) * 0.01
+    start = [mass * gravity / stiffness, 0.0, 0.0]
+    exact = solve_ivp(flow, (0.0, 0.5), start, "DOP853", times, rtol=1e-12, atol=1e-14).y
+    heights = {}
+    for known in (True, False):
+        with imported(winch.file("hoist", 2), tmp_path / str(known)) as unit:
+            unit.begin()
+            heights[known] = []
+            for k in range(51):
+                unit.set("speed", 3.0 * times[k])
+                unit.fmu.setRealInputDerivatives([unit.references["speed"]], [1], [3.0 * known])
+                heights[known] += unit[("height",)]
+                unit.advance(1, 10)
+    np.testing.assert_allclose(heights[True], exact[1], rtol=0.0, atol=1e-9)
+    assert np.abs(heights[False] - exact[1]).max() > 1e-4
 
 
 def test_libcosim_runs_it(winch, capfd):
