@@ -162,6 +162,19 @@ def test_a_rig_that_is_led_from_outside_follows_as_with_its_own_trajectory(sampl
         assert np.abs(error).max() > 1e-3 and np.abs(led(MOTION[:2]) - error).max() > 1e-3
 
 
+def test_a_rig_with_parts_is_led_from_outside(shared_rig, exported, tmp_path):
+    run = shared_rig("cosimulation/winch").run(duration=0.2)
+    names = ("winch/position", "hoist/torque", "hoist-mechanism/residual_energy")
+    with imported(exported("cosimulation/winch", 2, "*/reference_position"), tmp_path / "unzipped") as unit:
+        unit.begin()
+        for tick in range(201):
+            for what in MOTION:
+                unit.set(f"winch/reference_{what}", run[f"winch/reference_{what}"][tick])
+            np.testing.assert_allclose(unit[names], [run[name][tick] for name in names], rtol=1e-12, atol=1e-12)
+            unit.advance(1)
+    assert run["winch/position"][-1] > 1e-3
+
+
 def test_a_feedforward_effort_that_is_given_is_that_of_the_trajectory(rig_of, tmp_path):
     chirp = "{type: chirp, of: effort, amplitude: 2, f0: 1 Hz, f1: 5 Hz, duration: 0.3}"
     rig = rig_of(RIG, f"controllers.hold.trajectory={chirp}")
