@@ -39,7 +39,8 @@ def check_part(rig: WiredRig, name: str) -> None:
     assert rig.tick_model.coupling is not None
     part = rig.tick_model.coupling.parts[name]
     if not isinstance(part, BlockPart):
-        what = f"part '{name}' is an FMU itself; {FIX} of this program: couple the file in the importer"
+        fix = "an FMU holds machine code of this program only: couple the file in the importer"
+        what = f"part '{name}' is an FMU itself; {fix}"
         raise InputError(what, place_of_part(rig, name))
     if why := part.untraceable:
         what = f"part '{name}' runs in Python ({why}); {FIX}: write it with cosim.ops"

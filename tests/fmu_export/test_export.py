@@ -124,7 +124,7 @@ def test_parts_that_are_no_machine_code_have_none(tmp_path, whole):
     changed = rig_in(tmp_path, COUPLED.replace(block, "fmu: wheel.fmu, process: false"))
     with pytest.raises(CosimError) as error:
         fmu_of(changed, 2) if whole else fmu_of_part(changed, "wheel", 2)
-    fix = "an FMU holds machine code only of this program: couple the file in the importer"
+    fix = "an FMU holds machine code of this program only: couple the file in the importer"
     assert str(error.value) == f"{place} is an FMU itself; {fix}"
 
 

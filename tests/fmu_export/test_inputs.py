@@ -26,6 +26,7 @@ joints:
 schedule: {step: 1 ms, duration: 0.2 s}
 """
 INPUTS = ("pole/external_effort", "rail/external_effort")
+ELBOW = ("elbow_joint/external_effort", "elbow_joint/reference_position")
 TICKS = 150
 
 
@@ -34,10 +35,10 @@ def given(tick):
     return np.array([4.0 * np.sin(0.05 * tick), -0.3 if tick > 40 else 0.2])
 
 
-@pytest.fixture
-def exact(rig_of):
+@pytest.fixture(scope="module")
+def exact(shared_rig):
     """(TICKS + 1, 4): positions and velocities at the ticks."""
-    model = rig_of(CHAIN).plant.model
+    model = shared_rig(CHAIN).plant.model
     states = [np.array([0.0, 0.3, 0.0, 0.0])]
 
     def flow(t, y, effort):
@@ -50,8 +51,8 @@ def exact(rig_of):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_efforts_move_the_joints_as_in_another_integrator(rig_of, tmp_path, exact, version):
-    file = written(rig_of(CHAIN), tmp_path, version, *INPUTS)
+def test_efforts_move_the_joints_as_in_another_integrator(exported, tmp_path, exact, version):
+    file = exported(CHAIN, version, *INPUTS)
     assert validate_fmu(str(file)) == []
     names = ("rail/position", "pole/position", "rail/velocity", "pole/velocity")
     with imported(file, tmp_path / "unzipped") as unit:
@@ -72,9 +73,9 @@ def test_efforts_move_the_joints_as_in_another_integrator(rig_of, tmp_path, exac
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_accelerations_follow_an_effort_at_the_same_time(rig_of, tmp_path, version):
-    rig = rig_of(CHAIN)
-    with imported(written(rig, tmp_path, version, *INPUTS), tmp_path / "unzipped") as unit:
+def test_accelerations_follow_an_effort_at_the_same_time(shared_rig, exported, tmp_path, version):
+    rig = shared_rig(CHAIN)
+    with imported(exported(CHAIN, version, *INPUTS), tmp_path / "unzipped") as unit:
         unit.begin()
         unit.advance(10)
         q, v, names = ("rail/position", "pole/position"), ("rail/velocity", "pole/velocity"), rig.joints
@@ -86,8 +87,8 @@ def test_accelerations_follow_an_effort_at_the_same_time(rig_of, tmp_path, versi
             np.testing.assert_allclose(unit[tuple(f"{name}/acceleration" for name in names)], expected, rtol=1e-12)
 
 
-def test_their_work_is_in_the_energy_of_the_plant(rig_of, tmp_path):
-    file = written(rig_of(CHAIN), tmp_path, 2, "*/external_effort")
+def test_their_work_is_in_the_energy_of_the_plant(exported):
+    file = exported(CHAIN, 2, "*/external_effort")
     times = np.arange(TICKS + 1) * 1e-3
     signals = np.array(
         [(t, *given(k)) for k, t in enumerate(times)],
@@ -114,11 +115,10 @@ FOLLOWED = ("hinge/position", "hinge/velocity", "hinge/command_effort")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_reference_that_is_given_is_followed_as_that_of_the_trajectory(rig_of, tmp_path, version):
+def test_a_reference_that_is_given_is_followed_as_that_of_the_trajectory(shared_rig, exported, tmp_path, version):
     """Without its acceleration, which this controller does not use."""
-    rig = rig_of(RIG)
-    run = rig.run(duration=0.3)
-    file = written(rig, tmp_path, version, "hinge/reference_position")
+    run = shared_rig(RIG).run(duration=0.3)
+    file = exported(RIG, version, "*/reference_position")
     assert validate_fmu(str(file)) == []
     with imported(file, tmp_path / "unzipped") as unit:
         unit.begin()
@@ -162,6 +162,19 @@ def test_a_rig_that_is_led_from_outside_follows_as_with_its_own_trajectory(sampl
         assert np.abs(error).max() > 1e-3 and np.abs(led(MOTION[:2]) - error).max() > 1e-3
 
 
+def test_a_rig_with_parts_is_led_from_outside(shared_rig, exported, tmp_path):
+    run = shared_rig("cosimulation/winch").run(duration=0.2)
+    names = ("winch/position", "hoist/torque", "hoist-mechanism/residual_energy")
+    with imported(exported("cosimulation/winch", 2, "*/reference_position"), tmp_path / "unzipped") as unit:
+        unit.begin()
+        for tick in range(201):
+            for what in MOTION:
+                unit.set(f"winch/reference_{what}", run[f"winch/reference_{what}"][tick])
+            np.testing.assert_allclose(unit[names], [run[name][tick] for name in names], rtol=1e-12, atol=1e-12)
+            unit.advance(1)
+    assert run["winch/position"][-1] > 1e-3
+
+
 def test_a_feedforward_effort_that_is_given_is_that_of_the_trajectory(rig_of, tmp_path):
     chirp = "{type: chirp, of: effort, amplitude: 2, f0: 1 Hz, f1: 5 Hz, duration: 0.3}"
     rig = rig_of(RIG, f"controllers.hold.trajectory={chirp}")
@@ -175,8 +188,8 @@ def test_a_feedforward_effort_that_is_given_is_that_of_the_trajectory(rig_of, tm
             unit.advance(1)
 
 
-def test_a_reference_goes_on_at_its_acceleration_within_a_step(rig_of, tmp_path):
-    with imported(written(rig_of(RIG), tmp_path, 3, "*/reference_position"), tmp_path / "unzipped") as unit:
+def test_a_reference_goes_on_at_its_acceleration_within_a_step(exported, tmp_path):
+    with imported(exported(RIG, 3, "*/reference_position"), tmp_path / "unzipped") as unit:
         unit.begin()
         for what, value in (("position", 0.2), ("velocity", 0.5), ("acceleration", -3.0)):
             unit.set(f"hinge/reference_{what}", value)
@@ -185,8 +198,8 @@ def test_a_reference_goes_on_at_its_acceleration_within_a_step(rig_of, tmp_path)
         np.testing.assert_allclose(unit[tuple(f"hinge/reference_{what}" for what in MOTION)], expected, rtol=1e-13)
 
 
-def test_a_reference_goes_on_at_its_velocity_within_a_step(rig_of, tmp_path):
-    file = written(rig_of(RIG), tmp_path, 2, "*/reference_position")
+def test_a_reference_goes_on_at_its_velocity_within_a_step(exported, tmp_path):
+    file = exported(RIG, 2, "*/reference_position")
     with imported(file, tmp_path / "a") as a, imported(file, tmp_path / "b") as b:
         for unit, count, ticks in ((a, 4, 50), (b, 200, 1)):
             unit.begin()
@@ -201,10 +214,10 @@ def test_a_reference_goes_on_at_its_velocity_within_a_step(rig_of, tmp_path):
         np.testing.assert_allclose(a[REFERENCE], [0.3, -1.0], rtol=1e-14)
 
 
-def test_other_joints_keep_their_trajectories(sample, tmp_path):
-    rig = sample("ur5_sim")
+def test_other_joints_keep_their_trajectories(shared_rig, exported, tmp_path):
+    rig = shared_rig("ur5_sim")
     run, joint = rig.run(duration=1.0), "elbow_joint"
-    with imported(written(rig, tmp_path, 2, f"{joint}/reference_position"), tmp_path / "unzipped") as unit:
+    with imported(exported("ur5_sim", 2, *ELBOW), tmp_path / "unzipped") as unit:
         unit.begin()
         unit.advance(1000)
         others = [name for name in rig.joints if name != joint]
@@ -218,14 +231,14 @@ def test_other_joints_keep_their_trajectories(sample, tmp_path):
 @pytest.mark.parametrize(
     ("name", "inputs"),
     [
-        ("ur5_sim", ("elbow_joint/external_effort", "elbow_joint/reference_position")),
+        ("ur5_sim", ELBOW),
         ("mechanisms/four_bar", ("*/external_effort",)),
         ("drives/servo_axis", ("*/external_effort", "*/reference_position")),
     ],
 )
-def test_outputs_change_only_with_inputs_on_which_they_depend(sample, tmp_path, version, name, inputs):
-    rig = sample(name)
-    with imported(written(rig, tmp_path, version, *inputs), tmp_path / "unzipped") as unit:
+def test_outputs_change_only_with_inputs_on_which_they_depend(shared_rig, exported, tmp_path, version, name, inputs):
+    rig = shared_rig(name)
+    with imported(exported(name, version, *inputs), tmp_path / "unzipped") as unit:
         declared = {item.variable.name: {each.name for each in item.dependencies} for item in unit.description.outputs}
         given = [item.name for item in unit.description.modelVariables if item.causality == "input"]
         outputs = tuple(declared)

@@ -29,10 +29,9 @@ PLACES = ("hinge/position", "hinge/command_effort", "energy/work")
 
 
 @pytest.fixture(params=VERSIONS)
-def swing(request, rig_of, tmp_path):
+def swing(request, shared_rig, exported):
     """(the rig, its FMU)."""
-    rig = rig_of(SWING)
-    return rig, written(rig, tmp_path, request.param)
+    return shared_rig(SWING), exported(SWING, request.param)
 
 
 def test_instances_side_by_side_do_not_know_each_other(swing, tmp_path):
@@ -49,11 +48,11 @@ def test_instances_side_by_side_do_not_know_each_other(swing, tmp_path):
         assert a[PLACES] != b[PLACES]
 
 
-def test_fmus_of_different_rigs_share_a_process_and_its_symbols(swing, sample, tmp_path):
+def test_fmus_of_different_rigs_share_a_process_and_its_symbols(swing, shared_rig, exported, tmp_path):
     """Loaded so that later libraries could find the symbols of the first."""
     rig, file = swing
-    other = sample("mechanisms/four_bar")
-    files = file, written(other, tmp_path, 2)
+    other = shared_rig("mechanisms/four_bar")
+    files = file, exported("mechanisms/four_bar", 2)
     expected = rig.run(duration=0.05)["hinge/position"][-1], other.run(duration=0.05)["crank/position"][-1]
     for k, each in enumerate(files):
         folder = fmpy.extract(str(each), str(tmp_path / f"global{k}"))
@@ -93,10 +92,10 @@ def test_a_state_is_restored_to_the_bit(swing, tmp_path):
         assert not unit.messages + other.messages
 
 
-def test_what_is_no_state_of_this_fmu_is_refused(swing, sample, tmp_path):
+def test_what_is_no_state_of_this_fmu_is_refused(swing, exported, tmp_path):
     _, file = swing
     version = int(file.stem[-1])
-    other = written(sample("mechanisms/four_bar"), tmp_path, version)
+    other = exported("mechanisms/four_bar", version)
     with imported(file, tmp_path / "a") as unit, imported(other, tmp_path / "b") as foreign:
         unit.begin()
         foreign.begin()

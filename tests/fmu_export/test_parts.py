@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
 from fmpy.validation import validate_fmu
+from scipy.integrate import solve_ivp
 
 from cosim import load_rig
 from cosim.coupling.stepped_block import SteppedBlock
 from cosim.fmi import FmuPart
-from cosim.fmu_export.export import fmu_of_part
+from cosim.fmu_export.export import fmu_of, fmu_of_part
 from cosim.rig.reading.yaml_source import load_yaml
 from tests.fmu_export.elf import needed_libraries, symbols
 from tests.fmu_export.instances import VERSIONS, imported
@@ -91,6 +92,22 @@ def test_arrays_and_samples_are_those_of_the_block(pairs, name):
         np.testing.assert_allclose(found[signal], run[signal], rtol=1e-11, atol=1e-11)
 
 
+def test_the_whole_rig_has_the_parameters_of_its_parts(pairs):
+    file = pairs.folder / "whole.fmu"
+    file.write_bytes(fmu_of(pairs.rig, 3))
+    assert validate_fmu(str(file)) == []
+    declared = fmpy.read_model_description(str(file)).modelVariables
+    assert [item.name for item in declared if item.causality == "parameter"] == [
+        *("governor.gain", "pair.stiffness", "pair.damping/0", "pair.damping/1")
+    ]
+    run = pairs.rig.run(duration=0.1)
+    result = fmpy.simulate_fmu(str(file), stop_time=0.1, step_size=STEP, output_interval=STEP)
+    names = [name for name in result.dtype.names if name != "time"]
+    assert "pair/torque_2" in names and "governor/bias" in names
+    for name in names:
+        np.testing.assert_allclose(result[name], run[name], rtol=1e-12, atol=1e-12)
+
+
 # --- in other programs ----------------------------------------------------------------------------------
 
 
@@ -142,6 +159,31 @@ def test_fmpy_simulates_it(winch, version):
         np.testing.assert_allclose(result["tension"][k], y["tension"], rtol=1e-12)
         y = block.step(k * 0.01, 0.01, {"speed": np.array([2.0])})
     assert result["height"][-1] == pytest.approx(0.1 * 2.0 * 2.0, rel=1e-2)
+
+
+def test_with_derivatives_of_its_input_it_follows_a_ramp(winch, tmp_path):
+    """In steps of 10 ms, against an integrator of scipy; inputs that are constant in a step lag behind."""
+    mass, radius, stiffness, damping, gravity = 60.0, 0.1, 4e4, 200.0, 9.81
+
+    def flow(t, y):
+        rate = radius * 3.0 * t - y[2]
+        return [rate, y[2], (stiffness * y[0] + damping * rate) / mass - gravity]
+
+    times = np.arange(51) * 0.01
+    start = [mass * gravity / stiffness, 0.0, 0.0]
+    exact = solve_ivp(flow, (0.0, 0.5), start, "DOP853", times, rtol=1e-12, atol=1e-14).y
+    heights = {}
+    for known in (True, False):
+        with imported(winch.file("hoist", 2), tmp_path / str(known)) as unit:
+            unit.begin()
+            heights[known] = []
+            for k in range(51):
+                unit.set("speed", 3.0 * times[k])
+                unit.fmu.setRealInputDerivatives([unit.references["speed"]], [1], [3.0 * known])
+                heights[known] += unit[("height",)]
+                unit.advance(1, 10)
+    np.testing.assert_allclose(heights[True], exact[1], rtol=0.0, atol=1e-9)
+    assert np.abs(heights[False] - exact[1]).max() > 1e-4
 
 
 def test_libcosim_runs_it(winch, capfd):
@@ -236,6 +278,54 @@ def test_second_derivatives_of_inputs_are_followed(pairs, tmp_path, name, inputs
         assert unit[("speed_1" if name == "pair" else "turn_1",)][0] == pytest.approx(
             np.ravel(next(iter(moved.values()))[0])[0], rel=1e-12
         )
+
+
+SOURCE = """
+from cosim import ops
+from cosim.types import Signal, params
+
+@params
+class Params: ...
+
+class Source:
+    inputs, outputs, params = {{}}, {{"level": Signal((), "m")}}, Params()
+
+    def initial(self):
+        return {{}}
+
+    def {kind}(self, t, p, x, u):
+        return {{}}, {{"level": ops.cos(t)}}
+
+def load(params):
+    return Source()
+"""
+
+
+@pytest.mark.parametrize(("kind", "level"), [("flow", np.cos(0.005)), ("update", np.cos(0.004))])
+def test_a_part_without_inputs_state_and_parameters(tmp_path, kind, level):
+    """A function of time; a sampled one is of the beginning of its last period."""
+    text = RIG.partition("parts:")[0] + "parts: [{name: source, type: source.py}]\nschedule: {step: 1 ms}\n"
+    exported = Exported(rig_in(tmp_path, text, source=SOURCE.format(kind=kind)), tmp_path)
+    for version in VERSIONS:
+        file = exported.file("source", version)
+        assert validate_fmu(str(file)) == []
+        with imported(file, tmp_path / str(version)) as unit:
+            unit.begin()
+            assert unit[("level",)] == [1.0]
+            unit.advance(5)
+            assert unit[("level",)] == [pytest.approx(level, rel=1e-15)]
+
+
+def test_arrays_have_all_their_elements(pairs, tmp_path):
+    with imported(pairs.file("pair", 3), tmp_path / "unzipped") as unit:
+        unit.begin()
+        speed = unit.references["speed"]
+        unit.fmu.setFloat64([speed], [1.0, 2.0])
+        assert list(unit.fmu.getFloat64([speed], nValues=2)) == [1.0, 2.0]
+        with pytest.raises(FMICallException):
+            unit.fmu.setFloat64([speed], [3.0])
+        assert unit.messages == ["there are 1 values for variables with 2 elements"]
+        assert list(unit.fmu.getFloat64([speed], nValues=2)) == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

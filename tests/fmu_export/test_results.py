@@ -35,9 +35,8 @@ def differing(rig: Rig, result: np.ndarray, **changes) -> list[str]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", RIGS)
-def test_every_signal_of_every_tick_is_that_of_a_run(sample, tmp_path, name, version):
-    rig = sample(name)
-    file = written(rig, tmp_path, version)
+def test_every_signal_of_every_tick_is_that_of_a_run(shared_rig, exported, name, version):
+    rig, file = shared_rig(name), exported(name, version)
     assert validate_fmu(str(file)) == []
     step = rig.tick_model.step
     result = fmpy.simulate_fmu(str(file), stop_time=300 * step, step_size=step, output_interval=step)
@@ -46,12 +45,12 @@ def test_every_signal_of_every_tick_is_that_of_a_run(sample, tmp_path, name, ver
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_parameters_are_those_of_the_rig_and_change_between_ticks(sample, tmp_path, version):
-    rig = sample("ur5_sim")
+def test_parameters_are_those_of_the_rig_and_change_between_ticks(shared_rig, exported, tmp_path, version):
+    rig = shared_rig("ur5_sim")
     changed = (Change(40, "arm.kp", (300.0,)), Change(90, "arm.kd", (10.0,)))
     run = rig.run(duration=0.2, changes=changed)
     names = ("elbow_joint/position", "elbow_joint/command_effort", "energy/work")
-    with imported(written(rig, tmp_path, version), tmp_path / "unzipped") as unit:
+    with imported(exported("ur5_sim", version), tmp_path / "unzipped") as unit:
         joints = rig.joints
         starts = {item.name: float(item.start) for item in unit.description.modelVariables if item.start}
         assert [starts[f"arm.kp/{joint}"] for joint in joints] == rig.parameters["arm.kp"]
@@ -103,23 +102,22 @@ assert not [line for line in open("/proc/self/maps") if "llvm" in line.lower() o
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_it_runs_where_nothing_of_cosim_can_be_imported(sample, tmp_path, version):
-    rig = sample("ur5_sim")
-    file = written(rig, tmp_path, version)
-    words = [sys.executable, "-c", ALONE, str(file)]
+def test_it_runs_where_nothing_of_cosim_can_be_imported(shared_rig, exported, tmp_path, version):
+    rig = shared_rig("ur5_sim")
+    words = [sys.executable, "-c", ALONE, str(exported("ur5_sim", version))]
     found = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=True).stdout
     assert float(found) == pytest.approx(rig.run(duration=0.1)["elbow_joint/position"][-1], rel=1e-12)
 
 
-def test_another_importer_gives_the_same(sample, tmp_path, capfd):
+def test_another_importer_gives_the_same(shared_rig, exported, capfd):
     """libcosim, in C++ on FMI Library."""
     from libcosimpy.CosimExecution import CosimExecution
     from libcosimpy.CosimObserver import CosimObserver
     from libcosimpy.CosimSlave import CosimLocalSlave
 
-    rig = sample("ur5_sim")
+    rig = shared_rig("ur5_sim")
     execution = CosimExecution.from_step_size(1_000_000)  # ns
-    slave = execution.add_local_slave(CosimLocalSlave(str(written(rig, tmp_path, 2)), "ur5"))
+    slave = execution.add_local_slave(CosimLocalSlave(str(exported("ur5_sim", 2)), "ur5"))
     observer = CosimObserver.create_last_value()
     execution.add_observer(observer)
     for _ in range(50):
@@ -131,9 +129,9 @@ def test_another_importer_gives_the_same(sample, tmp_path, capfd):
     assert "[error]" not in "".join(capfd.readouterr())
 
 
-def test_the_binary_needs_the_c_library_only(sample, tmp_path):
+def test_the_binary_needs_the_c_library_only(exported, tmp_path):
     for version in VERSIONS:
-        file = written(sample("drives/hydraulic_boom"), tmp_path, version)
+        file = exported("drives/hydraulic_boom", version)
         folder = Path(fmpy.extract(str(file), str(tmp_path / str(version))))
         (binary,) = folder.glob("binaries/*/*.so")
         assert newest_c_library(binary) <= (2, 17)  # linked by ziglang

@@ -61,11 +61,20 @@ EXPORTED Status fmi3ExitInitializationMode(Instance i) {
 EXPORTED Status fmi3Terminate(Instance i) { return enter(i, 1 << STEPPING | 1 << FAILED, TERMINATED, "fmi3Terminate"); }
 EXPORTED Status fmi3Reset(Instance i) { return unit_reset(i), OK; }
 
+/* Whether there are as many values as the variables have elements. */
+static Status check_size(Instance i, const Reference of[], size_t n, size_t n_values) {
+    size_t elements = 0;
+    for (size_t k = 0; k < n; k++) elements += of[k] < unit_variable_count ? unit_variables[of[k]].size : 1;
+    if (elements == n_values) return OK;
+    return unit_complain(i, ERROR, "there are %zu values for variables with %zu elements", n_values, elements);
+}
 EXPORTED Status fmi3GetFloat64(Instance i, const Reference of[], size_t n, double values[], size_t n_values) {
-    return unit_get(i, of, n, values);
+    Status status = check_size(i, of, n, n_values);
+    return status == OK ? unit_get(i, of, n, values) : status;
 }
 EXPORTED Status fmi3SetFloat64(Instance i, const Reference of[], size_t n, const double values[], size_t n_values) {
     Status status = unit_allows(i, BEFORE_END, "fmi3SetFloat64");
+    if (status == OK) status = check_size(i, of, n, n_values);
     return status == OK ? unit_set(i, of, n, values) : status;
 }
 /* all variables are Float64 */
