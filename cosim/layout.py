@@ -10,7 +10,6 @@ import numpy as np
 from cosim import ops
 from cosim.types import Array, Numeric, State
 
-
 _NUMBERS = {float, np.float64}
 
 

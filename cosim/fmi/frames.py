@@ -1,5 +1,7 @@
-"""Messages between a run and the process of an FMU: a length, and pickled plain data; signals as bytes. Where the length
-is 0, numbers follow, as many as both sides have agreed on."""
+"""Messages between a run and the process of an FMU: a length, and pickled plain data; signals as bytes.
+
+Where the length is 0, numbers follow, as many as both sides have agreed on.
+"""
 
 from __future__ import annotations
 

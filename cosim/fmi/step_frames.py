@@ -11,11 +11,11 @@ import numpy as np
 from cosim.types import Array, Signals
 
 
-class _Place(NamedTuple):
-    """The index of a signal in a vector of all elements; that of a scalar is a number."""
+class _SignalPlace(NamedTuple):
+    """where: the index of a signal in a vector of all elements; that of a scalar is a number."""
 
     name: str
-    index: int | slice
+    where: int | slice
     shape: tuple[int, ...]
 
 
@@ -60,12 +60,12 @@ class StepFrames:
         return {name: vector[i].reshape(shape) if shape else vector[i, ...] for name, i, shape in self._outputs}
 
 
-def _places(signals: Signals) -> tuple[list[_Place], int]:
+def _places(signals: Signals) -> tuple[list[_SignalPlace], int]:
     """The places of all signals, and the number of their elements."""
-    places: list[_Place] = []
+    places: list[_SignalPlace] = []
     start = 0
     for name, signal in signals.items():
         size = math.prod(signal.shape)
-        places.append(_Place(name, slice(start, start + size) if signal.shape else start, signal.shape))
+        places.append(_SignalPlace(name, slice(start, start + size) if signal.shape else start, signal.shape))
         start += size
     return places, start

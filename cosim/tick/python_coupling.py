@@ -31,7 +31,9 @@ class SteppedPlant:
     repeats, variable = True, False
     bounded = True  # its steps end by themselves
 
-    def __init__(self, part: PlantPart, step: float, t: Array, x: Array, held: Sequence[Array], interpret: bool) -> None:
+    def __init__(
+        self, part: PlantPart, step: float, t: Array, x: Array, held: Sequence[Array], interpret: bool
+    ) -> None:
         """t, x, held: the time, its state, and what else `PlantPart` needs, in the memory; step [s]: of a tick."""
         self._part, self._x = part, x
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
@@ -44,8 +46,8 @@ class SteppedPlant:
             after, y, work = part.advance(t, step, ops.concatenate([x, *held]), coefficients)
             return after[: len(x)], y, work
 
-        sides = [[ArrayPort(f"{side}{k}", a.shape) for k, a in enumerate(each)] for side, each in (("in", given), ("out", results))]
-        run = compile(advance, sides[0], "advance_coupled", sides[1], interpret)
+        inputs, outputs = ([ArrayPort(f"value{k}", a.shape) for k, a in enumerate(each)] for each in (given, results))
+        run = compile(advance, inputs, "advance_coupled", outputs, interpret)
         self._advance = bound(run, given, results)
 
     def measure(self, ports: Sequence[tuple[str, str]]) -> None:

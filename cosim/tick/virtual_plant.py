@@ -11,7 +11,6 @@ from cosim.tick.memory_call import MemoryCall, bind, compile_call
 from cosim.tick.python_coupling import PythonCoupledStep, SteppedPlant
 from cosim.tick.tick_model import TickModel
 
-
 T = TypeVar("T")
 
 
