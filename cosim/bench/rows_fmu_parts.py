@@ -1,4 +1,4 @@
-"""Steps of an FMU through our part beside the loop of fmpy's `simulate_fmu`, on the same FMU."""
+"""Steps of an FMU beside the loop of fmpy's `simulate_fmu`, and of two coupled FMUs beside libcosim; same FMUs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ import numpy as np
 from cosim.bench.paired_timing import Budget, RepeatedCall, time_pairs
 from cosim.bench.peers import import_peer, relative_difference
 from cosim.bench.peers_generated_c import compiled_c
+from cosim.bench.peers_libcosim import coupled_by_libcosim
 from cosim.bench.rows import CPU_TIME, BenchCase, Measurement, Target
+from cosim.coupling import CoupledParts, Wire
+from cosim.coupling.couplings import Terminal
 from cosim.fmi import FmuPart
 
+COMPARED = 20  # steps
 STEPS = 1000  # of a repetition: what fmpy prepares counts little
 H = 1e-3  # s
 REFUSED = (
@@ -27,10 +31,14 @@ REFUSED = (
     "GetDirectionalDerivative SetRealInputDerivatives GetRealOutputDerivatives CancelStep GetStatus "
     "GetRealStatus GetIntegerStatus GetBooleanStatus GetStringStatus"
 )
-# N delays: outputs 0 … N - 1, inputs N … 2 N - 1
+# N delays: outputs 0 … N - 1, which begin at START, inputs N … 2 N - 1
 MODEL = """
 #include <stdlib.h>
-void *fmi2Instantiate(void) { return calloc(2 * N, sizeof(double)); }
+void *fmi2Instantiate(void) {
+    double *c = calloc(2 * N, sizeof(double));
+    for (int i = 0; i < N; i++) c[i] = START;
+    return c;
+}
 void fmi2FreeInstance(void *c) { free(c); }
 int fmi2GetReal(double *c, const unsigned r[], size_t n, double v[]) {
     for (size_t i = 0; i < n; i++) v[i] = c[r[i]];
@@ -48,10 +56,10 @@ int fmi2DoStep(double *c, double t, double h, int final) {
 
 
 @contextmanager
-def fmu(n: int) -> Iterator[Path]:
-    """An FMU with n inputs and n outputs."""
+def fmu(n: int, start: float = 0.0) -> Iterator[Path]:
+    """An FMU with n inputs and n outputs; start: of the outputs."""
     functions = "".join(f"int fmi2{name}(void) {{ return 0; }}\n" for name in REFUSED.split())
-    library = compiled_c(f"#define N {n}\n{MODEL}{functions}")._name
+    library = compiled_c(f"#define N {n}\n#define START {start}\n{MODEL}{functions}")._name
     platform = import_peer("fmpy").platform
     variables = [
         f'<ScalarVariable name="{way[0]}{i}" valueReference="{i + first}" causality="{way}">'
@@ -117,7 +125,31 @@ def step(n: int, budget: Budget) -> Measurement:
     return Measurement(samples, difference)
 
 
-CASES = tuple(
+def coupled(process: bool, budget: Budget) -> Measurement:
+    """Time of a step of both FMUs and of the exchange; process: ours in processes of their own."""
+    with fmu(1, 1.0) as first, fmu(1, -2.0) as second:
+        parts = {name: FmuPart(path, name, process=process) for name, path in (("a", first), ("b", second))}
+        wires = [Wire("a.o0", "b.i0"), Wire("b.o0", "a.i0")]
+        master = CoupledParts(parts, wires, "jacobi", 0, H).python_master()
+        master.start(0.0, H)
+        peer = coupled_by_libcosim((first, second), output=0, given=1, h=H)
+
+        def ours(repetitions: int) -> None:
+            for _ in range(repetitions):
+                master.step(H)
+
+        ours(COMPARED)
+        peer.steps(COMPARED)
+        difference = relative_difference(master.now(Terminal("b", "o0")), np.array(peer.last()))
+        try:
+            # other threads and processes do a part of the work of both
+            samples = time_pairs(ours, peer.steps, budget, all_processors=True)
+        finally:
+            master.close()
+    return Measurement(samples, difference)
+
+
+STEP_CASES = [
     BenchCase(
         f"fmu step {2 * n} signals",
         f"a step of an FMU (FMI 2.0 co-simulation) with {n} {'input' if n == 1 else 'inputs'} and as many outputs",
@@ -126,4 +158,11 @@ CASES = tuple(
         target=Target("ratio", 1.0),
     )
     for n in (1, 20)
+]
+COUPLED = "a step of two FMUs (FMI 2.0 co-simulation, 2 signals each), the output of each the input of the other"
+PEER = "libcosim, its fixed-step algorithm, in its process"
+CASES = (
+    *STEP_CASES,
+    BenchCase("fmu coupled", COUPLED, partial(coupled, False), PEER),
+    BenchCase("fmu coupled own processes", f"{COUPLED}, each in a process of its own", partial(coupled, True), PEER),
 )

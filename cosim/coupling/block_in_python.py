@@ -77,8 +77,8 @@ def _samples(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
             if part.ports:
                 # Simpson's rule, see `BlockPart`
                 middle, end = (inputs.numbers(value_at(coefficients, s + f * length)) for f in (0.5, 1.0))
-                first, second, third = (_powers(part, each, y) for each in (u, middle, end))
-                reached.append(xyw[part.size :] + length * (first / 6.0 + second * (4.0 / 6.0) + third / 6.0))
+                weights = (u, 1.0 / 6.0), (middle, 4.0 / 6.0), (end, 1.0 / 6.0)
+                reached.append(xyw[part.size :] + length * sum(w * _powers(part, each, y) for each, w in weights))
             return np.concatenate(reached)
 
         return step

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.types import Numeric
+from cosim.types import Array, Numeric
 
 ORDERS = (0, 1, 2)
 
@@ -41,7 +41,7 @@ def times_before(lengths: Sequence[Numeric]) -> list[Numeric]:
     return times
 
 
-def value_at(coefficients: Sequence[Numeric], s: Numeric) -> Numeric:
+def value_at(coefficients: Sequence[Numeric] | Array, s: Numeric) -> Numeric:
     """The value of a polynomial at s [s]."""
     value = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):

@@ -30,9 +30,8 @@ class InputSources:
         self._polynomial: Callable[..., Array] | None = None
         if order and len(self._places):
             ports = [ArrayPort("values", self._shape), ArrayPort("times", (order + 1,))]
-            self._polynomial = compile(
-                _coefficients, ports, "polynomials", [ArrayPort("coefficients", self._shape)]
-            ).native
+            results = [ArrayPort("coefficients", self._shape)]
+            self._polynomial = compile(_coefficients, ports, "polynomials", results).native
 
     def polynomials(self, h: float, reached: Array, past: Sequence[Array], times: Sequence[float]) -> Array:
         """(order + 1, nu) coefficients in a step of h [s]. reached (n,): the outputs at its end, as far as they are

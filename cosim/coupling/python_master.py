@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -26,19 +27,22 @@ from cosim.types import Array
 @dataclass
 class _PartPlan:
     """What a step needs to know of a part. inputs: (name, its columns among the elements of all inputs, shape);
-    transformed: (columns, factor, offset) of those with a transformation; outputs: (name, place among the outputs of
-    all parts, shape); ports: of its bonds, and their places among the works of all ends."""
+    reshaped: those with several indices; transformed: (columns, factor, offset) of those with a transformation;
+    outputs: (name, place among the outputs of all parts, shape); ports: of its bonds, and their places among the works
+    of all ends."""
 
     name: str
     part: Part
     inputs: list[tuple[str, int | slice, tuple[int, ...]]]
+    reshaped: list[tuple[str, tuple[int, ...]]]
     sources: InputSources
     transformed: list[tuple[slice, float, float]]
     outputs: list[tuple[str, int | slice, tuple[int, ...]]]
     ports: list[tuple[str, str]]
     work_places: Array
     measures: bool  # whether the part gives the works itself
-    bounded: bool  # its start and steps end by themselves, without a time limit
+    start: Callable[..., Mapping[str, Array]]  # within the time limit
+    step: Callable[..., Mapping[str, Array]]
 
 
 @dataclass
@@ -73,9 +77,9 @@ class PythonMaster:
         self.energy, self.works, self.largest = np.zeros(bonds), np.zeros((bonds, 2)), np.zeros((bonds, 2))
         self.planned, self.error, self.refused = 0.0, 0.0, 0
         self._layout = Layout({str(each): np.zeros(self._shape(each)) for each in self.output_order})
-        self._plans = [self._plan(name) for name in self.scheme.sequence]
-        limited = not all(plan.bounded for plan in self._plans)
+        limited = not all(map(_is_bounded, self.parts.values()))
         self.supervisor = Supervisor(self.time_limit if limited else None)
+        self._plans = [self._plan(name) for name in self.scheme.sequence]
         for plan in self._plans:
             if plan.measures:
                 cast(MeasuresWork, plan.part).measure(plan.ports)
@@ -97,8 +101,11 @@ class PythonMaster:
         outputs = [(signal, *_place(self.place(Terminal(name, signal)))) for signal in part.outputs]
         places = np.array([k for k, (end, _) in enumerate(self.couplings.bond_ends()) if end == name], dtype=int)
         measures, ports = isinstance(part, MeasuresWork), self.couplings.ports(name)
-        bounded = self.time_limit is None or getattr(part, "bounded", False)
-        return _PartPlan(name, part, inputs, sources, transformed, outputs, ports, places, measures, bounded)
+        calls = [part.start, part.step]
+        if self.supervisor.limit is not None and not _is_bounded(part):
+            calls = [partial(self.supervisor.call, name, call) for call in calls]
+        reshaped = [(signal, shape) for signal, _, shape in inputs if len(shape) > 1]
+        return _PartPlan(name, part, inputs, reshaped, sources, transformed, outputs, ports, places, measures, *calls)
 
     def _shape(self, output: Terminal) -> tuple[int, ...]:
         return self.parts[output.part].outputs[output.signal].shape
@@ -124,7 +131,7 @@ class PythonMaster:
 
         def start(name: str, inputs: dict[str, Array]) -> Mapping[str, Array]:
             plan, checked = plans[name], np.empty(self._layout.size)
-            self._store(plan, self._call(plan, plan.part.start, t, inputs), t, checked)
+            self._store(plan, self._started(plan, t, inputs), t, checked)
             return {signal: checked[where].reshape(shape) for signal, where, shape in plan.outputs}
 
         found = outputs_at_start(self.parts, self.couplings, self.output_order, start)
@@ -160,29 +167,32 @@ class PythonMaster:
 
     def step(self, h: float) -> None:
         """One step of length h [s]. Raises RunError for a part that fails, diverges or hangs."""
-        t, bonds = self.t, self.couplings.bonds
-        offsets = self._offsets(self.scheme.correction, h) if self.scheme.correction else {}
-        after, works = self.values[0].copy(), np.zeros(2 * len(bonds))
-        times = times_before(self.lengths)
+        t, end, bonds, past = self.t, self.t + h, self.couplings.bonds, self.values
+        offsets = self._offsets(self.scheme.correction, h) if self.scheme.correction else None
+        after, works = past[0].copy(), np.zeros(2 * len(bonds)) if bonds else None
+        times = times_before(self.lengths) if self.scheme.order else [0.0]
         for plan in self._plans:
-            coefficients = plan.sources.polynomials(h, after, self.values, times)
+            coefficients = plan.sources.polynomials(h, after, past, times)
             for where, factor, offset in plan.transformed:
                 coefficients[:, where] *= factor
                 coefficients[0, where] += offset
-            inputs = {
-                name: coefficients[:, where] if len(shape) < 2 else coefficients[:, where].reshape(-1, *shape)
-                for name, where, shape in plan.inputs
-            }
-            for (name, signal), offset in offsets.items():
-                if name == plan.name:
-                    inputs[signal] = np.concatenate([inputs[signal][:1] + offset, inputs[signal][1:]])
-            outputs = self._call(plan, plan.part.step, t, h, inputs)
-            self._store(plan, outputs, t + h, after)
-            if plan.ports:
+            inputs = {name: coefficients[:, where] for name, where, _ in plan.inputs}
+            for name, shape in plan.reshaped:
+                inputs[name] = inputs[name].reshape(-1, *shape)
+            if offsets is not None:
+                self._add_offsets(plan.name, inputs, offsets)
+            try:
+                outputs = plan.step(t, h, inputs)
+            except CosimError:
+                raise
+            except Exception as error:
+                raise _failure(plan.name, t, error) from error
+            self._store(plan, outputs, end, after)
+            if works is not None and plan.ports:
                 works[plan.work_places] = self._measured(plan, h, inputs, outputs)
-        self.values = (after, *self.values[:-1])
-        self.t, self.lengths = t + h, [h, *self.lengths[:-1]]
-        if bonds:
+        self.values = (after, *past[:-1])
+        self.t, self.lengths = end, [h, *self.lengths[:-1]]
+        if works is not None:
             self.works = works.reshape(-1, 2)
             self.energy = self.energy + residuals(self.works)
         if self.scheme.correction:
@@ -233,19 +243,20 @@ class PythonMaster:
                 offsets[end.target] = offset.reshape(self.place(end.source).shape)
         return offsets
 
-    def _call(self, plan: _PartPlan, fn: Callable[..., Any], *arguments: Any) -> Mapping[str, Array]:
-        """The outputs after a call of `start` or `step` of a part, whose first argument is the time. Raises RunError
-        for any error of a part."""
+    @staticmethod
+    def _add_offsets(part: str, inputs: dict[str, Array], offsets: Mapping[Terminal, Array]) -> None:
+        for (name, signal), offset in offsets.items():
+            if name == part:
+                inputs[signal] = np.concatenate([inputs[signal][:1] + offset, inputs[signal][1:]])
+
+    def _started(self, plan: _PartPlan, t: float, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """The outputs of a part at the start. Raises RunError for any error of the part."""
         try:
-            if plan.bounded:
-                return fn(*arguments)
-            return self.supervisor.call(plan.name, fn, *arguments)
+            return plan.start(t, inputs)
         except CosimError:
             raise
         except Exception as error:
-            raise RunError(
-                f"part '{plan.name}' failed at t = {arguments[0]:.6g} s: {describe_exception(error)}"
-            ) from error
+            raise _failure(plan.name, t, error) from error
 
     def close(self) -> None:
         """Release the parts that do not hang."""
@@ -260,20 +271,30 @@ class PythonMaster:
             if signal not in outputs:
                 raise RunError(f"part '{plan.name}' gave no output '{signal}' at t = {t:.6g} s")
             value = outputs[signal]
-            if type(value) is not np.float64:  # else it is a scalar for sure
+            if shape or type(value) is not np.float64:  # else it is a scalar already
                 value = np.asarray(value, dtype=float)
-            if value.shape != shape:
-                what = f"part '{plan.name}' gave its output '{signal}' in shape {value.shape} at t = {t:.6g} s"
-                raise RunError(f"{what}; it declares {shape}")
+                if value.shape != shape:
+                    what = f"part '{plan.name}' gave its output '{signal}' in shape {value.shape} at t = {t:.6g} s"
+                    raise RunError(f"{what}; it declares {shape}")
             if not (np.isfinite(value).all() if shape else math.isfinite(value)):
                 raise RunError(diverged(plan.name, signal, value, t))
             values[where] = value if len(shape) < 2 else value.reshape(-1)
+
+
+def _is_bounded(part: Part) -> bool:
+    """Whether its start and steps end by themselves, without a time limit."""
+    return getattr(part, "bounded", False)
 
 
 def _place(region: Region) -> tuple[int | slice, tuple[int, ...]]:
     """A region as (index, shape): an element of its own has a number."""
     where, shape = region
     return (where if shape else where.start), shape
+
+
+def _failure(part: str, t: float, error: Exception) -> RunError:
+    """The error of the run for an error in the code of a part at t [s]."""
+    return RunError(f"part '{part}' failed at t = {t:.6g} s: {describe_exception(error)}")
 
 
 def diverged(part: str, output: str, value: Array, t: float) -> str:

@@ -10,10 +10,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from cosim.errors import CosimError, InputError, describe_exception
-from cosim.fmi.frames import pack, receive, send, unpack_coefficients
+from cosim.fmi.frames import pack, receive, send, send_numbers, unpack_coefficients
 from cosim.fmi.instance import FmuOptions, Instance
 from cosim.fmi.part import open_instance
+from cosim.fmi.step_frames import StepFrames
+from cosim.types import Array
 
 PERIOD = 1.0  # s
 
@@ -22,6 +26,7 @@ class FmuServer:
     """Answers to messages (command, arguments …, numbers of the states that are not needed any more)."""
 
     def __init__(self) -> None:
+        self.steps = StepFrames({}, {}, 1)
         self._instance: Instance | None = None
         self._saved: dict[int, Any] = {}
         self._number = 0
@@ -34,8 +39,12 @@ class FmuServer:
         self._saved.clear()
         return pack(self._part.start(t, unpack_coefficients(inputs, self._part.inputs)))
 
-    def step(self, t: float, h: float, inputs: dict[str, bytes]) -> dict[str, bytes]:
-        return pack(self._part.step(t, h, unpack_coefficients(inputs, self._part.inputs)))
+    def agree(self, names: tuple[str, ...], rows: int) -> None:
+        """Steps have these inputs from now on, polynomials (rows, ...)."""
+        self.steps = StepFrames({name: self._part.inputs[name] for name in names}, self._part.outputs, rows)
+
+    def step(self, given: Array) -> Array:
+        return self.steps.pack_outputs(self._part.step(*self.steps.unpack_inputs(given)))
 
     def save(self) -> int:
         self._number += 1
@@ -65,9 +74,17 @@ def serve(connection: socket.socket) -> None:
     server = FmuServer()
     try:
         while True:
-            command, *arguments, released = receive(connection)
-            server.release(released)
-            send(connection, _answer(getattr(server, command), *arguments))
+            message = receive(connection, server.steps.given)
+            if isinstance(message, np.ndarray):
+                answer = _answer(server.step, message)
+            else:
+                command, *arguments, released = message
+                server.release(released)
+                answer = _answer(getattr(server, command), *arguments)
+            if isinstance(answer[-1], np.ndarray):
+                send_numbers(connection, answer[-1])
+            else:
+                send(connection, answer)
     except (EOFError, OSError):
         pass  # the run has ended
     finally:

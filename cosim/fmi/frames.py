@@ -1,4 +1,7 @@
-"""Messages between a run and the process of an FMU: a length, and pickled plain data; signals as bytes."""
+"""Messages between a run and the process of an FMU: a length, and pickled plain data; signals as bytes.
+
+Where the length is 0, numbers follow, as many as both sides have agreed on.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import numpy as np
 from cosim.types import Array, Signals
 
 LENGTH = struct.Struct("<Q")
+NUMBERS = LENGTH.pack(0)
 CHUNK = 1 << 16
 
 
@@ -21,8 +25,13 @@ def send(connection: socket.socket, message: object) -> None:
     connection.sendall(LENGTH.pack(len(data)) + data)
 
 
-def receive(connection: socket.socket) -> Any:
-    """The next message. Raises EOFError when the other end is closed, TimeoutError after the timeout of the socket."""
+def send_numbers(connection: socket.socket, numbers: Array) -> None:
+    connection.sendall(NUMBERS + numbers.tobytes())
+
+
+def receive(connection: socket.socket, count: int = 0) -> Any:
+    """The next message, or an array of `count` numbers. Raises EOFError when the other end is closed, TimeoutError
+    after the timeout of the socket."""
     data = bytearray()
     wanted = LENGTH.size
     while len(data) < wanted:
@@ -31,7 +40,9 @@ def receive(connection: socket.socket) -> Any:
             raise EOFError
         data += chunk
         if wanted == LENGTH.size and len(data) >= wanted:
-            wanted += LENGTH.unpack_from(data)[0]
+            wanted += LENGTH.unpack_from(data)[0] or 8 * count
+    if data.startswith(NUMBERS):
+        return np.frombuffer(data, offset=LENGTH.size)
     return pickle.loads(memoryview(data)[LENGTH.size :])
 
 

@@ -9,14 +9,17 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from tempfile import mkdtemp
 from typing import Any
 
+import numpy as np
+
 from cosim.errors import CosimError, InputError, RunError
-from cosim.fmi.frames import pack, receive, send, unpack
+from cosim.fmi.frames import pack, receive, send, send_numbers, unpack
 from cosim.fmi.instance import FmuOptions
+from cosim.fmi.step_frames import StepFrames
 from cosim.types import Array, Signals
 
 START_LIMIT = 60.0  # s, at least, of the process and of an initialisation
@@ -41,6 +44,8 @@ class RemoteInstance:
         self.place = options.place
         self._limit, self._start_limit = limit, max(limit, START_LIMIT)
         self._released: list[int] = []
+        self._steps = StepFrames({}, {}, 1)
+        self._agreed: tuple[tuple[str, ...], int] | None = None  # names of the inputs of steps, and their rows
         # of the files that its process leaves when it crashes
         self._remove = weakref.finalize(self, shutil.rmtree, folder := mkdtemp(prefix="cosim_fmu_"), ignore_errors=True)
         self._connection, theirs = socket.socketpair()
@@ -74,8 +79,21 @@ class RemoteInstance:
         return unpack(reply, self.outputs)
 
     def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        reply = self._ask(f"in the step from t = {t:.9g} s", self._limit, RunError, "step", t, h, pack(inputs))
-        return unpack(reply, self.outputs)
+        when = f"in the step from t = {t:.9g} s"
+        agreed = tuple(inputs), max(map(len, inputs.values()), default=1)
+        if agreed != self._agreed:
+            self._agree(*agreed, when)
+        with self._answered(when, self._limit, RunError):
+            self._set_timeout(self._limit)
+            send_numbers(self._connection, self._steps.pack_inputs(t, h, inputs))
+            answer = receive(self._connection, self._steps.results)
+        return self._steps.unpack_outputs(answer if isinstance(answer, np.ndarray) else _result(answer))
+
+    def _agree(self, names: tuple[str, ...], rows: int, when: str) -> None:
+        """Agree with the process on the inputs of steps, polynomials (rows, ...); the FMU gets none but its own."""
+        inputs = {name: self.inputs[name] for name in names if name in self.inputs}
+        self._ask(when, self._limit, RunError, "agree", tuple(inputs), rows)
+        self._steps, self._agreed = StepFrames(inputs, self.outputs, rows), (names, rows)
 
     def save(self) -> SavedRemotely:
         return SavedRemotely(self._ask("while it is saved", self._limit, RunError, "save"), self._released)
@@ -99,10 +117,21 @@ class RemoteInstance:
         """The answer to a message. when: of the message, for errors; error: of a process that does not answer."""
         released = tuple(self._released)
         del self._released[: len(released)]
-        try:
-            self._connection.settimeout(limit)
+        with self._answered(when, limit, error):
+            self._set_timeout(limit)
             send(self._connection, (*message, released))
-            kind, *reply = receive(self._connection)
+            answer = receive(self._connection)
+        return _result(answer)
+
+    def _set_timeout(self, limit: float) -> None:
+        if limit != self._connection.gettimeout():  # setting it takes a call of the system
+            self._connection.settimeout(limit)
+
+    @contextmanager
+    def _answered(self, when: str, limit: float, error: Callable[..., CosimError]) -> Iterator[None]:
+        """Raises the error of a process that does not answer; the arguments are those of `_ask`."""
+        try:
+            yield
         except TimeoutError:
             self._process.kill()
             what = f"gives no answer within {limit:g} s {when}, and was ended"
@@ -112,9 +141,6 @@ class RemoteInstance:
             raise error(
                 f"{what}; check its inputs and parameters, or report it to who exported it", self.place
             ) from None
-        if kind in ERRORS:
-            raise ERRORS[kind](*reply)
-        return reply[0]
 
     def _end(self) -> str:
         """How the process ended."""
@@ -125,3 +151,11 @@ class RemoteInstance:
         if code >= 0:
             return f"ended its process with exit code {code}"
         return f"crashed ({signal.Signals(-code).name})"
+
+
+def _result(answer: tuple[Any, ...]) -> Any:
+    """What an answer has. Raises the error that it is."""
+    kind, *reply = answer
+    if kind in ERRORS:
+        raise ERRORS[kind](*reply)
+    return reply[0]

@@ -47,11 +47,8 @@ class SteppedPlant:
             after, y, work = part.advance(t, step, ops.concatenate([x, *held]), coefficients)
             return after[: len(x)], y, work
 
-        sides = [
-            [ArrayPort(f"{side}{k}", a.shape) for k, a in enumerate(each)]
-            for side, each in (("in", given), ("out", results))
-        ]
-        run = compile(advance, sides[0], "advance_coupled", sides[1], interpret)
+        inputs, outputs = ([ArrayPort(f"value{k}", a.shape) for k, a in enumerate(each)] for each in (given, results))
+        run = compile(advance, inputs, "advance_coupled", outputs, interpret)
         self._advance = bound(run, given, results)
 
     def measure(self, ports: Sequence[tuple[str, str]]) -> None:
