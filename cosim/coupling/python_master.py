@@ -14,7 +14,7 @@ from cosim.coupling.couplings import BondEnds, Couplings, Terminal
 from cosim.coupling.energy import MeasuresWork, residuals, trapezoidal_work
 from cosim.coupling.extrapolation import line_before, polynomial, times_before, value_at
 from cosim.coupling.master import KEPT, Scheme
-from cosim.coupling.part import Part
+from cosim.coupling.part import Part, StepsAside
 from cosim.coupling.start import outputs_at_start
 from cosim.coupling.time_limit import HangingPart, within
 from cosim.errors import CosimError, RunError, describe_exception
@@ -70,6 +70,9 @@ class PythonMaster:
         self._hanging: set[str] = set()
         self._places = {terminal: k for k, terminal in enumerate(self.output_order)}
         self._plans = [self._plan(name) for name in self.scheme.sequence]
+        # with Jacobi no step waits for another
+        together = [] if self.scheme.sequential else self._plans
+        self._aside = [(plan, plan.part) for plan in together if isinstance(plan.part, StepsAside)]
         for plan in self._plans:
             if plan.measures:
                 cast(MeasuresWork, plan.part).measure(plan.ports)
@@ -137,11 +140,10 @@ class PythonMaster:
         unknown: list[Array | None] = [None] * len(self.values)
         after, works = unknown.copy(), np.zeros(2 * len(bonds)) if bonds else None
         reached = after if self.scheme.sequential else unknown
+        for plan, part in self._aside:
+            part.begin_step(t, h, self._inputs(plan, reached, offsets, h))
         for plan in self._plans:
-            inputs = {name: self._input(plan.order, place, late, reached, h) for name, place, late in plan.inputs}
-            for (name, signal), offset in offsets.items():
-                if name == plan.name:
-                    inputs[signal] = np.concatenate([inputs[signal][:1] + offset, inputs[signal][1:]])
+            inputs = self._inputs(plan, reached, offsets, h)
             outputs = self._checked(plan, self._call(plan, plan.part.step, t, h, inputs), t + h)
             if works is not None and plan.ports:
                 works[plan.work_places] = self._measured(plan, h, inputs, outputs)
@@ -170,6 +172,16 @@ class PythonMaster:
         planned = float(control.next_length(h, error, self.error))
         self.planned, self.error = max(planned, self.planned) if h < self.planned else planned, error
         return True
+
+    def _inputs(
+        self, plan: _PartPlan, reached: Sequence[Array | None], offsets: Mapping[Terminal, Array], h: float
+    ) -> dict[str, Array]:
+        """The polynomials of all inputs of a part; see `_input` and `_offsets`."""
+        inputs = {name: self._input(plan.order, place, late, reached, h) for name, place, late in plan.inputs}
+        for (name, signal), offset in offsets.items():
+            if name == plan.name:
+                inputs[signal] = np.concatenate([inputs[signal][:1] + offset, inputs[signal][1:]])
+        return inputs
 
     def _input(self, order: int, place: int, delayed: bool, reached: Sequence[Array | None], h: float) -> Array:
         """(order + 1, ...) the polynomial of an input; reached: outputs at the end of the step that are known."""

@@ -94,6 +94,8 @@ class PythonCoupledStep:
     def advance(self) -> tuple[Array, Array, Array]:
         """A tick: (the record of its beginning, the outputs of all parts at its end, residual energies [J])."""
         self.start()
+        if self._coupling.publish is not None:
+            self._coupling.publish(self._master.t, self._master.now)
         record = self.record()
         self._master.step(self._step)
         return record, self._values(), self._master.energy
