@@ -80,6 +80,7 @@ class Federate:
         h.helicsFederateInfoSetFlagOption(info, h.HELICS_FLAG_UNINTERRUPTIBLE, True)
         try:
             self._federate = h.helicsCreateValueFederate(name, info)
+            self._core = h.helicsFederateGetCore(self._federate)
             self._outputs = {
                 key: self._publication(key, each.shape, each.unit) for key, each in (outputs or {}).items()
             }
@@ -146,6 +147,8 @@ class Federate:
         while not (seen := self._try(look, self._federate)):
             time.sleep(min(max(SHORTEST, POLL * (time.perf_counter() - began)), LONGEST))
             watch()
+            if not self._helics.helicsCoreIsConnected(self._core):
+                raise self._lost("it does not answer")
         self.stuck = False
         return seen
 
@@ -168,7 +171,7 @@ class Federate:
                 h.helicsFederateDisconnect(self._federate)
                 return
             # a federate that waits cannot leave by itself; its core can, which ends the wait
-            h.helicsCoreDisconnect(h.helicsFederateGetCore(self._federate))
+            h.helicsCoreDisconnect(self._core)
             if self._pending is None:
                 return
             end = time.monotonic() + END_LIMIT
