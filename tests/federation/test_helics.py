@@ -103,7 +103,7 @@ def test_parts_in_two_federates_compute_at_the_same_time_with_jacobi(rig, master
     if master == "jacobi":
         assert_equal_to_the_bit(run_with("float(t)", lambda rig: rig.run()), federated())
     else:
-        with pytest.raises(StoppedRun, match="failed at t = 0.001 s: TimeoutError: the other part does not step"):
+        with pytest.raises(StoppedRun, match=r"failed at t = 0.001 s: TimeoutError: the other part does not step"):
             federated()
 
 
@@ -160,6 +160,10 @@ def test_mistakes_of_names(rig):
         load_rig(path, ["parts.0.federate=mechanism"])
     what = "is where the mechanism runs; take the key out, or give another name"
     assert str(wrong.value) == f"--set parts.0.federate=mechanism: {what}"
+    with pytest.raises(InputError) as wrong:
+        load_rig(path, ["parts.0.federate=core"])
+    what = "'core' is something else in HELICS; give another name"
+    assert str(wrong.value) == f"--set parts.0.federate=core: {what}"
 
 
 def test_without_helics(rig, monkeypatch):
