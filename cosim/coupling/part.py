@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from cosim.types import Array, Signals
 
@@ -40,4 +40,13 @@ class Part(Protocol):
 
     def close(self) -> None:
         """Release what it holds; idempotent, never raises."""
+        ...
+
+
+@runtime_checkable
+class StepsAside(Protocol):
+    """A part that computes elsewhere, while other parts step."""
+
+    def begin_step(self, t: float, h: float, inputs: Mapping[str, Array]) -> None:
+        """Start a step; the call of `step` with the same arguments that follows waits for its end."""
         ...

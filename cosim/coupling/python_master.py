@@ -16,7 +16,7 @@ from cosim.coupling.energy import MeasuresWork, residuals, trapezoidal_work
 from cosim.coupling.extrapolation import line_before, polynomial, times_before, value_at
 from cosim.coupling.input_sources import InputSources
 from cosim.coupling.master import KEPT, Scheme
-from cosim.coupling.part import Part
+from cosim.coupling.part import Part, StepsAside
 from cosim.coupling.start import outputs_at_start
 from cosim.coupling.time_limit import Supervisor
 from cosim.errors import CosimError, RunError, describe_exception
@@ -80,6 +80,9 @@ class PythonMaster:
         limited = not all(map(_is_bounded, self.parts.values()))
         self.supervisor = Supervisor(self.time_limit if limited else None)
         self._plans = [self._plan(name) for name in self.scheme.sequence]
+        # with Jacobi no step waits for another
+        together = [] if self.scheme.sequential else self._plans
+        self._aside = [(plan, plan.part) for plan in together if isinstance(plan.part, StepsAside)]
         for plan in self._plans:
             if plan.measures:
                 cast(MeasuresWork, plan.part).measure(plan.ports)
@@ -171,16 +174,10 @@ class PythonMaster:
         offsets = self._offsets(self.scheme.correction, h) if self.scheme.correction else None
         after, works = past[0].copy(), np.zeros(2 * len(bonds)) if bonds else None
         times = times_before(self.lengths) if self.scheme.order else [0.0]
+        for plan, part in self._aside:
+            part.begin_step(t, h, self._inputs(plan, h, after, times, offsets))
         for plan in self._plans:
-            coefficients = plan.sources.polynomials(h, after, past, times)
-            for where, factor, offset in plan.transformed:
-                coefficients[:, where] *= factor
-                coefficients[0, where] += offset
-            inputs = {name: coefficients[:, where] for name, where, _ in plan.inputs}
-            for name, shape in plan.reshaped:
-                inputs[name] = inputs[name].reshape(-1, *shape)
-            if offsets is not None:
-                self._add_offsets(plan.name, inputs, offsets)
+            inputs = self._inputs(plan, h, after, times, offsets)
             try:
                 outputs = plan.step(t, h, inputs)
             except CosimError:
@@ -214,6 +211,26 @@ class PythonMaster:
         planned = float(control.next_length(h, error, self.error))
         self.planned, self.error = max(planned, self.planned) if h < self.planned else planned, error
         return True
+
+    def _inputs(
+        self,
+        plan: _PartPlan,
+        h: float,
+        reached: Array,
+        times: Sequence[float],
+        offsets: Mapping[Terminal, Array] | None,
+    ) -> dict[str, Array]:
+        """The polynomials of all inputs of a part; reached, times: see `InputSources`, offsets: see `_offsets`."""
+        coefficients = plan.sources.polynomials(h, reached, self.values, times)
+        for where, factor, offset in plan.transformed:
+            coefficients[:, where] *= factor
+            coefficients[0, where] += offset
+        inputs = {name: coefficients[:, where] for name, where, _ in plan.inputs}
+        for name, shape in plan.reshaped:
+            inputs[name] = inputs[name].reshape(-1, *shape)
+        if offsets is not None:
+            self._add_offsets(plan.name, inputs, offsets)
+        return inputs
 
     def _measured(
         self, plan: _PartPlan, h: float, inputs: Mapping[str, Array], reached: Mapping[str, Array]

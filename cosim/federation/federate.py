@@ -1,28 +1,31 @@
-"""One federate of HELICS: vectors that it publishes and reads, and steps of the time of HELICS.
+"""One federate of HELICS, in simulated time: what it publishes, and messages to other federates that take no time.
 
-The time of HELICS counts steps of 1: what a federate publishes at k is known to the others at k + 1. All federates make
-the same steps, so what arrives does not depend on the speed of machines or messages.
+Messages are commands of HELICS. Its time is that of the simulation, so what parts exchange within a step of their
+coupling needs a channel beside it. Federates that wait for each other at HELICS_TIME_MAXTIME may be granted the next
+time before the answer, and those that iterate force all others to.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from cosim.errors import InputError, RunError
-from cosim.types import Array
+from cosim.types import Array, Signals
 
 SCHEME = "tcp://"
 CONNECT_LIMIT = 5.0  # s, for a broker to answer
 END_LIMIT = 2.0  # s
-POLL = 5e-5  # s
+POLL = 0.1  # of the time that it has waited, between two looks
+SHORTEST, LONGEST = 2e-5, 2e-3  # s, between two looks
 CORE = "--federates=1 --brokeraddress={address} --loglevel=no_print --timeout=5s"
 
 
@@ -56,16 +59,14 @@ def free_port() -> int:
 
 
 class Federate:
-    """Joined to a broker. outputs: names of the vectors that it publishes;
-    inputs: of those that it reads; others: federates whose errors it reads."""
+    """Joined to a broker. outputs: by the names under which it publishes them."""
 
-    def __init__(
-        self, name: str, address: str, outputs: Sequence[str], inputs: Sequence[str], others: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, name: str, address: str, outputs: Signals | None = None) -> None:
         """Raises RunError: no broker answers, or it has no place for this federate."""
         self._helics = h = load_helics()
-        self._address, self._time = address, 0
+        self._address, self._time = address, 0.0
         self._pending: Callable[..., Any] | None = None  # completes what has been started
+        self.stuck = False  # whether what it waits for has not come
         host, _, port = address.removeprefix(SCHEME).rpartition(":")
         try:
             socket.create_connection((host, int(port)), CONNECT_LIMIT).close()
@@ -76,53 +77,80 @@ class Federate:
         h.helicsFederateInfoSetCoreName(info, f"{name}-{os.getpid()}-{time.time_ns()}")
         local = " --local_interface=tcp://127.0.0.1" if host == "127.0.0.1" else ""
         h.helicsFederateInfoSetCoreInitString(info, CORE.format(address=address) + local)
-        h.helicsFederateInfoSetTimeProperty(info, h.HELICS_PROPERTY_TIME_PERIOD, 1.0)
+        h.helicsFederateInfoSetFlagOption(info, h.HELICS_FLAG_UNINTERRUPTIBLE, True)
         try:
             self._federate = h.helicsCreateValueFederate(name, info)
-            publish, subscribe = h.helicsFederateRegisterGlobalPublication, h.helicsFederateRegisterSubscription
-            self._outputs = {each: publish(self._federate, each, h.HELICS_DATA_TYPE_VECTOR, "") for each in outputs}
-            self._error = publish(self._federate, f"{name}/error", h.HELICS_DATA_TYPE_STRING, "")
-            self._inputs = {each: subscribe(self._federate, each, "") for each in inputs}
-            self._errors = {each: subscribe(self._federate, f"{each}/error", "") for each in others}
+            self._core = h.helicsFederateGetCore(self._federate)
+            self._outputs = {
+                key: self._publication(key, each.shape, each.unit) for key, each in (outputs or {}).items()
+            }
         except h.HelicsException as error:
             what = f"the broker of HELICS refuses the federate '{name}': {error}"
             raise RunError(f"{what}; check the number of its federates, and that each runs once", address) from None
 
-    def publish(self, output: str, values: Array) -> None:
-        self._try(self._helics.helicsPublicationPublishVector, self._outputs[output], values.tolist())
+    def _publication(self, name: str, shape: tuple[int, ...], unit: str) -> Any:
+        kind = self._helics.HELICS_DATA_TYPE_VECTOR if shape else self._helics.HELICS_DATA_TYPE_DOUBLE
+        return self._helics.helicsFederateRegisterGlobalPublication(self._federate, name, kind, unit)
 
-    def read(self, name: str) -> Array:
-        """The last values; empty before the first."""
-        values = self._try(self._helics.helicsInputGetVector, self._inputs[name])
-        return np.array(values, dtype=float)
+    # --- time ---
 
-    def publish_error(self, text: str) -> None:
-        self._try(self._helics.helicsPublicationPublishString, self._error, text)
-
-    def error_of(self, other: str) -> str:
-        return self._try(self._helics.helicsInputGetString, self._errors[other])
+    def meet(self, watch: Callable[[], None]) -> None:
+        """Wait until all federates have joined. What is published before `begin` is valid at time 0. watch: called
+        while it waits, may raise."""
+        h = self._helics
+        self._call(h.helicsFederateEnterInitializingModeAsync, h.helicsFederateEnterInitializingModeComplete, watch)
 
     def begin(self, watch: Callable[[], None]) -> None:
-        """Once, when all federates have joined; watch: see `step`."""
-        self._try(self._helics.helicsFederateEnterExecutingModeAsync, self._federate)
-        self._complete(self._helics.helicsFederateEnterExecutingModeComplete, watch)
+        """Begin the simulated time, at 0; watch: see `meet`."""
+        h = self._helics
+        self._call(h.helicsFederateEnterExecutingModeAsync, h.helicsFederateEnterExecutingModeComplete, watch)
 
-    def step(self, watch: Callable[[], None]) -> None:
-        """To the next time, when all others make this step too; watch: called while it waits, may
-        raise. Raises RunError for a broker that is lost."""
-        self._time += 1
-        self._try(self._helics.helicsFederateRequestTimeAsync, self._federate, float(self._time))
-        if self._complete(self._helics.helicsFederateRequestTimeComplete, watch) != self._time:
+    def advance(self, t: float) -> None:
+        """To the time t [s], unless it has got there already. It waits for no other federate, as it reads no values of
+        theirs. Raises RunError for a broker that is lost."""
+        if t <= self._time:
+            return
+        granted = self._try(self._helics.helicsFederateRequestTime, self._federate, t)
+        if abs(granted - t) > 1e-9:
             raise self._lost("it has ended the federation")
+        self._time = t
 
-    def _complete(self, fn: Callable[..., Any], watch: Callable[[], None]) -> Any:
-        """What fn gives when the operation that has been started is complete."""
-        self._pending = fn
-        while not self._try(self._helics.helicsFederateIsAsyncOperationCompleted, self._federate):
-            time.sleep(POLL)
-            watch()
+    def _call(self, start: Callable[..., Any], complete: Callable[..., Any], watch: Callable[[], None]) -> None:
+        """Start what others must agree to, and wait until it is complete."""
+        self._try(start, self._federate)
+        self._pending = complete
+        self._until(self._helics.helicsFederateIsAsyncOperationCompleted, watch)
         self._pending = None
-        return self._try(fn, self._federate)
+        self._try(complete, self._federate)
+
+    # --- values and messages ---
+
+    def publish(self, name: str, value: Array) -> None:
+        """The value of an output at this time, flat where it is no number."""
+        if value.ndim:
+            self._try(self._helics.helicsPublicationPublishVector, self._outputs[name], value.reshape(-1).tolist())
+        else:
+            self._try(self._helics.helicsPublicationPublishDouble, self._outputs[name], float(value))
+
+    def send(self, federate: str, message: Mapping[str, Any]) -> None:
+        """A message of texts, numbers, arrays and what contains them, equal to the bit where it arrives."""
+        text = json.dumps(message, default=np.ndarray.tolist)
+        self._try(self._helics.helicsFederateSendCommand, self._federate, federate, text)
+
+    def receive(self, watch: Callable[[], None]) -> dict[str, Any]:
+        """The next message; arrays are lists. watch: see `meet`."""
+        return json.loads(self._until(self._helics.helicsFederateGetCommand, watch))
+
+    def _until(self, look: Callable[..., Any], watch: Callable[[], None]) -> Any:
+        """The first thing that it sees."""
+        began, self.stuck = time.perf_counter(), True
+        while not (seen := self._try(look, self._federate)):
+            time.sleep(min(max(SHORTEST, POLL * (time.perf_counter() - began)), LONGEST))
+            watch()
+            if not self._helics.helicsCoreIsConnected(self._core):
+                raise self._lost("it does not answer")
+        self.stuck = False
+        return seen
 
     def _try(self, fn: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -133,23 +161,22 @@ class Federate:
     def _lost(self, why: str) -> RunError:
         return RunError(f"the broker of HELICS is lost: {why}; start it and all federates again", self._address)
 
-    @property
-    def stuck(self) -> bool:
-        """Whether the last step has not ended."""
-        return self._pending is not None
+    # --- end ---
 
     def close(self) -> None:
         """Leave the federation; never raises, and never waits for other federates."""
         h = self._helics
         with suppress(h.HelicsException):
-            if self._pending is None:
+            if not self.stuck:
                 h.helicsFederateDisconnect(self._federate)
                 return
             # a federate that waits cannot leave by itself; its core can, which ends the wait
-            h.helicsCoreDisconnect(h.helicsFederateGetCore(self._federate))
+            h.helicsCoreDisconnect(self._core)
+            if self._pending is None:
+                return
             end = time.monotonic() + END_LIMIT
             while not h.helicsFederateIsAsyncOperationCompleted(self._federate) and time.monotonic() < end:
-                time.sleep(POLL)
+                time.sleep(LONGEST)
             self._pending(self._federate)
 
 

@@ -22,6 +22,7 @@ def with_federates(rig: Rig, path: str | Path, overrides: Iterable[Override] = (
     address is none, or HELICS is not installed."""
     from cosim.federation import Federation, federated
     from cosim.federation.federate import checked_address, load_helics
+    from cosim.tick.coupled_plant import signals_of_plant
 
     coupling = _coupling_of(rig, path)
     broker = checked_address(address, "--helics") if address else None
@@ -31,8 +32,11 @@ def with_federates(rig: Rig, path: str | Path, overrides: Iterable[Override] = (
     def command(name: str, at: str) -> Sequence[str]:
         return [sys.executable, "-P", "-m", "cosim.rig.federate_process", str(path), name, at, *texts]
 
-    model = rig.tick_model
-    found = rig.with_ticks(replace(model, coupling=federated(Federation(coupling, model.step, broker, command))))
+    model, mechanism = rig.tick_model, rig.plant.model
+    _, outputs = signals_of_plant(mechanism.dof_names, mechanism.dof_units)
+    found = rig.with_ticks(
+        replace(model, coupling=federated(Federation(coupling, outputs, model.step, broker, command)))
+    )
     found.cached = rig.cached.of_variant()
     return found
 

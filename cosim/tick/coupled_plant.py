@@ -6,7 +6,7 @@ The plant is the part `mechanism`. Its inputs are efforts on dofs, `<dof>/effort
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Protocol, TypeVar
@@ -16,14 +16,14 @@ import numpy as np
 from cosim import ops
 from cosim.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
 from cosim.coupling.block_part import BlockPart, zeros_of
-from cosim.coupling.couplings import Couplings
+from cosim.coupling.couplings import Couplings, Terminal
 from cosim.coupling.master import CompiledMaster, Scheme
 from cosim.coupling.part import Part
 from cosim.coupling.start import sequence_of
 from cosim.layout import Layout
 from cosim.plant.external_efforts import ORDER
 from cosim.plant.plant import Plant
-from cosim.types import Numeric, Signal, Signals, State
+from cosim.types import Array, Numeric, Signal, Signals, State
 
 MECHANISM = "mechanism"  # the name of the plant among the parts
 UNITS = {"rad": ("N*m", "rad", "rad/s"), "m": ("N", "m", "m/s")}  # of effort, position and velocity of a dof
@@ -164,6 +164,7 @@ class Coupling:
     start_limit: float | None = None  # s, of its start
     in_python: Mapping[str, str] = field(default_factory=dict)  # parts that are not compiled, and why
     federates: Mapping[str, str] = field(default_factory=dict)  # of parts: where they run, if the run is federated
+    publish: Callable[[float, Mapping[Terminal, Array]], None] | None = None  # gets time [s] and outputs of each tick
 
     @property
     def blocks(self) -> dict[str, BlockPart]:

@@ -115,6 +115,9 @@ class PythonCoupledStep:
     def advance(self) -> tuple[Array, Array, Array]:
         """A tick: (the record of its beginning, the outputs of all parts at its end, residual energies [J])."""
         self.start()
+        if self._coupling.publish is not None:
+            values = {each: self._master.now(each) for each in self._master.output_order}
+            self._coupling.publish(self._master.t, values)
         record = self.record()
         self._master.step(self._step)
         return record, self._master.values[0], self._master.energy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -33,8 +34,8 @@ couplings:
     - {effort: [drum.torque, mechanism.axle/effort], flow: [mechanism.axle/velocity, drum.speed]}
 schedule: {step: 1 ms, duration: 20 ms}
 """
+OF_ONE = RIG.replace(", federate: winch", "")  # one federate beside that of the mechanism
 KEPT = 10  # ticks before a part fails
-FAULT = "if t > 0.0102: {what}"
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def rig(tmp_path):
     """The file, with a part in Python that does `fault` after ten ticks."""
 
     def make(fault: str = "pass", text: str = RIG) -> Path:
-        failing = FAULT.format(what=fault).replace("if t", "if float(t)")
+        failing = f"if float(t) > 0.0102: {fault}"
         (tmp_path / "python.py").write_text(flywheel(first=failing, imports="import os, signal, time"))
         (tmp_path / "traced.py").write_text(flywheel())
         (tmp_path / "rig.yaml").write_text(text)
@@ -63,17 +64,51 @@ def assert_equal_to_the_bit(one, other):
         np.testing.assert_array_equal(other[name], one[name], err_msg=name)
 
 
-@pytest.mark.parametrize(("master", "order"), [("gauss_seidel", 1), ("jacobi", 2)])
-def test_three_processes_give_the_numbers_of_one(rig, master, order):
-    settings = f"couplings.master={master}", f"couplings.order={order}", "couplings.correction={gain: 0.5}"
-    one, other = both(rig(), *settings)
+def test_three_processes_give_the_numbers_of_one(rig):
+    one, other = both(rig(), "couplings.correction={gain: 0.5}")
     assert_equal_to_the_bit(one, other)
     assert np.abs(one["wheel-mechanism/residual_energy"]).max() > 1e-9
     assert other.rig.engine["part drum"] == "Python: in the federate 'winch'"
 
 
+MEETING = """import os, time
+
+def meet(t, patience):
+    folder, name = os.path.split(__file__)
+    open(os.path.join(folder, f"{t:.7f} s {name}"), "w").close()
+    end = time.monotonic() + patience
+    while sum(f"{t:.7f} s" in each for each in os.listdir(folder)) < 2:
+        if time.monotonic() > end:
+            raise TimeoutError("the other part does not step")
+        time.sleep(1e-3)
+"""
+
+
+@pytest.mark.parametrize(("master", "patience"), [("jacobi", 8), ("gauss_seidel", 0.2)])
+def test_parts_in_two_federates_compute_at_the_same_time_with_jacobi(rig, master, patience):
+    """Each waits within its step for the other to step."""
+    settings = f"couplings.master={master}", "couplings.order=2", "parts.0.step=1 ms", "parts.1.step=1 ms"
+    path = rig()
+
+    def run_with(first: str, run):
+        for file in ("python.py", "traced.py"):
+            (path.parent / file).write_text(flywheel(first=first, imports=MEETING))
+        return run(load_rig(path, settings))
+
+    def federated():
+        return run_with(
+            f"if float(t) > 0.0018: meet(float(t), {patience})", lambda rig: with_federates(rig, path, settings).run()
+        )
+
+    if master == "jacobi":
+        assert_equal_to_the_bit(run_with("float(t)", lambda rig: rig.run()), federated())
+    else:
+        with pytest.raises(StoppedRun, match=r"failed at t = 0.001 s: TimeoutError: the other part does not step"):
+            federated()
+
+
 def test_a_compiled_rig_equals_its_federates_to_rounding(rig):
-    one, other = both(rig(text=RIG.replace("python.py", "traced.py")))
+    one, other = both(rig(text=OF_ONE.replace("python.py", "traced.py")))
     assert one.rig.engine["part wheel"] == "compiled"
     for name in one.signals:
         np.testing.assert_allclose(other[name], one[name], atol=1e-11, err_msg=name)
@@ -125,6 +160,10 @@ def test_mistakes_of_names(rig):
         load_rig(path, ["parts.0.federate=mechanism"])
     what = "is where the mechanism runs; take the key out, or give another name"
     assert str(wrong.value) == f"--set parts.0.federate=mechanism: {what}"
+    with pytest.raises(InputError) as wrong:
+        load_rig(path, ["parts.0.federate=core"])
+    what = "'core' is something else in HELICS; give another name"
+    assert str(wrong.value) == f"--set parts.0.federate=core: {what}"
 
 
 def test_without_helics(rig, monkeypatch):
@@ -162,7 +201,7 @@ def test_no_broker(rig):
     ],
 )
 def test_a_federate_that_fails_stops_the_run_and_keeps_what_it_has(rig, fault, message):
-    path, settings = rig(fault), ["couplings.time_limit=1 s"]
+    path, settings = rig(fault, OF_ONE), ["couplings.time_limit=1 s"]
     with pytest.raises(StoppedRun) as stopped:
         with_federates(load_rig(path, settings), path, settings).run()
     run = stopped.value.run
@@ -185,61 +224,102 @@ def running_federates(path: Path) -> list[str]:
 
 BROKER = """
 import casadi, helics, sys, time
-broker = helics.helicsCreateBroker("zmq", "", f"-f 2 --localport={sys.argv[1]} --loglevel=no_print")
+broker = helics.helicsCreateBroker("zmq", "", f"-f {sys.argv[2]} --localport={sys.argv[1]} --loglevel=no_print")
 print("ready", flush=True)
 while helics.helicsBrokerIsConnected(broker):
     time.sleep(0.05)
 """
 
 
+class ByHand:
+    """A broker in a process of its own, and federates that are started beside the run."""
+
+    def __init__(self, count: int) -> None:
+        self.port, self._processes = free_port(), []
+        self.address = f"127.0.0.1:{self.port}"
+        self.broker = self.start("-c", BROKER, str(self.port), str(count))
+        assert self.broker.stdout is not None
+        self.broker.stdout.readline()
+
+    def start(self, *words) -> subprocess.Popen:
+        """A process of Python."""
+        self._processes.append(
+            subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        )
+        return self._processes[-1]
+
+    def federate(self, path, *words) -> subprocess.Popen:
+        return self.start("-m", "cosim", "federate", str(path), "load", "--broker", self.address, *words)
+
+    def end(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.communicate()
+
+
 @pytest.fixture
 def by_hand():
-    """(address of a broker for two federates, its process, a function that starts a federate)."""
-    port = free_port()
-    broker = subprocess.Popen([sys.executable, "-c", BROKER, str(port)], stdout=subprocess.PIPE, text=True)
-    assert broker.stdout is not None
-    broker.stdout.readline()
-    processes, address = [broker], f"127.0.0.1:{port}"
+    """Makes a `ByHand` for so many federates."""
+    made = []
 
-    def start(path, *words):
-        command = [sys.executable, "-m", "cosim", "federate", str(path), "load", "--broker", address, *words]
-        processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
-        return processes[-1]
+    def make(count: int = 2) -> ByHand:
+        made.append(ByHand(count))
+        return made[-1]
 
-    yield address, broker, start
-    for process in processes:
-        process.kill()
-        process.communicate()
+    yield make
+    for each in made:
+        each.end()
 
 
-OF_ONE = RIG.replace(", federate: winch", "")
+# An observer of HELICS's own interface: for each time that it gets values, a line with the time and the values.
+OBSERVER = """
+import helics as h, json, sys
+info = h.helicsCreateFederateInfo()
+h.helicsFederateInfoSetCoreInitString(info, f"--federates=1 --brokeraddress=tcp://127.0.0.1:{sys.argv[1]}")
+federate = h.helicsCreateValueFederate("observer", info)
+inputs = [h.helicsFederateRegisterSubscription(federate, *each.split("=")) for each in sys.argv[2:]]
+h.helicsFederateEnterExecutingMode(federate)
+t = 0.0
+while t < h.HELICS_TIME_MAXTIME:
+    print(json.dumps([t, *(h.helicsInputGetDouble(each) for each in inputs)]), flush=True)
+    t = h.helicsFederateRequestTime(federate, h.HELICS_TIME_MAXTIME)
+h.helicsFederateDisconnect(federate)
+"""
 
 
-def test_a_federate_that_is_started_by_hand(rig, by_hand):
-    address, _, start = by_hand
-    path = rig(text=OF_ONE)
-    federate, loaded = start(path), load_rig(path)
-    assert_equal_to_the_bit(loaded.run(), with_federates(loaded, path, (), address).run())
+def test_an_observer_sees_what_is_recorded(rig, by_hand):
+    """And a federate that is started by hand gives the numbers of one process."""
+    hand, path = by_hand(3), rig(text=OF_ONE)
+    federate, loaded = hand.federate(path), load_rig(path)
+    names = {"wheel/torque": "wheel/torque", "drum/torque": "drum/torque", "mechanism/shaft/velocity": "shaft/velocity"}
+    observer = hand.start("-c", OBSERVER, str(hand.port), *(f"{name}=" for name in names), "wheel/torque=mN*m")
+    run = with_federates(loaded, path, (), hand.address).run()
+    assert_equal_to_the_bit(loaded.run(), run)
+    seen = np.array([json.loads(line) for line in observer.communicate(timeout=20)[0].splitlines()])
+    np.testing.assert_allclose(seen[:, 0], run.t, rtol=1e-15)
+    for k, name in enumerate(names.values()):
+        np.testing.assert_array_equal(seen[:, k + 1], run[name], err_msg=name)
+    np.testing.assert_allclose(seen[:, 4], 1e3 * run["wheel/torque"], rtol=1e-12)  # HELICS knows the unit
     assert federate.wait(20) == 0
 
 
 def test_a_federate_with_another_rig(rig, by_hand):
-    address, _, start = by_hand
-    path = rig(text=OF_ONE)
-    federate = start(path, "--set", "couplings.order=2")
+    hand, path = by_hand(), rig(text=OF_ONE)
+    federate = hand.federate(path, "--set", "couplings.order=2")
     what = "the federate 'load' has other parts or couplings than the run; load the same rig with the same overrides"
     with pytest.raises(InputError) as wrong:
-        with_federates(load_rig(path), path, (), address).run()
+        with_federates(load_rig(path), path, (), hand.address).run()
     assert str(wrong.value) == what
     assert federate.communicate(timeout=20)[1] == f"{what}\n" and federate.returncode == 2
 
 
 def test_a_broker_that_is_killed(rig, by_hand):
-    address, broker, start = by_hand
+    hand = by_hand()
+    broker = hand.broker
     path = rig(f"os.path.exists('/proc/{broker.pid}') and os.kill({broker.pid}, signal.SIGKILL)", OF_ONE)
-    settings = ["couplings.time_limit=2 s"]
-    start(path, "--set", *settings)
+    settings = ["couplings.time_limit=1 s"]
+    hand.federate(path, "--set", *settings)
     with pytest.raises(StoppedRun, match="broker") as stopped:
-        with_federates(load_rig(path, settings), path, settings, address).run()
+        with_federates(load_rig(path, settings), path, settings, hand.address).run()
     assert KEPT <= len(stopped.value.run.t) < 20
     assert broker.wait(5) == -9

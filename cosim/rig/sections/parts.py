@@ -23,6 +23,7 @@ from cosim.tick.coupled_plant import MECHANISM
 from cosim.types import param, params
 from cosim.units import LONGEST, show_time
 
+HELICS_NAMES = {"broker", "core", "federation", "parent", "root"}  # that HELICS gives to others than federates
 INTERFACES: dict[str, Interface] = {"co_simulation": "co-simulation", "model_exchange": "model exchange"}
 
 
@@ -194,6 +195,8 @@ def read_parts(items: YamlValue, taken: Mapping[str, str], reading: Reading) -> 
         used[keys.name] = "another part"
         if keys.federate == MECHANISM:
             reading.fail((*at, "federate"), "is where the mechanism runs; take the key out, or give another name")
+        if keys.federate in HELICS_NAMES:
+            reading.fail((*at, "federate"), f"'{keys.federate}' is something else in HELICS; give another name")
         if isinstance(keys, SspKeys):
             found += _system(keys, at, reading)
             continue
