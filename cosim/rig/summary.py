@@ -25,6 +25,7 @@ _STEP_ERROR = "step_error"
 _STEPS = ("steps/count", "steps/total")
 _UNCONVERGED = "steps/unconverged"
 _BOND = ("residual_energy", "power")
+_MACRO_STEPS = ("coupling/steps", "coupling/repeated")
 
 
 Figures = Mapping[str, SignalFigures]
@@ -73,6 +74,13 @@ class BondSummary(TypedDict):
     power_max: float
 
 
+class MacroStepsSummary(TypedDict):
+    """Steps of the coupling of parts, where a tick has several: those made, and those made again with a shorter one."""
+
+    count: int
+    repeated: int
+
+
 class StepErrorSummary(TypedDict):
     """The largest estimated error of a step over the tolerance, its joint, and substeps per tick that would keep the
     tolerance."""
@@ -117,6 +125,7 @@ class RunSummary(TypedDict):
     guard: dict[str, dict[str, AlarmCount]]
     energy: EnergySummary | None
     bonds: dict[str, BondSummary]
+    macro_steps: MacroStepsSummary | None
     drivers: list[BusReport]
     stream: StreamSummary | None
     speed: SpeedSummary | None
@@ -165,6 +174,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         # measured motion does not conserve it
         "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
         "bonds": {name: _bond(signals, name) for name in rig.bonds if _has(signals, name, _BOND)},
+        "macro_steps": _macro_steps(signals),
         "drivers": list(run.connections),
         "stream": run.stream,
         "speed": speed,
@@ -199,7 +209,7 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
     for name, outline in rig.constraints.items():
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
-    further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED]
+    further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED, *_MACRO_STEPS]
     further += [f"{name}/{_STEP_ERROR}" for name in rig.joints]
     followed |= {name: (name, None) for name in further}
     return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}
@@ -268,6 +278,13 @@ def _constraint(signals: Figures, name: str, outline: ConstraintOutline) -> dict
 def _bond(signals: Figures, name: str) -> BondSummary:
     residual, power = (signals[f"{name}/{what}"] for what in _BOND)
     return {"residual": residual.last, "residual_max": residual.peak, "power_max": power.peak}
+
+
+def _macro_steps(signals: Figures) -> MacroStepsSummary | None:
+    count, repeated = (signals.get(name) for name in _MACRO_STEPS)
+    if count is None or repeated is None:
+        return None
+    return {"count": int(count.last), "repeated": int(repeated.last)}
 
 
 def _energy(signals: Figures) -> EnergySummary:

@@ -15,7 +15,7 @@ from cosim.coupling.python_master import PythonMaster
 from cosim.coupling.start import sequence_of
 from cosim.coupling.stepped_block import SteppedBlock
 from cosim.plant.external_efforts import ORDER
-from cosim.tick.coupled_plant import MECHANISM, Coupling, PlantPart
+from cosim.tick.coupled_plant import LAST, MECHANISM, Coupling, PlantPart
 from cosim.types import Array
 
 
@@ -82,7 +82,9 @@ class PythonCoupledStep:
         sequence = coupling.scheme.sequence or tuple(sequence_of(parts, order))
         scheme = replace(coupling.scheme, sequence=sequence)
         self._master = PythonMaster(parts, coupling.couplings, scheme, order, coupling.time_limit)
-        self._coupling, self._step, self._started = coupling, step, False
+        self._coupling, self._tick, self._started = coupling, step, False
+        self._step = step if coupling.first_step is None else coupling.first_step
+        self._ticks = self._made = 0  # since the start
 
     def start(self) -> None:
         """Start the parts at t = 0. Raises InputError for one that cannot start."""
@@ -96,8 +98,23 @@ class PythonCoupledStep:
         """A tick: (the record of its beginning, the outputs of all parts at its end, residual energies [J])."""
         self.start()
         record = self.record()
-        self._master.step(self._step)
+        self._ticks += 1
+        self._advance_to(self._ticks * self._tick)
         return record, self._values(), self._master.energy
+
+    def _advance_to(self, end: float) -> None:
+        """One step of the coupling to the end of the tick [s], or several."""
+        control = self._coupling.scheme.control
+        if control is None:
+            count = round(self._tick / self._step)
+            for _ in range(count):
+                self._master.step(self._step)
+            self._made += count
+            return
+        for _ in range(control.most_steps(self._tick)):
+            if end - self._master.t <= LAST * self._tick:
+                return
+            self._made += self._master.controlled_step(end)
 
     def _values(self) -> Array:
         return np.concatenate([value.reshape(-1) for value in self._master.now.values()])
@@ -111,7 +128,8 @@ class PythonCoupledStep:
             for bond, energy in zip(self._coupling.couplings.bonds, self._master.energy, strict=True)
             for number in (values[bond.effort.source] @ values[bond.flow.source], energy)
         ]
-        return np.concatenate([*parts, bonds])
+        steps = [self._master.lengths[0], self._made, self._master.refused]
+        return np.concatenate([*parts, bonds, steps if self._coupling.first_step is not None else []])
 
     def close(self) -> None:
         self._master.close()

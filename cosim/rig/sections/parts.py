@@ -17,7 +17,7 @@ from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
 from cosim.rig.reading.schema import KeyPath, Reading, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.tick.coupled_plant import MECHANISM
+from cosim.tick.coupled_plant import COUPLING, MECHANISM
 from cosim.types import param, params
 from cosim.units import LONGEST, show_time
 
@@ -61,6 +61,15 @@ class CorrectionKeys:
 
 
 @params
+class StepControlKeys:
+    relative: float = param(above=0, max=1, default=1e-4, doc="tolerance of the energy of a bond in a step")
+    absolute: float = param(unit="J", above=0, default=1e-4, doc="is added to it")
+    shortest: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="step")
+    longest: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="step")
+    repeats: bool = param(default=False, doc="a step that exceeds the tolerance is made again with a shorter length")
+
+
+@params
 class BondKeys:
     effort: tuple[Reference, ...] = param(doc="`[part.output, part.input]`")
     flow: tuple[Reference, ...] = param(doc="`[part.output, part.input]`, from the second part back to the first")
@@ -80,6 +89,8 @@ class CouplingsKeys:
     order: Annotated[int, _order] = param(default=1, doc="of the polynomials that extrapolate inputs")
     sequence: tuple[Reference, ...] = param(default=(), doc="of all parts, for `gauss_seidel`")
     correction: CorrectionKeys | None = param(default=None, doc="pays residual energy back")
+    step: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="of the coupling")
+    step_control: StepControlKeys | None = param(default=None, doc="the residual energy chooses the steps")
     time_limit: float = param(unit="s", above=0, default=10.0, doc="of each step of a part that is not compiled")
     bonds: tuple[BondKeys, ...] = param(default=())
     wires: tuple[WireKeys, ...] = param(default=())
@@ -130,7 +141,8 @@ class FmuSpec:
 
 @dataclass(frozen=True)
 class CouplingsSpec:
-    """keys: of each bond and wire, its place in the rig; residual_limits [J]: of each bond, inf for none."""
+    """keys: of each bond and wire, its place in the rig; residual_limits [J]: of each bond, inf for none; step [s]: of
+    the coupling within a tick, the first one with a step control."""
 
     sequential: bool = True
     order: int = 1
@@ -140,6 +152,8 @@ class CouplingsSpec:
     keys: tuple[KeyPath, ...] = ()
     residual_limits: tuple[float, ...] = ()
     time_limit: float = 10.0  # s
+    step: float | None = None
+    step_control: StepControlKeys | None = None
 
     @property
     def loaded_dofs(self) -> set[str]:
@@ -152,7 +166,7 @@ class CouplingsSpec:
 def read_parts(items: YamlValue, taken: Mapping[str, str], reading: Reading) -> tuple[PartSpec | FmuSpec, ...]:
     """The section `parts`; errors are recorded. taken: names of other groups of signals, and what has them."""
     found: list[PartSpec | FmuSpec] = []
-    used = {MECHANISM: "the mechanism", **taken}
+    used = {MECHANISM: "the mechanism", COUPLING: "the coupling", **taken}
     for k, item in enumerate(items or []):
         at = ("parts", k)
         of_fmu = isinstance(item, dict) and "fmu" in item
@@ -217,4 +231,6 @@ def read_couplings(data: YamlValue, reading: Reading) -> CouplingsSpec:
         tuple(places),
         tuple(limits),
         values.get("time_limit", 10.0),
+        values.get("step"),
+        values.get("step_control"),
     )
