@@ -22,6 +22,7 @@ from cosim.units import show_time
 
 if TYPE_CHECKING:
     from cosim.rig import Rig
+    from cosim.tick.coupled_plant import Coupling
 
 MOST_MASSES = 12  # that are listed
 
@@ -120,7 +121,8 @@ def _coupled(rig: Rig) -> Iterator[str]:
         if why := model.coupling.in_python.get(part.name):
             yield f"  in Python: {why}"
     scheme = model.coupling.scheme
-    yield f"couplings: {'Gauss–Seidel' if scheme.sequential else 'Jacobi'}, extrapolation of order {scheme.order}"
+    master = "Gauss–Seidel" if scheme.sequential else "Jacobi"
+    yield f"couplings: {master}, extrapolation of order {scheme.order}{_macro_steps(model.coupling)}"
     for member in spec.couplings.members:
         yield f"  {member}{_transformation(member)}"
 
@@ -130,6 +132,18 @@ def _transformation(member: PowerBond | Wire) -> str:
         return ""
     factor = 1.0 if member.factor is None else member.factor
     return f", times {factor:.6g}" + (f", plus {member.offset:.6g}" if member.offset else "")
+
+
+def _macro_steps(coupling: Coupling) -> str:
+    """How a tick is divided, where it is."""
+    if coupling.first_step is None:
+        return ""
+    first, control = show_time(coupling.first_step * 1e9), coupling.scheme.control
+    if control is None:
+        return f", steps of {first}"
+    bounds = f"{show_time(control.shortest * 1e9)} to {show_time(control.longest * 1e9)}"
+    again = ", repeated where it is too large" if control.repeats else ""
+    return f", steps of {bounds} by the residual energy{again}, the first of {first}"
 
 
 def _shaping(trajectory: Trajectory | None) -> Iterator[str]:

@@ -113,6 +113,7 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
     return [
         *balance,
         *bond_lines(summary),
+        *macro_step_lines(summary),
         *(bus_line(bus) for bus in summary["drivers"]),
         *([] if summary["stream"] is None else [stream_line(summary["stream"])]),
         *warning_lines(summary),
@@ -120,6 +121,15 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
         "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()) + other_equations,
         *reasons,
     ]
+
+
+def macro_step_lines(summary: RunSummary) -> list[str]:
+    """The steps of the coupling of parts, where a tick has several."""
+    steps = summary["macro_steps"]
+    if steps is None:
+        return []
+    again = f", {steps['repeated']:,} more made again with a shorter one" if steps["repeated"] else ""
+    return [f"coupling {steps['count']:,} macro {plural(steps['count'], 'step')}{again}"]
 
 
 def bond_lines(summary: RunSummary) -> list[str]:

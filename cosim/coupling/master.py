@@ -64,8 +64,8 @@ class Scheme:
 class CompiledMaster:
     """The memory: time, lengths of the last two steps (the last one first), states of the parts, outputs at the last
     three communication points (the last one first), for each bond the summed residual energy [J], the works of its
-    ends in the last step and the squares of the largest effort and flow; with a control the planned length, the error
-    of the last accepted step and how many steps were repeated."""
+    ends in the last step and the squares of the largest effort and flow; how many steps were made; with a control the
+    planned length, the error of the last accepted step and how many steps were repeated."""
 
     parts: Mapping[str, CompiledPart]
     couplings: Couplings
@@ -87,6 +87,7 @@ class CompiledMaster:
                 "largest": np.zeros((bonds, 2)),
                 "planned": np.zeros(()),
                 "error": np.zeros(()),
+                "made": np.zeros(()),
                 "refused": np.zeros(()),
             }
         )
@@ -202,6 +203,7 @@ class CompiledMaster:
             m
             | {
                 "t": m["t"] + h,
+                "made": m["made"] + 1.0,
                 "lengths": ops.array([h, m["lengths"][0]]),
                 "states": states,
                 "values": ops.concatenate([after, values[0], values[1]]).reshape(KEPT, -1),
@@ -220,10 +222,8 @@ class CompiledMaster:
         h = ops.minimum(m["planned"], end - m["t"])
         done = self.layout.unpack(self.step(memory, h))
         error = control.error(done["works"])
-        # a step that ends with the run says nothing against a longer one
-        planned = control.next_length(h, error, m["error"])
-        planned = ops.where(h < m["planned"], ops.maximum(planned, m["planned"]), planned)
-        accepted = self.layout.pack(done | {"planned": planned, "error": error})
+        planned, kept = control.plan(h, m["planned"], error, m["error"])
+        accepted = self.layout.pack(done | {"planned": planned, "error": kept})
         again = m | {"planned": control.repeated_length(h, error), "refused": m["refused"] + 1.0}
         return ops.where(control.refused(h, error), self.layout.pack(again), accepted)
 

@@ -208,8 +208,7 @@ class PythonMaster:
             self.restore(past)
             self.planned, self.refused = float(control.repeated_length(h, error)), self.refused + 1
             return False
-        planned = float(control.next_length(h, error, self.error))
-        self.planned, self.error = max(planned, self.planned) if h < self.planned else planned, error
+        self.planned, self.error = map(float, control.plan(h, self.planned, error, self.error))
         return True
 
     def _inputs(

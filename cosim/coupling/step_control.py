@@ -16,6 +16,7 @@ The numbers are those of the implementation in the open simulation platform's li
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from cosim import ops
@@ -60,6 +61,19 @@ class EnergyControl:
         now, then = ops.maximum(error, TINY), ops.maximum(before, TINY)
         factor = self.safety * ops.power(now, -self.integral - self.proportional) * ops.power(then, self.proportional)
         return ops.clip(h * ops.clip(factor, self.least_factor, self.largest_factor), self.shortest, self.longest)
+
+    def plan(self, h: Numeric, planned: Numeric, error: Numeric, before: Numeric) -> tuple[Numeric, Numeric]:
+        """(planned length [s], error) after an accepted step of h [s] with this error, where one of `planned` was
+        planned. before: see `next_length`. A step that was cut off at the end is no reason against longer ones."""
+        after = self.next_length(h, error, before)
+        cut = ops.logical_and(h < planned, after >= h)
+        return ops.where(cut, ops.maximum(after, planned), after), ops.where(cut, before, error)
+
+    def most_steps(self, length: float) -> int:
+        """The most steps in this time [s], repeated ones included: a step that is repeated is shorter by `safety` at
+        least, until it is the shortest."""
+        repeats = math.ceil(math.log(self.longest / self.shortest) / -math.log(self.safety)) + 1 if self.repeats else 0
+        return (math.ceil(length / self.shortest) + 1) * (1 + repeats)
 
     def refused(self, h: Numeric, error: Numeric) -> Numeric:
         """Whether a step is to be repeated."""

@@ -200,6 +200,8 @@ class FederatedPart:
 class FederatedSource:
     """See `PartSource`. part: what the rig has for it here."""
 
+    variable = False
+
     def __init__(self, name: str, part: BlockPart | PartSource, federation: Federation) -> None:
         self.name, self.federation = name, federation
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough

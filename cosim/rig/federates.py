@@ -64,4 +64,7 @@ def _coupling_of(rig: Rig, path: str | Path) -> Coupling:
     coupling = rig.tick_model.coupling
     if coupling is None or not coupling.federates:
         raise InputError("no part of the rig has a federate; give parts the key `federate`", str(path))
+    if coupling.first_step is not None:
+        what = "federates meet once per tick; take out `couplings.step` and `couplings.step_control`"
+        raise InputError(what, str(path))
     return coupling

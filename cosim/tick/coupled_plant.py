@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from cosim import ops
+from cosim.compile.while_loop import repeated_while
 from cosim.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
 from cosim.coupling.block_part import BlockPart, zeros_of
 from cosim.coupling.couplings import Couplings, Terminal
@@ -26,6 +28,9 @@ from cosim.plant.plant import Plant
 from cosim.types import Array, Numeric, Signal, Signals, State
 
 MECHANISM = "mechanism"  # the name of the plant among the parts
+COUPLING = "coupling"  # group of the signals of the steps of the coupling: its last, and since the start
+STEP_SIGNALS = {"step": "s", "steps": "1", "repeated": "1"}
+LAST = 1e-9  # of a tick: a rest that is shorter is rounding
 UNITS = {"rad": ("N*m", "rad", "rad/s"), "m": ("N", "m", "m/s")}  # of effort, position and velocity of a dof
 
 
@@ -142,11 +147,12 @@ class CouplingFault(IntEnum):
 
 
 class PartSource(HasFeedthrough, Protocol):
-    """A part that is no block, such as an FMU; each run opens an instance of its own. order, repeats: see
+    """A part that is no block, such as an FMU; each run opens an instance of its own. order, repeats, variable: see
     `Part`."""
 
     order: int
     repeats: bool
+    variable: bool
 
     def open(self) -> Part: ...
 
@@ -154,7 +160,8 @@ class PartSource(HasFeedthrough, Protocol):
 @dataclass(frozen=True)
 class Coupling:
     """The parts of a rig beside its mechanism, how they are joined, and how they are stepped; the sequence of the
-    scheme may be empty: sorted by feedthrough. residual_limits [J]: of each bond, inf for none."""
+    scheme may be empty: sorted by feedthrough. residual_limits [J]: of each bond, inf for none. first_step [s]: of the
+    coupling within a tick, without a control the length of all; None: one per tick."""
 
     parts: Mapping[str, BlockPart | PartSource]
     couplings: Couplings
@@ -165,6 +172,7 @@ class Coupling:
     in_python: Mapping[str, str] = field(default_factory=dict)  # parts that are not compiled, and why
     federates: Mapping[str, str] = field(default_factory=dict)  # of parts: where they run, if the run is federated
     publish: Callable[[float, Mapping[Terminal, Array]], None] | None = None  # gets time [s] and outputs of each tick
+    first_step: float | None = None
 
     @property
     def blocks(self) -> dict[str, BlockPart]:
@@ -191,6 +199,8 @@ class Coupling:
                 found |= {f"{name}/{each}": signal.unit for each in names}
         for bond in self.couplings.bonds:
             found |= {f"{bond.name}/power": "W", f"{bond.name}/residual_energy": "J"}
+        if self.first_step is not None:
+            found |= {f"{COUPLING}/{name}": unit for name, unit in STEP_SIGNALS.items()}
         return found
 
     def fault(self, values: Numeric, energy: Numeric) -> Numeric:
@@ -218,14 +228,16 @@ class CoupledStep:
     def __init__(self, coupling: Coupling, functions: StepsPlant, held: int, compiled: bool) -> None:
         """held: see `PlantPart`; compiled: whether parts are routines of their own."""
         self.plant = plant_part(coupling, functions, held)
-        self.coupling, self.functions = coupling, functions
+        self.coupling, self.functions, self._compiled = coupling, functions, compiled
+        self._step = functions.step if coupling.first_step is None else coupling.first_step
+        control = coupling.scheme.control
         blocks = {
             name: replace(
                 part,
                 name=name,
                 ports=tuple(coupling.couplings.ports(name)),
                 compiled=compiled,
-                coupling_step=functions.step,
+                coupling_step=self._step if control is None else None,
             )
             for name, part in coupling.blocks.items()
         }
@@ -242,11 +254,10 @@ class CoupledStep:
 
     def initial(self) -> np.ndarray:
         """The memory of the master at t = 0, with a past on the line of a first step where it extrapolates."""
-        step = self.functions.step
-        memory = self.master.initial(0.0, step)
+        memory = self.master.initial(0.0, self._step)
         if self.master.scheme.order == 0:
             return memory
-        return self.master.with_slope(memory, np.asarray(self.master.step(memory, step), dtype=float))
+        return self.master.with_slope(memory, np.asarray(self.master.step(memory, self._step), dtype=float))
 
     def advance(
         self, t: Numeric, x: Numeric, memory: Numeric, request: Numeric, *setpoints: Numeric
@@ -255,16 +266,40 @@ class CoupledStep:
         m = self.master.layout.unpack(memory)
         held = ops.concatenate([x, request, *setpoints])
         m = m | {"t": t, "states": m["states"] | self._with_plant(held)}
-        after = self.master.step(self.master.layout.pack(m), self.functions.step)
+        after = self._tick(self.master.layout.pack(m), t)
         end = self.master.layout.unpack(after)["states"].get(MECHANISM, x)
         return end[: len(x)], after, self.record(m)
 
+    def _tick(self, memory: Numeric, t: Numeric) -> Numeric:
+        """The memory a tick later: after one step of the coupling, or several."""
+        if self.master.scheme.control is not None:
+            return self._controlled_steps(memory, t + self.functions.step)[0]
+        count = round(self.functions.step / self._step)
+        if count == 1:
+            return self.master.step(memory, self.functions.step)
+        return ops.repeat(lambda m: self.master.step(m, self._step), count, memory)
+
+    @cached_property
+    def _controlled_steps(self) -> Callable[..., Numeric]:
+        """Steps whose lengths the residual energy chooses, to a time [s]."""
+        control = self.master.scheme.control
+        assert control is not None
+        shapes, most = [(self.master.layout.size,), ()], control.most_steps(self.functions.step)
+        return repeated_while(self._controlled_step, shapes, "macro_step", most, self._compiled)
+
+    def _controlled_step(self, memory: Numeric, end: Numeric) -> tuple[Numeric, Numeric]:
+        after = self.master.controlled_step(memory, end)
+        rest = end - self.master.layout.unpack(after)["t"]
+        return after, ops.where(rest > LAST * self.functions.step, 1.0, 0.0)
+
     def record(self, m: State) -> Numeric:
-        """Outputs of the parts, then power and residual energy of each bond."""
+        """Outputs of the parts, then power and residual energy of each bond, then STEP_SIGNALS."""
         values, energy = m["values"][0], m["energy"]
         places = [self.master.outputs.place(name).where for name, part in self.coupling.parts.items() if part.outputs]
         bonds = []
         for k, bond in enumerate(self.coupling.couplings.bonds):
             effort, flow = (values[self.master.outputs.place(*end.source).where] for end in (bond.effort, bond.flow))
             bonds += [effort @ flow, energy[k]]
-        return ops.concatenate([*(values[place] for place in places), *([ops.array(bonds)] if bonds else [])])
+        steps = [] if self.coupling.first_step is None else [m["lengths"][0], m["made"], m["refused"]]
+        further = [ops.array([*bonds, *steps])] if bonds or steps else []
+        return ops.concatenate([*(values[place] for place in places), *further])

@@ -19,7 +19,7 @@ from cosim.coupling.python_master import PythonMaster
 from cosim.coupling.start import sequence_of
 from cosim.coupling.stepped_block import SteppedBlock
 from cosim.plant.external_efforts import ORDER
-from cosim.tick.coupled_plant import MECHANISM, Coupling, PlantPart
+from cosim.tick.coupled_plant import LAST, MECHANISM, Coupling, PlantPart
 from cosim.tick.memory_call import bound
 from cosim.types import Array, Numeric
 
@@ -93,7 +93,9 @@ class PythonCoupledStep:
         sequence = coupling.scheme.sequence or tuple(sequence_of(parts, order))
         scheme = replace(coupling.scheme, sequence=sequence)
         self._master = PythonMaster(parts, coupling.couplings, scheme, order, coupling.start_limit)
-        self._coupling, self._step, self._started = coupling, step, False
+        self._coupling, self._tick, self._started = coupling, step, False
+        self._step = step if coupling.first_step is None else coupling.first_step
+        self._ticks = self._made = 0  # since the start
         outputs = [Terminal(name, output) for name, part in coupling.parts.items() for output in part.outputs]
         elements = np.arange(sum(math.prod(parts[each.part].outputs[each.signal].shape) for each in order))
         self._places = np.concatenate([elements[:0], *(elements[self._master.place(each).where] for each in outputs)])
@@ -119,14 +121,30 @@ class PythonCoupledStep:
             values = {each: self._master.now(each) for each in self._master.output_order}
             self._coupling.publish(self._master.t, values)
         record = self.record()
-        self._master.step(self._step)
+        self._ticks += 1
+        self._advance_to(self._ticks * self._tick)
         return record, self._master.values[0], self._master.energy
+
+    def _advance_to(self, end: float) -> None:
+        """One step of the coupling to the end of the tick [s], or several."""
+        control = self._coupling.scheme.control
+        if control is None:
+            count = round(self._tick / self._step)
+            for _ in range(count):
+                self._master.step(self._step)
+            self._made += count
+            return
+        for _ in range(control.most_steps(self._tick)):
+            if end - self._master.t <= LAST * self._tick:
+                return
+            self._made += self._master.controlled_step(end)
 
     def record(self) -> Array:
         """See `CoupledStep.record`."""
         values, energy = self._master.values[0], self._master.energy
         bonds = [each for k, (e, f) in enumerate(self._bonds) for each in (values[e] @ values[f], energy[k])]
-        return np.concatenate([values[self._places], bonds])
+        steps = [self._master.lengths[0], self._made, self._master.refused]
+        return np.concatenate([values[self._places], bonds, steps if self._coupling.first_step is not None else []])
 
     def close(self) -> None:
         self._master.close()

@@ -226,6 +226,18 @@ def test_an_example_runs_with_small_errors(folder, text):
     assert max(errors, default=0.0) < 0.1
 
 
+def test_the_example_of_parts_without_a_mechanism_makes_the_documented_steps(tmp_path):
+    (text,) = (text for text in blocks(DOCS, "yaml") if "chassis.py" in text)
+    path = tmp_path / "example.yaml"
+    path.write_text(text)
+    for file in ("chassis.py", "wheel.py"):
+        (tmp_path / file).write_text((ROOT / "rigs" / "cosimulation" / file).read_text())
+    run, sample = (load_rig(rig).run() for rig in (path, ROOT / "rigs" / "cosimulation" / "quarter_car.yaml"))
+    steps = run.summary["macro_steps"]
+    assert f"coupling {steps['count']} macro steps" in (ROOT / "docs" / "howto" / "co-simulation.md").read_text()
+    assert steps == sample.summary["macro_steps"]
+
+
 def test_the_examples_of_a_trajectory_and_an_actuator_run_and_are_compiled(tmp_path):
     words = {"approach.py": "class Approach", "lagging.py": "class Lagging"}
     for file, word in words.items():

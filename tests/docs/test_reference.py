@@ -116,6 +116,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`couplings.bonds`": (parts.BondKeys, set()),
     "`couplings.wires`": (parts.WireKeys, set()),
     "`couplings.correction`": (parts.CorrectionKeys, set()),
+    "`couplings.step_control`": (parts.StepControlKeys, set()),
     "`events`": (events.EventKeys, set()),
     "The condition of an event": (events.WhenKeys, set()),
     "The signal of a brake": (events.OverKeys, set()),
@@ -405,6 +406,7 @@ OF_SOME = {
     "<part>/<output>": r"hoist/tension",
     "<bond>/power": r"hoist-mechanism/power",
     "<bond>/residual_energy": r"hoist-mechanism/residual_energy",
+    **{f"coupling/{what}": rf"coupling/{what}" for what in ("step", "steps", "repeated")},
 }
 # those of real joints, of the elbow on a dynamometer
 OF_REAL = {
@@ -440,7 +442,10 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     excited = load_rig(folder / "ur5_sim.yaml", [f"controllers.arm.trajectory={sweep}"]).tick_model.signals.names
     elastic = load_rig(folder / "elastic" / "two_link_arm.yaml")
     coupled = load_rig(folder / "cosimulation" / "winch.yaml")
-    recorded = [name for each in (dividing, apart, elastic, coupled) for name in each.tick_model.signals.names]
+    parts_only = load_rig(folder / "cosimulation" / "quarter_car.yaml")
+    recorded = [
+        name for each in (dividing, apart, elastic, coupled, parts_only) for name in each.tick_model.signals.names
+    ]
     recorded += [*excited, *skate.signals]
     for pattern in OF_SOME.values():
         assert any(re.fullmatch(pattern, name) for name in recorded), pattern

@@ -9,7 +9,9 @@ from cosim.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluatio
 from cosim.coupling.block_part import BlockPart
 from cosim.coupling.couplings import checked
 from cosim.coupling.master import Scheme
+from cosim.coupling.step_control import EnergyControl
 from cosim.errors import InputError, InputErrors
+from cosim.rig.build.macro_steps import check_macro_steps, control_of
 from cosim.rig.reading.contracts import load_part
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.guard import watchdog_time
@@ -26,19 +28,21 @@ def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], re
         if spec.couplings.members:
             reading.fail(("couplings",), "there are no parts to couple; add the section `parts`")
         return None
-    step = spec.schedule.step_ns * 1e-9
-    limit = _time_limit(spec, step)
-    parts = {part.name: _part(part, step, limit, reading) for part in spec.parts}
+    tick = spec.schedule.step_ns * 1e-9
+    limit, control = _time_limit(spec, tick), control_of(spec.couplings, tick, reading)
+    parts = {part.name: _part(part, tick, spec.couplings, limit, reading) for part in spec.parts}
     found = {name: part for name, part in parts.items() if part is not None}
     if len(found) < len(parts):
         return None
     plant = {MECHANISM: PlantSignals(*signals_of_plant(names, units))} if names else {}
     known: dict[str, HasFeedthrough] = {**plant, **found}
+    keys = {part.name: part.key for part in spec.parts}
+    check_macro_steps(spec.couplings, control, found, keys, tick, bool(plant), reading)
     if not plant:
         _check_no_mechanism(spec.couplings, reading)
     if reading.errors:
         return None
-    joined = _joined(spec.couplings, found, known, reading)
+    joined = _joined(spec.couplings, control, found, known, reading)
     homes = {part.name: part.federate for part in spec.parts if part.federate is not None}
     start_limit = spec.couplings.time_limit or TIME_LIMIT
     return joined and replace(joined, federates=homes, time_limit=limit, start_limit=start_limit)
@@ -60,7 +64,9 @@ def _check_no_mechanism(spec: CouplingsSpec, reading: Reading) -> None:
             reading.fail(key, "this rig has no mechanism; name a part, or add `mechanism`")
 
 
-def _part(spec: PartSpec | FmuSpec, step: float, time_limit: float, reading: Reading) -> BlockPart | PartSource | None:
+def _part(
+    spec: PartSpec | FmuSpec, tick: float, couplings: CouplingsSpec, time_limit: float, reading: Reading
+) -> BlockPart | PartSource | None:
     """None after an error, recorded in `reading`."""
     if isinstance(spec, FmuSpec):
         from cosim.rig.build.fmu_source import FmuSource
@@ -72,20 +78,26 @@ def _part(spec: PartSpec | FmuSpec, step: float, time_limit: float, reading: Rea
     block = load_part(spec.plugin, spec.key, reading)
     if block is None:
         return None
-    part = BlockPart(block, spec.step or step, spec.integrator, name=spec.name)
-    _check_samples(spec, part, step, reading)
+    part = BlockPart(block, spec.step or tick, spec.integrator, name=spec.name)
+    if part.sampled and couplings.step_control is None:
+        of = "schedule" if couplings.step is None else "coupling"
+        _check_samples(spec, part, couplings.step or tick, reading, of)
     return part
 
 
-def _check_samples(spec: PartSpec, part: BlockPart, step: float, reading: Reading) -> None:
+def _check_samples(spec: PartSpec, part: BlockPart, step: float, reading: Reading, of: str) -> None:
     count = step / part.step
-    if part.sampled and (round(count) < 1 or abs(count - round(count)) > 1e-6):
-        what = f"the step of the schedule, {step:g} s, is no whole number of its periods of {part.step:g} s"
+    if round(count) < 1 or abs(count - round(count)) > 1e-6:
+        what = f"the step of the {of}, {step:g} s, is no whole number of its periods of {part.step:g} s"
         reading.fail((*spec.key, "step"), what)
 
 
 def _joined(
-    spec: CouplingsSpec, parts: dict[str, BlockPart | PartSource], known: dict[str, HasFeedthrough], reading: Reading
+    spec: CouplingsSpec,
+    control: EnergyControl | None,
+    parts: dict[str, BlockPart | PartSource],
+    known: dict[str, HasFeedthrough],
+    reading: Reading,
 ) -> Coupling | None:
     places = {str(member): key for member, key in zip(spec.members, spec.keys, strict=True)}
     try:
@@ -102,7 +114,8 @@ def _joined(
         return reading.fail(("couplings",), error.what)
     if spec.sequence and sorted(spec.sequence) != sorted(known):
         return reading.fail(("couplings", "sequence"), f"it must name every part once: {', '.join(known)}")
-    scheme = Scheme(spec.order, spec.sequential, spec.sequence, None, spec.correction)
+    scheme = Scheme(spec.order, spec.sequential, spec.sequence, control, spec.correction)
     reasons = {name: part.untraceable if isinstance(part, BlockPart) else "an FMU" for name, part in parts.items()}
     in_python = {name: why for name, why in reasons.items() if why}
-    return Coupling(parts, couplings, scheme, spec.residual_limits, in_python=in_python)
+    first = control.shortest if control is not None and spec.step is None else spec.step
+    return Coupling(parts, couplings, scheme, spec.residual_limits, in_python=in_python, first_step=first)

@@ -32,7 +32,7 @@ class FmuSource:
         part = self._open()
         part.close()
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
-        self.order, self.repeats = part.order, part.repeats
+        self.order, self.repeats, self.variable = part.order, part.repeats, part.variable
 
     def open(self) -> Part:
         """An instance that has not started."""

@@ -19,7 +19,7 @@ from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
 from cosim.rig.reading.schema import KeyPath, Reading, number, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.systems import RigSystem, joined_members
-from cosim.tick.coupled_plant import MECHANISM
+from cosim.tick.coupled_plant import COUPLING, MECHANISM
 from cosim.types import param, params
 from cosim.units import LONGEST, show_time
 
@@ -77,6 +77,15 @@ class CorrectionKeys:
 
 
 @params
+class StepControlKeys:
+    relative: float = param(above=0, max=1, default=1e-4, doc="tolerance of the energy of a bond in a step")
+    absolute: float = param(unit="J", above=0, default=1e-4, doc="is added to it")
+    shortest: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="step")
+    longest: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="step")
+    repeats: bool = param(default=False, doc="a step that exceeds the tolerance is made again with a shorter length")
+
+
+@params
 class BondKeys:
     effort: tuple[Reference, ...] = param(doc="`[part.output, part.input]`")
     flow: tuple[Reference, ...] = param(doc="`[part.output, part.input]`, from the second part back to the first")
@@ -98,6 +107,8 @@ class CouplingsKeys:
     order: Annotated[int, _order] = param(default=1, doc="of the polynomials that extrapolate inputs")
     sequence: tuple[Reference, ...] = param(default=(), doc="of all parts, for `gauss_seidel`")
     correction: CorrectionKeys | None = param(default=None, doc="pays residual energy back")
+    step: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="of the coupling")
+    step_control: StepControlKeys | None = param(default=None, doc="the residual energy chooses the steps")
     time_limit: float | None = param(
         unit="s", above=0, default=None, doc="of each start and step of a part that is not compiled"
     )
@@ -160,7 +171,7 @@ class FmuSpec:
 @dataclass(frozen=True)
 class CouplingsSpec:
     """keys: of each bond and wire, its place in the rig; elsewhere: see `JoinedMembers`; residual_limits [J]: of each
-    bond, inf for none."""
+    bond, inf for none; step [s]: of the coupling within a tick, the first one with a step control."""
 
     sequential: bool = True
     order: int = 1
@@ -170,6 +181,8 @@ class CouplingsSpec:
     keys: tuple[KeyPath, ...] = ()
     residual_limits: tuple[float, ...] = ()
     time_limit: float | None = None  # s; None for the default, which depends on the drives
+    step: float | None = None
+    step_control: StepControlKeys | None = None
     elsewhere: Mapping[str, SourceLocation] = field(default_factory=dict)
 
     @property
@@ -183,7 +196,7 @@ class CouplingsSpec:
 def read_parts(items: YamlValue, taken: Mapping[str, str], reading: Reading) -> tuple[PartSpec | FmuSpec, ...]:
     """The section `parts`; errors are recorded. taken: names of other groups of signals, and what has them."""
     found: list[PartSpec | FmuSpec] = []
-    used = {MECHANISM: "the mechanism", **taken}
+    used = {MECHANISM: "the mechanism", COUPLING: "the coupling", **taken}
     for k, item in enumerate(items or []):
         at = ("parts", k)
         kinds = [kind for key, kind in KINDS.items() if isinstance(item, dict) and key in item]
@@ -315,5 +328,7 @@ def read_couplings(data: YamlValue, parts: Sequence[PartSpec | FmuSpec], reading
         joined.keys,
         tuple(limits),
         values.get("time_limit"),
-        elsewhere=joined.elsewhere,
+        values.get("step"),
+        values.get("step_control"),
+        joined.elsewhere,
     )
