@@ -37,7 +37,6 @@ class SteppedPlant:
         """t, x, held: the time, its state, and what else `PlantPart` needs, in the memory; step [s]: of a tick."""
         self._part, self._x = part, x
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
-        self.has_dofs = part.has_dofs
         self._coefficients = np.zeros((ORDER + 1, len(part.inputs)))
         self._columns = list(enumerate(part.inputs))
         self._reached, self.work = np.zeros(len(part.outputs)), np.zeros(len(part.ports))
@@ -85,8 +84,9 @@ class SteppedPlant:
 class PythonCoupledStep:
     """Steps the plant and the parts of a rig once per tick. Parts are started by the first step, and closed once."""
 
-    def __init__(self, coupling: Coupling, plant: SteppedPlant, step: float) -> None:
-        parts: dict[str, Part] = {MECHANISM: plant} if plant.has_dofs else {}
+    def __init__(self, coupling: Coupling, plant: SteppedPlant | None, step: float) -> None:
+        """plant: None for a rig of parts only; step [s]: of a tick."""
+        parts: dict[str, Part] = {} if plant is None else {MECHANISM: plant}
         for name, part in coupling.parts.items():
             parts[name] = SteppedBlock(replace(part, name=name)) if isinstance(part, BlockPart) else part.open()
         order = in_order_of_evaluation(parts, coupling.couplings)

@@ -112,6 +112,8 @@ def _coupling_of(plant: VirtualPlant, call: MemoryCall) -> PythonCoupledStep | N
     model = plant.tick_model
     if model.coupling is None or not model.coupling.in_python:
         return None
+    if not model.plant_part.has_dofs:
+        return PythonCoupledStep(model.coupling, None, model.step)
     t, x, *held = (plant.memory[where].reshape(shape) for where, shape in call.inputs)
     stepped = SteppedPlant(model.plant_part, model.step, t, x, held, not model.compiled)
     return PythonCoupledStep(model.coupling, stepped, model.step)
