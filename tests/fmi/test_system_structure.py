@@ -360,7 +360,7 @@ def test_start_values_with_a_unit_are_not_transformed(folder):
     with pytest.raises(InputError) as raised:
         read_system(structure(STARTED.replace('value="7"', 'value="7" unit="deg/s"')))
     what = "a transformation of a parameter with a unit is not read; give the value without one"
-    assert str(raised.value) == f"rig.ssd:22: {what}"
+    assert str(raised.value) == f"rig.ssd:20: {what}"
 
 
 def test_entries_of_a_mapping_without_a_source_map_nothing(folder):
