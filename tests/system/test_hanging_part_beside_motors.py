@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from cosim.errors import RunError
 from cosim.execution.scheduler import SchedulerState
 from cosim.rig.rig import load_rig
+from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.emulated import emulated
 from tests.kit.flywheel import flywheel
 
@@ -103,3 +105,18 @@ def test_the_default_of_the_time_limit_is_half_of_the_watchdog_beside_real_motor
     coupling = load_rig(folder / "rig.yaml", settings).tick_model.coupling
     assert coupling.time_limit == pytest.approx(seconds)
     assert coupling.start_limit == (2.0 if seconds == 2.0 else 10.0)  # a start may load files
+
+
+def test_a_start_may_take_longer_than_a_step(folder):
+    """It may load files, and no motor is on."""
+    text = (folder / "wheel.py").read_text()
+    slow = text.replace('return {"twist"', 'time.sleep(0.8)\n        return {"twist"')
+    assert slow != text
+    (folder / "wheel.py").write_text(slow)
+    plant = VirtualPlant(load_rig(folder / "rig.yaml", ["guard.watchdog=1 s"]).tick_model)
+    assert plant.tick_model.coupling is not None and plant.tick_model.coupling.time_limit == 0.5
+    plant.open()
+    for _ in range(round(AT / 10e-3) - 1):
+        plant.advance()
+    with pytest.raises(RunError, match=r"the step of part 'wheel' at t = 0.29 s has not ended after 0.5 s"):
+        plant.advance()
