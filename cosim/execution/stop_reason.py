@@ -12,7 +12,7 @@ from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import RigState
 from cosim.plant.event_stepper import PlantFault
 from cosim.plant.integration import MAX_STEPS
-from cosim.tick.coupled_plant import CouplingFault
+from cosim.tick.coupled_plant import Coupling, CouplingFault
 from cosim.tick.tick_functions import FIRST_OF_PARTS
 from cosim.tick.tick_model import TickModel
 from cosim.types import State, requested_effort
@@ -155,14 +155,24 @@ def _residual_energy(tick_model: TickModel, parts: State) -> Reason:
     worst = int(np.argmax(np.abs(energy) / coupling.residual_limits))
     name, limit = coupling.couplings.bonds[worst].name, coupling.residual_limits[worst]
     what = f"the residual energy of bond '{name}' is {float(energy[worst]):.4g} J, beyond its limit of {limit:g} J"
-    return Reason(what, "try a smaller schedule.step, a couplings.correction or another couplings.order")
+    correction = "" if coupling.scheme.control is not None else ", a couplings.correction"
+    return Reason(what, f"try {_shorter_steps(coupling)}{correction} or another couplings.order")
+
+
+def _shorter_steps(coupling: Coupling) -> str:
+    """What makes the steps of the coupling shorter."""
+    if coupling.scheme.control is not None:
+        return "smaller tolerances of couplings.step_control"
+    return "a smaller schedule.step" if coupling.first_step is None else "a smaller couplings.step"
 
 
 def _part_not_finite(tick_model: TickModel, parts: State) -> Reason:
     """The first output that is not finite."""
     master, values = tick_model.coupled_step.master, parts["coupling"]["values"][0]
     name = next("/".join(p) for p, (where, _) in master.outputs.places.items() if not np.isfinite(values[where]).all())
-    return Reason(f"output '{name}' is not finite", "try a smaller schedule.step, or a smaller step of the part")
+    assert tick_model.coupling is not None
+    fix = f"try {_shorter_steps(tick_model.coupling)}, or a smaller step of the part"
+    return Reason(f"output '{name}' is not finite", fix)
 
 
 def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> Reason:

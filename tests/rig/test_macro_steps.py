@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from cosim import InputErrors, load_rig, load_run
-from cosim.coupling import CoupledParts, EnergyControl
+from cosim import InputErrors, StoppedRun, load_rig, load_run
+from cosim.coupling import CoupledParts, EnergyControl, PowerBond
 from cosim.coupling.python_master import PythonMaster
+from cosim.errors import SourceLocation
+from cosim.rig.build.macro_steps import check_macro_steps
+from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.parts import CouplingsSpec
 from tests.kit.coupled import quarter_car, quarter_car_exact
 from tests.rig.test_parts_only import FILES, SAMPLE, folder, in_python
 
@@ -276,6 +281,35 @@ def test_steps_of_any_length_need_parts_that_have_them_and_a_bond(folder):
     assert refused(FILES[0], "couplings.bonds=[]", "couplings.wires=[]")[0].endswith(
         "step_control: needs a power bond, whose residual energy is the error; add one, or take it out"
     )
+
+
+def test_parts_that_are_no_blocks_need_variable_steps_and_repeats():
+    """As an FMU declares them."""
+    errors = []
+    reading = Reading(SourceLocation, errors, Path())
+    bond = PowerBond(("chassis.force", "wheel.force"), ("wheel.velocity", "chassis.velocity"))
+    fixed = {name: SimpleNamespace(variable=name == "a", repeats=False) for name in "ab"}
+    keys = {name: ("parts", k) for k, name in enumerate(fixed)}
+    chosen, spec = EnergyControl(1e-4, 1e-2, repeats=True), CouplingsSpec(members=(bond,))
+    check_macro_steps(spec, chosen, fixed, keys, 1e-2, False, reading)
+    again = "it cannot repeat a step; use a step control without `repeats`"
+    length = "its steps cannot have any length; use `couplings.step` instead of `couplings.step_control`"
+    assert [(error.place.file, error.what) for error in errors] == [
+        (("parts", 0), again),
+        (("parts", 1), length),
+        (("parts", 1), again),
+    ]
+
+
+def test_a_stop_names_the_tolerances(folder):
+    text = Path(FILES[0]).read_text()
+    limited = "flow: [wheel.velocity, chassis.velocity]"
+    Path(FILES[0]).write_text(text.replace(limited, f"{limited}\n      residual_limit: 1e-3 J"))
+    fix = r"try smaller tolerances of couplings\.step_control or another couplings\.order$"
+    with pytest.raises(StoppedRun, match=fix):
+        load_rig(FILES[0]).run()
+    with pytest.raises(StoppedRun, match=r"try a smaller couplings\.step, a couplings\.correction or another"):
+        load_rig(FILES[0], constant("2 ms")).run()
 
 
 def test_a_mechanism_steps_once_per_tick():
