@@ -34,17 +34,28 @@ class Layout:
         self._example = example
         self._indices = _indices(example, self.places, lambda where: (where.start, ...))
         self._number_indices = _indices(example, self.places, lambda where: where.start)
-        scalars = all(shape == () and len(path) == 1 for path, (_, shape) in self.places.items())
-        self._scalars = example.keys() if scalars and example else None
+        # whether it is flat, and all of it are scalars
+        self.scalar = all(shape == () and len(path) == 1 for path, (_, shape) in self.places.items())
+        self._scalars = example.keys() if self.scalar and example else None
 
     def pack(self, tree: State) -> Numeric:
         """The flat vector (size,) of a tree with the keys and shapes of the example. Raises ValueError for others."""
-        if tree.keys() == self._scalars:  # in Python the fastest way
-            numbers = [tree[name] for name in self._example]
-            if _NUMBERS.issuperset(map(type, numbers)):
-                return np.array(numbers)
+        if (numbers := self._numbers_of(tree)) is not None:
+            return np.array(numbers)
         found = self.check(tree)
         return ops.concatenate([_flat(found[path]) for path in self.places])
+
+    def elements(self, tree: State) -> list[Any]:
+        """As `pack`, of numbers, as a list."""
+        numbers = self._numbers_of(tree)
+        return list(self.pack(tree)) if numbers is None else numbers
+
+    def _numbers_of(self, tree: State) -> list[Any] | None:
+        """The scalars of a tree that has nothing else, in Python the fastest way; None for others."""
+        if tree.keys() != self._scalars:
+            return None
+        numbers = [tree[name] for name in self._example]
+        return numbers if _NUMBERS.issuperset(map(type, numbers)) else None
 
     def check(self, tree: State) -> dict[tuple[str, ...], Numeric]:
         """The arrays of a tree by path. Raises ValueError for other keys and shapes than those of the example."""

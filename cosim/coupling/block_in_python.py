@@ -24,7 +24,9 @@ OwnStep = Callable[[Any, Array, Any], Array]
 
 def advance_in_python(part: BlockPart) -> Callable[[float, float, Array, Array], tuple[Array, Array, Array]]:
     """`part.advance` for numbers."""
-    steps, held = (_samples if part.sampled else _integration)(part), part.output_layout.size
+    scalar = part.integrator == "rk4" and part.state_layout.scalar and part.input_layout.scalar
+    of_continuous = _scalar_integration if scalar else _integration
+    steps, held = (_samples if part.sampled else of_continuous)(part), part.output_layout.size
     no_work = np.zeros(len(part.ports))
 
     def advance(t: float, h: float, x: Array, coefficients: Array) -> tuple[Array, Array, Array]:
@@ -62,6 +64,34 @@ def _integration(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
 
         system = System(rate, coordinates, lambda s, xw: rate(s, xw)[coordinates], jacobian)
         return lambda s, xw, length: method(system, s, xw, length)[0]
+
+    return steps
+
+
+def _scalar_integration(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
+    """RK4 on lists of numbers, which for few of them takes less time than on arrays."""
+    state, names, inputs = part.state_layout, [name for (name,) in part.state_layout.places], list(part.inputs)
+    equations, params, ports = part.equations, part.block.params, part.ports
+
+    def steps(t: Any, coefficients: Array) -> OwnStep:
+        columns = list(zip(inputs, zip(*map(list, coefficients), strict=True), strict=True))
+
+        def rate(s: Any, u: dict[str, Any], xw: list[Any]) -> list[Any]:
+            dx, y = equations(t + s, params, dict(zip(names, xw, strict=False)), dict(u))  # works follow the state
+            return [*state.elements(dx), *(u[i] * y[o] for i, o in ports)]
+
+        def step(s: Any, xw: Array, h: Any) -> Array:
+            x, half = list(xw), h / 2
+            times = s, s + half, s + h
+            begin, middle, end = ({name: value_at(column, time) for name, column in columns} for time in times)
+            k1 = rate(s, begin, x)
+            k2 = rate(s + half, middle, [a + half * k for a, k in zip(x, k1, strict=True)])
+            k3 = rate(s + half, middle, [a + half * k for a, k in zip(x, k2, strict=True)])
+            k4 = rate(s + h, end, [a + h * k for a, k in zip(x, k3, strict=True)])
+            slopes = zip(x, k1, k2, k3, k4, strict=True)
+            return np.array([a + (h / 6) * (p + 2.0 * q + 2.0 * r + w) for a, p, q, r, w in slopes])
+
+        return step
 
     return steps
 

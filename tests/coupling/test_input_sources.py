@@ -1,4 +1,4 @@
-"""Polynomials of all inputs of a part at once: those of `polynomial` one by one."""
+"""Polynomials of all inputs of a part together: those of `polynomial` one by one."""
 
 import numpy as np
 import pytest
