@@ -127,12 +127,14 @@ class Federation:
 
     def close(self) -> None:
         """End the run for all federates, and the processes of its own; idempotent."""
-        federate, self._federate, self._began = self._federate, None, False
+        federate, self._federate, met = self._federate, None, self._number > 0
+        self._number, self._began = 0, False
+        self._answers.clear()
         patience = END_LIMIT
         if federate is not None:
             patience = 0.0 if federate.stuck else END_LIMIT
             with suppress(RunError):
-                for home in self._homes:
+                for home in self._homes if met else ():
                     federate.send(home, {"do": [PartCommand.END]})
             federate.close()
         for process in self._processes.values():
