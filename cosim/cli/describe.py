@@ -122,7 +122,7 @@ def _coupled(rig: Rig) -> Iterator[str]:
             yield f"  in Python: {why}"
     scheme = model.coupling.scheme
     master = "Gauss–Seidel" if scheme.sequential else "Jacobi"
-    yield f"couplings: {master}, extrapolation of order {scheme.order}{_macro_steps(model.coupling)}"
+    yield f"couplings: {master}, extrapolation of order {scheme.order}{_coupling_steps(model.coupling)}"
     for member in spec.couplings.members:
         yield f"  {member}{_transformation(member)}"
 
@@ -134,7 +134,7 @@ def _transformation(member: PowerBond | Wire) -> str:
     return f", times {factor:.6g}" + (f", plus {member.offset:.6g}" if member.offset else "")
 
 
-def _macro_steps(coupling: Coupling) -> str:
+def _coupling_steps(coupling: Coupling) -> str:
     """How a tick is divided, where it is."""
     if coupling.first_step is None:
         return ""

@@ -113,7 +113,7 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
     return [
         *balance,
         *bond_lines(summary),
-        *macro_step_lines(summary),
+        *coupling_step_lines(summary),
         *(bus_line(bus) for bus in summary["drivers"]),
         *([] if summary["stream"] is None else [stream_line(summary["stream"])]),
         *warning_lines(summary),
@@ -123,13 +123,13 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
     ]
 
 
-def macro_step_lines(summary: RunSummary) -> list[str]:
+def coupling_step_lines(summary: RunSummary) -> list[str]:
     """The steps of the coupling of parts, where a tick has several."""
-    steps = summary["macro_steps"]
+    steps = summary["coupling_steps"]
     if steps is None:
         return []
     again = f", {steps['repeated']:,} more made again with a shorter one" if steps["repeated"] else ""
-    return [f"coupling {steps['count']:,} macro {plural(steps['count'], 'step')}{again}"]
+    return [f"coupling {steps['count']:,} {plural(steps['count'], 'step')}{again}"]
 
 
 def bond_lines(summary: RunSummary) -> list[str]:

@@ -28,7 +28,7 @@ _BOND = ("residual_energy", "power")
 # of the drive of a real joint, of a load motor: residual energy, power and effort by their samples
 _DRIVE = ("residual_energy", "power", "effort")
 _LOAD = ("load_residual_energy", "load_measured_power", "load_measured_effort")
-_MACRO_STEPS = ("coupling/steps", "coupling/repeated")
+_COUPLING_STEPS = ("coupling/steps", "coupling/repeated")
 
 
 Figures = Mapping[str, SignalFigures]
@@ -83,7 +83,7 @@ class DriveBondSummary(BondSummary):
     effort: str
 
 
-class MacroStepsSummary(TypedDict):
+class CouplingStepsSummary(TypedDict):
     """Steps of the coupling of parts, where a tick has several: those made, and those made again with a shorter one."""
 
     count: int
@@ -136,7 +136,7 @@ class RunSummary(TypedDict):
     bonds: dict[str, BondSummary]
     real_joints: dict[str, DriveBondSummary]
     load_motors: dict[str, DriveBondSummary]
-    macro_steps: MacroStepsSummary | None
+    coupling_steps: CouplingStepsSummary | None
     drivers: list[BusReport]
     stream: StreamSummary | None
     speed: SpeedSummary | None
@@ -187,7 +187,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "bonds": {name: _bond(signals, name, _BOND) for name in rig.bonds if _has(signals, name, _BOND)},
         "real_joints": {name: _drive(signals, name, _DRIVE) for name in rig.joints if _has(signals, name, _DRIVE)},
         "load_motors": {name: _drive(signals, name, _LOAD) for name in rig.joints if _has(signals, name, _LOAD)},
-        "macro_steps": _macro_steps(signals),
+        "coupling_steps": _coupling_steps(signals),
         "drivers": list(run.connections),
         "stream": run.stream,
         "speed": speed,
@@ -222,7 +222,7 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
     for name, outline in rig.constraints.items():
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
-    further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED, *_MACRO_STEPS]
+    further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED, *_COUPLING_STEPS]
     further += [f"{name}/{what}" for name in rig.joints for what in (_STEP_ERROR, *_DRIVE, *_LOAD)]
     followed |= {name: (name, None) for name in further}
     return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}
@@ -300,8 +300,8 @@ def _drive(signals: Figures, name: str, whats: Sequence[str]) -> DriveBondSummar
     return {**_bond(signals, name, whats[:-1]), "effort": "reported" if reported else "commanded"}
 
 
-def _macro_steps(signals: Figures) -> MacroStepsSummary | None:
-    count, repeated = (signals.get(name) for name in _MACRO_STEPS)
+def _coupling_steps(signals: Figures) -> CouplingStepsSummary | None:
+    count, repeated = (signals.get(name) for name in _COUPLING_STEPS)
     if count is None or repeated is None:
         return None
     return {"count": int(count.last), "repeated": int(repeated.last)}

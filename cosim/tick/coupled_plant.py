@@ -285,7 +285,7 @@ class CoupledStep:
         control = self.master.scheme.control
         assert control is not None
         shapes, most = [(self.master.layout.size,), ()], control.most_steps(self.functions.step)
-        return repeated_while(self._controlled_step, shapes, "macro_step", most, self._compiled)
+        return repeated_while(self._controlled_step, shapes, "coupling_step", most, self._compiled)
 
     def _controlled_step(self, memory: Numeric, end: Numeric) -> tuple[Numeric, Numeric]:
         after = self.master.controlled_step(memory, end)

@@ -233,9 +233,9 @@ def test_the_example_of_parts_without_a_mechanism_makes_the_documented_steps(tmp
     for file in ("chassis.py", "wheel.py"):
         (tmp_path / file).write_text((ROOT / "rigs" / "cosimulation" / file).read_text())
     run, sample = (load_rig(rig).run() for rig in (path, ROOT / "rigs" / "cosimulation" / "quarter_car.yaml"))
-    steps = run.summary["macro_steps"]
-    assert f"coupling {steps['count']} macro steps" in (ROOT / "docs" / "howto" / "co-simulation.md").read_text()
-    assert steps == sample.summary["macro_steps"]
+    steps = run.summary["coupling_steps"]
+    assert f"coupling {steps['count']} steps" in (ROOT / "docs" / "howto" / "co-simulation.md").read_text()
+    assert steps == sample.summary["coupling_steps"]
 
 
 def test_the_examples_of_a_trajectory_and_an_actuator_run_and_are_compiled(tmp_path):

@@ -11,7 +11,7 @@ from cosim.coupling.couplings import checked
 from cosim.coupling.master import Scheme
 from cosim.coupling.step_control import EnergyControl
 from cosim.errors import InputError, InputErrors
-from cosim.rig.build.macro_steps import check_macro_steps, control_of
+from cosim.rig.build.coupling_steps import check_coupling_steps, control_of
 from cosim.rig.reading.contracts import load_part
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.guard import watchdog_time
@@ -37,7 +37,7 @@ def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], re
     plant = {MECHANISM: PlantSignals(*signals_of_plant(names, units))} if names else {}
     known: dict[str, HasFeedthrough] = {**plant, **found}
     keys = {part.name: part.key for part in spec.parts}
-    check_macro_steps(spec.couplings, control, found, keys, tick, bool(plant), reading)
+    check_coupling_steps(spec.couplings, control, found, keys, tick, bool(plant), reading)
     if not plant:
         _check_no_mechanism(spec.couplings, reading)
     if reading.errors:

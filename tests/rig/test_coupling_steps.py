@@ -14,7 +14,7 @@ from cosim import InputErrors, StoppedRun, load_rig, load_run
 from cosim.coupling import CoupledParts, EnergyControl, PowerBond
 from cosim.coupling.python_master import PythonMaster
 from cosim.errors import SourceLocation
-from cosim.rig.build.macro_steps import check_macro_steps
+from cosim.rig.build.coupling_steps import check_coupling_steps
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.parts import CouplingsSpec
 from tests.kit.coupled import quarter_car, quarter_car_exact
@@ -44,7 +44,7 @@ def test_a_long_tick_equals_coupled_parts_with_the_same_control(folder, master, 
     chosen = EnergyControl(1e-4, 5e-2, relative=1e-2, absolute=1e-2, repeats=repeats)
     expected = CoupledParts(parts, [bond], master, order, 1e-3, chosen).run(0.2)
     assert rig.native
-    assert run.summary["macro_steps"] == {"count": len(expected.t) - 1, "repeated": expected.repeated}
+    assert run.summary["coupling_steps"] == {"count": len(expected.t) - 1, "repeated": expected.repeated}
     for part, output, found in (("chassis", "position", "height"), ("wheel", "velocity", "velocity")):
         assert run[f"{part}/{found}"][-1] == pytest.approx(expected[f"{part}.{output}"][-1], rel=1e-9)
     residual = expected.residuals["chassis-wheel"][-1]
@@ -78,8 +78,8 @@ def test_constant_steps_in_a_tick_equal_shorter_ticks(folder, master, order):
     settings = f"couplings.master={master}", f"couplings.order={order}", "couplings.step_control=null", *COARSE
     within = load_rig(FILES[0], (*settings, "couplings.step=2 ms")).run(0.1)
     ticks = load_rig(FILES[0], (*settings, "schedule.step=2 ms")).run(0.1)
-    assert within.summary["macro_steps"] == {"count": 50, "repeated": 0}
-    assert ticks.summary["macro_steps"] is None
+    assert within.summary["coupling_steps"] == {"count": 50, "repeated": 0}
+    assert ticks.summary["coupling_steps"] is None
     for name in ticks.signals:
         np.testing.assert_allclose(within[name], ticks[name][::5], rtol=1e-9, atol=1e-10, err_msg=name)
     np.testing.assert_allclose(within["coupling/step"], 2e-3)
@@ -91,10 +91,10 @@ def test_constant_steps_in_a_tick_equal_shorter_ticks(folder, master, order):
 def test_chosen_steps_have_a_fifth_of_the_error_of_constant_ones_at_equal_cost(folder, master, repeats):
     settings = f"couplings.master={master}", "schedule.step=0.1 s"
     chosen = load_rig(FILES[0], (control("0.01 ms", "50 ms", repeats), *settings)).run()
-    cost = sum(chosen.summary["macro_steps"].values())
+    cost = sum(chosen.summary["coupling_steps"].values())
     per_tick = -(-cost // 40)  # more than chosen
     even = load_rig(FILES[0], (*constant(f"{100.0 / per_tick} ms"), *settings)).run()
-    assert 300 < cost <= even.summary["macro_steps"]["count"] == 40 * per_tick < 700
+    assert 300 < cost <= even.summary["coupling_steps"]["count"] == 40 * per_tick < 700
     assert (errors(chosen) < 0.2 * errors(even)).all()
 
 
@@ -129,7 +129,7 @@ def test_a_tick_ends_however_small_the_tolerance(folder):
     tight = "couplings.step_control={relative: 1e-12, absolute: 1e-12, shortest: 1 ms, repeats: yes}"
     run = load_rig(FILES[0], (tight, *COARSE)).run(0.2)
     np.testing.assert_array_equal(run["coupling/steps"], 10.0 * np.arange(21))
-    assert run.summary["macro_steps"]["repeated"] == 0  # the first step is the shortest, and no other is planned
+    assert run.summary["coupling_steps"]["repeated"] == 0  # the first step is the shortest, and no other is planned
 
 
 def test_most_steps_is_a_bound():
@@ -176,12 +176,12 @@ def test_the_report_counts_the_steps(folder, command):
         shutil.copy(SAMPLE / file, ".")
     code, out, err = command("run", FILES[0], "--set", control(repeats="yes"), "--json", "s.json", "--record", "r.mcap")
     assert (code, err) == (0, [])
-    steps = json.loads(Path("s.json").read_bytes())["macro_steps"]
+    steps = json.loads(Path("s.json").read_bytes())["coupling_steps"]
     assert steps["count"] > 400 and steps["repeated"] > 0
-    line = f"coupling {steps['count']:,} macro steps, {steps['repeated']:,} more made again with a shorter one"
+    line = f"coupling {steps['count']:,} steps, {steps['repeated']:,} more made again with a shorter one"
     assert line in out.splitlines()
     recorded = load_run("r.mcap")
-    assert recorded.summary["macro_steps"] == steps
+    assert recorded.summary["coupling_steps"] == steps
     assert [recorded.units[f"coupling/{name}"] for name in ("step", "steps", "repeated")] == ["s", "1", "1"]
     _, out, _ = command("check", FILES[0], "--set", control(repeats="yes"))
     by = "steps of 100 us to 10 ms by the residual energy, repeated where it is too large, the first of 100 us"
@@ -274,7 +274,7 @@ def test_steps_of_any_length_need_parts_that_have_them_and_a_bond(folder):
     line = Path("r.yaml").read_text().splitlines().index("  - {name: sensor, type: sampled.py}") + 1
     what = "its steps cannot have any length; use `couplings.step` instead of `couplings.step_control`"
     assert refused("r.yaml") == [f"r.yaml:{line} parts[2]: {what}"]
-    assert load_rig("r.yaml", (OFF,)).run(0.05).summary["macro_steps"] is None
+    assert load_rig("r.yaml", (OFF,)).run(0.05).summary["coupling_steps"] is None
     assert refused("r.yaml", OFF, "couplings.step=2 ms") == [
         f"r.yaml:{line} parts[2].step: the step of the coupling, 0.002 s, is no whole number of its periods of 0.01 s"
     ]
@@ -291,7 +291,7 @@ def test_parts_that_are_no_blocks_need_variable_steps_and_repeats():
     fixed = {name: SimpleNamespace(variable=name == "a", repeats=False) for name in "ab"}
     keys = {name: ("parts", k) for k, name in enumerate(fixed)}
     chosen, spec = EnergyControl(1e-4, 1e-2, repeats=True), CouplingsSpec(members=(bond,))
-    check_macro_steps(spec, chosen, fixed, keys, 1e-2, False, reading)
+    check_coupling_steps(spec, chosen, fixed, keys, 1e-2, False, reading)
     again = "it cannot repeat a step; use a step control without `repeats`"
     length = "its steps cannot have any length; use `couplings.step` instead of `couplings.step_control`"
     assert [(error.place.file, error.what) for error in errors] == [

@@ -39,7 +39,7 @@ def control_of(spec: CouplingsSpec, tick: float, reading: Reading) -> EnergyCont
     return EnergyControl(shortest, longest, keys.relative, keys.absolute, keys.repeats)
 
 
-def check_macro_steps(
+def check_coupling_steps(
     spec: CouplingsSpec,
     control: EnergyControl | None,
     parts: Mapping[str, BlockPart | PartSource],
