@@ -184,6 +184,11 @@ def test_a_real_joint_has_limits_of_speed_and_effort(mistakes):
     assert mistakes(REAL, rig=rig) == [f"10 joints.elbow.limits: {said.format(key)}" for key in ("velocity", "effort")]
 
 
+def test_a_mistake_in_limits_is_not_taken_for_missing_ones(mistakes):
+    rig = RIG.replace("{velocity: 9, effort: 9}", "{velocity: 9, effort: 9, residual_energy: 0}")
+    assert mistakes(REAL, rig=rig) == ["11 joints.all.limits.residual_energy: must be above 0 J, is 0 J"]
+
+
 def test_a_load_motor_adds_nothing_to_what_its_joint_lacks(mistakes):
     rig = RIG.replace("{velocity: 9, effort: 9}", "{velocity: 9}")
     load = f"{{name: load, type: odrive, {BUS.replace('a}', 'b}')}, loads: {{elbow: {{id: 2, effort: 3}}}}}}"
