@@ -52,8 +52,8 @@ class _Job:
 
     @property
     def here(self) -> bool:
-        """Whether this is its thread."""
-        return threading.get_ident() == self._thread.ident
+        """Whether this is its thread; another one may have the identifier of a thread that has ended."""
+        return threading.current_thread() is self._thread
 
     def taken(self) -> bool:
         """Remove the call that runs; whether there was one."""

@@ -41,6 +41,15 @@ def test_a_call_outside_has_a_thread_of_its_own():
     assert thread != threading.get_ident() and value == 7
 
 
+def test_a_thread_with_the_identifier_of_one_that_has_ended_is_supervised():
+    """Identifiers are used again."""
+    supervisor = Supervisor(60.0)
+    supervisor.call("a", identity, 0.0)
+    assert supervisor._job is not None
+    supervisor._job._thread._ident = threading.get_ident()
+    assert supervisor.run(identity, 0.0)[0] != threading.get_ident()
+
+
 def test_without_a_limit_nothing_has_another_thread():
     supervisor = Supervisor(None)
     assert supervisor.run(lambda: supervisor.run(threading.get_ident)) == threading.get_ident()

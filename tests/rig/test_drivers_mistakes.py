@@ -88,7 +88,7 @@ ALONE = {
         "13 drivers[0].loads: a driver has 'joints' or 'loads'; make two drivers of it"
     ),
     driver(BUS, "loads: {elbow: {id: 2, effort: 1}}"): (
-        "13 drivers: joint 'elbow' has a load motor and no motor under test; give it a driver too"
+        "13 drivers[0].loads.elbow: joint 'elbow' has a load motor and no motor under test; give it a driver too"
     ),
     driver(BUS, "joints: {elbow: {id: 1}, shoulder: {id: 1}}"): (
         "13 drivers[0].joints.shoulder.id: node 1 on virtual a is that of joint 'elbow' already; give each drive its"
@@ -246,6 +246,14 @@ def test_real_time_settings_for_real_motors(tmp_path, realtime):
     pacing = load_rig(tmp_path / "rig.yaml").spec.schedule.pacing
     assert pacing.rate == 1.0
     assert pacing.overrun == ("catch_up" if realtime else "skip")  # late commands are no good
+
+
+def test_a_bus_without_the_capacity_for_two_families(mistakes):
+    bus = "bus: {interface: virtual, channel: a, fd: true}"
+    one = f"{{type: odrive, {bus}, joints: {{elbow: {{id: 1}}}}}}"
+    two = f"{{name: load, type: moteus, {bus}, loads: {{elbow: {{id: 2, effort: 3}}}}}}"
+    message = "drivers 'odrive', 'load' on virtual a need 1.77 times the capacity of the bus together"
+    assert mistakes(f"drivers: [{one}, {two}]\nschedule: {{step: 900 us}}\n") == [f"13 drivers[1]: {message}; {SLOW}"]
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,15 @@ def test_a_part_that_diverges_is_named(rig_of):
     assert re.fullmatch(why + " step of the part", stopped.value.run.fault)
 
 
+def test_a_part_that_is_too_stiff_is_not_blamed_on_the_controller(rig_of):
+    changes = [("parts:", "controllers: [{type: pid, joints: [shaft], kp: 1, kd: 1, ki: 0}]\nparts:")]
+    changes += [("shaft: {initial", "shaft: {actuator: {type: ideal}, limits: {effort: 20}, initial")]
+    with pytest.raises(StoppedRun) as stopped:
+        rig_of("parts.wheel.params.stiffness=1e9", changes=changes).run(0.3)
+    fix = "try a smaller step of the parts, a smaller schedule.step, more schedule.substeps or schedule.integrator:"
+    assert stopped.value.run.fault.endswith(f"; {fix} rosenbrock")
+
+
 def test_a_part_that_hangs_is_named(rig_of):
     part = flywheel('(x["twist"] if float(t) < 0.01 else time.sleep(30))', imports="import time")
     with pytest.raises(StoppedRun) as stopped:
