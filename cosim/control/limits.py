@@ -290,7 +290,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         exceeded=lambda x, _: ops.absolute(x.load_residual_energy) > x.bounds["load_residual_energy"],
         reason=(
             "has a load motor with a residual energy of {load_residual_energy}, beyond its limit of {limit}; check the"
-            " torque constant, ratio and delay of the load motor, or change joints.{joint}.limits"
+            " torque constant, ratio, friction and delay of the load motor, or change joints.{joint}.limits"
         ),
         warning="residual energy of the load motor beyond its limit of {limit} (warned)",
     ),

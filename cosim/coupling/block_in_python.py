@@ -117,10 +117,20 @@ def _samples(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
 
 
 def _powers(part: BlockPart, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Array:
-    """(ports,) W."""
-    return np.array(
-        [
-            np.reshape(inputs[i], -1) @ np.reshape(outputs[o], -1) if part.inputs[i].shape else inputs[i] * outputs[o]
-            for i, o in part.ports
-        ]
-    )
+    """(ports,) W. Raises WrongResult for other outputs than those that the block declares."""
+    try:
+        powers = np.array(
+            [
+                np.reshape(inputs[i], -1) @ np.reshape(outputs[o], -1)
+                if part.inputs[i].shape
+                else inputs[i] * outputs[o]
+                for i, o in part.ports
+            ]
+        )
+        if powers.shape == (len(part.ports),):
+            return powers
+    except (KeyError, TypeError, ValueError):
+        part.packed(dict(outputs))
+        raise
+    part.packed(dict(outputs))
+    return powers

@@ -160,13 +160,15 @@ class BlockPart:
         return ops.concatenate([self.state_layout.pack(dx), self._powers(self.input_layout.unpack(u), y)])
 
     def packed(self, outputs: dict[str, Numeric]) -> Numeric:
-        """Raises WrongResult for other outputs than those that the block declares."""
+        """Raises WrongResult for other outputs than those that the block declares, ValueError for no numbers."""
         try:
             return self.output_layout.pack(outputs)
         except ValueError:
             found, declared = (
                 {name: np.shape(value) for name, value in each.items()} for each in (outputs, zeros_of(self.outputs))
             )
+            if found == declared:
+                raise
             what = f"{type(self.block).__name__} gives outputs of shapes {found}; it declares {declared}"
             raise WrongResult(what, origin(self.equations)) from None
 

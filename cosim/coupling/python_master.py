@@ -182,7 +182,7 @@ class PythonMaster:
                 outputs = plan.step(t, h, inputs)
             except CosimError:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # user code may raise anything
                 raise _failure(plan.name, t, error) from error
             self._store(plan, outputs, end, after)
             if works is not None and plan.ports:
@@ -271,7 +271,7 @@ class PythonMaster:
             return plan.start(t, inputs)
         except CosimError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failure(plan.name, t, error) from error
 
     def close(self) -> None:
@@ -308,7 +308,7 @@ def _place(region: Region) -> tuple[int | slice, tuple[int, ...]]:
     return (where if shape else where.start), shape
 
 
-def _failure(part: str, t: float, error: Exception) -> RunError:
+def _failure(part: str, t: float, error: BaseException) -> RunError:
     """The error of the run for an error in the code of a part at t [s]."""
     return RunError(f"part '{part}' failed at t = {t:.6g} s: {describe_exception(error)}")
 

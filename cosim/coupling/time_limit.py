@@ -52,8 +52,8 @@ class _Job:
 
     @property
     def here(self) -> bool:
-        """Whether this is its thread."""
-        return threading.get_ident() == self._thread.ident
+        """Whether this is its thread; another one may have the identifier of a thread that has ended."""
+        return threading.current_thread() is self._thread
 
     def taken(self) -> bool:
         """Remove the call that runs; whether there was one."""
@@ -87,9 +87,9 @@ class Supervisor:
             wait = self.limit
             while not job.ended(wait):
                 wait = self._rest(job)
-        except BaseException:  # an interrupt, or a part that hangs
-            job.left = True
-            if not job.taken():
+        except BaseException:  # an interrupt, or a part that hangs, whose thread nobody waits for
+            hangs, job.left = job.left, True
+            if not hangs and not job.taken():
                 job.ended(END_TIME)
             raise
         if job.failure is not None:
@@ -106,6 +106,7 @@ class Supervisor:
         if (rest := begun + self.limit - time.monotonic()) > 0.0 or job.calls[:] != running or not job.taken():
             return max(rest, 0.0)
         self.hanging.add(part)
+        job.left = True
         what = f"the {name} of part '{part}' at t = {t:.6g} s has not ended after {self.limit:g} s"
         raise RunError(f"{what}; it hangs, or needs a longer time limit")
 

@@ -9,7 +9,7 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE, GuardLimit
 from cosim.execution.divergence import likely_cause
-from cosim.execution.rig_state import RigState
+from cosim.execution.rig_state import PLAUSIBLE, RigState
 from cosim.plant.event_stepper import PlantFault
 from cosim.plant.integration import MAX_STEPS
 from cosim.tick.coupled_plant import Coupling, CouplingFault
@@ -19,7 +19,7 @@ from cosim.types import State, requested_effort
 from cosim.units import JOINT_DIMENSIONS
 
 # rad, m or per s; a joint whose motion is within this did not make an effort overflow
-PLAUSIBLE = 1e100
+OVERFLOWING = 1e100
 # element of a constraint Jacobian below which the constraint does not act on a dof
 TOUCHED = 1e-9
 KEYS = {code: key for key, code in CODES.items()}
@@ -119,14 +119,18 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
 def _not_finite(tick_model: TickModel, parts: State, k: int) -> Reason:
     unit, name = tick_model.plant.model.dof_units[k], tick_model.plant.model.dof_names[k]
     position, velocity = (float(parts["measured"][name][k]) for name in ("position", "velocity"))
-    if abs(position) < PLAUSIBLE and abs(velocity) < PLAUSIBLE:
-        what = f"is commanded an effort that is not finite (at {position:.6g} {unit}, {velocity:.6g} {unit}/s)"
-        return Reason(f"joint '{name}' {what}", "check its controller")
+    largest = max(abs(position), abs(velocity))
     what = f"is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s)"
-    fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
+    if largest < OVERFLOWING:
+        what = f"is commanded an effort that is not finite (at {position:.6g} {unit}, {velocity:.6g} {unit}/s)"
+    if largest < PLAUSIBLE:  # else the motion has diverged before
+        return Reason(f"joint '{name}' {what}", "check its controller")
+    parts_too = "" if tick_model.coupling is None else "a smaller step of the parts, "
+    fix = f"try {parts_too}a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
     if name in tick_model.plant.periods:
         fix = f"try lower gains in joints.{name}.actuator.loops"
-    return Reason(f"joint '{name}' {what}", fix, k)
+    # the causes are looked for in the plant without its parts
+    return Reason(f"joint '{name}' {what}", fix, k if tick_model.coupling is None else None)
 
 
 def _no_step(tick_model: TickModel, parts: State) -> Reason:

@@ -46,6 +46,7 @@ def test_signals_of_two_runs_are_rows_with_a_curve_for_each(command):
         for line, run in zip(axes.lines, runs.values(), strict=True):
             assert np.asarray(line.get_xdata())[-1] == run.t[-1]
             assert np.ptp(np.asarray(line.get_ydata())) == np.ptp(run[name])
+        assert [line.is_dashed() for line in axes.lines] == [False, True]  # equal curves are both seen
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
 
 

@@ -14,6 +14,18 @@ def identity(t, value=None):
     return threading.get_ident(), value
 
 
+@pytest.fixture
+def thread_of_parts():
+    """The thread of parts that the test has started."""
+    others = set(threading.enumerate())
+
+    def find():
+        (found,) = (each for each in threading.enumerate() if each.name == "parts" and each not in others)
+        return found
+
+    return find
+
+
 def test_calls_under_supervision_share_one_thread():
     supervisor = Supervisor(60.0)
 
@@ -27,6 +39,15 @@ def test_calls_under_supervision_share_one_thread():
 def test_a_call_outside_has_a_thread_of_its_own():
     thread, value = Supervisor(60.0).call("a", identity, 0.0, 7)
     assert thread != threading.get_ident() and value == 7
+
+
+def test_a_thread_with_the_identifier_of_one_that_has_ended_is_supervised():
+    """Identifiers are used again."""
+    supervisor = Supervisor(60.0)
+    supervisor.call("a", identity, 0.0)
+    assert supervisor._job is not None
+    supervisor._job._thread._ident = threading.get_ident()
+    assert supervisor.run(identity, 0.0)[0] != threading.get_ident()
 
 
 def test_without_a_limit_nothing_has_another_thread():
@@ -44,7 +65,7 @@ def test_errors_are_raised_in_the_supervising_thread():
     assert supervisor.run(lambda: supervisor.call("a", identity, 0.0, 3))[1] == 3
 
 
-def test_nothing_runs_after_a_call_that_hangs():
+def test_nothing_runs_after_a_call_that_hangs(thread_of_parts):
     """Calls before it count nothing, and the function does not get beyond it when it returns."""
     supervisor, released, reached = Supervisor(0.3), threading.Event(), []
 
@@ -62,14 +83,30 @@ def test_nothing_runs_after_a_call_that_hangs():
         supervisor.run(work)
     text = "the hang of part 'b' at t = 2 s has not ended after 0.3 s; it hangs, or needs a longer time limit"
     assert str(error.value) == text and supervisor.hanging == {"b"}
-    (thread,) = (each for each in threading.enumerate() if each.name == "parts")
+    thread = thread_of_parts()
     released.set()
     thread.join(60.0)
     assert reached == ["end of the call"]
 
 
+def test_nobody_waits_for_the_thread_of_a_call_that_hangs(monkeypatch):
+    """Its error is raised before a watchdog ends the run without knowing the part."""
+    ended, waits = time_limit._Job.ended, []
+
+    def recorded(job, timeout):
+        waits.append(timeout)
+        return ended(job, timeout)
+
+    monkeypatch.setattr(time_limit._Job, "ended", recorded)
+    supervisor, released = Supervisor(0.3), threading.Event()
+    with pytest.raises(RunError):
+        supervisor.call("a", lambda t: released.wait(60.0), 0.0)
+    released.set()
+    assert waits and max(waits) <= 0.3
+
+
 @pytest.mark.parametrize("within", [True, False], ids=["in a call", "between two calls"])
-def test_an_interrupt_ends_the_function(monkeypatch, within):
+def test_an_interrupt_ends_the_function(monkeypatch, thread_of_parts, within):
     """In the supervising thread, as Ctrl-C in the main thread is."""
     supervisor, begun, go_on, done = Supervisor(60.0), threading.Event(), threading.Event(), []
 
@@ -94,7 +131,7 @@ def test_an_interrupt_ends_the_function(monkeypatch, within):
     monkeypatch.setattr(time_limit._Job, "ended", interrupted)
     with pytest.raises(KeyboardInterrupt):
         supervisor.run(work)
-    (thread,) = (each for each in threading.enumerate() if each.name == "parts")
+    thread = thread_of_parts()
     go_on.set()
     thread.join(60.0)
     assert not done

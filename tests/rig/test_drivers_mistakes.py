@@ -88,7 +88,7 @@ ALONE = {
         "13 drivers[0].loads: a driver has 'joints' or 'loads'; make two drivers of it"
     ),
     driver(BUS, "loads: {elbow: {id: 2, effort: 1}}"): (
-        "13 drivers: joint 'elbow' has a load motor and no motor under test; give it a driver too"
+        "13 drivers[0].loads.elbow: joint 'elbow' has a load motor and no motor under test; give it a driver too"
     ),
     driver(BUS, "joints: {elbow: {id: 1}, shoulder: {id: 1}}"): (
         "13 drivers[0].joints.shoulder.id: node 1 on virtual a is that of joint 'elbow' already; give each drive its"
@@ -184,6 +184,11 @@ def test_a_real_joint_has_limits_of_speed_and_effort(mistakes):
     assert mistakes(REAL, rig=rig) == [f"10 joints.elbow.limits: {said.format(key)}" for key in ("velocity", "effort")]
 
 
+def test_a_mistake_in_limits_is_not_taken_for_missing_ones(mistakes):
+    rig = RIG.replace("{velocity: 9, effort: 9}", "{velocity: 9, effort: 9, residual_energy: 0}")
+    assert mistakes(REAL, rig=rig) == ["11 joints.all.limits.residual_energy: must be above 0 J, is 0 J"]
+
+
 def test_a_load_motor_adds_nothing_to_what_its_joint_lacks(mistakes):
     rig = RIG.replace("{velocity: 9, effort: 9}", "{velocity: 9}")
     load = f"{{name: load, type: odrive, {BUS.replace('a}', 'b}')}, loads: {{elbow: {{id: 2, effort: 3}}}}}}"
@@ -241,6 +246,14 @@ def test_real_time_settings_for_real_motors(tmp_path, realtime):
     pacing = load_rig(tmp_path / "rig.yaml").spec.schedule.pacing
     assert pacing.rate == 1.0
     assert pacing.overrun == ("catch_up" if realtime else "skip")  # late commands are no good
+
+
+def test_a_bus_without_the_capacity_for_two_families(mistakes):
+    bus = "bus: {interface: virtual, channel: a, fd: true}"
+    one = f"{{type: odrive, {bus}, joints: {{elbow: {{id: 1}}}}}}"
+    two = f"{{name: load, type: moteus, {bus}, loads: {{elbow: {{id: 2, effort: 3}}}}}}"
+    message = "drivers 'odrive', 'load' on virtual a need 1.77 times the capacity of the bus together"
+    assert mistakes(f"drivers: [{one}, {two}]\nschedule: {{step: 900 us}}\n") == [f"13 drivers[1]: {message}; {SLOW}"]
 
 
 @pytest.mark.parametrize(

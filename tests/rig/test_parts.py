@@ -274,6 +274,15 @@ def test_a_part_that_diverges_is_named(rig_of):
     assert re.fullmatch(why + " step of the part", stopped.value.run.fault)
 
 
+def test_a_part_that_is_too_stiff_is_not_blamed_on_the_controller(rig_of):
+    changes = [("parts:", "controllers: [{type: pid, joints: [shaft], kp: 1, kd: 1, ki: 0}]\nparts:")]
+    changes += [("shaft: {initial", "shaft: {actuator: {type: ideal}, limits: {effort: 20}, initial")]
+    with pytest.raises(StoppedRun) as stopped:
+        rig_of("parts.wheel.params.stiffness=1e9", changes=changes).run(0.3)
+    fix = "try a smaller step of the parts, a smaller schedule.step, more schedule.substeps or schedule.integrator:"
+    assert stopped.value.run.fault.endswith(f"; {fix} rosenbrock")
+
+
 def test_a_part_that_hangs_is_named(rig_of):
     part = flywheel('(x["twist"] if float(t) < 0.01 else time.sleep(30))', imports="import time")
     with pytest.raises(StoppedRun) as stopped:
@@ -281,6 +290,57 @@ def test_a_part_that_hangs_is_named(rig_of):
     why = "the step of part 'wheel' at t = 0.009 s has not ended after 0.5 s; it hangs, or needs a longer time limit"
     assert stopped.value.run.fault == f"stopped at tick 9 (t = 0.009 s): {why}"
     assert len(stopped.value.run.t) == 9
+
+
+def test_a_part_that_hangs_is_named_before_the_watchdog_ends_the_run(rig_of):
+    part = flywheel('(x["twist"] if float(t) < 0.01 else time.sleep(30))', imports="import time")
+    settings = "couplings.time_limit=0.3", "guard.watchdog=1"
+    with pytest.raises(StoppedRun) as stopped:
+        rig_of(*settings, part=part).run(0.1)
+    why = "the step of part 'wheel' at t = 0.009 s has not ended after 0.3 s; it hangs, or needs a longer time limit"
+    assert stopped.value.run.fault == f"stopped at tick 9 (t = 0.009 s): {why}"
+
+
+def test_a_part_that_ends_the_program_ends_the_run_alone(rig_of):
+    part = flywheel('(x["twist"] if float(t) < 0.01 else sys.exit(3))', imports="import sys")
+    with pytest.raises(StoppedRun) as stopped:
+        rig_of(part=part).run(0.1)
+    why = r"stopped at tick 9 \(t = 0\.009 s\): part 'wheel' failed at t = 0\.009 s: SystemExit: 3 \(\S*wheel\.py:\d+\)"
+    assert re.fullmatch(why, stopped.value.run.fault)
+
+
+OTHER_SHAPE = (
+    "Flywheel gives outputs of shapes {'torque': (2,), 'wheel_speed': ()}; it declares"
+    " {'torque': (), 'wheel_speed': ()}"
+)
+
+
+@pytest.mark.parametrize(
+    ("torque", "why"),
+    [
+        ("[1.0, 2.0]", OTHER_SHAPE),
+        ("np.ones(2)", OTHER_SHAPE),
+        ("'x'", "ValueError: could not convert string to float: 'x'"),
+    ],
+)
+def test_a_part_with_an_output_of_another_shape_is_named(rig_of, torque, why):
+    """In a bond, where its power is computed first."""
+    first = f"if float(t) > 0.0095: return {{'twist': 0.0, 'speed': 0.0}}, {{'torque': {torque}, 'wheel_speed': 0.0}}"
+    with pytest.raises(StoppedRun) as stopped:
+        rig_of(part=flywheel(first=first, imports="import numpy as np")).run(0.1)
+    at = "stopped at tick 9 (t = 0.009 s): part 'wheel' failed at t = 0.009 s"
+    assert stopped.value.run.fault.rpartition(" (")[0].removesuffix(" (") == f"{at}: {why}"
+
+
+def test_a_bond_joins_effort_and_flow_of_one_dof(tmp_path, rig_of):
+    two = ", {name: rod, parent: rotor, joint: elbow, axis: [0, 1, 0], mass: 1 kg, inertia: [1, 1, 1]}]"
+    changes = [("]}]", "]}" + two), ("mechanism.shaft/velocity", "mechanism.elbow/velocity")]
+    with pytest.raises(InputErrors) as error:
+        rig_of(changes=changes)
+    what = (
+        "the effort acts on 'shaft', the flow is that of 'elbow', and their product is no power; take both of one dof"
+    )
+    assert re.fullmatch(rf"\S*shaft\.yaml:11 couplings\.bonds\[0\]: {what}, or use wires", str(error.value))
 
 
 def test_a_part_that_fails_is_named(rig_of):

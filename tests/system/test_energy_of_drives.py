@@ -406,8 +406,8 @@ def test_the_limit_of_a_load_motor_stops_the_run_and_both_motors(tmp_path, inter
     # the commands of a tick follow its guard
     assert fault == (
         f"stopped at tick {tick + 1} (t = {(tick + 1) / 1000:g} s): joint 'elbow' has a load motor with a residual"
-        f" energy of {residual[tick]:.6g} J, beyond its limit of 0.01 J; check the torque constant, ratio and delay of"
-        " the load motor, or change joints.elbow.limits"
+        f" energy of {residual[tick]:.6g} J, beyond its limit of 0.01 J; check the torque constant, ratio, friction and"
+        " delay of the load motor, or change joints.elbow.limits"
     )
     assert len(signals["t"]) == tick + 2 and all(drive.stopped for drive in drives)
     above = rig_with(tmp_path, loads=LOADS, limits=f"load_residual_energy: {np.abs(residual).max() * 1.001}")

@@ -1,9 +1,9 @@
-"""The layout of the plot of several runs: a row of axes for each signal, a colour for each run."""
+"""The layout of the plot of several runs: a row of axes for each signal, a colour and dashes for each run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MARGIN = 0.35  # inches, of the legend at the sides
 NAME_SIZE = 9.5  # points
+# widths of dashes and gaps, of runs after the first: a curve that another one covers shows in its gaps
+DASHES = (), (6.0, 2.0), (3.0, 2.0), (1.5, 1.5)
 
 
 class OverlaidRun(NamedTuple):
@@ -41,7 +43,7 @@ def draw_overlay(runs: Sequence[OverlaidRun], chosen: Sequence[str], units: Mapp
     layout = ConstrainedLayoutEngine(rect=(0.0, 0.0, 1.0, 1.0 - head / height), w_pad=0.08)
     figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout=layout)
     grid = figure.subplots(len(chosen), 1, sharex=True, squeeze=False)[:, 0].tolist()
-    looks = [{"color": COLORS[k % len(COLORS)], "linewidth": max(1.8 - 0.2 * k, 0.8)} for k in range(len(runs))]
+    looks = [_look(k) for k in range(len(runs))]
     for axes, name in zip(grid, chosen, strict=True):
         for run, look in zip(runs, looks, strict=True):
             if name in run.signals:
@@ -62,3 +64,9 @@ def draw_overlay(runs: Sequence[OverlaidRun], chosen: Sequence[str], units: Mapp
         loc="upper center",
     )
     return figure
+
+
+def _look(k: int) -> dict[str, Any]:
+    """Of the curves of the k-th run."""
+    dashes = {"dashes": DASHES[k % len(DASHES)]} if k % len(DASHES) else {}
+    return {"color": COLORS[k % len(COLORS)], "linewidth": max(1.8 - 0.2 * k, 0.8), **dashes}

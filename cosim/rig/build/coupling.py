@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from cosim.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
 from cosim.coupling.block_part import BlockPart
-from cosim.coupling.couplings import checked
+from cosim.coupling.couplings import PowerBond, checked
 from cosim.coupling.master import Scheme
 from cosim.coupling.step_control import EnergyControl
-from cosim.errors import InputError, InputErrors
+from cosim.errors import ErrorList, InputError, InputErrors
 from cosim.rig.build.coupling_steps import check_coupling_steps, control_of
 from cosim.rig.reading.contracts import load_part
 from cosim.rig.reading.schema import Reading
@@ -64,6 +64,21 @@ def _check_no_mechanism(spec: CouplingsSpec, reading: Reading) -> None:
             reading.fail(key, "this rig has no mechanism; name a part, or add `mechanism`")
 
 
+def _check_dofs(spec: CouplingsSpec) -> None:
+    """Raises InputErrors for bonds that join the effort on one dof with the velocity of another."""
+    errors = ErrorList()
+    for bond in spec.members:
+        if not isinstance(bond, PowerBond):
+            continue
+        (part, _, effort), (_, _, flow) = bond.effort[1].partition("."), bond.flow[0].partition(".")
+        dofs = effort.rpartition("/")[0], flow.rpartition("/")[0]
+        if part == MECHANISM and dofs[0] != dofs[1]:
+            what = f"the effort acts on '{dofs[0]}', the flow is that of '{dofs[1]}', and their product is no power"
+            errors.append(InputError(f"{what}; take both of one dof, or use wires", str(bond)))
+    if errors:
+        raise InputErrors(errors)
+
+
 def _part(
     spec: PartSpec | FmuSpec, tick: float, couplings: CouplingsSpec, time_limit: float, reading: Reading
 ) -> BlockPart | PartSource | None:
@@ -104,6 +119,7 @@ def _joined(
         fmus = [name for name, part in parts.items() if not isinstance(part, BlockPart)]
         couplings = checked(known, spec.members, (MECHANISM, *fmus))
         in_order_of_evaluation(known, couplings)
+        _check_dofs(spec)
     except InputErrors as errors:
         for error in errors.errors:
             defined = spec.elsewhere.get(str(error.place))

@@ -11,7 +11,7 @@ from typing import Protocol, TypedDict, runtime_checkable
 
 import numpy as np
 
-from cosim.errors import InputError, SourceLocation
+from cosim.errors import InputError, SourceLocation, listed
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop, open_estop
 from cosim.hardware.manager import HardwareManager
@@ -22,6 +22,8 @@ from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import GuardSpec, watchdog_time
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import BusItem, DriverContext, FeedforwardReport, Limits
+
+LESS_LOAD = "use a longer schedule.step, a higher bit rate, or two buses"
 
 
 @runtime_checkable
@@ -99,16 +101,24 @@ def safety_of(guard: GuardSpec, hardware: bool, step: float, place: Callable[[tu
 def bus_loads(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext]) -> dict[str, float]:
     """Driver -> the fraction of its bus that commands and replies use in the worst case.
 
-    Raises InputError for a bus that cannot carry them.
+    Raises InputError for a bus that cannot carry them, also those of several families together.
     """
-    loads = {}
+    loads: dict[str, float] = {}
+    sharing: dict[str, list[str]] = {}
     for spec in drivers:
         context = contexts[spec.name]
         loads[spec.name] = load = cycle_traffic(spec, context).load(bus_params(spec), context.period)
         if load > 1.0:
             n, period = len(spec.joints), context.period
             what = f"{n} drive{'s' * (n > 1)} every {period * 1e3:g} ms need {load:.3g} times the capacity of the bus"
-            raise InputError(f"{what}; use a longer schedule.step, a higher bit rate, or two buses", context.place())
+            raise InputError(f"{what}; {LESS_LOAD}", context.place())
+        connection = spec.family.connection_name(spec.plugin.params)
+        names = sharing.setdefault(connection, [])
+        names.append(spec.name)
+        if (total := sum(loads[name] for name in names)) > 1.0:
+            quoted = listed([f"'{name}'" for name in names])
+            what = f"drivers {quoted} on {connection} need {total:.3g} times the capacity of the bus together"
+            raise InputError(f"{what}; {LESS_LOAD}", context.place())
     return loads
 
 

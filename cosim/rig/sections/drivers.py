@@ -13,7 +13,7 @@ from cosim.rig.reading import schema
 from cosim.rig.reading.driver_family import DriverFamily, JointWiring
 from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import DRIVER, Plugin, name_of, read_type
-from cosim.rig.reading.schema import Reading, read_fields, show
+from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.joints import JointSpec, bound_reason
 from cosim.timing.pacing import Pacing
@@ -84,6 +84,7 @@ def read_drivers(
         reading.fail(("drivers",), f"expected a list of drivers, got {show(items)}")
         return ()
     assigned: dict[tuple[bool, str], str] = {}  # (whether as a load, joint) -> driver
+    places: dict[str, KeyPath] = {}  # of the load motors, by joint
     specs: list[DriverSpec] = []
     for i, data in enumerate(items):
         at = ("drivers", i)
@@ -112,6 +113,8 @@ def read_drivers(
                 reading.fail(path, what)
                 continue
             assigned[load, joint] = name
+            if load:
+                places[joint] = path
             if not isinstance(own, dict | None):
                 reading.fail(path, f"expected a mapping, got {show(own)}")
                 continue
@@ -132,8 +135,8 @@ def read_drivers(
             _check_mode(spec, "mode" in data, reading)
             specs.append(spec)
     _check_addresses(specs, reading)
-    for joint in (joint for load, joint in assigned if load and (False, joint) not in assigned):
-        reading.fail(("drivers",), f"joint '{joint}' has a load motor and no motor under test; give it a driver too")
+    for joint in (joint for joint in places if (False, joint) not in assigned):
+        reading.fail(places[joint], f"joint '{joint}' has a load motor and no motor under test; give it a driver too")
     return tuple(specs)
 
 
