@@ -1,4 +1,4 @@
-"""Where the inputs of a part come from, and their polynomials within a step: for all of them at once."""
+"""Where the inputs of a part come from, and their polynomials within a step: for all of them together."""
 
 from __future__ import annotations
 
