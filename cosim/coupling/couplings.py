@@ -179,7 +179,12 @@ def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) ->
         parts[flow.source.part].outputs[flow.source.signal],
     )
     units = signals[0].unit, signals[1].unit
-    if not POWERS & set(product(*map(_units, units))):
+    pairs = set(product(*map(_units, units)))
+    if any((e, f) in POWERS for f, e in pairs) and not POWERS & pairs:
+        flow_unit, effort_unit = map(unit_sign, units)
+        what = f"{flow_unit} is the unit of a flow, and {effort_unit} that of an effort"
+        raise InputError(f"{what}; exchange `effort` and `flow`", str(coupling))
+    if not POWERS & pairs:
         known = ", ".join(f"{unit_sign(e)} and {unit_sign(f)}" for e, f in sorted(POWERS))
         what = f"the product of {unit_sign(units[0]) or '1'} and {unit_sign(units[1]) or '1'} is no power"
         raise InputError(f"{what}; known efforts and flows: {known}", str(coupling))
@@ -195,13 +200,12 @@ def _connection(
     ends: list[Terminal] = []
     found: list[Signal] = []
     for text, kind in ((source, "outputs"), (target, "inputs")):
-        name, _, signal = text.partition(".")
+        name, dot, signal = text.partition(".")
         if name not in parts:
             raise InputError(f"there is no part '{name}'{did_you_mean(name, parts)}", str(coupling))
         signals: Signals = getattr(parts[name], kind)
         if signal not in signals:
-            what = f"part '{name}' has no {kind[:-1]} '{signal}'{did_you_mean(signal, signals)}"
-            raise InputError(what, str(coupling))
+            raise InputError(_no_signal(parts[name], name, dot, signal, kind), str(coupling))
         ends.append(Terminal(name, signal))
         found.append(signals[signal])
     if found[0].shape != found[1].shape:
@@ -211,6 +215,18 @@ def _connection(
         what = f"'{source}' is in {found[0].unit}, '{target}' in {found[1].unit}; both must be the same"
         raise InputError(what, str(coupling))
     return InputSource(ends[0], ends[1])
+
+
+def _no_signal(part: HasSignals, name: str, dot: str, signal: str, kind: str) -> str:
+    """What is wrong with an end `name``dot``signal` that is none of the signals of `kind`, inputs or outputs."""
+    known: Signals = getattr(part, kind)
+    if not dot:
+        return f"'{name}' names no {kind[:-1]}; write {name}.<{kind[:-1]}>{did_you_mean('', known)}"
+    others = {"inputs": "outputs", "outputs": "inputs"}[kind]
+    if signal in getattr(part, others):
+        article = "an output" if others == "outputs" else "an input"
+        return f"'{signal}' of part '{name}' is {article}, not {kind[:-1]}{did_you_mean('', known)}"
+    return f"part '{name}' has no {kind[:-1]} '{signal}'{did_you_mean(signal, known)}"
 
 
 def _units(unit: str) -> tuple[str, ...]:

@@ -134,8 +134,9 @@ class RemoteInstance:
             yield
         except TimeoutError:
             self._process.kill()
-            what = f"gives no answer within {limit:g} s {when}, and was ended"
-            raise error(f"{what}; check its inputs and parameters, or raise its limit", self.place) from None
+            what = f"gives no answer within {limit:g} s {when}, and was ended; check its inputs and parameters"
+            fix = "or raise its limit (`couplings.time_limit` of a rig)"
+            raise error(f"{what}, {fix}", self.place) from None
         except (EOFError, OSError):
             what = f"{self._end()} {when}"
             raise error(

@@ -8,7 +8,7 @@ from typing import Any
 from cosim.errors import InputError, did_you_mean, shortened
 from cosim.fmi.ssp_files import SspFolder, attribute, child, children, kind_of, number
 from cosim.fmi.unit_conversion import conversion_of
-from cosim.fmi.variables import REAL, InUnitOfFmu
+from cosim.fmi.variables import REAL, InUnit, InUnitOfFmu
 from cosim.multibody.description.xmltree import XmlElement
 
 BASE = ("kg", "m", "s", "A", "K", "mol", "cd", "rad", "factor", "offset")
@@ -79,7 +79,7 @@ def transformation(element: XmlElement) -> tuple[float, float]:
 
 
 def _value(typed: XmlElement, units: dict[str, Any], factor: float = 1.0, offset: float = 0.0) -> Any:
-    """A value for `FmuPart`: SI where it has a unit, else in the unit of the FMU."""
+    """A value for `FmuPart`, in its unit, else in that of the FMU."""
     kind, text = kind_of(typed), attribute(typed, "value")
     if kind in ("String", "Enumeration"):
         return text
@@ -93,10 +93,6 @@ def _value(typed: XmlElement, units: dict[str, Any], factor: float = 1.0, offset
         numbers = [factor * (float(x) if kind in REAL else int(x)) + offset for x in text.split()]
     except ValueError:
         raise InputError(f"value: expected a number, got '{shortened(text)}'", typed.place) from None
-    if unit := typed.attributes.get("unit"):
-        conversion = conversion_of(unit, units.get(unit))
-        converted: Any = [conversion.to_si(x) for x in numbers]
-    else:
-        converted = numbers
-    value = converted[0] if len(converted) == 1 else converted
-    return value if unit else InUnitOfFmu(value)
+    value: Any = numbers[0] if len(numbers) == 1 else numbers
+    unit = typed.attributes.get("unit")
+    return InUnit(value, conversion_of(unit, units.get(unit))) if unit else InUnitOfFmu(value)

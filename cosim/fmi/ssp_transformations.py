@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cosim.fmi.unit_conversion import Conversion, exponents_of, without_angle
-
-ZEROS = {"degC": 273.15}  # K, of units whose zero is not that of their base units
+from cosim.fmi.unit_conversion import Conversion, shift_between
 
 
 def in_a_row(steps: Iterable[tuple[float, float]]) -> tuple[float, float]:
@@ -29,7 +27,7 @@ def in_si(
     """
     factor, offset = in_a_row(steps)
     if ours and theirs and not suppressed:
-        shift = _shift(ours.unit, theirs.unit)
+        shift = shift_between(ours.unit, theirs.unit)
         if shift is not None:  # SI of the target = theirs(factor · theirs⁻¹(SI of the source + shift) + offset)
             return factor, factor * (shift - theirs.offset) + theirs.factor * offset + theirs.offset
         if (factor, offset) == (1.0, 0.0):
@@ -38,14 +36,3 @@ def in_si(
     # SI of the target = b(factor · a⁻¹(SI of the source) + offset)
     scale = b.factor * factor / a.factor
     return scale, b.factor * offset + b.offset - scale * a.offset
-
-
-def _shift(ours: str, theirs: str) -> float | None:
-    """What is added to a value in one SI unit to get that in the other one, None where they differ in kind. Angles are
-    pure numbers."""
-    if ours == theirs:
-        return 0.0
-    exponents = [exponents_of(unit) for unit in (ours, theirs)]
-    if None in exponents or without_angle(exponents[0]) != without_angle(exponents[1]):
-        return None
-    return ZEROS.get(ours, 0.0) - ZEROS.get(theirs, 0.0)

@@ -33,6 +33,7 @@ NAMED: dict[str, Exponents] = {
     "H": (1, 2, -2, -2, 0, 0, 0, 0),
     "degC": (0, 0, 0, 0, 1, 0, 0, 0),
 }
+ZEROS = {"degC": 273.15}  # K, of units whose zero is not that of their base units
 _FACTOR = re.compile(r"([*/]?)([^*/^]+)(?:\^(-?\d+))?")
 _EXPONENT = re.compile(r"(?<=[A-Za-zΩ°])(-?\d+)")
 _DIVISOR = re.compile(r"/\(([^()]*)\)")
@@ -106,6 +107,17 @@ def _as_written_here(name: str) -> str:
 def without_angle(exponents: Exponents | None) -> Exponents | None:
     """Angles are pure numbers of SI: many tools leave them out of a unit."""
     return exponents and exponents[:-1]
+
+
+def shift_between(ours: str, theirs: str) -> float | None:
+    """What is added to a value in one SI unit to get that in the other one, None where they differ in kind. Angles are
+    pure numbers."""
+    if ours == theirs:
+        return 0.0
+    exponents = [exponents_of(unit) for unit in (ours, theirs)]
+    if None in exponents or without_angle(exponents[0]) != without_angle(exponents[1]):
+        return None
+    return ZEROS.get(ours, 0.0) - ZEROS.get(theirs, 0.0)
 
 
 def _composed(exponents: Exponents) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError, SourceLocation, did_you_mean, shortened
-from cosim.fmi.unit_conversion import Conversion, conversion_of
+from cosim.fmi.unit_conversion import Conversion, conversion_of, shift_between
 from cosim.types import Array, Signal, Signals
 from cosim.units import UNITS, parse_quantity, show_quantity
 
@@ -66,8 +66,13 @@ class FmuVariable:
 
     @property
     def has_unit(self) -> bool:
+        return bool(self.is_real and self.unit_name)
+
+    @property
+    def unit_name(self) -> str:
+        """As the FMU names it; empty without one."""
         kind = self.declared.declaredType
-        return bool(self.is_real and (self.declared.unit or (kind and kind.unit)))
+        return self.declared.unit or (kind.unit if kind else None) or ""
 
     @property
     def settable(self) -> bool:
@@ -95,6 +100,14 @@ class InUnitOfFmu:
     """A number, or nested lists of numbers, in the unit of the variable that it is given to."""
 
     value: Any
+
+
+@dataclass(frozen=True)
+class InUnit:
+    """A number, or a list of numbers, in a unit, which must be of the kind of that of the variable."""
+
+    value: Any
+    unit: Conversion
 
 
 class FmuVariables:
@@ -168,15 +181,18 @@ class FmuVariables:
         checked = []
         for name, value in given.items():
             if name not in self.by_name:
-                raise self.error(f"there is no parameter '{shortened(name)}'{did_you_mean(name, known)}")
+                raise self.error(f"there is no such parameter{did_you_mean(name, known)}", shortened(name))
             variable = self.by_name[name]
             if not variable.settable:
-                kind = f"a {variable.declared.causality} of variability {variable.declared.variability}"
+                article = "an" if variable.declared.causality[0] in "io" else "a"
+                kind = f"{article} {variable.declared.causality} of variability {variable.declared.variability}"
                 raise self.error(f"cannot be set: it is {kind}{did_you_mean('', known)}", name)
             checked.append((variable, self._values(variable, value)))
         return checked
 
     def _values(self, variable: FmuVariable, given: object) -> Array | list[bytes]:
+        if isinstance(given, InUnit):
+            given = self._of_its_kind(variable, given)
         value = given.value if (native := isinstance(given, InUnitOfFmu)) else given
         if variable.storage is None:
             if variable.declared.type != "String" or not isinstance(value, str):
@@ -189,6 +205,17 @@ class FmuVariables:
             raise self.error(f"expected {wanted}, got {_shown(value)}", variable.name)
         numbers = [self._number(variable, item, native) for item in items]
         return np.array(numbers * (variable.size if _shape(value) == () else 1), np.dtype(variable.storage[1]))
+
+    def _of_its_kind(self, variable: FmuVariable, given: InUnit) -> object:
+        """The numbers in SI; in the unit of the FMU where only the FMU defines it."""
+        shift = shift_between(given.unit.unit, variable.conversion.unit) if variable.has_unit else 0.0
+        if shift is None and given.unit.unit == variable.unit_name:
+            return InUnitOfFmu(given.value)
+        if shift is None:
+            what = f"is given in {given.unit.unit}, and is in {variable.conversion.unit}"
+            raise self.error(f"{what}; give a value in a unit of this kind", variable.name)
+        items = [given.unit.to_si(x) + shift for x in _flat(given.value)]
+        return items if isinstance(given.value, list) else items[0]
 
     def _number(self, variable: FmuVariable, value: object, native: bool) -> float | int:
         """A number in the unit of the FMU."""

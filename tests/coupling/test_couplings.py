@@ -25,6 +25,20 @@ WRONG = {
         [Wire("left.force", "right.torque")],
         "wire left.force -> right.torque: part 'right' has no input 'torque'; known: force",
     ),
+    "output that is an input": (
+        [Wire("right.force", "right.force")],
+        "wire right.force -> right.force: 'force' of part 'right' is an input, not output; known: velocity,"
+        " position, energy",
+    ),
+    "no signal": (
+        [Wire("left", "right.force")],
+        "wire left -> right.force: 'left' names no output; write left.<output>; known: force, position, energy",
+    ),
+    "exchanged": (
+        [PowerBond(FLOW, EFFORT)],
+        "bond right.velocity -> left.velocity, left.force -> right.force: m/s is the unit of a flow, and N that of an"
+        " effort; exchange `effort` and `flow`",
+    ),
     "unit": (
         [Wire("left.position", "right.force")],
         "wire left.position -> right.force: 'left.position' is in m, 'right.force' in N; both must be the same",

@@ -137,7 +137,7 @@ def test_c_sources_are_compiled_where_there_is_a_compiler(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("model", "name", "value", "expected"),
     [
-        ("ball2", "mass", 1.0, "arm: there is no parameter 'mass'; known: h, v, g, e"),
+        ("ball2", "mass", 1.0, "arm.mass: there is no such parameter; known: h, v, g, e"),
         ("ball2", "e", 0.2, "arm.e: 0.2 is below the minimum 0.5; use a value >= 0.5"),
         ("ball2", "e", 1.5, "arm.e: 1.5 is above the maximum 1; use a value <= 1"),
         ("ball2", "e", "x", "arm.e: expected a number, got 'x'"),

@@ -61,7 +61,8 @@ def test_a_process_gives_what_the_fmu_gives_in_the_run(folder, model, interface)
         (9, "ended its process with exit code 3 in the step from t = 0.4 s; {check}, or report it to who exported it"),
         (
             4,
-            "gives no answer within 2 s in the step from t = 0.4 s, and was ended; {check}, or raise its limit",
+            "gives no answer within 2 s in the step from t = 0.4 s, and was ended; {check},"
+            " or raise its limit (`couplings.time_limit` of a rig)",
         ),
     ],
 )
@@ -80,7 +81,7 @@ def test_mistakes_are_found_before_the_start(folder):
     path = fmus.build(folder, "ball", 2)
     with pytest.raises(InputError) as raised:
         FmuPart(path, "arm", {"mass": 1.0})
-    assert str(raised.value) == "ball2.fmu arm: there is no parameter 'mass'; known: h, v, g, e"
+    assert str(raised.value) == "ball2.fmu arm.mass: there is no such parameter; known: h, v, g, e"
     part = FmuPart(path, "arm")
     with pytest.raises(InputError) as raised:
         part.start(0.0, {"force": np.zeros(())})

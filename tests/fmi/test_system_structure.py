@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.errors import InputError
+from cosim.errors import InputError, SourceLocation
 from cosim.fmi import FmuPart, SystemWire, read_system
+from cosim.fmi.description import FmuDescription
 from cosim.fmi.ssp_transformations import in_si
-from cosim.fmi.unit_conversion import Conversion
+from cosim.fmi.unit_conversion import Conversion, conversion_of
+from cosim.fmi.variables import FmuVariables, InUnit
 from tests.fmi import fmus
 
 pytestmark = fmus.needs_gcc
@@ -263,6 +265,14 @@ def bound(parameter: str) -> str:
             "rig.ssd:4: value: expected a number, got 'x'",
         ),
         (
+            bound('<ssv:Parameter name="ball.h"><ssv:Real value="2" unit="kg"/></ssv:Parameter>'),
+            "rig.ssd:3: resources/ball2.fmu ball.h: is given in kg, and is in m; give a value in a unit of this kind",
+        ),
+        (
+            bound('<ssv:Parameter name="ball.h"><ssv:Real value="2" unit="ell"/></ssv:Parameter>'),
+            "rig.ssd:3: resources/ball2.fmu ball.h: is given in ell, and is in m; give a value in a unit of this kind",
+        ),
+        (
             bound('<ssv:Parameter name="ball.e"/>'),
             "rig.ssd:4: <Parameter> has no value; add an element such as <Real value=…/>",
         ),
@@ -353,6 +363,24 @@ def test_inputs_of_systems_have_start_values(folder):
             rates[each.name] = float(part.step(0.0, 0.1, {})["angle"]) / 0.1 / DEGREE
             part.close()
         assert rates == pytest.approx({"table": expected, "inner/table": 7.0})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "unit", "expected"),
+    [
+        ("temperature", "300", "K", 26.85),
+        ("temperature", "26.85", "degC", 26.85),
+        ("angle", "0.5", "rad", 0.5 / DEGREE),
+        ("double", "3", "furlong/s", 3.0),
+    ],
+)
+def test_parameters_are_converted_from_their_unit_to_that_of_the_fmu(folder, name, value, unit, expected):
+    """A unit that only the FMU defines is that of the FMU."""
+    fmus.build(folder, "turntable", 2)
+    description = FmuDescription(folder / "turntable2.fmu")
+    variables = FmuVariables(description.description, description.version, SourceLocation("turntable2.fmu"))
+    given = InUnit(float(value), conversion_of(unit, None))
+    assert variables._values(variables.by_name[name], given) == pytest.approx(expected)
 
 
 def test_start_values_with_a_unit_are_not_transformed(folder):

@@ -283,6 +283,14 @@ def test_steps_of_any_length_need_parts_that_have_them_and_a_bond(folder):
     )
 
 
+def test_a_correction_needs_a_bond(folder):
+    ends = ("chassis.force", "wheel.force"), ("wheel.velocity", "chassis.velocity")
+    wires = ", ".join(f"{{output: {a}, input: {b}}}" for a, b in ends)
+    settings = OFF, "couplings.correction={gain: 1}", "couplings.bonds=[]", f"couplings.wires=[{wires}]"
+    what = "needs a power bond, whose residual energy it pays back; add one, or take it out"
+    assert refused(FILES[0], *settings) == [f"--set {settings[1]}: {what}"]
+
+
 def test_parts_that_are_no_blocks_need_variable_steps_and_repeats():
     """As an FMU declares them."""
     errors = []

@@ -57,8 +57,18 @@ def test_an_fmu_follows_the_mechanism_in_si(folder, version, interface, process)
         ("parts.table.fmu=nowhere.fmu", "--set parts.table.fmu=nowhere.fmu: there is no file {folder}/nowhere.fmu"),
         (
             "parts.table.params={temprature: 1}",
-            "{folder}/2.yaml:8 parts[0].fmu: {folder}/turntable2.fmu table: there is no parameter 'temprature'; did you"
-            " mean 'temperature'?",
+            "--set parts.table.params={{temprature: 1}}: {folder}/turntable2.fmu table.temprature: there is no such"
+            " parameter; did you mean 'temperature'?",
+        ),
+        (
+            "parts.table.params.temperature=30 kg",
+            "--set parts.table.params.temperature=30 kg: {folder}/turntable2.fmu table.temperature: unit 'kg' does not"
+            " fit it; use degC, °C",
+        ),
+        (
+            "parts.table.params.double=1",
+            "--set parts.table.params.double=1: {folder}/turntable2.fmu table.double: cannot be set: it is an output of"
+            " variability continuous; known: angle, rate, temperature",
         ),
         (
             "parts.table.outputs=[angel]",

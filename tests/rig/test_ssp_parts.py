@@ -254,8 +254,8 @@ WRONG_ENDS = [
     ),
     (
         ["parts.drive.params={spring.stifness: 1}"],
-        "--set parts.drive.params={{spring.stifness: 1}}: {folder}/drive.ssp/resources/spring2.fmu spring: there is"
-        " no parameter 'stifness'; did you mean 'stiffness'?",
+        "--set parts.drive.params={{spring.stifness: 1}}: {folder}/drive.ssp/resources/spring2.fmu spring.stifness:"
+        " there is no such parameter; did you mean 'stiffness'?",
     ),
     (
         ["parts.drive.params={meter.gauge.temperature: -50 degC}"],
@@ -348,7 +348,7 @@ WRONG_SYSTEMS = [
     ),
     (
         ('"meter.gauge.temperature"', '"meter.gauge.temprature"'),
-        "20: drive.ssp/resources/turntable2.fmu meter/gauge: there is no parameter 'temprature'; did you mean"
+        "20: drive.ssp/resources/turntable2.fmu meter/gauge.temprature: there is no such parameter; did you mean"
         " 'temperature'?",
     ),
 ]

@@ -10,10 +10,10 @@ from cosim.coupling.block_part import BlockPart
 from cosim.coupling.couplings import PowerBond, checked
 from cosim.coupling.master import Scheme
 from cosim.coupling.step_control import EnergyControl
-from cosim.errors import ErrorList, InputError, InputErrors
+from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
 from cosim.rig.build.coupling_steps import check_coupling_steps, control_of
 from cosim.rig.reading.contracts import load_part
-from cosim.rig.reading.schema import Reading
+from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.sections.guard import watchdog_time
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec
 from cosim.rig.sections.rig_spec import RigSpec
@@ -89,7 +89,7 @@ def _part(
         try:
             return FmuSource(spec, time_limit)
         except InputError as error:
-            return reading.fail(spec.file_key, str(error))
+            return reading.fail(_place_of(error, spec), str(error))
     block = load_part(spec.plugin, spec.key, reading)
     if block is None:
         return None
@@ -98,6 +98,14 @@ def _part(
         of = "schedule" if couplings.step is None else "coupling"
         _check_samples(spec, part, couplings.step or tick, reading, of)
     return part
+
+
+def _place_of(error: InputError, spec: FmuSpec) -> KeyPath:
+    """The place in the rig of an error of an FMU: of the parameter that it names, else of the file."""
+    named = error.place.key if isinstance(error.place, SourceLocation) else ""
+    name = named.removeprefix(f"{spec.name}.")
+    of_rig = spec.system is None and name in spec.parameters
+    return (*spec.key, "params", name) if of_rig else spec.file_key
 
 
 def _check_samples(spec: PartSpec, part: BlockPart, step: float, reading: Reading, of: str) -> None:

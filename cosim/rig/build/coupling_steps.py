@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cosim.coupling.block_part import MAX_STEPS, BlockPart
-from cosim.coupling.couplings import PowerBond
 from cosim.coupling.step_control import EnergyControl
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.sections.parts import CouplingsSpec
@@ -49,6 +48,9 @@ def check_coupling_steps(
     reading: Reading,
 ) -> None:
     """Record steps of the coupling that the rig cannot make. places: of the parts; tick [s]: see `control_of`."""
+    if spec.correction is not None and not spec.has_bonds:
+        what = "needs a power bond, whose residual energy it pays back; add one, or take it out"
+        reading.fail((*AT, "correction"), what)
     if has_mechanism:
         what = "the mechanism steps once per tick; take it out, or use a smaller schedule.step"
         if spec.step_control is not None:
@@ -82,7 +84,7 @@ def _check_control(
         reading.fail((*AT, "step"), f"{what} {_shown(bounds[1])}, is {_shown(spec.step)}")
     if spec.correction is not None:
         reading.fail((*AT, "correction"), "is for steps of constant length; take it out, or take out `step_control`")
-    if not any(isinstance(member, PowerBond) for member in spec.members):
+    if not spec.has_bonds:
         reading.fail(CONTROL, "needs a power bond, whose residual energy is the error; add one, or take it out")
     for name, part in parts.items():
         is_block = isinstance(part, BlockPart)

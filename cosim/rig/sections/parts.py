@@ -186,6 +186,10 @@ class CouplingsSpec:
     elsewhere: Mapping[str, SourceLocation] = field(default_factory=dict)
 
     @property
+    def has_bonds(self) -> bool:
+        return any(isinstance(member, PowerBond) for member in self.members)
+
+    @property
     def loaded_dofs(self) -> set[str]:
         """Dofs of the mechanism with an effort from a part."""
         inputs = {end for member in self.members for end in member.inputs}
