@@ -1,8 +1,8 @@
 """Figures of the loops of a rig: margins, sensitivity, bandwidth and the step of each dof, and of all together.
 
 Gain and phase margins at the crossings of a cubic spline through the response. Disk margins with the skew 0 (Seiler,
-Packard and Gahinet, An introduction to disk margins, IEEE Control Systems Magazine 40(5), 2020): α = 2 / max |S − T|, of
-all loops together with the structured singular value, bounded from above by diagonal scaling.
+Packard and Gahinet, An introduction to disk margins, IEEE Control Systems Magazine 40(5), 2020): α = 2 / max |S − T|;
+of all loops together with the structured singular value, bounded from above by diagonal scaling.
 """
 
 from __future__ import annotations

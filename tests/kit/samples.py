@@ -12,7 +12,7 @@ from cosim.rig.reading.yaml_source import load_yaml
 
 FOLDER = Path(__file__).parents[2] / "rigs"
 
-# larger samples and the smaller ones that together have all kinds of their parts: tests that compile much leave them out
+# large samples, and others that together have all kinds of their parts: tests that compile much leave them out
 COVERED = {
     "drives/industrial_arm": {"ur5_sim", "bench/full_drive"},
     "elastic/two_link_arm": {"elastic/spacecraft", "bench/flexible_arm", "arm_sim"},
