@@ -1,13 +1,14 @@
 """Figures of the loops of a rig: margins, sensitivity, bandwidth and the step of each dof, and of all together.
 
-Margins of one loop by python-control. Disk margins with the skew 0 (Seiler, Packard and Gahinet, An introduction to
-disk margins, IEEE Control Systems Magazine 40(5), 2020): α = 2 / max |S − T|, of all loops together with the structured
-singular value, bounded from above by diagonal scaling.
+Gain and phase margins at the crossings of a cubic spline through the response. Disk margins with the skew 0 (Seiler,
+Packard and Gahinet, An introduction to disk margins, IEEE Control Systems Magazine 40(5), 2020): α = 2 / max |S − T|;
+of all loops together with the structured singular value, bounded from above by diagonal scaling.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ LONGEST = 20_000  # ticks of a step response without a pole that decays
 DENSE = 2_000  # points of a step response between two doublings of their distance
 DECAYED = 14.0  # time constants after which a part of a step response is over, to 1e-6
 BALANCES = 30  # sweeps of the scaling
+HALVINGS = 50  # of the interval of a crossing
 STILL = 1e-6  # 1/s; a slower decay is an integral
 
 
@@ -108,18 +110,14 @@ def loop_figures(rig: LinearRig, response: FrequencyResponse, dof: int) -> LoopF
 
 
 def margins_of(loop: Array, omega: Array, whole: bool = True) -> Margins:
-    """Of a stable loop L (m,) at these frequencies; whole: the last one is half of the rate, where L is real.
-
-    Raises InputError where python-control is not installed.
-    """
-    control = _control()
+    """Of a stable loop L (m,) at these frequencies; whole: the last one is half of the rate, where L is real."""
     inside = slice(-1 if whole else None)
-    gains, phases, _, _, crossovers, _ = control.stability_margins(
-        control.frd(loop[inside], omega[inside]), returnall=True
-    )
+    at_real = _crossings(loop[inside], omega[inside], np.imag)[1]
+    gains = [-1.0 / value for value in np.real(at_real) if value < 0.0]
     if whole and (end := float(np.real(loop[-1]))) < 0.0:
-        gains = [*gains, -1.0 / end]
-    angles = np.radians(np.abs(phases))
+        gains.append(-1.0 / end)
+    crossovers, at_one = _crossings(loop[inside], omega[inside], lambda value: np.abs(value) - 1.0)
+    angles = math.pi - np.abs(np.angle(at_one))
     return Margins(
         float(min((gain for gain in gains if gain > 1.0), default=math.inf)),
         float(max((gain for gain in gains if gain < 1.0), default=0.0)),
@@ -127,6 +125,22 @@ def margins_of(loop: Array, omega: Array, whole: bool = True) -> Margins:
         float(min(angles / crossovers, default=math.inf)),
         disk_margin(1.0 / (1.0 + loop)),
     )
+
+
+def _crossings(loop: Array, omega: Array, figure: Callable[[Array], Array]) -> tuple[Array, Array]:
+    """(frequencies (k,), L there (k,)) at which a figure of L changes its sign, by bisection in the pieces of the cubic
+    spline through L."""
+    from scipy.interpolate import CubicSpline
+
+    negative = figure(loop) < 0.0
+    k = np.flatnonzero(negative[:-1] != negative[1:])
+    pieces = CubicSpline(omega, loop).c[:, k]
+    low, high = np.zeros(len(k)), omega[k + 1] - omega[k]
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        before = (figure(np.polyval(pieces, middle)) < 0.0) == negative[k]
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    return omega[k] + high, np.polyval(pieces, high)
 
 
 def disk_margin(sensitivity: Array) -> DiskMargin:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cosim.analysis.frequency import respond
 from cosim.analysis.linearisation import LinearRig, Slopes, check_linear, linearise_at, slopes_of
-from cosim.analysis.loops import closed_dofs, disk_margin, is_stable, margins_of
+from cosim.analysis.loops import closed_dofs, is_stable, margins_of
 from cosim.execution.native_engine import NativeEngine
 from cosim.rig.open_numbers import with_numbers
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
@@ -20,7 +20,6 @@ from cosim.rig.rig import Rig
 from cosim.rig.rollouts import first_memories, opened_model
 from cosim.tick.tick_model import TickModel
 from cosim.timing.tick_ring import LoopStatus, TickRing
-from cosim.tuning.measures import MARGINS
 from cosim.types import Array
 
 POINTS = 400  # frequencies of a response
@@ -115,8 +114,6 @@ def _margins(linear: LinearRig, figures: Sequence[str]) -> dict[str, Array]:
 
 def loop_margins(loop: Array, omega: Array, figures: Sequence[str], whole: bool = True) -> dict[str, float]:
     """figure -> value of a stable loop (m,); whole: see `margins_of`."""
-    found = {"disk_margin": disk_margin(1.0 / (1.0 + loop)).alpha}
-    if any(MARGINS[figure].needs_control for figure in figures):
-        margins = margins_of(loop, omega, whole)
-        found |= {"gain_margin": margins.gain, "phase_margin": margins.phase}
+    margins = margins_of(loop, omega, whole)
+    found = {"disk_margin": margins.disk.alpha, "gain_margin": margins.gain, "phase_margin": margins.phase}
     return {figure: found[figure] for figure in figures}

@@ -16,19 +16,18 @@ from cosim.units import JOINT_DIMENSIONS
 
 
 class MarginFigure(NamedTuple):
-    """doc; unit; needs_control: whether python-control finds it; largest: that a loop can have, in SI."""
+    """doc; unit; largest: that a loop can have, in SI."""
 
     doc: str
     unit: str
-    needs_control: bool
     largest: float
 
 
 # margins of the loops, linearised at the moments of `TrialEvaluator.moments`; larger ones are better
 MARGINS: dict[str, MarginFigure] = {
-    "disk_margin": MarginFigure("disk margin of the loop of a joint; 0 where the rig is unstable", "1", False, 2.0),
-    "gain_margin": MarginFigure("factor of the gain at which the loop of a joint gets unstable", "1", True, math.inf),
-    "phase_margin": MarginFigure("phase that the loop of a joint may lose", "rad", True, math.pi),
+    "disk_margin": MarginFigure("disk margin of the loop of a joint; 0 where the rig is unstable", "1", 2.0),
+    "gain_margin": MarginFigure("factor of the gain at which the loop of a joint gets unstable", "1", math.inf),
+    "phase_margin": MarginFigure("phase that the loop of a joint may lose", "rad", math.pi),
 }
 
 

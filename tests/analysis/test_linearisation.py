@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import control
 import numpy as np
 import pytest
 
@@ -108,6 +109,35 @@ def test_a_loop_has_the_margins_of_the_textbook(rig_of: Callable[..., Rig]) -> N
     assert figures.margins.delay == pytest.approx(figures.margins.phase / crossover, rel=1e-3)
     assert sorted(poles(rig), key=abs) == pytest.approx(sorted(np.roots([J, KD, KP]), key=abs), rel=5e-3)
     assert is_stable(rig)
+
+
+def test_margins_are_those_of_python_control() -> None:
+    """Of loops with a resonance and a delay, which cross 1 and the negative axis several times."""
+    random = np.random.default_rng(0)
+    omega = np.geomspace(0.1, 3000.0, 400)
+    s = 1j * omega
+    several = 0
+    for _ in range(8):
+        rigid = random.uniform(50.0, 2000.0) * (1.0 + s / random.uniform(5.0, 50.0)) / s**2
+        elastic = 1.0 - 0.3 * s**2 / (random.uniform(50.0, 300.0) ** 2 + s**2 + 4.0 * s)
+        loop = rigid * elastic * np.exp(-s * random.uniform(1e-4, 3e-3))
+        gains, phases, _, _, crossovers, _ = control.stability_margins(control.frd(loop, omega), returnall=True)
+        angles = np.radians(np.abs(phases))
+        expected = (
+            min((gain for gain in gains if gain > 1.0), default=math.inf),
+            max((gain for gain in gains if gain < 1.0), default=0.0),
+            min(angles, default=math.inf),
+            min(angles / crossovers, default=math.inf),
+        )
+        found = margins_of(loop, omega, whole=False)
+        assert (found.gain, found.gain_reduction, found.phase, found.delay) == pytest.approx(expected, rel=1e-8)
+        several += len(crossovers) > 1 and len(gains) > 1
+    assert several
+
+
+def test_a_loop_that_crosses_nothing_has_margins_without_end() -> None:
+    found = margins_of(np.full(20, 0.5 - 0.1j), np.geomspace(1.0, 100.0, 20))
+    assert (found.gain, found.gain_reduction, found.phase, found.delay) == (math.inf, 0.0, math.inf, math.inf)
 
 
 def test_a_closed_loop_steps_as_its_equation(rig_of: Callable[..., Rig]) -> None:

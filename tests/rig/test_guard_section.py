@@ -255,8 +255,13 @@ ALARMS = {
 }
 
 
-@pytest.mark.parametrize("interpret", [False, True], ids=["machine code", "Python"])
-@pytest.mark.parametrize("case", ALARMS)
+# in Python each kind once: what saturates raises the alarm of what warns, and cuts
+IN_PYTHON = list({case.split()[0]: case for case in ALARMS}.values())
+
+
+@pytest.mark.parametrize(
+    ("case", "interpret"), [*((case, False) for case in ALARMS), *((case, True) for case in IN_PYTHON)]
+)
 def test_a_limit_that_warns_or_saturates_raises_an_alarm(rig_of, case, interpret):
     settings, words, (ticks, first, most) = ALARMS[case]
     run = rig_of(*settings, interpret=interpret).run()

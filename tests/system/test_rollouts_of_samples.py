@@ -1,4 +1,4 @@
-"""Rollouts of every compiled sample rig equal its single runs to the bit."""
+"""Rollouts of compiled sample rigs of every kind equal their single runs to the bit."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pytest
 from cosim import load_rig
 from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rollout_starts import read_starts
-from tests.kit.samples import FOLDER, without_drivers
+from tests.kit.samples import COVERED, FOLDER, without_drivers
 
-NAMES = [str(file.relative_to(FOLDER)) for file in without_drivers("**/*.yaml")]
+NAMES = [str(file.relative_to(FOLDER).with_suffix("")) for file in without_drivers("**/*.yaml")]
 K, TICKS = 5, 60
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in COVERED])
 def test_rollouts_equal_single_runs(name):
-    rig = load_rig(FOLDER / name, "schedule.realtime=no")
+    rig = load_rig(FOLDER / f"{name}.yaml", "schedule.realtime=no")
     rng = np.random.default_rng(0)
     parameters = {key: np.outer(rng.uniform(0.7, 1.2, K), value) for key, value in rig.parameters.items()}
     free = [joint for joint in rig.joints if joint not in rig.plant.prescribed]
