@@ -25,7 +25,7 @@ from cosim.rig.summary import (
 if TYPE_CHECKING:
     from cosim.rig.build.drivers import BusReport
 
-# relative energy residual above which a run is called coarse
+# relative energy residual, of the whole or of a bond, above which a run is called coarse
 COARSE = 0.01
 # relative energy residual above which a run is called unstable
 UNSTABLE = 0.5
@@ -102,6 +102,7 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
     if energy and COARSE < energy["residual_relative"] <= UNSTABLE:
         reasons.append(f"warning  the energy balance does not close: {_why_unstable(unstable)}")
     reasons += step_error_lines(summary)
+    reasons += coarse_coupling_lines(summary)
     balance = [
         f"energy   work in {e['work_in']:.6g} J, {_of_others(e)}dissipated {e['dissipated']:.6g} J, stored"
         f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"
@@ -140,6 +141,17 @@ def bond_lines(summary: RunSummary) -> list[str]:
         f" power at most {bond['power_max']:.4g} W" + _stand_in(bond)
         for kind, bonds in kinds.items()
         for name, bond in bonds.items()
+    ]
+
+
+def coarse_coupling_lines(summary: RunSummary) -> list[str]:
+    """Bonds of parts whose residual energy is a large part of what went through them."""
+    fix = "try a smaller schedule.step, a couplings.correction or another couplings.order"
+    return [
+        f"warning  the coupling is too coarse: bond '{name}' has created or lost"
+        f" {bond['residual_relative']:.2g} of the energy that went through it, or more; {fix}"
+        for name, bond in summary["bonds"].items()
+        if not bond["residual_relative"] <= COARSE
     ]
 
 

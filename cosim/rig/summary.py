@@ -77,6 +77,13 @@ class BondSummary(TypedDict):
     power_max: float
 
 
+class PartBondSummary(BondSummary):
+    """That of parts. residual_relative: the largest residual energy relative to RMS power times duration, which is at
+    least the energy that went through the bond."""
+
+    residual_relative: float
+
+
 class DriveBondSummary(BondSummary):
     """That of a drive. effort: `reported`, or `commanded` if the drive reported none at times."""
 
@@ -133,7 +140,7 @@ class RunSummary(TypedDict):
     events: list[EventSummary]
     guard: dict[str, dict[str, AlarmCount]]
     energy: EnergySummary | None
-    bonds: dict[str, BondSummary]
+    bonds: dict[str, PartBondSummary]
     real_joints: dict[str, DriveBondSummary]
     load_motors: dict[str, DriveBondSummary]
     coupling_steps: CouplingStepsSummary | None
@@ -184,7 +191,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "guard": {joint: dict(counts) for joint, counts in run.guard.items()},
         # measured motion does not conserve it
         "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
-        "bonds": {name: _bond(signals, name, _BOND) for name in rig.bonds if _has(signals, name, _BOND)},
+        "bonds": {name: _part_bond(signals, name, simulated) for name in rig.bonds if _has(signals, name, _BOND)},
         "real_joints": {name: _drive(signals, name, _DRIVE) for name in rig.joints if _has(signals, name, _DRIVE)},
         "load_motors": {name: _drive(signals, name, _LOAD) for name in rig.joints if _has(signals, name, _LOAD)},
         "coupling_steps": _coupling_steps(signals),
@@ -292,6 +299,14 @@ def _bond(signals: Figures, name: str, whats: Sequence[str]) -> BondSummary:
     """whats: of its residual energy and its power."""
     residual, power = (signals[f"{name}/{what}"] for what in whats)
     return {"residual": residual.last, "residual_max": residual.peak, "power_max": power.peak}
+
+
+def _part_bond(signals: Figures, name: str, duration: float) -> PartBondSummary:
+    """duration: s."""
+    bond = _bond(signals, name, _BOND)
+    # ∫ |P| dt is at most this, by the inequality of Cauchy and Schwarz
+    most = signals[f"{name}/{_BOND[1]}"].rms * duration
+    return {**bond, "residual_relative": bond["residual_max"] / most if most > REST else 0.0}
 
 
 def _drive(signals: Figures, name: str, whats: Sequence[str]) -> DriveBondSummary:

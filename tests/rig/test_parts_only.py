@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cosim import InputErrors, StoppedRun, load_rig, load_run
+from cosim.cli.run_summary import coarse_coupling_lines
 from cosim.coupling import CoupledParts
 from tests.fmi import fmus
 from tests.kit.coupled import quarter_car, quarter_car_exact
@@ -146,11 +147,12 @@ def test_a_part_that_diverges_is_named(folder):
 
 def test_run_writes_every_file_and_prints_no_joints(folder, command):
     out = _ok(command, "run", FILES[0], "--set", CONSTANT, "--record", "a.mcap", "--plot", "a.png", "--json", "a.json")
-    title, bond, speed, engine, wrote = out.splitlines()
+    title, bond, speed, engine, warning, wrote = out.splitlines()
     assert title.startswith("quarter_car  ") and wrote.startswith("wrote    plot a.png, summary a.json, recording a.")
     assert re.fullmatch(r"bond     chassis-wheel: residual energy \S+ J, at most \S+ J; power at most \S+ W", bond)
     assert re.fullmatch(r"speed    400 ticks of 10 ms, [\d,]+ ticks/s, [\d,.]+ × real time", speed)
     assert engine == "engine   part chassis, part wheel, loop: compiled"
+    assert warning.startswith("warning  the coupling is too coarse: bond 'chassis-wheel' has created or lost 0.0")
     assert json.loads(Path("a.json").read_bytes())["bonds"].keys() == {"chassis-wheel"}
     assert Path("a.png").stat().st_size > 10_000
     recorded = load_run("a.mcap")
@@ -280,3 +282,91 @@ def test_a_mechanism_that_is_given_must_move(folder):
     assert str(wrong.value.errors[0]) == (
         "r.yaml:3 mechanism: no joint moves on its own; give it a joint that is not fixed"
     )
+
+
+CONSTANT_SPEED = """
+from cosim.types import Signal, params
+
+@params
+class Params:
+    pass
+
+class Source:
+    inputs, outputs, params = {}, {"speed": Signal((), "m/s")}, Params()
+
+    def initial(self):
+        return {"x": 0.0}
+
+    def flow(self, t, p, x, u):
+        return {"x": 0.0 * x["x"]}, {"speed": 5.0 + x["x"]}
+
+def load(params):
+    return Source()
+"""
+
+
+def speed_rig(wire: str) -> str:
+    Path("source.py").write_text(CONSTANT_SPEED)
+    return f"""parts:
+  - {{name: source, type: source.py}}
+  - {{name: chassis, type: chassis.py, params: {{mass: 1 kg, stiffness: 1 N/m, damping: 1 N*s/m}}}}
+couplings:
+  wires: [{{output: source.speed, input: chassis.velocity, {wire}}}]
+schedule: {{step: 1 ms, duration: 0.1 s}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wire", "same"),
+    [
+        ("offset: 500 mm/s", "offset: 0.5"),
+        ("factor: 2, offset: -500 mm/s", "factor: 2, offset: '-0.5'"),
+        ("initial: 2000 mm/s", "initial: 2"),
+    ],
+)
+def test_numbers_of_wires_have_the_unit_of_the_input(folder, wire, same):
+    runs = []
+    for each in (wire, same, "initial: 5"):
+        Path("r.yaml").write_text(speed_rig(each))
+        runs.append(load_rig("r.yaml").run())
+    np.testing.assert_array_equal(runs[0].values, runs[1].values)
+    assert not np.array_equal(runs[0].values, runs[2].values)
+
+
+@pytest.mark.parametrize(
+    ("wire", "message"),
+    [
+        ("offset: 2 bar", "r.yaml:5 couplings.wires[0].offset: unit 'bar' does not fit here; use m/s, mm/s"),
+        ("offset: 50 %", "r.yaml:5 couplings.wires[0].offset: unit '%' does not fit here; use m/s, mm/s"),
+        ("initial: 2 m", "r.yaml:5 couplings.wires[0].initial: unit 'm' does not fit here; use m/s, mm/s"),
+        (
+            "initial: 2 ell",
+            "r.yaml:5 couplings.wires[0].initial: unit 'ell' is not known; give the unit of the input, or a bare number"
+            " in SI",
+        ),
+        ("initial: two", "r.yaml:5 couplings.wires[0].initial: expected a number, got 'two'"),
+    ],
+)
+def test_numbers_of_wires_with_another_unit_are_refused(folder, wire, message):
+    Path("r.yaml").write_text(speed_rig(wire))
+    with pytest.raises(InputErrors) as wrong:
+        load_rig("r.yaml")
+    assert str(wrong.value) == message
+
+
+@pytest.mark.parametrize(
+    ("settings", "coarse"), [(("couplings.order=0", "couplings.master=jacobi"), True), (("schedule.step=1 ms",), False)]
+)
+def test_a_coupling_that_creates_energy_is_warned_of(folder, settings, coarse):
+    """The summary has the residual energy relative to a bound of the energy that went through the bond."""
+    run = load_rig(FILES[0], (CONSTANT, *settings)).run(1.0)
+    power, residual = run["chassis-wheel/power"], run["chassis-wheel/residual_energy"]
+    bond = run.summary["bonds"]["chassis-wheel"]
+    most = np.sqrt(np.mean(power**2)) * run.t[-1]
+    assert bond["residual_relative"] == pytest.approx(np.abs(residual).max() / most)
+    assert np.trapezoid(np.abs(power), run.t) < 1.01 * most
+    assert coarse_coupling_lines(run.summary) == coarse * [
+        f"warning  the coupling is too coarse: bond 'chassis-wheel' has created or lost {bond['residual_relative']:.2g}"
+        " of the energy that went through it, or more; try a smaller schedule.step, a couplings.correction or another"
+        " couplings.order"
+    ]

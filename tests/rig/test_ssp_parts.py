@@ -290,6 +290,11 @@ WRONG_ENDS = [
         " did you mean 'twist'?",
     ),
     (
+        ["parts.drive.initial={meter.gauge.rate: 3 rad/s}"],
+        "--set parts.drive.initial={{meter.gauge.rate: 3 rad/s}}: expected a number in SI without a unit, got"
+        " '3 rad/s'",
+    ),
+    (
         ["parts.drive.ssp=drvie.ssp"],
         "--set parts.drive.ssp=drvie.ssp: there is no file {folder}/drvie.ssp",
     ),

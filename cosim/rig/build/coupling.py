@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cosim.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
 from cosim.coupling.block_part import BlockPart
-from cosim.coupling.couplings import PowerBond, checked
+from cosim.coupling.couplings import Couplings, HasSignals, PowerBond, checked
 from cosim.coupling.master import Scheme
 from cosim.coupling.step_control import EnergyControl
 from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
 from cosim.rig.build.coupling_steps import check_coupling_steps, control_of
 from cosim.rig.reading.contracts import load_part
-from cosim.rig.reading.schema import KeyPath, Reading
+from cosim.rig.reading.schema import KeyPath, Reading, number
 from cosim.rig.sections.guard import watchdog_time
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec
 from cosim.rig.sections.rig_spec import RigSpec
@@ -115,6 +115,17 @@ def _check_samples(spec: PartSpec, part: BlockPart, step: float, reading: Readin
         reading.fail((*spec.key, "step"), what)
 
 
+def _check_quantities(
+    spec: CouplingsSpec, couplings: Couplings, known: Mapping[str, HasSignals], reading: Reading
+) -> None:
+    """Record numbers of wires whose unit is not that of the input."""
+    for member, key in zip(spec.members, spec.keys, strict=True):
+        part, _, signal = member.inputs[0].partition(".")
+        for name in ("initial", "offset"):
+            if text := spec.quantities.get((*key, name)):
+                number(text, known[part].inputs[signal].unit, (*key, name), reading)
+
+
 def _joined(
     spec: CouplingsSpec,
     control: EnergyControl | None,
@@ -136,6 +147,7 @@ def _joined(
         return None
     except InputError as error:
         return reading.fail(("couplings",), error.what)
+    _check_quantities(spec, couplings, known, reading)
     if spec.sequence and sorted(spec.sequence) != sorted(known):
         return reading.fail(("couplings", "sequence"), f"it must name every part once: {', '.join(known)}")
     scheme = Scheme(spec.order, spec.sequential, spec.sequence, control, spec.correction)

@@ -12,16 +12,17 @@ from cosim.coupling.correction import EnergyCorrection
 from cosim.coupling.coupled_parts import MASTERS
 from cosim.coupling.couplings import PowerBond, Wire
 from cosim.coupling.extrapolation import ORDERS
-from cosim.errors import InputError, SectionError, SourceLocation
+from cosim.errors import InputError, SectionError, SourceLocation, shortened
 from cosim.fmi.archive import Interface
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
+from cosim.rig.reading.quantity import Quantity
 from cosim.rig.reading.schema import KeyPath, Reading, number, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.systems import RigSystem, joined_members
 from cosim.tick.coupled_plant import COUPLING, MECHANISM
 from cosim.types import param, params
-from cosim.units import LONGEST, show_time
+from cosim.units import LONGEST, given_unit, show_time
 
 HELICS_NAMES = {"broker", "core", "federation", "parent", "root"}  # that HELICS gives to others than federates
 INTERFACES: dict[str, Interface] = {"co_simulation": "co-simulation", "model_exchange": "model exchange"}
@@ -96,9 +97,9 @@ class BondKeys:
 class WireKeys:
     output: Reference = param(doc="`part.output`")
     input: Reference = param(doc="`part.input`")
-    initial: float | None = param(default=None, doc="the input gets the value one tick late, and this at the start")
+    initial: Quantity | None = param(default=None, doc="the input gets the value one tick late, and this at the start")
     factor: float | None = param(default=None, doc="input = factor · output + offset in SI; units may differ")
-    offset: float = param(default=0.0, doc="in SI, of the input")
+    offset: Quantity = param(default=Quantity(0.0), doc="of the input")
 
 
 @params
@@ -170,7 +171,8 @@ class FmuSpec:
 
 @dataclass(frozen=True)
 class CouplingsSpec:
-    """keys: of each bond and wire, its place in the rig; elsewhere: see `JoinedMembers`; residual_limits [J]: of each
+    """keys: of each bond and wire, its place in the rig; elsewhere: see `JoinedMembers`; quantities: texts with a unit
+    by their places, still to be compared with that of the input; residual_limits [J]: of each
     bond, inf for none; step [s]: of the coupling within a tick, the first one with a step control."""
 
     sequential: bool = True
@@ -184,6 +186,7 @@ class CouplingsSpec:
     step: float | None = None
     step_control: StepControlKeys | None = None
     elsewhere: Mapping[str, SourceLocation] = field(default_factory=dict)
+    quantities: Mapping[KeyPath, str] = field(default_factory=dict)
 
     @property
     def has_bonds(self) -> bool:
@@ -244,7 +247,7 @@ def _system(keys: SspKeys, at: KeyPath, reading: Reading) -> list[FmuSpec]:
     from cosim.fmi.system_structure import read_system
 
     file, before = _file(keys.ssp, (*at, "ssp"), reading), len(reading.errors)
-    late = {name: number(value, "1", (*at, "initial", name), reading) for name, value in _flat(keys.initial).items()}
+    late = {name: _bare(value, (*at, "initial", name), reading) for name, value in _flat(keys.initial).items()}
     if file is None or len(reading.errors) > before:
         return []
     try:
@@ -289,6 +292,13 @@ def _file(text: str, at: KeyPath, reading: Reading) -> Path | None:
     return file
 
 
+def _bare(value: YamlValue, at: KeyPath, reading: Reading) -> float | None:
+    """A number in SI; None after an error, which is recorded."""
+    if isinstance(value, str) and given_unit(value):
+        return reading.fail(at, f"expected a number in SI without a unit, got '{shortened(value)}'")
+    return number(value, "1", at, reading)
+
+
 def _flat(values: Mapping[str, Any] | None) -> dict[str, Any]:
     """Nested sections, as of overrides, with dots in their keys."""
     found: dict[str, Any] = {}
@@ -305,6 +315,7 @@ def read_couplings(data: YamlValue, parts: Sequence[PartSpec | FmuSpec], reading
     members: list[PowerBond | Wire] = []
     places: list[KeyPath] = []
     limits: list[float] = []
+    quantities: dict[KeyPath, str] = {}
     for k, bond in enumerate(values.get("bonds") or ()):
         place = (*at, "bonds", k)
         if bond is None:
@@ -318,8 +329,12 @@ def read_couplings(data: YamlValue, parts: Sequence[PartSpec | FmuSpec], reading
         places.append(place)
     for k, wire in enumerate(values.get("wires") or ()):
         if wire is not None:
-            members.append(Wire(wire.output, wire.input, wire.initial, wire.factor, wire.offset))
-            places.append((*at, "wires", k))
+            place = (*at, "wires", k)
+            initial = None if wire.initial is None else wire.initial.value
+            members.append(Wire(wire.output, wire.input, initial, wire.factor, wire.offset.value))
+            places.append(place)
+            given = {"initial": wire.initial, "offset": wire.offset}
+            quantities |= {(*place, name): each.text for name, each in given.items() if each and each.text}
     systems = {part.system.name: part.system for part in parts if isinstance(part, FmuSpec) and part.system}
     joined = joined_members(members, places, tuple(systems.values()), reading)
     correction: CorrectionKeys | None = values.get("correction")
@@ -335,4 +350,5 @@ def read_couplings(data: YamlValue, parts: Sequence[PartSpec | FmuSpec], reading
         values.get("step"),
         values.get("step_control"),
         joined.elsewhere,
+        quantities,
     )

@@ -1,0 +1,30 @@
+"""Numbers whose unit depends on what they are joined to: read with any unit, and checked when that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cosim.rig.reading.schema import READERS, KeyPath, Reading, number
+from cosim.rig.reading.yaml_source import YamlValue
+from cosim.units import UNITS, given_unit
+
+
+class Quantity(NamedTuple):
+    """A number in SI; text: as it is written with a unit, empty for a bare number."""
+
+    value: float
+    text: str = ""
+
+
+def _quantity(
+    reading: Reading, hint: object, value: YamlValue, meta: Mapping[str, Any], path: KeyPath
+) -> Quantity | None:
+    unit = given_unit(value) if isinstance(value, str) else None
+    if unit is not None and unit not in UNITS:
+        return reading.fail(path, f"unit '{unit}' is not known; give the unit of the input, or a bare number in SI")
+    read = number(value, unit or "1", path, reading)
+    return None if read is None else Quantity(read, str(value) if unit else "")
+
+
+READERS[Quantity] = _quantity
