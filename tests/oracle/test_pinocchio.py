@@ -39,9 +39,11 @@ MIMICKING = {
     "tiago_pro_description/robots/tiago_pro.urdf": True,
 }
 
-# Of a small robot every function is compiled, of a large one the two sweeps; the rest runs as plain Python.
+# Of a small robot every function is compiled, of a large one forward dynamics, of iCub both sweeps; the rest runs as
+# plain Python.
 SMALL = 8
-SWEEPS = {"forward_dynamics", "hybrid_dynamics"}
+# function -> the only large robot of which it is compiled, "" for all
+LARGE = {"forward_dynamics": "", "hybrid_dynamics": "icub_description/robots/icub.urdf"}
 
 
 class Reference:
@@ -128,7 +130,7 @@ class Robot:
 
     def function(self, name, frame=None):
         """A function of the model, compiled or plain, as the budget of time allows."""
-        if self.model.nv <= SMALL or name in SWEEPS:
+        if self.model.nv <= SMALL or LARGE.get(name) in ("", self.name):
             return self.model.compiled(name, frame).native
         return self.model._definition(name, frame)[0]
 
