@@ -71,14 +71,14 @@ def _integration(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
 def _scalar_integration(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
     """RK4 on lists of numbers, which for few of them takes less time than on arrays."""
     state, names, inputs = part.state_layout, [name for (name,) in part.state_layout.places], list(part.inputs)
-    equations, params, ports = part.equations, part.block.params, part.ports
+    equations, params = part.equations, part.block.params
 
     def steps(t: Any, coefficients: Array) -> OwnStep:
         columns = list(zip(inputs, zip(*map(list, coefficients), strict=True), strict=True))
 
         def rate(s: Any, u: dict[str, Any], xw: list[Any]) -> list[Any]:
             dx, y = equations(t + s, params, dict(zip(names, xw, strict=False)), dict(u))  # works follow the state
-            return [*state.elements(dx), *(u[i] * y[o] for i, o in ports)]
+            return [*state.elements(dx), *_scalar_powers(part, u, y)]
 
         def step(s: Any, xw: Array, h: Any) -> Array:
             x, half = list(xw), h / 2
@@ -114,6 +114,19 @@ def _samples(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
         return step
 
     return steps
+
+
+def _scalar_powers(part: BlockPart, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[Any]:
+    """See `_powers`."""
+    try:
+        powers = [inputs[i] * outputs[o] for i, o in part.ports]
+        if all(isinstance(power, float) for power in powers):
+            return powers
+    except (KeyError, TypeError, ValueError):
+        part.packed(dict(outputs))
+        raise
+    part.packed(dict(outputs))
+    return powers
 
 
 def _powers(part: BlockPart, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Array:
