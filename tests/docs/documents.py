@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from cosim.bondgraph import Law
 from cosim.rig.reading import schema
+from cosim.rig.reading.number_with_unit import NumberWithUnit
 from cosim.rig.sections.tuning import NamedFigure
 from cosim.types import PerJoint
 
@@ -75,6 +76,7 @@ TYPES = {
     Law: "expression",
     list: "list",
     PerJoint: "per joint",
+    NumberWithUnit: "number",
     NamedFigure: "names, or a mapping",
 }
 

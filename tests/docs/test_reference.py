@@ -65,7 +65,7 @@ from cosim.rig.sections import (
 )
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.stream import Schema
-from cosim.rig.summary import BondSummary, DriveBondSummary
+from cosim.rig.summary import DriveBondSummary, PartBondSummary
 from cosim.servo import brake, cascade
 from cosim.servo import encoder as shaft_encoder
 from cosim.tick.metrics import METRICS
@@ -455,7 +455,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"joints.<joint>.{key}" for key in run.summary["joints"]["elbow_joint"]}
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
     fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak")}
-    fields |= {f"bonds.<name>.{key}" for key in BondSummary.__annotations__}
+    fields |= {f"bonds.<name>.{key}" for key in get_type_hints(PartBondSummary)}
     fields |= {f"real_joints.<joint>.{key}" for key in get_type_hints(DriveBondSummary)}
     fields.add("load_motors.<joint>.residual")  # and the others as those of real joints
     fields |= {f"stream.{key}" for key in StreamSummary.__annotations__}

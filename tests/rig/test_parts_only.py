@@ -238,7 +238,7 @@ NEEDS = "acts on a mechanism, and this rig has none"
 @pytest.mark.parametrize(
     ("changes", "messages"),
     [
-        ({"parts": "[]"}, ["r.yaml:1: missing key 'mechanism'"]),
+        ({"parts": "[]"}, ["r.yaml:1: missing key 'mechanism' and `parts` is empty; add one of them"]),
         ({"joints": "{shaft: {}}"}, [f"r.yaml:3 joints: {NEEDS}; take it out, or add `mechanism`"]),
         (
             {"controllers": "[{type: pid}]"},

@@ -15,8 +15,8 @@ from cosim.coupling.extrapolation import ORDERS
 from cosim.errors import InputError, SectionError, SourceLocation, shortened
 from cosim.fmi.archive import Interface
 from cosim.rig.reading.names import Name, Reference
+from cosim.rig.reading.number_with_unit import NumberWithUnit
 from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
-from cosim.rig.reading.quantity import Quantity
 from cosim.rig.reading.schema import KeyPath, Reading, number, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.systems import RigSystem, joined_members
@@ -97,9 +97,11 @@ class BondKeys:
 class WireKeys:
     output: Reference = param(doc="`part.output`")
     input: Reference = param(doc="`part.input`")
-    initial: Quantity | None = param(default=None, doc="the input gets the value one tick late, and this at the start")
+    initial: NumberWithUnit | None = param(
+        default=None, doc="the input gets the value one tick late, and this at the start"
+    )
     factor: float | None = param(default=None, doc="input = factor · output + offset in SI; units may differ")
-    offset: Quantity = param(default=Quantity(0.0), doc="of the input")
+    offset: NumberWithUnit | None = param(default=None, doc="in the unit of the input")
 
 
 @params
@@ -331,7 +333,8 @@ def read_couplings(data: YamlValue, parts: Sequence[PartSpec | FmuSpec], reading
         if wire is not None:
             place = (*at, "wires", k)
             initial = None if wire.initial is None else wire.initial.value
-            members.append(Wire(wire.output, wire.input, initial, wire.factor, wire.offset.value))
+            offset = 0.0 if wire.offset is None else wire.offset.value
+            members.append(Wire(wire.output, wire.input, initial, wire.factor, offset))
             places.append(place)
             given = {"initial": wire.initial, "offset": wire.offset}
             quantities |= {(*place, name): each.text for name, each in given.items() if each and each.text}

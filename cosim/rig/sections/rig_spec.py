@@ -240,7 +240,8 @@ def _mechanism(data: Mapping[str, YamlValue], top: Mapping[str, Any], name: str,
     if "mechanism" in data:
         return read_mechanism(top["mechanism"] or {}, name, reading) if "mechanism" in top else None
     if not data.get("parts"):
-        return reading.fail((), "missing key 'mechanism'")
+        nothing = " and `parts` is empty; add one of them" if "parts" in data else ""
+        return reading.fail((), f"missing key 'mechanism'{nothing}")
     check_parts_only(data, reading)
     return ground_alone(name, reading)
 

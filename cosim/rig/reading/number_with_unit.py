@@ -10,21 +10,21 @@ from cosim.rig.reading.yaml_source import YamlValue
 from cosim.units import UNITS, given_unit
 
 
-class Quantity(NamedTuple):
+class NumberWithUnit(NamedTuple):
     """A number in SI; text: as it is written with a unit, empty for a bare number."""
 
     value: float
     text: str = ""
 
 
-def _quantity(
+def _number_with_unit(
     reading: Reading, hint: object, value: YamlValue, meta: Mapping[str, Any], path: KeyPath
-) -> Quantity | None:
+) -> NumberWithUnit | None:
     unit = given_unit(value) if isinstance(value, str) else None
     if unit is not None and unit not in UNITS:
         return reading.fail(path, f"unit '{unit}' is not known; give the unit of the input, or a bare number in SI")
     read = number(value, unit or "1", path, reading)
-    return None if read is None else Quantity(read, str(value) if unit else "")
+    return None if read is None else NumberWithUnit(read, str(value) if unit else "")
 
 
-READERS[Quantity] = _quantity
+READERS[NumberWithUnit] = _number_with_unit
