@@ -7,7 +7,7 @@ from pathlib import Path
 from cosim.errors import InputErrors
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
-from cosim.rig.sections.parts_only import require_joints
+from cosim.rig.sections.joints_needed import require_joints
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.types import Actuator
 

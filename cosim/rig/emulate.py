@@ -18,7 +18,7 @@ from cosim.rig.reading.yaml_source import Override, read_value
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.emulator import FAULT_KINDS
 from cosim.rig.sections.joints import JointSpec
-from cosim.rig.sections.parts_only import require_joints
+from cosim.rig.sections.joints_needed import require_joints
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.servo.commanded import CommandedLoops
 from cosim.tick.virtual_plant import VirtualPlant

@@ -9,7 +9,7 @@ from cosim.compile import ArrayPort, BatchFunction, Interpreted, compile_for_bat
 from cosim.errors import InputError
 from cosim.rig.build.stand_ins import KNOWN, known_parts, stand_ins
 from cosim.rig.cached_parts import CachedParts
-from cosim.rig.sections.parts_only import require_joints
+from cosim.rig.sections.joints_needed import require_joints
 from cosim.timing.deadlines import TaskTime
 
 if TYPE_CHECKING:

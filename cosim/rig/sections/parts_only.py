@@ -1,11 +1,9 @@
-"""A rig of parts without a mechanism: what it cannot have, and what it is not for."""
+"""A rig of parts without a mechanism: what it cannot have."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
-from cosim.errors import InputError
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.reading.yaml_source import YamlValue
 
@@ -37,10 +35,3 @@ def check_parts_only(data: Mapping[str, YamlValue], reading: Reading) -> None:
             section = section.get(key) if isinstance(section, dict) else None
         if section is not None:
             reading.fail(path, f"acts on a mechanism, and this rig has none; {fix}, or add `mechanism`")
-
-
-def require_joints(joints: Collection[str], path: Path, command: str) -> None:
-    """Raises InputError for a rig of parts only. command: that is for joints, such as `cosim tune`."""
-    if not joints:
-        what = f"{command} is for joints, and this rig has no mechanism, only parts"
-        raise InputError(f"{what}; use cosim run, plot or compare", str(path))
