@@ -332,6 +332,13 @@ def test_a_part_with_an_output_of_another_shape_is_named(rig_of, torque, why):
     assert stopped.value.run.fault.rpartition(" (")[0].removesuffix(" (") == f"{at}: {why}"
 
 
+def test_a_sequence_is_for_gauss_seidel(rig_of):
+    with pytest.raises(InputErrors) as error:
+        rig_of("couplings.master=jacobi", "couplings.sequence=[wheel, mechanism]")
+    what = "--set couplings.sequence=[wheel, mechanism]: is for gauss_seidel; take it out, or take that master"
+    assert str(error.value) == what
+
+
 def test_a_bond_joins_effort_and_flow_of_one_dof(tmp_path, rig_of):
     two = ", {name: rod, parent: rotor, joint: elbow, axis: [0, 1, 0], mass: 1 kg, inertia: [1, 1, 1]}]"
     changes = [("]}]", "]}" + two), ("mechanism.shaft/velocity", "mechanism.elbow/velocity")]

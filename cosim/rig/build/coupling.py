@@ -148,6 +148,8 @@ def _joined(
     except InputError as error:
         return reading.fail(("couplings",), error.what)
     _check_quantities(spec, couplings, known, reading)
+    if spec.sequence and not spec.sequential:
+        return reading.fail(("couplings", "sequence"), "is for gauss_seidel; take it out, or take that master")
     if spec.sequence and sorted(spec.sequence) != sorted(known):
         return reading.fail(("couplings", "sequence"), f"it must name every part once: {', '.join(known)}")
     scheme = Scheme(spec.order, spec.sequential, spec.sequence, control, spec.correction)

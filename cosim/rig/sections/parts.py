@@ -63,7 +63,7 @@ class SspKeys:
     name: Name = param(doc="of the system in couplings and signals")
     ssp: str = param(doc="an `.ssp` or `.ssd` file, relative to the folder of the rig")
     locals: tuple[str, ...] = param(default=(), doc="`component.variable`, recorded beside all outputs")
-    initial: dict | None = param(default=None, doc="`component.input`: it is one tick late, and this at the start")
+    initial: dict | None = param(default=None, doc="`component.input`: one tick late; this for outputs at t = 0")
     tolerance: float | None = param(above=0, max=1, default=None, doc="relative, of the solvers")
     stiff: bool = param(default=False, doc="model exchange is integrated with an implicit method")
     process: bool = param(default=True, doc="each FMU runs in a process of its own")
@@ -98,7 +98,7 @@ class WireKeys:
     output: Reference = param(doc="`part.output`")
     input: Reference = param(doc="`part.input`")
     initial: NumberWithUnit | None = param(
-        default=None, doc="the input gets the value one tick late, and this at the start"
+        default=None, doc="the input is held within a tick; this is for outputs at t = 0"
     )
     factor: float | None = param(default=None, doc="input = factor · output + offset in SI; units may differ")
     offset: NumberWithUnit | None = param(default=None, doc="in the unit of the input")
