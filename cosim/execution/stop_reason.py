@@ -119,7 +119,7 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
 def _not_finite(tick_model: TickModel, parts: State, k: int) -> Reason:
     unit, name = tick_model.plant.model.dof_units[k], tick_model.plant.model.dof_names[k]
     position, velocity = (float(parts["measured"][name][k]) for name in ("position", "velocity"))
-    largest = max(abs(position), abs(velocity))
+    largest = float(np.max(np.abs([position, velocity])))  # NaN if one is
     what = f"is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s)"
     if largest < OVERFLOWING:
         what = f"is commanded an effort that is not finite (at {position:.6g} {unit}, {velocity:.6g} {unit}/s)"

@@ -166,12 +166,13 @@ def test_a_mistake_in_the_section_or_in_limits(mistakes, override, message):
 
 
 def test_a_mistake_is_reported_with_its_line(mistakes):
-    text = RIG + "joints:\n  a: {limits: {power: 0}}\nguard: {soft_start: 1}\n"
-    assert mistakes(text=text) == [
-        "rig.yaml:11 joints.a.limits.power: must be above 0 W, is 0 W",
+    text = RIG + "joints:\n  a: {limits: {power: %s}}\nguard: {soft_start: 1}\n"
+    assert mistakes(text=text % "1") == [
         "rig.yaml:12 guard.soft_start: a soft start ramps the effort limit up, and joint 'a' has none; give"
         " joints.a.limits.effort",
     ]
+    # after a mistake in the limits, none is taken for missing
+    assert mistakes(text=text % "0") == ["rig.yaml:11 joints.a.limits.power: must be above 0 W, is 0 W"]
 
 
 # --- runs that stop ---------------------------------------------------------------------------------
