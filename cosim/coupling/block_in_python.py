@@ -78,7 +78,7 @@ def _scalar_integration(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
 
         def rate(s: Any, u: dict[str, Any], xw: list[Any]) -> list[Any]:
             dx, y = equations(t + s, params, dict(zip(names, xw, strict=False)), dict(u))  # works follow the state
-            return [*state.elements(dx), *_scalar_powers(part, u, y)]
+            return [*state.elements(dx), *_powers(part, u, y)]
 
         def step(s: Any, xw: Array, h: Any) -> Array:
             x, half = list(xw), h / 2
@@ -108,7 +108,9 @@ def _samples(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
                 # Simpson's rule, see `BlockPart`
                 middle, end = (inputs.numbers(value_at(coefficients, s + f * length)) for f in (0.5, 1.0))
                 weights = (u, 1.0 / 6.0), (middle, 4.0 / 6.0), (end, 1.0 / 6.0)
-                reached.append(xyw[part.size :] + length * sum(w * _powers(part, each, y) for each, w in weights))
+                reached.append(
+                    xyw[part.size :] + length * sum(w * np.array(_powers(part, each, y)) for each, w in weights)
+                )
             return np.concatenate(reached)
 
         return step
@@ -116,34 +118,16 @@ def _samples(part: BlockPart) -> Callable[[Any, Array], OwnStep]:
     return steps
 
 
-def _scalar_powers(part: BlockPart, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[Any]:
-    """See `_powers`."""
+def _powers(part: BlockPart, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[Any]:
+    """W, of each port. Raises WrongResult for other outputs than those that the block declares."""
     try:
-        powers = [inputs[i] * outputs[o] for i, o in part.ports]
-        if all(isinstance(power, float) for power in powers):
-            return powers
+        powers = [
+            np.reshape(inputs[i], -1) @ np.reshape(outputs[o], -1) if part.inputs[i].shape else inputs[i] * outputs[o]
+            for i, o in part.ports
+        ]
     except (KeyError, TypeError, ValueError):
         part.packed(dict(outputs))
         raise
-    part.packed(dict(outputs))
-    return powers
-
-
-def _powers(part: BlockPart, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Array:
-    """(ports,) W. Raises WrongResult for other outputs than those that the block declares."""
-    try:
-        powers = np.array(
-            [
-                np.reshape(inputs[i], -1) @ np.reshape(outputs[o], -1)
-                if part.inputs[i].shape
-                else inputs[i] * outputs[o]
-                for i, o in part.ports
-            ]
-        )
-        if powers.shape == (len(part.ports),):
-            return powers
-    except (KeyError, TypeError, ValueError):
+    if not all(isinstance(power, float) for power in powers):
         part.packed(dict(outputs))
-        raise
-    part.packed(dict(outputs))
     return powers

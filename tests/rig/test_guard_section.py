@@ -171,7 +171,7 @@ def test_a_mistake_is_reported_with_its_line(mistakes):
         "rig.yaml:12 guard.soft_start: a soft start ramps the effort limit up, and joint 'a' has none; give"
         " joints.a.limits.effort",
     ]
-    # after a mistake in the limits, none is taken for missing
+    # after a mistake in the limits, none counts as missing
     assert mistakes(text=text % "0") == ["rig.yaml:11 joints.a.limits.power: must be above 0 W, is 0 W"]
 
 

@@ -189,7 +189,7 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
     actuator = values.get("actuator")
     if commanded and actuator is None:
         actuator = {"type": "ideal"}
-    # after an error in the limits no other check takes them for missing
+    # after an error in the limits none counts as missing
     written = values.get("limits", JointLimits(velocity=1.0, effort=1.0)) or JointLimits()
     limits = written.bounds(joint)
     initial = values.get("initial") or _Initial()
