@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import (
     Annotated,
     Any,
@@ -396,6 +397,41 @@ class FeedforwardReport(TypedDict):
     resolution: float  # N·m or N; 0 where there is none
 
 
+class CycleOutcome(IntEnum):
+    """How a read or a write in machine code ended. SUSPECT: there is something that the driver in Python has to judge;
+    EXPIRED: the command was too late and was not sent."""
+
+    NOMINAL, EXPIRED, SUSPECT, NOT_SENT, LOST, BUS_OFF, STOPPED = range(7)
+
+
+class CompiledCycle(Protocol):
+    """`read` and `write` of a driver of n joints in machine code: functions int64(int64, int64, int64, int64) of
+    (context, deadline_ns, valid_until_ns, 0) at addresses, whose results are a CycleOutcome.
+
+    Between `take_over` and `hand_back` nobody else may use the driver, except to stop it.
+    """
+
+    read: int
+    write: int
+    stop: int  # switches the motors off, without waiting for an answer
+    context: int
+    commands: Array  # (n, 5 or more) of `write`, in the order of COMMAND
+    states: Array  # (n, 4 or more) of `read`: FEEDBACK, then the temperature
+    t_ns: Array  # (1,) integer time of the measurement
+
+    def take_over(self, deadline_ns: int) -> bool:
+        """Request feedback and wait for it until the deadline; whether all drives have answered. Raises RunError."""
+        ...
+
+    def hand_back(self) -> None:
+        """Give the driver in Python what was received last, and the counts."""
+        ...
+
+    def check(self, outcome: CycleOutcome) -> None:
+        """Raises the error of the connection, or of a stop, with which a read or a write ended; none for others."""
+        ...
+
+
 class HardwareDriver(Driver, Protocol):
     """A driver whose motors are real: what the loop needs to know of its connection and of the faults of its drives."""
 
@@ -407,6 +443,19 @@ class HardwareDriver(Driver, Protocol):
     @property
     def faults_outlast_stop(self) -> bool:
         """Whether a reported fault stays after `stop`, until `clear`."""
+        ...
+
+    @property
+    def why_not_compiled(self) -> str:
+        """Why its cycle cannot run in machine code; empty if it can."""
+        ...
+
+    def load_cycle(self) -> None:
+        """Make the machine code of its cycle, which may take seconds; only if it can be compiled."""
+        ...
+
+    def compile(self) -> CompiledCycle:
+        """Its cycle in machine code, in the mode in which the motors are on; after `load_cycle`."""
         ...
 
     def clear(self) -> None:

@@ -14,6 +14,7 @@ from cosim.timing.tick_ring import PacingMemory, SharedWord, TickRing
 if TYPE_CHECKING:
     from cosim.control.control_loop import ControlLoop
     from cosim.tick.tick_model import TickModel
+    from cosim.timing.native_loop import NativeLoop
 
 
 class NativeEngine(Engine):
@@ -22,12 +23,16 @@ class NativeEngine(Engine):
     def __init__(self, tick_model: TickModel) -> None:
         super().__init__(tick_model)
         self.memory = tick_model.memory()
-        self._loop = tick_model.native_loop
+        self._loop = self._make_loop()
+        self._native: np.ndarray | None = None  # the functions of `NativeCall`
         self._names = [loop.name for loop in tick_model.python_loops]
         self._controllers = [self._controller(loop) for loop in tick_model.python_loops]
         self.kind = "Python" if self._controllers else "compiled"
         self._error: BaseException | None = None  # of a controller in Python
         self._words = np.zeros(len(SharedWord), dtype=np.int64)  # of the ticks that run
+
+    def _make_loop(self) -> NativeLoop:
+        return self.tick_model.native_loop
 
     def arm(self) -> None:
         super().arm()
@@ -67,14 +72,14 @@ class NativeEngine(Engine):
 
     def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None:
         if not self._controllers:
-            self._loop.run(self.memory, ring, pace)
+            self._loop.run(self.memory, ring, pace, native=self._native)
             return
         if not self.force_stopped:  # else no tick runs until the rig is armed again
             self.failure = ""
         self._error, self._words = None, ring.words
         # the guard reports a diverging run, not numpy's warnings
         with np.errstate(all="ignore"):
-            self._loop.run(self.memory, ring, pace, self._call_python)
+            self._loop.run(self.memory, ring, pace, self._call_python, self._native)
         if self._error is not None:  # the ticks before it stay in the ring
             if not self.force_stopped:
                 self.failure = self._stopped_at(int(ring.words[SharedWord.NUMBER]), str(self._error))

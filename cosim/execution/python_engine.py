@@ -8,19 +8,18 @@ from contextlib import ExitStack
 import numpy as np
 
 from cosim.errors import RunError, describe_exception
-from cosim.execution.engine import Engine, Snapshot
+from cosim.execution.engine import Snapshot
+from cosim.execution.hardware_engine import HardwareEngine
 from cosim.execution.python_pacer import ClockPacer, NoPacer, Pacer, policies
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop
-from cosim.hardware.manager import HardwareManager
 from cosim.tick.tick_model import TickModel, TickTask
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
-from cosim.timing.watchdog import Watchdog
 from cosim.types import Driver
 
 
-class PythonEngine(Engine):
+class PythonEngine(HardwareEngine):
     """Runs ticks in Python around drivers; calls that can be compiled are, except in an interpreted run."""
 
     kind = "Python"
@@ -35,76 +34,27 @@ class PythonEngine(Engine):
         estop: Callable[[ExitStack], Estop] | None = None,
         watchdog: float | None = None,
     ) -> None:
-        """drivers: together for all joints, each with the indices (n,) of its joints in the model's order; estop: opens
-        the emergency stop; watchdog [s]: motors off when a tick takes longer."""
+        """See `set_up`."""
         super().__init__(tick_model)
-        groups = [item if isinstance(item, DriverGroup) else DriverGroup(*item) for item in drivers]
-        self.hardware_manager = HardwareManager(groups, virtual_plant)
-        self.hardware = hardware or any(group.real for group in self.hardware_manager.groups)
         self.virtual_plant, self.memory = virtual_plant, virtual_plant.memory
+        self.set_up(drivers, hardware, estop, watchdog)
         self._runs = [self._task(task) for task in self.tasks]
         self._names = [f"controller '{task.name}'" if task.loop else f"task '{task.name}'" for task in self.tasks]
         self._fault = virtual_plant.view("fault")
-        self._stack, self._open_estop = ExitStack(), estop
-        self._estop = Estop(())
-        self._watchdog = None if watchdog is None else Watchdog(watchdog, self._on_timeout)
-
-    @property
-    def drivers(self) -> Sequence[tuple[Driver, np.ndarray]]:
-        """Each with the indices (n,) of its joints."""
-        return [(group.driver, group.joint_index) for group in self.hardware_manager.groups]
 
     def open(self) -> None:
-        if self._open_estop is not None:
-            self._estop = self._open_estop(self._stack)
         policies(not self.tick_model.compiled)  # compiled before motors are on
-        self.virtual_plant.open()
-        self.hardware_manager.open()
-
-    def clear(self) -> None:
-        self.hardware_manager.clear()
-
-    def arm(self) -> None:
-        self._estop.reset()
-        self.hardware_manager.enable()
-        super().arm()
-        if self._watchdog is not None:
-            self._watchdog.start()
-            self._watchdog.suspend()
-
-    def begin_hold(self) -> Callable[[], object] | None:
-        return self.hardware_manager.begin_hold()
-
-    def end_hold(self) -> None:
-        self.hardware_manager.end_hold()
-
-    def stop(self) -> None:
-        self.hardware_manager.stop()
-        if self._watchdog is not None:
-            self._watchdog.stop()
-        super().stop()
-
-    def close(self) -> None:
-        super().close()  # stops first
-        self.hardware_manager.close()
-        self.virtual_plant.close()
-        self._stack.close()
+        super().open()
 
     def restore(self, snapshot: Snapshot) -> None:
-        if self.hardware:
-            raise RunError("a rig with real motors cannot return to an earlier state; arm it again instead")
         coupling = self.tick_model.coupling
-        if snapshot.number == 0:
+        if snapshot.number == 0 and not self.hardware:
             self.virtual_plant.restart()
         elif coupling is not None and coupling.in_python:  # the memory does not hold the states of these parts
             names = ", ".join(f"'{name}'" for name in coupling.in_python)
             raise RunError(f"{names} in Python cannot return to an earlier state with the rig; run it anew instead")
         super().restore(snapshot)
         self.virtual_plant.discard_sample()
-
-    def _on_timeout(self, cause: str) -> None:
-        """In the watchdog's thread."""
-        self._force_stop(f"{cause} (in {self.running})")
 
     # --- the tasks ---
 
@@ -136,18 +86,8 @@ class PythonEngine(Engine):
         return update
 
     def _read(self, until: int) -> None:
-        if cause := self._estop.pressed():
-            raise RunError(f"{cause}; release it, then start again")
+        self._check_estop()
         self.hardware_manager.read(until, self._pacer.now, self._pacer.due())
-
-    def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:
-        self.virtual_plant.discard_sample()
-        self.virtual_plant.begin(self.number * self.tick_model.step_ns)
-        try:
-            self.hardware_manager.measure_once(until)
-        finally:
-            self.virtual_plant.discard_sample()
-        return self.view("measured", "position").copy(), self.view("measured", "velocity").copy()
 
     # --- the loop ---
 

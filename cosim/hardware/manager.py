@@ -21,6 +21,13 @@ LATE_STEPS = 3.0  # between two samples, from which on the later one was late
 RECENT_NS = 1_000_000_000  # in which late feedback may be behind what looks like a fault
 
 
+# of the samples of a driver: whether the last position is known; time of the last sample [ns], interval to the one
+# before [s]; the last sample that was late
+HISTORY = np.dtype(
+    [("known", "i8"), ("t_ns", "i8"), ("interval", "f8"), ("late_ns", "i8"), ("late_interval", "f8")]
+)
+
+
 class HardwareManager:
     """Reads and commands all drivers. A failure of one ends the run with its joints named."""
 
@@ -38,18 +45,21 @@ class HardwareManager:
         self._load_effort, self._load_interval = plant.view("load_effort"), plant.view("load_interval")
         self._load_feedback = {name: plant.view("load_measured", name) for name in ("velocity", "effort")}
         tick_model = plant.tick_model
-        self._max_velocity, self._loads = tick_model.limits.velocity, tick_model.loads
+        self._layout = tick_model.layout
+        self.max_velocity, self.loads = tick_model.limits.velocity, tick_model.loads
         self._units = tick_model.plant.model.dof_units
-        self._stale_ns = float(np.min(tick_model.guard.stale, initial=np.inf)) * 1e9
-        self._read_ns = tick_model.step_ns // 2  # for the replies of real drives in a late tick
-        self._step = tick_model.step
-        self._valid_ns = max(VALID_STEPS * tick_model.step_ns, VALID_NS)
-        self._last_position: list[np.ndarray | None] = [None] * len(self.groups)
-        self._last_ns = [0] * len(self.groups)  # time of the last sample
-        self._last_interval = [0.0] * len(self.groups)  # s, to the one before
-        self._late: list[tuple[int, float]] = [(0, 0.0)] * len(self.groups)  # a late sample: time [ns], interval [s]
+        self.stale_ns = float(np.min(tick_model.guard.stale, initial=np.inf)) * 1e9
+        self.read_ns = tick_model.step_ns // 2  # for the replies of real drives in a late tick
+        self.step = tick_model.step
+        self.valid_ns = max(VALID_STEPS * tick_model.step_ns, VALID_NS)
+        self.history = np.zeros(len(self.groups), HISTORY)
+        self.last_position = [np.zeros(len(group.joint_index)) for group in self.groups]  # if its history knows it
         self._disconnected: set[int] = set()  # real groups to connect again
         self._hold = HoldCommands([group.driver for group in self.groups if group.real])
+
+    def place(self, *path: str) -> int:
+        """Where a part of the memory begins."""
+        return self._layout.place(*path).where.start
 
     # --- states ---
 
@@ -128,25 +138,25 @@ class HardwareManager:
         for k, (group, state) in enumerate(zip(self.groups, self._states, strict=True)):
             with group.named():
                 # also in a late tick real drives have time to reply
-                group.driver.read(state, max(until, now() + self._read_ns) if group.real else until)
+                group.driver.read(state, max(until, now() + self.read_ns) if group.real else until)
             group.check_faults(state)
             if group.load:
                 self._check_load_age(group, now() - state.t_ns)
                 self._check_shaft(group, state)
                 for name, values in self._load_feedback.items():
                     values[group.joint_index] = getattr(state, name)
-                self._load_interval[group.joint_index] = (state.t_ns - self._last_ns[k]) * 1e-9
-                self._last_ns[k] = state.t_ns
+                self._load_interval[group.joint_index] = (state.t_ns - self.history[k]["t_ns"]) * 1e-9
+                self.history[k]["t_ns"] = state.t_ns
                 continue
             for name, values in self._feedback.items():
                 values[group.joint_index] = getattr(state, name)
             if group.real:
                 self._check_jump(k, group, state)
                 self._temperature[group.joint_index] = state.temperature
-                self._sample_interval[group.joint_index] = (state.t_ns - self._last_ns[k]) * 1e-9
+                self._sample_interval[group.joint_index] = (state.t_ns - self.history[k]["t_ns"]) * 1e-9
                 self._sample_delay[group.joint_index] = (due - state.t_ns) * 1e-9
                 self._age[group.joint_index] = (now() - state.t_ns) * 1e-9
-                self._last_ns[k] = state.t_ns
+                self.history[k]["t_ns"] = state.t_ns
 
     def measure_once(self, until: int) -> None:
         """Read the present positions into the memory. Raises RunError for a real drive without a new sample by
@@ -166,8 +176,8 @@ class HardwareManager:
                 self._hold.check()
                 raise RunError(f"the drives of {group.joints} report no position; check their power and their bus")
         # a joint may have been moved since the last run
-        n = len(self.groups)
-        self._last_position[:], self._last_interval[:], self._late[:] = [None] * n, [0.0] * n, [(0, 0.0)] * n
+        for name in ("known", "interval", "late_ns", "late_interval"):
+            self.history[name] = 0
         # by the latest sample: `until` is yet to come, and would make every sample look old
         newest = max(
             (state.t_ns for group, state in zip(self.groups, self._states, strict=True) if group.real), default=until
@@ -184,7 +194,7 @@ class HardwareManager:
             else:
                 for name, values in self._command.items():
                     getattr(command, name)[:] = values[group.joint_index]
-            command.valid_until_ns = until + self._valid_ns
+            command.valid_until_ns = until + self.valid_ns
             if group.real and now() > command.valid_until_ns:
                 self.unsent[k] += 1  # the program was suspended; the feedback behind this command is out of date
                 continue
@@ -194,16 +204,18 @@ class HardwareManager:
     # --- plausibility of feedback; each raises RunError ---
 
     def _check_jump(self, k: int, group: DriverGroup, state: JointState) -> None:
-        if state.t_ns == self._last_ns[k]:
+        history, last = self.history[k], self.last_position[k].copy()
+        if state.t_ns == history["t_ns"]:
             return
-        last, self._last_position[k] = self._last_position[k], state.position.copy()
-        if last is None or not self._last_ns[k]:
+        known, self.last_position[k][:] = history["known"] and history["t_ns"], state.position
+        history["known"] = 1
+        if not known:
             return
-        interval, max_velocity = (state.t_ns - self._last_ns[k]) * 1e-9, self._max_velocity[group.joint_index]
-        elapsed = plausibility.longest_span(interval, self._last_interval[k], self._step)
-        self._last_interval[k] = interval
-        if interval > LATE_STEPS * self._step:
-            self._late[k] = state.t_ns, interval
+        interval, max_velocity = (state.t_ns - history["t_ns"]) * 1e-9, self.max_velocity[group.joint_index]
+        elapsed = plausibility.longest_span(interval, history["interval"], self.step)
+        history["interval"] = interval
+        if interval > LATE_STEPS * self.step:
+            history["late_ns"], history["late_interval"] = state.t_ns, interval
         for j in np.flatnonzero(plausibility.jumped(last, state.position, elapsed, max_velocity))[:1]:
             name, unit, distance = (
                 group.driver.joints[j],
@@ -216,7 +228,7 @@ class HardwareManager:
 
     def _late_feedback(self, k: int, now_ns: int) -> str:
         """Whether feedback was late shortly before: a busy machine delays it, and may delay an emulated drive too."""
-        at, interval = self._late[k]
+        at, interval = int(self.history[k]["late_ns"]), float(self.history[k]["late_interval"])
         if not at or now_ns - at > RECENT_NS:
             return ""
         when = f", {(now_ns - at) * 1e-6:.4g} ms before" if now_ns > at else ""
@@ -224,9 +236,9 @@ class HardwareManager:
         return f"{late}, as on a busy machine: see cosim doctor; if the machine is idle, "
 
     def _check_shaft(self, group: DriverGroup, state: JointState) -> None:
-        joints = np.array([self._loads[place].joint for place in group.joint_index])
+        joints = np.array([self.loads[place].joint for place in group.joint_index])
         velocity = self._feedback["velocity"][joints]
-        for j in np.flatnonzero(plausibility.shaft_slips(state.velocity, velocity, self._max_velocity[joints]))[:1]:
+        for j in np.flatnonzero(plausibility.shaft_slips(state.velocity, velocity, self.max_velocity[joints]))[:1]:
             name, unit = group.driver.joints[j], self._units[joints[j]]
             what = f"the load motor of '{name}' turns at {state.velocity[j]:.4g} {unit}/s, the joint at"
             fix = "check its direction and ratio, and the coupling"
@@ -234,7 +246,7 @@ class HardwareManager:
 
     def _check_load_age(self, group: DriverGroup, age_ns: int) -> None:
         """Of load motors, which the guard does not check."""
-        if plausibility.is_stale(age_ns, self._stale_ns):
+        if plausibility.is_stale(age_ns, self.stale_ns):
             what = f"the load motor of '{group.joints}' has sent no feedback for {age_ns * 1e-6:.6g} ms"
-            limit = f"more than the {self._stale_ns * 1e-6:.6g} ms of guard.stale"
+            limit = f"more than the {self.stale_ns * 1e-6:.6g} ms of guard.stale"
             raise RunError(f"{what}, {limit}; check its power, its cable and its bus")

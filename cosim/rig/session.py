@@ -44,13 +44,17 @@ def make_engine(rig: WiredRig) -> Engine:
             engine = NativeEngine(model)
         rig.keep()
         return engine
+    from cosim.execution.bus_engine import BusEngine, why_not_compiled
     from cosim.execution.python_engine import PythonEngine
     from cosim.rig.build.drivers import driver_groups, safety_of
     from cosim.tick.virtual_plant import VirtualPlant
 
     plant = VirtualPlant(model)
     groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant)
-    return PythonEngine(model, plant, groups, **safety_of(spec.guard, rig.hardware, model.step, spec.source.place))
+    safety = safety_of(spec.guard, rig.hardware, model.step, spec.source.place)
+    if why_not_compiled(model, groups, spec.schedule.pacing is not None):
+        return PythonEngine(model, plant, groups, **safety)
+    return BusEngine(model, plant, groups, **safety)
 
 
 def make_scheduler(rig: WiredRig, planned: Sequence[PlannedChange] = ()) -> Scheduler:

@@ -26,8 +26,13 @@ class LoopText:
     def leave_when(self, condition: str, status: LoopStatus, after: str) -> None:
         """End the loop when the condition holds, else continue at the label `after`."""
         self(f"  br i1 {self.value(condition)}, label %leave.{after}, label %{after}", f"leave.{after}:")
+        self.before_leaving()
         self.store(str(int(status)), SharedWord.STATUS, "release")
         self("  ret void", f"{after}:")
+
+    def before_leaving(self) -> None:
+        """What is to be done before the loop ends; nothing by default."""
+        return None
 
     def at(self, base: str, index: int | str, kind: str = "") -> str:
         return f"getelementptr inbounds {kind or self.t}, ptr {base}, i64 {index}"

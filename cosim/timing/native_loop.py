@@ -23,6 +23,7 @@ from cosim.timing.pacing import CHECK_CLOCK, PACE, SCHEDULE_NEXT, check_clock, s
 from cosim.timing.tick_ring import (
     STATUS_OF_RESULT,
     LoopStatus,
+    NativeCall,
     PacingMemory,
     PythonCall,
     RoutineCall,
@@ -40,7 +41,8 @@ def policy_call(fn: Callable[..., Numeric], names: tuple[tuple[str, ...], tuple[
     return RoutineCall(routine, tuple(region.where for region in inputs), tuple(region.where for region in outputs))
 
 
-_ARGUMENTS = ("words", "memory", "python", "rows", "stamps", "deadlines", "policy", "now", "cpu", "wait", "context")
+_SHARED = ("words", "memory", "python", "native", "rows")
+_ARGUMENTS = (*_SHARED, "stamps", "deadlines", "policy", "now", "cpu", "wait", "context")
 # number of a PythonCall -> 0, or 1 if it failed
 PYTHON = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
@@ -76,12 +78,14 @@ class NativeLoop:
         ring: TickRing,
         pacing: PacingMemory | None = None,
         python: Callable[[int], int] | None = None,
+        native: np.ndarray | None = None,
     ) -> None:
         """Run the ticks that the shared words request: paced, or as fast as possible without `pacing`. python: makes
         the call of Python with this number, 0, or 1 if it failed, which ends the ticks with a fault; the loop runs
-        without the interpreter's lock."""
+        without the interpreter's lock. native (k, 2) integers: the functions of `NativeCall`."""
         callback = ctypes.cast(PYTHON(python), ctypes.c_void_p) if python is not None else None
-        shared = [ring.words.ctypes.data, memory.ctypes.data, callback, ring.rows.ctypes.data]
+        table = None if native is None else native.ctypes.data
+        shared = [ring.words.ctypes.data, memory.ctypes.data, callback, table, ring.rows.ctypes.data]
         free_running, in_real_time = self._entries
         if pacing is None:
             free_running(*shared, *[None] * (len(_ARGUMENTS) - len(shared)))
@@ -201,6 +205,8 @@ class _LoopWriter(LoopText):
                 if isinstance(call, PythonCall):
                     failed = f"icmp ne i64 {self.value(f'call i64 %python(i64 {call.number})')}, 0"
                     self.leave_when(failed, LoopStatus.FAULT, f"python.{call.number}")
+                elif isinstance(call, NativeCall):
+                    self._native_task(call.number, i)
                 else:
                     self.call(call, "%memory")
             self(f"  br label %task.{i}.ended", f"task.{i}.ended:")
@@ -215,6 +221,25 @@ class _LoopWriter(LoopText):
         self("  br label %complete", "complete:", "  br label %ended", "ended:")
         cut = f"[ {ends[judge]}, %task.{judge}.done ]"
         return [self.value(f"phi i64 {cut}, [ {end}, %complete ]") if i > judge else end for i, end in enumerate(ends)]
+
+    def _native_task(self, number: int, task: int) -> None:
+        due, until = "0", "0"
+        if self.paced:
+            deadline = self.value(f"load i64, ptr {self.place('%deadlines', task, 'i64')}, align 8")
+            due, until = "%due.now", self.value(f"add i64 %due.now, {deadline}")
+        result = self._native_call(number, due, until)
+        self.leave_when(f"icmp ne i64 {result}, 0", LoopStatus.FAULT, f"native.{number}")
+
+    def _native_call(self, number: int, due: str, until: str) -> str:
+        function, context = (
+            self.value(f"load i64, ptr {self.place('%native', 2 * number + k, 'i64')}, align 8") for k in (0, 1)
+        )
+        target, memory = self.value(f"inttoptr i64 {function} to ptr"), self.value("ptrtoint ptr %memory to i64")
+        return self.value(f"call i64 {target}(i64 {context}, i64 {memory}, i64 {due}, i64 {until})")
+
+    def before_leaving(self) -> None:
+        for call in self.program.at_end:
+            self._native_call(call.number, "0", "0")
 
     def _publish(self, ends: list[str]) -> None:
         """Store the rest of the row and the stamps, then publish them in the words."""

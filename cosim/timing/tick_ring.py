@@ -66,10 +66,22 @@ class PythonCall:
 
 
 @dataclass(frozen=True)
+class NativeCall:
+    """A call of a function that the loop is given when it runs, by its number in a table with rows of words (address of
+    the function, its context): int64(context, address of the memory, due, deadline of the task), times in ns. A result
+    other than 0 ends the loop with a fault."""
+
+    number: int
+
+
+LoopCall = RoutineCall | PythonCall | NativeCall
+
+
+@dataclass(frozen=True)
 class LoopTask:
     """Calls that are made every `ticks` ticks, from tick `phase` on."""
 
-    calls: tuple[RoutineCall | PythonCall, ...]
+    calls: tuple[LoopCall, ...]
     ticks: int = 1
     phase: int = 0
 
@@ -89,6 +101,7 @@ class TickProgram:
     judge: int
     early: int
     row: int
+    at_end: tuple[NativeCall, ...] = ()  # made when the loop ends, however it ends; their results do not matter
 
     @property
     def routines(self) -> list[Routine]:

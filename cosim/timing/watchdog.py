@@ -34,6 +34,8 @@ class Watchdog:
         self._fed = 0
         self._lock = threading.Lock()
         self._ended = threading.Event()  # of the present thread, which ends when it is set
+        self._progress: Callable[[], int] | None = None
+        self._seen = 0
 
     def start(self) -> None:
         """Arm from now on."""
@@ -45,9 +47,20 @@ class Watchdog:
         """Report a finished tick; only the loop itself may call this."""
         self._fed = self._clock()
 
+    def follow(self, progress: Callable[[], int]) -> None:
+        """A tick is also finished whenever this number has changed, until `suspend`: for a loop outside of Python."""
+        self._seen, self._progress = progress(), progress
+        self.feed()
+
     def suspend(self) -> None:
         """Expect no ticks until the next `feed`."""
-        self._fed = NEVER
+        self._fed, self._progress = NEVER, None
+
+    def _look(self) -> None:
+        """Count the ticks that `follow` tells of."""
+        if (progress := self._progress) is not None and (number := progress()) != self._seen:
+            self._seen = number
+            self.feed()
 
     def stop(self) -> None:
         """No call of `on_timeout` begins after this; one that began may still run. From any thread, idempotent."""
@@ -59,6 +72,7 @@ class Watchdog:
         while not ended.is_set():
             sleep(self.timeout / 4)
             with self._lock:
+                self._look()
                 if ended.is_set() or self._clock() - self._fed < self._timeout_ns:
                     continue
                 ended.set()

@@ -97,7 +97,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._set_up(k)
         error, properties = setup.standing_error(self._client, self._nodes[k]), self._properties[k]
         self._store.error[k], self._store.steps[k] = error, properties.step
-        scale = abs(float(self._units.scale[k]))
+        scale = abs(float(self.units.scale[k]))
         self.feedforward.resolution[k] = properties.step.effort * scale
         self.feedforward.limit[k] = min(properties.max_torque, 32767 * properties.step.effort) * scale
 
@@ -187,7 +187,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
 
     def _feed(self) -> None:
         """Feed the drives' watchdogs during homing, and take their frames."""
-        self._check_not_stopped()
+        self.check_not_stopped()
         self._bus.send((self._bus.heartbeat_frame,))
         self._bus.receive_for(POLL_NS)
 
@@ -212,7 +212,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
             bus.send(codec.nmt(codec.START, node) for node, s in zip(self._nodes, states, strict=True) if s is None)
             controls = [profile.next_control(state) for state in states]
             with self._gate:
-                self._check_not_stopped()
+                self.check_not_stopped()
                 bus.send((*bus.hold_frames(mode, controls), bus.heartbeat_frame, codec.SYNC))
 
     def _still_off(self, k: int) -> Exception:

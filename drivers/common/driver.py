@@ -25,15 +25,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import ClassVar, Generic, TypeVar
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.wiring import JointParams, Units
-from cosim.drivers.transport import CanFrame, Connection
+from cosim.drivers.transport import CanBus, CanFrame, Connection
 from cosim.errors import CosimError, InputError, RunError
 from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, JointState, requested_effort
+
+if TYPE_CHECKING:
+    from cosim.drivers.common.compiled_driver import CompiledDriver, CycleLayout
 
 Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
 Joint = TypeVar("Joint", bound=JointParams)
@@ -73,6 +78,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     """
 
     modes: frozenset[str] = MODES
+    cycle_module: ClassVar[str] = ""  # name of the module with the family's functions in machine code
     stop_clears_faults: ClassVar[bool] = False  # the drives' command to switch off clears their faults too
 
     @property
@@ -87,7 +93,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self.feedforward = FeedforwardField(self.joints)
         self._context = context
         self._wiring: tuple[Joint, ...] = context.wiring
-        self._units, self._names = Units(context.wiring), ", ".join(context.joints)
+        self.units, self._names = Units(context.wiring), ", ".join(context.joints)
         self._now = link.now
         self._state, self._mode = State.CLOSED, context.mode
         self._stopped = True  # no command may be sent any more
@@ -97,6 +103,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._lost = 0
         self._feedback = Feedback(n)
         self._measured = {"position": np.zeros(n), "velocity": np.zeros(n)}  # of the joints, by the last read
+        self.compiled: CompiledDriver | None = None  # while its cycle runs in machine code
 
     @property
     def _is_on(self) -> bool:
@@ -145,7 +152,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
                     raise self._joint_error(k, f"fault: {self.describe_fault(k, code)}")
             self._switch_on(mode)
             with self._gate:
-                self._check_not_stopped()
+                self.check_not_stopped()
                 self._state = State.ON
         except BaseException:
             if self.latched and self.stop_clears_faults:
@@ -165,7 +172,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             self._poll(deadline_ns)
         self._commanded = False
         self._receive(deadline_ns)
-        feedback, units, measured = self._feedback, self._units, self._measured
+        feedback, units, measured = self._feedback, self.units, self._measured
         measured["position"][:] = units.joint_position(feedback.position)
         measured["velocity"][:] = units.joint_velocity(feedback.velocity)
         effort, t_ns = units.joint_effort(feedback.effort), min(feedback.t_ns)
@@ -191,8 +198,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         if self._now() > cmd.valid_until_ns:
             raise RunError(f"the command of {self._names} has expired and was not sent; the program is too late")
         requested = self._requested_effort(cmd)
-        self._check_finite(cmd, requested)
-        units = self._units
+        self.check_finite(cmd, requested)
+        units = self.units
         effort = units.drive_effort(self.feedforward.fit(requested))
         position, velocity = units.drive_position(cmd.position), units.drive_velocity(cmd.velocity)
         self._commanded = True
@@ -201,6 +208,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     def stop(self) -> None:
         """Motors off, without waiting for an answer; from any state and thread; never raises."""
         self._stopped = True
+        if (compiled := self.compiled) is not None:
+            compiled.forbid(STOP_NS * 1e-9)
         if self._state is State.ON:
             self._state = State.OFF
         acquired = self._gate.acquire(timeout=STOP_NS * 1e-9)  # a writer that hangs does not prevent a stop
@@ -228,6 +237,41 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._state = State.CLOSED
         self.link.close()
 
+    # --- the cycle in machine code --------------------------------------------------------------------
+
+    @property
+    def why_not_compiled(self) -> str:
+        """Why its cycle cannot run in machine code; empty if it can."""
+        if not self.cycle_module:
+            return f"the cycle of {type(self).__name__} is in Python"
+        if not isinstance(self.link, CanBus):
+            return f"{self.link.name} is used in Python"
+        if find_spec("numba") is None:
+            return "Numba is not installed; pip install 'cosim[can]'"
+        return self.link.why_not_compiled
+
+    def load_cycle(self) -> None:
+        """Compile its cycle, or load what was compiled before: takes seconds the first time on a machine."""
+        import_module("cosim.drivers.common.compiled_driver")
+        import_module(self.cycle_module)
+
+    def compile(self) -> CompiledDriver:
+        """Its cycle in machine code, in the mode in which the motors are on; after `load_cycle`."""
+        from cosim.drivers.common.compiled_driver import CompiledDriver
+        from cosim.drivers.transport.can_socket import CanSocket
+
+        assert isinstance(self.link, CanBus)
+        return CompiledDriver(self, self._cycle_layout(), CanSocket(self.link))
+
+    def take_back(self, items: Iterable[Item], pending: set[int], commanded: bool, lost: int) -> None:
+        """After its cycle ran in machine code: the last items received from the drives; joints that have not answered;
+        whether a command was sent since the last read; how many items were damaged."""
+        self.compiled = None
+        for item in items:
+            self._take(item)
+        self._pending, self._commanded = pending, commanded
+        self._lost += lost
+
     def report(self) -> list[FeedforwardReport]:
         """See `FeedforwardField.report`."""
         return self.feedforward.report()
@@ -242,7 +286,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     def _send_unless_stopped(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
         """`_send_commands` behind the gate. Raises RunError after another thread called `stop`."""
         with self._gate:
-            self._check_not_stopped()
+            self.check_not_stopped()
             self._send_commands(position, velocity, effort, deadline_ns)
 
     def _drain(self) -> None:
@@ -276,7 +320,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         if self._state in (State.CLOSED, State.OPENING):
             raise RunError(f"the drives of {self._names} are not open; open the driver first")
 
-    def _check_not_stopped(self) -> None:
+    def check_not_stopped(self) -> None:
         """Raises RunError after another thread called `stop`."""
         if self._stopped:
             raise RunError(f"the motors of {self._names} were stopped; enable the driver first")
@@ -288,7 +332,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             what = f"{self._drive_name(k)} reports no number as its position or velocity"
             raise self._joint_error(k, f"{what}; check its encoder")
 
-    def _check_finite(self, cmd: JointCommand, requested: Array) -> None:
+    def check_finite(self, cmd: JointCommand, requested: Array) -> None:
+        """Raises RunError for a command with a number that is none, or too large."""
         size = np.abs(cmd.position + cmd.velocity + cmd.kp + cmd.kd + requested)
         if not size.max() < HUGE:
             bad = ", ".join(f"'{self.joints[k]}'" for k in np.flatnonzero(~(size < HUGE)))
@@ -296,8 +341,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
     def _guard_limits(self, k: int) -> dict[str, float]:
         """The guard's limits of a joint in its drive's units; positions lower and upper as the drive counts."""
-        scale, size, limits = self._units.scale[k], abs(self._units.scale[k]), self.limits
-        lower, upper = sorted(scale * (end - self._units.zero[k]) for end in (limits.lower[k], limits.upper[k]))
+        scale, size, limits = self.units.scale[k], abs(self.units.scale[k]), self.limits
+        lower, upper = sorted(scale * (end - self.units.zero[k]) for end in (limits.lower[k], limits.upper[k]))
         return {
             "effort": float(limits.effort[k] / size),
             "velocity": float(limits.velocity[k] * size),
@@ -368,7 +413,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     @abstractmethod
     def _switch_on(self, mode: str) -> None:
         """Set the drives' watchdogs, then switch all on at their measured positions, without effort; return when they
-        report that they are on. Call `_check_not_stopped` before whatever switches a motor on. Raise `_not_on(k, why)`.
+        report that they are on. Call `check_not_stopped` before whatever switches a motor on. Raise `_not_on(k, why)`.
         """
 
     def _requested_effort(self, cmd: JointCommand) -> Array:
@@ -382,6 +427,10 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     @abstractmethod
     def _poll(self, deadline_ns: int) -> None:
         """Request feedback without feeding a watchdog."""
+
+    def _cycle_layout(self) -> CycleLayout:
+        """The frames and functions of the cycle in the present mode, for machine code."""
+        raise NotImplementedError
 
     def _receive(self, deadline_ns: int) -> None:
         """Take items until no joint is pending or the deadline has passed."""

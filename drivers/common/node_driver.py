@@ -59,12 +59,12 @@ class NodeDriver(MotorDriver[Item, Joint]):
 
     def _switch_on(self, mode: str) -> None:
         limit = np.inf if mode == "effort" else self.feedforward_limit
-        self.feedforward.limit[:] = limit * np.abs(self._units.scale)
+        self.feedforward.limit[:] = limit * np.abs(self.units.scale)
         start, zeros = self._feedback.position.copy(), np.zeros(len(self._wiring))
 
         def enable_and_hold() -> None:
             with self._gate:
-                self._check_not_stopped()
+                self.check_not_stopped()
                 for k in range(len(self._wiring)):
                     self._send(k, "enable")
                 self._send_commands(start, zeros, zeros, self._now() + STOP_NS)

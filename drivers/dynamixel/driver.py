@@ -64,7 +64,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         self._goals = cyclic_frames.Goals(self._ids, self._mode)
         self._new_command, self._written_ns = False, 0  # a command was sent since the last request; its time [ns]
         self._skip_request = False  # this read sends no request
-        self.feedforward.resolution[:] = self._efforts * np.abs(self._units.scale)
+        self.feedforward.resolution[:] = self._efforts * np.abs(self.units.scale)
 
     @property
     def lost(self) -> int:
@@ -121,7 +121,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         """
         lower, upper = self.limits.lower, self.limits.upper
         bounded = np.isfinite(lower) & np.isfinite(upper)
-        low, high = (self._units.drive_position(np.where(bounded, bound, 0.0)) / t.POSITION for bound in (lower, upper))
+        low, high = (self.units.drive_position(np.where(bounded, bound, 0.0)) / t.POSITION for bound in (lower, upper))
         known = bounded & (np.abs(high - low) <= t.CPR)
         middle = np.where(known, 0.5 * (low + high), counts)
         return np.rint((middle - counts) / t.CPR) * t.CPR
@@ -131,7 +131,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
     def _prepare(self, mode: str) -> None:
         self._send_stop()
         self._goals = cyclic_frames.Goals(self._ids, mode)
-        steps = self._efforts * np.abs(self._units.scale) if mode == "effort" else np.zeros(len(self._ids))
+        steps = self._efforts * np.abs(self.units.scale) if mode == "effort" else np.zeros(len(self._ids))
         self.feedforward.limit[:], self.feedforward.resolution[:] = self._current_limit * steps, steps
 
     def _fault_before_enable(self, k: int) -> int:
@@ -157,7 +157,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
             if self._now() >= deadline_ns:
                 raise self._not_on(torque.index(0), "check its supply")
             with self._gate:
-                self._check_not_stopped()
+                self.check_not_stopped()
                 self.link.send(on, deadline_ns)  # again: it is not answered
             self._reader.poll(min(deadline_ns, self._now() + POLL_NS))  # one request to all: it feeds all watchdogs
         self._measure()
@@ -171,7 +171,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
     def _hold(self) -> None:
         """Goals that hold the measured positions without effort; the limit of the effort in position mode."""
         goals = self._reader.state["position"] if self._mode == "position" else np.zeros(len(self._ids))
-        bound = np.minimum(self.limits.effort / np.abs(self._units.scale) / self._efforts, self._current_limit)
+        bound = np.minimum(self.limits.effort / np.abs(self.units.scale) / self._efforts, self._current_limit)
         for k, id in enumerate(self._ids):
             self._client.put(id, cyclic_frames.GOALS[self._mode], int(goals[k]))
             if self._mode == "position" and self._models[k].senses_current:
@@ -249,8 +249,8 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         feedback.effort[:] = state["current"] * self._efforts
         feedback.temperature[:] = state["temperature"]
         feedback.t_ns = self._reader.times
-        self._measured["position"][:] = self._units.joint_position(feedback.position)
-        self._measured["velocity"][:] = self._units.joint_velocity(feedback.velocity)
+        self._measured["position"][:] = self.units.joint_position(feedback.position)
+        self._measured["velocity"][:] = self.units.joint_velocity(feedback.velocity)
 
     def _fault_codes(self) -> Array | int:
         s = self._reader.state

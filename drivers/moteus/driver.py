@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,10 +48,14 @@ from cosim.drivers.transport import CanFrame, Connection
 from cosim.errors import InputError
 from cosim.types import Array, DriverContext, JointCommand
 
+if TYPE_CHECKING:
+    from cosim.drivers.common.compiled_driver import CycleLayout
+
 
 class MoteusDriver(MotorDriver[CanFrame, JointParams]):
     """n joints, one drive each."""
 
+    cycle_module = "cosim.drivers.moteus.cycle"
     stop_clears_faults = True  # torque off is the manufacturer's only way to clear them
 
     def __init__(
@@ -101,7 +106,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             fix = "update the drive's firmware" if error.refused else self._loses_answers
             raise self._drive_error(k, f"{self._drive_name(k)} did not report its '{error.name}'; {fix}") from None
         self._check_limits(k, own.limits())
-        size = abs(self._units.scale[k])
+        size = abs(self.units.scale[k])
         self._kp[k], self._kd[k] = own.kp, own.kd
         self.feedforward.limit[k] = own.effort * size
         self._rows[k, 5] = min(own.effort, self.limits.effort[k] / size, HUGE)
@@ -189,7 +194,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         self._drain()
         if self._mode != "effort":
             return cmd.effort
-        units, rows, feedback = self._units, self._rows, self._feedback
+        units, rows, feedback = self.units, self._rows, self._feedback
         position, velocity = units.drive_position(cmd.position), units.drive_velocity(cmd.velocity)
         asked_kp, asked_kd, effort = units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), cmd.effort
         kp, kd = np.clip(asked_kp, 0.0, self._kp), np.clip(asked_kd, 0.0, self._kd)
@@ -214,12 +219,19 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         send, tail, rows = self.link.send, self._tail, self._rows.tolist()
         self._pending = set(range(len(self.nodes)))
         for id, fault, stop, row in zip(self._drives.request_ids, self._fault, self._stop_data, rows, strict=True):
-            self._check_not_stopped()
+            self.check_not_stopped()
             if fault == 0:
                 data = encode_command(tail, *row)
             else:  # a stop command would clear a fault or a tripped watchdog before it is read
                 data = QUERY if fault > 0 or fault in (faults.TIMED_OUT, faults.UNNAMED) else stop
             send(CanFrame(id, data, True, True, True), deadline_ns)
+
+    def _cycle_layout(self) -> CycleLayout:
+        from cosim.drivers.moteus.cycle import layout
+
+        settings, drives = (self._kp, self._kd, self._rows[:, 5]), self._drives
+        stops = [drives.unanswered(k, data) for k, data in enumerate(self._stop_data)]
+        return layout(self._mode, self._tail, settings, drives.request_ids, tuple(drives.index), stops)
 
     def _poll(self, deadline_ns: int) -> None:
         self._drain()

@@ -39,7 +39,7 @@ class ODrive(MotorDriver[Item, JointParams]):
     def __init__(self, params: Params, context: DriverContext, link: Connection[Item]) -> None:
         super().__init__(context, link, params.watchdog)
         self._params = params
-        self._size = np.abs(self._units.scale)
+        self._size = np.abs(self.units.scale)
         self._addresses = [joint.address for joint in self._wiring]
         self._own: list[dict[str, float]] = []  # settings of the drives before `enable`, of RESTORED
         self._reset()
@@ -138,7 +138,7 @@ class ODrive(MotorDriver[Item, JointParams]):
     def _start(self, k: int) -> None:
         """Request the closed loop of an axis, again while it is idle, because a message may be lost; feed all."""
         idle = int(self._get(k, "current_state")) == codes.IDLE
-        self._check_not_stopped()
+        self.check_not_stopped()
         if idle:
             self._request_state(k, codes.CLOSED_LOOP)
         self._hold()
@@ -191,7 +191,7 @@ class ODrive(MotorDriver[Item, JointParams]):
         """A function that reads the axis' state and returns whether it is accepted."""
 
         def done() -> bool:
-            self._check_not_stopped()
+            self.check_not_stopped()
             return accepts(int(self._get(k, "current_state")))
 
         return done

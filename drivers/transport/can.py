@@ -32,6 +32,8 @@ FILTERING = frozenset({"socketcan", "kvaser", "vector"})  # filter messages befo
 # [s] time-out of one attempt to send: 0, but a serial adapter must get the whole message
 SEND_TIMEOUT = {"slcan": 0.01}
 
+WIRES = frozenset({"socketcan", "udp_multicast"})  # interfaces whose sockets machine code can use
+
 BUS_OFF = 0x40  # class of error frames (linux/can/error.h)
 BUS_OFF_MESSAGE = "bus off: the controller counted too many errors; check wiring, termination and bit rate"
 FULL = (errno.ENOBUFS, errno.EAGAIN, errno.ETIMEDOUT)
@@ -60,13 +62,13 @@ class CanBus(BaseConnection[CanFrame]):
         self._lock_name = "" if params.interface == "virtual" else f"{end} {params.name}"
         self._locked = False
         self._reserved: frozenset[tuple[int, bool]] = frozenset()  # (identifier, remote) of our own commands
-        self._weights = weights(params.bitrate, params.data_bitrate)
+        self.weights = weights(params.bitrate, params.data_bitrate)
         self._bus: BusABC | None = None
         self._message: type[Message]  # python-can is imported when the bus is opened
-        self._descriptor: int | None = None  # to wait on
+        self.descriptor: int | None = None  # to wait on
         self._ids: frozenset[int] | None = None
         # a multicast message comes back to its sender, which recognises it by this mark
-        self._sender_mark = uuid.uuid4().hex if params.interface == "udp_multicast" else None
+        self.sender_mark = uuid.uuid4().hex if params.interface == "udp_multicast" else None
         self._send_timeout = SEND_TIMEOUT.get(params.interface, 0.0)
         self._stamps = params.interface in TIMESTAMPED
         self._reports_state = False  # the interface knows the state of the controller
@@ -86,16 +88,7 @@ class CanBus(BaseConnection[CanFrame]):
         """See `Connection`. Each frame is a new Message: interfaces may keep it, and other threads may send too."""
         if self._unusable:
             raise self._unusable_error()
-        message = self._message(
-            arbitration_id=item.id,
-            is_extended_id=item.extended,
-            is_remote_frame=item.remote,
-            data=None if item.remote else item.data,
-            dlc=len(item.data),
-            is_fd=item.fd,
-            bitrate_switch=item.switched,
-            channel=self._sender_mark,
-        )
+        message = self.message(item)
         while True:
             try:
                 assert self._bus is not None  # unless another thread closes it
@@ -103,12 +96,32 @@ class CanBus(BaseConnection[CanFrame]):
                 break
             except Exception as error:  # vendors' libraries raise what they like
                 if not _is_queue_full(error):
-                    raise self._connection_failed(error) from error
+                    raise self.connection_failed(error) from error
                 self._check_controller()
                 if now() >= deadline_ns:
-                    raise self._not_sent() from error
+                    raise self.not_sent() from error
                 time.sleep(RETRY_PAUSE)
-        self.meter.sent(frame_weight(item, self._weights))
+        self.meter.sent(frame_weight(item, self.weights))
+
+    def message(self, item: CanFrame) -> Message:
+        """The frame as python-can has it."""
+        return self._message(
+            arbitration_id=item.id,
+            is_extended_id=item.extended,
+            is_remote_frame=item.remote,
+            data=None if item.remote else item.data,
+            dlc=len(item.data),
+            is_fd=item.fd,
+            bitrate_switch=item.switched,
+            channel=self.sender_mark,
+        )
+
+    @property
+    def why_not_compiled(self) -> str:
+        """Why machine code cannot use its socket; empty if it can."""
+        if self.params.interface not in WIRES:
+            return f"python-can's {self.params.interface} is in Python"
+        return "" if sys.platform == "linux" else "sockets in machine code need Linux"
 
     def bus_off(self) -> None:
         """Emulate bus off on a bus without hardware: send the error frame by which the other nodes' controllers would
@@ -121,12 +134,12 @@ class CanBus(BaseConnection[CanFrame]):
                 is_extended_id=False,
                 is_error_frame=True,
                 data=bytes(8),
-                channel=self._sender_mark,
+                channel=self.sender_mark,
             )
             assert self._bus is not None
             self._bus.send(message)
         except Exception as error:  # vendors' libraries raise what they like
-            raise self._connection_failed(error) from error
+            raise self.connection_failed(error) from error
 
     def receive(self, deadline_ns: int) -> CanFrame | None:
         """See `Connection`."""
@@ -140,15 +153,15 @@ class CanBus(BaseConnection[CanFrame]):
             timeout = rest_ns * 1e-9 if rest_ns > 0 else 0.0
             try:
                 assert self._bus is not None
-                if self._descriptor is None:
+                if self.descriptor is None:
                     message = self._bus.recv(timeout)
                     over = message is None and now() >= deadline_ns
                 else:
-                    over = not select.select((self._descriptor,), (), (), timeout)[0]
+                    over = not select.select((self.descriptor,), (), (), timeout)[0]
                     message = None if over else self._bus.recv(0.0)  # None: an adapter's answer
             except Exception as error:  # vendors' libraries raise what they like
                 if _is_connection_error(error):
-                    raise self._connection_failed(error) from error
+                    raise self.connection_failed(error) from error
                 self.meter.errors += 1  # the connection works, the message is invalid
                 message, over = None, False
             if over:
@@ -161,7 +174,7 @@ class CanBus(BaseConnection[CanFrame]):
 
     def _frame(self, message: Message) -> CanFrame | None:
         """None when the message is not a frame for this node."""
-        if self._sender_mark is not None and message.channel == self._sender_mark:
+        if self.sender_mark is not None and message.channel == self.sender_mark:
             return None
         if message.is_error_frame:
             self._controller_error(message.arbitration_id)
@@ -173,7 +186,7 @@ class CanBus(BaseConnection[CanFrame]):
         data = bytes(message.dlc) if remote else bytes(message.data)
         fd, switched = message.is_fd, message.bitrate_switch
         frame = CanFrame(identifier, data, message.is_extended_id, fd, switched, remote, self._arrival(message))
-        self.meter.received(frame_weight(frame, self._weights))
+        self.meter.received(frame_weight(frame, self.weights))
         return frame
 
     def _arrival(self, message: Message) -> int:
@@ -188,7 +201,7 @@ class CanBus(BaseConnection[CanFrame]):
         """Count an error frame (no acknowledgement, error counters, …); bus off ends the connection."""
         self.meter.errors += 1
         if kind & BUS_OFF:
-            raise self._mark_lost(BUS_OFF_MESSAGE)
+            raise self.mark_lost(BUS_OFF_MESSAGE)
 
     def _check_controller(self) -> None:
         """Check the state of the controller every STATE_CHECK_NS, if the interface knows it."""
@@ -198,10 +211,10 @@ class CanBus(BaseConnection[CanFrame]):
                 assert self._bus is not None
                 off = self._bus.state.name == "ERROR"
             except Exception as error:  # vendors' libraries raise what they like
-                raise self._connection_failed(error) from error
+                raise self.connection_failed(error) from error
             if off:
                 self.meter.errors += 1
-                raise self._mark_lost(BUS_OFF_MESSAGE)
+                raise self.mark_lost(BUS_OFF_MESSAGE)
 
     def _filter(self) -> None:
         """Set the filters of the interface, to save work; `_frame` filters too, because their number may be limited."""
@@ -216,12 +229,12 @@ class CanBus(BaseConnection[CanFrame]):
             from can import BusABC, Message
 
             self._message = Message
-            self._descriptor = self._bus.fileno() if self.params.interface in POLLED else None
+            self.descriptor = self._bus.fileno() if self.params.interface in POLLED else None
             self._reports_state = type(self._bus).state is not BusABC.state
-            if self.params.interface == "slcan" and self._descriptor is not None:
-                _reserve(self._descriptor)
-            if self._sender_mark is not None and self._descriptor is not None:
-                _only_own_group(self._descriptor)
+            if self.params.interface == "slcan" and self.descriptor is not None:
+                _reserve(self.descriptor)
+            if self.sender_mark is not None and self.descriptor is not None:
+                _only_own_group(self.descriptor)
             self._listen()
             self._filter()
         except InputError:
@@ -259,7 +272,7 @@ class CanBus(BaseConnection[CanFrame]):
 
     def _disconnect(self) -> None:
         self._unlock()
-        bus, self._bus, self._descriptor = self._bus, None, None
+        bus, self._bus, self.descriptor = self._bus, None, None
         if bus is None:
             return
         try:

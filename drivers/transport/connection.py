@@ -143,17 +143,17 @@ class BaseConnection(ABC, Generic[Item]):
         """The error of a connection that is lost or not open."""
         return ConnectionLost(self._unusable, self.name)
 
-    def _mark_lost(self, cause: str) -> ConnectionLost:
+    def mark_lost(self, cause: str) -> ConnectionLost:
         """Mark the connection as lost; it is closed later, because that may take time."""
         if not self._unusable:  # not if it was closed meanwhile
             self._unusable, self._lost = cause, True
             self._retry_ns = 0
         return self._unusable_error()
 
-    def _connection_failed(self, error: BaseException) -> ConnectionLost:
-        return self._mark_lost(f"the connection is lost ({one_line(error)}); {CHECK_CABLE}")
+    def connection_failed(self, error: BaseException) -> ConnectionLost:
+        return self.mark_lost(f"the connection is lost ({one_line(error)}); {CHECK_CABLE}")
 
-    def _not_sent(self) -> ConnectionLost:
+    def not_sent(self) -> ConnectionLost:
         return ConnectionLost(
             "a command could not be sent by its deadline; the connection is too slow or blocked", self.name
         )

@@ -51,7 +51,7 @@ class Pty(BaseConnection[bytes]):
         try:
             sent = self._baudrate_matches() and write_until(self._master, item, deadline_ns) == len(item)
         except (OSError, ValueError) as error:
-            raise self._connection_failed(error) from error
+            raise self.connection_failed(error) from error
         if sent:
             self.meter.sent(BYTE_BITS * len(item))
         else:
@@ -67,7 +67,7 @@ class Pty(BaseConnection[bytes]):
                 chunk = os.read(self._master, CHUNK)
                 matches = self._baudrate_matches()
             except (OSError, ValueError) as error:
-                raise self._connection_failed(error) from error
+                raise self.connection_failed(error) from error
             if matches:
                 self.meter.received(BYTE_BITS * len(chunk))
                 return chunk

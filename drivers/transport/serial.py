@@ -40,9 +40,9 @@ class SerialPort(BaseConnection[bytes]):
         try:
             whole = self._write_port(item) if self._descriptor < 0 else self._write_descriptor(item, deadline_ns)
         except Exception as error:  # OSError, those of pyserial, any when another thread closes the port
-            raise self._connection_failed(error) from error
+            raise self.connection_failed(error) from error
         if not whole:
-            raise self._not_sent()
+            raise self.not_sent()
         self.meter.sent(BYTE_BITS * len(item))
 
     def receive(self, deadline_ns: int) -> bytes | None:
@@ -52,7 +52,7 @@ class SerialPort(BaseConnection[bytes]):
         try:
             chunk = self._read_port(deadline_ns) if self._descriptor < 0 else self._read_descriptor(deadline_ns)
         except Exception as error:  # see send
-            raise self._connection_failed(error) from error
+            raise self.connection_failed(error) from error
         if not chunk:
             return None
         self.meter.received(BYTE_BITS * len(chunk))

@@ -66,7 +66,7 @@ class SlcanAdapter(BaseConnection[CanFrame]):
         try:
             self._port.send(_text(item).encode(), deadline_ns)
         except ConnectionLost as error:
-            raise self._mark_lost(error.what) from error
+            raise self.mark_lost(error.what) from error
         self.meter.sent(frame_weight(item, self._weights))
 
     def receive(self, deadline_ns: int) -> CanFrame | None:
@@ -80,7 +80,7 @@ class SlcanAdapter(BaseConnection[CanFrame]):
                     return None
                 self._take(chunk)
             except ConnectionLost as error:
-                raise self._mark_lost(error.what) from error
+                raise self.mark_lost(error.what) from error
         raise self._unusable_error()
 
     def _take(self, chunk: bytes) -> None:

@@ -1,0 +1,124 @@
+"""The compiled engine of rigs with real motors: ticks in compiled code, their buses included.
+
+Enabling, stopping and judging stay in Python. The loop ends a tick in which a drive, its feedback or its connection is
+not as it should be, switches the motors off, and the drivers in Python, which get what was received last, say why.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from cosim.errors import RunError, describe_exception
+from cosim.execution.hardware_engine import HardwareEngine
+from cosim.execution.native_engine import NativeEngine
+from cosim.hardware.compiled_groups import CompiledGroups, with_buses
+from cosim.hardware.driver_group import DriverGroup
+from cosim.hardware.estop import Estop
+from cosim.tick.tick_model import TickModel
+from cosim.tick.virtual_plant import VirtualPlant
+from cosim.timing.native_loop import NativeLoop
+from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
+
+ESTOP_PAUSE = 1e-3  # s between looks at the emergency stop
+
+
+def why_not_compiled(tick_model: TickModel, groups: Sequence[DriverGroup], paced: bool) -> str:
+    """Why a rig needs the Python engine; empty if a `BusEngine` can run it. paced: it runs in real time."""
+    real = [group.hardware for group in groups if group.hardware is not None]
+    if not real:
+        return "no driver has real motors"
+    if not tick_model.compiled:
+        return "the run is interpreted"
+    if not paced:
+        return "the run is not in real time"
+    if tick_model.coupling is not None and tick_model.coupling.in_python:
+        return f"the part '{next(iter(tick_model.coupling.in_python))}' is in Python"
+    return next((why for driver in real if (why := driver.why_not_compiled)), "")
+
+
+class BusEngine(HardwareEngine, NativeEngine):
+    """Runs whole ticks in compiled code around drivers that have a cycle in machine code; in real time only."""
+
+    def __init__(
+        self,
+        tick_model: TickModel,
+        virtual_plant: VirtualPlant,
+        groups: Sequence[DriverGroup],
+        estop: Callable[[ExitStack], Estop] | None = None,
+        watchdog: float | None = None,
+    ) -> None:
+        """groups: see `set_up`; also of the simulated motors, which the ticks contain."""
+        self._real = sum(group.real for group in groups)
+        super().__init__(tick_model)
+        self.virtual_plant, self.memory = virtual_plant, virtual_plant.memory
+        self.set_up(groups, True, estop, watchdog)
+
+    def _make_loop(self) -> NativeLoop:
+        names = [task.name for task in self.tasks]
+        return NativeLoop(with_buses(self.tick_model.compiled_program, names, self._real))
+
+    def open(self) -> None:
+        for group in self.hardware_manager.groups:
+            if group.hardware is not None:
+                group.hardware.load_cycle()  # before motors are on
+        super().open()
+
+    def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None:
+        assert pace is not None
+        groups = CompiledGroups(self.hardware_manager)
+        if not self.force_stopped:  # else no tick runs until the rig is armed again
+            self.failure = ""
+        try:
+            with self._guarded(ring):
+                self._run_groups(groups, ring, pace)
+        except BaseException as error:
+            ring.words[SharedWord.STATUS] = LoopStatus.FAULT
+            self.stop()
+            if not self.force_stopped and not self.failure:
+                what = str(error) if isinstance(error, RunError) else describe_exception(error)
+                self.failure = self._stopped_at(int(ring.words[SharedWord.NUMBER]), what)
+            if not isinstance(error, Exception):
+                raise
+
+    def _run_groups(self, groups: CompiledGroups, ring: TickRing, pace: PacingMemory) -> None:
+        """Raises RunError for what ended the ticks, unless it was the guard."""
+        try:
+            groups.take_over()
+            self._native = groups.table
+            if self._watchdog is not None:
+                self._watchdog.follow(lambda: int(ring.words[SharedWord.NUMBER]))
+            super()._run_ticks(ring, pace)
+        finally:
+            groups.hand_back()
+        if ring.status is not LoopStatus.FAULT:
+            return
+        groups.check()
+        if groups.suspect:
+            now = time.monotonic_ns()
+            self.hardware_manager.read(now, time.monotonic_ns, now)
+            raise RunError("the loop stopped for feedback that looks sound now; check the drives and their bus")
+        self.stop()
+
+    @contextmanager
+    def _guarded(self, ring: TickRing) -> Iterator[None]:
+        """Look at the emergency stop and at the progress of the loop meanwhile."""
+        ended = threading.Event()
+        if self._open_estop is not None:
+            threading.Thread(target=self._watch_estop, args=(ended,), name="estop", daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if self._watchdog is not None:
+                self._watchdog.suspend()
+
+    def _watch_estop(self, ended: threading.Event) -> None:
+        while not ended.wait(ESTOP_PAUSE):
+            try:
+                self._check_estop()
+            except RunError as error:
+                self._force_stop(error.what)
+                return

@@ -1,0 +1,103 @@
+"""Machine code of functions on memory: Numba's compiler, arrays at addresses, calls by address, fences.
+
+Whatever reads and writes buses in machine code is written in Python with these, is compiled once per machine, and runs
+without the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cosim.compile.jit import cache_folder
+
+os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / "numba"))
+
+import numba  # noqa: E402  (reads the variable when it is imported)
+from numba.core import types  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
+
+i32, i64 = types.int32, types.int64
+
+machine_code = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+
+def external(name: str, result: Any, *arguments: Any) -> Any:
+    """A function of the C library, for compiled functions only; pointers are addresses."""
+    return types.ExternalFunction(name, result(*arguments))
+
+
+def entry(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A compiled function that machine code calls by its `address`; pointers are addresses."""
+    return numba.cfunc(result(*arguments), cache=True, error_model="numpy")
+
+
+def array_at(dtype: Any) -> Any:
+    """The function (address, count) -> array (count,) of this type in memory that others own."""
+    element = numba.from_dtype(dtype)
+
+    @intrinsic
+    def pointer(context: Any, address: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return types.CPointer(element)(i64), code
+
+    @numba.njit(nogil=True)
+    def view(address: int, count: int) -> Any:
+        return numba.carray(pointer(address), (count,))
+
+    return view
+
+
+words_at, doubles_at = array_at(np.dtype("i8")), array_at(np.dtype("f8"))
+
+# --- clocks of the system; scratch: address of 2 words ---
+
+WALL, MONOTONIC = 0, 1
+_clock_gettime = external("clock_gettime", i32, i32, i64)
+
+
+@machine_code
+def clock(which: int, scratch: int) -> int:
+    """The time of a clock [ns]."""
+    _clock_gettime(which, scratch)
+    time = words_at(scratch, 2)
+    return time[0] * 1_000_000_000 + time[1]
+
+
+@machine_code
+def now(scratch: int) -> int:
+    """As `time.monotonic_ns`."""
+    return clock(MONOTONIC, scratch)
+
+
+# --- threads, calls ---
+
+
+@intrinsic
+def fence(context: Any) -> Any:
+    """What was written before it is visible to other threads before what comes after it is read."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.none(), code
+
+
+@intrinsic
+def call_at(context: Any, address: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Call the `entry` of four whole numbers at an address; its whole number."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from llvmlite import ir
+
+        word = ir.IntType(64)
+        target = builder.inttoptr(arguments[0], ir.FunctionType(word, [word] * 4).as_pointer())
+        return builder.call(target, arguments[1:])
+
+    return i64(i64, i64, i64, i64, i64), code

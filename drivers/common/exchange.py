@@ -1,0 +1,330 @@
+"""The cycle of a driver in machine code: `read` and `write` of the driver contract on the memory of an `EXCHANGE`.
+
+Commands become the numbers of frames by a pure function of the family, and these become bytes by `frame_layout`; received
+bytes become numbers, and these become a state by another pure function. What is not nominal (a fault of a drive, a
+number that is none, a command that is not finite, a connection that fails) ends the cycle with a `CycleOutcome`: the driver
+in Python takes over, finds the same and says what it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cosim.drivers.common.frame_layout import Kind
+from cosim.drivers.transport.datagrams import (
+    ERROR_FRAME,
+    FRAME,
+    FULL,
+    INVALID,
+    PLACES,
+    SENT,
+    BUFFER_SIZE,
+    arrival,
+    bytes_at,
+    frame_of,
+    receive_messages,
+    send_all,
+    sockets_at,
+    wait_readable,
+)
+from cosim.machine_code import WALL, array_at, call_at, clock, doubles_at, entry, fence, i64, machine_code, now, words_at
+from cosim.types import Array, CycleOutcome
+
+HUGE = 1e30  # commands are smaller
+ANY = 64  # numbers of an array whose size its user knows
+LAST_SIZE = 512  # bytes that are kept of a received frame
+BUS_OFF_FRAME = 0x40  # class of error frames (linux/can/error.h)
+
+
+# what the functions of a family get of a joint, the last three of its wiring and of the limit of its feedforward field
+POSITION, VELOCITY, EFFORT, KP, KD, MEASURED_POSITION, MEASURED_VELOCITY, SCALE, ZERO, LIMIT = range(10)
+COMMAND_SIZE = 10
+# what they return of it, in the drive's units; FAULTY: not 0 where the drive is not as it should be
+STATE_POSITION, STATE_VELOCITY, STATE_EFFORT, STATE_TEMPERATURE, FAULTY = range(5)
+STATE_SIZE = 5
+
+FIELD = np.dtype([("at", "i8"), ("kind", "i8"), ("number", "i8")])
+SENT_FRAME = np.dtype([("joint", "i8"), ("data", "i8"), ("first", "i8"), ("fields", "i8")])  # data: address
+RECEIVED_FRAME = np.dtype(
+    [
+        *[(name, "i8") for name in ("joint", "id", "size", "first", "fields")],
+        *[(name, "i8") for name in ("template", "mask", "last", "last_size")],  # addresses; size of the last one
+        *[(name, "i8") for name in ("t_ns", "count", "waiting")],
+    ]
+)
+EXCHANGE = np.dtype(
+    [
+        ("socket", "i8"),  # address of its record
+        ("scratch", "i8"),
+        *[(name, "i8") for name in ("joints", "settings", "setting_count")],  # settings: doubles (joints, count)
+        *[(name, "i8") for name in ("command_function", "state_function")],
+        ("commands", "i8"),  # doubles (joints, COMMAND_SIZE)
+        *[(name, "i8") for name in ("sent_numbers", "sent_count")],  # doubles (joints, count); last: requested effort
+        *[(name, "i8") for name in ("received_numbers", "received_count")],
+        *[(name, "i8") for name in ("sent_frames", "sent_frame_count", "sent_fields", "messages")],
+        *[(name, "i8") for name in ("polls", "poll_count")],  # messages that request feedback
+        *[(name, "i8") for name in ("stops", "stop_count")],  # messages that switch the motors off
+        *[(name, "i8") for name in ("received_frames", "received_frame_count", "received_fields")],
+        ("states", "i8"),  # doubles (joints, STATE_SIZE), in the joints' units
+        ("t_ns", "i8"),  # of the measurement
+        ("saturated", "i8"),  # words (joints,): commands that were clipped
+        *[(name, "i8") for name in ("commanded", "pending", "stopped", "sending")],
+        *[(name, "i8") for name in ("cycles", "polled", "lost", "errors", "expired", "error")],
+    ]
+)
+
+fields_at, sent_frames_at, received_frames_at = array_at(FIELD), array_at(SENT_FRAME), array_at(RECEIVED_FRAME)
+exchanges_at = array_at(EXCHANGE)
+
+_FLOAT32, _INT8, _INT16, _INT32, _UINT8, _UINT16, _UINT32 = (int(kind) for kind in Kind)
+_NOMINAL, _EXPIRED, _SUSPECT, _NOT_SENT, _LOST, _BUS_OFF, _STOPPED = (int(outcome) for outcome in CycleOutcome)
+
+
+@machine_code
+def put(data: Array, at: int, kind: int, value: float) -> None:
+    """Store a number in the bytes of a frame."""
+    if kind == _FLOAT32:
+        single = np.empty(1, np.float32)
+        single[0] = value
+        whole, size = int(single.view(np.uint32)[0]), 4
+    else:
+        whole = int(value)
+        size = 1 if kind == _INT8 or kind == _UINT8 else 2 if kind == _INT16 or kind == _UINT16 else 4
+    for k in range(size):
+        data[at + k] = whole >> 8 * k & 0xFF
+
+
+@machine_code
+def get(data: Array, at: int, kind: int) -> float:
+    """The number in the bytes of a frame."""
+    if kind == _INT8 or kind == _UINT8:
+        whole, bits = int(data[at]), 8
+    elif kind == _INT16 or kind == _UINT16:
+        whole, bits = int(data[at]) | int(data[at + 1]) << 8, 16
+    else:
+        whole = int(data[at]) | int(data[at + 1]) << 8 | int(data[at + 2]) << 16 | int(data[at + 3]) << 24
+        bits = 32
+    if kind == _FLOAT32:
+        word = np.empty(1, np.uint32)
+        word[0] = whole
+        return float(word.view(np.float32)[0])
+    if (kind == _INT8 or kind == _INT16 or kind == _INT32) and whole >> (bits - 1):
+        whole -= 1 << bits
+    return float(whole)
+
+
+@machine_code
+def fill_frames(exchange: np.record) -> None:
+    """Store the numbers to be sent in the bytes of the frames."""
+    frames = sent_frames_at(exchange.sent_frames, exchange.sent_frame_count)
+    for m in range(len(frames)):
+        frame = frames[m]
+        data = bytes_at(frame.data, LAST_SIZE)
+        fields = fields_at(exchange.sent_fields + frame.first * 24, frame.fields)
+        numbers = doubles_at(exchange.sent_numbers + frame.joint * exchange.sent_count * 8, exchange.sent_count)
+        for k in range(len(fields)):
+            put(data, fields[k].at, fields[k].kind, numbers[fields[k].number])
+
+
+@machine_code
+def take_frame(exchange: np.record, identifier: int, data: Array, size: int, t_ns: int) -> bool:
+    """Take a received frame; whether it is one of the drives, a damaged one included."""
+    frames = received_frames_at(exchange.received_frames, exchange.received_frame_count)
+    known = False
+    for m in range(len(frames)):
+        frame = frames[m]
+        if frame.id != identifier:
+            continue
+        known = True
+        if size < frame.size:
+            continue
+        template, mask = bytes_at(frame.template, frame.size), bytes_at(frame.mask, frame.size)
+        same = True
+        for k in range(frame.size):
+            same = same and (data[k] ^ template[k]) & mask[k] == 0
+        if not same:
+            continue
+        fields = fields_at(exchange.received_fields + frame.first * 24, frame.fields)
+        count = exchange.received_count
+        numbers = doubles_at(exchange.received_numbers + frame.joint * count * 8, count)
+        for k in range(len(fields)):
+            numbers[fields[k].number] = get(data, fields[k].at, fields[k].kind)
+        kept = bytes_at(frame.last, LAST_SIZE)
+        for k in range(min(size, LAST_SIZE)):
+            kept[k] = data[k]
+        frame.last_size = min(size, LAST_SIZE)
+        frame.count += 1
+        frame.t_ns = t_ns
+        exchange.pending -= frame.waiting
+        frame.waiting = 0
+        return True
+    if known:
+        exchange.lost += 1
+    return known
+
+
+@machine_code
+def take_messages(exchange: np.record, count: int) -> int:
+    """Take the messages that were received; a CycleOutcome."""
+    link = sockets_at(exchange.socket, 1)[0]
+    taken, wall = now(exchange.scratch), clock(WALL, exchange.scratch)
+    for place in range(count):
+        what, identifier, start, size = frame_of(link, place)
+        if what == FRAME:
+            data = bytes_at(link.buffers + place * BUFFER_SIZE + start, size)
+            take_frame(exchange, identifier, data, size, arrival(link, place, taken, wall))
+        elif what == ERROR_FRAME:
+            exchange.errors += 1
+            if identifier & BUS_OFF_FRAME:
+                return _BUS_OFF
+        elif what == INVALID:
+            exchange.errors += 1
+    return _NOMINAL
+
+
+@machine_code
+def receive(exchange: np.record, deadline: int) -> int:
+    """Take frames until no drive has to answer or the deadline has passed; a CycleOutcome."""
+    link = sockets_at(exchange.socket, 1)[0]
+    while True:
+        count = receive_messages(link)
+        if count < 0:
+            exchange.error = -count
+            return _LOST
+        outcome = take_messages(exchange, count)
+        if outcome != _NOMINAL:
+            return outcome
+        if count == PLACES:
+            continue
+        if exchange.pending <= 0 or now(exchange.scratch) >= deadline:
+            return _NOMINAL
+        error = wait_readable(link.descriptor, deadline, exchange.scratch)
+        if error:
+            exchange.error = error
+            return _LOST
+
+
+@machine_code
+def send(exchange: np.record, messages: int, count: int, deadline: int) -> int:
+    """Send messages unless the motors were stopped; a CycleOutcome. `sending` is what a stop waits for."""
+    exchange.sending = 1
+    fence()
+    outcome = _STOPPED
+    if exchange.stopped == 0:
+        link = sockets_at(exchange.socket, 1)[0]
+        result = send_all(link.descriptor, messages, count, deadline, exchange.scratch)
+        outcome = _NOMINAL if result == SENT else _NOT_SENT if result == FULL else _LOST
+        exchange.error = max(result, 0)
+    fence()
+    exchange.sending = 0
+    return outcome
+
+
+@machine_code
+def expect_answers(exchange: np.record) -> None:
+    """From now on every drive has to answer."""
+    frames = received_frames_at(exchange.received_frames, exchange.received_frame_count)
+    for m in range(len(frames)):
+        frames[m].waiting = 1
+    exchange.pending = len(frames)
+
+
+@machine_code
+def update_states(exchange: np.record) -> int:
+    """The states of the joints from the numbers that were received; a CycleOutcome."""
+    outcome, oldest = _NOMINAL, np.iinfo(np.int64).max
+    for k in range(exchange.joints):
+        command = doubles_at(exchange.commands + k * COMMAND_SIZE * 8, COMMAND_SIZE)
+        state = doubles_at(exchange.states + k * STATE_SIZE * 8, STATE_SIZE)
+        call_at(
+            exchange.state_function,
+            exchange.settings + k * exchange.setting_count * 8,
+            exchange.commands + k * COMMAND_SIZE * 8,
+            exchange.received_numbers + k * exchange.received_count * 8,
+            exchange.states + k * STATE_SIZE * 8,
+        )
+        scale = command[SCALE]
+        state[STATE_POSITION] = state[STATE_POSITION] / scale + command[ZERO]
+        state[STATE_VELOCITY] = state[STATE_VELOCITY] / scale
+        state[STATE_EFFORT] = state[STATE_EFFORT] * scale
+        command[MEASURED_POSITION], command[MEASURED_VELOCITY] = state[STATE_POSITION], state[STATE_VELOCITY]
+        if state[FAULTY] != 0.0 or not np.isfinite(state[STATE_POSITION] + state[STATE_VELOCITY]):
+            outcome = _SUSPECT
+    frames = received_frames_at(exchange.received_frames, exchange.received_frame_count)
+    for m in range(len(frames)):
+        oldest = min(oldest, frames[m].t_ns)
+    exchange.t_ns = oldest
+    return outcome
+
+
+def joint_function(function: Any) -> Any:
+    """The entry of a pure function (settings, command, received numbers, result) of a joint, compiled by
+    `machine_code`; see COMMAND_SIZE and STATE_SIZE for what the arrays hold."""
+
+    @entry(i64, i64, i64, i64, i64)
+    def call(settings: int, command: int, received: int, result: int) -> int:
+        function(doubles_at(settings, ANY), doubles_at(command, ANY), doubles_at(received, ANY), doubles_at(result, ANY))
+        return 0
+
+    return call
+
+
+@entry(i64, i64, i64, i64, i64)
+def read(address: int, deadline: int, _unused: int, _unused_too: int) -> int:
+    """`MotorDriver.read` until the deadline [ns]; a CycleOutcome."""
+    exchange = exchanges_at(address, 1)[0]
+    if exchange.commanded == 0:
+        outcome = send(exchange, exchange.polls, exchange.poll_count, deadline)
+        if outcome != _NOMINAL:
+            return outcome
+        exchange.polled += 1
+        expect_answers(exchange)
+    exchange.commanded = 0
+    outcome = receive(exchange, deadline)
+    return update_states(exchange) if outcome == _NOMINAL else outcome
+
+
+@entry(i64, i64, i64, i64, i64)
+def write(address: int, deadline: int, valid_until: int, _unused: int) -> int:
+    """`MotorDriver.write` until the deadline [ns]; a CycleOutcome."""
+    exchange = exchanges_at(address, 1)[0]
+    if now(exchange.scratch) > valid_until:
+        exchange.expired += 1
+        return _EXPIRED
+    outcome = receive(exchange, 0)
+    if outcome != _NOMINAL:
+        return outcome
+    saturated = words_at(exchange.saturated, exchange.joints)
+    for k in range(exchange.joints):
+        command = doubles_at(exchange.commands + k * COMMAND_SIZE * 8, COMMAND_SIZE)
+        numbers = doubles_at(exchange.sent_numbers + k * exchange.sent_count * 8, exchange.sent_count)
+        call_at(
+            exchange.command_function,
+            exchange.settings + k * exchange.setting_count * 8,
+            exchange.commands + k * COMMAND_SIZE * 8,
+            exchange.received_numbers + k * exchange.received_count * 8,
+            exchange.sent_numbers + k * exchange.sent_count * 8,
+        )
+        requested = numbers[exchange.sent_count - 1]
+        size = abs(command[POSITION] + command[VELOCITY] + command[KP] + command[KD] + requested)
+        if not size < HUGE:
+            return _SUSPECT
+        saturated[k] += abs(requested) > command[LIMIT]
+    fill_frames(exchange)
+    outcome = send(exchange, exchange.messages, exchange.sent_frame_count, deadline)
+    if outcome == _NOMINAL:
+        exchange.commanded = 1
+        exchange.cycles += 1
+        expect_answers(exchange)
+    return outcome
+
+
+@entry(i64, i64, i64, i64, i64)
+def stop(address: int, _unused: int, _unused_too: int, _nor_this: int) -> int:
+    """Switch the motors off, without waiting; a CycleOutcome."""
+    exchange = exchanges_at(address, 1)[0]
+    link = sockets_at(exchange.socket, 1)[0]
+    result = send_all(link.descriptor, exchange.stops, exchange.stop_count, 0, exchange.scratch)
+    return _NOMINAL if result == SENT else _LOST

@@ -1,0 +1,287 @@
+"""CAN frames on sockets in machine code: many in one call of the system, with the kernel's time stamps.
+
+A message is a CAN frame as Linux' raw CAN sockets have it, or as python-can's `udp_multicast` packs it (MessagePack).
+The arrays below are those of `sendmmsg` and `recvmmsg`. Sources: man pages sendmmsg(2), recvmmsg(2), cmsg(3);
+linux/can.h; the MessagePack specification; python-can, interfaces/udp_multicast/utils.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+import numpy as np
+
+from cosim.machine_code import array_at, external, i32, i64, machine_code, now, words_at
+from cosim.types import Array
+
+RAW_CAN, UDP_MULTICAST = 0, 1  # how a message carries a frame
+FRAME, ERROR_FRAME, FOREIGN, INVALID = range(4)  # what a message is
+SENT, FULL = 0, -1  # of `send_all`; otherwise an error number of the system
+
+# a message of sendmmsg and recvmmsg: struct mmsghdr with its padding, and struct iovec
+MESSAGE = np.dtype([(name, "i8") for name in ("name", "name_size", "parts", "part_count")]
+                   + [(name, "i8") for name in ("control", "control_size", "flags", "size")])
+PART = np.dtype([("address", "i8"), ("size", "i8")])
+CONTROL_SIZE = 64  # bytes for the time stamp of a message
+BUFFER_SIZE = 512  # bytes of a message
+PLACES = 64  # messages that are received at once
+
+SOCKET = np.dtype(
+    [
+        ("descriptor", "i8"),
+        ("wire", "i8"),  # RAW_CAN or UDP_MULTICAST
+        ("messages", "i8"),  # address of PLACES messages
+        ("buffers", "i8"),  # … and of their bytes
+        ("controls", "i8"),
+        ("mark", "i8"),  # address of the text by which own messages are recognised
+        ("mark_size", "i8"),
+        ("scratch", "i8"),  # address of 4 words
+    ]
+)
+
+_DONT_WAIT = int(getattr(socket, "MSG_DONTWAIT", 0x40))
+_READABLE = 1  # POLLIN
+_STAMP_LEVEL, _STAMP_TYPE = 1, 35  # SOL_SOCKET, SCM_TIMESTAMPNS
+_MAX_AGE = 1_000_000_000  # ns; an older time stamp is not believed
+_PAUSE = 50_000  # ns between attempts to send while the queue is full
+_AGAIN, _INTERRUPTED, _NO_BUFFERS, _TIMED_OUT = errno.EAGAIN, errno.EINTR, errno.ENOBUFS, errno.ETIMEDOUT
+_REMOTE, _ERROR, _ID_MASK = 0x40000000, 0x20000000, 0x1FFFFFFF
+
+_sendmmsg = external("sendmmsg", i32, i32, i64, i32, i32)
+_recvmmsg = external("recvmmsg", i32, i32, i64, i32, i32, i64)
+_ppoll = external("ppoll", i32, i64, i64, i64, i64)
+_error_address = external("__errno_location", i64)
+
+bytes_at, halves_at = array_at(np.dtype("u1")), array_at(np.dtype("i4"))
+messages_at, sockets_at = array_at(MESSAGE), array_at(SOCKET)
+
+
+@machine_code
+def system_error() -> int:
+    """The number of the error of the last call."""
+    return halves_at(_error_address(), 1)[0]
+
+
+@machine_code
+def wait_readable(descriptor: int, until: int, scratch: int) -> int:
+    """Wait until there is something to read, at most until a time [ns]; 0, or the number of an error."""
+    rest = until - now(scratch)
+    if rest <= 0:
+        return 0
+    words = words_at(scratch, 4)
+    words[0], words[1] = rest // 1_000_000_000, rest % 1_000_000_000
+    words[2] = descriptor
+    halves_at(scratch + 20, 1)[0] = _READABLE  # the events that are waited for, none has come
+    if _ppoll(scratch + 16, 1, scratch, 0) < 0 and system_error() != _INTERRUPTED:
+        return system_error()
+    return 0
+
+
+@machine_code
+def pause(duration: int, scratch: int) -> None:
+    """Sleep [ns]."""
+    words = words_at(scratch, 2)
+    words[0], words[1] = 0, duration
+    _ppoll(0, 0, scratch, 0)
+
+
+@machine_code
+def send_all(descriptor: int, messages: int, count: int, deadline: int, scratch: int) -> int:
+    """Send all messages by the deadline [ns]; SENT, FULL, or the number of an error."""
+    done = 0
+    while done < count:
+        sent = _sendmmsg(descriptor, messages + done * 64, count - done, _DONT_WAIT)
+        if sent > 0:
+            done += sent
+            continue
+        error = system_error()
+        if error == _INTERRUPTED:
+            continue
+        if error != _AGAIN and error != _NO_BUFFERS and error != _TIMED_OUT:
+            return error
+        if now(scratch) >= deadline:
+            return FULL
+        pause(_PAUSE, scratch)
+    return SENT
+
+
+@machine_code
+def receive_messages(link: np.record) -> int:
+    """The number of messages that have come, at most PLACES, or minus the number of an error."""
+    messages = messages_at(link.messages, PLACES)
+    for k in range(PLACES):
+        if messages[k].control_size == CONTROL_SIZE:
+            break
+        messages[k].control_size = CONTROL_SIZE
+    count = _recvmmsg(link.descriptor, link.messages, PLACES, _DONT_WAIT, 0)
+    if count >= 0:
+        return count
+    error = system_error()
+    return 0 if error == _AGAIN or error == _INTERRUPTED else -error
+
+
+@machine_code
+def arrival(link: np.record, place: int, taken: int, wall: int) -> int:
+    """When a message came [ns], on the monotonic clock, which shows `taken` when the wall clock shows `wall`."""
+    message = messages_at(link.messages, PLACES)[place]
+    if message.control_size < 32:
+        return taken
+    control = words_at(message.control, 4)
+    if control[1] != _STAMP_LEVEL | _STAMP_TYPE << 32:
+        return taken
+    waited = wall - (control[2] * 1_000_000_000 + control[3])
+    return taken - waited if 0 <= waited < _MAX_AGE else taken
+
+
+# --- the frame in a message: (what it is, its identifier, where its data begin, their size) ----------------------
+
+
+@machine_code
+def frame_of(link: np.record, place: int) -> tuple[int, int, int, int]:
+    """The frame in a received message; data are counted from the beginning of its bytes."""
+    message = messages_at(link.messages, PLACES)[place]
+    data = bytes_at(link.buffers + place * BUFFER_SIZE, BUFFER_SIZE)
+    if link.wire == RAW_CAN:
+        return _raw_frame(data, message.size)
+    return _packed_frame(data, min(message.size, BUFFER_SIZE), bytes_at(link.mark, link.mark_size))
+
+
+@machine_code
+def _raw_frame(data: Array, size: int) -> tuple[int, int, int, int]:
+    """struct can_frame or canfd_frame."""
+    if size < 16 or data[4] > size - 8:
+        return INVALID, 0, 0, 0
+    word = int(data[0]) | int(data[1]) << 8 | int(data[2]) << 16 | int(data[3]) << 24
+    if word & _ERROR:
+        return ERROR_FRAME, word & _ID_MASK, 8, int(data[4])
+    if word & _REMOTE:
+        return FOREIGN, 0, 0, 0
+    return FRAME, word & _ID_MASK, 8, int(data[4])
+
+
+_KEY_ID, _KEY_DATA, _KEY_REMOTE, _KEY_ERROR, _KEY_CHANNEL = (
+    np.frombuffer(text, np.uint8)
+    for text in (b"arbitration_id", b"data", b"is_remote_frame", b"is_error_frame", b"channel")
+)
+
+
+@machine_code
+def _is(data: Array, at: int, size: int, text: Array) -> bool:
+    if size != len(text):
+        return False
+    for k in range(size):
+        if data[at + k] != text[k]:
+            return False
+    return True
+
+
+@machine_code
+def _item(data: Array, at: int, end: int) -> tuple[int, int, int]:
+    """Of the MessagePack item at `at`: (where its content begins, size of the content, a small whole number as it is);
+    a negative size for one that is cut or of another kind."""
+    if at >= end:
+        return at, -1, 0
+    kind = int(data[at])
+    if kind < 0x80 or kind >= 0xE0 or kind == 0xC0 or kind == 0xC2 or kind == 0xC3:
+        return at + 1, 0, kind
+    if 0xA0 <= kind < 0xC0:
+        return _content(at + 1, kind - 0xA0, end)
+    if 0xCA <= kind <= 0xCB:
+        return _content(at + 1, 4 << (kind - 0xCA), end)
+    if 0xCC <= kind <= 0xCF:
+        return _content(at + 1, 1 << (kind - 0xCC), end)
+    if 0xD0 <= kind <= 0xD3:
+        return _content(at + 1, 1 << (kind - 0xD0), end)
+    if (kind == 0xC4 or kind == 0xD9) and at + 1 < end:
+        return _content(at + 2, int(data[at + 1]), end)
+    return at, -1, 0
+
+
+@machine_code
+def _content(at: int, size: int, end: int) -> tuple[int, int, int]:
+    return (at, size, -1) if at + size <= end else (at, -1, 0)
+
+
+@machine_code
+def _whole(data: Array, at: int, size: int, small: int) -> int:
+    """The whole number of an item."""
+    if size == 0:
+        return small
+    value = 0
+    for k in range(size):
+        value = value << 8 | int(data[at + k])
+    return value
+
+
+@machine_code
+def _packed_frame(data: Array, size: int, mark: Array) -> tuple[int, int, int, int]:
+    """A map of 11 items with text as keys."""
+    if size < 1 or data[0] & 0xF0 != 0x80:
+        return INVALID, 0, 0, 0
+    at, identifier, start, length, remote, error = 1, -1, 0, -1, False, False
+    for _ in range(int(data[0]) & 0x0F):
+        key, key_size, _ = _item(data, at, size)
+        if key_size < 0:
+            return INVALID, 0, 0, 0
+        value, value_size, small = _item(data, key + key_size, size)
+        if value_size < 0:
+            return INVALID, 0, 0, 0
+        if _is(data, key, key_size, _KEY_ID):
+            identifier = _whole(data, value, value_size, small)
+        elif _is(data, key, key_size, _KEY_DATA):
+            start, length = value, value_size
+        elif _is(data, key, key_size, _KEY_REMOTE):
+            remote = small == 0xC3
+        elif _is(data, key, key_size, _KEY_ERROR):
+            error = small == 0xC3
+        elif _is(data, key, key_size, _KEY_CHANNEL) and len(mark) and _is(data, value, value_size, mark):
+            return FOREIGN, 0, 0, 0
+        at = value + value_size
+    if identifier < 0 or length < 0:
+        return INVALID, 0, 0, 0
+    if error:
+        return ERROR_FRAME, identifier, start, length
+    return (FOREIGN if remote else FRAME), identifier, start, length
+
+
+# --- the arrays of a socket -----------------------------------------------------------------------------------
+
+
+class SocketMemory:
+    """The memory of a socket for these functions. `record` (1,) of SOCKET; must stay referenced while it is used."""
+
+    def __init__(self, descriptor: int, wire: int, mark: bytes = b"", destination: bytes = b"") -> None:
+        """mark: of own messages; destination: struct sockaddr, where the socket is not connected."""
+        self.destination = np.frombuffer(destination, np.uint8).copy()
+        self._mark = np.frombuffer(mark + b"\0", np.uint8).copy()
+        self._buffers = np.zeros((PLACES, BUFFER_SIZE), np.uint8)
+        self._controls = np.zeros((PLACES, CONTROL_SIZE), np.uint8)
+        self._scratch = np.zeros(4, np.int64)
+        self._parts_to_send: list[np.ndarray] = []
+        self._messages, self._parts = self._array(self._buffers, self._controls)
+        self.record = np.zeros(1, SOCKET)
+        self.record[0] = (
+            *(descriptor, wire, self._messages.ctypes.data, self._buffers.ctypes.data, self._controls.ctypes.data),
+            *(self._mark.ctypes.data, len(mark), self._scratch.ctypes.data),
+        )
+
+    @staticmethod
+    def _array(buffers: np.ndarray, controls: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        messages, parts = np.zeros(PLACES, MESSAGE), np.zeros(PLACES, PART)
+        for k in range(PLACES):
+            parts[k] = buffers[k].ctypes.data, BUFFER_SIZE
+            messages[k] = 0, 0, parts[k : k + 1].ctypes.data, 1, controls[k].ctypes.data, CONTROL_SIZE, 0, 0
+        return messages, parts
+
+    def messages_to_send(self, wires: list[np.ndarray]) -> np.ndarray:
+        """The messages that send these bytes, in this order; valid as long as this memory."""
+        messages, parts = np.zeros(len(wires), MESSAGE), np.zeros(len(wires), PART)
+        name = (self.destination.ctypes.data, len(self.destination)) if len(self.destination) else (0, 0)
+        for k, wire in enumerate(wires):
+            parts[k] = wire.ctypes.data, len(wire)
+            messages[k] = *name, parts[k : k + 1].ctypes.data, 1, 0, 0, 0, 0
+        self._parts_to_send.append(parts)
+        return messages
+
+
