@@ -19,12 +19,16 @@ class CanSocket:
     """The socket of an open bus, of one of the interfaces `can.WIRES`, as machine code uses it."""
 
     def __init__(self, bus: CanBus) -> None:
+        """Raises ConnectionLost."""
         assert bus.descriptor is not None
         self._bus, self._packed = bus, bus.params.interface == "udp_multicast"
         destination = b""
         if self._packed:
-            with socket.socket(fileno=os.dup(bus.descriptor)) as opened:
-                destination = _address(opened.family, bus.params.channel, opened.getsockname()[1])
+            try:
+                with socket.socket(fileno=os.dup(bus.descriptor)) as opened:
+                    destination = _address(opened.family, bus.params.channel, opened.getsockname()[1])
+            except OSError as error:
+                raise bus.connection_failed(error) from error
         mark = (bus.sender_mark or "").encode()
         self.memory = SocketMemory(bus.descriptor, UDP_MULTICAST if self._packed else RAW_CAN, mark, destination)
 

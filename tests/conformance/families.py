@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -33,6 +34,7 @@ from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
 
+from .compiled import InMachineCode
 from .rules import prompt, steps_of
 
 FOLDER = Path(next(iter(drivers.__path__)))
@@ -53,13 +55,14 @@ _numbers = itertools.count()
 
 
 class Case(NamedTuple):
-    """A family on a kind of connection."""
+    """A family on a kind of connection; compiled: it reads and writes in machine code."""
 
     family: str
     line: str
+    compiled: bool = False
 
     def __str__(self) -> str:
-        return f"{self.family}-{self.line}"
+        return f"{self.family}-{self.line}{'-compiled' * self.compiled}"
 
     @property
     def module(self) -> ModuleType:
@@ -105,7 +108,24 @@ def lines(module: ModuleType) -> dict[str, tuple[str, type]]:
 def cases() -> tuple[Case, ...]:
     """All cases; a folder that is not a family has a test of its own."""
     good = [name for name in folders() if not lacking(name)]
-    return tuple(Case(name, line) for name in good for line in lines(importlib.import_module(f"cosim.drivers.{name}")))
+    found = [Case(name, line) for name in good for line in lines(importlib.import_module(f"cosim.drivers.{name}"))]
+    return tuple(found + [case._replace(compiled=True) for case in found if compiles(case)])
+
+
+def compiles(case: Case) -> bool:
+    """Whether its cycle can run in machine code."""
+    with TemporaryDirectory() as folder:
+        return not driver_of(
+            case, write_rig(Path(folder) / "rig.yaml", rig(section(case, Path(folder)), addresses(case)))
+        ).why_not_compiled
+
+
+def driver_of(case: Case, path: Path) -> Any:
+    """The driver of a rig of one driver; in machine code if the case says so."""
+    spec = read_rig(path)
+    context = Rig(spec, interpret=True).contexts[spec.drivers[0].name]
+    driver = spec.drivers[0].plugin.module.load(spec.drivers[0].plugin.params, context)
+    return InMachineCode(driver) if case.compiled else driver
 
 
 def channel() -> int:
@@ -131,7 +151,7 @@ def section(case: Case, folder: Path, **keys: Any) -> dict[str, Any]:
 
 
 def addresses(case: Case) -> tuple[dict, dict]:
-    return ADDRESSES.get(case, ADDRESSES.get(case.family, ({"id": 1}, {"id": 2})))
+    return ADDRESSES.get((case.family, case.line), ADDRESSES.get(case.family, ({"id": 1}, {"id": 2})))
 
 
 def rig(driver: dict[str, Any], joints: Sequence[dict], **sections: Any) -> dict[str, Any]:
@@ -185,10 +205,8 @@ class Bench:
         host(here)
         device(there)
         there["schedule"]["step"] = "1 ms"
-        spec = read_rig(write_rig(folder / "rig.yaml", here))
-        self.spec = spec.drivers[0]
-        context = Rig(spec, interpret=True).contexts[self.spec.name]
-        self.driver: Any = self.spec.plugin.module.load(self.spec.plugin.params, context)
+        self.spec = read_rig(write_rig(folder / "rig.yaml", here)).drivers[0]
+        self.driver: Any = driver_of(case, folder / "rig.yaml")
         self.emulation = emulation_of(read_rig(write_rig(folder / "device.yaml", there)))
         self.line = self.emulation.connections[0]
         self.motors = self.emulation.motors.motors
