@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from cosim.compile.jit import cache_folder
+from cosim.paths import cache_folder
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / "numba"))
 
-import numba  # noqa: E402  (reads the variable when it is imported)
-from numba.core import types  # noqa: E402
-from numba.extending import intrinsic  # noqa: E402
+import numba
+from numba.core import types
+from numba.extending import intrinsic
 
 i32, i64 = types.int32, types.int64
 
-machine_code = numba.njit(cache=True, nogil=True, error_model="numpy")
+F = TypeVar("F", bound=Callable[..., Any])
+_numba: Any = numba  # its stubs lack much
+_intrinsic: Any = intrinsic
+
+
+def machine_code(function: F) -> F:
+    """Compile a function at its first call from machine code."""
+    return _numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
 def external(name: str, result: Any, *arguments: Any) -> Any:
@@ -32,23 +39,23 @@ def external(name: str, result: Any, *arguments: Any) -> Any:
 
 def entry(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:
     """A compiled function that machine code calls by its `address`; pointers are addresses."""
-    return numba.cfunc(result(*arguments), cache=True, error_model="numpy")
+    return _numba.cfunc(result(*arguments), cache=True, error_model="numpy")
 
 
 def array_at(dtype: Any) -> Any:
     """The function (address, count) -> array (count,) of this type in memory that others own."""
-    element = numba.from_dtype(dtype)
+    element = _numba.from_dtype(dtype)
 
-    @intrinsic
+    @_intrinsic
     def pointer(context: Any, address: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
         return types.CPointer(element)(i64), code
 
-    @numba.njit(nogil=True)
+    @_numba.njit(nogil=True)
     def view(address: int, count: int) -> Any:
-        return numba.carray(pointer(address), (count,))
+        return _numba.carray(pointer(address), (count,))
 
     return view
 
@@ -78,7 +85,7 @@ def now(scratch: int) -> int:
 # --- threads, calls ---
 
 
-@intrinsic
+@_intrinsic
 def fence(context: Any) -> Any:
     """What was written before it is visible to other threads before what comes after it is read."""
 
@@ -89,7 +96,7 @@ def fence(context: Any) -> Any:
     return types.none(), code
 
 
-@intrinsic
+@_intrinsic
 def call_at(context: Any, address: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """Call the `entry` of four whole numbers at an address; its whole number."""
 

@@ -93,3 +93,11 @@ def _around(near: Path, name: str) -> Iterator[Path]:
         yield folder
         if (folder / MANIFEST).is_file():
             yield folder.parent / name
+
+
+def cache_folder() -> Path:
+    """The folder of cached object code: $COSIM_CACHE_DIR, else the user's cache folder."""
+    given = os.environ.get("COSIM_CACHE_DIR")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cosim"

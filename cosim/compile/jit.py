@@ -9,22 +9,14 @@ import os
 import tempfile
 from collections.abc import Mapping
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any
 
 from cosim.compile.compilation import Compilation
 from cosim.compile.modules import modules
 from cosim.compile.object_code import host, llvm, target_machine
+from cosim.paths import cache_folder
 
 DIGEST_SIZE = hashlib.sha256().digest_size
-
-
-def cache_folder() -> Path:
-    """The folder of cached object code: $COSIM_CACHE_DIR, else the user's cache folder."""
-    given = os.environ.get("COSIM_CACHE_DIR")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cosim"
 
 
 @cache

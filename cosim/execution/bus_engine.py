@@ -25,20 +25,6 @@ from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRin
 ESTOP_PAUSE = 1e-3  # s between looks at the emergency stop
 
 
-def why_not_compiled(tick_model: TickModel, groups: Sequence[DriverGroup], paced: bool) -> str:
-    """Why a rig needs the Python engine; empty if a `BusEngine` can run it. paced: it runs in real time."""
-    real = [group.hardware for group in groups if group.hardware is not None]
-    if not real:
-        return "no driver has real motors"
-    if not tick_model.compiled:
-        return "the run is interpreted"
-    if not paced:
-        return "the run is not in real time"
-    if tick_model.coupling is not None and tick_model.coupling.in_python:
-        return f"the part '{next(iter(tick_model.coupling.in_python))}' is in Python"
-    return next((why for driver in real if (why := driver.why_not_compiled)), "")
-
-
 class BusEngine(HardwareEngine, NativeEngine):
     """Runs whole ticks in compiled code around drivers that have a cycle in machine code; in real time only."""
 

@@ -12,7 +12,7 @@ from cosim.errors import RunError
 from cosim.hardware import group_cycle
 from cosim.hardware.group_cycle import GROUP, NOWHERE, PLACES
 from cosim.hardware.manager import FIRST_FEEDBACK_NS, HardwareManager
-from cosim.timing.tick_ring import LoopTask, NativeCall, TickProgram
+from cosim.timing.tick_ring import NativeCall, TickProgram
 from cosim.types import COMMAND, CompiledCycle, CycleOutcome
 
 # where the memory of a tick holds what PLACES names, of a joint and of a load motor

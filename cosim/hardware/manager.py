@@ -23,9 +23,7 @@ RECENT_NS = 1_000_000_000  # in which late feedback may be behind what looks lik
 
 # of the samples of a driver: whether the last position is known; time of the last sample [ns], interval to the one
 # before [s]; the last sample that was late
-HISTORY = np.dtype(
-    [("known", "i8"), ("t_ns", "i8"), ("interval", "f8"), ("late_ns", "i8"), ("late_interval", "f8")]
-)
+HISTORY = np.dtype([("known", "i8"), ("t_ns", "i8"), ("interval", "f8"), ("late_ns", "i8"), ("late_interval", "f8")])
 
 
 class HardwareManager:

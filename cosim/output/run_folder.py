@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cosim.compile.jit import cache_folder
+from cosim.paths import cache_folder
 
 
 def run_folder() -> Path:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from cosim.compile.jit import cache_folder, cached, store
+from cosim.compile.jit import cached, store
+from cosim.paths import cache_folder
 from cosim.rig.input_tracking import Inputs, InputTracker
 
 T = TypeVar("T")

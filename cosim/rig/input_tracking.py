@@ -24,10 +24,9 @@ from types import TracebackType
 from typing import Any
 
 from cosim.compile import object_code
-from cosim.compile.jit import cache_folder
 from cosim.compile.object_code import host
 from cosim.errors import PACKAGE
-from cosim.paths import EXTRACTED, UNTRACKED
+from cosim.paths import EXTRACTED, UNTRACKED, cache_folder
 
 # audit events after which the inputs are not known
 _UNKNOWN = {UNTRACKED, "subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "socket.connect"}

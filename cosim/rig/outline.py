@@ -132,7 +132,9 @@ def _engine(rig: WiredRig) -> dict[str, str]:
             f"part {name}": f"Python: {in_python[name]}" if name in in_python else "compiled"
             for name in tick_model.coupling.parts
         }
-    where["loop"] = "compiled" if rig.looped else "Python"
+    where["loop"] = f"Python: {rig.why_python_loop}" if rig.why_python_loop else "compiled"
+    if rig.hardware and not rig.why_python_loop:
+        where["buses"] = "compiled"
     return where
 
 

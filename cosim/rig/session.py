@@ -44,7 +44,7 @@ def make_engine(rig: WiredRig) -> Engine:
             engine = NativeEngine(model)
         rig.keep()
         return engine
-    from cosim.execution.bus_engine import BusEngine, why_not_compiled
+    from cosim.execution.bus_engine import BusEngine
     from cosim.execution.python_engine import PythonEngine
     from cosim.rig.build.drivers import driver_groups, safety_of
     from cosim.tick.virtual_plant import VirtualPlant
@@ -52,7 +52,7 @@ def make_engine(rig: WiredRig) -> Engine:
     plant = VirtualPlant(model)
     groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant)
     safety = safety_of(spec.guard, rig.hardware, model.step, spec.source.place)
-    if why_not_compiled(model, groups, spec.schedule.pacing is not None):
+    if rig.why_python_loop:
         return PythonEngine(model, plant, groups, **safety)
     return BusEngine(model, plant, groups, **safety)
 

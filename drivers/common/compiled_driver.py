@@ -4,49 +4,50 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from cosim.drivers.common import exchange
 from cosim.drivers.common.exchange import COMMAND_SIZE, EXCHANGE, FIELD, LAST_SIZE, RECEIVED_FRAME, SENT_FRAME
-from cosim.drivers.common.frame_layout import FrameLayout, sizes
+from cosim.drivers.common.feedforward_field import FeedforwardField
+from cosim.drivers.common.frame_layout import CycleLayout, FrameLayout, sizes
+from cosim.drivers.common.wiring import Units
 from cosim.drivers.transport import CanFrame
 from cosim.drivers.transport.can_socket import CanSocket
 from cosim.types import COMMAND, Array, CycleOutcome, JointCommand
-
-if TYPE_CHECKING:
-    from cosim.drivers.common.driver import MotorDriver
-
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 _PAUSE = 1e-5  # s between looks at a message that is being sent
 
 
-class CycleLayout(NamedTuple):
-    """What a family supplies for its cycle in machine code, while the motors are on."""
+class CycleOwner(Protocol):
+    """What a compiled driver needs of the driver in Python."""
 
-    command_function: int  # address, see `exchange.write`
-    state_function: int  # address, see `exchange.update_states`
-    settings: Array  # (n, any), for these functions
-    sent: Sequence[FrameLayout]
-    received: Sequence[FrameLayout]
-    polls: Sequence[CanFrame]  # request feedback without feeding a watchdog
-    stops: Sequence[CanFrame]  # switch all motors off
+    joints: tuple[str, ...]
+    units: Units
+    feedforward: FeedforwardField
+    compiled: CompiledDriver | None
+
+    def check_not_stopped(self) -> None: ...
+
+    def check_finite(self, cmd: JointCommand, requested: Array) -> None: ...
+
+    def take_back(self, items: Iterable[Any], pending: set[int], commanded: bool, lost: int) -> None: ...
 
 
 class CompiledDriver:
     """`read` and `write` of a driver whose motors are on, as functions of machine code on a memory of their own.
 
-    read, write, stop: addresses of the functions, `context` is their first argument, and their result is a CycleOutcome.
+    read, write, stop: addresses of the functions; `context` is their first argument, their result is a CycleOutcome.
     commands (n, COMMAND_SIZE): what `write` sends; states (n, STATE_SIZE), in the joints' units, and t_ns (1,): what
     `read` has found. Between `take_over` and `hand_back` nobody else may use the driver, except to stop it.
     """
 
     read, write, stop = (function.address for function in (exchange.read, exchange.write, exchange.stop))
 
-    def __init__(self, driver: MotorDriver, layout: CycleLayout, socket: CanSocket) -> None:
+    def __init__(self, driver: CycleOwner, layout: CycleLayout, socket: CanSocket) -> None:
         n, sent, received = len(driver.joints), layout.sent, layout.received
         self._driver, self._layout, self._socket = driver, layout, socket
         self._record = np.zeros(1, EXCHANGE)

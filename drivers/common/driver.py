@@ -38,7 +38,8 @@ from cosim.errors import CosimError, InputError, RunError
 from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, JointState, requested_effort
 
 if TYPE_CHECKING:
-    from cosim.drivers.common.compiled_driver import CompiledDriver, CycleLayout
+    from cosim.drivers.common.compiled_driver import CompiledDriver
+    from cosim.drivers.common.frame_layout import CycleLayout
 
 Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
 Joint = TypeVar("Joint", bound=JointParams)

@@ -1,9 +1,9 @@
 """The cycle of a driver in machine code: `read` and `write` of the driver contract on the memory of an `EXCHANGE`.
 
-Commands become the numbers of frames by a pure function of the family, and these become bytes by `frame_layout`; received
-bytes become numbers, and these become a state by another pure function. What is not nominal (a fault of a drive, a
-number that is none, a command that is not finite, a connection that fails) ends the cycle with a `CycleOutcome`: the driver
-in Python takes over, finds the same and says what it is.
+Commands become the numbers of frames by a pure function of the family, and these become bytes by `frame_layout`;
+received bytes become numbers, and these become a state by another pure function. What is not nominal (a fault of a
+drive, a number that is none, a command that is not finite, a connection that fails) ends the cycle with a
+`CycleOutcome`: the driver in Python takes over, finds the same and says what it is.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 from cosim.drivers.common.frame_layout import Kind
 from cosim.drivers.transport.datagrams import (
+    BUFFER_SIZE,
     ERROR_FRAME,
     FRAME,
     FULL,
     INVALID,
     PLACES,
     SENT,
-    BUFFER_SIZE,
     arrival,
     bytes_at,
     frame_of,
@@ -29,7 +29,19 @@ from cosim.drivers.transport.datagrams import (
     sockets_at,
     wait_readable,
 )
-from cosim.machine_code import WALL, array_at, call_at, clock, doubles_at, entry, fence, i64, machine_code, now, words_at
+from cosim.machine_code import (
+    WALL,
+    array_at,
+    call_at,
+    clock,
+    doubles_at,
+    entry,
+    fence,
+    i64,
+    machine_code,
+    now,
+    words_at,
+)
 from cosim.types import Array, CycleOutcome
 
 HUGE = 1e30  # commands are smaller
@@ -91,7 +103,7 @@ def put(data: Array, at: int, kind: int, value: float) -> None:
         whole, size = int(single.view(np.uint32)[0]), 4
     else:
         whole = int(value)
-        size = 1 if kind == _INT8 or kind == _UINT8 else 2 if kind == _INT16 or kind == _UINT16 else 4
+        size = 1 if kind in (_INT8, _UINT8) else 2 if kind in (_INT16, _UINT16) else 4
     for k in range(size):
         data[at + k] = whole >> 8 * k & 0xFF
 
@@ -99,9 +111,9 @@ def put(data: Array, at: int, kind: int, value: float) -> None:
 @machine_code
 def get(data: Array, at: int, kind: int) -> float:
     """The number in the bytes of a frame."""
-    if kind == _INT8 or kind == _UINT8:
+    if kind in (_INT8, _UINT8):
         whole, bits = int(data[at]), 8
-    elif kind == _INT16 or kind == _UINT16:
+    elif kind in (_INT16, _UINT16):
         whole, bits = int(data[at]) | int(data[at + 1]) << 8, 16
     else:
         whole = int(data[at]) | int(data[at + 1]) << 8 | int(data[at + 2]) << 16 | int(data[at + 3]) << 24
@@ -110,7 +122,7 @@ def get(data: Array, at: int, kind: int) -> float:
         word = np.empty(1, np.uint32)
         word[0] = whole
         return float(word.view(np.float32)[0])
-    if (kind == _INT8 or kind == _INT16 or kind == _INT32) and whole >> (bits - 1):
+    if (kind in (_INT8, _INT16, _INT32)) and whole >> (bits - 1):
         whole -= 1 << bits
     return float(whole)
 
@@ -265,7 +277,9 @@ def joint_function(function: Any) -> Any:
 
     @entry(i64, i64, i64, i64, i64)
     def call(settings: int, command: int, received: int, result: int) -> int:
-        function(doubles_at(settings, ANY), doubles_at(command, ANY), doubles_at(received, ANY), doubles_at(result, ANY))
+        function(
+            doubles_at(settings, ANY), doubles_at(command, ANY), doubles_at(received, ANY), doubles_at(result, ANY)
+        )
         return 0
 
     return call

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from cosim.drivers.transport import CanFrame
 from cosim.types import Array
 
 
@@ -54,6 +55,18 @@ class FrameLayout(NamedTuple):
         for k in range(len(mask) - self.padding, len(mask)):
             mask[k] = 0
         return bytes(mask)
+
+
+class CycleLayout(NamedTuple):
+    """What a family supplies for its cycle in machine code, while the motors are on."""
+
+    command_function: int  # address, see `exchange`
+    state_function: int  # address, see `exchange`
+    settings: Array  # (n, any), for these functions
+    sent: Sequence[FrameLayout]
+    received: Sequence[FrameLayout]
+    polls: Sequence[CanFrame]  # request feedback without feeding a watchdog
+    stops: Sequence[CanFrame]  # switch all motors off
 
 
 def pack(layout: FrameLayout, numbers: Array) -> bytes:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.drivers.common.compiled_driver import CycleLayout
 from cosim.drivers.common.exchange import (
     EFFORT,
     FAULTY,
@@ -27,7 +26,7 @@ from cosim.drivers.common.exchange import (
     ZERO,
     joint_function,
 )
-from cosim.drivers.common.frame_layout import Field, FrameLayout, Kind
+from cosim.drivers.common.frame_layout import CycleLayout, Field, FrameLayout, Kind
 from cosim.drivers.moteus.codec import QUERY, ServoFeedback, encode_command, encode_feedback
 from cosim.drivers.moteus.registers import Mode
 from cosim.drivers.transport import CanFrame

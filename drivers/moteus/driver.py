@@ -49,7 +49,7 @@ from cosim.errors import InputError
 from cosim.types import Array, DriverContext, JointCommand
 
 if TYPE_CHECKING:
-    from cosim.drivers.common.compiled_driver import CycleLayout
+    from cosim.drivers.common.frame_layout import CycleLayout
 
 
 class MoteusDriver(MotorDriver[CanFrame, JointParams]):

@@ -20,8 +20,10 @@ FRAME, ERROR_FRAME, FOREIGN, INVALID = range(4)  # what a message is
 SENT, FULL = 0, -1  # of `send_all`; otherwise an error number of the system
 
 # a message of sendmmsg and recvmmsg: struct mmsghdr with its padding, and struct iovec
-MESSAGE = np.dtype([(name, "i8") for name in ("name", "name_size", "parts", "part_count")]
-                   + [(name, "i8") for name in ("control", "control_size", "flags", "size")])
+MESSAGE = np.dtype(
+    [(name, "i8") for name in ("name", "name_size", "parts", "part_count")]
+    + [(name, "i8") for name in ("control", "control_size", "flags", "size")]
+)
 PART = np.dtype([("address", "i8"), ("size", "i8")])
 CONTROL_SIZE = 64  # bytes for the time stamp of a message
 BUFFER_SIZE = 512  # bytes of a message
@@ -118,7 +120,7 @@ def receive_messages(link: np.record) -> int:
     if count >= 0:
         return count
     error = system_error()
-    return 0 if error == _AGAIN or error == _INTERRUPTED else -error
+    return 0 if error in (_AGAIN, _INTERRUPTED) else -error
 
 
 @machine_code
@@ -170,7 +172,7 @@ _KEY_ID, _KEY_DATA, _KEY_REMOTE, _KEY_ERROR, _KEY_CHANNEL = (
 def _is(data: Array, at: int, size: int, text: Array) -> bool:
     if size != len(text):
         return False
-    for k in range(size):
+    for k in range(size):  # noqa: SIM110  (Numba has no generators here)
         if data[at + k] != text[k]:
             return False
     return True
@@ -283,5 +285,3 @@ class SocketMemory:
             messages[k] = *name, parts[k : k + 1].ctypes.data, 1, 0, 0, 0, 0
         self._parts_to_send.append(parts)
         return messages
-
-

@@ -87,6 +87,14 @@ def driver_groups(
     return groups
 
 
+def why_not_compiled(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext]) -> str:
+    """Why the cycle of the first driver that cannot run in machine code cannot; empty if all can."""
+    for spec in drivers:
+        if why := spec.family.load(spec.plugin.params, contexts[spec.name]).why_not_compiled:
+            return f"{spec.name}: {why}"
+    return ""
+
+
 def safety_of(guard: GuardSpec, hardware: bool, step: float, place: Callable[[tuple], SourceLocation]) -> Safety:
     """The watchdog and the emergency stop. step [s]: of the ticks."""
     watchdog = watchdog_time(guard, hardware, step)

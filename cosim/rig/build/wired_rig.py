@@ -134,6 +134,24 @@ class WiredRig:
         return not (self.interpret or self.watched or monitored or self.run_model.coupled_in_python)
 
     @property
+    def why_python_loop(self) -> str:
+        """Why the loop is in Python; empty if it is compiled, with the buses of real motors where there are some."""
+        spec, model = self.run_spec, self.run_model
+        if self.looped:
+            return ""
+        if self.interpret:
+            return "as requested"
+        if model.coupled_in_python and model.coupling is not None:
+            return f"the part '{next(iter(model.coupling.in_python))}' is in Python"
+        if not self.hardware:
+            return "an emergency stop" if self.watched else "a watchdog"
+        if spec.schedule.pacing is None:
+            return "real motors as fast as possible"
+        from cosim.rig.build.drivers import why_not_compiled
+
+        return why_not_compiled(spec.drivers, self.contexts)
+
+    @property
     def native(self) -> bool:
         """Whether a whole tick is compiled."""
         return self.looped and not self.run_model.untraceable
