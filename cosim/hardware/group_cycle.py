@@ -39,10 +39,8 @@ groups_at, history_at = array_at(GROUP), array_at(HISTORY)
 _NOMINAL, _EXPIRED, _SUSPECT = [int(one) for one in CycleOutcome][:3]
 _WIDTH, _COMMANDS, _MEASURED = len(PLACES), len(COMMAND), len(MEASURED)
 _DELAY, _AGE = MEASURED.index("delay"), MEASURED.index("age")
-_jumped, _shaft_slips, _longest_span, _is_stale = (
-    machine_code(rule)
-    for rule in (plausibility.jumped, plausibility.shaft_slips, plausibility.longest_span, plausibility.is_stale)
-)
+_jumped, _is_stale = machine_code(plausibility.jumped), machine_code(plausibility.is_stale)
+_shaft_slips, _longest_span = machine_code(plausibility.shaft_slips), machine_code(plausibility.longest_span)
 
 
 @machine_code

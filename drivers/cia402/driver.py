@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cosim.drivers.cia402 import codec, faults, profile, sdo, setup
 from cosim.drivers.cia402.bus import Bus, command_frames
@@ -14,6 +14,9 @@ from cosim.drivers.cia402.params import JointParams, Params
 from cosim.drivers.common.driver import ENABLE_NS, MotorDriver
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.types import Array, DriverContext
+
+if TYPE_CHECKING:
+    from cosim.drivers.common.frame_layout import CycleLayout
 
 T = TypeVar("T")
 
@@ -34,6 +37,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
     """
 
     modes = frozenset(profile.MODES)
+    cycle_module = "cosim.drivers.cia402.cycle"
 
     def __init__(self, params: Params, context: DriverContext, link: Connection[CanFrame]) -> None:
         super().__init__(context, link, params.watchdog)
@@ -261,6 +265,22 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
                 send(frame, deadline_ns)
         send(self._bus.heartbeat_frame, deadline_ns)
         self._bus.synchronise(deadline_ns)
+
+    def _cycle_layout(self) -> CycleLayout:
+        from cosim.drivers.cia402.cycle import layout
+
+        warm = [joint.temperature is not None for joint in self._wiring]
+        stops = list(self._stop_items())
+        return layout(self._mode, self._nodes, self._store.steps, warm, self._bus.heartbeat_frame, stops)
+
+    def _take(self, item: CanFrame) -> None:
+        self._store.take(item)
+
+    def take_back(self, items: Iterable[CanFrame], pending: set[int], commanded: bool, lost: int) -> None:
+        self._store.expect_answers()
+        super().take_back(items, pending, commanded, lost)
+        self._store.lost += lost
+        self._bus.sync_sent = commanded
 
     def _poll(self, deadline_ns: int) -> None:
         """SYNC without a heartbeat."""

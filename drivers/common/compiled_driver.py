@@ -12,9 +12,8 @@ import numpy as np
 from cosim.drivers.common import exchange
 from cosim.drivers.common.exchange import COMMAND_SIZE, EXCHANGE, FIELD, LAST_SIZE, RECEIVED_FRAME, SENT_FRAME
 from cosim.drivers.common.feedforward_field import FeedforwardField
-from cosim.drivers.common.frame_layout import CycleLayout, FrameLayout, sizes
+from cosim.drivers.common.frame_layout import CycleLayout, ReceivedFrame, SentFrame, count_numbers
 from cosim.drivers.common.wiring import Units
-from cosim.drivers.transport import CanFrame
 from cosim.drivers.transport.can_socket import CanSocket
 from cosim.types import COMMAND, Array, CycleOutcome, JointCommand
 
@@ -54,11 +53,14 @@ class CompiledDriver:
         self._kept: list[object] = []  # what the memory refers to
         self.commands, self.states = np.zeros((n, COMMAND_SIZE)), np.zeros((n, exchange.STATE_SIZE))
         self._settings = np.ascontiguousarray(layout.settings, float).reshape(n, -1)
-        self._sent_numbers, self._received_numbers = np.zeros((n, sizes(sent) + 1)), np.zeros((n, sizes(received)))
+        self._sent_numbers = np.zeros((n, count_numbers(sent) + 1))
+        self._received_numbers = np.zeros((n, count_numbers(received)))
+        if layout.numbers is not None:
+            self._received_numbers[:] = layout.numbers
         self._last = np.zeros((len(received), LAST_SIZE), np.uint8)
         self._saturated = np.zeros(n, np.int64)
         sent_frames, wires = self._sent_frames(sent)
-        self._received_frames = self._frames_to_receive(received)
+        self._received_frames = self._frames_to_receive(received, time.monotonic_ns())
         polls, stops = (
             [self._bytes(socket.wire_of(frame)[0]) for frame in frames] for frames in (layout.polls, layout.stops)
         )
@@ -74,6 +76,7 @@ class CompiledDriver:
             sent_frames=sent_frames,
             sent_fields=_fields(sent),
             messages=socket.memory.messages_to_send(wires),
+            due=socket.memory.messages_to_send(wires),
             polls=socket.memory.messages_to_send(polls),
             stops=socket.memory.messages_to_send(stops),
             received_frames=self._received_frames,
@@ -119,24 +122,29 @@ class CompiledDriver:
         self._kept.append(array)
         return array
 
-    def _sent_frames(self, layouts: Sequence[FrameLayout]) -> tuple[np.ndarray, list[np.ndarray]]:
+    def _sent_frames(self, frames: Sequence[SentFrame]) -> tuple[np.ndarray, list[np.ndarray]]:
         """The table of the frames, and the bytes of their messages."""
         rows, wires, first = [], [], 0
-        for layout in layouts:
-            frame = CanFrame(layout.id, layout.data, layout.extended, layout.fd, layout.switched)
-            data, start = self._socket.wire_of(frame)
+        for sent in frames:
+            data, start = self._socket.wire_of(sent.frame)
             wires.append(self._bytes(data))
-            rows.append((layout.joint, wires[-1].ctypes.data + start, first, len(layout.fields)))
-            first += len(layout.fields)
+            place = sent.joint, wires[-1].ctypes.data + start, first, len(sent.fields)
+            rows.append((*place, sent.period, sent.phase))
+            first += len(sent.fields)
         return np.array(rows, SENT_FRAME), wires
 
-    def _frames_to_receive(self, layouts: Sequence[FrameLayout]) -> np.ndarray:
+    def _frames_to_receive(self, frames: Sequence[ReceivedFrame], t_ns: int) -> np.ndarray:
+        """The table of the frames, each heard at t_ns."""
         rows, first = [], 0
-        for layout, last in zip(layouts, self._last, strict=True):
-            template, mask = self._bytes(layout.data), self._bytes(layout.mask)
-            numbers = layout.joint, layout.id, len(layout.data) - layout.padding, first, len(layout.fields)
-            rows.append((*numbers, template.ctypes.data, mask.ctypes.data, last.ctypes.data, 0, 0, 0, 0))
-            first += len(layout.fields)
+        for received, last in zip(frames, self._last, strict=True):
+            mask = bytearray(len(received.frame.data))
+            for part in received.fixed:
+                mask[part] = b"\xff" * len(mask[part])
+            numbers = received.joint, received.frame.id, len(mask), received.exact, received.role
+            arrays = self._bytes(received.frame.data), self._bytes(bytes(mask)), last
+            addresses = (array.ctypes.data for array in arrays)
+            rows.append((*numbers, first, len(received.fields), *addresses, 0, received.longest_silence_ns, t_ns, 0, 0))
+            first += len(received.fields)
         return np.array(rows, RECEIVED_FRAME)
 
     # --- from and to the driver in Python ---
@@ -162,23 +170,22 @@ class CompiledDriver:
 
     def hand_back(self) -> None:
         """Give the driver in Python what came last, and the counts."""
-        record, rows, items, pending = self._record[0], self._received_frames, [], set()
-        for layout, row, last in zip(self._layout.received, rows, self._last, strict=True):
-            data, t_ns = last[: row["last_size"]].tobytes(), int(row["t_ns"])
-            frame = CanFrame(layout.id, data, layout.extended, layout.fd, layout.switched, t_ns=t_ns)
+        record, items, pending = self._record[0], [], set()
+        for received, row, last in zip(self._layout.received, self._received_frames, self._last, strict=True):
+            self._socket.count(received.frame, 0, int(row["count"]))
             if row["count"]:
-                items.append(frame)
-                self._socket.count(frame, 0, int(row["count"]))
+                data, t_ns = last[: row["last_size"]].tobytes(), int(row["t_ns"])
+                items.append(received.frame._replace(data=data, t_ns=t_ns))
             if row["waiting"]:
-                pending.add(layout.joint)
-        for layout in self._layout.sent:
-            frame = CanFrame(layout.id, layout.data, layout.extended, layout.fd, layout.switched)
-            self._socket.count(frame, int(record["cycles"]), 0)
+                pending.add(received.joint)
+        for sent in self._layout.sent:
+            cycles = np.arange(sent.phase, int(record["cycles"]), sent.period)
+            self._socket.count(sent.frame, len(cycles), 0)
         for frame in self._layout.polls:
             self._socket.count(frame, int(record["polled"]), 0)
         self._driver.feedforward.saturated += self._saturated
         self._driver.take_back(items, pending, bool(record["commanded"]), int(record["lost"]))
-        rows["count"], self._saturated[:] = 0, 0
+        self._received_frames["count"], self._saturated[:] = 0, 0
         self._set(cycles=0, polled=0, lost=0)
 
     def check(self, outcome: CycleOutcome) -> None:
@@ -196,5 +203,5 @@ class CompiledDriver:
             self._driver.check_finite(command, self._sent_numbers[:, -1])
 
 
-def _fields(layouts: Sequence[FrameLayout]) -> np.ndarray:
-    return np.array([tuple(field) for layout in layouts for field in layout.fields], FIELD)
+def _fields(frames: Sequence[SentFrame] | Sequence[ReceivedFrame]) -> np.ndarray:
+    return np.array([tuple(field) for frame in frames for field in frame.fields], FIELD)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.drivers.common.frame_layout import Kind
+from cosim.drivers.common.frame_layout import Kind, Role
 from cosim.drivers.transport.datagrams import (
     BUFFER_SIZE,
     ERROR_FRAME,
@@ -24,6 +24,7 @@ from cosim.drivers.transport.datagrams import (
     arrival,
     bytes_at,
     frame_of,
+    messages_at,
     receive_messages,
     send_all,
     sockets_at,
@@ -58,12 +59,12 @@ STATE_POSITION, STATE_VELOCITY, STATE_EFFORT, STATE_TEMPERATURE, FAULTY = range(
 STATE_SIZE = 5
 
 FIELD = np.dtype([("at", "i8"), ("kind", "i8"), ("number", "i8")])
-SENT_FRAME = np.dtype([("joint", "i8"), ("data", "i8"), ("first", "i8"), ("fields", "i8")])  # data: address
+SENT_FRAME = np.dtype([(name, "i8") for name in ("joint", "data", "first", "fields", "period", "phase")])
 RECEIVED_FRAME = np.dtype(
     [
-        *[(name, "i8") for name in ("joint", "id", "size", "first", "fields")],
+        *[(name, "i8") for name in ("joint", "id", "size", "exact", "role", "first", "fields")],
         *[(name, "i8") for name in ("template", "mask", "last", "last_size")],  # addresses; size of the last one
-        *[(name, "i8") for name in ("t_ns", "count", "waiting")],
+        *[(name, "i8") for name in ("longest_silence_ns", "t_ns", "count", "waiting")],
     ]
 )
 EXCHANGE = np.dtype(
@@ -75,7 +76,7 @@ EXCHANGE = np.dtype(
         ("commands", "i8"),  # doubles (joints, COMMAND_SIZE)
         *[(name, "i8") for name in ("sent_numbers", "sent_count")],  # doubles (joints, count); last: requested effort
         *[(name, "i8") for name in ("received_numbers", "received_count")],
-        *[(name, "i8") for name in ("sent_frames", "sent_frame_count", "sent_fields", "messages")],
+        *[(name, "i8") for name in ("sent_frames", "sent_frame_count", "sent_fields", "messages", "due")],
         *[(name, "i8") for name in ("polls", "poll_count")],  # messages that request feedback
         *[(name, "i8") for name in ("stops", "stop_count")],  # messages that switch the motors off
         *[(name, "i8") for name in ("received_frames", "received_frame_count", "received_fields")],
@@ -92,6 +93,7 @@ exchanges_at = array_at(EXCHANGE)
 
 _FLOAT32, _INT8, _INT16, _INT32, _UINT8, _UINT16, _UINT32 = (int(kind) for kind in Kind)
 _NOMINAL, _EXPIRED, _SUSPECT, _NOT_SENT, _LOST, _BUS_OFF, _STOPPED = (int(outcome) for outcome in CycleOutcome)
+_MEASUREMENT, _ANSWER = int(Role.MEASUREMENT), int(Role.ANSWER)
 
 
 @machine_code
@@ -128,16 +130,22 @@ def get(data: Array, at: int, kind: int) -> float:
 
 
 @machine_code
-def fill_frames(exchange: np.record) -> None:
-    """Store the numbers to be sent in the bytes of the frames."""
-    frames = sent_frames_at(exchange.sent_frames, exchange.sent_frame_count)
+def fill_frames(exchange: np.record) -> int:
+    """Store the numbers to be sent in the bytes of the frames that are due; how many are."""
+    frames, count = sent_frames_at(exchange.sent_frames, exchange.sent_frame_count), 0
+    messages, due = messages_at(exchange.messages, len(frames)), messages_at(exchange.due, len(frames))
     for m in range(len(frames)):
         frame = frames[m]
+        if exchange.cycles % frame.period != frame.phase:
+            continue
         data = bytes_at(frame.data, LAST_SIZE)
         fields = fields_at(exchange.sent_fields + frame.first * 24, frame.fields)
         numbers = doubles_at(exchange.sent_numbers + frame.joint * exchange.sent_count * 8, exchange.sent_count)
         for k in range(len(fields)):
             put(data, fields[k].at, fields[k].kind, numbers[fields[k].number])
+        due[count] = messages[m]
+        count += 1
+    return count
 
 
 @machine_code
@@ -150,7 +158,7 @@ def take_frame(exchange: np.record, identifier: int, data: Array, size: int, t_n
         if frame.id != identifier:
             continue
         known = True
-        if size < frame.size:
+        if size < frame.size or (frame.exact != 0 and size != frame.size):
             continue
         template, mask = bytes_at(frame.template, frame.size), bytes_at(frame.mask, frame.size)
         same = True
@@ -235,12 +243,13 @@ def send(exchange: np.record, messages: int, count: int, deadline: int) -> int:
 
 
 @machine_code
-def expect_answers(exchange: np.record) -> None:
+def expect_answers(exchange: np.record, after_command: bool) -> None:
     """From now on every drive has to answer."""
     frames = received_frames_at(exchange.received_frames, exchange.received_frame_count)
+    exchange.pending = 0
     for m in range(len(frames)):
-        frames[m].waiting = 1
-    exchange.pending = len(frames)
+        frames[m].waiting = frames[m].role == _MEASUREMENT or (after_command and frames[m].role == _ANSWER)
+        exchange.pending += frames[m].waiting
 
 
 @machine_code
@@ -265,8 +274,12 @@ def update_states(exchange: np.record) -> int:
         if state[FAULTY] != 0.0 or not np.isfinite(state[STATE_POSITION] + state[STATE_VELOCITY]):
             outcome = _SUSPECT
     frames = received_frames_at(exchange.received_frames, exchange.received_frame_count)
+    at = now(exchange.scratch)
     for m in range(len(frames)):
-        oldest = min(oldest, frames[m].t_ns)
+        if frames[m].role == _MEASUREMENT:
+            oldest = min(oldest, frames[m].t_ns)
+        if frames[m].longest_silence_ns and at - frames[m].t_ns > frames[m].longest_silence_ns:
+            outcome = _SUSPECT
     exchange.t_ns = oldest
     return outcome
 
@@ -294,7 +307,7 @@ def read(address: int, deadline: int, _unused: int, _unused_too: int) -> int:
         if outcome != _NOMINAL:
             return outcome
         exchange.polled += 1
-        expect_answers(exchange)
+        expect_answers(exchange, False)
     exchange.commanded = 0
     outcome = receive(exchange, deadline)
     return update_states(exchange) if outcome == _NOMINAL else outcome
@@ -326,12 +339,11 @@ def write(address: int, deadline: int, valid_until: int, _unused: int) -> int:
         if not size < HUGE:
             return _SUSPECT
         saturated[k] += abs(requested) > command[LIMIT]
-    fill_frames(exchange)
-    outcome = send(exchange, exchange.messages, exchange.sent_frame_count, deadline)
+    outcome = send(exchange, exchange.due, fill_frames(exchange), deadline)
     if outcome == _NOMINAL:
         exchange.commanded = 1
         exchange.cycles += 1
-        expect_answers(exchange)
+        expect_answers(exchange, True)
     return outcome
 
 

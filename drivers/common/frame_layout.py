@@ -1,13 +1,13 @@
-"""Where the numbers of a cycle are in the frames of a bus.
+"""Where the numbers of a cycle are in the frames of a bus, and which frames a cycle has.
 
-A frame is a template of bytes with fields; the numbers of the fields are in an array per joint. The compiled driver
-packs and unpacks frames by these tables, `pack` and `unpack` do the same in Python. All numbers are little-endian.
+A frame has fields at fixed places; the numbers of the fields are in an array per joint. The compiled driver stores and
+reads them by these tables, `pack` and `unpack` do the same in Python. All numbers are little-endian.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -32,29 +32,34 @@ class Field(NamedTuple):
     number: int
 
 
-class FrameLayout(NamedTuple):
-    """A frame of a joint. Of a received one the bytes outside of its fields must be those of the template, except for
-    `padding` bytes at its end; its drive sends it in every cycle, and its arrival is the time of the measurement."""
+class SentFrame(NamedTuple):
+    """A frame to the drive of a joint: a template whose fields are set in every cycle. It is sent in the cycles whose
+    number is `phase` modulo `period`."""
 
-    joint: int  # index
-    id: int
-    data: bytes
+    frame: CanFrame
+    joint: int = 0  # index
+    fields: tuple[Field, ...] = ()
+    period: int = 1
+    phase: int = 0
+
+
+class Role(IntEnum):
+    """MEASUREMENT: awaited in every cycle, its arrival is the time of the measurement; ANSWER: awaited after commands;
+    NOTICE: not awaited."""
+
+    MEASUREMENT, ANSWER, NOTICE = range(3)
+
+
+class ReceivedFrame(NamedTuple):
+    """A frame from the drive of a joint."""
+
+    frame: CanFrame  # its data, of this length or longer
+    joint: int
     fields: tuple[Field, ...]
-    extended: bool = False
-    fd: bool = False
-    switched: bool = False
-    padding: int = 0
-
-    @property
-    def mask(self) -> bytes:
-        """255 where the bytes must be those of the template."""
-        mask = bytearray(b"\xff" * len(self.data))
-        for field in self.fields:
-            size = _FORMATS[field.kind].size
-            mask[field.at : field.at + size] = bytes(size)
-        for k in range(len(mask) - self.padding, len(mask)):
-            mask[k] = 0
-        return bytes(mask)
+    role: Role = Role.MEASUREMENT
+    fixed: tuple[slice, ...] = ()  # bytes that are those of `frame`, or else it is damaged
+    exact: bool = False  # its length is that of `frame`
+    longest_silence_ns: int = 0  # between two of them; 0: any
 
 
 class CycleLayout(NamedTuple):
@@ -63,32 +68,35 @@ class CycleLayout(NamedTuple):
     command_function: int  # address, see `exchange`
     state_function: int  # address, see `exchange`
     settings: Array  # (n, any), for these functions
-    sent: Sequence[FrameLayout]
-    received: Sequence[FrameLayout]
-    polls: Sequence[CanFrame]  # request feedback without feeding a watchdog
+    sent: Sequence[SentFrame]  # in this order
+    received: Sequence[ReceivedFrame]
+    polls: Sequence[CanFrame]  # request measurements without feeding a watchdog
     stops: Sequence[CanFrame]  # switch all motors off
+    numbers: Array | None = None  # (n, any) received numbers at the beginning
 
 
-def pack(layout: FrameLayout, numbers: Array) -> bytes:
+def pack(sent: SentFrame, numbers: Array) -> bytes:
     """The data of a frame with these numbers of its joint. Raises struct.error or OverflowError where one does not
     fit."""
-    data = bytearray(layout.data)
-    for at, kind, number in layout.fields:
+    data = bytearray(sent.frame.data)
+    for at, kind, number in sent.fields:
         value = float(numbers[number])
         _FORMATS[kind].pack_into(data, at, value if kind is Kind.FLOAT32 else int(value))
     return bytes(data)
 
 
-def unpack(layout: FrameLayout, data: bytes, numbers: Array) -> bool:
-    """Set the numbers of the joint from the data of a frame; False, and nothing is set, if it is another frame."""
-    size = len(layout.data) - layout.padding
-    if len(data) < size or any((a ^ b) & m for a, b, m in zip(data[:size], layout.data, layout.mask, strict=False)):
+def unpack(received: ReceivedFrame, data: bytes, numbers: Array) -> bool:
+    """Set the numbers of the joint from the data of a frame; False, and nothing is set, if it is damaged."""
+    template = received.frame.data
+    if len(data) < len(template) or (received.exact and len(data) != len(template)):
         return False
-    for at, kind, number in layout.fields:
+    if any(data[part] != template[part] for part in received.fixed):
+        return False
+    for at, kind, number in received.fields:
         (numbers[number],) = _FORMATS[kind].unpack_from(data, at)
     return True
 
 
-def sizes(layouts: Sequence[FrameLayout]) -> int:
-    """Numbers per joint that the fields of these layouts need."""
-    return 1 + max((field.number for layout in layouts for field in layout.fields), default=-1)
+def count_numbers(frames: Iterable[SentFrame | ReceivedFrame]) -> int:
+    """Numbers per joint that the fields of these frames need."""
+    return 1 + max((field.number for frame in frames for field in frame.fields), default=-1)

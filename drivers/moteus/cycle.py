@@ -26,7 +26,7 @@ from cosim.drivers.common.exchange import (
     ZERO,
     joint_function,
 )
-from cosim.drivers.common.frame_layout import CycleLayout, Field, FrameLayout, Kind
+from cosim.drivers.common.frame_layout import CycleLayout, Field, Kind, ReceivedFrame, SentFrame
 from cosim.drivers.moteus.codec import QUERY, ServoFeedback, encode_command, encode_feedback
 from cosim.drivers.moteus.registers import Mode
 from cosim.drivers.transport import CanFrame
@@ -107,15 +107,15 @@ def layout(
     """The cycle in a mode; tail: the end of a command; settings: DRIVE_KP … MAX_EFFORT, (n,) each; identifiers by
     drive; stops: frames that switch all drives off."""
     command = encode_command(tail, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    answer = encode_feedback(ServoFeedback(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0))
-    unread = Field(19, Kind.INT8, _TEMPERATURE), Field(21, Kind.INT8, _TEMPERATURE)  # voltage, fault
+    answer = encode_feedback(ServoFeedback(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0))[:22]
+    heads = slice(0, 2), slice(3, 5), slice(17, 19)
     return CycleLayout(
         COMMANDS[mode].address,
         STATE.address,
         np.column_stack(settings),
-        [FrameLayout(k, id, command, _COMMAND_FIELDS, True, True, True) for k, id in enumerate(request_ids)],
+        [SentFrame(CanFrame(id, command, True, True, True), k, _COMMAND_FIELDS) for k, id in enumerate(request_ids)],
         [
-            FrameLayout(k, id, answer, (*unread, *_ANSWER_FIELDS), id > 0x7FF, True, True, padding=2)
+            ReceivedFrame(CanFrame(id, answer, id > 0x7FF, True, True), k, _ANSWER_FIELDS, fixed=heads)
             for k, id in enumerate(answer_ids)
         ],
         [CanFrame(id, QUERY, True, True, True) for id in request_ids],

@@ -26,7 +26,7 @@ ENTER_DFU_MODE = 0x1F
 READ, WRITE = 0, 1  # opcodes of RxSdo; writing without a value calls a function
 
 FEEDFORWARD = 1000  # steps per turn/s and per N·m of the two feedforward fields: the factory setting
-_FEEDFORWARD_MAX = 32767
+FEEDFORWARD_MAX = 32767
 
 
 class MessageLayout(NamedTuple):
@@ -118,14 +118,14 @@ def input_position(
 ) -> CanFrame:
     """Set_Input_Pos; `steps` per turn/s and per N·m of the feedforward fields, which are clipped to ± 32767 steps."""
     turns_per_second, effort = velocity / TURN * steps[0], effort * steps[1]
-    low, high = -_FEEDFORWARD_MAX, _FEEDFORWARD_MAX
+    low, high = -FEEDFORWARD_MAX, FEEDFORWARD_MAX
     feedforward = round(min(max(turns_per_second, low), high)), round(min(max(effort, low), high))
     return CanFrame(node << 5 | SET_INPUT_POS, _POSITION(position / TURN, *feedforward))
 
 
 def feedforward_limit(steps: float) -> float:
     """The largest feedforward, with so many steps per unit."""
-    return _FEEDFORWARD_MAX / steps
+    return FEEDFORWARD_MAX / steps
 
 
 def endpoint(node: int, opcode: int, number: int, value: bytes = b"", command: int = RX_SDO) -> CanFrame:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from cosim.drivers.common.driver import RETRY_NS, STOP_NS
 from cosim.drivers.odrive import can_codec as can
 from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.driver import ANSWER_TIME, ODrive
+from cosim.drivers.odrive.driver import ANSWER_TIME, SILENCE_NS, ODrive
 from cosim.drivers.odrive.params import Params
 from cosim.drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpoints
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.types import Array, DriverContext
+
+if TYPE_CHECKING:
+    from cosim.drivers.common.frame_layout import CycleLayout
 
 ESTIMATE, EFFORT = 1, 2  # bits of awaited answers
 ESTIMATES_MS = 50  # largest period of the cyclic messages
@@ -20,6 +26,8 @@ TEMPERATURE_TURN = 32  # commands between two requests for a temperature
 
 class CanDriver(ODrive[CanFrame]):
     """One node per joint. Feedback: answers to requests after each command, and cyclic messages of the drives."""
+
+    cycle_module = "cosim.drivers.odrive.can_cycle"
 
     def __init__(
         self,
@@ -167,6 +175,32 @@ class CanDriver(ODrive[CanFrame]):
         self._written += 1
         if not rest:  # one joint at a time: it changes slowly
             send(self._temperature_requests[turn % len(positions)], deadline_ns)
+
+    def _cycle_layout(self) -> CycleLayout:
+        from cosim.drivers.odrive import can_cycle
+
+        settings = [
+            (1.0 if constant is None else constant, *steps)
+            for constant, steps in zip(self._constants, self._steps, strict=True)
+        ]
+        numbers, feedback = np.zeros((len(settings), can_cycle.RECEIVED)), self._feedback
+        numbers[:, can_cycle.EXERTED] = feedback.effort / np.array(settings)[:, can_cycle.TORQUE]
+        numbers[:, can_cycle.MOTOR] = numbers[:, can_cycle.INVERTER] = feedback.temperature
+        numbers[:, can_cycle.ERROR], numbers[:, can_cycle.AXIS_STATE] = self._error, self._axis_state
+        return can_cycle.layout(
+            self._mode,
+            self._addresses,
+            np.array(settings),
+            [request.id & 0x1F for request in self._effort_requests],
+            (self._estimate_requests, self._effort_requests, self._temperature_requests),
+            TEMPERATURE_TURN,
+            SILENCE_NS,
+            numbers,
+        )
+
+    def take_back(self, items: Iterable[CanFrame], pending: set[int], commanded: bool, lost: int) -> None:
+        super().take_back(items, pending, commanded, lost)
+        self._awaited, self._answers_due = [0] * len(self._awaited), 0
 
     def _take(self, item: CanFrame) -> None:
         message = can.decode(item)
