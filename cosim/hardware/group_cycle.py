@@ -1,7 +1,7 @@
 """Drivers between a compiled loop and its memory: feedback is written to the memory of a tick, commands are read from
 it, and feedback is checked, as in `HardwareManager`, in machine code.
 
-What is not plausible ends the tick: the manager finds it again and says what it is.
+What is not plausible ends the tick: the manager finds it again and reports it.
 """
 
 from __future__ import annotations

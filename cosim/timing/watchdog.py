@@ -57,7 +57,7 @@ class Watchdog:
         self._fed, self._progress = NEVER, None
 
     def _look(self) -> None:
-        """Count the ticks that `follow` tells of."""
+        """Count the ticks since the last look, by the number of `follow`."""
         if (progress := self._progress) is not None and (number := progress()) != self._seen:
             self._seen = number
             self.feed()

@@ -26,7 +26,7 @@ from cosim.drivers.common.exchange import (
     ZERO,
     joint_function,
 )
-from cosim.drivers.common.frame_layout import CycleLayout, Field, Kind, ReceivedFrame, Role, SentFrame
+from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, Role, SentFrame
 from cosim.drivers.transport import CanFrame
 from cosim.machine_code import machine_code
 from cosim.types import Array
@@ -39,8 +39,8 @@ _ENABLED_MASK, _ENABLED = profile.STATUS[profile.ENABLED]
 _RUNNING = float(codec.RUNNING)
 _INT16, _INT32 = 32767.0, 2147483647.0
 
-_TARGET = Field(2, Kind.INT32, 0), Field(6, Kind.INT16, 1)
-_COMMAND_FIELDS = {"effort": (Field(2, Kind.INT16, 0),), "velocity": _TARGET, "position": _TARGET}
+_TARGET = FrameField(2, Kind.INT32, 0), FrameField(6, Kind.INT16, 1)
+_COMMAND_FIELDS = {"effort": (FrameField(2, Kind.INT16, 0),), "velocity": _TARGET, "position": _TARGET}
 
 
 @machine_code
@@ -107,16 +107,24 @@ def layout(
         }[mode]
         sent.append(SentFrame(frame, k, _COMMAND_FIELDS[mode]))
         if mode == "position":
-            sent.append(SentFrame(codec.velocity_offset(node, 0.0, unit), k, (Field(0, Kind.INT32, 2),)))
-        status = Field(0, Kind.UINT16, STATUSWORD), Field(2, Kind.INT8, DISPLAY), Field(3, Kind.INT32, PLACE)
-        motion = Field(0, Kind.INT32, SPEED), Field(4, Kind.INT16, TORQUE), Field(6, Kind.INT16, WARMTH)
+            sent.append(SentFrame(codec.velocity_offset(node, 0.0, unit), k, (FrameField(0, Kind.INT32, 2),)))
+        status = (
+            FrameField(0, Kind.UINT16, STATUSWORD),
+            FrameField(2, Kind.INT8, DISPLAY),
+            FrameField(3, Kind.INT32, PLACE),
+        )
+        motion = FrameField(0, Kind.INT32, SPEED), FrameField(4, Kind.INT16, TORQUE), FrameField(6, Kind.INT16, WARMTH)
         first, second, size = codec.TPDO + node, codec.TPDO + codec.PDO_STRIDE + node, 8 if warm[k] else 6
         received += [
             ReceivedFrame(CanFrame(first, bytes(7)), k, status, exact=True),
             ReceivedFrame(CanFrame(second, bytes(size)), k, motion[: 3 if warm[k] else 2], exact=True),
             ReceivedFrame(CanFrame(codec.EMCY + node, bytes(8)), k, (), Role.NOTICE, exact=True),
             ReceivedFrame(
-                CanFrame(codec.HEARTBEAT + node, bytes(1)), k, (Field(0, Kind.UINT8, NETWORK),), Role.NOTICE, exact=True
+                CanFrame(codec.HEARTBEAT + node, bytes(1)),
+                k,
+                (FrameField(0, Kind.UINT8, NETWORK),),
+                Role.NOTICE,
+                exact=True,
             ),
         ]
     sent += [SentFrame(heartbeat), SentFrame(codec.SYNC)]

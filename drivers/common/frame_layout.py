@@ -24,7 +24,7 @@ class Kind(IntEnum):
 _FORMATS = {kind: struct.Struct("<" + letter) for kind, letter in zip(Kind, "fbhiBHI", strict=True)}
 
 
-class Field(NamedTuple):
+class FrameField(NamedTuple):
     """A number in a frame. number: its place in the array of its joint."""
 
     at: int  # bytes from the beginning of the data
@@ -38,7 +38,7 @@ class SentFrame(NamedTuple):
 
     frame: CanFrame
     joint: int = 0  # index
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FrameField, ...] = ()
     period: int = 1
     phase: int = 0
 
@@ -55,7 +55,7 @@ class ReceivedFrame(NamedTuple):
 
     frame: CanFrame  # its data, of this length or longer
     joint: int
-    fields: tuple[Field, ...]
+    fields: tuple[FrameField, ...]
     role: Role = Role.MEASUREMENT
     fixed: tuple[slice, ...] = ()  # bytes that are those of `frame`, or else it is damaged
     exact: bool = False  # its length is that of `frame`

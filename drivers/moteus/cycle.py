@@ -26,7 +26,7 @@ from cosim.drivers.common.exchange import (
     ZERO,
     joint_function,
 )
-from cosim.drivers.common.frame_layout import CycleLayout, Field, Kind, ReceivedFrame, SentFrame
+from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, SentFrame
 from cosim.drivers.moteus.codec import QUERY, ServoFeedback, encode_command, encode_feedback
 from cosim.drivers.moteus.registers import Mode
 from cosim.drivers.transport import CanFrame
@@ -38,11 +38,11 @@ DRIVE_KP, DRIVE_KD, MAX_EFFORT = range(3)  # settings: gains configured in the d
 _MODE, _POSITION, _VELOCITY, _EFFORT, _TEMPERATURE = range(5)  # numbers received
 _PER_RADIAN, _PER_TURN, _ON, _UNKNOWN = 1.0 / TURN, TURN, float(Mode.POSITION), -128.0
 
-_COMMAND_FIELDS = tuple(Field(6 + 4 * k, Kind.FLOAT32, k) for k in range(6))
+_COMMAND_FIELDS = tuple(FrameField(6 + 4 * k, Kind.FLOAT32, k) for k in range(6))
 _ANSWER_FIELDS = (
-    Field(2, Kind.INT8, _MODE),
-    *(Field(5 + 4 * k, Kind.FLOAT32, _POSITION + k) for k in range(3)),
-    Field(20, Kind.INT8, _TEMPERATURE),
+    FrameField(2, Kind.INT8, _MODE),
+    *(FrameField(5 + 4 * k, Kind.FLOAT32, _POSITION + k) for k in range(3)),
+    FrameField(20, Kind.INT8, _TEMPERATURE),
 )
 
 

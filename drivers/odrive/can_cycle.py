@@ -24,7 +24,7 @@ from cosim.drivers.common.exchange import (
     ZERO,
     joint_function,
 )
-from cosim.drivers.common.frame_layout import CycleLayout, Field, Kind, ReceivedFrame, Role, SentFrame
+from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, Role, SentFrame
 from cosim.drivers.odrive import can_codec as can
 from cosim.drivers.odrive import codes
 from cosim.drivers.transport import CanFrame
@@ -40,17 +40,17 @@ RECEIVED = 10
 _TURN, _ON, _MOST = TURN, float(codes.CLOSED_LOOP), float(can.FEEDFORWARD_MAX)
 
 _INPUTS = {
-    "effort": (can.SET_INPUT_TORQUE, (Field(0, Kind.FLOAT32, 0),)),
-    "velocity": (can.SET_INPUT_VEL, (Field(0, Kind.FLOAT32, 0), Field(4, Kind.FLOAT32, 1))),
+    "effort": (can.SET_INPUT_TORQUE, (FrameField(0, Kind.FLOAT32, 0),)),
+    "velocity": (can.SET_INPUT_VEL, (FrameField(0, Kind.FLOAT32, 0), FrameField(4, Kind.FLOAT32, 1))),
     "position": (
         can.SET_INPUT_POS,
-        (Field(0, Kind.FLOAT32, 0), Field(4, Kind.INT16, 1), Field(6, Kind.INT16, 2)),
+        (FrameField(0, Kind.FLOAT32, 0), FrameField(4, Kind.INT16, 1), FrameField(6, Kind.INT16, 2)),
     ),
 }
 
 
-def _pair(number: int) -> tuple[Field, Field]:
-    return Field(0, Kind.FLOAT32, number), Field(4, Kind.FLOAT32, number + 1)
+def _pair(number: int) -> tuple[FrameField, FrameField]:
+    return FrameField(0, Kind.FLOAT32, number), FrameField(4, Kind.FLOAT32, number + 1)
 
 
 @machine_code
@@ -121,8 +121,8 @@ def layout(
             (can.GET_ENCODER_ESTIMATES, _pair(POSITION_TURNS), Role.MEASUREMENT),
             (effort, _pair(ASKED), Role.ANSWER),
             (can.GET_TEMPERATURE, _pair(INVERTER), Role.NOTICE),
-            (can.HEARTBEAT, (Field(0, Kind.UINT32, ERROR), Field(4, Kind.UINT8, AXIS_STATE)), Role.NOTICE),
-            (can.GET_ERROR, (Field(0, Kind.UINT32, ACTIVE), Field(4, Kind.UINT32, DISARM)), Role.NOTICE),
+            (can.HEARTBEAT, (FrameField(0, Kind.UINT32, ERROR), FrameField(4, Kind.UINT8, AXIS_STATE)), Role.NOTICE),
+            (can.GET_ERROR, (FrameField(0, Kind.UINT32, ACTIVE), FrameField(4, Kind.UINT32, DISARM)), Role.NOTICE),
         ):
             silence = silence_ns if code == can.HEARTBEAT else 0
             frame = CanFrame(node << 5 | code, bytes(can.LAYOUTS[code].least.size))

@@ -162,6 +162,7 @@ def _raw_frame(data: Array, size: int) -> tuple[int, int, int, int]:
     return FRAME, word & _ID_MASK, 8, int(data[4])
 
 
+_FALSE = 0xC2
 _KEY_ID, _KEY_DATA, _KEY_REMOTE, _KEY_ERROR, _KEY_CHANNEL = (
     np.frombuffer(text, np.uint8)
     for text in (b"arbitration_id", b"data", b"is_remote_frame", b"is_error_frame", b"channel")
@@ -234,9 +235,9 @@ def _packed_frame(data: Array, size: int, mark: Array) -> tuple[int, int, int, i
         elif _is(data, key, key_size, _KEY_DATA):
             start, length = value, value_size
         elif _is(data, key, key_size, _KEY_REMOTE):
-            remote = small == 0xC3
+            remote = small != _FALSE
         elif _is(data, key, key_size, _KEY_ERROR):
-            error = small == 0xC3
+            error = small != _FALSE
         elif _is(data, key, key_size, _KEY_CHANNEL) and len(mark) and _is(data, value, value_size, mark):
             return FOREIGN, 0, 0, 0
         at = value + value_size

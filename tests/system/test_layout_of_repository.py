@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLAT = {"__init__", "__main__", "errors", "filters", "layout", "ops", "paths", "types", "units"}  # the shared words
+FLAT = {
+    "__init__",
+    "__main__",
+    "errors",
+    "filters",
+    "layout",
+    "machine_code",
+    "ops",
+    "paths",
+    "types",
+    "units",
+}  # the shared words
 PLUGINS = ("controllers", "drivers")  # folders of the repository, linked into `cosim`
 # folders of tests that belong to no single room
 ACROSS = {"browser", "conformance", "docs", "kit", "oracle", "shared", "system"}
