@@ -20,7 +20,7 @@ WATCHDOG = 0.3  # s
 HOT = 30.0  # K above the drive's limit
 QUANTUM = 2e-3  # rad, the coarsest resolution of an encoder
 # for these a tripped watchdog only means that commands were missing: switching on clears it
-FORGIVING = {"cia402", "dynamixel"}
+FORGIVING = {"cia402", "dynamixel", "vesc"}
 # check for faults of a motor only while it is on
 BLIND = {"moteus"}
 FIX = "; fix the cause, then run with --clear-faults"

@@ -25,6 +25,7 @@ STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] =
     "mit": ({"max_effort": 2.0}, lambda emulator, patch: None, "has the ranges 12.5 rad, 20 rad/s, 2 N*m, not"),
     "moteus": ({}, lambda emulator, patch: _of_another_map(patch), "register map 3"),
     "odrive": ({}, lambda emulator, patch: _of_another_firmware(emulator), "firmware 0.5.6"),
+    "vesc": ({"pole_pairs": 21}, lambda emulator, patch: None, "is set up for a motor with 42 poles"),
     "template": ({}, lambda emulator, patch: setattr(emulator, "version", 2), "has protocol 2; update its firmware"),
 }
 
