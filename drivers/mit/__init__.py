@@ -38,6 +38,10 @@ def load(params: Params, context: DriverContext) -> MitDriver:
         if key and not getattr(wired, key):
             what = f"in the mode '{context.mode}' the drive needs its gain '{key}', above 0; give it"
             raise InputError(what, context.place("joints", name))
+    return _driver(params, context)
+
+
+def _driver(params: Params, context: DriverContext) -> MitDriver:
     return MitDriver(context, host(params, context), params.watchdog)
 
 
@@ -57,4 +61,4 @@ def traffic(params: Params, context: DriverContext) -> Traffic:
     emulator = emulate(params, context, [Rotor() for _ in context.joints])
     for drive in emulator.drives.values():
         drive.enable(0)
-    return load(params, context).cycle(emulator)
+    return _driver(params, context).cycle(emulator)

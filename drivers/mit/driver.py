@@ -125,14 +125,14 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
         """In the modes of the drive's own loop, targets are no farther than the effort limit reaches with its gain."""
         kp, kd = self._gains[k]
         if self._mode == "velocity":
-            velocity = self._within_reach(velocity, float(self._feedback.velocity[k]), self._effort_limits[k] / kd)
+            velocity = self._within_reach(k, kd, velocity, float(self._feedback.velocity[k]))
         elif self._mode == "position":
-            position = self._within_reach(position, float(self._feedback.position[k]), self._effort_limits[k] / kp)
+            position = self._within_reach(k, kp, position, float(self._feedback.position[k]))
         self._sent[k] = codec.command(self._wiring[k].id, self._ranges[k], position, velocity, kp, kd, effort)
         return self._sent[k]
 
-    @staticmethod
-    def _within_reach(target: float, measured: float, reach: float) -> float:
+    def _within_reach(self, k: int, gain: float, target: float, measured: float) -> float:
+        reach = self._effort_limits[k] / gain if gain else np.inf
         return min(max(target, measured - reach), measured + reach)
 
     def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:

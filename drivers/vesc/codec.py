@@ -161,7 +161,7 @@ class FrameReader:
         self.lost = 0
         self._parts: dict[int, bytearray] = {}  # by receiver
 
-    def feed(self, frame: CanFrame) -> Content | None:
+    def complete(self, frame: CanFrame) -> Content | None:
         """What the frame completes."""
         kind, receiver, data = frame.id >> 8, frame.id & 0xFF, frame.data
         if not frame.extended or frame.remote or kind not in (FILL, FILL_LONG, PROCESS, SHORT):

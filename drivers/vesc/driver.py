@@ -21,6 +21,7 @@ from cosim.drivers.common.node_driver import ANSWER_TIME, OFF, NodeDriver, Reque
 from cosim.drivers.transport import CanFrame, Connection, Traffic
 from cosim.drivers.vesc import codec, faults
 from cosim.drivers.vesc.params import JointParams
+from cosim.drivers.vesc.wires import Wire
 from cosim.types import Array, DeviceEmulator, DriverContext
 
 FIRMWARE = (6, 7)
@@ -186,7 +187,11 @@ class VescDriver(NodeDriver[Any, JointParams]):
 
     def _take(self, item: Any) -> None:
         t_ns = item.t_ns if isinstance(item, CanFrame) else self._now()
-        for id, content in self._wire.feed(item):
+        spoilt = self._wire.reader.lost
+        contents = self._wire.contents(item)
+        if self._wire.reader.lost != spoilt:  # somebody answered
+            self._unanswered = [0] * len(self._wiring)
+        for id, content in contents:
             values = codec.decode_values(content)
             if values is not None:
                 k = self._nodes.get(values.id if id is None else id)

@@ -128,7 +128,7 @@ class Emulator(EmulatedDrives[VescDrive]):
         command = KINDS.get(item.id >> 8)
         if command is not None and item.extended and not item.remote:
             self._answer(item.id & 0xFF, bytes([command]) + item.data, t_ns)
-        content = self._frames.feed(item)
+        content = self._frames.complete(item)
         answer = self._answer(content.receiver, content.data, t_ns) if content else None
         if content is None or answer is None or content.what != codec.ASK:
             return []

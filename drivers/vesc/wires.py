@@ -22,7 +22,7 @@ class Wire(Protocol):
         """Items."""
         ...
 
-    def feed(self, item: Any) -> list[tuple[int | None, bytes]]:
+    def contents(self, item: Any) -> list[tuple[int | None, bytes]]:
         """(id of the drive, content) of the answers that an item completes; packets do not tell the id."""
         ...
 
@@ -39,8 +39,8 @@ class CanWire:
     def request(self, joint: JointParams, content: bytes) -> list[CanFrame]:
         return codec.frames(joint.id, joint.id + ANSWERS, content, codec.ASK)
 
-    def feed(self, item: CanFrame) -> list[tuple[int | None, bytes]]:
-        content = self.reader.feed(item)
+    def contents(self, item: CanFrame) -> list[tuple[int | None, bytes]]:
+        content = self.reader.complete(item)
         return [] if content is None else [(content.receiver - ANSWERS, content.data)]
 
 
@@ -56,5 +56,5 @@ class PortWire:
     def request(self, joint: JointParams, content: bytes) -> list[bytes]:
         return [codec.packet((bytes([codec.FORWARD_CAN, joint.id]) if joint.forward else b"") + content)]
 
-    def feed(self, item: bytes) -> list[tuple[int | None, bytes]]:
+    def contents(self, item: bytes) -> list[tuple[int | None, bytes]]:
         return [(None, content) for content in self.reader.feed(item)]
