@@ -19,7 +19,7 @@ __all__ = ["MODES", "JointParams", "Params", "connection_name", "device", "emula
 
 
 def load(params: Params, context: DriverContext) -> MitDriver:
-    """Raises InputError for a watchdog that would trip between two commands, answers that cannot be told apart, and
+    """Raises InputError for a watchdog that would trip between two commands, answers that cannot be distinguished, and
     missing gains."""
     check_watchdog(params, context)
     senders: dict[tuple[int, int], str] = {}

@@ -3,8 +3,8 @@
 A command has position, velocity, both gains and effort, whatever the mode: in `effort` mode the gains are those of the
 command, in the others those of the rig. Drives keep an effort field around 0: its codes are ± half a step there.
 
-Every frame to a drive that answers as a Mini Cheetah feeds its watchdog, if it has one, and none asks for its state
-alone. While it is on, a read repeats the last command for at most half of `watchdog`; a read after `watchdog` without a
+Every frame to a drive that answers as a Mini Cheetah feeds its watchdog, if it has one, and none only requests its
+state. While it is on, a read repeats the last command for at most half of `watchdog`; a read after `watchdog` without a
 command switches it off.
 """
 

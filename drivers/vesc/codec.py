@@ -38,7 +38,7 @@ LIMITS = struct.Struct(">BBBBB10f")  # SET_LIMITS; store, forward, acknowledge, 
 
 
 class Values(NamedTuple):
-    """°C, A, rpm of the field, code, degrees; id: None if it was not asked for; timed_out: without commands."""
+    """°C, A, rpm of the field, code, degrees; id: None if it was not requested; timed_out: without commands."""
 
     temperature: float
     current: float

@@ -23,7 +23,7 @@ class Wire(Protocol):
         ...
 
     def contents(self, item: Any) -> list[tuple[int | None, bytes]]:
-        """(id of the drive, content) of the answers that an item completes; packets do not tell the id."""
+        """(id of the drive, content) of the answers that an item completes; packets have no id."""
         ...
 
 
