@@ -122,8 +122,8 @@ def _share(value: float, high: float) -> float:
 
 
 def _code(value: float, high: float, full: int) -> int:
-    """The nearest code of a value in ±high."""
-    return round(_share(value, high) * full)
+    """The nearest code of a value in ±high; of two the lower one, which the drives' own tools send for 0."""
+    return math.ceil(_share(value, high) * full - 0.5)
 
 
 def _value(code: float, high: float, full: int) -> float:
