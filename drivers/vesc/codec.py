@@ -91,7 +91,7 @@ def packet(content: bytes) -> bytes:
 def with_valid_checksum(data: bytes) -> bytes:
     """A packet of this content, whatever its length and checksum."""
     start = 3 if data[:1] == b"\x03" else 2
-    return packet(data[start:-3]) if start + 3 < len(data) <= LONGEST else data
+    return packet(data[start:-3]) if 0 < len(data) - start - 3 <= LONGEST else data
 
 
 class PacketReader:
