@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
         self._drive_mode, self._fault = [OFF] * n, [0] * n  # as reported
         self._tripped = [0] * n  # the fault with which a drive left its mode while it was on; until `clear`
         self._identity: dict[int, tuple[float, ...]] = {}  # joint -> what its drive reported
+        self._replies: dict[tuple[int, int], Any] = {}  # (joint, key of the family) -> other answers, put by `_take`
 
     def cycle(self, emulator: DeviceEmulator) -> Traffic:
         """What one cycle sends to these emulated drives and receives from them."""
@@ -92,6 +93,15 @@ class NodeDriver(MotorDriver[Item, Joint]):
         self._drain()
         self._pending.add(k)
         self._await(k, lambda: k not in self._pending, request)
+
+    def _reply(self, k: int, key: int, again: Callable[[], object], accept: Callable[[Any], bool] | None = None) -> Any:
+        """What `_take` puts into `_replies` for this key after `again`; None if nothing that is accepted comes."""
+        replies = self._replies
+        replies.pop((k, key), None)
+        done = self._wait(
+            lambda: (k, key) in replies and (accept is None or accept(replies[k, key])), ANSWER_TIME, again
+        )
+        return replies[k, key] if done else None
 
     def _await(self, k: int, done: Callable[[], bool], request: Request) -> None:
         if not self._wait(done, ANSWER_TIME, lambda: self._send(k, request)):

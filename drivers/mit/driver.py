@@ -10,9 +10,10 @@ command switches it off.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from cosim.drivers.common.driver import STOP_NS
 from cosim.drivers.common.node_driver import ANSWER_TIME, OFF, SWITCHED_OFF, NodeDriver, Request
 from cosim.drivers.mit import codec, models
 from cosim.drivers.mit.params import JointParams
@@ -31,7 +32,6 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
         self._damiao = [joint.damiao for joint in own]
         self._ranges: list[codec.Ranges] = [joint.ranges for joint in own]
         self._senders = {(joint.master, head): k for k, joint in enumerate(own) for head in joint.heads}
-        self._registers: dict[tuple[int, int], float] = {}  # (joint, register) -> value, as reported last
         self._on = [False] * n  # drives that do not report it: whether they were switched on last
         self._gains = self._gains_of(self._mode)
         self._effort_limits = [self._guard_limits(k)["effort"] for k in range(n)]
@@ -62,20 +62,16 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
 
     def _register(self, k: int, number: int, value: float | None = None) -> float:
         """Read a register, or write it and read it back; it is lost when the power is switched off."""
-        what, key = codec.READ if value is None else codec.WRITE, (k, number)
+        what, name = codec.READ if value is None else codec.WRITE, self._drive_name(k)
         item = codec.register(codec.REGISTERS, self._wiring[k].id, what, number, value or 0.0)
-        self._registers.pop(key, None)
-        done = self._wait(
-            lambda: key in self._registers and value in (None, self._registers[key]),
-            ANSWER_TIME,
-            lambda: self.link.send(item, self._now() + STOP_NS),
-        )
-        if not done and key in self._registers:
-            what = f"{self._drive_name(k)} keeps {self._registers[key]:g} in register {number} instead of {value:g}"
+        send = partial(self.link.send, item, self._now() + int(1e9 * ANSWER_TIME))
+        found = self._reply(k, number, send, lambda found: value in (None, found))
+        if found is None and (kept := self._replies.get((k, number))) is not None:
+            what = f"{name} keeps {kept:g} in register {number} instead of {value:g}"
             raise self._drive_error(k, f"{what}; set it with the tool of its manufacturer")
-        if not done:
-            raise self._drive_error(k, f"{self._drive_name(k)} did not report register {number}; {self._loses_answers}")
-        return self._registers[key]
+        if found is None:
+            raise self._drive_error(k, f"{name} did not report register {number}; {self._loses_answers}")
+        return found
 
     def _switch_on(self, mode: str) -> None:
         self._gains = self._gains_of(mode)
@@ -161,7 +157,7 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
             self._lost += not item.data
             return
         if self._damiao[k] and (answer := codec.decode_register(item)) and answer[0] == self._wiring[k].id:
-            self._registers[k, answer[2]] = answer[3]
+            self._replies[k, answer[2]] = answer[3]
             self._identity[k] = ()
             return
         state, feedback = codec.decode_state(item, self._ranges[k], self._damiao[k]), self._feedback

@@ -12,16 +12,18 @@ without direction. Its position is an angle: turns are counted here, from one an
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from cosim.drivers.common.driver import STOP_NS
-from cosim.drivers.common.node_driver import ANSWER_TIME, OFF, NodeDriver, Request
+from cosim.drivers.common.node_driver import OFF, NodeDriver, Request
 from cosim.drivers.transport import CanFrame, Connection, Traffic
 from cosim.drivers.vesc import codec, faults
 from cosim.drivers.vesc.params import JointParams
 from cosim.drivers.vesc.wires import Wire
+from cosim.errors import RunError
 from cosim.types import Array, DeviceEmulator, DriverContext
 
 FIRMWARE = (6, 7)
@@ -43,7 +45,6 @@ class VescDriver(NodeDriver[Any, JointParams]):
         self._currents = np.zeros(n)  # A, the drives' own limits
         self._limits: dict[int, tuple[float, ...]] = {}  # joint -> those of its drive, as they were
         self._scales = [(0.0, 0.0)] * n  # of both current limits, for the rig
-        self._answers: dict[tuple[int, int], tuple[float, ...]] = {}  # (joint, command) -> the head of its answer
         self._asked = 0  # the joint whose drive was asked last
         self._unanswered, self._since_ns = [0] * n, [0] * n  # requests for the state, time of the first
         self.feedforward.resolution[:] = self._constants / codec.SETPOINTS["effort"][2] * np.abs(self._units.scale)
@@ -99,31 +100,26 @@ class VescDriver(NodeDriver[Any, JointParams]):
         """Scales of the braking and the motoring current. Raises the error of a drive that does not take them over."""
         wanted = np.float32([*scales, *self._limits[k][2:]])
         content = codec.LIMITS.pack(codec.SET_LIMITS, 0, 0, 1, 0, *wanted)
-        key = k, codec.GET_LIMITS
-        self._answers.pop(key, None)
 
         def again() -> None:
             self._send_content(k, content)
             self._send_content(k, bytes([codec.GET_LIMITS]))
 
-        def done() -> bool:
-            return key in self._answers and np.allclose(self._answers[key][:2], wanted[:2])
-
-        if not self._wait(done, ANSWER_TIME, again):
+        if not self._reply(k, codec.GET_LIMITS, again, lambda head: np.allclose(head[:2], wanted[:2])):
             what = f"{self._drive_name(k)} did not take over the current limit of the rig"
             raise self._drive_error(k, f"{what}; {self._loses_answers}")
 
     def _disconnect(self) -> None:
         for k, limits in self._limits.items():
-            self._set_limits(k, *limits[:2])
+            with suppress(RunError):
+                self._set_limits(k, *limits[:2])
 
     def _ask(self, k: int, command: int) -> tuple[float, ...]:
         """The head of its answer."""
-        key, content = (k, command), bytes([command])
-        self._answers.pop(key, None)
-        if not self._wait(lambda: key in self._answers, ANSWER_TIME, lambda: self._send_content(k, content)):
+        head = self._reply(k, command, lambda: self._send_content(k, bytes([command])))
+        if head is None:
             raise self._drive_error(k, f"{self._drive_name(k)} did not answer command {command}; {self._loses_answers}")
-        return self._answers[key]
+        return head
 
     def _send_content(self, k: int, content: bytes) -> None:
         self._asked = k
@@ -199,7 +195,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
                     self._take_values(k, values, t_ns)
             elif (answer := codec.decode_head(content)) is not None:
                 k = self._asked if id is None else self._nodes.get(id, -1)
-                self._answers[k, answer[0]] = answer[1]
+                self._replies[k, answer[0]] = answer[1]
                 if answer[0] == codec.FW_VERSION:
                     self._identity[k] = answer[1]
             elif content[0] != codec.SET_LIMITS:

@@ -21,12 +21,8 @@ ALONE = {
     "drivers: 5\n": "13 drivers: expected a list of values, got 5",
     "drivers: {a: b}\n": "13 drivers: expected a list of values, got a mapping",
     "drivers: [5]\n": "13 drivers[0]: expected a mapping, got 5",
-    f"drivers: [{{{BUS}, {ELBOW}}}]\n": (
-        f"13 drivers[0]: missing key 'type'; known: {KNOWN}"
-    ),
-    f"drivers: [{{type: 7, {ELBOW}}}]\n": (
-        f"13 drivers[0].type: expected text, got 7; known: {KNOWN}"
-    ),
+    f"drivers: [{{{BUS}, {ELBOW}}}]\n": (f"13 drivers[0]: missing key 'type'; known: {KNOWN}"),
+    f"drivers: [{{type: 7, {ELBOW}}}]\n": (f"13 drivers[0].type: expected text, got 7; known: {KNOWN}"),
     f"drivers: [{{type: odriwe, {BUS}, {ELBOW}}}]\n": (
         "13 drivers[0].type: unknown driver 'odriwe'; did you mean 'odrive'?"
     ),
@@ -67,9 +63,7 @@ ALONE = {
     driver(BUS, ELBOW, "mode: torque"): (
         "13 drivers[0].mode: expected one of effort, velocity, position; got 'torque'"
     ),
-    f"drivers: [{{type: far, {BUS}, {ELBOW}}}]\n": (
-        f"13 drivers[0].type: unknown driver 'far'; known: {KNOWN}"
-    ),
+    f"drivers: [{{type: far, {BUS}, {ELBOW}}}]\n": (f"13 drivers[0].type: unknown driver 'far'; known: {KNOWN}"),
     driver(BUS, ELBOW, "observer: 0"): "13 drivers[0].observer: must be above 0 Hz, is 0 Hz",
     driver(BUS, ELBOW, "wachdog: 1"): "13 drivers[0]: unknown key 'wachdog'; did you mean 'watchdog'?",
     driver("bus: {interface: virtual}", ELBOW): "13 drivers[0].bus: missing key 'channel'",

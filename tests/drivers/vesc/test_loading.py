@@ -110,8 +110,8 @@ def test_a_drive_with_another_id_on_the_port_is_refused(tmp_path):
     with Bench(PORT, tmp_path) as bench:
         drive(bench, 1).own = type(drive(bench, 1).own)(id=9, **MOTOR)
         assert refused(bench) == (
-            f"drivers[0].joints.a.id: the drive on {bench.driver.link.name} has the VESC ID 9, not 1; correct the id, or"
-            " give 'forward: true' if it is behind it"
+            f"drivers[0].joints.a.id: the drive on {bench.driver.link.name} has the VESC ID 9, not 1; correct the id,"
+            " or give 'forward: true' if it is behind it"
         )
 
 
