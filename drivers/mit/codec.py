@@ -110,11 +110,13 @@ def decode_state(frame: CanFrame, ranges: Ranges, damiao: bool) -> State | None:
     if frame.extended or frame.remote or len(data) not in ((8,) if damiao else (6, 8)):
         return None
     word = int.from_bytes(data[1:6], "big")
-    codes = (word >> 24, 65535), (word >> 12 & FULL, FULL), (word & FULL, FULL)
-    motion = [_value(code + 0.5, high, full) for (code, full), high in zip(codes, ranges[:3], strict=True)]
+    position = _value((word >> 24) + 0.5, ranges.position, 65535)
+    velocity = _value((word >> 12 & FULL) + 0.5, ranges.velocity, FULL)
+    effort = _value((word & FULL) + 0.5, ranges.effort, FULL)
     if damiao:
-        return State(*motion, max(data[6:8]), data[0] >> 4)
-    return State(*motion, *((data[6] - 40, data[7]) if len(data) == 8 else (math.nan, 0)))
+        return State(position, velocity, effort, max(data[6:8]), data[0] >> 4)
+    temperature, code = (data[6] - 40, data[7]) if len(data) == 8 else (math.nan, 0)
+    return State(position, velocity, effort, temperature, code)
 
 
 def _share(value: float, high: float) -> float:

@@ -43,8 +43,8 @@ def ranges_of(model: str, given: dict[str, float | None]) -> Ranges:
             raise ValueError(f"a custom model needs '{key}', as its manual has it; give it")
         if model != CUSTOM and value is not None:
             raise ValueError(f"'{key}' is for 'model: {CUSTOM}'; leave it out, {model} has its own")
-    motion = MODELS.get(model) or tuple(given.values())
-    return Ranges(*map(float, motion), MAX_KP, MAX_KD)  # pyright: ignore[reportArgumentType]
+    position, velocity, effort = MODELS.get(model) or (float(value or 0.0) for value in given.values())
+    return Ranges(position, velocity, effort, MAX_KP, MAX_KD)
 
 
 def named(motion: tuple[float, ...]) -> str:

@@ -29,7 +29,7 @@ from cosim.types import Array, DeviceEmulator, DriverContext
 FIRMWARE = (6, 7)
 TURN = 2 * math.pi
 REACH = 0.9 * math.pi  # rad from the measured angle; a target beyond half a turn would be reached the other way round
-SILENCE_NS, SILENT_REQUESTS = 100_000_000, 2  # after which a drive that is on has restarted: it does not say so
+SILENCE_NS, SILENT_REQUESTS = 100_000_000, 3  # after which a drive that is on has restarted: it does not say so
 REBOOT_TIME = 5.0  # s
 LARGEST = 2e9  # of a field with 32 bits
 
@@ -98,7 +98,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
 
     def _set_limits(self, k: int, *scales: float) -> None:
         """Scales of the braking and the motoring current. Raises the error of a drive that does not take them over."""
-        wanted = np.float32([*scales, *self._limits[k][2:]])
+        wanted = np.array([*scales, *self._limits[k][2:]])
         content = codec.LIMITS.pack(codec.SET_LIMITS, 0, 0, 1, 0, *wanted)
 
         def again() -> None:
@@ -187,14 +187,15 @@ class VescDriver(NodeDriver[Any, JointParams]):
         contents = self._wire.contents(item)
         if self._wire.reader.lost != spoilt:  # somebody answered
             self._unanswered = [0] * len(self._wiring)
-        for id, content in contents:
+        for answerer, content in contents:
+            id = -1 if answerer is None else answerer
             values = codec.decode_values(content)
             if values is not None:
-                k = self._nodes.get(values.id if id is None else id)
-                if k is not None:
+                k = self._nodes.get(id if values.id is None else values.id, -1)
+                if k >= 0:
                     self._take_values(k, values, t_ns)
             elif (answer := codec.decode_head(content)) is not None:
-                k = self._asked if id is None else self._nodes.get(id, -1)
+                k = self._asked if answerer is None else self._nodes.get(id, -1)
                 self._replies[k, answer[0]] = answer[1]
                 if answer[0] == codec.FW_VERSION:
                     self._identity[k] = answer[1]
