@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from cosim.drivers.common.driver import STOP_NS
-from cosim.drivers.common.node_driver import OFF, NodeDriver, Request
+from cosim.drivers.common.node_driver import OFF, SWITCHED_OFF, NodeDriver, Request
 from cosim.drivers.transport import CanFrame, Connection, Traffic
 from cosim.drivers.vesc import codec, faults
 from cosim.drivers.vesc.params import JointParams
@@ -29,7 +29,11 @@ from cosim.types import Array, DeviceEmulator, DriverContext
 FIRMWARE = (6, 7)
 TURN = 2 * math.pi
 REACH = 0.9 * math.pi  # rad from the measured angle; a target beyond half a turn would be reached the other way round
-SILENCE_NS, SILENT_REQUESTS = 100_000_000, 3  # after which a drive that is on has restarted: it does not say so
+SILENCE_NS = 50_000_000  # without an answer, after which a drive may have restarted: it does not report that
+WATTS, MARK = (
+    7,
+    0.999,
+)  # the limit that is lowered by this factor in a drive's RAM: after a restart it is the stored one
 REBOOT_TIME = 5.0  # s
 LARGEST = 2e9  # of a field with 32 bits
 
@@ -47,6 +51,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
         self._scales = [(0.0, 0.0)] * n  # of both current limits, for the rig
         self._asked = 0  # the joint whose drive was asked last
         self._unanswered, self._since_ns = [0] * n, [0] * n  # requests for the state, time of the first
+        self._suspects: set[int] = set()  # joints whose drives may have restarted
         self.feedforward.resolution[:] = self._constants / codec.SETPOINTS["effort"][2] * np.abs(self._units.scale)
 
     @property
@@ -96,23 +101,24 @@ class VescDriver(NodeDriver[Any, JointParams]):
         self._limits[k], self._currents[k] = tuple(limits), min(current, guard["effort"] / constant)
         self._scales[k] = self._currents[k] / -braking, self._currents[k] / motoring
 
-    def _set_limits(self, k: int, *scales: float) -> None:
+    def _set_limits(self, k: int, scales: tuple[float, ...], mark: float) -> None:
         """Scales of the braking and the motoring current. Raises the error of a drive that does not take them over."""
         wanted = np.array([*scales, *self._limits[k][2:]])
+        wanted[WATTS] *= mark
         content = codec.LIMITS.pack(codec.SET_LIMITS, 0, 0, 1, 0, *wanted)
 
         def again() -> None:
             self._send_content(k, content)
             self._send_content(k, bytes([codec.GET_LIMITS]))
 
-        if not self._reply(k, codec.GET_LIMITS, again, lambda head: np.allclose(head[:2], wanted[:2])):
+        if not self._reply(k, codec.GET_LIMITS, again, lambda head: np.allclose(head[:-1], wanted)):
             what = f"{self._drive_name(k)} did not take over the current limit of the rig"
             raise self._drive_error(k, f"{what}; {self._loses_answers}")
 
     def _disconnect(self) -> None:
         for k, limits in self._limits.items():
             with suppress(RunError):
-                self._set_limits(k, *limits[:2])
+                self._set_limits(k, limits[:2], 1.0)
 
     def _ask(self, k: int, command: int) -> tuple[float, ...]:
         """The head of its answer."""
@@ -128,7 +134,8 @@ class VescDriver(NodeDriver[Any, JointParams]):
 
     def _switch_on(self, mode: str) -> None:
         for k, scales in enumerate(self._scales):
-            self._set_limits(k, *scales)
+            self._set_limits(k, scales, MARK)
+        self._suspects.clear()
         super()._switch_on(mode)
         if mode == "effort":
             self.feedforward.limit[:] = self._currents * self._constants * np.abs(self._units.scale)
@@ -183,11 +190,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
 
     def _take(self, item: Any) -> None:
         t_ns = item.t_ns if isinstance(item, CanFrame) else self._now()
-        spoilt = self._wire.reader.lost
-        contents = self._wire.contents(item)
-        if self._wire.reader.lost != spoilt:  # somebody answered
-            self._unanswered = [0] * len(self._wiring)
-        for answerer, content in contents:
+        for answerer, content in self._wire.contents(item):
             id = -1 if answerer is None else answerer
             values = codec.decode_values(content)
             if values is not None:
@@ -199,6 +202,10 @@ class VescDriver(NodeDriver[Any, JointParams]):
                 self._replies[k, answer[0]] = answer[1]
                 if answer[0] == codec.FW_VERSION:
                     self._identity[k] = answer[1]
+                elif answer[0] == codec.GET_LIMITS and k in self._suspects:
+                    self._suspects.discard(k)
+                    if not math.isclose(answer[1][WATTS], MARK * self._limits[k][WATTS], rel_tol=1e-5):
+                        self._tripped[k] = self._tripped[k] or SWITCHED_OFF
             elif content[0] != codec.SET_LIMITS:
                 self._lost += 1
 
@@ -207,6 +214,9 @@ class VescDriver(NodeDriver[Any, JointParams]):
         feedback.position[k] = last + math.remainder(math.radians(values.angle) - last, TURN)
         feedback.velocity[k], feedback.temperature[k] = values.erpm / self._speeds[k], values.temperature
         feedback.effort[k] = values.current * self._constants[k]
-        silent = self._unanswered[k] > SILENT_REQUESTS and t_ns - self._since_ns[k] > SILENCE_NS
+        if self._is_on and self._unanswered[k] > 1 and t_ns - self._since_ns[k] > SILENCE_NS:
+            self._suspects.add(k)
         self._unanswered[k] = 0
-        self._answered(k, OFF if values.timed_out or silent else self._mode, values.fault, t_ns)
+        self._answered(k, OFF if values.timed_out else self._mode, values.fault, t_ns)
+        if k in self._suspects:
+            self._send_content(k, bytes([codec.GET_LIMITS]))

@@ -13,7 +13,7 @@ from cosim.drivers.transport import CanFrame
 from cosim.drivers.vesc import codec
 from cosim.drivers.vesc.params import JointParams
 
-BOOT_NS, NEVER_NS = 200_000_000, 1 << 62
+BOOT_NS, NEVER_NS = 150_000_000, 1 << 62
 CONFIGURATION = 480  # bytes of the motor's and of the app's
 FAULT_CODES = {"overtemperature": 6, "overcurrent": 4, "undervoltage": 2, "encoder": 28, "": 0}
 MODES = {command: (mode, steps) for mode, (command, _, steps) in codec.SETPOINTS.items()}
