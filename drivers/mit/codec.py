@@ -25,6 +25,7 @@ REGISTERS, READ, WRITE, REFRESH = 0x7FF, 0x33, 0x55, 0xCC  # an identifier, and 
 TIMEOUT, CONTROL_MODE, LIMITS = 9, 10, (21, 22, 23)  # registers; LIMITS: ranges of position, velocity and effort
 TIMEOUT_UNIT, MIT_MODE = 50e-6, 1  # s; of CONTROL_MODE
 WHOLE_NUMBERS = frozenset({*range(7, 11), *range(13, 17), 35, 36})  # registers that are no f32
+LAST_ERROR = 15  # of an AK drive, with reserve: its manual has 6
 FULL = 4095  # of the fields with 12 bits
 FAULTS = {  # code -> name, fix; those of Damiao drives from 8 on
     1: ("overtemperature", "let it cool down"),

@@ -18,6 +18,7 @@ from cosim.drivers.common.node_driver import ANSWER_TIME, OFF, SWITCHED_OFF, Nod
 from cosim.drivers.mit import codec, models
 from cosim.drivers.mit.params import JointParams
 from cosim.drivers.transport import CanFrame, Connection
+from cosim.errors import CosimError
 from cosim.types import Array, DriverContext, JointCommand
 
 REGISTER_TOLERANCE = 1e-4  # relative, of ranges stored as 32-bit floats
@@ -49,9 +50,16 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
             self._check_ranges(k, tuple(self._register(k, number) for number in codec.LIMITS))
             self._register(k, codec.TIMEOUT, round(self.watchdog / codec.TIMEOUT_UNIT))
             self._register(k, codec.CONTROL_MODE, codec.MIT_MODE)
+        elif self._fault[k] > codec.LAST_ERROR:  # where a Damiao drive has a temperature
+            raise self._drive_error(k, f"{self._drive_name(k)} answers as a Damiao drive; correct its 'model'")
         limits = {"effort": own.effort, "velocity": own.velocity}
         limits |= {"upper position": own.position, "lower position": -own.position}
         self._check_limits(k, [(name, limit, "range of the model") for name, limit in limits.items()])
+
+    def _no_answer(self, k: int) -> CosimError:
+        joint = self._wiring[k]
+        what = f"no answer from node {joint.id} with the master id {joint.master} on {self.link.name}"
+        return self._drive_error(k, f"{what}; check its power, both ids, its model and the bit rate")
 
     def _check_ranges(self, k: int, found: tuple[float, ...]) -> None:
         own = self._ranges[k][:3]

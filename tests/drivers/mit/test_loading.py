@@ -117,6 +117,20 @@ def test_a_damiao_of_another_model_is_refused_with_its_ranges(tmp_path):
         )
 
 
+def test_a_damiao_for_an_ak_drive_is_refused(tmp_path):
+    with Bench(CASE, tmp_path, host=model("AK80-9"), device=model("DM4310")) as bench:
+        assert refused(bench) == ("drivers[0].joints.b.id: node 2 answers as a Damiao drive; correct its 'model'")
+
+
+def test_silence_names_both_ids(tmp_path):
+    with Bench(CASE, tmp_path, host=with_joints(b={"master": 77})) as bench:
+        name = bench.driver.link.name
+        assert refused(bench) == (
+            f"drivers[0].joints.b.id: no answer from node 2 with the master id 77 on {name}; check its power, both ids,"
+            " its model and the bit rate"
+        )
+
+
 def test_limits_beyond_the_ranges_are_refused(tmp_path):
     def wide(rig):
         rig["joints"]["b"]["limits"] |= {"lower": -20, "upper": 20}
