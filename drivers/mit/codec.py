@@ -54,7 +54,7 @@ class Ranges(NamedTuple):
     kd: float
 
 
-class State(NamedTuple):
+class DriveState(NamedTuple):
     """rad, rad/s, N·m, °C (NaN if it is not reported), and the state (Damiao) or the error."""
 
     position: float
@@ -98,14 +98,14 @@ def decode_register(frame: CanFrame) -> tuple[int, int, int, float] | None:
     return struct.unpack("<HBBI" if frame.data[3] in WHOLE_NUMBERS else "<HBBf", frame.data)
 
 
-def state(master: int, head: int, ranges: Ranges, value: State, tail: bytes) -> CanFrame:
+def state(master: int, head: int, ranges: Ranges, value: DriveState, tail: bytes) -> CanFrame:
     """As drives send it; head, tail: the bytes before and behind the motion."""
     highs = zip(value[:3], ranges[:3], (65535, FULL, FULL), strict=True)
     position, velocity, effort = (math.floor(_share(x, high) * full) for x, high, full in highs)
     return CanFrame(master, bytes([head]) + (position << 24 | velocity << 12 | effort).to_bytes(5, "big") + tail)
 
 
-def decode_state(frame: CanFrame, ranges: Ranges, damiao: bool) -> State | None:
+def decode_state(frame: CanFrame, ranges: Ranges, damiao: bool) -> DriveState | None:
     """None for a frame that is none or not complete."""
     data = frame.data
     if frame.extended or frame.remote or len(data) not in ((8,) if damiao else (6, 8)):
@@ -115,9 +115,9 @@ def decode_state(frame: CanFrame, ranges: Ranges, damiao: bool) -> State | None:
     velocity = _value((word >> 12 & FULL) + 0.5, ranges.velocity, FULL)
     effort = _value((word & FULL) + 0.5, ranges.effort, FULL)
     if damiao:
-        return State(position, velocity, effort, max(data[6:8]), data[0] >> 4)
+        return DriveState(position, velocity, effort, max(data[6:8]), data[0] >> 4)
     temperature, code = (data[6] - 40, data[7]) if len(data) == 8 else (math.nan, 0)
-    return State(position, velocity, effort, temperature, code)
+    return DriveState(position, velocity, effort, temperature, code)
 
 
 def _share(value: float, high: float) -> float:

@@ -49,7 +49,7 @@ class MitDrive(EmulatedDrive):
         degrees = min(max(round(motor.temperature), 0), 215)
         code = DAMIAO_CODES.get(self.fault, int(self.mode != "")) if own.damiao else CODES[self.fault]
         head, tail = (code << 4 | own.id & 0xF, (degrees, degrees)) if own.damiao else (own.id, (degrees + 40, code))
-        state = codec.State(self.encoder.position(), self.encoder.velocity(), motor.effort, 0.0, 0)
+        state = codec.DriveState(self.encoder.position(), self.encoder.velocity(), motor.effort, 0.0, 0)
         return codec.state(own.master, head, own.ranges, state, bytes(tail))
 
 

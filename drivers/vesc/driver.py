@@ -22,7 +22,7 @@ from cosim.drivers.common.node_driver import OFF, SWITCHED_OFF, NodeDriver, Requ
 from cosim.drivers.transport import CanFrame, Connection, Traffic
 from cosim.drivers.vesc import codec, faults
 from cosim.drivers.vesc.params import JointParams
-from cosim.drivers.vesc.wires import Wire
+from cosim.drivers.vesc.wires import VescWire
 from cosim.errors import RunError
 from cosim.types import Array, DeviceEmulator, DriverContext
 
@@ -41,7 +41,7 @@ LARGEST = 2e9  # of a field with 32 bits
 class VescDriver(NodeDriver[Any, JointParams]):
     faults = faults.FAULTS
 
-    def __init__(self, context: DriverContext, link: Connection[Any], watchdog: float, wire: Wire) -> None:
+    def __init__(self, context: DriverContext, link: Connection[Any], watchdog: float, wire: VescWire) -> None:
         super().__init__(context, link, watchdog)
         n, self._wire = len(self._wiring), wire
         self._constants = np.array([joint.torque_constant for joint in self._wiring])

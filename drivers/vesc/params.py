@@ -11,7 +11,7 @@ from cosim.types import param, params
 
 
 @params
-class SerialSettings(SerialParams):
+class UartParams(SerialParams):
     """A serial port; the default is the bit rate of the drives as delivered."""
 
     baudrate: float = param(unit="bit/s", above=0, default=115200.0)
@@ -22,7 +22,7 @@ class Params:
     """The connection, and what all drives on it have in common."""
 
     bus: CanParams | None = param(default=None, doc="CAN bus of the drives")
-    port: SerialSettings | None = param(default=None, doc="UART or USB of one drive, and behind it the CAN bus")
+    port: UartParams | None = param(default=None, doc="UART or USB of one drive, and behind it the CAN bus")
     watchdog: float = param(
         unit="s", min=0.01, default=0.1, doc="time without commands within which the drives' timeout must stop them"
     )

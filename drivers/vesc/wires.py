@@ -11,7 +11,7 @@ from cosim.drivers.vesc.params import JointParams
 ANSWERS = 128  # + id: to this number on the CAN bus a drive sends its answers
 
 
-class Wire(Protocol):
+class VescWire(Protocol):
     mask: int  # of GET_VALUES
     reader: Any  # with the counter `lost`
 

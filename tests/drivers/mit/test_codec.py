@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cosim.drivers.mit import codec
-from cosim.drivers.mit.codec import CanFrame, Ranges, State
+from cosim.drivers.mit.codec import CanFrame, DriveState, Ranges
 from cosim.drivers.mit.models import MODELS
 
 RANGES = Ranges(12.5, 30.0, 10.0, 500.0, 5.0)
@@ -52,7 +52,7 @@ def test_registers():
 
 def test_answers_of_both_kinds():
     mini = CanFrame(0, bytes.fromhex("017fff7ff7ff4102"))
-    assert codec.decode_state(mini, RANGES, damiao=False) == State(0.0, 0.0, 0.0, 25, 2)
+    assert codec.decode_state(mini, RANGES, damiao=False) == DriveState(0.0, 0.0, 0.0, 25, 2)
     assert codec.decode_state(mini._replace(data=mini.data[:6]), RANGES, damiao=False)[4] == 0
     damiao = CanFrame(0x11, bytes.fromhex("d1ffffffffff1e28"))
     position, velocity, effort, temperature, code = codec.decode_state(damiao, RANGES, damiao=True)
@@ -72,7 +72,7 @@ def test_a_command_arrives_within_half_a_step(position, velocity, kp, kd, effort
 
 @given(fractions, fractions, fractions, st.booleans())
 def test_a_state_arrives_within_half_a_step(position, velocity, effort, damiao):
-    state = State(position * 12.5, velocity * 30.0, effort * 10.0, 0.0, 0)
+    state = DriveState(position * 12.5, velocity * 30.0, effort * 10.0, 0.0, 0)
     frame = codec.state(0x11, 0x21, RANGES, state, b"\x19\x19")
     decoded = codec.decode_state(frame, RANGES, damiao)
     assert decoded is not None
