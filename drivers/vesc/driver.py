@@ -30,10 +30,7 @@ FIRMWARE = (6, 7)
 TURN = 2 * math.pi
 REACH = 0.9 * math.pi  # rad from the measured angle; a target beyond half a turn would be reached the other way round
 SILENCE_NS = 50_000_000  # without an answer, after which a drive may have restarted: it does not report that
-WATTS, MARK = (
-    7,
-    0.999,
-)  # the limit that is lowered by this factor in a drive's RAM: after a restart it is the stored one
+WATTS, MARK = 7, 0.999  # a limit that is lowered by this factor in a drive's RAM: a restart restores it
 REBOOT_TIME = 5.0  # s
 LARGEST = 2e9  # of a field with 32 bits
 
