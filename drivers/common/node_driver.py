@@ -1,13 +1,15 @@
 """The driver of families with a simple protocol: a drive answers every item that it is sent with its state.
 
 A family supplies the items and decodes the answers; opening, switching on and off, clearing and the cycle are here.
+A drive that reports a fault, or that it is off, while it is to be on gets no further command until it is switched on
+again: some clear their faults by themselves, and would run again.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -35,7 +37,9 @@ class NodeDriver(MotorDriver[Item, Joint]):
         self._nodes = {joint.address: k for k, joint in enumerate(self._wiring)}
         n = len(self._wiring)
         self._drive_mode, self._fault = [OFF] * n, [0] * n  # as reported
+        self._tripped = [0] * n  # the fault with which a drive left its mode while it was on; until `clear`
         self._identity: dict[int, tuple[float, ...]] = {}  # joint -> what its drive reported
+        self._replies: dict[tuple[int, int], Any] = {}  # (joint, key of the family) -> other answers, put by `_take`
 
     def cycle(self, emulator: DeviceEmulator) -> Traffic:
         """What one cycle sends to these emulated drives and receives from them."""
@@ -47,6 +51,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
 
     def _connect(self) -> None:
         self._identity.clear()
+        self._tripped = [0] * len(self._wiring)
         self.stop()  # a program that was killed may have left the drives on
         for k in range(len(self._wiring)):
             self._await(k, lambda k=k: k in self._identity, "identity")
@@ -55,11 +60,12 @@ class NodeDriver(MotorDriver[Item, Joint]):
 
     def _fault_before_enable(self, k: int) -> int:
         self._await_answer(k, "state")
-        return self._fault[k]
+        return self._fault[k] or max(self._tripped[k], 0)
 
     def _switch_on(self, mode: str) -> None:
         limit = np.inf if mode == "effort" else self.feedforward_limit
         self.feedforward.limit[:] = limit * np.abs(self.units.scale)
+        self._tripped = [0] * len(self._wiring)
         start, zeros = self._feedback.position.copy(), np.zeros(len(self._wiring))
 
         def enable_and_hold() -> None:
@@ -81,11 +87,21 @@ class NodeDriver(MotorDriver[Item, Joint]):
             self._await_answer(k, "clear")
             if not self._wait(lambda k=k: not self._fault[k], ANSWER_TIME, lambda k=k: self._send(k, "clear")):
                 raise self._fault_persists(k, self._fault[k])
+            self._tripped[k] = 0
 
     def _await_answer(self, k: int, request: Request) -> None:
         self._drain()
         self._pending.add(k)
         self._await(k, lambda: k not in self._pending, request)
+
+    def _reply(self, k: int, key: int, again: Callable[[], object], accept: Callable[[Any], bool] | None = None) -> Any:
+        """What `_take` puts into `_replies` for this key after `again`; None if nothing that is accepted comes."""
+        replies = self._replies
+        replies.pop((k, key), None)
+        done = self._wait(
+            lambda: (k, key) in replies and (accept is None or accept(replies[k, key])), ANSWER_TIME, again
+        )
+        return replies[k, key] if done else None
 
     def _await(self, k: int, done: Callable[[], bool], request: Request) -> None:
         if not self._wait(done, ANSWER_TIME, lambda: self._send(k, request)):
@@ -101,7 +117,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
         self._pending.update(range(len(self._wiring)))
         rows = zip(position.tolist(), velocity.tolist(), effort.tolist(), strict=True)
         for k, row in enumerate(rows):
-            self.link.send(self._command(k, *row), deadline_ns)
+            self.link.send(self._request(k, "state") if self._tripped[k] else self._command(k, *row), deadline_ns)
 
     def _poll(self, deadline_ns: int) -> None:
         self._drain()
@@ -113,15 +129,16 @@ class NodeDriver(MotorDriver[Item, Joint]):
         """The last item of an answer has come at t_ns; mode: one of `modes` or OFF, fault: a code, 0 for none."""
         self._drive_mode[k], self._fault[k], self._feedback.t_ns[k] = mode, fault, t_ns
         self._pending.discard(k)
+        if self._is_on and not self._tripped[k]:
+            self._tripped[k] = fault or (0 if mode else SWITCHED_OFF)
 
     def _target(self, position: float, velocity: float, effort: float) -> float:
         """For commands with one target: that of the mode."""
         return {"position": position, "velocity": velocity, "effort": effort}[self._mode]
 
     def _fault_codes(self) -> list[int]:
-        silent_stop = SWITCHED_OFF if self._is_on else 0
-        states = zip(self._fault, self._drive_mode, strict=True)
-        return [fault or (0 if mode else silent_stop) for fault, mode in states]
+        on, states = self._is_on, zip(self._fault, self._tripped, strict=True)
+        return [fault or (tripped if on or tripped > 0 else 0) for fault, tripped in states]
 
     def describe_fault(self, joint_index: int, code: int) -> str:
         if code == SWITCHED_OFF:

@@ -42,7 +42,17 @@ BESIDES = {"common", "sim"}  # folders that are not a family of hardware
 NEEDED = ("MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic")
 
 # addresses of two drives, unless `id: 1` and `id: 2`; by family or by case
-ADDRESSES: dict[Any, tuple[dict, dict]] = {("odrive", "pty"): ({"axis": 0}, {"axis": 1})}
+_VESC = {"pole_pairs": 7, "torque_constant": 0.01}
+_MIT = {"model": "custom", "max_position": 12.5, "max_velocity": 20.0, "max_effort": 1.0, "kp": 0.35, "kd": 0.1}
+ADDRESSES: dict[Any, tuple[dict, dict]] = {
+    ("odrive", "pty"): ({"axis": 0}, {"axis": 1}),
+    "vesc": ({"id": 1, **_VESC}, {"id": 2, **_VESC}),
+    ("vesc", "pty"): ({"id": 1, **_VESC}, {"id": 2, "forward": True, **_VESC}),
+    "mit": (
+        {"id": 1, "master": 17, "protocol": "mini_cheetah", **_MIT},
+        {"id": 2, "master": 18, "protocol": "damiao", **_MIT},
+    ),
+}
 LINES: dict[type, tuple[str, ...]] = {CanParams: ("virtual", "udp_multicast"), SerialParams: ("pty",)}
 PATIENCE = 20.0  # s, beyond the duration of any action on the slowest machine
 BUDGET = 2500  # steps of 1 ms of the emulation; a stalling machine makes fewer

@@ -26,6 +26,8 @@ from .wires import Desk, Tape, distinct, mutants, nonsense, through_checksums
 
 COUNT, SHARDS = int(os.environ.get("COSIM_FUZZ", 1_000_000)), 4
 BURST = 50  # items between two steps of the physics
+# to drives without a state "off" every frame with the identifier of a setpoint is one
+ALWAYS_ON = {Case("vesc", "virtual")}
 
 
 APART = [case for case in cases() if case.line != "udp_multicast"]
@@ -195,6 +197,9 @@ def storm(desk: Desk, items: Iterator[Any], seen: Callable[[], object]) -> int:
 @apart
 @shards
 def test_nonsense_moves_no_motor_and_leaves_drives_as_they_were(case, shard, desk, traffic):
+    if case in ALWAYS_ON:
+        pytest.skip(f"{case}: any frame with the identifier of a setpoint is a valid one")
+
     def still():
         assert not any(motor.requested for motor in desk.motors)
 

@@ -52,6 +52,8 @@ REFUSED = {
     "drives/two_stage_gear": [ADAPTIVE],
     "dynamometer/bench": [REAL],
     "dynamometer/elbow": [REAL],
+    "flywheel_vesc": [REAL],
+    "leg_mit": [REAL],
     "mechanisms/hoist": [
         EVENT.format("brake cage"),
         EVENT.format("unbrake cage"),

@@ -1,0 +1,137 @@
+"""Bytes of the protocol of MIT's Mini Cheetah actuators: classic CAN with 11 bit identifiers.
+
+    identifier  sender  data
+    id          host    position u16, velocity u12, kp u12, kd u12, effort u12
+    id          host    0xFF seven times, then ENTER, EXIT or (Damiao) CLEAR
+    master      drive   id u8, position u16, velocity u12, effort u12 [, temperature + 40 °C u8, error u8]
+    master      drive   Damiao: state u4, id u4, position u16, velocity u12, effort u12, two temperatures u8 [°C]
+    0x7FF       host    Damiao: id u16, READ, WRITE or REFRESH, register u8, value u32 or f32
+    master      drive   Damiao: the same, in answer to READ and WRITE
+
+The fields of motion are big endian, registers little endian. A field of n bits maps 0 … 2ⁿ − 1 onto its range; drives
+round down, so that what they report is half a step more.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import NamedTuple
+
+from cosim.drivers.transport import CanFrame
+
+ENTER, EXIT, CLEAR = 0xFC, 0xFD, 0xFB
+REGISTERS, READ, WRITE, REFRESH = 0x7FF, 0x33, 0x55, 0xCC  # an identifier, and what is to be done
+TIMEOUT, CONTROL_MODE, LIMITS = 9, 10, (21, 22, 23)  # registers; LIMITS: ranges of position, velocity and effort
+TIMEOUT_UNIT, MIT_MODE = 50e-6, 1  # s; of CONTROL_MODE
+WHOLE_NUMBERS = frozenset({*range(7, 11), *range(13, 17), 35, 36})  # registers that are no f32
+LAST_ERROR = 15  # of an AK drive, with reserve: its manual has 6
+FULL = 4095  # of the fields with 12 bits
+FAULTS = {  # code -> name, fix; those of Damiao drives from 8 on
+    1: ("overtemperature", "let it cool down"),
+    2: ("overcurrent", "check the motor's phases for a short"),
+    3: ("overvoltage", "check the supply, and where braking motors feed it"),
+    4: ("undervoltage", "check the supply"),
+    5: ("encoder fault", "check the encoder and its magnet"),
+    6: ("phase currents unbalanced", "check the motor's phases; its driver may be damaged"),
+    8: ("overvoltage", "check the supply, and where braking motors feed it"),
+    9: ("undervoltage", "check the supply"),
+    10: ("overcurrent", "check the motor's phases for a short"),
+    11: ("overtemperature of the MOSFETs", "let it cool down"),
+    12: ("overtemperature of the winding", "let it cool down"),
+    13: ("communication lost, the watchdog tripped", "find out why commands stopped"),
+    14: ("overload", "check the load, and the encoder"),
+}
+
+
+class Ranges(NamedTuple):
+    """rad, rad/s, N·m, ± each; N·m/rad and N·m·s/rad from 0"""
+
+    position: float
+    velocity: float
+    effort: float
+    kp: float
+    kd: float
+
+
+class DriveState(NamedTuple):
+    """rad, rad/s, N·m, °C (NaN if it is not reported), and the state (Damiao) or the error."""
+
+    position: float
+    velocity: float
+    effort: float
+    temperature: float
+    code: int
+
+
+def command(id: int, ranges: Ranges, position: float, velocity: float, kp: float, kd: float, effort: float) -> CanFrame:
+    """Values beyond the ranges are clipped."""
+    fields = _code(position, ranges.position, 65535), _code(velocity, ranges.velocity, FULL)
+    gains = _code(2 * kp - ranges.kp, ranges.kp, FULL), _code(2 * kd - ranges.kd, ranges.kd, FULL)
+    return CanFrame(id, _packed(*fields, *gains, _code(effort, ranges.effort, FULL)).to_bytes(8, "big"))
+
+
+def decode_command(frame: CanFrame, ranges: Ranges) -> tuple[float, ...]:
+    """(position, velocity, kp, kd, effort) of eight bytes, as drives decode them."""
+    word = int.from_bytes(frame.data, "big")
+    kp, kd = (high * (word >> shift & FULL) / FULL for shift, high in ((24, ranges.kp), (12, ranges.kd)))
+    velocity, effort = (_value(word >> shift & FULL, high, FULL) for shift, high in ((36, ranges[1]), (0, ranges[2])))
+    return _value(word >> 48, ranges.position, 65535), velocity, kp, kd, effort
+
+
+def special(id: int, what: int) -> CanFrame:
+    """ENTER, EXIT or CLEAR."""
+    return CanFrame(id, b"\xff" * 7 + bytes([what]))
+
+
+def register(frame_id: int, id: int, what: int, number: int = 0, value: float = 0.0) -> CanFrame:
+    """READ, WRITE or REFRESH, or the answer to it."""
+    layout = "<HBBI" if number in WHOLE_NUMBERS else "<HBBf"
+    return CanFrame(frame_id, struct.pack(layout, id, what, number, int(value) if layout[-1] == "I" else value))
+
+
+def decode_register(frame: CanFrame) -> tuple[int, int, int, float] | None:
+    """(id, READ, WRITE or REFRESH, register, value); None for anything else. A Damiao drive that is off reports its
+    state with the same first bytes within 0.1 % of the lower end of its range of positions."""
+    if len(frame.data) != 8 or frame.extended or frame.remote or frame.data[2] not in (READ, WRITE, REFRESH):
+        return None
+    return struct.unpack("<HBBI" if frame.data[3] in WHOLE_NUMBERS else "<HBBf", frame.data)
+
+
+def state(master: int, head: int, ranges: Ranges, value: DriveState, tail: bytes) -> CanFrame:
+    """As drives send it; head, tail: the bytes before and behind the motion."""
+    highs = zip(value[:3], ranges[:3], (65535, FULL, FULL), strict=True)
+    position, velocity, effort = (math.floor(_share(x, high) * full) for x, high, full in highs)
+    return CanFrame(master, bytes([head]) + (position << 24 | velocity << 12 | effort).to_bytes(5, "big") + tail)
+
+
+def decode_state(frame: CanFrame, ranges: Ranges, damiao: bool) -> DriveState | None:
+    """None for a frame that is none or not complete."""
+    data = frame.data
+    if frame.extended or frame.remote or len(data) not in ((8,) if damiao else (6, 8)):
+        return None
+    word = int.from_bytes(data[1:6], "big")
+    position = _value((word >> 24) + 0.5, ranges.position, 65535)
+    velocity = _value((word >> 12 & FULL) + 0.5, ranges.velocity, FULL)
+    effort = _value((word & FULL) + 0.5, ranges.effort, FULL)
+    if damiao:
+        return DriveState(position, velocity, effort, max(data[6:8]), data[0] >> 4)
+    temperature, code = (data[6] - 40, data[7]) if len(data) == 8 else (math.nan, 0)
+    return DriveState(position, velocity, effort, temperature, code)
+
+
+def _share(value: float, high: float) -> float:
+    return min(max(0.5 + 0.5 * value / high, 0.0), 1.0)
+
+
+def _code(value: float, high: float, full: int) -> int:
+    """The nearest code of a value in ±high; of two the lower one, which the drives' own tools send for 0."""
+    return math.ceil(_share(value, high) * full - 0.5)
+
+
+def _value(code: float, high: float, full: int) -> float:
+    return high * (2 * code / full - 1)
+
+
+def _packed(position: int, velocity: int, kp: int, kd: int, effort: int) -> int:
+    return position << 48 | velocity << 36 | kp << 24 | kd << 12 | effort

@@ -1,0 +1,54 @@
+"""Ranges of the fields of each model, in rad, rad/s and N·m: of the output, ± each.
+
+T-Motor and CubeMars: manual of the AK series' drives, 1.0.x, section 5.3; Damiao: the registers PMAX, VMAX and TMAX as
+delivered. Firmware of other versions may have other ranges; kp and kd are 0 … 500 N·m/rad and 0 … 5 N·m·s/rad in all.
+"""
+
+from __future__ import annotations
+
+from cosim.drivers.mit.codec import Ranges
+from cosim.errors import did_you_mean
+
+MAX_KP, MAX_KD = 500.0, 5.0
+CUSTOM = "custom"
+MODELS: dict[str, tuple[float, float, float]] = {
+    "AK10-9": (12.5, 50, 65),
+    "AK60-6": (12.5, 45, 15),
+    "AK70-10": (12.5, 50, 25),
+    "AK80-6": (12.5, 76, 12),
+    "AK80-8": (12.5, 37.5, 32),
+    "AK80-9": (12.5, 50, 18),
+    "AK80-64": (12.5, 8, 144),
+    "DM4310": (12.5, 30, 10),
+    "DM4310P": (12.5, 50, 10),
+    "DM4340": (12.5, 10, 28),
+    "DM6006": (12.5, 45, 20),
+    "DM8006": (12.5, 45, 40),
+    "DM8009": (12.5, 45, 54),
+    "DM10010": (12.5, 20, 200),
+    "DM10010L": (12.5, 25, 200),
+    "DMH3510": (12.5, 280, 1),
+    "DMH6215": (12.5, 45, 10),
+    "DMG6220": (12.5, 45, 10),
+}
+
+
+def ranges_of(model: str, given: dict[str, float | None]) -> Ranges:
+    """given: by key, for a CUSTOM model. Raises ValueError for an unknown model, and for ranges that are missing or
+    those of a known model."""
+    if model != CUSTOM and model not in MODELS:
+        raise ValueError(f"unknown model '{model}'{did_you_mean(model, (*MODELS, CUSTOM))}")
+    for key, value in given.items():
+        if model == CUSTOM and value is None:
+            raise ValueError(f"a custom model needs '{key}', as its manual has it; give it")
+        if model != CUSTOM and value is not None:
+            raise ValueError(f"'{key}' is for 'model: {CUSTOM}'; leave it out, {model} has its own")
+    position, velocity, effort = MODELS.get(model) or (float(value or 0.0) for value in given.values())
+    return Ranges(position, velocity, effort, MAX_KP, MAX_KD)
+
+
+def named(motion: tuple[float, ...]) -> str:
+    """The ranges in words, with the models that have them."""
+    names = "/".join(name for name, own in MODELS.items() if own == motion)
+    position, velocity, effort = motion
+    return f"{position:.6g} rad, {velocity:.6g} rad/s, {effort:.6g} N*m" + (f" ({names})" if names else "")

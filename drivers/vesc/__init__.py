@@ -1,0 +1,65 @@
+"""VESCs (Benjamin Vedder's firmware 6 and 7), on a CAN bus or behind a UART."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cosim.drivers.common import family
+from cosim.drivers.common.driver import MODES
+from cosim.drivers.common.family import check_watchdog, connection_name, device
+from cosim.drivers.common.motor import Motor, Rotor
+from cosim.drivers.transport import BaseConnection, Traffic
+from cosim.drivers.vesc import codec
+from cosim.drivers.vesc.codec import with_valid_checksum
+from cosim.drivers.vesc.driver import VescDriver
+from cosim.drivers.vesc.emulator import Emulator, VescDrive
+from cosim.drivers.vesc.params import JointParams, Params
+from cosim.drivers.vesc.wires import ANSWERS, CanWire, PortWire
+from cosim.errors import InputError
+from cosim.types import DriverContext
+
+__all__ = [
+    "MODES",
+    "JointParams",
+    "Params",
+    "connection_name",
+    "device",
+    "emulate",
+    "host",
+    "load",
+    "traffic",
+    "with_valid_checksum",
+]
+
+
+def load(params: Params, context: DriverContext) -> VescDriver:
+    """Raises InputError for a watchdog that would trip between two commands, and for drives that cannot be reached."""
+    check_watchdog(params, context)
+    local = [name for name, joint in zip(context.joints, context.wiring, strict=True) if not joint.forward]
+    for name, joint in zip(context.joints, context.wiring, strict=True):
+        place = context.place("joints", name, "forward" if joint.forward else "id")
+        if params.bus is not None and joint.forward:
+            raise InputError("'forward' is for drives behind a 'port'; leave it out", place)
+        if params.port is not None and name in local[1:]:
+            what = f"the drive of joint '{local[0]}' has the port; give 'forward: true' for those on its CAN bus"
+            raise InputError(what, place)
+    wire = PortWire() if params.bus is None else CanWire()
+    return VescDriver(context, host(params, context), params.watchdog, wire)
+
+
+def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:
+    """The device side: a drive for each motor, with the timeout of the rig."""
+    drives = zip(context.wiring, motors, strict=True)
+    return Emulator({joint.id: VescDrive(motor, joint, round(1e3 * params.watchdog)) for joint, motor in drives})
+
+
+def host(params: Params, context: DriverContext) -> BaseConnection:
+    """The program's end of the connection; of a bus only the answers to it are received."""
+    kinds = (codec.FILL, codec.FILL_LONG, codec.PROCESS, codec.SHORT)
+    receivers = [joint.id + ANSWERS for joint in context.wiring]
+    return family.filtered_host(params, context, {kind << 8 | id for kind in kinds for id in receivers})
+
+
+def traffic(params: Params, context: DriverContext) -> Traffic:
+    """What one cycle sends and receives."""
+    return load(params, context).cycle(emulate(params, context, [Rotor() for _ in context.joints]))

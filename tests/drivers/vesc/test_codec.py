@@ -1,0 +1,151 @@
+"""Commands, packets and frames of VESCs: by the firmware's source, by another client, and any bytes."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cosim.drivers.transport import CanFrame
+from cosim.drivers.vesc import codec
+from cosim.drivers.vesc.codec import FrameReader, PacketReader, Values
+from cosim.drivers.vesc.faults import FAULTS
+
+contents = st.binary(min_size=1, max_size=codec.LONGEST)
+
+
+def test_setpoints_as_the_firmware_reads_them():
+    """comm/commands.c and comm/comm_can.c of vedderb/bldc: current in mA, rpm as it is, angle in 10⁻⁶ °."""
+    assert codec.setpoint("effort", -1.5).hex() == "06" + struct.pack(">i", -1500).hex() == "06fffffa24"
+    assert codec.setpoint("velocity", 4200.0).hex() == "0800001068"
+    assert codec.setpoint("position", 90.0).hex() == "09055d4a80"
+    frame = codec.setpoint_frame(10, "effort", 2.0)
+    assert (frame.id, frame.extended, frame.data.hex()) == (0x10A, True, "000007d0")
+    assert [codec.setpoint_frame(10, mode, 0.0).id for mode in ("velocity", "position")] == [0x30A, 0x40A]
+
+
+def test_packets_as_the_firmware_frames_them():
+    """comm/packet.c and util/crc.c: 2, length, content, CRC-16/XMODEM, 3. The CRC of "123456789" is 31C3h, the check
+    value of its catalogue."""
+    assert codec.packet(b"123456789").hex() == "0209" + b"123456789".hex() + "31c3" + "03"
+    assert codec.packet(bytes([codec.FW_VERSION])).hex() == "020100000003"
+    long = codec.packet(bytes(300))
+    assert long[:3] == b"\x03\x01\x2c" and len(long) == 306
+
+
+def test_a_request_and_its_answer_as_the_firmware_sends_them():
+    """COMM_GET_VALUES_SELECTIVE of comm/commands.c: the mask, then what its bits select, in their order."""
+    assert codec.VALUES == 0x2180A2 and codec.VALUES | codec.VALUES_ID == 0x2380A2
+    answer = bytes.fromhex("32002180a2" + "00fb" + "ffffff38" + "000003e8" + "04" + "055d4a80" + "01")
+    values = Values(25.1, -2.0, 1000, 4, 90.0, None, True)
+    assert codec.decode_values(answer) == values
+    assert codec.encode_values(values, codec.VALUES) == answer
+    assert FAULTS[values.fault][0] == "absolute overcurrent"
+
+
+def test_configurations_as_the_firmware_serialises_them():
+    """confgenerator.c of 6.05: signature, then pwm, commutation, motor and sensor mode and the currents; signature, id,
+    timeout, brake current. Its float32_auto are the bits of an IEEE 754 number."""
+    motor = struct.pack(">BIBBBBff", codec.GET_MCCONF, 0xDEADBEEF, 1, 0, 2, 2, 60.0, -40.0) + bytes(400)
+    assert codec.decode_head(motor) == (codec.GET_MCCONF, (0xDEADBEEF, 1, 0, 2, 2, 60.0, -40.0))
+    app = struct.pack(">BIBIf", codec.GET_APPCONF, 1, 7, 1000, 0.0) + bytes(400)
+    assert codec.decode_head(app) == (codec.GET_APPCONF, (1, 7, 1000, 0.0))
+
+
+def test_fault_codes_are_those_of_the_firmware():
+    """mc_fault_code of datatypes.h has 0 (none) to 33."""
+    assert sorted(FAULTS) == list(range(1, 34))
+    assert [FAULTS[code][0] for code in (1, 5, 28, 33)] == [
+        "overvoltage",
+        "overtemperature of the MOSFETs",
+        "encoder fault",
+        "absolute overspeed",
+    ]
+
+
+@given(
+    st.floats(-300, 300),
+    st.floats(-2e5, 2e5),
+    st.floats(-1e6, 1e6),
+    st.integers(0, 255),
+    st.floats(0, 360),
+    st.booleans(),
+)
+def test_values_arrive_within_half_a_step(temperature, current, erpm, fault, angle, timed_out):
+    for mask, id in ((codec.VALUES, None), (codec.VALUES | codec.VALUES_ID, 9)):
+        sent = Values(temperature, current, erpm, fault, angle, id, timed_out)
+        got = codec.decode_values(codec.encode_values(sent, mask))
+        assert got is not None and (got.fault, got.id, got.timed_out) == (fault, id, timed_out)
+        for a, b, step in ((0, temperature, 0.1), (1, current, 0.01), (2, erpm, 1.0), (4, angle, 1e-6)):
+            assert abs(got[a] - b) <= 0.5001 * step
+
+
+@given(st.sampled_from(list(codec.SETPOINTS)), st.floats(-300, 300))
+def test_a_setpoint_arrives_within_half_a_step(mode, value):
+    command, _, steps = codec.SETPOINTS[mode]
+    content = codec.setpoint(mode, value)
+    assert content[0] == command
+    assert abs(struct.unpack(">i", content[1:])[0] / steps - value) <= 0.5001 / steps
+
+
+@given(st.lists(contents, max_size=5), st.integers(1, 40))
+def test_packets_are_found_however_the_bytes_are_cut(sent, width):
+    stream, reader, found = b"".join(map(codec.packet, sent)), PacketReader(), []
+    for at in range(0, len(stream), width):
+        found += reader.feed(stream[at : at + width])
+    assert found == sent and reader.lost == 0
+
+
+@given(contents, st.integers(0, 10**6), st.integers(0, 7))
+def test_a_spoilt_packet_is_lost_and_the_next_one_found(content, at, bit):
+    spoilt = bytearray(codec.packet(content))
+    spoilt[at % len(spoilt)] ^= 1 << bit
+    reader, found = PacketReader(), []
+    for chunk in (bytes(spoilt), *[codec.packet(b"next")] * 80):  # a spoilt length may hide some
+        found += reader.feed(chunk)
+    assert content not in found[:1] and found[-1] == b"next" and reader.lost
+
+
+@given(contents)
+def test_a_packet_with_a_wrong_checksum_gets_the_right_one(content):
+    good = codec.packet(content)
+    assert codec.with_valid_checksum(good) == good
+    assert codec.with_valid_checksum(good[:-3] + b"\0\0\0") == good
+
+
+@given(contents, st.integers(0, 255), st.integers(0, 255))
+def test_content_is_put_together_from_frames(content, receiver, sender):
+    reader = FrameReader()
+    *parts, last = codec.frames(receiver, sender, content, codec.TELL)
+    assert not any(reader.complete(part) for part in parts)
+    assert reader.complete(last) == (receiver, sender, codec.TELL, content)
+    assert reader.lost == 0
+
+
+@given(st.binary(min_size=7, max_size=200), st.integers(0, 10**6))
+def test_content_with_a_spoilt_part_is_lost(content, at):
+    reader, parts = FrameReader(), codec.frames(1, 2, content, codec.TELL)
+    k = at % len(parts)
+    parts[k] = parts[k]._replace(data=parts[k].data[:-1] + bytes([parts[k].data[-1] ^ 1]))
+    assert not any(reader.complete(part) for part in parts)
+    assert reader.lost == 1
+
+
+@given(st.binary(max_size=600), st.integers(0, 0x1FFFFFFF), st.booleans(), st.booleans())
+def test_any_bytes_are_decoded_or_none(data, id, extended, remote):
+    values = codec.decode_values(data)
+    assert values is None or all(map(math.isfinite, values[:5]))
+    codec.decode_head(data)
+    PacketReader().feed(data)
+    for kind in range(10):
+        FrameReader().complete(CanFrame(kind << 8 | id & 0xFF, data[:8], extended, remote=remote))
+    assert isinstance(codec.with_valid_checksum(data), bytes)
+
+
+@pytest.mark.parametrize("mask", [0, 1, codec.VALUES ^ 2, 0xFFFFFFFF])
+def test_values_with_another_mask_are_none(mask):
+    answer = codec.encode_values(Values(1, 1, 1, 1, 1, None, False), codec.VALUES)
+    assert codec.decode_values(answer[:1] + mask.to_bytes(4, "big") + answer[5:]) is None

@@ -1,0 +1,93 @@
+"""The client `pybldc` of another author: its packets and frames are ours, and it restarts an emulated drive."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import tty
+
+import can
+import pytest
+from pybldc.pybldc import PyBldcCan, PyBldcSerial, crc16_ccitt
+
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.transport import CanFrame
+from cosim.drivers.vesc import codec
+from cosim.drivers.vesc.emulator import Emulator, VescDrive
+from cosim.drivers.vesc.params import JointParams
+from tests.conformance.families import channel
+
+LENGTHS = (1, 5, 6, 7, 8, 20, 255, 256, 300, 500)
+
+
+def content(length: int) -> bytes:
+    return bytes([codec.GET_VALUES]) + random.Random(length).randbytes(length - 1)
+
+
+def test_the_checksum_is_that_of_the_client():
+    for length in LENGTHS:
+        data = content(length)
+        assert codec.packet(data)[-3:-1] == crc16_ccitt(data).to_bytes(2, "big")
+
+
+@pytest.fixture
+def bus():
+    name = f"pybldc {channel()}"
+    with can.Bus(interface="virtual", channel=name) as bus:
+        client = PyBldcCan(logging.getLogger(), 10, "virtual", name)
+        yield bus, client
+        client.shutdown()
+
+
+def received(bus: can.BusABC) -> list[CanFrame]:
+    messages = iter(lambda: bus.recv(0), None)
+    return [CanFrame(m.arbitration_id, bytes(m.data), m.is_extended_id) for m in messages]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_frames_are_those_of_the_client(bus, length):
+    bus, client = bus
+    client._send_implementation(list(content(length)), [], timeout=0.0)
+    assert received(bus) == codec.frames(10, client._id, content(length), codec.ASK)
+
+
+def test_the_client_restarts_a_drive_over_can(bus):
+    bus, client = bus
+    rotor = Rotor()
+    emulator = Emulator({10: VescDrive(rotor, JointParams(id=10, pole_pairs=7, torque_constant=0.1), 100)})
+    drive = emulator.drives[10]
+    rotor.fault_cause = "overcurrent"
+    emulator.process(1)
+    rotor.fault_cause = ""
+    emulator.process(2)
+    assert drive.fault == "overcurrent"
+    client.reset()
+    for frame in received(bus):
+        emulator.handle(frame, 3)
+    assert drive.fault == "" and drive.boot_ns > 3
+
+
+@pytest.fixture
+def port():
+    ours, theirs = os.openpty()
+    tty.setraw(ours)
+    client = PyBldcSerial(logging.getLogger(), os.ttyname(theirs))
+    yield ours, client
+    client.shutdown()
+    os.close(ours)
+    os.close(theirs)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_packets_are_those_of_the_client(port, length):
+    ours, client = port
+    client._send_implementation(list(content(length)), [], timeout=0.0)
+    assert os.read(ours, 1000) == codec.packet(content(length))
+
+
+def test_the_client_reads_packets_after_noise(port):
+    ours, client = port
+    os.write(ours, b"\xff\x00noise" + b"".join(codec.packet(content(length)) for length in LENGTHS))
+    for length in LENGTHS:
+        assert bytes(client._packet_queue.get(timeout=5.0)) == content(length)
