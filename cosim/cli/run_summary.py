@@ -56,7 +56,8 @@ def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
     timing = [] if summary["timing"] is None else timing_lines(summary["timing"])
     general = [*general_lines(summary, unstable), *deflection_lines(summary, run.rig.full_deflection)]
     tables = table.lines() if joints else ()
-    for line in (*tables, *structure_lines(summary, units), *guard_lines(summary), *general, *timing):
+    structure = structure_lines(summary, units)
+    for line in (*tables, *structure, *guard_lines(summary), *shadow_lines(summary, units), *general, *timing):
         print(line)
 
 
@@ -304,6 +305,17 @@ def guard_lines(summary: RunSummary) -> list[str]:
             ticks = f"{count['ticks']} {plural(count['ticks'], 'tick')}"
             times = f" ({count['occurrences']} occurrences)" if count["occurrences"] > 1 else ""
             lines.append(f"guard    {count['what']}, in {ticks}{times}, first at {count['first_s']:.6g} s")
+    return lines
+
+
+def shadow_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
+    """The largest residuals of real joints against their simulated twins."""
+    lines = []
+    for name, shadow in summary["shadows"].items():
+        effort, position = (units[f"{name}/{what}"].replace("*", "·") for what in ("effort", "position"))
+        figures = [f"{what} {_quantity(shadow[f'{what}_max'], effort)}" for what in ("effort", "drive")]
+        figures += [f"{what} {_quantity(shadow[f'{what}_max'], position)}" for what in ("position", "slip")]
+        lines.append(f"shadow   {name}: at most {', '.join(figures)}")
     return lines
 
 

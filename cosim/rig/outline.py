@@ -19,6 +19,8 @@ FURTHER = {
     "deflection": "m",
     **dict.fromkeys(("power", "model_power", "load_power", "load_measured_power"), "W"),
     **dict.fromkeys(("residual_energy", "load_residual_energy"), "J"),
+    **dict.fromkeys(("shadow_effort", "shadow_drive"), "joint effort"),
+    "shadow_slip": "joint position",
 }  # units of further signals of joints
 
 
@@ -162,13 +164,15 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
     units = {}
     for name in rig.tick_model.signals.names:
         part, what = name.rsplit("/", 1)
-        actuator = rig.plant.actuators.get(part)
+        actuator, twin = rig.plant.actuators.get(part), rig.plant.twins.get(part)
         if name in declared:
             unit = declared[name]
         elif name in known or part in known:
             unit = known.get(name, known.get(part, ""))
         elif actuator is not None and what in actuator.outputs:
             unit = actuator.outputs[what].unit
+        elif twin is not None and (own := what.removeprefix("shadow_")) in twin.outputs and what not in FURTHER:
+            unit = twin.outputs[own].unit
         else:
             unit = FURTHER.get(what) or f"joint {what.rsplit('_', 1)[-1]}"
         units[name] = JOINT_DIMENSIONS[unit][part in sliding] if unit in JOINT_DIMENSIONS else unit

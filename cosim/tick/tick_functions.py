@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from cosim import ops
-from cosim.control import energy_account, guard, standstill
+from cosim.control import energy_account, guard, shadow, standstill
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import update_stop, while_stopping
@@ -19,6 +19,7 @@ from cosim.control.guard import Guard
 from cosim.control.limits import NOT_FINITE
 from cosim.control.load_emulation import LoadMotor, load_efforts
 from cosim.control.observer import JointMotion, correct, gains, predict
+from cosim.control.shadow import Sample, ShadowParams
 from cosim.integrators.methods import INTEGRATORS
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
@@ -37,6 +38,7 @@ FIRST_OF_PARTS = float(NOT_FINITE + len(PlantFault))
 GUARD_INPUTS = (
     *("position", "velocity", "temperature", "age", "reference", "stalled_time", "unseen_motion"),
     *("residual_energy", "load_residual_energy"),
+    *("shadow_effort", "shadow_drive", "shadow_position", "shadow_slip"),
 )
 
 
@@ -57,6 +59,7 @@ class TickFunctions:
     # (nv,) truth values: joints whose drives close their own loop; the gains of commands have no effect there
     drive_controlled: np.ndarray | None = None
     coupling: Coupling | None = None  # of the plant with parts that are integrated apart
+    shadow: ShadowParams | None = None  # of the twins of real joints, None without
     deceleration: float | None = None  # rad/s² or m/s² of a controlled stop; None: every stop is immediate
 
     @property
@@ -117,7 +120,7 @@ class TickFunctions:
         interval (nv,): time [s] since the sample before, 0 where there is no new one; delay (nv,): age [s] of the
         sample at the time of the tick. The prediction is the plant's own step.
         """
-        state, real = self.plant.layout.unpack(x), [self.plant.model.dof_index(name) for name in self.plant.real]
+        state, real = self.plant.layout.unpack(x), self._real
         motion = JointMotion(*self.plant.real_motion(state))
         new, since = interval[real] > 0.0, ops.clip(interval[real], self.step, MAX_SAMPLE_STEPS * self.step)
         # at the time of the sample, for which the gains are: a later state corrected by an earlier residual may diverge
@@ -143,10 +146,88 @@ class TickFunctions:
         x (nx,): the state of the plant; start: the flat BumplessStart; velocity, reported effort, interval (nv,): by
         the last samples; request (nv,): of the tick before; power, work: before; see `energy_account.accounted`."""
         exerted = energy_account.effort_of_drive(reported, request)
-        real = np.isin(np.arange(self.nv), [self.plant.model.dof_index(name) for name in self.plant.real])
+        real = np.isin(np.arange(self.nv), self._real)
         sampled = ops.where(real, exerted * velocity, 0.0)
         latest, done = energy_account.accounted(power, work, sampled, interval, t <= start[0])
         return latest, done, self.plant.work_taken(self.plant.layout.unpack(x)) - done
+
+    # --- the simulated twins of real joints ---
+
+    @cached_property
+    def _real(self) -> list[int]:
+        """The real dofs."""
+        return [self.plant.model.dof_index(name) for name in self.plant.real]
+
+    def shadow_motion(
+        self,
+        t: Numeric,
+        x: Numeric,
+        start: Numeric,
+        position: Numeric,
+        velocity: Numeric,
+        interval: Numeric,
+        delay: Numeric,
+        innovation: Numeric,
+        slipped: Numeric,
+        last_position: Numeric,
+        last_velocity: Numeric,
+    ) -> tuple[Numeric, ...]:
+        """(innovation, slip, position, velocity of the last sample), (nv,) each, before the observers of the motion are
+        corrected; the first two are 0 for other joints and in the first tick after arming.
+
+        x (nx,): the plant's state; start: the flat BumplessStart; position, velocity: by the last samples; interval,
+        delay: see `correct_real`; then the values of the tick before."""
+        assert self.shadow is not None
+        state, real = self.plant.layout.unpack(x), self._real
+        then = predict(JointMotion(*self.plant.real_motion(state)), -delay[real])
+        found = ops.with_elements(np.zeros(self.nv), real, position[real] - then.position)
+        last, sample = Sample(last_position, last_velocity), Sample(position, velocity)
+        moved = shadow.slip(slipped, last, sample, interval, self.shadow.window)
+        is_real, is_first, new = np.isin(np.arange(self.nv), real), t <= start[0], interval > 0.0
+        old = innovation, slipped
+        residuals = (ops.where(new, *pair) for pair in zip((found, moved), old, strict=True))
+        return *(ops.where(is_first, 0.0, ops.where(is_real, r, 0.0)) for r in residuals), position, velocity
+
+    def shadow_efforts(
+        self,
+        t: Numeric,
+        x: Numeric,
+        start: Numeric,
+        request: Numeric,
+        reported: Numeric,
+        effort: Numeric,
+        drive: Numeric,
+        before: Numeric,
+    ) -> tuple[Numeric, ...]:
+        """(effort on the joint beside that of its twin, effort of the drive beside it, estimated velocity), (nv,) each;
+        the first two are 0 for other joints and in the first tick after arming.
+
+        x (nx,): the state of the plant, corrected; start: the flat BumplessStart; request (nv,): of the tick before;
+        reported (nv,): efforts by the last samples; then the values of the tick before."""
+        assert self.shadow is not None
+        state, real = self.plant.layout.unpack(x), self._real
+        _, velocity, _ = self.plant.real_motion(state)
+        state = state | {"real": (velocity - before[real]) / self.step}
+        solution = self.plant.efforts(t, state, request)
+        twin = self._twin_efforts(solution["outputs"], request, reported)
+        sampled = solution["effort"] - twin, energy_account.effort_of_drive(reported, twin) - twin
+        is_other = ops.logical_or(~np.isin(np.arange(self.nv), real), t <= start[0])
+        residuals = (
+            shadow.filtered(old, ops.where(is_other, 0.0, new), self.shadow.bandwidth, self.step)
+            for old, new in zip((effort, drive), sampled, strict=True)
+        )
+        now = ops.with_elements(np.zeros(self.nv), real, velocity)
+        return *(ops.where(is_other, 0.0, residual) for residual in residuals), now
+
+    def _twin_efforts(self, outputs: Mapping[str, State], request: Numeric, reported: Numeric) -> Numeric:
+        """(nv,) efforts of the twins of drives. Where the rig has no actuator, the requested effort; of a drive that
+        closes a loop of its own, whose request is not known, the effort that it reports."""
+        closed = np.zeros(self.nv, dtype=bool) if self.drive_controlled is None else self.drive_controlled
+        twin = ops.where(closed, energy_account.effort_of_drive(reported, request), request)
+        for name, k in zip(self.plant.real, self._real, strict=True):
+            if name in self.plant.twins and not closed[k]:
+                twin = ops.with_elements(twin, [k], [outputs[name]["effort"]])
+        return twin
 
     # --- command ---
 
