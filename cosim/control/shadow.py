@@ -31,10 +31,12 @@ class ShadowParams:
 
 
 class Sample(NamedTuple):
-    """What a drive measured, (n,) each."""
+    """What a drive measured, (n,) each. time: of the tick that got it [s]; delay: its age at that time [s]."""
 
     position: Numeric
     velocity: Numeric
+    time: Numeric
+    delay: Numeric
 
 
 def remaining(rate: float, interval: Numeric) -> Numeric:
@@ -46,6 +48,11 @@ def filtered(before: Numeric, value: Numeric, bandwidth: float, step: float) -> 
     """A residual of effort one step [s] later; bandwidth [Hz]. For value = τ̂ − τ this is the momentum observer."""
     kept = remaining(TURN * bandwidth, step)
     return kept * before + (1.0 - kept) * value
+
+
+def clock_slip(last: Sample, sample: Sample, interval: Numeric) -> Numeric:
+    """Time [s] between two samples, `interval` apart, that is no time of the ticks."""
+    return interval + sample.delay - last.delay - (sample.time - last.time)
 
 
 def slip(before: Numeric, last: Sample, sample: Sample, interval: Numeric, window: float) -> Numeric:

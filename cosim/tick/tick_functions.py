@@ -29,9 +29,12 @@ from cosim.plant.plant import Plant
 from cosim.plant.sampling import due, samples_per_tick
 from cosim.tick.coupled_plant import CoupledStep, Coupling, PlantPart, plant_part
 from cosim.types import COMMAND, FEEDBACK, SETPOINTS, Limits, Numeric, State, requested_effort
+from cosim.units import TURN
 
 # longest interval between two samples of a real joint [steps] that the gains of the observer follow
 MAX_SAMPLE_STEPS = 20.0
+# time constants in which the observer of a real joint settles
+SETTLING = 10.0
 # added to a `CouplingFault`, to take precedence over faults of the guard and of the plant
 FIRST_OF_PARTS = float(NOT_FINITE + len(PlantFault))
 # what the guard reads of every joint
@@ -169,11 +172,10 @@ class TickFunctions:
         delay: Numeric,
         innovation: Numeric,
         slipped: Numeric,
-        last_position: Numeric,
-        last_velocity: Numeric,
+        *before: Numeric,
     ) -> tuple[Numeric, ...]:
-        """(innovation, slip, position, velocity of the last sample), (nv,) each, before the observers of the motion are
-        corrected; the first two are 0 for other joints and in the first tick after arming.
+        """(innovation, slip, then the fields of `shadow.Sample`, time at which the estimated motion has settled),
+        (nv,) each, before the observers of the motion are corrected; the first two are 0 for other joints.
 
         x (nx,): the plant's state; start: the flat BumplessStart; position, velocity: by the last samples; interval,
         delay: see `correct_real`; then the values of the tick before."""
@@ -181,12 +183,18 @@ class TickFunctions:
         state, real = self.plant.layout.unpack(x), self._real
         then = predict(JointMotion(*self.plant.real_motion(state)), -delay[real])
         found = ops.with_elements(np.zeros(self.nv), real, position[real] - then.position)
-        last, sample = Sample(last_position, last_velocity), Sample(position, velocity)
-        moved = shadow.slip(slipped, last, sample, interval, self.shadow.window)
+        last, settled = Sample(*before[:-1]), before[-1]
+        sample = Sample(position, velocity, t + np.zeros(self.nv), delay)
         is_real, is_first, new = np.isin(np.arange(self.nv), real), t <= start[0], interval > 0.0
-        old = innovation, slipped
-        residuals = (ops.where(new, *pair) for pair in zip((found, moved), old, strict=True))
-        return *(ops.where(is_first, 0.0, ops.where(is_real, r, 0.0)) for r in residuals), position, velocity
+        # after time that the model has not seen
+        late = ops.logical_and(new, ops.absolute(shadow.clock_slip(last, sample, interval)) > 0.5 * self.step)
+        settled = ops.where(ops.logical_or(is_first, late), t + self._settling, settled)
+        moved = shadow.slip(slipped, last, sample, interval, self.shadow.window)
+        judged, followed = ops.logical_and(new, t >= settled), ops.logical_and(new, ops.logical_not(late))
+        residuals = ops.where(judged, found, innovation), ops.where(followed, moved, slipped)
+        none = ops.logical_or(is_first, ~is_real)
+        kept = (ops.where(ops.logical_or(new, is_first), *pair) for pair in zip(sample, last, strict=True))
+        return *(ops.where(none, 0.0, residual) for residual in residuals), *kept, settled
 
     def shadow_efforts(
         self,
@@ -195,15 +203,17 @@ class TickFunctions:
         start: Numeric,
         request: Numeric,
         reported: Numeric,
+        settled: Numeric,
         effort: Numeric,
         drive: Numeric,
         before: Numeric,
     ) -> tuple[Numeric, ...]:
         """(effort on the joint beside that of its twin, effort of the drive beside it, estimated velocity), (nv,) each;
-        the first two are 0 for other joints and in the first tick after arming.
+        the first two are 0 for other joints, and stay as they are until the estimated motion has settled.
 
         x (nx,): the state of the plant, corrected; start: the flat BumplessStart; request (nv,): of the tick before;
-        reported (nv,): efforts by the last samples; then the values of the tick before."""
+        reported (nv,): efforts by the last samples; settled: see `shadow_motion`; then the values of the tick before.
+        """
         assert self.shadow is not None
         state, real = self.plant.layout.unpack(x), self._real
         _, velocity, _ = self.plant.real_motion(state)
@@ -211,13 +221,18 @@ class TickFunctions:
         solution = self.plant.efforts(t, state, request)
         twin = self._twin_efforts(solution["outputs"], request, reported)
         sampled = solution["effort"] - twin, energy_account.effort_of_drive(reported, twin) - twin
-        is_other = ops.logical_or(~np.isin(np.arange(self.nv), real), t <= start[0])
+        none = ops.logical_or(~np.isin(np.arange(self.nv), real), t <= start[0])
         residuals = (
-            shadow.filtered(old, ops.where(is_other, 0.0, new), self.shadow.bandwidth, self.step)
+            ops.where(t >= settled, shadow.filtered(old, new, self.shadow.bandwidth, self.step), old)
             for old, new in zip((effort, drive), sampled, strict=True)
         )
         now = ops.with_elements(np.zeros(self.nv), real, velocity)
-        return *(ops.where(is_other, 0.0, residual) for residual in residuals), now
+        return *(ops.where(none, 0.0, residual) for residual in residuals), now
+
+    @cached_property
+    def _settling(self) -> float:
+        """s, after which the observers of the motion have forgotten a wrong estimate."""
+        return SETTLING / (TURN * float(np.min(self.bandwidths)))
 
     def _twin_efforts(self, outputs: Mapping[str, State], request: Numeric, reported: Numeric) -> Numeric:
         """(nv,) efforts of the twins of drives. Where the rig has no actuator, the requested effort; of a drive that

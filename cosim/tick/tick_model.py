@@ -345,7 +345,7 @@ class TickModel(TickFunctions):
         """Before the estimated motion is corrected."""
         if self.shadow is None:
             return []
-        kept = [("shadow", "position"), ("shadow", "slip"), *(("shadow_before", name) for name in _SHADOW_BEFORE[:2])]
+        kept = [("shadow", "position"), ("shadow", "slip"), *(("shadow_before", name) for name in _SHADOW_BEFORE[:-1])]
         inputs = ["t", "plant", "bumpless_start", *_MEASURED[:2], "sample_interval", "sample_delay", *kept]
         return [self._call("shadow_motion", self.shadow_motion, inputs, kept)]
 
@@ -353,8 +353,9 @@ class TickModel(TickFunctions):
         """After it was."""
         if self.shadow is None:
             return []
-        kept = [("shadow", "effort"), ("shadow", "drive"), ("shadow_before", _SHADOW_BEFORE[2])]
-        inputs = ["t", "plant", "bumpless_start", "request", _MEASURED[2], *kept]
+        settled, estimated = (("shadow_before", name) for name in _SHADOW_BEFORE[-2:])
+        kept = [("shadow", "effort"), ("shadow", "drive"), estimated]
+        inputs = ["t", "plant", "bumpless_start", "request", _MEASURED[2], settled, *kept]
         return [self._call("shadow_efforts", self.shadow_efforts, inputs, kept)]
 
     def _controller_tasks(self) -> list[TickTask]:
@@ -432,7 +433,7 @@ _MEASURED: tuple[Path, ...] = (("measured", "position"), ("measured", "velocity"
 # what a controller gets besides the time, its parameters and its state
 _KNOWN: tuple[Path, ...] = (*_MEASURED, "known_acceleration", "locks", "bumpless_start")
 _COMMAND: tuple[Path, ...] = tuple(("command", name) for name in COMMAND)
-_SHADOW_BEFORE = ("sample_position", "sample_velocity", "velocity")
+_SHADOW_BEFORE = ("position", "velocity", "time", "delay", "settled", "estimated_velocity")
 _STANDSTILL = ("stalled_time", "unseen_motion", "last_position", "last_reference")
 _STANDSTILL_PATHS: tuple[Path, ...] = tuple(("standstill", name) for name in _STANDSTILL)
 _GUARD_PATHS: tuple[Path, ...] = (
