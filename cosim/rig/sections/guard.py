@@ -61,6 +61,8 @@ def read_guard(data: YamlValue, step_ns: int | None, reading: Reading) -> GuardS
     if watchdog is not None and step_ns is not None and watchdog * 1e9 < WATCHDOG_STEPS * step_ns:
         what = f"must be at least {WATCHDOG_STEPS} steps ({show_time(WATCHDOG_STEPS * step_ns)})"
         reading.fail((*at, "watchdog"), f"{what}, is {show_time(watchdog * 1e9)}")
+    if values.get("shadow") is None and isinstance(data, dict) and data.get("shadow") is not None:
+        values["shadow"] = ShadowParams()  # a mistake in it is not taken for a rig without
     more = {key: values.get(key) for key in ("deceleration", "watchdog", "shadow", "estop")}
     return GuardSpec(actions, stale_ns * 1e-9, values.get("soft_start", 0.0), **more)
 
