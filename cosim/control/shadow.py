@@ -30,7 +30,7 @@ class ShadowParams:
     window: float = param(unit="s", above=0, default=2.0, doc="time after which most of a slip is forgotten")
 
 
-class Sample(NamedTuple):
+class EncoderSample(NamedTuple):
     """What a drive measured, (n,) each. time: of the tick that got it [s]; delay: its age at that time [s]."""
 
     position: Numeric
@@ -50,12 +50,12 @@ def filtered(before: Numeric, value: Numeric, bandwidth: float, step: float) -> 
     return kept * before + (1.0 - kept) * value
 
 
-def clock_slip(last: Sample, sample: Sample, interval: Numeric) -> Numeric:
+def clock_slip(last: EncoderSample, sample: EncoderSample, interval: Numeric) -> Numeric:
     """Time [s] between two samples, `interval` apart, that is no time of the ticks."""
     return interval + sample.delay - last.delay - (sample.time - last.time)
 
 
-def slip(before: Numeric, last: Sample, sample: Sample, interval: Numeric, window: float) -> Numeric:
+def slip(before: Numeric, last: EncoderSample, sample: EncoderSample, interval: Numeric, window: float) -> Numeric:
     """How far the measured position has moved beyond the integral of the measured velocity, by the trapezoidal rule,
     with the past forgotten at the time constant `window` [s]. interval [s]: between the samples, 0 without a new one.
     """

@@ -19,7 +19,7 @@ from cosim.control.guard import Guard
 from cosim.control.limits import NOT_FINITE
 from cosim.control.load_emulation import LoadMotor, load_efforts
 from cosim.control.observer import JointMotion, correct, gains, predict
-from cosim.control.shadow import Sample, ShadowParams
+from cosim.control.shadow import EncoderSample, ShadowParams
 from cosim.integrators.methods import INTEGRATORS
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
@@ -174,7 +174,7 @@ class TickFunctions:
         slipped: Numeric,
         *before: Numeric,
     ) -> tuple[Numeric, ...]:
-        """(innovation, slip, then the fields of `shadow.Sample`, time at which the estimated motion has settled),
+        """(innovation, slip, then the fields of `shadow.EncoderSample`, time at which the estimated motion has settled),
         (nv,) each, before the observers of the motion are corrected; the first two are 0 for other joints.
 
         x (nx,): the plant's state; start: the flat BumplessStart; position, velocity: by the last samples; interval,
@@ -183,8 +183,8 @@ class TickFunctions:
         state, real = self.plant.layout.unpack(x), self._real
         then = predict(JointMotion(*self.plant.real_motion(state)), -delay[real])
         found = ops.with_elements(np.zeros(self.nv), real, position[real] - then.position)
-        last, settled = Sample(*before[:-1]), before[-1]
-        sample = Sample(position, velocity, t + np.zeros(self.nv), delay)
+        last, settled = EncoderSample(*before[:-1]), before[-1]
+        sample = EncoderSample(position, velocity, t + np.zeros(self.nv), delay)
         is_real, is_first, new = np.isin(np.arange(self.nv), real), t <= start[0], interval > 0.0
         # after time that the model has not seen
         late = ops.logical_and(new, ops.absolute(shadow.clock_slip(last, sample, interval)) > 0.5 * self.step)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from cosim.control.shadow import Sample, clock_slip, filtered, remaining, slip
+from cosim.control.shadow import EncoderSample, clock_slip, filtered, remaining, slip
 from tests.kit.rigs import rig_in
 
 L1, LC1, LC2, M1, M2, I1, I2, G = 0.25, 0.12, 0.11, 0.9, 0.5, 0.0058, 0.0026, 9.81
@@ -95,7 +95,7 @@ def test_it_follows_a_constant_effort_with_its_bandwidth():
 def sample(t, drift=0.0, delay=0.0):
     """Of a joint with q = t²: the trapezoidal rule is exact."""
     at = t - delay
-    return Sample(np.array([at * at + drift * at]), np.array([2.0 * at]), np.array([t]), np.array([delay]))
+    return EncoderSample(np.array([at * at + drift * at]), np.array([2.0 * at]), np.array([t]), np.array([delay]))
 
 
 @pytest.mark.parametrize("times", [np.arange(0.0, 3.0, 0.01), np.cumsum([0.001, 0.02, 0.003] * 100)])

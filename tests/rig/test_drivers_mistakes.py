@@ -200,8 +200,8 @@ def test_mistakes_in_the_settings_of_twins(mistakes):
     rig = RIG.replace("{velocity: 9, effort: 9}", "{velocity: 9, effort: 9, shadow_slip: 0.1}")
     for text, said in {
         "{bandwidth: 0}": ".bandwidth: must be above 0 Hz, is 0 Hz",
-        "{window: 1 m}": ".window: unit 'm' does not fit here; use s, ms, us, ns, min, h",
-        "{widow: 1}": ".widow: unknown key 'widow'; did you mean 'window'?",
+        "{window: 1 m}": ".window: unit 'm' does not fit here; use s, ms, us, min, h",
+        "{widow: 1}": ": unknown key 'widow'; did you mean 'window'?",
         "yes": ": expected a mapping, got true",
     }.items():
         assert mistakes(f"guard: {{shadow: {text}}}\n{REAL}", rig=rig) == [f"13 guard.shadow{said}"]
