@@ -57,7 +57,15 @@ def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
     general = [*general_lines(summary, unstable), *deflection_lines(summary, run.rig.full_deflection)]
     tables = table.lines() if joints else ()
     structure = structure_lines(summary, units)
-    for line in (*tables, *structure, *guard_lines(summary), *shadow_lines(summary, units), *general, *timing):
+    for line in (
+        *tables,
+        *structure,
+        *guard_lines(summary),
+        *shadow_lines(summary, units),
+        *load_lines(summary, units),
+        *general,
+        *timing,
+    ):
         print(line)
 
 
@@ -316,6 +324,22 @@ def shadow_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
         figures = [f"{what} {_quantity(shadow[f'{what}_max'], effort)}" for what in ("effort", "drive")]
         figures += [f"{what} {_quantity(shadow[f'{what}_max'], position)}" for what in ("position", "slip")]
         lines.append(f"shadow   {name}: at most {', '.join(figures)}")
+    return lines
+
+
+def load_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
+    """How well load motors exerted what the simulated load asked of them."""
+    lines = []
+    for name, load in summary["load_motors"].items():
+        if load["effort"] == "commanded":
+            continue
+        whats = ("effort", "load_inertia_error", "load_damping_error")
+        effort, inertia, damping = (units[f"{name}/{what}"].replace("*", "·") for what in whats)
+        lines.append(
+            f"load     {name}: error RMS {_quantity(load['error_rms'], effort)}, at most"
+            f" {_quantity(load['error_max'], effort)}, delay {_quantity(load['delay'], 's')}; it adds"
+            f" {load['inertia_error']:+.3g} {inertia} and {load['damping_error']:+.3g} {damping} to the load"
+        )
     return lines
 
 

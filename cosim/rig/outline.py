@@ -21,6 +21,10 @@ FURTHER = {
     **dict.fromkeys(("residual_energy", "load_residual_energy"), "J"),
     **dict.fromkeys(("shadow_effort", "shadow_drive"), "joint effort"),
     "shadow_slip": "joint position",
+    "load_error": "joint effort",
+    "load_delay": "s",
+    "load_inertia_error": "joint inertia",
+    "load_damping_error": "joint damping",
 }  # units of further signals of joints
 
 

@@ -73,6 +73,7 @@ class SignalMap:
             signals |= {f"{name}/load_measured_{what}": values[k] for what, values in parts["load_measured"].items()}
             signals |= {f"{name}/load_power": powers[0, k], f"{name}/load_measured_power": powers[1, k]}
             signals[f"{name}/load_residual_energy"] = parts["load_residual_energy"][load.joint]
+            signals |= {f"{name}/load_{what}": values[k] for what, values in parts["load_tracking"].items()}
         signals |= {name: parts["coupled"][k] for k, name in enumerate(self.coupled)}
         own = self._of_controllers(parts["controller_signals"])
         for name in own.keys() & signals.keys():

@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from cosim import ops
-from cosim.control import energy_account, guard, shadow, standstill
+from cosim.control import energy_account, guard, load_tracking, shadow, standstill
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import update_stop, while_stopping
@@ -174,8 +174,8 @@ class TickFunctions:
         slipped: Numeric,
         *before: Numeric,
     ) -> tuple[Numeric, ...]:
-        """(innovation, slip, then the fields of `shadow.EncoderSample`, time at which the estimated motion has settled),
-        (nv,) each, before the observers of the motion are corrected; the first two are 0 for other joints.
+        """(innovation, slip, the fields of `shadow.EncoderSample`, time at which the estimated motion has settled),
+        (nv,) each, before the observers are corrected; the first two are 0 for other joints.
 
         x (nx,): the plant's state; start: the flat BumplessStart; position, velocity: by the last samples; interval,
         delay: see `correct_real`; then the values of the tick before."""
@@ -383,9 +383,11 @@ class TickFunctions:
         interval: Numeric,
         powers: Numeric,
         works: Numeric,
+        sums: Numeric,
     ) -> tuple[Numeric, ...]:
-        """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,)): the account is that
-        of the commanded efforts, then of those that the load motors exert.
+        """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,), sums, figures of the
+        tracking, (m,) for each of `load_tracking.FIGURES`): the account is that of the commanded efforts, then of those
+        that the load motors exert. The tracking is judged once the estimated motion has settled.
 
         start: the flat BumplessStart; before (m,): commands of the tick before; velocity, reported, interval (m,): by
         the last samples of the load motors; see `energy_account.accounted`."""
@@ -399,7 +401,13 @@ class TickFunctions:
         ]
         latest, done = (ops.array(rows) for rows in zip(*pairs, strict=True))
         joints = [load.joint for load in self.loads]
-        return commands, latest, done, ops.with_elements(np.zeros(self.nv), joints, done[1] - done[0])
+        settled = t >= start[0] + self._settling
+        error, rate = ops.where(settled, exerted - commands, 0.0), (commands - before) / self.step
+        further = load_tracking.summed(sums, error, rate, efforts["a"][joints], efforts["v"][joints])
+        sums = ops.where(settled, further, 0.0)
+        figures = (error, load_tracking.delay(sums), *load_tracking.added_load(sums))
+        residual = ops.with_elements(np.zeros(self.nv), joints, done[1] - done[0])
+        return commands, latest, done, residual, sums, *figures
 
     def check_coupling(self, values: Numeric, energy: Numeric, fault: Numeric) -> Numeric:
         """The fault () of a tick, of its parts too: FIRST_OF_PARTS + a `CouplingFault`; see `CoupledStep.fault`."""

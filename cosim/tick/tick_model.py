@@ -22,6 +22,7 @@ from cosim.compile.routine import Routine
 from cosim.compile.trace import OpenNumbers
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
+from cosim.control.load_tracking import FIGURES, SUMS
 from cosim.errors import CompileError
 from cosim.layout import Layout, Region
 from cosim.plant.plant import Plant
@@ -43,7 +44,7 @@ ROW = ("t", "plant", "request", "measured", "guard_fault", "warned", "fallback_a
 COUPLED_ROW = ("coupled",)
 REAL_ROW = (
     *("measured_effort", "temperature", "age", "drive_power", "residual_energy"),
-    *("load_effort", "load_measured", "load_power", "load_residual_energy"),
+    *("load_effort", "load_measured", "load_power", "load_residual_energy", "load_tracking"),
 )
 # … and their twins
 SHADOW_ROW = ("shadow",)
@@ -110,9 +111,11 @@ class TickModel(TickFunctions):
             "load_measured": {"velocity": loads, "effort": loads},
             "load_power": np.zeros((2, len(loads))),  # of the commanded and of the exerted efforts, by the last sample
             "load_residual_energy": n,  # of the load motors of joints [J]
+            "load_tracking": {name: loads for name in FIGURES},
             "shadow": {name: n for name in SHADOWS},  # residuals of real joints against their twins
             "drive_work": n,  # of real drives, until their last sample [J]
             "load_work": np.zeros((2, len(loads))),
+            "load_sums": np.zeros((SUMS, len(loads))),  # of how load motors follow their commands
             "load_interval": loads,  # as sample_interval
             "reference_position": n,  # of joints with a limit that checks it
             "previous_request": n,  # request before the guard ran
@@ -407,8 +410,9 @@ class TickModel(TickFunctions):
         if self.loads:
             account = ["load_power", "load_work"]
             samples = [("load_measured", "velocity"), ("load_measured", "effort"), "load_interval"]
-            inputs = ["t", "plant", "bumpless_start", "request", "load_effort", *samples, *account]
-            outputs = ["load_effort", *account, "load_residual_energy"]
+            inputs = ["t", "plant", "bumpless_start", "request", "load_effort", *samples, *account, "load_sums"]
+            figures = [("load_tracking", name) for name in FIGURES]
+            outputs = ["load_effort", *account, "load_residual_energy", "load_sums", *figures]
             calls.append(self._call("load_effort", self.load_effort, inputs, outputs))
         return calls
 

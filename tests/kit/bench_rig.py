@@ -27,10 +27,15 @@ class Bench:
     """Without a fault. Every function gets the time [s] and arrays of all joints (nv,)."""
 
     model: TickModel
+    load_delay: int = 0  # ticks until load motors exert a command
 
     def load(self, t: Numeric, q: Numeric, v: Numeric) -> Numeric:
         """(nv,) effort on the joints beside that of the mechanism and of the drives."""
         return np.zeros(self.model.nv)
+
+    def exerted(self, t: Numeric, commands: Numeric) -> Numeric:
+        """(m,) efforts that the load motors exert for their commands."""
+        return commands
 
     def requested(self, t: Numeric, request: Numeric) -> Numeric:
         """What the drives take for the request."""
@@ -63,6 +68,7 @@ class BenchedTicks(TickModel):
         assert self.bench is not None
         state, q, v = self.bench.model._initial_motion
         parts = {"plant": self.bench.model.plant.layout.pack(state)}
+        parts["loads"] = np.zeros((self.bench.load_delay + 1, len(self.loads)))
         parts["sensors"] = self.bench.model.sensor_layout.pack(self.bench.model.encoders.initial(q, v))
         return super().initial() | {"bench": parts}
 
@@ -70,11 +76,12 @@ class BenchedTicks(TickModel):
         first, *rest = super()._read_calls()
         inputs = ["t", ("bench", "plant"), ("bench", "sensors"), "request"]
         feedback = [("measured", "position"), ("measured", "velocity"), "measured_effort"]
-        outputs = [("bench", "sensors"), *feedback, "sample_interval"]
+        outputs = [("bench", "sensors"), *feedback, "sample_interval", ("load_measured", "velocity"), "load_interval"]
         return [first, self._call("bench_measure", self.bench_measure, inputs, outputs), *rest]
 
     def _write_calls(self) -> list[MemoryCall]:
-        inputs, outputs = ["t", ("bench", "plant"), "request"], [("bench", "plant")]
+        kept = [("bench", "plant"), ("bench", "loads")]
+        inputs, outputs = ["t", *kept, "request", "load_effort"], [*kept, ("load_measured", "effort")]
         return [*super()._write_calls(), self._call("bench_advance", self.bench_advance, inputs, outputs)]
 
     def bench_measure(self, t: Numeric, x: Numeric, sensors: Numeric, request: Numeric) -> tuple[Numeric, ...]:
@@ -82,16 +89,23 @@ class BenchedTicks(TickModel):
         taken = bench.requested(t, request)
         after, q, v, effort = bench.model.measure(t, x, sensors, taken)
         interval = ops.where(t > 0.0, np.full(self.nv, self.step), 0.0)
-        return after, *bench.measured(t, q, v), bench.reported(t, effort, request), interval
+        joints, on_shaft = [load.joint for load in self.loads], bench.measured(t, q, v)
+        reported = bench.reported(t, effort, request)
+        return after, *on_shaft, reported, interval, v[joints], interval[joints]
 
-    def bench_advance(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
+    def bench_advance(
+        self, t: Numeric, x: Numeric, loads: Numeric, request: Numeric, commands: Numeric
+    ) -> tuple[Numeric, ...]:
         bench, plant = self.bench, self.bench.model.plant
         state = plant.layout.unpack(x)
         q, v, _ = plant.motion(t, state)
         load = bench.load(t, plant.model.equations.chart(q), v)
+        loads = ops.concatenate([ops.array([bench.exerted(t, commands)]), loads[:-1]])
+        acting = loads[-1]
+        load = load + ops.with_elements(np.zeros(self.nv), [each.joint for each in self.loads], acting)
         held = ops.array([load, *[np.zeros(self.nv)] * ORDER]).T
         state = state | {"external": {"since": t, "coefficients": held}}
-        return bench.model.advance(t, plant.layout.pack(state), bench.requested(t, request))
+        return bench.model.advance(t, plant.layout.pack(state), bench.requested(t, request)), loads, acting
 
 
 def ticks_of(rig: Rig, bench: Bench) -> BenchedTicks:

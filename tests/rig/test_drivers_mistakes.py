@@ -202,7 +202,7 @@ def test_mistakes_in_the_settings_of_twins(mistakes):
         "{bandwidth: 0}": ".bandwidth: must be above 0 Hz, is 0 Hz",
         "{window: 1 m}": ".window: unit 'm' does not fit here; use s, ms, us, min, h",
         "{widow: 1}": ": unknown key 'widow'; did you mean 'window'?",
-        "yes": ": expected a mapping, got true",
+        "yes": ": expected a mapping, got 'yes'",
     }.items():
         assert mistakes(f"guard: {{shadow: {text}}}\n{REAL}", rig=rig) == [f"13 guard.shadow{said}"]
 
