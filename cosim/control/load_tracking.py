@@ -1,7 +1,8 @@
 """How well a load motor exerts what it is commanded: error, delay, and what the error adds to the emulated load.
 
-Least squares over all ticks so far. An effort that is exerted Δ later than its command c has the error e = −Δ dc/dt. An
-error e = −(ΔJ a + Δb v) is felt as a further inertia ΔJ and a further damping Δb. Pure, (m,) each, SI.
+Least squares over all ticks so far, of signals through a filter of the first order. An effort that is exerted Δ later
+than its command c has the error e = −Δ dc/dt. An error e = −(ΔJ a + Δb v) is felt as a further inertia ΔJ and a further
+damping Δb. Pure, (m,) each, SI.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 from cosim import ops
 from cosim.types import Numeric
 
+BANDWIDTH = 10.0  # Hz; within the delays of load motors nothing of what is left changes much
 SUMS = 7  # of products: e ċ, ċ², a², a v, v², e a, e v
 FIGURES = ("error", "delay", "inertia_error", "damping_error")
 SMALLEST = 1e-12  # relative determinant from which on inertia and damping can be told apart
 
 
-def summed(sums: Numeric, error: Numeric, rate: Numeric, a: Numeric, v: Numeric) -> Numeric:
-    """(SUMS, m) with this tick. error [effort]; rate of the command; acceleration a and velocity v of the joint."""
+def summed(sums: Numeric, slow: Numeric) -> Numeric:
+    """(SUMS, m) with this tick. slow (4, m): through the same filter, the error, the rate of the command, acceleration
+    and velocity of the joint."""
+    error, rate, a, v = slow
     products = (error * rate, rate * rate, a * a, a * v, v * v, error * a, error * v)
     return ops.array([total + product for total, product in zip(sums, products, strict=True)])
 

@@ -384,10 +384,11 @@ class TickFunctions:
         powers: Numeric,
         works: Numeric,
         sums: Numeric,
+        slow: Numeric,
     ) -> tuple[Numeric, ...]:
-        """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,), sums, figures of the
-        tracking, (m,) for each of `load_tracking.FIGURES`): the account is that of the commanded efforts, then of those
-        that the load motors exert. The tracking is judged once the estimated motion has settled.
+        """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,), sums and slow
+        signals of `load_tracking`, then (m,) for each of its FIGURES). The account is that of the commanded efforts,
+        then of those that the load motors exert. The tracking is judged once the estimated motion has settled.
 
         start: the flat BumplessStart; before (m,): commands of the tick before; velocity, reported, interval (m,): by
         the last samples of the load motors; see `energy_account.accounted`."""
@@ -403,11 +404,13 @@ class TickFunctions:
         joints = [load.joint for load in self.loads]
         settled = t >= start[0] + self._settling
         error, rate = ops.where(settled, exerted - commands, 0.0), (commands - before) / self.step
-        further = load_tracking.summed(sums, error, rate, efforts["a"][joints], efforts["v"][joints])
+        now = ops.array([error, rate, efforts["a"][joints], efforts["v"][joints]])
+        slow = ops.where(settled, shadow.filtered(slow, now, load_tracking.BANDWIDTH, self.step), 0.0)
+        further = load_tracking.summed(sums, slow)
         sums = ops.where(settled, further, 0.0)
         figures = (error, load_tracking.delay(sums), *load_tracking.added_load(sums))
         residual = ops.with_elements(np.zeros(self.nv), joints, done[1] - done[0])
-        return commands, latest, done, residual, sums, *figures
+        return commands, latest, done, residual, sums, slow, *figures
 
     def check_coupling(self, values: Numeric, energy: Numeric, fault: Numeric) -> Numeric:
         """The fault () of a tick, of its parts too: FIRST_OF_PARTS + a `CouplingFault`; see `CoupledStep.fault`."""

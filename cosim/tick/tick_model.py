@@ -116,6 +116,7 @@ class TickModel(TickFunctions):
             "drive_work": n,  # of real drives, until their last sample [J]
             "load_work": np.zeros((2, len(loads))),
             "load_sums": np.zeros((SUMS, len(loads))),  # of how load motors follow their commands
+            "load_slow": np.zeros((4, len(loads))),
             "load_interval": loads,  # as sample_interval
             "reference_position": n,  # of joints with a limit that checks it
             "previous_request": n,  # request before the guard ran
@@ -410,9 +411,19 @@ class TickModel(TickFunctions):
         if self.loads:
             account = ["load_power", "load_work"]
             samples = [("load_measured", "velocity"), ("load_measured", "effort"), "load_interval"]
-            inputs = ["t", "plant", "bumpless_start", "request", "load_effort", *samples, *account, "load_sums"]
+            inputs = [
+                "t",
+                "plant",
+                "bumpless_start",
+                "request",
+                "load_effort",
+                *samples,
+                *account,
+                "load_sums",
+                "load_slow",
+            ]
             figures = [("load_tracking", name) for name in FIGURES]
-            outputs = ["load_effort", *account, "load_residual_energy", "load_sums", *figures]
+            outputs = ["load_effort", *account, "load_residual_energy", "load_sums", "load_slow", *figures]
             calls.append(self._call("load_effort", self.load_effort, inputs, outputs))
         return calls
 

@@ -15,7 +15,7 @@ V, A = 2.0 * np.sin(7.0 * T) + np.cos(3.0 * T), 14.0 * np.cos(7.0 * T) - 3.0 * n
 def sums_of(error, rate):
     sums = np.zeros((SUMS, 1))
     for e, r, a, v in zip(error, rate, A, V, strict=True):
-        sums = summed(sums, *(np.array([x]) for x in (e, r, a, v)))
+        sums = summed(sums, np.array([[e], [r], [a], [v]]))
     return sums
 
 

@@ -66,7 +66,7 @@ from cosim.rig.sections import (
 )
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.stream import Schema
-from cosim.rig.summary import DriveBondSummary, PartBondSummary, ShadowSummary
+from cosim.rig.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
 from cosim.servo import brake, cascade
 from cosim.servo import encoder as shaft_encoder
 from cosim.tick.metrics import METRICS
@@ -416,7 +416,7 @@ OF_REAL = {
     for what in (
         *("model_effort", "temperature", "age", "power", "model_power", "residual_energy", "load_effort"),
         *(f"load_{name}" for name in ("measured_effort", "measured_velocity", "power", "measured_power")),
-        "load_residual_energy",
+        *(f"load_{name}" for name in ("residual_energy", "error", "delay", "inertia_error", "damping_error")),
         *(f"shadow_{name}" for name in ("effort", "drive", "position", "slip", "current", "voltage")),
     )
 }
@@ -461,7 +461,8 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"bonds.<name>.{key}" for key in get_type_hints(PartBondSummary)}
     fields |= {f"real_joints.<joint>.{key}" for key in get_type_hints(DriveBondSummary)}
     fields |= {f"shadows.<joint>.{key}" for key in get_type_hints(ShadowSummary)}
-    fields.add("load_motors.<joint>.residual")  # and the others as those of real joints
+    own = get_type_hints(LoadBondSummary).keys() - get_type_hints(DriveBondSummary).keys()
+    fields |= {f"load_motors.<joint>.{key}" for key in ("residual", *own)}  # and the others as those of real joints
     fields |= {f"stream.{key}" for key in StreamSummary.__annotations__}
     fields = {*fields, "guard.<joint>.<limit>"} - {"stream"}
     assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"parameters", "engine"}
