@@ -579,7 +579,7 @@ class Plant:
         for k, name in enumerate(model.dof_names):
             signals |= {f"{name}/{what}": values[k] for what, values in motion.items()}
             recorded = [s for s in outputs.get(name, {}) if s not in ("effort", "power", "loss", "stored")]
-            prefix = "shadow_" if name in self.twins else ""
+            prefix = "twin_" if name in self.twins else ""
             signals |= {f"{name}/{prefix}{s}": outputs[name][s] for s in recorded}
         names, laws = model.dof_names, model.equations.friction_laws
         signals |= {f"{names[k]}/friction_effort": -solution["joint_friction"][k] for k in laws}

@@ -175,7 +175,7 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
             unit = known.get(name, known.get(part, ""))
         elif actuator is not None and what in actuator.outputs:
             unit = actuator.outputs[what].unit
-        elif twin is not None and (own := what.removeprefix("shadow_")) in twin.outputs and what not in FURTHER:
+        elif twin is not None and (own := what.removeprefix("twin_")) in twin.outputs and own != what:
             unit = twin.outputs[own].unit
         else:
             unit = FURTHER.get(what) or f"joint {what.rsplit('_', 1)[-1]}"

@@ -6,18 +6,23 @@ are one tick late. The limits are twice the largest residuals of five minutes wi
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from cosim import ops
+from cosim import load_rig, ops
+from cosim.cli.describe import describe
 from cosim.execution.python_engine import PythonEngine
 from cosim.hardware.driver_group import DriverGroup
+from cosim.rig.outline import signal_units
 from cosim.tick.tick_model import SHADOWS
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.bench_rig import Bench, largest_residuals, on_bench, run_on
 from tests.kit.hardware import HardwareStub
 from tests.kit.rigs import rig_in
 
+RIGS = Path(__file__).parents[2] / "rigs"
 RIG = """
 mechanism:
   bodies:
@@ -349,3 +354,21 @@ def test_without_twins_a_tick_computes_nothing_for_them(tmp_path):
     assert not plain.plant.twins and not any("shadow" in name for name in plain.tick_model.signals.names)
     calls = [call.name for task in plain.tick_model.tasks for call in task.calls]
     assert not any("shadow" in name for name in calls)
+
+
+def test_a_rig_with_twins_is_described(tmp_path, capsys):
+    describe(rig_with(tmp_path))
+    out = capsys.readouterr().out
+    assert "shadow_position 0.00072 rad" in out and "the drive of joint '" in out
+
+
+def test_signals_of_the_actuator_are_those_of_its_twin(tmp_path):
+    """Its output `drive` is not the residual of the drive."""
+    more = "drivers=[{type: moteus, bus: {interface: virtual, channel: x, fd: true}, joints: {output: {id: 1}}}]"
+    limits = "joints.output.limits.velocity=100", "joints.output.limits.effort=500"
+    rig = load_rig(RIGS / "drives" / "gear_efficiency.yaml", [more, "guard.shadow={}", *limits])
+    names = {name for name in rig.tick_model.signals.names if "twin_" in name or "shadow_" in name}
+    residuals = {f"output/shadow_{name}" for name in SHADOWS}
+    assert residuals < names and "output/twin_drive" in names - residuals
+    units = signal_units(rig)
+    assert (units["output/twin_efficiency"], units["output/shadow_drive"]) == ("1", "N*m")
