@@ -321,9 +321,11 @@ def shadow_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
     lines = []
     for name, shadow in summary["shadows"].items():
         effort, position = (units[f"{name}/{what}"].replace("*", "·") for what in ("effort", "position"))
-        figures = [f"{what} {_quantity(shadow[f'{what}_max'], effort)}" for what in ("effort", "drive")]
-        figures += [f"{what} {_quantity(shadow[f'{what}_max'], position)}" for what in ("position", "slip")]
-        lines.append(f"shadow   {name}: at most {', '.join(figures)}")
+        lines.append(
+            f"shadow   {name}: at most effort {_quantity(shadow['effort_max'], effort)},"
+            f" drive {_quantity(shadow['drive_max'], effort)}, position {_quantity(shadow['position_max'], position)},"
+            f" slip {_quantity(shadow['slip_max'], position)}"
+        )
     return lines
 
 

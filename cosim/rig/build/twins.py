@@ -17,12 +17,13 @@ def twins_of(spec: RigSpec, real: Iterable[str], reading: Reading) -> dict[str, 
     """By real joint that has an actuator in the rig; none without `guard.shadow`."""
     if spec.guard.shadow is None:
         return {}
-    drives = {name: current_controlled(spec.joints[name]).actuator for name in real}
-    return {
-        name: load_actuator(drive, ("joints", name, "actuator"), reading)
-        for name, drive in drives.items()
-        if drive is not None
-    }
+    twins = {}
+    for name in real:
+        drive = current_controlled(spec.joints[name]).actuator
+        twin = None if drive is None else load_actuator(drive, ("joints", name, "actuator"), reading)
+        if twin is not None:
+            twins[name] = twin
+    return twins
 
 
 def with_twins(spec: RigSpec, twins: Iterable[str]) -> RigSpec:
