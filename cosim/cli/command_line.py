@@ -204,6 +204,7 @@ def command_parser() -> CommandParser:
         ),
         _flag("--yes", "switch real motors on without confirmation"),
         _flag("--clear-faults", "clear faults of the drives first; look at their causes before"),
+        _flag("--shadow", "compare real joints with their simulated twins"),
     )
     parser.add_command(
         commands.federate,

@@ -35,9 +35,11 @@ def run(
     helics: str | None,
     yes: bool,
     clear_faults: bool,
+    shadow: bool,
 ) -> None:
     """Run a rig, simulated or with its real motors, and print a summary."""
     from cosim.cli.run_files import check_plots, write_files
+    from cosim.cli.run_shadow import check_real, shadow_of
     from cosim.cli.run_sockets import sockets_of
     from cosim.cli.run_summary import invalid_results, print_summary
     from cosim.output import console
@@ -51,6 +53,7 @@ def run(
     steps = {f"--{key}": f"schedule.{key}={value}" for key, value in given.items() if value}
     overrides = [*overrides, *steps.values()]
     overrides += sockets_of(rig, overrides, {"publish": telemetry, "control": control})
+    overrides += shadow_of(rig, overrides) if shadow else []
     compared = next(iter(steps), "--reference" if reference else "")
     joints, signals = _names(plot_joints), _names(plot_signals)
     console.check_targets(plots, json, record, rig)
@@ -60,6 +63,8 @@ def run(
             from cosim.rig.federates import with_federates
 
             loaded = with_federates(loaded, rig, overrides, helics)
+    if shadow:
+        check_real(loaded)
     if compared:
         from cosim.cli.reference_run import check_has_reference
 

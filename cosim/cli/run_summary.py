@@ -56,7 +56,16 @@ def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
     timing = [] if summary["timing"] is None else timing_lines(summary["timing"])
     general = [*general_lines(summary, unstable), *deflection_lines(summary, run.rig.full_deflection)]
     tables = table.lines() if joints else ()
-    for line in (*tables, *structure_lines(summary, units), *guard_lines(summary), *general, *timing):
+    structure = structure_lines(summary, units)
+    for line in (
+        *tables,
+        *structure,
+        *guard_lines(summary),
+        *shadow_lines(summary, units),
+        *load_lines(summary, units),
+        *general,
+        *timing,
+    ):
         print(line)
 
 
@@ -304,6 +313,35 @@ def guard_lines(summary: RunSummary) -> list[str]:
             ticks = f"{count['ticks']} {plural(count['ticks'], 'tick')}"
             times = f" ({count['occurrences']} occurrences)" if count["occurrences"] > 1 else ""
             lines.append(f"guard    {count['what']}, in {ticks}{times}, first at {count['first_s']:.6g} s")
+    return lines
+
+
+def shadow_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
+    """The largest residuals of real joints against their simulated twins."""
+    lines = []
+    for name, shadow in summary["shadows"].items():
+        effort, position = (units[f"{name}/{what}"].replace("*", "·") for what in ("effort", "position"))
+        lines.append(
+            f"shadow   {name}: at most effort {_quantity(shadow['effort_max'], effort)},"
+            f" drive {_quantity(shadow['drive_max'], effort)}, position {_quantity(shadow['position_max'], position)},"
+            f" slip {_quantity(shadow['slip_max'], position)}"
+        )
+    return lines
+
+
+def load_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
+    """How well load motors exerted what the simulated load asked of them."""
+    lines = []
+    for name, load in summary["load_motors"].items():
+        if load["effort"] == "commanded":
+            continue
+        whats = ("effort", "load_inertia_error", "load_damping_error")
+        effort, inertia, damping = (units[f"{name}/{what}"].replace("*", "·") for what in whats)
+        lines.append(
+            f"load     {name}: error RMS {_quantity(load['error_rms'], effort)}, at most"
+            f" {_quantity(load['error_max'], effort)}, delay {_quantity(load['delay'], 's')}; it adds"
+            f" {load['inertia_error']:+.3g} {inertia} and {load['damping_error']:+.3g} {damping} to the load"
+        )
     return lines
 
 

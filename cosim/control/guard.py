@@ -104,7 +104,7 @@ def check(
 
     feedback: (n,) each: position, velocity, temperature [degC], age [s] as measured; request, the effort requested in
     the previous tick; reference, positions that controllers follow; stalled_time, unseen_motion of `standstill`;
-    residual_energy, load_residual_energy [J] of real joints; and armed (): time since arming [s].
+    residual_energy, load_residual_energy [J] and shadow_… of real joints; and armed (): time since arming [s].
     command: fields of JointCommand, (n,) each. A command within all limits passes bit for bit.
     """
     x = GuardInputs(
@@ -117,6 +117,10 @@ def check(
         unseen_motion=feedback["unseen_motion"],
         residual_energy=feedback["residual_energy"],
         load_residual_energy=feedback["load_residual_energy"],
+        shadow_effort=feedback["shadow_effort"],
+        shadow_drive=feedback["shadow_drive"],
+        shadow_position=feedback["shadow_position"],
+        shadow_slip=feedback["shadow_slip"],
         previous_effort=feedback["request"],
         step=guard.step,
         position_tolerance=guard.position_tolerance,

@@ -38,7 +38,8 @@ class GuardInputs:
 
     bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; stalled_time,
     unseen_motion: see `standstill`; residual_energy, load_residual_energy [J]: of the drive of a real joint and of its
-    load motor, see `energy_account`; position_tolerance: of `Guard`; effort_limit: after soft start and derating;
+    load motor, see `energy_account`; shadow_effort, shadow_drive, shadow_position, shadow_slip: of a real joint against
+    its twin, see `shadow`; position_tolerance: of `Guard`; effort_limit: after soft start and derating;
     requested_effort: of the unchanged command; bounded_effort: within the bounds of limits that saturate;
     allowed_effort: within the rate limit too; step [s].
     """
@@ -54,6 +55,10 @@ class GuardInputs:
     unseen_motion: Numeric
     residual_energy: Numeric
     load_residual_energy: Numeric
+    shadow_effort: Numeric
+    shadow_drive: Numeric
+    shadow_position: Numeric
+    shadow_slip: Numeric
     position_tolerance: Numeric
     effort_limit: Numeric = None
     requested_effort: Numeric = None
@@ -97,6 +102,7 @@ class GuardLimit:
     real_default: Callable[[Mapping[str, float]], float] | None = None
     reference: Literal["", "optional", "required"] = ""
     needs_history: bool = False  # whether it checks stalled_time or unseen_motion
+    needs_twin: bool = False  # whether it checks a residual against the simulated twin of a real joint
     effort_bounds: Callable[[GuardInputs, Numeric, Numeric], tuple[Numeric, Numeric]] | None = None
     slew_bounds: Callable[[GuardInputs], tuple[Numeric, Numeric]] | None = None
     position_bounds: Callable[[GuardInputs], tuple[Numeric, Numeric]] | None = None
@@ -293,6 +299,62 @@ LIMITS: tuple[GuardLimit, ...] = (
             " torque constant, ratio, friction and delay of the load motor, or change joints.{joint}.limits"
         ),
         warning="residual energy of the load motor beyond its limit of {limit} (warned)",
+    ),
+    GuardLimit(
+        "shadow_drive",
+        "joint effort",
+        meaning="greatest effort of the drive of a real joint beside that of its twin, either way",
+        default_action=STOP,
+        stop_category=0,
+        needs_twin=True,
+        exceeded=lambda x, _: ops.absolute(x.shadow_drive) > x.bounds["shadow_drive"],
+        reason=(
+            "has a drive that exerts {shadow_drive} beside its twin, beyond its limit of {limit}; check the torque"
+            " constant, the current limit and the supply of its drive, or change joints.{joint}.limits"
+        ),
+        warning="effort of the drive beside its twin beyond its limit of {limit} (warned)",
+    ),
+    GuardLimit(
+        "shadow_effort",
+        "joint effort",
+        meaning="greatest effort on a real joint beside that of its twin, either way",
+        default_action=STOP,
+        stop_category=0,
+        needs_twin=True,
+        exceeded=lambda x, _: ops.absolute(x.shadow_effort) > x.bounds["shadow_effort"],
+        reason=(
+            "moves as if {shadow_effort} acted on it beside its twin, beyond its limit of {limit}; check its load, its"
+            " friction, for an obstruction, its coupling and its encoder, or change joints.{joint}.limits"
+        ),
+        warning="effort beside its twin beyond its limit of {limit} (warned)",
+    ),
+    GuardLimit(
+        "shadow_slip",
+        "joint position",
+        meaning="greatest motion of the measured position beyond its measured velocity, either way",
+        default_action=STOP,
+        stop_category=0,
+        needs_twin=True,
+        exceeded=lambda x, _: ops.absolute(x.shadow_slip) > x.bounds["shadow_slip"],
+        reason=(
+            "measures {shadow_slip} more motion than its measured velocity gives, beyond its limit of {limit}; check"
+            " its encoder for drift and its coupling for slip, or change joints.{joint}.limits"
+        ),
+        warning="position and velocity contradict each other by more than {limit} (warned)",
+    ),
+    GuardLimit(
+        "shadow_position",
+        "joint position",
+        meaning="greatest |measured − predicted position| of a sample of a real joint",
+        default_action=STOP,
+        stop_category=0,
+        needs_twin=True,
+        exceeded=lambda x, _: ops.absolute(x.shadow_position) > x.bounds["shadow_position"],
+        reason=(
+            "is measured {shadow_position} from where its motion predicts it, beyond its limit of {limit}; check its"
+            " encoder and its mounting, or change joints.{joint}.limits"
+        ),
+        warning="measured position further than {limit} from the predicted one (warned)",
     ),
     GuardLimit(
         "tracking",

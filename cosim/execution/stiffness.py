@@ -76,7 +76,7 @@ def _fastest(A: Array) -> tuple[complex, int]:
 def _stable(plant: Plant) -> str:
     """The integrator for a stiff plant: of detailed drives, whose backlash and stiction change within a step, the one
     that iterates."""
-    detailed = any(len(actuator.initial(0.0, 0.0)) >= DETAILED for actuator in plant.actuators.values())
+    detailed = any(len(actuator.initial(0.0, 0.0)) >= DETAILED for actuator in plant.drives.values())
     return "multirate" if detailed and not plant.model.constraint_rows else "rosenbrock"
 
 
@@ -120,7 +120,7 @@ def _one_step(integrator: str, A: Array, coordinates: Array, h: float) -> Array:
 def _part_of(state: RigState, index: int) -> tuple[int, str]:
     """(index of the joint, what the element `index` of the flat state of the plant belongs to)."""
     plant, names = state.tick_model.plant, state.tick_model.plant.model.dof_names
-    for name in plant.actuators:
+    for name in plant.drives:
         own = plant.layout.place("actuators", name).where
         if own.start <= index < own.stop:
             return names.index(name), f"the drive of joint '{name}'"

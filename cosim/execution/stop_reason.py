@@ -112,6 +112,10 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
         "unseen_motion": f"{parts['standstill']['unseen_motion'][k]:.6g} {unit}",
         "residual_energy": f"{parts['residual_energy'][k]:.6g} J",
         "load_residual_energy": f"{parts['load_residual_energy'][k]:.6g} J",
+        "shadow_effort": f"{parts['shadow']['effort'][k]:.6g} {effort_unit}",
+        "shadow_drive": f"{parts['shadow']['drive'][k]:.6g} {effort_unit}",
+        "shadow_position": f"{parts['shadow']['position'][k]:.6g} {unit}",
+        "shadow_slip": f"{parts['shadow']['slip'][k]:.6g} {unit}",
         "tracking_error": f"{abs(parts['reference_position'][k] - position):.6g} {unit}",
     }
 

@@ -59,10 +59,10 @@ class JointDrives:
     @property
     def blocks(self) -> dict[str, Any]:
         """Dof name -> drive, friction, or both."""
-        blocks: dict[str, Any] = dict(self.plant.actuators)
+        blocks: dict[str, Any] = dict(self.plant.drives)
         for k, law in self.laws.items():
             name = self.plant.model.dof_names[k]
-            blocks[name] = DriveWithFriction(self.plant.actuators.get(name), law)
+            blocks[name] = DriveWithFriction(self.plant.drives.get(name), law)
         return blocks
 
     def states(self, state: State) -> dict[str, State]:
@@ -81,7 +81,7 @@ class JointDrives:
         names, bristles = self.plant.model.dof_names, self.plant.bristles
         with_friction = {names[k] for k in self.laws}
         actuators = {
-            name: states[name]["drive"] if name in with_friction else states[name] for name in self.plant.actuators
+            name: states[name]["drive"] if name in with_friction else states[name] for name in self.plant.drives
         }
         held = ops.concatenate([states[names[k]]["bristle"] for k in bristles.dofs])
         return {"actuators": actuators} | ({"bristles": held} if bristles else {})

@@ -60,6 +60,8 @@ class Plant:
     modes: HybridModes = field(default_factory=HybridModes)
     real: tuple[str, ...] = ()  # dofs with a real motor
     rotors: Mapping[str, float] = field(default_factory=dict)  # reflected inertia of the drives of real dofs
+    # of real dofs: their drives, simulated beside them; what they exert does not act on the mechanism
+    twins: Mapping[str, Actuator] = field(default_factory=dict)
     control: StepControl | None = None  # of integrators that estimate their error
     multirate: bool = False  # whether the drives take steps of their own
     coupled: tuple[str, ...] = ()  # dofs with an effort from outside
@@ -181,11 +183,16 @@ class Plant:
         }
         return state | ({"bristles": self.bristle_start} if self.bristles else {}) | self._constants()
 
+    @cached_property
+    def drives(self) -> dict[str, Actuator]:
+        """Every simulated drive by dof: those that move the mechanism, and the twins of real ones."""
+        return {**self.actuators, **self.twins}
+
     def _initial_actuators(self) -> dict[str, State]:
         positions, v = self.start_positions, self.start.v
         return {
             name: actuator.initial(positions[k], v[k])
-            for name, actuator in self.actuators.items()
+            for name, actuator in self.drives.items()
             for k in [self.model.dof_index(name)]
         }
 
@@ -246,7 +253,7 @@ class Plant:
     def coordinates(self) -> np.ndarray:
         """Indices of coordinates in the flat state: those of joints, and positions inside actuators."""
         parts = [self.layout.index("position")]
-        for name, actuator in self.actuators.items():
+        for name, actuator in self.drives.items():
             parts += [self.layout.index("actuators", name, position) for position in actuator.positions]
         return np.concatenate(parts)
 
@@ -263,7 +270,7 @@ class Plant:
         coordinates = zip(self._state_coordinates, self.layout.index("position"), strict=True)
         velocities = zip(np.flatnonzero(self.unprescribed), self.layout.index("velocity"), strict=True)
         pairs = [*((of_coordinate[k], place) for k, place in coordinates), *velocities]
-        for name in self.actuators:
+        for name in self.drives:
             where = self.layout.place("actuators", name).where
             pairs += [(self.model.dof_index(name), place) for place in range(where.start, where.stop)]
         if self.bristles:
@@ -288,7 +295,7 @@ class Plant:
         q, v, _ = self.motion(t, x)
         parts = [self.model.equations.rate(q, v)[self._state_coordinates]]
         rates, _ = self._actuator_flows(t, x, request, q, v)
-        for name, actuator in self.actuators.items():
+        for name, actuator in self.drives.items():
             parts += [ops.array([rates[name][position]]) for position in actuator.positions]
         return ops.concatenate(parts)
 
@@ -343,6 +350,8 @@ class Plant:
 
         Raises InputError if the loops cannot close."""
         x = self.with_real_motion(x, position, velocity, np.zeros(len(self.real)))
+        at = dict(zip(self.real, zip(position, velocity, strict=True), strict=True))
+        x = x | {"actuators": x["actuators"] | {name: twin.initial(*at[name]) for name, twin in self.twins.items()}}
         if not self.model.constraint_rows:
             return x
         q, v, _ = self.motion(0.0, x)
@@ -408,7 +417,7 @@ class Plant:
         """(dx, y) of every actuator, by dof name."""
         chart = self.model.equations.chart(q)
         rates, outputs = {}, {}
-        for name, actuator in self.actuators.items():
+        for name, actuator in self.drives.items():
             k = self.model.dof_index(name)
             u = {"request": request[k], "position": chart[k], "velocity": v[k]}
             rates[name], outputs[name] = actuator.flow(t, actuator.params, x["actuators"][name], u)
@@ -417,13 +426,13 @@ class Plant:
     @cached_property
     def periods(self) -> dict[str, float]:
         """Dof -> period [s] of the sampled part of its actuator."""
-        found = {name: getattr(actuator, "period", None) for name, actuator in self.actuators.items()}
+        found = {name: getattr(actuator, "period", None) for name, actuator in self.drives.items()}
         return {name: period for name, period in found.items() if period is not None}
 
     @cached_property
     def drive_controlled(self) -> frozenset[str]:
         """Dofs whose simulated drives close a velocity or position loop themselves."""
-        followed = {name: getattr(self.actuators[name], "mode", "effort") for name in self.periods}
+        followed = {name: getattr(self.actuators.get(name), "mode", "effort") for name in self.periods}
         return frozenset(name for name, mode in followed.items() if mode != "effort")
 
     def sample(
@@ -434,7 +443,7 @@ class Plant:
         q, v, _ = self.motion(t, x)
         chart, states = self.model.equations.chart(q), dict(x["actuators"])
         for name in dofs:
-            actuator, k = cast(SampledActuator, self.actuators[name]), self.model.dof_index(name)
+            actuator, k = cast(SampledActuator, self.drives[name]), self.model.dof_index(name)
             u = {"request": request[k], "position": chart[k], "velocity": v[k]}
             u |= {what: values[k] for what, values in zip(SETPOINTS, setpoints, strict=True)}
             if self.modes.switches:
@@ -445,7 +454,7 @@ class Plant:
     def _actuator_efforts(self, outputs: Mapping[str, Numeric]) -> Numeric:
         """(nv,) efforts of the actuators, 0 for dofs without one."""
         names = self.model.dof_names
-        return ops.array([outputs[n]["effort"] if n in outputs else 0.0 for n in names])
+        return ops.array([outputs[n]["effort"] if n in self.actuators else 0.0 for n in names])
 
     def feedback(self, t: Numeric, x: State, request: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         """(position, velocity, effort), (nv,) each, at the drives; the effort of a dof without actuator is 0."""
@@ -570,7 +579,8 @@ class Plant:
         for k, name in enumerate(model.dof_names):
             signals |= {f"{name}/{what}": values[k] for what, values in motion.items()}
             recorded = [s for s in outputs.get(name, {}) if s not in ("effort", "power", "loss", "stored")]
-            signals |= {f"{name}/{s}": outputs[name][s] for s in recorded}
+            prefix = "twin_" if name in self.twins else ""
+            signals |= {f"{name}/{prefix}{s}": outputs[name][s] for s in recorded}
         names, laws = model.dof_names, model.equations.friction_laws
         signals |= {f"{names[k]}/friction_effort": -solution["joint_friction"][k] for k in laws}
         signals |= self._holding(x, solution)

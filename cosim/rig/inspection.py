@@ -14,6 +14,7 @@ from cosim.execution.rig_state import RigState, predicted
 from cosim.execution.stiffness import fastest_plant
 from cosim.multibody.description.inertia import IMPOSSIBLE
 from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.load_check import unstable_loads
 from cosim.rig.motor_sizing import motors_that_do_not_fit
 from cosim.tick.tick_model import TickTask
 from cosim.types import COMMAND
@@ -97,6 +98,7 @@ def warnings(rig: WiredRig, state: RigState) -> Iterator[str]:
 
 def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
     yield from references_beyond_limits(rig)
+    yield from unstable_loads(rig)
     with np.errstate(all="ignore"):
         yield from motors_that_do_not_fit(rig, state)
 
@@ -106,7 +108,7 @@ def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     they may keep hidden state, and a first tick that fails is the matter of the run."""
     impossible = [note for note in rig.spec.mechanism.description.notes if IMPOSSIBLE in note]
     if rig.interpret or rig.tick_model.untraceable:
-        return [], [*impossible, *references_beyond_limits(rig)]
+        return [], [*impossible, *references_beyond_limits(rig), *unstable_loads(rig)]
     with suppress(Exception):
         state = first_tick(rig, last=BEFORE_STEP)
         return instability(state), [*impossible, *_misfits(rig, state)]

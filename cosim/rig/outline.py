@@ -19,6 +19,12 @@ FURTHER = {
     "deflection": "m",
     **dict.fromkeys(("power", "model_power", "load_power", "load_measured_power"), "W"),
     **dict.fromkeys(("residual_energy", "load_residual_energy"), "J"),
+    **dict.fromkeys(("shadow_effort", "shadow_drive"), "joint effort"),
+    "shadow_slip": "joint position",
+    "load_error": "joint effort",
+    "load_delay": "s",
+    "load_inertia_error": "joint inertia",
+    "load_damping_error": "joint damping",
 }  # units of further signals of joints
 
 
@@ -164,13 +170,15 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
     units = {}
     for name in rig.tick_model.signals.names:
         part, what = name.rsplit("/", 1)
-        actuator = rig.plant.actuators.get(part)
+        actuator, twin = rig.plant.actuators.get(part), rig.plant.twins.get(part)
         if name in declared:
             unit = declared[name]
         elif name in known or part in known:
             unit = known.get(name, known.get(part, ""))
         elif actuator is not None and what in actuator.outputs:
             unit = actuator.outputs[what].unit
+        elif twin is not None and (own := what.removeprefix("twin_")) in twin.outputs and own != what:
+            unit = twin.outputs[own].unit
         else:
             unit = FURTHER.get(what) or f"joint {what.rsplit('_', 1)[-1]}"
         units[name] = JOINT_DIMENSIONS[unit][part in sliding] if unit in JOINT_DIMENSIONS else unit

@@ -28,6 +28,9 @@ _BOND = ("residual_energy", "power")
 # of the drive of a real joint, of a load motor: residual energy, power and effort by their samples
 _DRIVE = ("residual_energy", "power", "effort")
 _LOAD = ("load_residual_energy", "load_measured_power", "load_measured_effort")
+_TRACKING = ("load_error", "load_delay", "load_inertia_error", "load_damping_error")
+# residuals of a real joint against its twin
+_SHADOW = ("shadow_effort", "shadow_drive", "shadow_position", "shadow_slip")
 _COUPLING_STEPS = ("coupling/steps", "coupling/repeated")
 
 
@@ -90,6 +93,26 @@ class DriveBondSummary(BondSummary):
     effort: str
 
 
+class LoadBondSummary(DriveBondSummary):
+    """That of a load motor. error_rms, error_max: of the exerted effort against its command [N·m or N]; delay [s];
+    inertia_error, damping_error: what the errors add to the emulated load."""
+
+    error_rms: float
+    error_max: float
+    delay: float
+    inertia_error: float
+    damping_error: float
+
+
+class ShadowSummary(TypedDict):
+    """The largest residuals of a real joint against its twin, without sign [N·m or N, rad or m]."""
+
+    effort_max: float
+    drive_max: float
+    position_max: float
+    slip_max: float
+
+
 class CouplingStepsSummary(TypedDict):
     """Steps of the coupling of parts, where a tick has several: those made, and those made again with a shorter one."""
 
@@ -142,7 +165,8 @@ class RunSummary(TypedDict):
     energy: EnergySummary | None
     bonds: dict[str, PartBondSummary]
     real_joints: dict[str, DriveBondSummary]
-    load_motors: dict[str, DriveBondSummary]
+    load_motors: dict[str, LoadBondSummary]
+    shadows: dict[str, ShadowSummary]
     coupling_steps: CouplingStepsSummary | None
     drivers: list[BusReport]
     stream: StreamSummary | None
@@ -193,7 +217,8 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
         "bonds": {name: _part_bond(signals, name, simulated) for name in rig.bonds if _has(signals, name, _BOND)},
         "real_joints": {name: _drive(signals, name, _DRIVE) for name in rig.joints if _has(signals, name, _DRIVE)},
-        "load_motors": {name: _drive(signals, name, _LOAD) for name in rig.joints if _has(signals, name, _LOAD)},
+        "load_motors": {name: _load(signals, name) for name in rig.joints if _has(signals, name, (*_LOAD, *_TRACKING))},
+        "shadows": {name: _shadow(signals, name) for name in rig.joints if _has(signals, name, _SHADOW)},
         "coupling_steps": _coupling_steps(signals),
         "drivers": list(run.connections),
         "stream": run.stream,
@@ -230,7 +255,9 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
     further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED, *_COUPLING_STEPS]
-    further += [f"{name}/{what}" for name in rig.joints for what in (_STEP_ERROR, *_DRIVE, *_LOAD)]
+    further += [
+        f"{name}/{what}" for name in rig.joints for what in (_STEP_ERROR, *_DRIVE, *_LOAD, *_TRACKING, *_SHADOW)
+    ]
     followed |= {name: (name, None) for name in further}
     return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}
 
@@ -313,6 +340,23 @@ def _drive(signals: Figures, name: str, whats: Sequence[str]) -> DriveBondSummar
     """whats: of its residual energy, its power and the effort that it reports."""
     reported = not math.isnan(signals[f"{name}/{whats[-1]}"].peak)
     return {**_bond(signals, name, whats[:-1]), "effort": "reported" if reported else "commanded"}
+
+
+def _load(signals: Figures, name: str) -> LoadBondSummary:
+    error, delay, inertia, damping = (signals[f"{name}/{what}"] for what in _TRACKING)
+    return {
+        **_drive(signals, name, _LOAD),
+        "error_rms": error.rms,
+        "error_max": error.peak,
+        "delay": delay.last,
+        "inertia_error": inertia.last,
+        "damping_error": damping.last,
+    }
+
+
+def _shadow(signals: Figures, name: str) -> ShadowSummary:
+    effort, drive, position, slip = (signals[f"{name}/{what}"].peak for what in _SHADOW)
+    return {"effort_max": effort, "drive_max": drive, "position_max": position, "slip_max": slip}
 
 
 def _coupling_steps(signals: Figures) -> CouplingStepsSummary | None:

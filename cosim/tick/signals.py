@@ -66,12 +66,14 @@ class SignalMap:
             signals[f"{dofs[k]}/power"] = parts["drive_power"][k]
             signals[f"{dofs[k]}/model_power"] = signals[f"{dofs[k]}/model_effort"] * signals[f"{dofs[k]}/velocity"]
             signals[f"{dofs[k]}/residual_energy"] = parts["residual_energy"][k]
+            signals |= {f"{dofs[k]}/shadow_{name}": values[k] for name, values in parts.get("shadow", {}).items()}
         for k, load in enumerate(self.loads):
             name, powers = dofs[load.joint], parts["load_power"]
             signals[f"{name}/load_effort"] = parts["load_effort"][k]
             signals |= {f"{name}/load_measured_{what}": values[k] for what, values in parts["load_measured"].items()}
             signals |= {f"{name}/load_power": powers[0, k], f"{name}/load_measured_power": powers[1, k]}
             signals[f"{name}/load_residual_energy"] = parts["load_residual_energy"][load.joint]
+            signals |= {f"{name}/load_{what}": values[k] for what, values in parts["load_tracking"].items()}
         signals |= {name: parts["coupled"][k] for k, name in enumerate(self.coupled)}
         own = self._of_controllers(parts["controller_signals"])
         for name in own.keys() & signals.keys():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from cosim import ops
-from cosim.control import energy_account, guard, standstill
+from cosim.control import energy_account, guard, load_tracking, shadow, standstill
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import update_stop, while_stopping
@@ -19,6 +19,7 @@ from cosim.control.guard import Guard
 from cosim.control.limits import NOT_FINITE
 from cosim.control.load_emulation import LoadMotor, load_efforts
 from cosim.control.observer import JointMotion, correct, gains, predict
+from cosim.control.shadow import EncoderSample, ShadowParams
 from cosim.integrators.methods import INTEGRATORS
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
@@ -28,15 +29,19 @@ from cosim.plant.plant import Plant
 from cosim.plant.sampling import due, samples_per_tick
 from cosim.tick.coupled_plant import CoupledStep, Coupling, PlantPart, plant_part
 from cosim.types import COMMAND, FEEDBACK, SETPOINTS, Limits, Numeric, State, requested_effort
+from cosim.units import TURN
 
 # longest interval between two samples of a real joint [steps] that the gains of the observer follow
 MAX_SAMPLE_STEPS = 20.0
+# time constants in which the observer of a real joint settles
+SETTLING = 10.0
 # added to a `CouplingFault`, to take precedence over faults of the guard and of the plant
 FIRST_OF_PARTS = float(NOT_FINITE + len(PlantFault))
 # what the guard reads of every joint
 GUARD_INPUTS = (
     *("position", "velocity", "temperature", "age", "reference", "stalled_time", "unseen_motion"),
     *("residual_energy", "load_residual_energy"),
+    *("shadow_effort", "shadow_drive", "shadow_position", "shadow_slip"),
 )
 
 
@@ -57,6 +62,7 @@ class TickFunctions:
     # (nv,) truth values: joints whose drives close their own loop; the gains of commands have no effect there
     drive_controlled: np.ndarray | None = None
     coupling: Coupling | None = None  # of the plant with parts that are integrated apart
+    shadow: ShadowParams | None = None  # of the twins of real joints, None without
     deceleration: float | None = None  # rad/s² or m/s² of a controlled stop; None: every stop is immediate
 
     @property
@@ -117,7 +123,7 @@ class TickFunctions:
         interval (nv,): time [s] since the sample before, 0 where there is no new one; delay (nv,): age [s] of the
         sample at the time of the tick. The prediction is the plant's own step.
         """
-        state, real = self.plant.layout.unpack(x), [self.plant.model.dof_index(name) for name in self.plant.real]
+        state, real = self.plant.layout.unpack(x), self._real
         motion = JointMotion(*self.plant.real_motion(state))
         new, since = interval[real] > 0.0, ops.clip(interval[real], self.step, MAX_SAMPLE_STEPS * self.step)
         # at the time of the sample, for which the gains are: a later state corrected by an earlier residual may diverge
@@ -143,10 +149,100 @@ class TickFunctions:
         x (nx,): the state of the plant; start: the flat BumplessStart; velocity, reported effort, interval (nv,): by
         the last samples; request (nv,): of the tick before; power, work: before; see `energy_account.accounted`."""
         exerted = energy_account.effort_of_drive(reported, request)
-        real = np.isin(np.arange(self.nv), [self.plant.model.dof_index(name) for name in self.plant.real])
+        real = np.isin(np.arange(self.nv), self._real)
         sampled = ops.where(real, exerted * velocity, 0.0)
         latest, done = energy_account.accounted(power, work, sampled, interval, t <= start[0])
         return latest, done, self.plant.work_taken(self.plant.layout.unpack(x)) - done
+
+    # --- the simulated twins of real joints ---
+
+    @cached_property
+    def _real(self) -> list[int]:
+        """The real dofs."""
+        return [self.plant.model.dof_index(name) for name in self.plant.real]
+
+    def shadow_motion(
+        self,
+        t: Numeric,
+        x: Numeric,
+        start: Numeric,
+        position: Numeric,
+        velocity: Numeric,
+        interval: Numeric,
+        delay: Numeric,
+        innovation: Numeric,
+        slipped: Numeric,
+        *before: Numeric,
+    ) -> tuple[Numeric, ...]:
+        """(innovation, slip, the fields of `shadow.EncoderSample`, time at which the estimated motion has settled),
+        (nv,) each, before the observers are corrected; the first two are 0 for other joints.
+
+        x (nx,): the plant's state; start: the flat BumplessStart; position, velocity: by the last samples; interval,
+        delay: see `correct_real`; then the values of the tick before."""
+        assert self.shadow is not None
+        state, real = self.plant.layout.unpack(x), self._real
+        then = predict(JointMotion(*self.plant.real_motion(state)), -delay[real])
+        found = ops.with_elements(np.zeros(self.nv), real, position[real] - then.position)
+        last, settled = EncoderSample(*before[:-1]), before[-1]
+        sample = EncoderSample(position, velocity, t + np.zeros(self.nv), delay)
+        is_real, is_first, new = np.isin(np.arange(self.nv), real), t <= start[0], interval > 0.0
+        # after time that the model has not seen
+        late = ops.logical_and(new, ops.absolute(shadow.clock_slip(last, sample, interval)) > 0.5 * self.step)
+        settled = ops.where(ops.logical_or(is_first, late), t + self._settling, settled)
+        moved = shadow.slip(slipped, last, sample, interval, self.shadow.window)
+        judged, followed = ops.logical_and(new, t >= settled), ops.logical_and(new, ops.logical_not(late))
+        residuals = ops.where(judged, found, innovation), ops.where(followed, moved, slipped)
+        none = ops.logical_or(is_first, ~is_real)
+        kept = (ops.where(ops.logical_or(new, is_first), *pair) for pair in zip(sample, last, strict=True))
+        return *(ops.where(none, 0.0, residual) for residual in residuals), *kept, settled
+
+    def shadow_efforts(
+        self,
+        t: Numeric,
+        x: Numeric,
+        start: Numeric,
+        request: Numeric,
+        reported: Numeric,
+        settled: Numeric,
+        effort: Numeric,
+        drive: Numeric,
+        before: Numeric,
+    ) -> tuple[Numeric, ...]:
+        """(effort on the joint beside that of its twin, effort of the drive beside it, estimated velocity), (nv,) each;
+        the first two are 0 for other joints, and stay as they are until the estimated motion has settled.
+
+        x (nx,): the state of the plant, corrected; start: the flat BumplessStart; request (nv,): of the tick before;
+        reported (nv,): efforts by the last samples; settled: see `shadow_motion`; then the values of the tick before.
+        """
+        assert self.shadow is not None
+        state, real = self.plant.layout.unpack(x), self._real
+        _, velocity, _ = self.plant.real_motion(state)
+        state = state | {"real": (velocity - before[real]) / self.step}
+        solution = self.plant.efforts(t, state, request)
+        twin = self._twin_efforts(solution["outputs"], request, reported)
+        sampled = solution["effort"] - twin, energy_account.effort_of_drive(reported, twin) - twin
+        none = ops.logical_or(~np.isin(np.arange(self.nv), real), t <= start[0])
+        residuals = (
+            ops.where(t >= settled, shadow.filtered(old, new, self.shadow.bandwidth, self.step), old)
+            for old, new in zip((effort, drive), sampled, strict=True)
+        )
+        now = ops.with_elements(np.zeros(self.nv), real, velocity)
+        return *(ops.where(none, 0.0, residual) for residual in residuals), now
+
+    @cached_property
+    def _settling(self) -> float:
+        """s, after which the observers of the motion have forgotten a wrong estimate."""
+        return SETTLING / (TURN * float(np.min(self.bandwidths)))
+
+    def _twin_efforts(self, outputs: Mapping[str, State], request: Numeric, reported: Numeric) -> Numeric:
+        """(nv,) efforts of the twins of drives. Where the rig has no actuator, the requested effort; of a drive that
+        closes a loop of its own, whose request is not known, the effort that it reports."""
+        closed = np.zeros(self.nv, dtype=bool) if self.drive_controlled is None else self.drive_controlled
+        twin = ops.where(closed, energy_account.effort_of_drive(reported, request), request)
+        for name, k in zip(self.plant.real, self._real, strict=True):
+            if name in self.plant.twins and not closed[k]:
+                twin = ops.with_elements(twin, [k], [outputs[name]["effort"]])
+        return twin
 
     # --- command ---
 
@@ -287,9 +383,12 @@ class TickFunctions:
         interval: Numeric,
         powers: Numeric,
         works: Numeric,
+        sums: Numeric,
+        slow: Numeric,
     ) -> tuple[Numeric, ...]:
-        """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,)): the account is that
-        of the commanded efforts, then of those that the load motors exert.
+        """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,), sums and slow
+        signals of `load_tracking`, then (m,) for each of its FIGURES). The account is that of the commanded efforts,
+        then of those that the load motors exert. The tracking is judged once the estimated motion has settled.
 
         start: the flat BumplessStart; before (m,): commands of the tick before; velocity, reported, interval (m,): by
         the last samples of the load motors; see `energy_account.accounted`."""
@@ -303,7 +402,15 @@ class TickFunctions:
         ]
         latest, done = (ops.array(rows) for rows in zip(*pairs, strict=True))
         joints = [load.joint for load in self.loads]
-        return commands, latest, done, ops.with_elements(np.zeros(self.nv), joints, done[1] - done[0])
+        settled = t >= start[0] + self._settling
+        error, rate = ops.where(settled, exerted - commands, 0.0), (commands - before) / self.step
+        now = ops.array([error, rate, efforts["a"][joints], efforts["v"][joints]])
+        slow = ops.where(settled, shadow.filtered(slow, now, load_tracking.BANDWIDTH, self.step), 0.0)
+        further = load_tracking.summed(sums, slow)
+        sums = ops.where(settled, further, 0.0)
+        figures = (error, load_tracking.delay(sums), *load_tracking.added_load(sums))
+        residual = ops.with_elements(np.zeros(self.nv), joints, done[1] - done[0])
+        return commands, latest, done, residual, sums, slow, *figures
 
     def check_coupling(self, values: Numeric, energy: Numeric, fault: Numeric) -> Numeric:
         """The fault () of a tick, of its parts too: FIRST_OF_PARTS + a `CouplingFault`; see `CoupledStep.fault`."""

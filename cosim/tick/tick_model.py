@@ -22,6 +22,7 @@ from cosim.compile.routine import Routine
 from cosim.compile.trace import OpenNumbers
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
+from cosim.control.load_tracking import FIGURES, SUMS
 from cosim.errors import CompileError
 from cosim.layout import Layout, Region
 from cosim.plant.plant import Plant
@@ -43,8 +44,13 @@ ROW = ("t", "plant", "request", "measured", "guard_fault", "warned", "fallback_a
 COUPLED_ROW = ("coupled",)
 REAL_ROW = (
     *("measured_effort", "temperature", "age", "drive_power", "residual_energy"),
-    *("load_effort", "load_measured", "load_power", "load_residual_energy"),
+    *("load_effort", "load_measured", "load_power", "load_residual_energy", "load_tracking"),
 )
+# … and their twins
+SHADOW_ROW = ("shadow",)
+
+# residuals against the twin of a joint: of effort, of its drive, of its position, and its slip
+SHADOWS = ("effort", "drive", "position", "slip")
 
 Path = str | tuple[str, ...]
 
@@ -105,8 +111,12 @@ class TickModel(TickFunctions):
             "load_measured": {"velocity": loads, "effort": loads},
             "load_power": np.zeros((2, len(loads))),  # of the commanded and of the exerted efforts, by the last sample
             "load_residual_energy": n,  # of the load motors of joints [J]
+            "load_tracking": {name: loads for name in FIGURES},
+            "shadow": {name: n for name in SHADOWS},  # residuals of real joints against their twins
             "drive_work": n,  # of real drives, until their last sample [J]
             "load_work": np.zeros((2, len(loads))),
+            "load_sums": np.zeros((SUMS, len(loads))),  # of how load motors follow their commands
+            "load_slow": np.zeros((4, len(loads))),
             "load_interval": loads,  # as sample_interval
             "reference_position": n,  # of joints with a limit that checks it
             "previous_request": n,  # request before the guard ran
@@ -116,6 +126,7 @@ class TickModel(TickFunctions):
             "locks": np.zeros((2, self.nv)),  # 1 for latched dofs; for those locked by a latch, brake or stop
             "sample_interval": n,  # of real joints with a new sample: time since the one before [s], 0 without
             "sample_delay": n,  # … and age of the sample at the time of the tick [s]
+            "shadow_before": {name: n for name in _SHADOW_BEFORE},  # of real joints: last sample, estimated velocity
             "sensors": self.encoders.initial(q, v),
             "controllers": {loop.name: loop.initial() for loop in self.loops},
             "controller_commands": {
@@ -176,7 +187,8 @@ class TickModel(TickFunctions):
         """The beginning of the memory, which a tick leaves behind for the recording."""
         memory = self.initial()
         coupled = COUPLED_ROW if self.coupling is not None else ()
-        return Layout({name: memory[name] for name in (*ROW, *coupled, *(REAL_ROW if self.plant.real else ()))})
+        real = (*REAL_ROW, *(SHADOW_ROW if self.shadow else ())) if self.plant.real else ()
+        return Layout({name: memory[name] for name in (*ROW, *coupled, *real)})
 
     @cached_property
     def signals(self) -> SignalMap:
@@ -317,12 +329,14 @@ class TickModel(TickFunctions):
         calls = [self._call("measure", self.measure, ["t", "plant", "sensors", "request"], ["sensors", *_MEASURED])]
         if self.plant.real:
             sample = [_MEASURED[0], "sample_interval", "sample_delay"]
+            calls += self._shadow_motion_calls()
             calls.append(self._call("correct_real", self.correct_real, ["plant", *sample], ["plant"]))
             account = ["drive_power", "drive_work"]
             inputs = ["t", "plant", "bumpless_start", *_MEASURED[1:], "request", "sample_interval", *account]
             calls.append(
                 self._call("account_for_drives", self.account_for_drives, inputs, [*account, "residual_energy"])
             )
+            calls += self._shadow_effort_calls()
         if self.plant.imposed.any():
             calls.append(
                 self._call("known_acceleration", self.known_acceleration, ["t", "plant"], ["known_acceleration"])
@@ -330,6 +344,23 @@ class TickModel(TickFunctions):
         if self.plant.modes.locks.changing:
             calls.append(self._call("locks", self.locks, ["plant"], ["locks"]))
         return calls
+
+    def _shadow_motion_calls(self) -> list[MemoryCall]:
+        """Before the estimated motion is corrected."""
+        if self.shadow is None:
+            return []
+        kept = [("shadow", "position"), ("shadow", "slip"), *(("shadow_before", name) for name in _SHADOW_BEFORE[:-1])]
+        inputs = ["t", "plant", "bumpless_start", *_MEASURED[:2], "sample_interval", "sample_delay", *kept]
+        return [self._call("shadow_motion", self.shadow_motion, inputs, kept)]
+
+    def _shadow_effort_calls(self) -> list[MemoryCall]:
+        """After it was."""
+        if self.shadow is None:
+            return []
+        settled, estimated = (("shadow_before", name) for name in _SHADOW_BEFORE[-2:])
+        kept = [("shadow", "effort"), ("shadow", "drive"), estimated]
+        inputs = ["t", "plant", "bumpless_start", "request", _MEASURED[2], settled, *kept]
+        return [self._call("shadow_efforts", self.shadow_efforts, inputs, kept)]
 
     def _controller_tasks(self) -> list[TickTask]:
         """By priority, highest first."""
@@ -380,8 +411,19 @@ class TickModel(TickFunctions):
         if self.loads:
             account = ["load_power", "load_work"]
             samples = [("load_measured", "velocity"), ("load_measured", "effort"), "load_interval"]
-            inputs = ["t", "plant", "bumpless_start", "request", "load_effort", *samples, *account]
-            outputs = ["load_effort", *account, "load_residual_energy"]
+            inputs = [
+                "t",
+                "plant",
+                "bumpless_start",
+                "request",
+                "load_effort",
+                *samples,
+                *account,
+                "load_sums",
+                "load_slow",
+            ]
+            figures = [("load_tracking", name) for name in FIGURES]
+            outputs = ["load_effort", *account, "load_residual_energy", "load_sums", "load_slow", *figures]
             calls.append(self._call("load_effort", self.load_effort, inputs, outputs))
         return calls
 
@@ -406,10 +448,11 @@ _MEASURED: tuple[Path, ...] = (("measured", "position"), ("measured", "velocity"
 # what a controller gets besides the time, its parameters and its state
 _KNOWN: tuple[Path, ...] = (*_MEASURED, "known_acceleration", "locks", "bumpless_start")
 _COMMAND: tuple[Path, ...] = tuple(("command", name) for name in COMMAND)
+_SHADOW_BEFORE = ("position", "velocity", "time", "delay", "settled", "estimated_velocity")
 _STANDSTILL = ("stalled_time", "unseen_motion", "last_position", "last_reference")
 _STANDSTILL_PATHS: tuple[Path, ...] = tuple(("standstill", name) for name in _STANDSTILL)
 _GUARD_PATHS: tuple[Path, ...] = (
     *(*_MEASURED[:2], "temperature", "age", "reference_position", *_STANDSTILL_PATHS[:2]),
-    *("residual_energy", "load_residual_energy"),
+    *("residual_energy", "load_residual_energy", *(("shadow", name) for name in SHADOWS)),
 )
 assert len(_GUARD_PATHS) == len(GUARD_INPUTS)

@@ -57,7 +57,7 @@ SINGLE += [
 # names of fields of a row in the table of cases -> in the product
 FIELDS = {"unit": "unit", "keys": "bound_keys", "positive": "positive", "inherited": "inherited"}
 FIELDS |= {"action": "default_action", "stop_category": "stop_category"}
-FIELDS |= {name: name for name in ("saturates_while_stopping", "reference", "needs_history")}
+FIELDS |= {name: name for name in ("saturates_while_stopping", "reference", "needs_history", "needs_twin")}
 
 
 class Checks:
@@ -109,7 +109,7 @@ class Checks:
         assert row.bound_keys == ("stiffness",) and row.actions == ("warn", "stop")
         assert (row.inherited, row.positive, row.controlled_stop, row.saturates_while_stopping) == ((), True, "", True)
         assert (row.effort_bounds, row.slew_bounds, row.position_bounds, row.derating) == (None,) * 4
-        assert (row.reference, row.needs_history, row.real_default) == ("", False, None)
+        assert (row.reference, row.needs_history, row.needs_twin, row.real_default) == ("", False, False, None)
         assert [row.unit_of(unit) for unit in ("rad", "m")] == ["N*m/rad", "N/m"]
         assert [m.LIMIT_OF["power"].unit_of(unit) for unit in ("rad", "m")] == ["W", "W"]
         assert m.LIMIT_OF["position"].show([-math.pi, 1.0], "rad") == "-3.14159 to 1 rad"

@@ -21,6 +21,7 @@ import yaml
 
 from cosim import Rig, load_rig, ops
 from cosim.cli.command_line import command_parser
+from cosim.cli.run_shadow import shadow_of
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.execution.scheduler import SchedulerState
 from cosim.fmu_export.export import fmu_of_part
@@ -178,6 +179,7 @@ def test_a_command_on_a_page_can_be_run(words, tmp_path, monkeypatch):
     faults = given.get("faults", [])
     overrides = [f"emulator.faults=[{', '.join(f'{{{text}}}' for text in faults)}]"] if faults else []
     overrides += given.get("overrides", [])
+    overrides += shadow_of(ROOT / path, overrides) if given.get("shadow") else []
     if command == "emulate":
         assert read_rig(ROOT / path, overrides).drivers
     else:

@@ -18,6 +18,7 @@ from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
 from cosim.control.limits import DERATING, LIMITS
+from cosim.control.shadow import ShadowParams
 from cosim.drivers import cia402
 from cosim.drivers.common import wiring
 from cosim.drivers.common.feedforward_field import FeedforwardField
@@ -65,7 +66,7 @@ from cosim.rig.sections import (
 )
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.stream import Schema
-from cosim.rig.summary import DriveBondSummary, PartBondSummary
+from cosim.rig.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
 from cosim.servo import brake, cascade
 from cosim.servo import encoder as shaft_encoder
 from cosim.tick.metrics import METRICS
@@ -139,6 +140,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Actions of a joint": (limits.JointActions, set()),
     "`guard`": (guard.GuardKeys, set()),
     "`guard.actions`": (limits.Actions, set()),
+    "`guard.shadow`": (ShadowParams, set()),
     "`guard.estop`": (estop.EstopParams, set()),
     "`schedule`": (schedule._ScheduleFile, {"realtime"}),
     "`schedule.deadlines`": (schedule._DeadlineKeys, set()),
@@ -414,7 +416,9 @@ OF_REAL = {
     for what in (
         *("model_effort", "temperature", "age", "power", "model_power", "residual_energy", "load_effort"),
         *(f"load_{name}" for name in ("measured_effort", "measured_velocity", "power", "measured_power")),
-        "load_residual_energy",
+        *(f"load_{name}" for name in ("residual_energy", "error", "delay", "inertia_error", "damping_error")),
+        *(f"shadow_{name}" for name in ("effort", "drive", "position", "slip")),
+        *("twin_current", "twin_voltage"),
     )
 }
 
@@ -425,7 +429,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     run = rig.run(0.01)
     generic = {re.sub(r"^(?!energy).*/", "<joint>/", name) for name in run.signals}
     assert names("Signals") == generic | set(OF_SOME) | OF_REAL
-    real = load_rig(folder / "dynamometer" / "elbow.yaml").tick_model.signals.names
+    real = load_rig(folder / "dynamometer" / "elbow.yaml", ["guard.shadow={}"]).tick_model.signals.names
     measured = {f"elbow/measured_{what}" for what in ("position", "velocity")}
     measured_only = {name for name in real if name.startswith("elbow/")} - {
         f"elbow/{name.split('/')[1]}" for name in generic
@@ -457,7 +461,9 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak")}
     fields |= {f"bonds.<name>.{key}" for key in get_type_hints(PartBondSummary)}
     fields |= {f"real_joints.<joint>.{key}" for key in get_type_hints(DriveBondSummary)}
-    fields.add("load_motors.<joint>.residual")  # and the others as those of real joints
+    fields |= {f"shadows.<joint>.{key}" for key in get_type_hints(ShadowSummary)}
+    own = get_type_hints(LoadBondSummary).keys() - get_type_hints(DriveBondSummary).keys()
+    fields |= {f"load_motors.<joint>.{key}" for key in ("residual", *own)}  # and the others as those of real joints
     fields |= {f"stream.{key}" for key in StreamSummary.__annotations__}
     fields = {*fields, "guard.<joint>.<limit>"} - {"stream"}
     assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"parameters", "engine"}

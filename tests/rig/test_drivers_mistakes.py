@@ -185,6 +185,24 @@ def test_a_mistake_in_limits_is_not_taken_for_missing_ones(mistakes):
     assert mistakes(REAL, rig=rig) == ["11 joints.all.limits.residual_energy: must be above 0 J, is 0 J"]
 
 
+def test_a_limit_on_a_residual_needs_the_twin(mistakes):
+    rig = RIG.replace("{velocity: 9, effort: 9}", "{velocity: 9, effort: 9, shadow_effort: 1}")
+    said = "compares with the simulated twin of joint '{}', and the rig has none; add --shadow, or guard.shadow: {{}}"
+    found = mistakes(REAL, rig=rig)
+    assert f"11 joints.all.limits.shadow_effort: {said.format('elbow')}" in found
+
+
+def test_mistakes_in_the_settings_of_twins(mistakes):
+    rig = RIG.replace("{velocity: 9, effort: 9}", "{velocity: 9, effort: 9, shadow_slip: 0.1}")
+    for text, said in {
+        "{bandwidth: 0}": ".bandwidth: must be above 0 Hz, is 0 Hz",
+        "{window: 1 m}": ".window: unit 'm' does not fit here; use s, ms, us, min, h",
+        "{widow: 1}": ": unknown key 'widow'; did you mean 'window'?",
+        "yes": ": expected a mapping, got 'yes'",
+    }.items():
+        assert mistakes(f"guard: {{shadow: {text}}}\n{REAL}", rig=rig) == [f"13 guard.shadow{said}"]
+
+
 def test_a_load_motor_adds_nothing_to_what_its_joint_lacks(mistakes):
     rig = RIG.replace("{velocity: 9, effort: 9}", "{velocity: 9}")
     load = f"{{name: load, type: odrive, {BUS.replace('a}', 'b}')}, loads: {{elbow: {{id: 2, effort: 3}}}}}}"

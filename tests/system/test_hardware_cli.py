@@ -259,9 +259,35 @@ def test_a_dynamometer(tmp_path):
         assert abs(account["residual"]) <= account["residual_max"] < 1.0  # nothing moves yet
         (line,) = (line for line in out if line.startswith(f"bond     {name}: "))
         assert re.fullmatch(rf"bond     {name}: residual energy \S+ J, at most \S+ J; power at most \S+ W", line)
+    (line,) = (line for line in out if line.startswith("load "))
+    adds = r"it adds \S+ kg·m\^2 and \S+ N·m·s/rad to the load"
+    assert re.fullmatch(rf"load     elbow: error RMS [^,]+, at most [^,]+, delay [^;]+; {adds}", line)
     assert f"    node 1, elbow: {LIMITS}" in out
     assert "    node 2, load of elbow: effort 8 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s" in out
     assert [line.split()[1] for line in out if line.startswith("bus ")] == ["test", "load"]
+
+
+def test_a_twin_finds_a_noisy_encoder(tmp_path):
+    """In the second run the encoder has an error of 5 mrad, from the motion on."""
+    (channel,) = channels(1)
+    words, summary = sets(*EASY, *lines_of(["moteus"], [channel])), tmp_path / "run.json"
+    fault = "kind: encoder_noise, joint: elbow, size: 5 mrad, when: {signal: elbow/velocity, below: -0.1}"
+    limits = sets("joints.elbow.limits.shadow_position=4 mrad")
+    with emulated("arm_can", *words, "--fault", fault):
+        run = [RIGS / "arm_can.yaml", *words, "--yes", "--shadow"]
+        code, out, err = ended(start("run", *run, "--duration", SHORT, "--json", summary))
+        assert (code, err) == (0, [])
+        code, stopped, err = ended(start("run", *run, *limits, "--duration", "20"))
+    assert code == 1 and len(err) == 1
+    found = r"joint 'elbow' is measured \S+ rad from where its motion predicts it, beyond its limit of 0.004 rad; check"
+    assert re.search(rf"stopped at tick \d+ \(t = \S+ s\): {found} its encoder and its mounting", err[0])
+    assert any("shadow_position 0.004 rad" in line for line in stopped)
+    shadows = json.loads(summary.read_text())["shadows"]
+    assert list(shadows) == ["base", "shoulder", "elbow"]
+    assert set(shadows["elbow"]) == {"effort_max", "drive_max", "position_max", "slip_max"}
+    lines = [line for line in out if line.startswith("shadow ")]
+    shown = r"shadow   base: at most effort .+ N·m, drive .+ N·m, position .+ m?rad, slip .+ m?rad"
+    assert len(lines) == 3 and re.fullmatch(shown.replace(".+", "[^,]+"), lines[0].replace("mN", "N").replace("µ", "m"))
 
 
 # --- who agrees -------------------------------------------------------------------------------------

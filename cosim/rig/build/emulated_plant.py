@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -36,14 +37,14 @@ def emulated_plant(spec: RigSpec) -> RigSpec:
     simulated = {name for controller in spec.controllers for name in controller.joints} - real
     still = {"latched": True, "initial_velocity": 0.0, "actuator": None}
     joints = {
-        name: dataclasses.replace(joint, **still) if name in simulated else _current_controlled(joint)
+        name: dataclasses.replace(joint, **still) if name in simulated else current_controlled(joint)
         for name, joint in spec.joints.items()
     }
     rig = dataclasses.replace(spec, joints=joints, drivers=(), controllers=(), events=())
     return dataclasses.replace(rig, schedule=_schedule(rig))
 
 
-def _current_controlled(joint: JointSpec) -> JointSpec:
+def current_controlled(joint: JointSpec) -> JointSpec:
     """Drives with a protocol control the current: with a voltage of 0, a motor that is off would brake."""
     plugin = joint.actuator
     loops = servo_loops(joint)
@@ -65,7 +66,7 @@ def _schedule(spec: RigSpec) -> ScheduleSpec:
     parts = -(-given.step_ns // (LONGEST_STEP_NS * unit)) * unit
     step_ns, substeps = given.step_ns // parts, -(-given.substeps // parts)
     if not INTEGRATORS[given.integrator].implicit:  # which is stable at any step
-        substeps = max(substeps, _needed_substeps(spec, step_ns))
+        substeps = max(substeps, needed_substeps(spec, spec.joints, step_ns))
     return dataclasses.replace(given, step_ns=step_ns, substeps=substeps)
 
 
@@ -94,9 +95,12 @@ def _samples(spec: RigSpec) -> int:
     return math.lcm(*counts)
 
 
-def _needed_substeps(spec: RigSpec, step_ns: int) -> int:
+def needed_substeps(spec: RigSpec, joints: Iterable[str], step_ns: int) -> int:
+    """With which an explicit integrator follows the actuators of these joints. Raises InputErrors at one that is too
+    fast."""
     reading, needed = Reading(spec.source.place, [], spec.path.parent), 1
-    for name, joint in spec.joints.items():
+    for name in joints:
+        joint = spec.joints[name]
         path = ("joints", name, "actuator")
         actuator = load_actuator(joint.actuator, path, reading) if joint.actuator else None
         rate = fastest_rate(actuator) if actuator else 0.0

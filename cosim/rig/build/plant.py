@@ -16,6 +16,7 @@ from cosim.rig.build.friction import check_friction, friction_laws, with_frictio
 from cosim.rig.build.initial_state import hybrid_modes_of, loop_closure_of, with_initial_state
 from cosim.rig.build.prescribed_motion import prescribed_trajectories, with_shaped_motion
 from cosim.rig.build.settled_links import with_settled_links
+from cosim.rig.build.twins import twins_of
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
@@ -45,6 +46,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         loop_closure=loop_closure_of(mechanism.loop_closure),
         real=tuple(real),
         rotors=rotors,
+        twins=twins_of(spec, real, reading),
         control=None if schedule.tolerance is None else StepControl(schedule.tolerance, schedule.adaptive),
         multirate=INTEGRATORS[schedule.integrator].multirate,
         formulation=mechanism.formulation,

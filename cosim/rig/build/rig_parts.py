@@ -22,6 +22,7 @@ from cosim.rig.build.drivers import bus_loads
 from cosim.rig.build.guard import guard_of, with_encoders, with_real_defaults
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.build.plant import build_encoders, build_plant, with_samples
+from cosim.rig.build.twins import with_twins
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.tick.tick_model import TickModel
@@ -48,7 +49,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
     guard = guard_of(spec)
     limits = guard.limits
     plant = build_plant(spec, real_joints(drivers), reading)
-    spec = with_samples(spec, plant, reading)
+    spec = with_samples(with_twins(spec, plant.twins), plant, reading)
     schedule = spec.schedule
     loops = build_loops(spec, plant, limits, reading)
     _check_real_joints(spec, reading)
@@ -78,6 +79,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
         bandwidths=observer_bandwidths(drivers),
         drive_controlled=np.isin(joints, list(closed)) if closed else None,
         coupling=coupling,
+        shadow=spec.guard.shadow,
         deceleration=spec.guard.deceleration,
         order=spec.schedule.order,
     )

@@ -42,6 +42,9 @@ class LoadParams:
     effort: float = param(unit="joint effort", above=0, doc="largest effort of the load motor")
     inertia: float = param(unit="joint inertia", min=0, default=0.0, doc="of shaft and load motor, at the joint")
     viscous: float = param(unit="joint damping", min=0, default=0.0, doc="friction of the bench, at the joint")
+    delay: float | None = param(
+        unit="s", min=0, default=None, doc="from a measurement to the effort exerted for it; default: two steps"
+    )
 
 
 @dataclass(frozen=True)

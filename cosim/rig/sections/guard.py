@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from cosim.control.shadow import ShadowParams
 from cosim.hardware.estop import EstopParams
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
@@ -28,6 +29,7 @@ class GuardKeys:
     watchdog: float | None = param(
         unit="s", above=0, default=None, doc="time without a tick after which motors are switched off"
     )
+    shadow: ShadowParams | None = param(default=None, doc="simulated twins of real joints")
     estop: EstopParams | None = param(default=None, doc="the emergency stop")
 
 
@@ -40,6 +42,7 @@ class GuardSpec:
     soft_start: float
     deceleration: float | None = None
     watchdog: float | None = None
+    shadow: ShadowParams | None = None
     estop: EstopParams | None = None
 
 
@@ -58,7 +61,9 @@ def read_guard(data: YamlValue, step_ns: int | None, reading: Reading) -> GuardS
     if watchdog is not None and step_ns is not None and watchdog * 1e9 < WATCHDOG_STEPS * step_ns:
         what = f"must be at least {WATCHDOG_STEPS} steps ({show_time(WATCHDOG_STEPS * step_ns)})"
         reading.fail((*at, "watchdog"), f"{what}, is {show_time(watchdog * 1e9)}")
-    more = {key: values.get(key) for key in ("deceleration", "watchdog", "estop")}
+    if values.get("shadow") is None and isinstance(data, dict) and data.get("shadow") is not None:
+        values["shadow"] = ShadowParams()  # a mistake in it is not taken for a rig without
+    more = {key: values.get(key) for key in ("deceleration", "watchdog", "shadow", "estop")}
     return GuardSpec(actions, stale_ns * 1e-9, values.get("soft_start", 0.0), **more)
 
 

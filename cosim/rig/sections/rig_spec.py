@@ -269,10 +269,14 @@ def _check_guard(
     commanded: Iterable[str],
     reading: Reading,
 ) -> None:
-    """Derating and soft start need an effort limit that saturates."""
+    """Derating and soft start need an effort limit that saturates, limits of residuals the simulated twins."""
     commanded = set(commanded)
     for name, joint in joints.items():
         actions = guard.actions | joint.actions
+        for row in (row for row in LIMITS if row.needs_twin and guard.shadow is None):
+            if joint.limits[row.key] < float("inf"):
+                what = f"compares with the simulated twin of joint '{name}', and the rig has none; add --shadow"
+                entries[name].reading.fail(("joints", name, "limits", row.key), f"{what}, or guard.shadow: {{}}")
         lack = ""
         if joint.limits["effort"] == float("inf"):
             lack = f"joint '{name}' has none; give joints.{name}.limits.effort"

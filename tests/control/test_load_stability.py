@@ -1,0 +1,60 @@
+"""The stability of load emulation: against the criterion of Nyquist, and against loops of the observer itself."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from cosim.control.load_stability import is_stable, largest_ratio
+from cosim.control.observer import JointMotion, correct, gains, predict
+
+
+def by_nyquist(bandwidth, delay):
+    """κ at the frequency where the loop has a phase of −180°."""
+    omega = 2.0 * math.pi * bandwidth
+    w = brentq(lambda w: w * delay + 3.0 * math.atan(w / omega) - math.pi, 1e-3, 2.0 * omega)
+    return (1.0 + (w / omega) ** 2) ** 1.5
+
+
+def test_without_delay_three_poles_allow_eight():
+    assert by_nyquist(50.0, 0.0) == pytest.approx(8.0)
+    assert largest_ratio(50.0, 2e-5, 0) == pytest.approx(8.0, rel=0.02)
+
+
+@pytest.mark.parametrize("delay", [1e-3, 2e-3, 4e-3])
+def test_with_short_steps_it_is_the_criterion_of_nyquist(delay):
+    step = 1e-4  # held for half of it on average
+    found = largest_ratio(50.0, step, round(delay / step))
+    assert found == pytest.approx(by_nyquist(50.0, delay + 0.5 * step), rel=0.03)
+    assert found < largest_ratio(50.0, step, round(delay / step) - 5)
+
+
+def velocities(ratio, bandwidth, step, steps, count):
+    """Of the shaft, tick by tick, with the functions of the observer."""
+    k, q, v = gains(bandwidth, step), 0.0, 0.0
+    x, waiting = JointMotion(1e-3, 0.0, 0.0), [0.0] * steps
+    found = []
+    for _ in range(count):
+        x = correct(x, q - x.position, k)
+        waiting.append(-ratio * x.acceleration)
+        a = waiting.pop(0)
+        q, v = q + step * v + 0.5 * step**2 * a, v + step * a
+        x = predict(x, step)
+        found.append(x.velocity - v)
+    return np.abs(found)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+@pytest.mark.parametrize("bandwidth", [20.0, 50.0])
+def test_the_loop_of_the_observer_grows_beyond_the_bound_only(bandwidth, steps):
+    bound = largest_ratio(bandwidth, 1e-3, steps)
+    calm, wild = (velocities(factor * bound, bandwidth, 1e-3, steps, 4000) for factor in (0.97, 1.03))
+    assert calm[-50:].max() < 0.1 * calm[:50].max()
+    assert wild[-50:].max() > 10.0 * wild[:50].max()
+
+
+def test_less_than_the_inertia_of_the_bench_is_stable_down_to_that_of_the_motor():
+    assert is_stable(-0.95, 50.0, 1e-3, 0) and not is_stable(-1.05, 50.0, 1e-3, 0)
