@@ -33,14 +33,18 @@ from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
 
+from .register_maps import FLOATS, WHOLE_NUMBERS
 from .rules import prompt, steps_of
 
 FOLDER = Path(next(iter(drivers.__path__)))
 BESIDES = {"common", "sim"}  # folders that are not a family of hardware
 NEEDED = ("MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic")
 
-# addresses of two drives, unless `id: 1` and `id: 2`; by family or by case
-ADDRESSES: dict[Any, tuple[dict, dict]] = {("odrive", "pty"): ({"axis": 0}, {"axis": 1})}
+# addresses of two drives and what has no default, unless `id: 1` and `id: 2`; by family or by case
+ADDRESSES: dict[Any, tuple[dict, dict]] = {
+    ("odrive", "pty"): ({"axis": 0}, {"axis": 1}),
+    "modbus": ({"id": 1, "registers": WHOLE_NUMBERS}, {"id": 2, "registers": FLOATS}),
+}
 LINES: dict[type, tuple[str, ...]] = {CanParams: ("virtual", "udp_multicast"), SerialParams: ("pty",)}
 PATIENCE = 20.0  # s, beyond the duration of any action on the slowest machine
 BUDGET = 2500  # steps of 1 ms of the emulation; a stalling machine makes fewer

@@ -22,6 +22,7 @@ from .rules import rule
 STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] = {
     "cia402": ({"vendor": 77}, lambda emulator, patch: None, "vendor 0x4D"),
     "dynamixel": ({"model": "XM540-W270"}, lambda emulator, patch: None, "is XM540-W270, not XM430-W350"),
+    "modbus": ({}, lambda emulator, patch: setattr(emulator.drives[1], "model", 7), "has 7 in register 4096, not 402"),
     "moteus": ({}, lambda emulator, patch: _of_another_map(patch), "register map 3"),
     "odrive": ({}, lambda emulator, patch: _of_another_firmware(emulator), "firmware 0.5.6"),
     "template": ({}, lambda emulator, patch: setattr(emulator, "version", 2), "has protocol 2; update its firmware"),
