@@ -142,8 +142,9 @@ def find_answer(request: Request, data: bytes) -> bytes | None:
 
 
 def read_words(answer: bytes) -> tuple[int, ...]:
-    """The words of an answer to a request that reads."""
-    return struct.unpack(f">{answer[2] // 2}H", answer[3:-2])
+    """The words of an answer to a request that reads; none of another one."""
+    data = answer[3:-2]
+    return struct.unpack(f">{len(data) // 2}H", data) if data and len(data) == answer[2] & ~1 else ()
 
 
 def to_words(value: float, kind: str, low_first: bool = False) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from cosim.drivers.transport import Connection, Traffic
 from cosim.drivers.transport.bus_load import BYTE_BITS
 
 SILENCE = 3.5  # characters between two frames, of 11 bits
+PATIENCE = 3  # response times after which an answer is taken for lost
 MAX_CHUNKS = 64
 FAST_SILENCE = 1.75e-3  # s, the same above 19200 bit/s (MODBUS over Serial Line V1.02, 2.5.1.1)
 
@@ -47,7 +48,8 @@ class Line:
     def _clear(self) -> None:
         self._waiting: list[bytes] = []
         self._sent: codec.Request | None = None  # its answer is awaited
-        self._free_ns, self._received, self._echoes = 0, b"", False
+        self._free_ns = self._lost_ns = 0  # when the next request may be sent; when the answer is taken for lost
+        self._received, self._echoes = b"", False
 
     @property
     def lost(self) -> bool:
@@ -87,11 +89,11 @@ class Line:
         """The next complete answer, to `request`."""
         while True:
             self._send_next(deadline_ns)
-            busy = self._sent or self._waiting
-            chunk = self._link.receive(min(deadline_ns, self._free_ns) if busy else deadline_ns)
+            until_ns = self._lost_ns if self._sent else self._free_ns if self._waiting else deadline_ns
+            chunk = self._link.receive(min(deadline_ns, until_ns))
             if chunk is not None and (answer := self._answer(chunk)) is not None:
                 return answer
-            if self._sent and self.now() >= self._free_ns:
+            if self._sent and self.now() >= self._lost_ns:
                 self._sent, self.unanswered = None, self.unanswered + 1
             if self.now() >= deadline_ns:
                 return None
@@ -108,6 +110,7 @@ class Line:
         self._sent = request
         wire_ns = self._byte_ns * (len(frame) + len(codec.answer(request, (0,) * request.count)))
         self._free_ns = self.now() + round(wire_ns + self._response_ns + self._pause_ns)
+        self._lost_ns = self._free_ns + round((PATIENCE - 1) * self._response_ns)
         self._link.send(frame, deadline_ns)
 
     def _answer(self, chunk: bytes) -> bytes | None:
@@ -115,7 +118,7 @@ class Line:
         sent = self._sent
         if sent is None:
             return None
-        self._received += chunk
+        self._received = (self._received + chunk)[-2 * codec.MAX_FRAME :]
         frame = codec.encode(sent)
         if sent.count:  # with an adapter that echoes; the answer to WRITE_ONE would be mistaken for its echo
             self._echoes = frame in self._received

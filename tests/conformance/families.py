@@ -44,6 +44,7 @@ NEEDED = ("MODES", "JointParams", "Params", "connection_name", "device", "emulat
 ADDRESSES: dict[Any, tuple[dict, dict]] = {
     ("odrive", "pty"): ({"axis": 0}, {"axis": 1}),
     "modbus": ({"id": 1, "registers": WHOLE_NUMBERS}, {"id": 2, "registers": FLOATS}),
+    "serial_text": ({"id": 1, "model": "arm"}, {"id": 2}),
 }
 LINES: dict[type, tuple[str, ...]] = {CanParams: ("virtual", "udp_multicast"), SerialParams: ("pty",)}
 PATIENCE = 20.0  # s, beyond the duration of any action on the slowest machine

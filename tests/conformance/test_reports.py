@@ -25,10 +25,9 @@ STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] =
     "modbus": ({}, lambda emulator, patch: setattr(emulator.drives[1], "model", 7), "has 7 in register 4096, not 402"),
     "moteus": ({}, lambda emulator, patch: _of_another_map(patch), "register map 3"),
     "odrive": ({}, lambda emulator, patch: _of_another_firmware(emulator), "firmware 0.5.6"),
+    "serial_text": ({}, lambda emulator, patch: emulator.models.update({1: "gripper"}), "is 'gripper', not 'arm'"),
     "template": ({}, lambda emulator, patch: setattr(emulator, "version", 2), "has protocol 2; update its firmware"),
 }
-
-
 @every
 @pytest.mark.parametrize("cause", FAULT_CAUSES)
 @rule(11)
