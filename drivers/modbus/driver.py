@@ -49,7 +49,9 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
             if map.target(context.mode) is None:
                 what = f"mode '{context.mode}' needs '{context.mode}_target'; add it, or give another 'mode'"
                 raise InputError(what, context.place("joints", name, "registers"))
-        self._state_runs, self._identity_runs = ([runs(map, names) for map in self._maps] for names in (STATE, IDENTITY))
+        self._state_runs, self._identity_runs = (
+            [runs(map, names) for map in self._maps] for names in (STATE, IDENTITY)
+        )
         self._memory: list[dict[int, int]] = [{} for _ in self._maps]  # registers as read
         self._acknowledged: set[tuple[int, int]] = set()  # joint and register of what was written
         self._refused: dict[int, str] = {}
@@ -129,7 +131,9 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
             return self._reading(k, self._identity_runs[k] or self._state_runs[k])
         control = self._maps[k].control
         words = {"state": [], "enable": control.on, "clear": control.clear}[request]
-        return b"".join(self._writing(k, control.register, (word,)) for word in words) + self._reading(k, self._state_runs[k])
+        return b"".join(self._writing(k, control.register, (word,)) for word in words) + self._reading(
+            k, self._state_runs[k]
+        )
 
     def _off(self, k: int) -> bytes:
         control = self._maps[k].control

@@ -49,7 +49,8 @@ class Line:
         self._waiting: list[bytes] = []
         self._sent: codec.Request | None = None  # its answer is awaited
         self._free_ns = self._lost_ns = 0  # when the next request may be sent; when the answer is taken for lost
-        self._received, self._echoes = b"", False
+        self._received = b""
+        self._echoes: bool | None = None  # whether the adapter does; None: not known yet
 
     @property
     def lost(self) -> bool:
@@ -94,7 +95,8 @@ class Line:
             if chunk is not None and (answer := self._answer(chunk)) is not None:
                 return answer
             if self._sent and self.now() >= self._lost_ns:
-                self._sent, self.unanswered = None, self.unanswered + 1
+                self._sent = None
+                self.unanswered += self._echoes is not None
             if self.now() >= deadline_ns:
                 return None
 
@@ -120,8 +122,10 @@ class Line:
             return None
         self._received = (self._received + chunk)[-2 * codec.MAX_FRAME :]
         frame = codec.encode(sent)
-        if sent.count:  # with an adapter that echoes; the answer to WRITE_ONE would be mistaken for its echo
+        if sent.function != codec.WRITE_ONE:  # whose answer is like its echo
             self._echoes = frame in self._received
+        elif self._echoes is None:
+            return None
         found = codec.find_answer(sent, self._received.partition(frame)[2] if self._echoes else self._received)
         if found is not None:
             self.request, self._sent, self._free_ns = sent, None, self.now() + round(self._pause_ns)

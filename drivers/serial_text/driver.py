@@ -101,7 +101,9 @@ class TextDriver(NodeDriver[bytes, JointParams]):
 
     def _request(self, k: int, request: Request) -> bytes:
         key = TO_BOARD[request]
-        return self._text(k, key) + (b"" if key in ("poll", "identify") & self._patterns.keys() else self._text(k, "poll"))
+        return self._text(k, key) + (
+            b"" if key in ("poll", "identify") & self._patterns.keys() else self._text(k, "poll")
+        )
 
     def _command(self, k: int, position: float, velocity: float, effort: float) -> bytes:
         target = self._target(position, velocity, effort)

@@ -35,7 +35,9 @@ class Patterns:
     )
     poll: Annotated[str, pattern_of(("id",))] = param(default="Q{id}", doc="asks for `state`; feeds no watchdog")
     clear: Annotated[str, pattern_of(("id",))] = param(default="C{id}", doc="clears faults; empty: nothing does")
-    identify: Annotated[str, pattern_of(("id",))] = param(default="I{id}", doc="asks for `identity`; empty: no identity")
+    identify: Annotated[str, pattern_of(("id",))] = param(
+        default="I{id}", doc="asks for `identity`; empty: no identity"
+    )
     state: Annotated[
         str,
         pattern_of(("id", "position", "velocity", "effort", "temperature", "mode", "fault"), ("position", "velocity")),

@@ -28,6 +28,8 @@ STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] =
     "serial_text": ({}, lambda emulator, patch: emulator.models.update({1: "gripper"}), "is 'gripper', not 'arm'"),
     "template": ({}, lambda emulator, patch: setattr(emulator, "version", 2), "has protocol 2; update its firmware"),
 }
+
+
 @every
 @pytest.mark.parametrize("cause", FAULT_CAUSES)
 @rule(11)
