@@ -30,7 +30,7 @@ __all__ = [
 
 
 def load(params: Params, context: DriverContext) -> ModbusDriver:
-    """Raises InputError for a watchdog that would trip between two commands, and registers without the mode's target."""
+    """Raises InputError for a watchdog that would trip between two commands, and a mode without a target register."""
     if params.watchdog <= 2.0 * context.period:  # one of them for reads, see `driver`
         what = f"must be longer than 2 periods of {context.period:.6g} s, is {params.watchdog:.6g} s"
         raise InputError(what, context.place("watchdog"))

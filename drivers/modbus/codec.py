@@ -1,7 +1,7 @@
 """Modbus RTU: requests and answers of the functions 3, 4, 6, 16 and 23, exceptions, and values in 16 bit registers.
 
-Source: MODBUS Application Protocol Specification V1.1b3, and MODBUS over Serial Line V1.02 for frames and CRC. A frame is
-node, function, data and CRC. Where it ends follows from its function, so that no pause has to be measured.
+Source: MODBUS Application Protocol Specification V1.1b3, and MODBUS over Serial Line V1.02 for frames and CRC. A frame
+is node, function, data and CRC. Where it ends follows from its function, so that no pause has to be measured.
 """
 
 from __future__ import annotations

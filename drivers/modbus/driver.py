@@ -1,12 +1,14 @@
 """Modbus drives behind the driver contract.
 
-Every message may feed a drive's watchdog, not only a command. Reads must not keep a motor on that gets no commands: some
-time after the last command nothing is sent until the watchdogs must have tripped. The drives' timeout is shorter by this.
+Every message may feed a drive's watchdog, not only a command. Reads must not keep a motor on that gets no commands:
+some time after the last command nothing is sent until the watchdogs must have tripped. The drives' timeout is shorter
+by this time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from types import MappingProxyType
 
 import numpy as np
 
@@ -38,7 +40,7 @@ def runs(map: Registers, names: Iterable[str]) -> list[range]:
 
 class ModbusDriver(NodeDriver[bytes, JointParams]):
     link: Line
-    faults = {}  # in the rig
+    faults = MappingProxyType({})  # they are in the rig
 
     def __init__(self, context: DriverContext, line: Line, watchdog: float) -> None:
         """Raises InputError for a joint whose registers lack the target of the mode."""

@@ -37,7 +37,7 @@ class Line:
     """A serial link whose items are requests, several in one item if needed, and complete answers."""
 
     def __init__(self, link: Connection[bytes], baudrate: float, response_time: float, pause: float) -> None:
-        """response_time [s]: from the end of a request to the beginning of its answer, at most; pause [s]: see `silence`."""
+        """response_time [s]: until a drive begins its answer, at most; pause [s]: see `silence`."""
         self.name, self.meter, self.now, self._link = link.name, link.meter, link.now, link
         self.close, self.reopen = link.close, link.reopen
         self.request: codec.Request | None = None  # that of the answer received last

@@ -1,4 +1,4 @@
-"""The parameters of Modbus drives and of their joints in a rig: the serial link, and the map of the drive's registers."""
+"""The parameters of Modbus drives and of their joints in a rig: the serial link, and the map of a drive's registers."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ class TimePoint(Point):
 class Words(Register):
     """Numbers that are written to a register, one after the other."""
 
-    on: list[int] = param(doc="to switch the drive on, without effort")
-    off: list[int] = param(doc="to switch it off")
-    clear: list[int] = param(doc="to clear its faults")
+    on: tuple[int, ...] = param(doc="to switch the drive on, without effort")
+    off: tuple[int, ...] = param(doc="to switch it off")
+    clear: tuple[int, ...] = param(doc="to clear its faults")
 
     def __post_init__(self) -> None:
         if not all(words and all(0 <= word <= 0xFFFF for word in words) for words in (self.on, self.off, self.clear)):

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def load(params: Params, context: DriverContext) -> TextDriver:
-    """Raises InputError for a watchdog that would trip between two commands, and patterns that do not fit the joints."""
+    """Raises InputError for a watchdog that would trip between two commands, and patterns that fit no joint."""
     check_watchdog(params, context)
     return TextDriver(params, context, host(params, context))
 

@@ -1,8 +1,7 @@
-"""Lines of text and the patterns that a rig gives for them: `P{id} {position:.4f}` with named fields, as in Python's
-`str.format`.
+"""Lines of text, and the patterns that a rig gives for them: `P{id} {position:.4f}`, with named fields as in `format`.
 
-A pattern works in both directions. Blanks in it stand for one or more; a field holds a number, a whole number or a word.
-The checksum of a line is that of NMEA 0183: the exclusive or of all bytes as two hexadecimal digits behind an asterisk.
+A pattern works in both directions. A blank in it stands for one or more; a field is a number, a whole number or a word.
+The checksum is that of NMEA 0183: an asterisk and the exclusive or of all bytes before it, two hexadecimal digits.
 """
 
 from __future__ import annotations

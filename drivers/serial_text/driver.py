@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 
 import numpy as np
 
 from cosim.drivers.common.node_driver import OFF, NodeDriver, Request
 from cosim.drivers.serial_text import codec
 from cosim.drivers.serial_text.codec import Pattern
-from cosim.drivers.serial_text.params import JointParams, Params, Scales
+from cosim.drivers.serial_text.params import JointParams, Params, Patterns, Scales
 from cosim.drivers.transport import Connection
 from cosim.drivers.transport.lines import LineSplitter
 from cosim.errors import InputError
@@ -24,7 +25,7 @@ FAULTS = {
     4: "encoder; check the encoder's cable",
     5: "watchdog; find out why commands stopped",
 }
-PATTERNS = "enable disable effort velocity position poll clear identify state identity".split()
+PATTERNS = tuple(field.name for field in fields(Patterns))
 TO_BOARD = {"state": "poll", "identity": "identify", "enable": "enable", "clear": "clear"}
 
 

@@ -103,8 +103,8 @@ def test_a_wrong_pattern_is_one_line_with_its_fix(text):
 
 
 def test_a_pattern_has_the_fields_of_its_place():
-    with pytest.raises(ValueError, match="^unknown field 'velocity'; known: id, position$"):
+    with pytest.raises(ValueError, match=r"^unknown field 'velocity'; known: id, position$"):
         pattern_of(("id", "position"))("P{velocity}")
-    with pytest.raises(ValueError, match="^lacks the field '{position}'; add it$"):
+    with pytest.raises(ValueError, match=r"^lacks the field '{position}'; add it$"):
         pattern_of(("id", "position"), ("position",))("P{id}")
     assert pattern_of(("id",), ("id",))("") == ""
