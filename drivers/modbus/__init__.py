@@ -10,7 +10,7 @@ from cosim.drivers.common.motor import Motor, Rotor
 from cosim.drivers.modbus.codec import with_valid_checksum
 from cosim.drivers.modbus.driver import ModbusDriver
 from cosim.drivers.modbus.emulator import Emulator, ModbusDrive
-from cosim.drivers.modbus.line import Exchanges, Line, silence
+from cosim.drivers.modbus.half_duplex import Exchanges, HalfDuplexLink, silence
 from cosim.drivers.modbus.params import JointParams, Params
 from cosim.errors import InputError
 from cosim.types import DriverContext
@@ -34,7 +34,7 @@ def load(params: Params, context: DriverContext) -> ModbusDriver:
     if params.watchdog <= 2.0 * context.period:  # one of them for reads, see `driver`
         what = f"must be longer than 2 periods of {context.period:.6g} s, is {params.watchdog:.6g} s"
         raise InputError(what, context.place("watchdog"))
-    line = Line(host(params, context), params.port.baudrate, params.response_time, _pause(params))
+    line = HalfDuplexLink(host(params, context), params.port.baudrate, params.response_time, _pause(params))
     return ModbusDriver(context, line, params.watchdog)
 
 
@@ -45,10 +45,13 @@ def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> 
 
 
 def traffic(params: Params, context: DriverContext) -> Exchanges:
-    """What one cycle sends and receives, at most, with the pauses in between."""
+    """What one cycle sends and receives, at most, with the pauses in between; nothing in a mode without a target."""
+    pause = params.response_time + _pause(params)
+    if not all(joint.registers.target(context.mode) for joint in context.wiring):
+        return Exchanges([], [], pause)
     rotors = [Rotor() for _ in context.joints]
     items = load(params, context).cycle(emulate(params, context, rotors))
-    return Exchanges(list(items.out), list(items.back), params.response_time + _pause(params))
+    return Exchanges(list(items.out), list(items.back), pause)
 
 
 def _pause(params: Params) -> float:

@@ -34,7 +34,7 @@ for _byte in range(256):
     _CRC_TABLE.append(_byte)
 
 
-class Request(NamedTuple):
+class RtuRequest(NamedTuple):
     """count registers are read from `register` on, words are written from `at` on."""
 
     node: int
@@ -62,7 +62,7 @@ def with_valid_checksum(data: bytes) -> bytes:
     return checked(data[:-2])
 
 
-def encode(request: Request) -> bytes:
+def encode(request: RtuRequest) -> bytes:
     """The frame of a request."""
     node, function, register, count, at, words = request
     body = struct.pack(">BB", node, function)
@@ -75,8 +75,8 @@ def encode(request: Request) -> bytes:
     return checked(body)
 
 
-def decode(frame: bytes) -> Request | None:
-    """The request of a frame; None for one that is damaged or asks for too much."""
+def decode(frame: bytes) -> RtuRequest | None:
+    """The request of a frame; None for one that is damaged or requests too much."""
     node, function = frame[:2] if len(frame) > 1 else (0, 0)
     if function not in _HEADS or _request_size(frame) != len(frame) or crc(frame):
         return None
@@ -88,13 +88,13 @@ def decode(frame: bytes) -> Request | None:
         body = body[4:]
     if function == WRITE_ONE:
         at, word = struct.unpack(">HH", body)
-        return Request(node, function, at=at, words=(word,))
+        return RtuRequest(node, function, at=at, words=(word,))
     if not body:
-        return Request(node, function, register, count)
+        return RtuRequest(node, function, register, count)
     at, n, size = struct.unpack_from(">HHB", body)
     if n < 1 or size != 2 * n or at + n > 0x10000:
         return None
-    return Request(node, function, register, count, at, struct.unpack(f">{n}H", body[5:]))
+    return RtuRequest(node, function, register, count, at, struct.unpack(f">{n}H", body[5:]))
 
 
 def split(data: bytes) -> tuple[list[bytes], bytes]:
@@ -113,7 +113,7 @@ def split(data: bytes) -> tuple[list[bytes], bytes]:
     return frames, data[begin:]
 
 
-def answer(request: Request, words: Sequence[int] = ()) -> bytes:
+def answer(request: RtuRequest, words: Sequence[int] = ()) -> bytes:
     """The answer to a request, with the words that it reads."""
     head = struct.pack(">BB", request.node, request.function)
     if request.count:
@@ -121,12 +121,12 @@ def answer(request: Request, words: Sequence[int] = ()) -> bytes:
     return checked(encode(request)[:6])
 
 
-def refusal(request: Request, exception: int) -> bytes:
+def refusal(request: RtuRequest, exception: int) -> bytes:
     """The answer to a request with an exception of EXCEPTIONS."""
     return checked(bytes((request.node, request.function | FAILED, exception)))
 
 
-def find_answer(request: Request, data: bytes) -> bytes | None:
+def find_answer(request: RtuRequest, data: bytes) -> bytes | None:
     """The first complete answer to a request in received bytes, or its refusal; None if there is none.
 
     What precedes it is skipped: damaged bytes, or an echo of a request that reads.

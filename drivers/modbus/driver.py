@@ -14,7 +14,7 @@ import numpy as np
 
 from cosim.drivers.common.node_driver import ANSWER_TIME, OFF, NodeDriver, Request
 from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.line import Line
+from cosim.drivers.modbus.half_duplex import HalfDuplexLink
 from cosim.drivers.modbus.params import JointParams, Registers
 from cosim.errors import CosimError, InputError
 from cosim.types import Array, DriverContext
@@ -39,10 +39,10 @@ def runs(map: Registers, names: Iterable[str]) -> list[range]:
 
 
 class ModbusDriver(NodeDriver[bytes, JointParams]):
-    link: Line
+    link: HalfDuplexLink
     faults = MappingProxyType({})  # they are in the rig
 
-    def __init__(self, context: DriverContext, line: Line, watchdog: float) -> None:
+    def __init__(self, context: DriverContext, line: HalfDuplexLink, watchdog: float) -> None:
         """Raises InputError for a joint whose registers lack the target of the mode."""
         super().__init__(context, line, watchdog)
         self._maps = [joint.registers for joint in self._wiring]
@@ -122,11 +122,11 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
 
     def _writing(self, k: int, register: int, words: tuple[int, ...]) -> bytes:
         function = codec.WRITE_ONE if self._maps[k].write == codec.WRITE_ONE else codec.WRITE
-        return codec.encode(codec.Request(self._wiring[k].address, function, at=register, words=words))
+        return codec.encode(codec.RtuRequest(self._wiring[k].address, function, at=register, words=words))
 
     def _reading(self, k: int, spans: Iterable[range]) -> bytes:
         node, function = self._wiring[k].address, self._maps[k].read
-        return b"".join(codec.encode(codec.Request(node, function, span.start, len(span))) for span in spans)
+        return b"".join(codec.encode(codec.RtuRequest(node, function, span.start, len(span))) for span in spans)
 
     def _request(self, k: int, request: Request) -> bytes:
         if request == "identity":
@@ -149,7 +149,7 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
         if map.write != codec.READ_WRITE:
             return self._writing(k, target.register, words) + self._reading(k, spans)
         node, first = self._wiring[k].address, spans[0]
-        both = codec.Request(node, codec.READ_WRITE, first.start, len(first), target.register, words)
+        both = codec.RtuRequest(node, codec.READ_WRITE, first.start, len(first), target.register, words)
         return codec.encode(both) + self._reading(k, spans[1:])
 
     # --- the cycle -----------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Params:
 
 
 @params
-class Register:
+class MapEntry:
     """A register, with its address in the protocol: 0 for the first one."""
 
     register: int = param(min=0, max=0xFFFF)
@@ -40,7 +40,7 @@ class Register:
 
 
 @params
-class Point(Register):
+class RegisterPoint(MapEntry):
     """A number in one register, or in two from `register` on."""
 
     type: Literal["int16", "uint16", "int32", "uint32", "float32"] = param(default="int16")
@@ -68,32 +68,32 @@ class Point(Register):
 
 
 @params
-class PositionPoint(Point):
+class PositionPoint(RegisterPoint):
     scale: float = param(unit="rad", above=0, default=1.0, doc="per count")
 
 
 @params
-class VelocityPoint(Point):
+class VelocityPoint(RegisterPoint):
     scale: float = param(unit="rad/s", above=0, default=1.0, doc="per count")
 
 
 @params
-class EffortPoint(Point):
+class EffortPoint(RegisterPoint):
     scale: float = param(unit="N*m", above=0, default=1.0, doc="per count")
 
 
 @params
-class TemperaturePoint(Point):
+class TemperaturePoint(RegisterPoint):
     scale: float = param(unit="degC", above=0, default=1.0, doc="per count")
 
 
 @params
-class TimePoint(Point):
+class TimePoint(RegisterPoint):
     scale: float = param(unit="s", above=0, default=1e-3, doc="per count")
 
 
 @params
-class Words(Register):
+class Words(MapEntry):
     """Numbers that are written to a register, one after the other."""
 
     on: tuple[int, ...] = param(doc="to switch the drive on, without effort")
@@ -108,7 +108,7 @@ class Words(Register):
 
 
 @params
-class Status(Register):
+class StatusBits(MapEntry):
     """A register with bits."""
 
     on: int = param(min=1, max=0xFFFF, doc="bits that are all set while the drive is on")
@@ -116,7 +116,7 @@ class Status(Register):
 
 
 @params
-class Modes(Register):
+class Modes(MapEntry):
     """A register with the control mode."""
 
     effort: int = param(min=0, max=0xFFFF, default=0)
@@ -125,7 +125,7 @@ class Modes(Register):
 
 
 @params
-class Model(Register):
+class DriveModel(MapEntry):
     """A register that identifies the kind of the drive."""
 
     value: int = param(min=0, max=0xFFFF)
@@ -137,18 +137,18 @@ class Registers:
 
     position: PositionPoint = param()
     velocity: VelocityPoint = param()
-    status: Status = param()
+    status: StatusBits = param()
     control: Words = param()
     effort: EffortPoint | None = param(default=None, doc="measured; default: none")
     temperature: TemperaturePoint | None = param(default=None)
-    fault: Point | None = param(default=None, doc="fault code, 0 without a fault")
+    fault: RegisterPoint | None = param(default=None, doc="fault code, 0 without a fault")
     effort_target: EffortPoint | None = param(default=None)
     velocity_target: VelocityPoint | None = param(default=None)
     position_target: PositionPoint | None = param(default=None)
     mode: Modes | None = param(default=None)
     timeout: TimePoint | None = param(default=None, doc="the drive's watchdog; default: as set in the drive")
     effort_limit: EffortPoint | None = param(default=None, doc="is set to the joint's limit")
-    model: Model | None = param(default=None, doc="another drive is refused")
+    model: DriveModel | None = param(default=None, doc="another drive is refused")
     max_effort: EffortPoint | None = param(default=None, doc="the drive's own limit")
     max_velocity: VelocityPoint | None = param(default=None, doc="the drive's own limit")
     read: Literal[3, 4] = param(default=3, doc="function: 4 for input registers")
@@ -168,7 +168,7 @@ class Registers:
             if not isinstance(text, str) or not str(code).isdecimal():
                 raise ValueError(f"'faults' has a text for each fault code; '{code}' has none")
 
-    def target(self, mode: str) -> Point | None:
+    def target(self, mode: str) -> RegisterPoint | None:
         """Where the target of a mode is written."""
         return getattr(self, f"{mode}_target")
 

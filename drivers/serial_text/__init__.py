@@ -42,6 +42,10 @@ def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> 
 
 
 def traffic(params: Params, context: DriverContext) -> Traffic:
-    """What one cycle sends and receives."""
+    """What one cycle sends and receives; nothing in a mode without a command."""
+    if not getattr(params.patterns, context.mode):
+        return Traffic([], [])
     rotors = [Rotor() for _ in context.joints]
+    for rotor in rotors:
+        rotor.position = rotor.velocity = rotor.effort = -1 / 3  # with many digits
     return load(params, context).cycle(emulate(params, context, rotors))

@@ -33,10 +33,10 @@ class Patterns:
     position: Annotated[str, pattern_of((*_SETTINGS, "position"), ("position",))] = param(
         default="P{id} {position:.8g}"
     )
-    poll: Annotated[str, pattern_of(("id",))] = param(default="Q{id}", doc="asks for `state`; feeds no watchdog")
+    poll: Annotated[str, pattern_of(("id",))] = param(default="Q{id}", doc="requests `state`; feeds no watchdog")
     clear: Annotated[str, pattern_of(("id",))] = param(default="C{id}", doc="clears faults; empty: nothing does")
     identify: Annotated[str, pattern_of(("id",))] = param(
-        default="I{id}", doc="asks for `identity`; empty: no identity"
+        default="I{id}", doc="requests `identity`; empty: no identity"
     )
     state: Annotated[
         str,

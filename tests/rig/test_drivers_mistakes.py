@@ -9,6 +9,7 @@ from cosim import load_rig
 from cosim.rig.sections.rig_spec import read_rig
 from tests.rig.drivers_mistakes_helpers import BUS, ELBOW, REAL, RIG, SLOW, driver
 
+FAMILIES = "cia402, dynamixel, modbus, moteus, odrive, serial_text, template"
 NO_JOINT = "names no joint; list them under 'joints', each with the address of its drive"
 
 
@@ -19,18 +20,14 @@ ALONE = {
     "drivers: 5\n": "13 drivers: expected a list of values, got 5",
     "drivers: {a: b}\n": "13 drivers: expected a list of values, got a mapping",
     "drivers: [5]\n": "13 drivers[0]: expected a mapping, got 5",
-    f"drivers: [{{{BUS}, {ELBOW}}}]\n": (
-        "13 drivers[0]: missing key 'type'; known: cia402, dynamixel, moteus, odrive, template"
-    ),
-    f"drivers: [{{type: 7, {ELBOW}}}]\n": (
-        "13 drivers[0].type: expected text, got 7; known: cia402, dynamixel, moteus, odrive, template"
-    ),
+    f"drivers: [{{{BUS}, {ELBOW}}}]\n": (f"13 drivers[0]: missing key 'type'; known: {FAMILIES}"),
+    f"drivers: [{{type: 7, {ELBOW}}}]\n": (f"13 drivers[0].type: expected text, got 7; known: {FAMILIES}"),
     f"drivers: [{{type: odriwe, {BUS}, {ELBOW}}}]\n": (
         "13 drivers[0].type: unknown driver 'odriwe'; did you mean 'odrive'?"
     ),
     **{
         f"drivers: [{{type: {name}, {BUS}, {ELBOW}}}]\n": (
-            f"13 drivers[0].type: unknown driver '{name}'; known: cia402, dynamixel, moteus, odrive, template"
+            f"13 drivers[0].type: unknown driver '{name}'; known: {FAMILIES}"
         )
         for name in ("sim", "transport", "common")
     },
@@ -65,9 +62,7 @@ ALONE = {
     driver(BUS, ELBOW, "mode: torque"): (
         "13 drivers[0].mode: expected one of effort, velocity, position; got 'torque'"
     ),
-    f"drivers: [{{type: far, {BUS}, {ELBOW}}}]\n": (
-        "13 drivers[0].type: unknown driver 'far'; known: cia402, dynamixel, moteus, odrive, template"
-    ),
+    f"drivers: [{{type: far, {BUS}, {ELBOW}}}]\n": (f"13 drivers[0].type: unknown driver 'far'; known: {FAMILIES}"),
     driver(BUS, ELBOW, "observer: 0"): "13 drivers[0].observer: must be above 0 Hz, is 0 Hz",
     driver(BUS, ELBOW, "wachdog: 1"): "13 drivers[0]: unknown key 'wachdog'; did you mean 'watchdog'?",
     driver("bus: {interface: virtual}", ELBOW): "13 drivers[0].bus: missing key 'channel'",

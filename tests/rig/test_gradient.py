@@ -51,7 +51,9 @@ REFUSED = {
     "drives/two_motors": [ADAPTIVE],
     "drives/two_stage_gear": [ADAPTIVE],
     "dynamometer/bench": [REAL],
+    "dynamometer/bench_modbus": [REAL],
     "dynamometer/elbow": [REAL],
+    "dynamometer/elbow_modbus": [REAL],
     "mechanisms/hoist": [
         EVENT.format("brake cage"),
         EVENT.format("unbrake cage"),

@@ -10,17 +10,17 @@ from pymodbus.framer import FramerRTU
 from pymodbus.pdu import DecodePDU, ExceptionResponse, register_message
 
 from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.codec import Request
+from cosim.drivers.modbus.codec import RtuRequest
 
 NODE = 0x11
 # MODBUS Application Protocol Specification V1.1b3: request, its bytes and those of the answer, the words read
 EXAMPLES = {
-    "6.3": (Request(NODE, 3, 0x6B, 3), "03 00 6B 00 03", "03 06 02 2B 00 00 00 64", (0x022B, 0, 0x64)),
-    "6.4": (Request(NODE, 4, 8, 1), "04 00 08 00 01", "04 02 00 0A", (10,)),
-    "6.6": (Request(NODE, 6, at=1, words=(3,)), "06 00 01 00 03", "06 00 01 00 03", ()),
-    "6.12": (Request(NODE, 16, at=1, words=(10, 0x102)), "10 00 01 00 02 04 00 0A 01 02", "10 00 01 00 02", ()),
+    "6.3": (RtuRequest(NODE, 3, 0x6B, 3), "03 00 6B 00 03", "03 06 02 2B 00 00 00 64", (0x022B, 0, 0x64)),
+    "6.4": (RtuRequest(NODE, 4, 8, 1), "04 00 08 00 01", "04 02 00 0A", (10,)),
+    "6.6": (RtuRequest(NODE, 6, at=1, words=(3,)), "06 00 01 00 03", "06 00 01 00 03", ()),
+    "6.12": (RtuRequest(NODE, 16, at=1, words=(10, 0x102)), "10 00 01 00 02 04 00 0A 01 02", "10 00 01 00 02", ()),
     "6.17": (
-        Request(NODE, 23, 3, 6, 14, (255, 255, 255)),
+        RtuRequest(NODE, 23, 3, 6, 14, (255, 255, 255)),
         "17 00 03 00 06 00 0E 00 03 06 00 FF 00 FF 00 FF",
         "17 0C 00 FE 0A CD 00 01 00 03 00 0D 00 FF",
         (0xFE, 0x0ACD, 1, 3, 13, 0xFF),
@@ -30,16 +30,16 @@ words = st.integers(0, 0xFFFF)
 addresses = st.integers(0, 0xFF00)
 nodes = st.integers(1, 247)
 requests = st.one_of(
-    st.builds(lambda *head: Request(*head), nodes, st.sampled_from([3, 4]), addresses, st.integers(1, 125)),
-    st.builds(lambda node, at, word: Request(node, 6, at=at, words=(word,)), nodes, addresses, words),
+    st.builds(lambda *head: RtuRequest(*head), nodes, st.sampled_from([3, 4]), addresses, st.integers(1, 125)),
+    st.builds(lambda node, at, word: RtuRequest(node, 6, at=at, words=(word,)), nodes, addresses, words),
     st.builds(
-        lambda node, at, data: Request(node, 16, at=at, words=tuple(data)),
+        lambda node, at, data: RtuRequest(node, 16, at=at, words=tuple(data)),
         nodes,
         addresses,
         st.lists(words, min_size=1, max_size=123),
     ),
     st.builds(
-        lambda node, register, count, at, data: Request(node, 23, register, count, at, tuple(data)),
+        lambda node, register, count, at, data: RtuRequest(node, 23, register, count, at, tuple(data)),
         nodes,
         addresses,
         st.integers(1, 125),
@@ -79,7 +79,7 @@ def test_the_exception_of_the_specification():
     assert codec.find_answer(request, framed("83 02")) == framed("83 02")
 
 
-def witness(request: Request) -> bytes:
+def witness(request: RtuRequest) -> bytes:
     """The frame that pymodbus makes of a request."""
     node, function, register, count, at, data = request
     kinds = register_message

@@ -77,7 +77,7 @@ def message(tmp_path, b, **keys) -> str:
     data["schedule"]["step"] = "50 ms"
     (tmp_path / "rig.yaml").write_text(json.dumps(data))
     with pytest.raises(InputError) as caught:
-        load_rig(tmp_path / "rig.yaml").scheduler()
+        load_rig(tmp_path / "rig.yaml").run(0.1)
     return str(caught.value).removeprefix(f"{tmp_path}/rig.yaml:")
 
 

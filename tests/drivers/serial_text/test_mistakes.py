@@ -46,5 +46,5 @@ def test_a_mistake_is_one_line_at_its_place(expected, tmp_path):
     data = rig({"type": "serial_text", "port": PORT, **MISTAKES[expected]}, [{"id": 1}, {"id": 2}])
     (tmp_path / "rig.yaml").write_text(json.dumps(data))
     with pytest.raises(InputError) as caught:
-        load_rig(tmp_path / "rig.yaml").scheduler()
+        load_rig(tmp_path / "rig.yaml").run(0.1)
     assert str(caught.value).removeprefix(f"{tmp_path}/rig.yaml:") == expected

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.codec import Request
-from cosim.drivers.modbus.line import Exchanges, Line, silence
+from cosim.drivers.modbus.codec import RtuRequest
+from cosim.drivers.modbus.half_duplex import Exchanges, HalfDuplexLink, silence
 from cosim.drivers.transport import SerialParams, TrafficMeter
 from tests.kit.clock import MS, FakeClock
 from tests.kit.connection import FakeConnection
 
 BAUDRATE, RESPONSE, PAUSE = 100_000, 4e-3, 2e-3
-FIRST, SECOND = Request(1, 3, 0x2000, 2), Request(2, 3, 0x2000, 2)
-ONE = Request(1, 6, at=0x3000, words=(15,))
+FIRST, SECOND = RtuRequest(1, 3, 0x2000, 2), RtuRequest(2, 3, 0x2000, 2)
+ONE = RtuRequest(1, 6, at=0x3000, words=(15,))
 
 
 class Slow(FakeConnection):
@@ -40,7 +40,7 @@ class Slow(FakeConnection):
 
 def line(answers):
     link = Slow({codec.encode(request): rows for request, rows in answers.items()})
-    made = Line(link, BAUDRATE, RESPONSE, PAUSE)
+    made = HalfDuplexLink(link, BAUDRATE, RESPONSE, PAUSE)
     made.open()
     return made, link
 

@@ -33,21 +33,21 @@ class Exchanges(NamedTuple):
         return Traffic(self.out, self.back).load(params, period) + len(self.back) * self.pause / period
 
 
-class Line:
+class HalfDuplexLink:
     """A serial link whose items are requests, several in one item if needed, and complete answers."""
 
     def __init__(self, link: Connection[bytes], baudrate: float, response_time: float, pause: float) -> None:
         """response_time [s]: until a drive begins its answer, at most; pause [s]: see `silence`."""
         self.name, self.meter, self.now, self._link = link.name, link.meter, link.now, link
         self.close, self.reopen = link.close, link.reopen
-        self.request: codec.Request | None = None  # that of the answer received last
+        self.request: codec.RtuRequest | None = None  # that of the answer received last
         self.unanswered = 0
         self._byte_ns, self._response_ns, self._pause_ns = 1e9 * BYTE_BITS / baudrate, response_time * 1e9, pause * 1e9
         self._clear()
 
     def _clear(self) -> None:
         self._waiting: list[bytes] = []
-        self._sent: codec.Request | None = None  # its answer is awaited
+        self._sent: codec.RtuRequest | None = None  # its answer is awaited
         self._free_ns = self._lost_ns = 0  # when the next request may be sent; when the answer is taken for lost
         self._received = b""
         self._echoes: bool | None = None  # whether the adapter does; None: not known yet
