@@ -51,7 +51,7 @@ def traffic(params: Params, context: DriverContext) -> Exchanges:
         return Exchanges([], [], pause)
     rotors = [Rotor() for _ in context.joints]
     items = load(params, context).cycle(emulate(params, context, rotors))
-    return Exchanges(list(items.out), list(items.back), pause)
+    return Exchanges(items.out, items.back, pause)
 
 
 def _pause(params: Params) -> float:

@@ -35,12 +35,12 @@ for _byte in range(256):
 
 
 class RtuRequest(NamedTuple):
-    """count registers are read from `register` on, words are written from `at` on."""
+    """quantity: of registers that are read from `register` on; words are written from `at` on."""
 
     node: int
     function: int
     register: int = 0
-    count: int = 0
+    quantity: int = 0
     at: int = 0
     words: tuple[int, ...] = ()
 
@@ -116,7 +116,7 @@ def split(data: bytes) -> tuple[list[bytes], bytes]:
 def answer(request: RtuRequest, words: Sequence[int] = ()) -> bytes:
     """The answer to a request, with the words that it reads."""
     head = struct.pack(">BB", request.node, request.function)
-    if request.count:
+    if request.quantity:
         return checked(head + struct.pack(f">B{len(words)}H", 2 * len(words), *words))
     return checked(encode(request)[:6])
 
@@ -131,8 +131,8 @@ def find_answer(request: RtuRequest, data: bytes) -> bytes | None:
 
     What precedes it is skipped: damaged bytes, or an echo of a request that reads.
     """
-    expected = answer(request, (0,) * request.count)
-    head, size = expected[: 3 if request.count else 6], len(expected)
+    expected = answer(request, (0,) * request.quantity)
+    head, size = expected[: 3 if request.quantity else 6], len(expected)
     failed = bytes((request.node, request.function | FAILED))
     for begin in range(len(data) - 4):
         for start, end in ((head, begin + size), (failed, begin + 5)):

@@ -183,7 +183,7 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
             return
         if request.words:
             self._acknowledged.add((k, request.at))
-        if not request.count:
+        if not request.quantity:
             return
         memory, state = self._memory[k], self._state_runs[k]
         if request.register == state[0].start:

@@ -112,7 +112,7 @@ class Emulator(EmulatedDrives[ModbusDrive]):
             return []
         drive.command_ns = t_ns
         exception = drive.write(request.at, request.words, t_ns) if request.words else 0
-        memory, span = drive.memory(), range(request.register, request.register + request.count)
+        memory, span = drive.memory(), range(request.register, request.register + request.quantity)
         if not exception and not memory.keys() >= set(span):
             exception = ILLEGAL_ADDRESS
         if exception:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cosim.drivers.modbus import codec
-from cosim.drivers.transport import Connection, Traffic
+from cosim.drivers.transport import CanFrame, Connection, Traffic
 from cosim.drivers.transport.bus_load import BYTE_BITS
 
 SILENCE = 3.5  # characters between two frames, of 11 bits
@@ -24,8 +24,8 @@ def silence(baudrate: float) -> float:
 class Exchanges(NamedTuple):
     """What one cycle sends and receives; pause [s]: of each exchange, beside the time of its bytes."""
 
-    out: list[bytes]
-    back: list[bytes]
+    out: Sequence[CanFrame | bytes]
+    back: Sequence[CanFrame | bytes]
     pause: float
 
     def load(self, params, period: float) -> float:
@@ -110,7 +110,7 @@ class HalfDuplexLink:
         request = codec.decode(frame)
         assert request is not None
         self._sent = request
-        wire_ns = self._byte_ns * (len(frame) + len(codec.answer(request, (0,) * request.count)))
+        wire_ns = self._byte_ns * (len(frame) + len(codec.answer(request, (0,) * request.quantity)))
         self._free_ns = self.now() + round(wire_ns + self._response_ns + self._pause_ns)
         self._lost_ns = self._free_ns + round((PATIENCE - 1) * self._response_ns)
         self._link.send(frame, deadline_ns)

@@ -57,7 +57,8 @@ class TextDriver(NodeDriver[bytes, JointParams]):
         """Raises InputError for a mode without a command, and answers that do not name one of several axes."""
         super().__init__(context, link, params.watchdog)
         self._checked, self._patterns, self._scales = params.checksum, patterns(params), scales_of(params.scales)
-        self.faults, self._words = fault_table(params), vars(params.modes)
+        self.faults = fault_table(params)  # pyright: ignore[reportAttributeAccessIssue]  # of the rig, not of the class
+        self._words = vars(params.modes)
         self._of_word = {word: mode for mode, word in self._words.items()} | {params.modes.off: OFF}
         self.modes = frozenset(mode for mode in self.modes if mode in self._patterns)
         if context.mode not in self.modes:

@@ -62,7 +62,7 @@ def test_the_examples_of_the_specification(section):
     assert codec.decode(framed(sent)) == request
     assert codec.answer(request, read) == framed(answered)
     assert codec.find_answer(request, framed(answered)) == framed(answered)
-    assert codec.read_words(framed(answered)) == read or not request.count
+    assert codec.read_words(framed(answered)) == read or not request.quantity
 
 
 def test_the_checksum_of_the_specification():
@@ -105,12 +105,12 @@ def test_requests_are_those_of_pymodbus(request):
 
 @given(requests, st.randoms(use_true_random=False))
 def test_answers_are_read_by_pymodbus(request, dice):
-    data = [dice.getrandbits(16) for _ in range(request.count)]
+    data = [dice.getrandbits(16) for _ in range(request.quantity)]
     frame = codec.answer(request, data)
     assert codec.find_answer(request, frame) == frame
     _, pdu = of_answers.handleFrame(frame, request.node, 0)
     assert pdu.dev_id == request.node and pdu.function_code == request.function
-    if request.count:
+    if request.quantity:
         assert list(codec.read_words(frame)) == pdu.registers == data
     _, pdu = of_answers.handleFrame(codec.refusal(request, 3), request.node, 0)
     assert isinstance(pdu, ExceptionResponse) and pdu.exception_code == 3
@@ -118,7 +118,7 @@ def test_answers_are_read_by_pymodbus(request, dice):
 
 @given(requests, st.binary(max_size=20), st.binary(max_size=20))
 def test_an_answer_is_found_between_other_bytes(request, before, after):
-    frame = codec.answer(request, [7] * request.count)
+    frame = codec.answer(request, [7] * request.quantity)
     assert codec.find_answer(request, before + frame + after) is not None
     assert codec.find_answer(request, frame[:-1]) is None
 
