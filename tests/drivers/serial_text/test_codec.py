@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.drivers.serial_text import codec
 from cosim.drivers.serial_text.codec import Pattern, pattern_of
 
+# a machine that stalls
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
 
+@patient
 @given(st.integers(0, 255), numbers, numbers)
 def test_what_a_pattern_writes_it_reads(axis, position, velocity):
     pattern = Pattern("S{id} p={position:.17g}, {velocity:.17g} {{x}}")
@@ -21,12 +24,14 @@ def test_what_a_pattern_writes_it_reads(axis, position, velocity):
     assert pattern.match(pattern.text(values)) == values
 
 
+@patient
 @given(st.text())
 def test_any_text_is_read_or_not(text):
     found = Pattern("S{id} {position} {mode}").match(text)
     assert found is None or set(found) == {"id", "position", "mode"}
 
 
+@patient
 @given(st.text(max_size=30))
 def test_any_pattern_is_one_or_a_mistake(text):
     try:
