@@ -336,8 +336,8 @@ class Slave:
 
 
 class Segment:
-    """Slaves at one end of an Ethernet link, with a rotor each. In a process of its own, because pysoem holds the lock of
-    the interpreter while it waits for a frame."""
+    """Slaves at one end of an Ethernet link, with a rotor each. In a process of its own: pysoem holds the lock of the
+    interpreter while it waits for a frame."""
 
     def __init__(self, interface: str, nodes: list[Node], rotors: list[Rotor]) -> None:
         """Raises PermissionError without the privilege for raw sockets."""

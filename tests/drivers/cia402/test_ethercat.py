@@ -18,7 +18,8 @@ import pytest
 from cosim.drivers import cia402
 from cosim.drivers.transport import now
 from cosim.errors import InputError, RunError
-from cosim.rig.rig import Rig
+from cosim.rig.emulate import emulation_of
+from cosim.rig.rig import Rig, load_rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
 from tests.conformance.families import PATIENCE, rig, write_rig
@@ -217,6 +218,48 @@ def test_an_interface_without_slaves(tmp_path, link):
         bench.driver.open()
     what = f"no EtherCAT slave answers on '{link[0]}'; check its cable and the power of the drives"
     assert caught.value.what == what and str(caught.value.place).endswith("drivers[0].ethercat.interface")
+
+
+def test_a_whole_run_with_its_report(tmp_path, link, slaves):
+    driver = {"type": "cia402", "ethercat": {"interface": link[0]}, "watchdog": WATCHDOG}
+    data = rig(driver, [{"id": 1}, {"id": 2}])
+    for joint in ("a", "b"):
+        data["joints"][joint]["initial"] = {}
+        data["joints"][joint]["limits"] |= {"tracking": 10.0, "frozen": 10.0}
+    sine = {"type": "sine", "amplitude": 0.1, "frequency": 1.0}
+    data |= {
+        "controllers": [{"name": "arm", "type": "pid", "kp": 0.02, "ki": 0.0, "kd": 0.01, "trajectory": sine}],
+        "guard": {"stale": 0.3, "watchdog": PATIENCE},
+        "schedule": {"step": "20 ms", "duration": 0.6, "blend": 0.1, "realtime": {"warm_up": 60}},
+    }
+    run = load_rig(write_rig(tmp_path / "rig.yaml", data)).run()
+    assert run.fault == "" and np.ptp(run["a/position"]) > 1e-3
+    (report,) = run.summary["drivers"]
+    assert report["connection"] == f"EtherCAT on {link[0]}" and report["sent"] > 100 and report["unsent"] == 0
+    assert 0 < report["bus_load_estimated"] < 0.01
+    assert slaves.ask(k=0)["effort"] == slaves.ask(k=1)["effort"] == 0.0
+
+
+MISTAKES = {
+    "drivers[0]: give either 'bus' or 'ethercat'": {},
+    "drivers[0].ethercat: missing key 'interface'": {"ethercat": {}},
+}
+
+
+@pytest.mark.parametrize("expected", MISTAKES)
+def test_a_mistake_is_one_line_at_its_place(expected, tmp_path):
+    data = rig({"type": "cia402", **MISTAKES[expected]}, [{"id": 1}, {"id": 2}])
+    with pytest.raises(InputError) as caught:
+        read_rig(write_rig(tmp_path / "rig.yaml", data))
+    assert str(caught.value) == f"{tmp_path}/rig.yaml:1 {expected}"
+
+
+def test_drives_on_ethercat_are_not_emulated(tmp_path):
+    data = rig({"type": "cia402", "ethercat": {"interface": "eth0"}}, [{"id": 1}, {"id": 2}])
+    with pytest.raises(InputError) as caught:
+        emulation_of(read_rig(write_rig(tmp_path / "rig.yaml", data)))
+    what = "drives on EtherCAT cannot be emulated; give a 'bus' to emulate the same drives on CANopen"
+    assert str(caught.value) == f"{tmp_path}/rig.yaml:1 drivers[0].ethercat: {what}"
 
 
 def test_no_such_interface(tmp_path):
