@@ -30,7 +30,7 @@ from cosim.types import param, params
 BITRATE = 100e6  # bit/s
 OVERHEAD = 8 + 14 + 2 + 12 + 4 + 12  # bytes: preamble, Ethernet, EtherCAT, datagram, check sequence, gap
 FORWARD = 1e-6  # s that a frame takes through a slave
-EXCHANGE_US, STATE_US, SDO_US = 2_000, 200_000, 50_000
+EXCHANGE_US, STATE_US, SDO_US = 10_000, 500_000, 50_000  # at most
 FACTORY_WATCHDOG = 100  # ms
 CONSUMER, PRODUCER, ERROR_CODE = 0x101601, 0x101700, 0x603F00
 RECEIVE, TRANSMIT, RECEIVE_MAPS, TRANSMIT_MAPS = 0x14, 0x18, 0x16, 0x1A  # the upper byte of their indices
@@ -170,30 +170,32 @@ class EthercatLink(BaseConnection[CanFrame]):
                 self._start()
 
     def _start(self) -> None:
-        """Assign the PDOs to the sync managers, then to SAFE-OP and OP, without an output."""
+        """To SAFE-OP and OP, without an output; again after an attempt that failed."""
         assert self._pysoem is not None
         master = self._master
-        for node in self._nodes:
-            for direction, (index, first) in ASSIGNMENT.items():
-                pdos = [first + number for number in sorted(self._assigned.get((node, direction), ()))]
-                with suppress(Exception):
-                    self._assign(self._slave(node), index, pdos)
-        self._mapped = True
-        try:
-            master.config_map()
-        except Exception:  # that of slaves of other kinds too; a drive without process data does not answer
-            return
+        if not self._mapped:
+            self._map()
         self._change(self._pysoem.SAFEOP_STATE)
         for node in self._nodes:
             if (slave := self._slave(node)) is not None:
                 slave.output = bytes(len(slave.output))
         master.send_processdata()
         master.receive_processdata(EXCHANGE_US)
-        self._change(self._pysoem.OP_STATE)
-        self._operational = True
+        self._operational = self._change(self._pysoem.OP_STATE)
 
-    def _change(self, state: int) -> None:
-        """To a state of the application layer; errors are acknowledged."""
+    def _map(self) -> None:
+        """Assign the PDOs to the sync managers, and these to the datagram of the segment."""
+        for node in self._nodes:
+            for direction, (index, first) in ASSIGNMENT.items():
+                pdos = [first + number for number in sorted(self._assigned.get((node, direction), ()))]
+                with suppress(Exception):
+                    self._assign(self._slave(node), index, pdos)
+        self._mapped = True
+        with suppress(Exception):  # a drive that refuses its process data stays silent, and is named
+            self._master.config_map()
+
+    def _change(self, state: int) -> bool:
+        """To a state of the application layer; errors are acknowledged. Whether all slaves have reached it."""
         assert self._pysoem is not None
         master = self._master
         master.read_state()
@@ -203,7 +205,7 @@ class EthercatLink(BaseConnection[CanFrame]):
                 slave.write_state()
         master.state = state
         master.write_state()
-        master.state_check(state, STATE_US)
+        return master.state_check(state, STATE_US) == state
 
     @staticmethod
     def _assign(slave: Any, index: int, pdos: list[int]) -> None:

@@ -271,7 +271,7 @@ def test_a_dynamometer_with_a_board_of_lines_of_text_and_a_modbus_drive(tmp_path
     with emulated("dynamometer/bench_modbus", *words):
         elbow, easy = RIGS / "dynamometer" / "elbow_modbus.yaml", sets("guard.stale=0.5", "guard.watchdog=3")
         run = "run", elbow, *words, *easy, "--yes", "--duration", SHORT
-        code, out, err = ended(start(*run, "--json", summary))
+        code, _, err = ended(start(*run, "--json", summary))
     assert (code, err) == (0, [])
     drivers = json.loads(summary.read_text())["drivers"]
     assert [(row["driver"], row["unsent"]) for row in drivers] == [("test", 0), ("load", 0)]
