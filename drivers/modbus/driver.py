@@ -61,7 +61,7 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
         self._read_window = max(context.period, READ_WINDOW * watchdog)  # s after a command, in which reads may follow
         targets = [map.effort_target for map in self._maps]
         size = np.abs(self._units.scale)
-        self.feedforward.resolution[:] = size * [point.scale if point else 0.0 for point in targets]
+        self.feedforward.resolution[:] = size * [point.resolution if point else 0.0 for point in targets]
         self._largest = size * [point.largest if point else 0.0 for point in targets]
 
     @property

@@ -61,6 +61,11 @@ class RegisterPoint(MapEntry):
         return self.scale * codec.from_words(words, self.type, self.word_order == "little")
 
     @property
+    def resolution(self) -> float:
+        """One count in SI; 0 for floats."""
+        return 0.0 if self.type == "float32" else self.scale
+
+    @property
     def largest(self) -> float:
         """The largest SI value, of either sign."""
         _, low, high = codec.TYPES[self.type]

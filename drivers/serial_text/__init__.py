@@ -28,6 +28,8 @@ __all__ = [
     "with_valid_checksum",
 ]
 
+LONG = -1.2345678e-5  # a number with as many characters as there may be
+
 
 def load(params: Params, context: DriverContext) -> TextDriver:
     """Raises InputError for a watchdog that would trip between two commands, and patterns that fit no joint."""
@@ -46,6 +48,8 @@ def traffic(params: Params, context: DriverContext) -> Traffic:
     if not getattr(params.patterns, context.mode):
         return Traffic([], [])
     rotors = [Rotor() for _ in context.joints]
+    board = emulate(params, context, rotors)
     for rotor in rotors:
-        rotor.position = rotor.velocity = rotor.effort = -1 / 3  # with many digits
-    return load(params, context).cycle(emulate(params, context, rotors))
+        rotor.position, rotor.velocity = LONG * params.scales.position, LONG * params.scales.velocity
+        rotor.effort = LONG * params.scales.effort
+    return load(params, context).cycle(board)

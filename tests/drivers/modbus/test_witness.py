@@ -139,6 +139,7 @@ def test_the_driver_with_a_server_of_pymodbus(tmp_path, map, echo):
         driver.enable("effort")
         try:
             assert driver.report()[0]["resolution"] == pytest.approx(2e-4)
+            assert driver.report()[0]["limit"] == pytest.approx(2 * 0x7FFF * 1e-4)
             for effort in (0.05, -0.07):
                 command.effort[:], command.valid_until_ns = effort, now() + 10_000 * MS
                 driver.write(command, now() + 2000 * MS)

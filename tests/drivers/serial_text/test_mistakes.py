@@ -48,3 +48,13 @@ def test_a_mistake_is_one_line_at_its_place(expected, tmp_path):
     with pytest.raises(InputError) as caught:
         load_rig(tmp_path / "rig.yaml").run(0.1)
     assert str(caught.value).removeprefix(f"{tmp_path}/rig.yaml:") == expected
+
+
+def test_the_bus_load_is_that_of_the_longest_lines(tmp_path):
+    """Of two axes at 115200 bit/s, every 20 ms."""
+    data = rig({"type": "serial_text", "port": PORT}, [{"id": 1}, {"id": 2}])
+    (tmp_path / "rig.yaml").write_text(json.dumps(data))
+    (load,) = load_rig(tmp_path / "rig.yaml").bus_loads.values()
+    command, poll = "T1 -0.333333*00\n", "Q1*00\n"
+    state = "S1 -1.234568e-05 -1.234568e-05 -1.234568e-05 0 0*00\n"
+    assert load == pytest.approx(2 * 10 * len(command + poll + state) / 115200 / 20e-3, rel=0.03)
