@@ -1,4 +1,5 @@
-"""Drives of the profile CiA 402 on CANopen (classic CAN): cyclic synchronous torque, velocity and position.
+"""Drives of the profile CiA 402: cyclic synchronous torque, velocity and position on CANopen (classic CAN), and on
+EtherCAT (CoE) by `ethercat`.
 
 SYNC and the heartbeat that feeds the drives' watchdog are sent with every command. The SDO client is this family's own:
 that of the package `canopen` waits for answers in its own threads, and logs; the tests use it as a reference.
@@ -7,6 +8,7 @@ that of the package `canopen` waits for answers in its own threads, and logs; th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from cosim.drivers.cia402 import codec, profile
 from cosim.drivers.cia402.bus import command_frames
@@ -14,10 +16,11 @@ from cosim.drivers.cia402.device.node import Node
 from cosim.drivers.cia402.device.objects import PRODUCT, VENDOR
 from cosim.drivers.cia402.driver import Cia402Driver
 from cosim.drivers.cia402.emulator import Emulator
+from cosim.drivers.cia402.ethercat import EthercatLink, EthercatParams, ProcessData
 from cosim.drivers.cia402.feedback import RECEIVED
 from cosim.drivers.cia402.params import Homing, JointParams, Params
 from cosim.drivers.common import family
-from cosim.drivers.common.family import check_watchdog, connection_name, device
+from cosim.drivers.common.family import check_watchdog
 from cosim.drivers.common.motor import Motor
 from cosim.drivers.transport import BaseConnection, CanFrame, Traffic
 from cosim.errors import InputError
@@ -25,6 +28,7 @@ from cosim.types import Driver, DriverContext
 
 __all__ = [
     "MODES",
+    "EthercatParams",
     "Homing",
     "JointParams",
     "Params",
@@ -63,10 +67,26 @@ def _node(wired: JointParams, motor: Motor) -> Node:
 
 def host(params: Params, context: DriverContext) -> BaseConnection:
     """The program's end of the bus; it receives the drives' frames only."""
+    if params.ethercat is not None:
+        nodes = [wired.id for wired in context.wiring]
+        return EthercatLink(params.ethercat, nodes, partial(context.place, "ethercat"))
     return family.filtered_host(params, context, {base + wired.id for wired in context.wiring for base in RECEIVED})
 
 
-def traffic(params: Params, context: DriverContext) -> Traffic:
+def device(params: Params, context: DriverContext) -> BaseConnection:
+    """The drives' end of the bus. Raises InputError for EtherCAT."""
+    if params.ethercat is not None:
+        what = "drives on EtherCAT cannot be emulated; give a 'bus' to emulate the same drives on CANopen"
+        raise InputError(what, context.place("ethercat"))
+    return family.device(params, context)
+
+
+def connection_name(params: Params) -> str:
+    """The name of the bus in messages."""
+    return (params.ethercat or params.bus).name  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def traffic(params: Params, context: DriverContext) -> Traffic | ProcessData:
     """One cycle of commands and answers."""
     step = codec.Step(1.0, 1.0, 1.0)
     out: list[CanFrame] = []
@@ -76,4 +96,6 @@ def traffic(params: Params, context: DriverContext) -> Traffic:
         warm = None if wired.temperature is None else 0.0
         back.append(codec.status_answer(wired.id, codec.DriveStatus(0, 0, 0.0), step))
         back.append(codec.motion_answer(wired.id, codec.MotionFeedback(0.0, 0.0, warm), step))
+    if params.ethercat is not None:
+        return ProcessData(out, back, max(wired.id for wired in context.wiring))
     return Traffic([*out, codec.heartbeat(params.master, codec.RUNNING), codec.SYNC], back)

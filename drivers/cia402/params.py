@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Literal
 
+from cosim.drivers.cia402.ethercat import EthercatParams
 from cosim.drivers.common import wiring
 from cosim.drivers.transport import CanParams
 from cosim.types import param, params
@@ -14,12 +15,17 @@ from cosim.types import param, params
 class Params:
     """The bus, and the parameters that all drives on it share."""
 
-    bus: CanParams = param()
+    bus: CanParams | None = param(default=None, doc="CAN bus of the drives")
+    ethercat: EthercatParams | None = param(default=None, doc="EtherCAT segment of the drives, instead of 'bus'")
     watchdog: float = param(
         unit="s", above=0, max=65.535, default=0.1, doc="time without commands, in whole milliseconds"
     )
     master: int = param(min=1, max=127, default=127, doc="id of this program, whose heartbeat the drives monitor")
     stop: Literal["quick", "off"] = param(default="quick", doc="quick stop ramp of the drives, or voltage off")
+
+    def __post_init__(self) -> None:
+        if (self.bus is None) == (self.ethercat is None):
+            raise ValueError("give either 'bus' or 'ethercat'")
 
 
 @params

@@ -35,6 +35,7 @@ from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
 
 from .compiled import InMachineCode
+from .register_maps import FLOATS, WHOLE_NUMBERS
 from .rules import prompt, steps_of
 
 FOLDER = Path(next(iter(drivers.__path__)))
@@ -52,6 +53,8 @@ ADDRESSES: dict[Any, tuple[dict, dict]] = {
         {"id": 1, "master": 17, "protocol": "mini_cheetah", **_MIT},
         {"id": 2, "master": 18, "protocol": "damiao", **_MIT},
     ),
+    "modbus": ({"id": 1, "registers": WHOLE_NUMBERS}, {"id": 2, "registers": FLOATS}),
+    "serial_text": ({"id": 1, "model": "arm"}, {"id": 2}),
 }
 LINES: dict[type, tuple[str, ...]] = {CanParams: ("virtual", "udp_multicast"), SerialParams: ("pty",)}
 PATIENCE = 20.0  # s, beyond the duration of any action on the slowest machine

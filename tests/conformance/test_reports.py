@@ -23,8 +23,10 @@ STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] =
     "cia402": ({"vendor": 77}, lambda emulator, patch: None, "vendor 0x4D"),
     "dynamixel": ({"model": "XM540-W270"}, lambda emulator, patch: None, "is XM540-W270, not XM430-W350"),
     "mit": ({"max_effort": 2.0}, lambda emulator, patch: None, "has the ranges 12.5 rad, 20 rad/s, 2 N*m, not"),
+    "modbus": ({}, lambda emulator, patch: setattr(emulator.drives[1], "model", 7), "has 7 in register 4096, not 402"),
     "moteus": ({}, lambda emulator, patch: _of_another_map(patch), "register map 3"),
     "odrive": ({}, lambda emulator, patch: _of_another_firmware(emulator), "firmware 0.5.6"),
+    "serial_text": ({}, lambda emulator, patch: emulator.models.update({1: "gripper"}), "is 'gripper', not 'arm'"),
     "vesc": ({"pole_pairs": 21}, lambda emulator, patch: None, "is set up for a motor with 42 poles"),
     "template": ({}, lambda emulator, patch: setattr(emulator, "version", 2), "has protocol 2; update its firmware"),
 }

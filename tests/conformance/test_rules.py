@@ -82,7 +82,7 @@ class SendsExpiredCommands(TemplateDriver):
 class IgnoresSigns(TemplateDriver):
     def __init__(self, *args):
         super().__init__(*args)
-        self._units.scale[:] = abs(self._units.scale)
+        self.units.scale[:] = abs(self.units.scale)
 
 
 class FeedsWatchdogsByReading(TemplateDriver):

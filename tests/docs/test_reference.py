@@ -24,6 +24,8 @@ from cosim.drivers.common import wiring
 from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.motor import FAULT_CAUSES
 from cosim.drivers.dynamixel import SerialSettings
+from cosim.drivers.modbus import params as modbus_params
+from cosim.drivers.serial_text import params as text_params
 from cosim.drivers.transport import CanParams, SerialParams
 from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.hardware import estop
@@ -127,6 +129,16 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "A CAN bus": (CanParams, set()),
     "A serial port": (SerialParams, set()),
     "Homing of `cia402`": (cia402.Homing, set()),
+    "EtherCAT": (cia402.EthercatParams, set()),
+    "Registers of `modbus`": (modbus_params.Registers, set()),
+    "A point of `modbus`": (modbus_params.RegisterPoint, set()),
+    "The control word of `modbus`": (modbus_params.Words, set()),
+    "The status of `modbus`": (modbus_params.StatusBits, set()),
+    "The mode of `modbus`": (modbus_params.Modes, set()),
+    "The model of `modbus`": (modbus_params.DriveModel, set()),
+    "Patterns of `serial_text`": (text_params.Patterns, set()),
+    "Scales of `serial_text`": (text_params.Scales, set()),
+    "Modes of `serial_text`": (text_params.ModeWords, set()),
     "`emulator`": (emulator._EmulatorFile, set()),
     "`emulator.joints`": (emulator.MotorParams, set()),
     "`emulator.faults`": (emulator._FaultKeys, set()),

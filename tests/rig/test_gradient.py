@@ -51,9 +51,11 @@ REFUSED = {
     "drives/two_motors": [ADAPTIVE],
     "drives/two_stage_gear": [ADAPTIVE],
     "dynamometer/bench": [REAL],
+    "dynamometer/bench_modbus": [REAL],
     "dynamometer/elbow": [REAL],
     "flywheel_vesc": [REAL],
     "leg_mit": [REAL],
+    "dynamometer/elbow_modbus": [REAL],
     "mechanisms/hoist": [
         EVENT.format("brake cage"),
         EVENT.format("unbrake cage"),

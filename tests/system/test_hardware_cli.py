@@ -288,6 +288,18 @@ def test_a_twin_finds_a_noisy_encoder(tmp_path):
     lines = [line for line in out if line.startswith("shadow ")]
     shown = r"shadow   base: at most effort .+ N·m, drive .+ N·m, position .+ m?rad, slip .+ m?rad"
     assert len(lines) == 3 and re.fullmatch(shown.replace(".+", "[^,]+"), lines[0].replace("mN", "N").replace("µ", "m"))
+def test_a_dynamometer_with_a_board_of_lines_of_text_and_a_modbus_drive(tmp_path):
+    ports = [f"drivers.{name}.port.port={tmp_path / name}" for name in ("test", "load")]
+    words = sets(*ports, "drivers.test.watchdog=2", "drivers.load.watchdog=2")
+    summary = tmp_path / "summary.json"
+    with emulated("dynamometer/bench_modbus", *words):
+        elbow, easy = RIGS / "dynamometer" / "elbow_modbus.yaml", sets("guard.stale=0.5", "guard.watchdog=3")
+        run = "run", elbow, *words, *easy, "--yes", "--duration", SHORT
+        code, _, err = ended(start(*run, "--json", summary))
+    assert (code, err) == (0, [])
+    drivers = json.loads(summary.read_text())["drivers"]
+    assert [(row["driver"], row["unsent"]) for row in drivers] == [("test", 0), ("load", 0)]
+    assert 0.1 < drivers[0]["bus_load_estimated"] < 0.2 and 0.5 < drivers[1]["bus_load_estimated"] < 0.65
 
 
 # --- who agrees -------------------------------------------------------------------------------------

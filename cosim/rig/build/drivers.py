@@ -143,7 +143,7 @@ def cycle_traffic(spec: DriverSpec, context: DriverContext) -> CycleTraffic:
 
 def bus_params(spec: DriverSpec) -> BusParams | PortParams:
     """The parameters of a driver's connection."""
-    connections = (getattr(spec.plugin.params, key, None) for key in ("bus", "port"))
+    connections = (getattr(spec.plugin.params, key, None) for key in ("bus", "port", "ethercat"))
     return next(params for params in connections if params is not None)
 
 

@@ -1,0 +1,58 @@
+"""Drives and servo inverters with Modbus RTU on a half-duplex serial link, by a map of their registers in the rig."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cosim.drivers.common.driver import MODES
+from cosim.drivers.common.family import connection_name, device, host
+from cosim.drivers.common.motor import Motor, Rotor
+from cosim.drivers.modbus.codec import with_valid_checksum
+from cosim.drivers.modbus.driver import ModbusDriver
+from cosim.drivers.modbus.emulator import Emulator, ModbusDrive
+from cosim.drivers.modbus.half_duplex import Exchanges, HalfDuplexLink, silence
+from cosim.drivers.modbus.params import JointParams, Params
+from cosim.errors import InputError
+from cosim.types import DriverContext
+
+__all__ = [
+    "MODES",
+    "JointParams",
+    "Params",
+    "connection_name",
+    "device",
+    "emulate",
+    "host",
+    "load",
+    "traffic",
+    "with_valid_checksum",
+]
+
+
+def load(params: Params, context: DriverContext) -> ModbusDriver:
+    """Raises InputError for a watchdog that would trip between two commands, and a mode without a target register."""
+    if params.watchdog <= 2.0 * context.period:  # one of them for reads, see `driver`
+        what = f"must be longer than 2 periods of {context.period:.6g} s, is {params.watchdog:.6g} s"
+        raise InputError(what, context.place("watchdog"))
+    line = HalfDuplexLink(host(params, context), params.port.baudrate, params.response_time, _pause(params))
+    return ModbusDriver(context, line, params.watchdog)
+
+
+def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:
+    """The device side: a drive for each motor."""
+    drives = zip(context.wiring, motors, strict=True)
+    return Emulator({joint.id: ModbusDrive(motor, joint.registers) for joint, motor in drives})
+
+
+def traffic(params: Params, context: DriverContext) -> Exchanges:
+    """What one cycle sends and receives, at most, with the pauses in between; nothing in a mode without a target."""
+    pause = params.response_time + _pause(params)
+    if not all(joint.registers.target(context.mode) for joint in context.wiring):
+        return Exchanges([], [], pause)
+    rotors = [Rotor() for _ in context.joints]
+    items = load(params, context).cycle(emulate(params, context, rotors))
+    return Exchanges(items.out, items.back, pause)
+
+
+def _pause(params: Params) -> float:
+    return silence(params.port.baudrate) if params.pause is None else params.pause

@@ -1,0 +1,109 @@
+"""The parameters of boards that speak lines of text: the patterns of the lines, their units, and the joints."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Annotated
+
+from cosim.drivers.common import wiring
+from cosim.drivers.serial_text.codec import pattern_of
+from cosim.drivers.transport import SerialParams
+from cosim.types import param, params
+
+_SETTINGS = ("id", "mode", "watchdog", "effort_limit")
+
+
+@params
+class TextPort(SerialParams):
+    """A serial port."""
+
+    baudrate: float = param(unit="bit/s", min=1, default=115200.0)
+
+
+@params
+class Patterns:
+    """Lines to the board, and those that it answers; the defaults are those of the sketch in the documentation."""
+
+    enable: Annotated[str, pattern_of(_SETTINGS)] = param(default="E{id} {mode} {watchdog:.3f} {effort_limit:.6g}")
+    disable: Annotated[str, pattern_of(("id",))] = param(default="D{id}")
+    effort: Annotated[str, pattern_of((*_SETTINGS, "effort"), ("effort",))] = param(default="T{id} {effort:.6g}")
+    velocity: Annotated[str, pattern_of((*_SETTINGS, "velocity"), ("velocity",))] = param(
+        default="V{id} {velocity:.6g}"
+    )
+    position: Annotated[str, pattern_of((*_SETTINGS, "position"), ("position",))] = param(
+        default="P{id} {position:.8g}"
+    )
+    poll: Annotated[str, pattern_of(("id",))] = param(default="Q{id}", doc="requests `state`; feeds no watchdog")
+    clear: Annotated[str, pattern_of(("id",))] = param(default="C{id}", doc="clears faults; empty: nothing does")
+    identify: Annotated[str, pattern_of(("id",))] = param(
+        default="I{id}", doc="requests `identity`; empty: no identity"
+    )
+    state: Annotated[
+        str,
+        pattern_of(("id", "position", "velocity", "effort", "temperature", "mode", "fault"), ("position", "velocity")),
+    ] = param(default="S{id} {position} {velocity} {effort} {mode} {fault}")
+    identity: Annotated[str, pattern_of(("id", "model", "max_effort", "max_velocity"))] = param(
+        default="I{id} {model} {max_effort} {max_velocity}"
+    )
+
+    def __post_init__(self) -> None:
+        for key in ("enable", "disable", "poll", "state"):
+            if not getattr(self, key).strip():
+                raise ValueError(f"'{key}' is empty; give the text")
+        if not (self.effort or self.velocity or self.position):
+            raise ValueError("no mode has a command; give 'effort', 'velocity' or 'position'")
+        if bool(self.identify.strip()) != bool(self.identity.strip()):
+            raise ValueError("give both 'identify' and 'identity', or make both empty")
+
+
+@params
+class Scales:
+    """What 1 in a line means."""
+
+    position: float = param(unit="rad", above=0, default=1.0)
+    velocity: float = param(unit="rad/s", above=0, default=1.0)
+    effort: float = param(unit="N*m", above=0, default=1.0)
+    temperature: float = param(unit="degC", above=0, default=1.0)
+    watchdog: float = param(unit="s", above=0, default=1.0)
+
+
+@params
+class ModeWords:
+    """How the board names its modes."""
+
+    off: str = param(default="0")
+    effort: str = param(default="1")
+    velocity: str = param(default="2")
+    position: str = param(default="3")
+
+    def __post_init__(self) -> None:
+        words = (self.off, self.effort, self.velocity, self.position)
+        if len(set(words)) < len(words) or any(not word or " " in word or "*" in word for word in words):
+            raise ValueError("each mode has a word of its own, without blanks and asterisks")
+
+
+@params
+class Params:
+    """The serial link of a board, and its language."""
+
+    port: TextPort = param()
+    watchdog: float = param(unit="s", min=0.01, default=0.1, doc="that of the board: without commands it stops")
+    checksum: bool = param(default=True, doc="every line ends with one")
+    patterns: Patterns = param(default=Patterns())
+    scales: Scales = param(default=Scales())
+    modes: ModeWords = param(default=ModeWords())
+    faults: dict | None = param(default=None, doc="name and fix by fault code; default: those of the sketch")
+
+    def __post_init__(self) -> None:
+        for code, text in (self.faults or {}).items():
+            if not isinstance(text, str) or not str(code).isdecimal():
+                raise ValueError(f"'faults' has a text for each fault code; '{code}' has none")
+
+
+@params
+class JointParams(wiring.JointParams):
+    """An axis of the board."""
+
+    _: KW_ONLY
+    id: int = param(min=0, max=255)
+    model: str | None = param(default=None, doc="expected in the identity")

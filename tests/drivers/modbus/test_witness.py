@@ -1,0 +1,227 @@
+"""The package pymodbus as the other end: its client with the emulated drives, its server with the driver."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import threading
+import tty
+from collections.abc import Iterator
+
+import pytest
+from pymodbus.client import ModbusSerialClient
+from pymodbus.framer import FramerType
+from pymodbus.server import ModbusSerialServer
+from pymodbus.simulator import DataType, SimData, SimDevice
+
+from cosim.drivers import modbus
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.modbus.driver import ModbusDriver
+from cosim.drivers.transport import now
+from cosim.errors import InputError
+from cosim.rig.rig import Rig
+from cosim.rig.sections.rig_spec import read_rig
+from cosim.types import JointCommand, JointState
+from tests.conformance.families import rig, write_rig
+from tests.conformance.register_maps import FLOATS, WHOLE_NUMBERS
+from tests.kit.clock import MS
+
+BAUDRATE = 115200
+SIX = {  # functions 6 and 3, one register per number
+    **{key: value for key, value in WHOLE_NUMBERS.items() if not key.endswith("_target")},
+    "write": 6,
+    "effort_target": {"register": 0x3010, "scale": 1e-4},
+}
+
+
+@contextlib.contextmanager
+def joined(echo: bool) -> Iterator[tuple[str, str]]:
+    """Two serial ports, joined; echo: the first one hears what it sends, as with many adapters for RS-485."""
+    ends = [os.openpty() for _ in range(2)]
+    for _, slave in ends:
+        tty.setraw(slave)
+    (here, _), (there, _) = ends
+    done = threading.Event()
+
+    def forward() -> None:
+        while not done.is_set():
+            for source in select.select((here, there), (), (), 0.02)[0]:
+                chunk = os.read(source, 4096)
+                if echo and source == here:
+                    os.write(here, chunk)
+                os.write(there if source == here else here, chunk)
+
+    thread = threading.Thread(target=forward)
+    thread.start()
+    try:
+        yield os.ttyname(ends[0][1]), os.ttyname(ends[1][1])
+    finally:
+        done.set()
+        thread.join()
+        for end in ends:
+            for descriptor in end:
+                os.close(descriptor)
+
+
+def built(tmp_path, port: str, **maps) -> tuple[ModbusDriver, modbus.Params, object]:
+    """The driver of joints a and b on a port, and its parameters and context."""
+    line = {"port": port, "baudrate": BAUDRATE}
+    driver = {"type": "modbus", "port": line, "watchdog": 1.0, "response_time": 0.05}
+    data = rig(driver, [{"id": 1, "registers": maps["a"]}, {"id": 2, "registers": maps["b"]}])
+    data["schedule"]["step"] = "400 ms"
+    spec = read_rig(write_rig(tmp_path / "rig.yaml", data))
+    (context,) = Rig(spec, interpret=True).contexts.values()
+    params = spec.drivers[0].plugin.params
+    return modbus.load(params, context), params, context
+
+
+# --- their server, our driver ---------------------------------------------------------------------------
+
+
+def simulated_drive(node: int) -> SimDevice:
+    """A drive with the map WHOLE_NUMBERS whose measured effort is its target."""
+    registers = {
+        register: 0
+        for first, n in ((0x1000, 3), (0x2000, 8), (0x3000, 4), (0x3010, 5))
+        for register in range(first, first + n)
+    }
+    registers |= {0x1000: 402, 0x1001: 2000, 0x1002: 20000, 0x2003: 1234}
+
+    async def action(function, start, address, count, current, values) -> None:
+        def put(register: int, value: int) -> None:
+            current[register - start] = value
+
+        for register, value in enumerate(values or (), address):
+            if register == 0x3000:
+                put(0x2000, {15: 4, 0: 0}.get(value, current[0x2000 - start]))
+            if register == 0x3010:
+                put(0x2006, value)
+
+    blocks = [SimData(register, values=value, datatype=DataType.REGISTERS) for register, value in registers.items()]
+    return SimDevice(node, simdata=blocks, action=action)
+
+
+@contextlib.contextmanager
+def serving(port: str) -> Iterator[None]:
+    """Two drives behind pymodbus' server."""
+    loop, ready = asyncio.new_event_loop(), threading.Event()
+
+    async def serve() -> None:
+        devices = [simulated_drive(1), simulated_drive(2)]
+        server = ModbusSerialServer(devices, framer=FramerType.RTU, port=port, baudrate=BAUDRATE)
+        servers.append(server)
+        task = asyncio.ensure_future(server.serve_forever(background=False))
+        ready.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    servers: list[ModbusSerialServer] = []
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    ready.wait()
+    try:
+        yield
+    finally:
+        asyncio.run_coroutine_threadsafe(servers[0].shutdown(), loop).result(5)
+        thread.join()
+        loop.close()
+
+
+@pytest.mark.parametrize("echo", [False, True])
+@pytest.mark.parametrize("map", [WHOLE_NUMBERS, {**WHOLE_NUMBERS, "write": 16}, SIX], ids=["23", "16", "6"])
+def test_the_driver_with_a_server_of_pymodbus(tmp_path, map, echo):
+    with joined(echo) as (host, device), serving(device):
+        driver, _, _ = built(tmp_path, host, a=map, b=map)
+        out, command = JointState.zeros(2), JointCommand.zeros(2)
+        driver.open()
+        driver.enable("effort")
+        try:
+            assert driver.report()[0]["resolution"] == pytest.approx(2e-4)
+            assert driver.report()[0]["limit"] == pytest.approx(2 * 0x7FFF * 1e-4)
+            for effort in (0.05, -0.07):
+                command.effort[:], command.valid_until_ns = effort, now() + 10_000 * MS
+                driver.write(command, now() + 2000 * MS)
+                driver.read(out, now() + 2000 * MS)
+                assert out.effort == pytest.approx([effort, effort], abs=1e-4)
+                assert out.position == pytest.approx([-0.1234 / 2 + 0.3, 0.1234])
+                assert not out.fault.any()
+        finally:
+            driver.close()
+
+
+def test_what_a_drive_refuses_is_an_error_with_its_exception(tmp_path):
+    wrong = {**WHOLE_NUMBERS, "model": {"register": 0x1F00, "value": 1}}
+    with joined(False) as (host, device), serving(device):
+        driver, _, _ = built(tmp_path, host, a=WHOLE_NUMBERS, b=wrong)
+        with pytest.raises(InputError) as caught:
+            driver.open()
+    what = "node 2 refuses function 3 at register 0x1f00: illegal data address; correct 'registers'"
+    assert caught.value.what == what
+
+
+# --- their client, our drives ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def client(tmp_path):
+    """A client of emulated drives with the maps WHOLE_NUMBERS (1) and FLOATS (2), and their rotors."""
+    _, params, context = built(tmp_path, str(tmp_path / "tty"), a=WHOLE_NUMBERS, b=FLOATS)
+    rotors = [Rotor(), Rotor()]
+    emulator, link, done = modbus.emulate(params, context, rotors), modbus.device(params, context), threading.Event()
+    link.open()
+    emulator.reset(now())
+
+    def serve() -> None:
+        while not done.is_set():
+            item = link.receive(now() + MS)
+            for answer in emulator.handle(item, now()) if item else ():
+                link.send(answer, now() + 100 * MS)
+            for rotor in rotors:
+                rotor.advance(1e-3)
+            emulator.process(now())
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    made = ModbusSerialClient(str(tmp_path / "tty"), baudrate=BAUDRATE, timeout=2)
+    assert made.connect()
+    yield made, rotors
+    made.close()
+    done.set()
+    thread.join()
+    link.close()
+
+
+def test_a_client_of_pymodbus_moves_an_emulated_drive(client):
+    client, rotors = client
+    assert client.read_holding_registers(0x1000, count=3, device_id=1).registers == [402, 2000, 10000]
+    assert not client.write_registers(0x3001, [4, 5000, 1500], device_id=1).isError()  # effort, 5 s, 0.15 N·m
+    assert not client.write_register(0x3000, 15, device_id=1).isError()
+    both = {"read_address": 0x2000, "read_count": 8, "write_address": 0x3010, "values": [400], "device_id": 1}
+    assert client.readwrite_registers(**both).registers[0] == 4
+    for _ in range(1000):
+        state = client.readwrite_registers(**both)
+        assert not state.isError(), state
+        state = state.registers
+        if (speed := state[4] << 16 | state[5]) > 20_000:  # 2 rad/s
+            break
+    assert 2.0 < speed * 1e-4 <= rotors[0].velocity + 1e-3 and state[6] == 400
+    assert not client.write_register(0x3000, 0, device_id=1).isError()
+    assert client.read_holding_registers(0x2000, count=1, device_id=1).registers == [0]
+    assert rotors[0].effort == 0.0
+
+
+def test_a_client_of_pymodbus_reads_floats(client):
+    client, rotors = client
+    rotors[1].position = 0.0
+    found = client.read_input_registers(200, count=4, device_id=2).registers
+    values = client.convert_from_registers(found, client.DATATYPE.FLOAT32, word_order="little")
+    assert values == pytest.approx([rotors[1].max_effort, rotors[1].max_velocity])
+
+
+def test_exceptions_of_an_emulated_drive(client):
+    client, _ = client
+    assert client.read_holding_registers(0x5000, count=1, device_id=1).exception_code == 2
+    assert client.write_register(0x2000, 1, device_id=1).exception_code == 2  # measured
+    assert client.write_register(0x3001, 77, device_id=1).exception_code == 3  # no mode

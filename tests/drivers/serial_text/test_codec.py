@@ -1,0 +1,115 @@
+"""Patterns of lines, in both directions, and their checksum."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cosim.drivers.serial_text import codec
+from cosim.drivers.serial_text.codec import Pattern, pattern_of
+
+# a machine that stalls
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+@patient
+@given(st.integers(0, 255), numbers, numbers)
+def test_what_a_pattern_writes_it_reads(axis, position, velocity):
+    pattern = Pattern("S{id} p={position:.17g}, {velocity:.17g} {{x}}")
+    values = {"id": axis, "position": position, "velocity": velocity}
+    assert pattern.match(pattern.text(values)) == values
+
+
+@patient
+@given(st.text())
+def test_any_text_is_read_or_not(text):
+    found = Pattern("S{id} {position} {mode}").match(text)
+    assert found is None or set(found) == {"id", "position", "mode"}
+
+
+@patient
+@given(st.text(max_size=30))
+def test_any_pattern_is_one_or_a_mistake(text):
+    try:
+        pattern = Pattern(text)
+    except ValueError as error:
+        assert "\n" not in str(error)
+    else:
+        assert set(pattern.fields) <= set(codec.FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "values"),
+    [
+        ("P{position} V{velocity}", "P1.5 V-2e-3", {"position": 1.5, "velocity": -0.002}),
+        ("P{position}  V{velocity}", "P+.5   V3.", {"position": 0.5, "velocity": 3.0}),
+        ("pos:{position}", "POS:1", {"position": 1.0}),
+        ("{position},{velocity},{fault}", "0,-0,12", {"position": 0.0, "velocity": 0.0, "fault": 12}),
+        ("<{id}> {mode}", "<7> RUN", {"id": 7, "mode": "RUN"}),
+        ("a.b {position}", "axb 1", None),
+        ("P{position}", "P1 2", None),
+        ("P{position}", "P1_0", None),
+        ("P{position}", "P0x10", None),
+        ("F{fault}", "F-1", None),
+    ],
+)
+def test_lines_of_a_pattern(text, line, values):
+    assert Pattern(text).match(line) == values
+
+
+def test_no_number_is_a_number_in_text_too():
+    assert math.isnan(Pattern("P{position}").match("Pnan")["position"])
+    assert Pattern("P{position}").match("P-inf")["position"] == -math.inf
+
+
+def test_the_resolution_of_a_format():
+    assert Pattern("T{effort:.3f}").resolution("effort") == 1e-3
+    assert Pattern("T{effort}").resolution("effort") == Pattern("T{effort:.3g}").resolution("effort") == 0.0
+
+
+def test_the_checksum_is_that_of_nmea_0183():
+    """The example sentence of the NMEA 0183 standard, as in Wikipedia, NMEA 0183."""
+    text = "GPGGA,092750.000,5321.6802,N,00630.3372,W,1,8,1.03,61.7,M,55.2,M,,"
+    assert codec.line(text, True) == f"{text}*76\n".encode()
+    assert codec.unwrap(f"{text}*76".encode()) == text
+    assert codec.unwrap(f"{text}*77".encode()) is None
+    assert codec.unwrap(text.encode()) is None
+    assert codec.unwrap(text.encode(), False) == text
+
+
+PATTERNS = {
+    "P{postion}": "unknown field 'postion'; did you mean 'position'?",
+    "{position}{velocity}": "nothing separates field 'velocity' from the one before it; put a blank in between",
+    "{position} {position}": "field 'position' occurs twice; take one out",
+    "{position!r}": "field 'position' has a conversion '!r'; take it out",
+    "{position:,}": "field 'position' in format ',' is '-1,234.5678', which cannot be read; use one such as '.4f'",
+    "{position:x}": "field 'position' has no format 'x'; use one such as '.4f'",
+    "{id:.2f}": "field 'id' in format '.2f' is '10.00', which cannot be read; use one such as '.4f'",
+    "P{position": "expected '}' before end of string; write a field as {position} and a brace as two",
+    "P}": "Single '}' encountered in format string; write a field as {position} and a brace as two",
+    "P{position.real}": "unknown field 'position.real'; did you mean 'position'?",
+    "P\n{position}": "a line of text has printable ASCII characters only",
+    "P{}": (
+        "unknown field ''; known: position, velocity, effort, temperature, watchdog, effort_limit, max_effort,"
+        " max_velocity, id, fault, mode, model"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_a_wrong_pattern_is_one_line_with_its_fix(text):
+    with pytest.raises(ValueError) as caught:
+        Pattern(text)
+    assert str(caught.value) == PATTERNS[text]
+
+
+def test_a_pattern_has_the_fields_of_its_place():
+    with pytest.raises(ValueError, match=r"^unknown field 'velocity'; known: id, position$"):
+        pattern_of(("id", "position"))("P{velocity}")
+    with pytest.raises(ValueError, match=r"^lacks the field '{position}'; add it$"):
+        pattern_of(("id", "position"), ("position",))("P{id}")
+    assert pattern_of(("id",), ("id",))("") == ""
