@@ -9,6 +9,7 @@ from typing import Any
 
 from cosim.errors import InputError, SourceLocation, did_you_mean, plural
 from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
+from cosim.hardware.emulation.fault_kinds import KINDS
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
 from cosim.hardware.emulation.server import EmulatedConnection, EmulationServer
 from cosim.rig.build.driver_context import driver_contexts
@@ -16,7 +17,6 @@ from cosim.rig.build.emulated_plant import emulated_plant, servo_loops
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.yaml_source import Override, read_value
 from cosim.rig.sections.drivers import DriverSpec
-from cosim.rig.sections.emulator import FAULT_KINDS
 from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.joints_needed import require_joints
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
@@ -93,6 +93,7 @@ def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple
         max_velocity=velocity * abs(scale),
         max_temperature=own.max_temperature,
         voltage=spec.emulator.voltage,
+        undervoltage=spec.emulator.undervoltage,
         temperature=spec.emulator.ambient,
         resistance=resistance,
         inductance=inductance,
@@ -138,9 +139,9 @@ def override_of(faults: Sequence[str]) -> list[tuple[str, str]]:
         if not isinstance(given, dict) or "kind" not in given:
             what = f"expected keys and values, as in 'kind: drop, fraction: 0.1', got '{text}'"
             raise InputError(what, "--fault")
-        if given["kind"] not in FAULT_KINDS:
+        if given["kind"] not in KINDS:
             kind = str(given["kind"])
-            raise InputError(f"no kind of fault '{kind}'{did_you_mean(kind, FAULT_KINDS)}", "--fault")
+            raise InputError(f"no kind of fault '{kind}'{did_you_mean(kind, KINDS)}", "--fault")
     options = " ".join(f"--fault '{text}'" for text in faults)
     return [(f"emulator.faults=[{', '.join(entries)}]", options)] if entries else []
 
@@ -197,10 +198,13 @@ def connection_lines(spec: RigSpec) -> Iterator[str]:
 
 # kind of fault -> text of its parameter
 _DETAILS: dict[str, Callable[[FaultInjection], str]] = {
-    **dict.fromkeys(("drop", "duplicate", "corrupt"), lambda fault: f"{fault.fraction:.4g} of the frames"),
+    **dict.fromkeys(("drop", "duplicate", "corrupt", "reorder"), lambda fault: f"{fault.fraction:.4g} of the frames"),
     **dict.fromkeys(("delay", "late_answers"), lambda fault: show_time(fault.delay * 1e9)),
     "encoder_jump": lambda fault: f"by {fault.size:g}",
     "encoder_noise": lambda fault: f"of {fault.size:g}",
+    "encoder_drift": lambda fault: f"by {fault.rate:g} per s",
+    "brown_out": lambda fault: f"to {100.0 * fault.supply:.4g} % of the voltage",
+    "hot_winding": lambda fault: f"{fault.temperature:g} degC",
     "motor_fault": lambda fault: fault.cause,
 }
 

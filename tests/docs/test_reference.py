@@ -26,6 +26,7 @@ from cosim.drivers.dynamixel import SerialSettings
 from cosim.drivers.transport import CanParams, SerialParams
 from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.hardware import estop
+from cosim.hardware.emulation import fault_kinds
 from cosim.multibody import friction
 from cosim.output.limit_alarms import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
@@ -43,6 +44,7 @@ from cosim.rig.sections import (
     controllers,
     drivers,
     emulator,
+    faults,
     events,
     filters,
     forces,
@@ -128,7 +130,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Homing of `cia402`": (cia402.Homing, set()),
     "`emulator`": (emulator._EmulatorFile, set()),
     "`emulator.joints`": (emulator.MotorParams, set()),
-    "`emulator.faults`": (emulator._FaultKeys, set()),
+    "`emulator.faults`": (faults.FaultKeys, set()),
     "The condition of a fault": (emulator._WhenKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
     "Gain schedules": (gain_schedules.ScheduleKeys, set()),
@@ -327,11 +329,11 @@ def test_the_figures_of_real_motors_are_stated():
 
 def test_every_kind_of_fault_is_listed_with_its_place():
     rows = {row[0].strip("`"): row[1] for row in TABLES["Kinds of faults"][1:]}
-    kinds = dict.fromkeys(get_args(emulator.OnBus), "bus") | dict.fromkeys(get_args(emulator.AtJoint), "joint")
+    kinds = dict.fromkeys(get_args(fault_kinds.OnBus), "bus") | dict.fromkeys(get_args(fault_kinds.AtJoint), "joint")
     assert rows == kinds
-    assert get_args(emulator.FaultCause) == FAULT_CAUSES
+    assert get_args(fault_kinds.FaultCause) == FAULT_CAUSES
     meanings = {row[0].strip("`"): row[-1] for row in TABLES["`emulator.faults`"][1:]}
-    for key, those in emulator._ONLY.items():
+    for key, those in fault_kinds.ONLY.items():
         assert meanings[key].startswith(f"of {', '.join(f'`{kind}`' for kind in those)}: ") or key == "size"
 
 
