@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConne
 from cosim.hardware.emulation.fault_kinds import KINDS
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
 from cosim.hardware.emulation.server import EmulatedConnection, EmulationServer
+from cosim.hardware.emulation.stepped_line import SteppedLine
 from cosim.rig.build.driver_context import driver_contexts
 from cosim.rig.build.emulated_plant import emulated_plant, servo_loops
 from cosim.rig.build.wired_rig import WiredRig
@@ -31,13 +33,18 @@ EFFORT, VELOCITY = 1.5, 2.0
 TORQUE_CONSTANT = 0.1  # N·m/A, where neither drive nor actuator has one
 
 
+NO_LINES: Mapping[str, SteppedLine] = {}
+
+
 def emulation_of(
     spec: RigSpec,
     interpret: bool | None = None,
     clock: Callable[[], int] = time.monotonic_ns,
     report: Callable[[str], object] = lambda message: None,
+    lines: Mapping[str, SteppedLine] = NO_LINES,
 ) -> EmulationServer:
-    """The emulated drives of a rig, not yet open. clock [ns]; report: receives messages on injected faults.
+    """The emulated drives of a rig, not yet open. clock [ns]; report: receives messages on injected faults; lines: by
+    driver, in place of its own connection.
 
     Raises InputError for a rig without drivers, InputErrors for parts that do not fit together.
     """
@@ -61,6 +68,8 @@ def emulation_of(
             wired.append(how)
         motors += own
         family, context = driver.family, contexts[driver.name]
+        if (line := lines.get(driver.name)) is not None:
+            context = replace(context, ends=line.ends)
         drives = family.emulate(driver.plugin.params, context, own)
         link = family.device(driver.plugin.params, context)
         faulty = FaultyConnection(spec.schedule.seed + number)

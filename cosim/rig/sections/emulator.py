@@ -18,6 +18,7 @@ from cosim.rig.sections.faults import FaultKeys, injection_of, read_fault
 from cosim.rig.sections.joints import kinds_of
 from cosim.types import param, params
 
+
 @params
 class MotorParams:
     """The drive of a joint, as its manufacturer states it."""

@@ -92,7 +92,9 @@ def _check_bus(
 ) -> None:
     kind, joint, driver = values["kind"], values["joint"], values["driver"]
     if joint in simulated:
-        return reading.fail((*at, "joint"), f"'{kind}' is a fault of a bus, and joint '{joint}' has none; use {_others()}")
+        return reading.fail(
+            (*at, "joint"), f"'{kind}' is a fault of a bus, and joint '{joint}' has none; use {_others()}"
+        )
     if joint is not None:
         reading.fail((*at, "joint"), f"'{kind}' affects a whole bus; give its 'driver' instead")
     if not names:
@@ -109,7 +111,9 @@ def _others() -> str:
     return f"one of {', '.join(name for name, row in KINDS.items() if row.simulated)}"
 
 
-def injection_of(values: Mapping[str, Any], signal: str = "", factor: float = 1.0, bound: float = 0.0) -> FaultInjection:
+def injection_of(
+    values: Mapping[str, Any], signal: str = "", factor: float = 1.0, bound: float = 0.0
+) -> FaultInjection:
     """The fault of these values, on a condition of a signal."""
     return FaultInjection(
         kind=values["kind"],

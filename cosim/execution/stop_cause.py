@@ -1,0 +1,58 @@
+"""The cause of a stop as one word, from the sentence that says why a run was stopped.
+
+The words are the keys of the table of limits, and those of OTHERS for what drivers, connections and controllers report.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from cosim.control.limits import LIMITS
+
+UNKNOWN = "other"
+# word -> the beginning of its sentences; the first group is the name of what failed
+OTHERS: dict[str, tuple[str, ...]] = {
+    "stale": (r"(?:joint|the load motor of) '([^']+)' has sent no feedback for ",),
+    "not_finite": (
+        r"joint '([^']+)' is not finite",
+        r"joint '([^']+)' is commanded an effort that is not finite",
+        r"joint '([^']+)': .* reports no number",
+        r"the command of joint '([^']+)'.* is not finite",
+    ),
+    "jump": (r"joint '([^']+)' jumped by ",),
+    "drive_fault": (r"the (?:drive|load motor) of joint '([^']+)' reports ",),
+    "shaft": (r"the load motor of '([^']+)' turns at ",),
+    "bus_off": (r"()bus off: ",),
+    "connection": (r"()the connection is ", r"()a command could not be sent by its deadline"),
+    "controller": (r"controller '([^']+)' failed: ",),
+    "driver": (r"the driver of ([^:]+) failed: ",),
+}
+WORDS = (*(row.key for row in LIMITS), *OTHERS)
+
+
+class StopCause(NamedTuple):
+    """name: of the joint, controller or driver, "" where the sentence has none."""
+
+    word: str
+    name: str
+
+
+def cause_of(sentence: str) -> StopCause:
+    """The cause that a sentence of `Scheduler.fault` states; UNKNOWN where it is none of the table."""
+    found = ((word, pattern.search(sentence)) for word, pattern in _patterns())
+    return next((StopCause(word, match[1]) for word, match in found if match), StopCause(UNKNOWN, ""))
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    others = [(word, re.compile(text)) for word, texts in OTHERS.items() for text in texts]
+    limits = [(row.key, _of_template(text)) for row in LIMITS for text in (row.reason, row.controlled_stop) if text]
+    return (*others, *limits)
+
+
+def _of_template(message: str) -> re.Pattern[str]:
+    """The pattern of the sentences of a limit, up to their fix."""
+    what = re.split(r"\{\w+\}", message.split("; ")[0])
+    return re.compile(r"joint '([^']+)' " + r"[^;]+?".join(map(re.escape, what)))
