@@ -13,7 +13,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from cosim import ops
-from cosim.errors import InputError
+from cosim.compile import ArrayPort, BatchFunction
+from cosim.compile.routine import Routine
+from cosim.errors import InputError, SourceLocation
 from cosim.execution.engine import Engine
 from cosim.hardware.emulation.fault_injection import FaultInjection
 from cosim.hardware.emulation.fault_kinds import winding_resistance
@@ -86,26 +88,35 @@ class FaultyTicks(TickModel):
 class SimulatedFaults:
     """The faults of simulated joints of a rig, and the rig with the ticks that have them."""
 
-    def __init__(self, rig: WiredRig, faults: Sequence[tuple[FaultInjection, object]]) -> None:
+    def __init__(self, rig: WiredRig, faults: Sequence[tuple[FaultInjection, SourceLocation]]) -> None:
         """faults: all that may become active, each with its place for errors. Raises InputError for a joint that cannot
         have its fault."""
-        found = numbers_of(rig)
+        found = numbers_of(rig) if rig.looped else {}
         self._joints = rig.joints
         self._numbers: dict[str, slice] = {}  # name -> its place
         names: list[str] = []
         for spec, place in faults:
             names += [name for name in _numbers_of(spec) if name in found and name not in names]
             if spec.kind == "brown_out" and not set(_numbers_of(spec)) <= found.keys():
-                what = f"the actuator of joint '{spec.joint}' has no voltage_limit; give it one, or use motor_fault"
-                raise InputError(what, place)  # type: ignore[arg-type]
+                raise InputError(_no_supply(spec.joint, rig), place)
             if spec.kind in UNPOWERED and rig.tick_model.coupling is not None:
                 what = f"'{spec.kind}' is not possible at a simulated joint of a rig with parts"
-                raise InputError(f"{what}; use an encoder fault", place)  # type: ignore[arg-type]
+                raise InputError(f"{what}; use an encoder fault", place)
         self._nominal = np.concatenate([np.zeros(0), *(found[name].values for name in names)])
         first = 0
         for name in names:
             self._numbers[name] = slice(first, first := first + found[name].values.size)
         self.rig = _with_faults(rig, names, {spec.joint for spec, _ in faults})
+        self.numbers = self._nominal.copy()  # as they are now
+        self._observe = _observation(self.rig.tick_model) if names else None
+
+    def observe(self, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(k, n) signals of rows (k, nr + numbers) that end with the numbers of their tick; start (k, …)."""
+        if self._observe is None:
+            return self.rig.observe(start, rows)
+        size = self.rig.tick_model.row.size
+        arrays = start, rows[:, :size], rows[:, size:]
+        return self._observe(*arrays[: len(self._observe.inputs)])
 
     def apply(self, engine: Engine, active: Sequence[FaultInjection]) -> None:
         """From now on, between two ticks, exactly these faults are active."""
@@ -131,7 +142,22 @@ class SimulatedFaults:
         simulated = [k for k, name in enumerate(self._joints) if name not in self.rig.plant.real]
         engine.view("powered")[:] = powered
         engine.view("temperature")[simulated] = temperature[simulated]
-        engine.view("numbers")[:] = numbers
+        engine.view("numbers")[:] = self.numbers = numbers
+
+
+def _no_supply(joint: str, rig: WiredRig) -> str:
+    if rig.looped:
+        return f"the actuator of joint '{joint}' has no voltage_limit; give it one, or use motor_fault"
+    return f"'brown_out' of the simulated joint '{joint}' needs compiled ticks, which this rig has not; use motor_fault"
+
+
+def _observation(model: TickModel) -> BatchFunction:
+    """(start, row, numbers) -> all signals: code that uses open numbers takes them after its other arguments."""
+    shapes = [model.layout.place("bumpless_start").shape, (model.row.size,)]
+    routine = Routine(model.signals.observe, shapes, "observe")
+    hidden = [] if routine.open_numbers is None else [model.numbers.shape]
+    ports = [ArrayPort(f"in{k}", shape) for k, shape in enumerate([*shapes, *hidden])]
+    return BatchFunction.of(routine, ports)
 
 
 def _numbers_of(spec: FaultInjection) -> tuple[str, ...]:

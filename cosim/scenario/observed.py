@@ -53,7 +53,7 @@ def observe_run(stand: Stand, timeline: Timeline, before: list[np.ndarray], tick
             active = now
             stand.inject(active)
         until = tick + 1 if timeline.waits(tick) else min(ticks, timeline.next_change(tick))
-        new, fault = engine.run(int(until) - tick)
+        new, fault = stand.run(int(until) - tick)
         rows += [new] if len(new) else []
     seconds = stand.time_until_off(LONGEST_OFF) if fault and off else (0.0 if fault else math.inf)
     return ObservedRun(stand.step, np.concatenate(rows), fault, timeline, seconds, events)

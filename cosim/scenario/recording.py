@@ -22,6 +22,7 @@ def record_run(stand: Stand, run: ObservedRun, folder: Path, name: str) -> str:
     step_ns, count = stand.rig.tick_model.step_ns, len(run.rows)
     with ExitStack() as stack:
         evaluation = evaluation_of(stand.rig)
+        evaluation.observe = lambda start, rows, out=None: stand.own_signals(start, rows)  # of these rows
         outputs = open_outputs(stand.rig, outline_of(stand.rig), stack, path, evaluation)
         evaluation(TickBlock(np.arange(count), run.rows, np.zeros((count, 0)), stand.start), outputs.sinks)
         for tick, what in run.events:

@@ -57,7 +57,7 @@ class Stand:
         else:
             self.engine.arm()
         self.start[:] = self.engine.view("bumpless_start")
-        _ = self.signals(np.zeros((1, self.engine.program.row)))  # compiled before processes are forked
+        _ = self.signals(self._with_numbers(np.zeros((1, self.engine.program.row))))  # compiled before forks
 
     @property
     def step(self) -> float:
@@ -81,9 +81,25 @@ class Stand:
         known = set(self.rig.tick_model.signals.names)
         return [name for name in self.rig.joints if {f"{name}/position", f"{name}/reference_position"} <= known]
 
+    def run(self, count: int) -> tuple[np.ndarray, str]:
+        """(rows (k, nr) of the next `count` ticks, why there are fewer or "")."""
+        rows, fault = self.engine.run(count)
+        return self._with_numbers(rows), fault
+
+    def _with_numbers(self, rows: np.ndarray) -> np.ndarray:
+        """Rows that end with the numbers of the plant that faults have changed in these ticks."""
+        if self._simulated is None:
+            return rows
+        numbers = self._simulated.numbers
+        return np.concatenate([rows, np.broadcast_to(numbers, (len(rows), len(numbers)))], axis=1)
+
+    def own_signals(self, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(k, n) the signals of the rig; start (k, …): the flat BumplessStart for each row."""
+        return self.rig.observe(start, rows) if self._simulated is None else self._simulated.observe(start, rows)
+
     def signals(self, rows: np.ndarray) -> np.ndarray:
         """(k, n) all signals of rows (k, nr)."""
-        own = self.rig.observe(np.broadcast_to(self.start, (len(rows), *self.start.shape)), rows)
+        own = self.own_signals(np.broadcast_to(self.start, (len(rows), *self.start.shape)), rows)
         pairs = [(f"{name}/reference_position", f"{name}/position") for name in self._followed]
         columns = [own[:, self.names[a]] - own[:, self.names[b]] for a, b in pairs]
         return np.column_stack([own, *columns])

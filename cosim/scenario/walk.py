@@ -83,7 +83,7 @@ class Walk:
             until = min(
                 tick + 1 if timelines[number].waits(tick) else timelines[number].next_change(tick) for number in pending
             )
-            new, fault = engine.run(int(min(until, end)) - tick)
+            new, fault = stand.run(int(min(until, end)) - tick)
             rows += [new] if len(new) else []
         for number, scenario in pending.items():  # the end of the run came first
             run = ObservedRun(stand.step, np.concatenate(rows)[: scenario.ticks], fault, timelines[number])
@@ -123,7 +123,7 @@ class Walk:
         """Write the result, whole or not at all."""
         result = ScenarioResult(
             name=scenario.spec.name,
-            faults=tuple(_described(fault.spec.kind, fault.spec.joint or fault.spec.driver) for fault in scenario.faults),
+            faults=tuple(f"{each.spec.kind} at {each.spec.joint or each.spec.driver}" for each in scenario.faults),
             expected=tuple(each.text for each in scenario.spec.expect),
             happened=reaction.what,
             sentence=sentence,
@@ -137,9 +137,3 @@ class Walk:
         path = self._folder / f"{number}.json"
         path.with_suffix(".part").write_text(json.dumps(asdict(result)))
         path.with_suffix(".part").rename(path)
-
-
-def _described(kind: str, where: str) -> str:
-    return f"{kind} at {where}"
-
-
