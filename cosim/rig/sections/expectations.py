@@ -60,7 +60,7 @@ def read_expectations(
 ) -> tuple[Outcome | Bound, ...]:
     """The sentences, one or a list of them; errors are recorded in `reading`. named: joints, drivers and controllers.
 
-    Where none of them says how the run ends, it is to be completed."""
+    Where none of them says or implies how the run ends, it is to be completed."""
     items = data if isinstance(data, list) else [data]
     if not items:
         reading.fail(at, f"expects nothing; write {SAMPLES}")
@@ -74,7 +74,8 @@ def read_expectations(
     ends = [each for each in found if isinstance(each, Outcome) and each.what in ENDS]
     for other in ends[1:]:
         reading.fail(other.key, f"'{other.text}' beside '{ends[0].text}'; a run ends in one way")
-    if not ends and len(found) == len(items):
+    implied = any(isinstance(each, Outcome) for each in found)  # motors that are off
+    if not implied and len(found) == len(items):
         found.insert(0, Outcome(COMPLETED, at, COMPLETED))
     return tuple(found)
 
