@@ -9,7 +9,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from cosim.control.limits import LIMITS
+from cosim.control.limits import LIMITS, GuardLimit
+from cosim.units import JOINT_DIMENSIONS
 
 UNKNOWN = "other"
 # word -> the beginning of its sentences; the first group is the name of what failed
@@ -47,12 +48,25 @@ def cause_of(sentence: str) -> StopCause:
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The sentences with the most words first: those with fewer may match them too."""
     others = [(word, re.compile(text)) for word, texts in OTHERS.items() for text in texts]
-    limits = [(row.key, _of_template(text)) for row in LIMITS for text in (row.reason, row.controlled_stop) if text]
-    return (*others, *limits)
+    messages = [(row, text) for row in LIMITS for text in (row.reason, row.controlled_stop) if text]
+    messages.sort(key=lambda each: -len(_FIELD.sub("", _what(each[1]))))
+    return (*others, *((row.key, _of_message(row, text)) for row, text in messages))
 
 
-def _of_template(message: str) -> re.Pattern[str]:
-    """The pattern of the sentences of a limit, up to their fix."""
-    what = re.split(r"\{\w+\}", message.split("; ")[0])
-    return re.compile(r"joint '([^']+)' " + r"[^;]+?".join(map(re.escape, what)))
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+def _what(message: str) -> str:
+    """The message without its fix."""
+    return message.split("; ")[0]
+
+
+def _of_message(row: GuardLimit, message: str) -> re.Pattern[str]:
+    """The pattern of the sentences of a limit, whose unit tells it from those with the same words."""
+    units = "|".join(map(re.escape, JOINT_DIMENSIONS.get(row.unit, (row.unit,))))
+    values = {"limit": rf"[^;]+? (?:{units})(?![\w*/])"}
+    texts = _FIELD.split(_what(message))  # text, name, text, name, …
+    parts = [values.get(text, "[^;]+?") if k % 2 else re.escape(text) for k, text in enumerate(texts)]
+    return re.compile(r"joint '([^']+)' " + "".join(parts))

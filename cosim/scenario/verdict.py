@@ -62,10 +62,10 @@ def judge(
 
 def _never(run: ObservedRun, missing: Sequence[int]) -> str:
     k = missing[0]
-    which = f"fault {k + 1} " if len(run.timeline.faults) > 1 else ""
+    which = f"fault {k + 1}, " if len(run.timeline.faults) > 1 else ""
     spec = run.timeline.faults[k].spec
     end = f"; the run was {_stopped(cause_of(run.fault))} before" if run.fault else ""
-    return f"never triggered: {which}({spec.kind}){end}"
+    return f"never triggered: {which}{spec.kind}{end}"
 
 
 def _what(run: ObservedRun, cause: StopCause | None, active: Mapping[str, int]) -> str:

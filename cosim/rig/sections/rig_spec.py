@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 from cosim.control.limits import LIMITS, SATURATE
 from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
-from cosim.multibody.mechanism import Joint
 from cosim.output.curve import check_network
 from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.decimation import Decimation
@@ -216,7 +215,8 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     _check_guard(guard, specs, entries, commanded, reading)
     taken = dict.fromkeys(specs, "a joint") | {c.name: "a controller" for c in controllers if c} | RESERVED
     parts = read_parts(top.get("parts"), taken, reading)
-    may_fail = _scenario_context(drivers, joints or {}, prescribed, controllers, schedule)
+    kinds = {name: joint.kind for name, joint in (joints or {}).items() if name in specs}
+    may_fail = _scenario_context(drivers, kinds, prescribed, controllers, schedule)
     return RigSpec(
         name=name,
         path=path,
@@ -245,16 +245,17 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
 
 def _scenario_context(
     drivers: tuple[DriverSpec, ...],
-    joints: Mapping[str, Joint],
+    kinds: Mapping[str, str],
     prescribed: Container[str],
     controllers: Iterable[ControllerSpec | None],
     schedule: ScheduleSpec,
 ) -> ScenarioContext:
+    """kinds: of the joints that move on their own."""
     real = {name for driver in drivers for name in driver.wiring}
     return ScenarioContext(
         drivers=tuple(driver.name for driver in drivers),
-        drives={name: joint.kind for name, joint in joints.items() if name in real},
-        simulated={name: joint.kind for name, joint in joints.items() if name not in real and name not in prescribed},
+        drives={name: kind for name, kind in kinds.items() if name in real},
+        simulated={name: kind for name, kind in kinds.items() if name not in real and name not in prescribed},
         controllers=tuple(controller.name for controller in controllers if controller),
         duration=schedule.duration_ns * 1e-9,
     )
