@@ -1,4 +1,4 @@
-"""The cause of a stop as one word, from the sentence that says why a run was stopped.
+"""The cause of a stop as one word, from the sentence with the reason of a stop.
 
 The words are the keys of the table of limits, and those of OTHERS for what drivers, connections and controllers report.
 """
@@ -64,7 +64,7 @@ def _what(message: str) -> str:
 
 
 def _of_message(row: GuardLimit, message: str) -> re.Pattern[str]:
-    """The pattern of the sentences of a limit, whose unit tells it from those with the same words."""
+    """The pattern of the sentences of a limit, with its unit, by which it differs from those with the same words."""
     units = "|".join(map(re.escape, JOINT_DIMENSIONS.get(row.unit, (row.unit,))))
     values = {"limit": rf"[^;]+? (?:{units})(?![\w*/])"}
     texts = _FIELD.split(_what(message))  # text, name, text, name, …

@@ -31,7 +31,7 @@ def scenario_rig(
     json_file: Path | None,
     record: Path | None,
 ) -> None:
-    """Print the table, and write what is asked for. Raises InputErrors, and RunError if a scenario failed."""
+    """Print the table, and write the files. Raises InputErrors, and RunError if a scenario failed."""
     if jobs is not None and jobs < 1:
         raise InputError(f"{jobs} is no number of processes; give 1 or more", "--jobs")
     inputs = {identity(path): "the rig itself" if path == rig else "a file with scenarios" for path in (rig, *files)}

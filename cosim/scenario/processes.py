@@ -1,4 +1,4 @@
-"""Functions in forked processes, as many at a time as there are slots."""
+"""Functions in forked processes, as many at a time as there are tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from cosim.scenario.slots import Slots
+from cosim.scenario.tokens import Tokens
 
 INTERRUPTED = 130
 
@@ -38,15 +38,15 @@ def fork(run: Callable[[], object], errors: Path) -> int:
 class Children:
     """The processes that one process has forked."""
 
-    def __init__(self, slots: Slots) -> None:
-        self._slots = slots
-        self._own: set[int] = set()  # each holds a slot
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._own: set[int] = set()  # each holds a token
 
     def start(self, run: Callable[[], object], errors: Path, wait: bool) -> bool:
-        """In a process with a slot of its own if there is one. wait: else in the slot of this process, which waits for
+        """In a process with a token of its own if there is one. wait: else with that of this process, which waits for
         its end; otherwise it is not started. Whether it was."""
         self.reap()
-        if self._slots.take():
+        if self._tokens.take():
             self._own.add(fork(run, errors))
             return True
         if wait:
@@ -54,12 +54,12 @@ class Children:
         return wait
 
     def reap(self, block: bool = False) -> None:
-        """Give back the slots of those that have ended; block: wait for the end of all."""
+        """Give back the tokens of those that have ended; block: wait for the end of all."""
         for pid in tuple(self._own):
             ended, _ = os.waitpid(pid, 0 if block else os.WNOHANG)
             if ended:
                 self._own.discard(pid)
-                self._slots.give_back()
+                self._tokens.give_back()
 
     @property
     def alive(self) -> bool:
@@ -74,15 +74,15 @@ class Children:
 
 
 def each_in_turn(
-    children: Children, slots: Slots, jobs: list[tuple[Callable[[], object], Path]], pause: float
+    children: Children, tokens: Tokens, jobs: list[tuple[Callable[[], object], Path]], pause: float
 ) -> Iterator[None]:
-    """Start the jobs, each as soon as there is a slot; yields from time to time until all have ended."""
+    """Start the jobs, each as soon as there is a token; yields from time to time until all have ended."""
     waiting = jobs[::-1]
     while waiting or children.alive:
         children.reap()
         if waiting and children.start(*waiting[-1], wait=False):
             waiting.pop()
             continue
-        if slots.take(pause):
-            slots.give_back()
+        if tokens.take(pause):
+            tokens.give_back()
         yield

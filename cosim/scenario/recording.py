@@ -11,12 +11,12 @@ import numpy as np
 from cosim.rig.outline import outline_of
 from cosim.rig.outputs import open_outputs
 from cosim.rig.run_recorder import evaluation_of
-from cosim.scenario.observed import ObservedRun
+from cosim.scenario.faulty_run import FaultyRun
 from cosim.scenario.stand import Stand
 from cosim.tick.tick_block import TickBlock
 
 
-def record_run(stand: Stand, run: ObservedRun, folder: Path, name: str) -> str:
+def record_run(stand: Stand, run: FaultyRun, folder: Path, name: str) -> str:
     """Write `<name>.mcap` with all ticks, the faults and the stop; the path."""
     path = folder / (re.sub(r"[^\w-]+", "_", name) + ".mcap")
     step_ns, count = stand.rig.tick_model.step_ns, len(run.rows)

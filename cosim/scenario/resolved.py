@@ -8,11 +8,11 @@ from typing import NoReturn
 
 from cosim.errors import ErrorList, InputError, InputErrors, near_names
 from cosim.rig.reading.schema import KeyPath
-from cosim.rig.sections.expectations import OFF, Bound, Outcome
+from cosim.rig.sections.expectations import OFF, Bound, ExpectedEnd
 from cosim.rig.sections.scenario import ScenarioSpec
+from cosim.scenario.reaction import SignalBound
 from cosim.scenario.stand import Stand
 from cosim.scenario.timeline import TimedFault
-from cosim.scenario.verdict import SignalBound
 from cosim.units import parse_quantity
 
 
@@ -22,12 +22,12 @@ class Scenario:
 
     spec: ScenarioSpec
     faults: tuple[TimedFault, ...]
-    expect: tuple[Outcome | SignalBound, ...]
+    expect: tuple[ExpectedEnd | SignalBound, ...]
     ticks: int
 
     @property
     def expects_off(self) -> bool:
-        return any(isinstance(each, Outcome) and each.what == OFF for each in self.expect)
+        return any(isinstance(each, ExpectedEnd) and each.what == OFF for each in self.expect)
 
 
 def resolve(specs: Sequence[ScenarioSpec], stand: Stand) -> list[Scenario]:
@@ -52,7 +52,7 @@ def _resolved(spec: ScenarioSpec, stand: Stand) -> Scenario:
             bound = _in_si(condition.bound, condition.signal, stand, spec, (*condition.key, "signal"), keys)
             when = condition.signal, condition.factor, bound
         faults.append(TimedFault(fault.spec, when, fault.follows))
-    expect: list[Outcome | SignalBound] = []
+    expect: list[ExpectedEnd | SignalBound] = []
     for each in spec.expect:
         if isinstance(each, Bound):
             value = _in_si(each.value, each.signal, stand, spec, each.key, each.key)

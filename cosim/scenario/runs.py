@@ -19,7 +19,7 @@ from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.sections.scenario import ScenarioSpec, read_scenarios
 from cosim.scenario.processes import Children, each_in_turn
 from cosim.scenario.result import ScenarioResult
-from cosim.scenario.slots import Slots
+from cosim.scenario.tokens import Tokens
 from cosim.scenario.walk import BAD_INPUT, Walk
 
 PAUSE = 0.05  # s between looks at the results
@@ -83,7 +83,7 @@ def run_scenarios(
     groups: dict[tuple[Override, ...], list[int]] = {}
     for k, scenario in enumerate(scenarios):
         groups.setdefault(scenario.overrides, []).append(k)
-    folder, slots = Path(tempfile.mkdtemp(prefix="cosim-scenario-")), Slots(jobs or len(os.sched_getaffinity(0)))
+    folder, tokens = Path(tempfile.mkdtemp(prefix="cosim-scenario-")), Tokens(jobs or len(os.sched_getaffinity(0)))
     try:
         work = []
         for number, (overrides, members) in enumerate(groups.items()):
@@ -91,23 +91,23 @@ def run_scenarios(
                 continue
             spec, found = files.read(overrides)
             by_name = {each.name: each for each in found}
-            walk = Walk(spec, folder, slots, record)
+            walk = Walk(spec, folder, tokens, record)
             mine = {k: by_name[names[k]] for k in members if k in chosen}
             work.append((partial(walk.run, [by_name[names[k]] for k in members], mine), folder / f"walk{number}.error"))
-        _run(work, slots, lambda: progress(len(list(folder.glob("[0-9]*.json"))), len(chosen)))
+        _run(work, tokens, lambda: progress(len(list(folder.glob("[0-9]*.json"))), len(chosen)))
         if (wrong := folder / BAD_INPUT).exists():
             raise InputErrors([InputError(line) for line in json.loads(wrong.read_text())])
         failures = [path.read_text() for path in sorted(folder.glob("walk*.error"))]
         return [_result(folder, k, scenarios[k], failures) for k in chosen]
     finally:
-        slots.close()
+        tokens.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(work: list[tuple[Callable[[], object], Path]], slots: Slots, look: Callable[[], object]) -> None:
-    children = Children(slots)
+def _run(work: list[tuple[Callable[[], object], Path]], tokens: Tokens, look: Callable[[], object]) -> None:
+    children = Children(tokens)
     try:
-        for _ in each_in_turn(children, slots, work, PAUSE):
+        for _ in each_in_turn(children, tokens, work, PAUSE):
             look()
     except BaseException:
         children.kill()

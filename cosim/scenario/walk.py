@@ -18,15 +18,15 @@ import numpy as np
 from cosim.errors import CosimError, InputError
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.sections.scenario import ScenarioSpec
-from cosim.scenario.observed import ObservedRun, observe_run
+from cosim.scenario.faulty_run import FaultyRun, run_with_faults
 from cosim.scenario.processes import Children
+from cosim.scenario.reaction import Reaction, judge
 from cosim.scenario.recording import record_run
 from cosim.scenario.resolved import Scenario, resolve
 from cosim.scenario.result import ScenarioResult
-from cosim.scenario.slots import Slots
 from cosim.scenario.stand import Stand
 from cosim.scenario.timeline import Timeline
-from cosim.scenario.verdict import Reaction, judge
+from cosim.scenario.tokens import Tokens
 
 BAD_INPUT = "input.json"  # in the folder of the results: mistakes that only a wired rig shows
 
@@ -35,9 +35,9 @@ class Walk:
     """folder: where each scenario leaves its result, `<number>.json`; record: where the recordings of those that failed
     go, None for nowhere."""
 
-    def __init__(self, spec: RigSpec, folder: Path, slots: Slots, record: Path | None) -> None:
-        self._spec, self._folder, self._slots, self._record = spec, folder, slots, record
-        self._children = Children(slots)
+    def __init__(self, spec: RigSpec, folder: Path, tokens: Tokens, record: Path | None) -> None:
+        self._spec, self._folder, self._tokens, self._record = spec, folder, tokens, record
+        self._children = Children(tokens)
 
     def run(self, all_specs: Sequence[ScenarioSpec], chosen: dict[int, ScenarioSpec]) -> None:
         """all_specs: of this rig, chosen or not, so that a choice changes no result; chosen: by number."""
@@ -86,7 +86,7 @@ class Walk:
             new, fault = stand.run(int(min(until, end)) - tick)
             rows += [new] if len(new) else []
         for number, scenario in pending.items():  # the end of the run came first
-            run = ObservedRun(stand.step, np.concatenate(rows)[: scenario.ticks], fault, timelines[number])
+            run = FaultyRun(stand.step, np.concatenate(rows)[: scenario.ticks], fault, timelines[number])
             self._judge(number, scenario, stand, run, time.perf_counter())
 
     def _disturbed(
@@ -94,10 +94,10 @@ class Walk:
     ) -> None:
         """In a process of its own."""
         begun = time.perf_counter()
-        run = observe_run(stand, timeline, rows, scenario.ticks, scenario.expects_off)
+        run = run_with_faults(stand, timeline, rows, scenario.ticks, scenario.expects_off)
         self._judge(number, scenario, stand, run, begun)
 
-    def _judge(self, number: int, scenario: Scenario, stand: Stand, run: ObservedRun, begun: float) -> None:
+    def _judge(self, number: int, scenario: Scenario, stand: Stand, run: FaultyRun, begun: float) -> None:
         signals, row = stand.signals(run.rows), stand.rig.tick_model.row
         fallbacks = {
             loop.name: (run.rows[:, row.place("fallback_active", loop.name).where] > 0.5).any(axis=1)
@@ -117,7 +117,7 @@ class Walk:
         sentence: str,
         begun: float,
         file: str = "",
-        run: ObservedRun | None = None,
+        run: FaultyRun | None = None,
         step: float = 0.0,
     ) -> None:
         """Write the result, whole or not at all."""

@@ -61,6 +61,7 @@ from cosim.rig.sections import (
     moving_base,
     parts,
     rig_spec,
+    scenario,
     schedule,
     size,
     tuning,
@@ -130,8 +131,11 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Homing of `cia402`": (cia402.Homing, set()),
     "`emulator`": (emulator._EmulatorFile, set()),
     "`emulator.joints`": (emulator.MotorParams, set()),
-    "`emulator.faults`": (faults.FaultKeys, set()),
+    "`emulator.faults`": (emulator._FaultKeys, set()),
     "The condition of a fault": (emulator._WhenKeys, set()),
+    "`scenario`": (scenario.ScenarioKeys, set()),
+    "Faults of a scenario": (scenario.ScenarioFaultKeys, set()),
+    "The condition of a scenario": (scenario.ConditionKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
     "Gain schedules": (gain_schedules.ScheduleKeys, set()),
     "Low-pass filters": (filters.LowPass, {"type"}),
@@ -227,7 +231,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         geometry,
     )
     modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep, filters, gain_schedules)
-    modules += (feedforward_table, input_shaping, parts)
+    modules += (feedforward_table, input_shaping, parts, faults, scenario)
     schemas = {
         cls
         for module in modules

@@ -7,8 +7,9 @@ import pytest
 from cosim.control.limits import LIMITS
 from cosim.execution.stop_cause import OTHERS, UNKNOWN, WORDS, cause_of
 
+MOTION = ("position", "unseen_motion", "tracking_error", "velocity", "effort", "effort_rate", "power")
 FIELDS = {
-    **dict.fromkeys(("position", "unseen_motion", "tracking_error", "velocity", "effort", "effort_rate", "power"), "1 rad"),
+    **dict.fromkeys(MOTION, "1 rad"),
     **{"temperature": "90 degC", "residual_energy": "-1 J", "load_residual_energy": "1 J"},
     "joint": "elbow 2",
 }  # fmt: skip

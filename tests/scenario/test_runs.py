@@ -119,7 +119,7 @@ def test_a_rig_that_cannot_start_fails_its_scenarios(tmp_path):
 
 
 def test_a_process_that_is_killed_is_a_failure(tmp_path, monkeypatch):
-    monkeypatch.setattr(walk, "observe_run", lambda *_: os._exit(9))
+    monkeypatch.setattr(walk, "run_with_faults", lambda *_: os._exit(9))
     found = results_of(SIM, tmp_path, {"one": scenario("completed", fault("encoder_nan", joint="elbow"))})["one"]
     assert found.failures == ("crashed: its process ended without a result",)
 
@@ -128,7 +128,7 @@ def test_a_mistake_of_the_program_is_shown(tmp_path, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("what")
 
-    monkeypatch.setattr(walk, "observe_run", fail)
+    monkeypatch.setattr(walk, "run_with_faults", fail)
     found = results_of(SIM, tmp_path, {"one": scenario("completed", fault("encoder_nan", joint="elbow"))})["one"]
     assert found.failures == ("crashed: ZeroDivisionError: what",)
 

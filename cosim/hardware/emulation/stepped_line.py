@@ -95,7 +95,7 @@ class LineEnd:
         """No effect: no other program can reach it."""
 
     def bus_off(self) -> None:
-        """No effect on a serial line; see `CanEnd`."""
+        """No effect on a serial link; see `CanEnd`."""
 
     def send(self, item: BusItem, deadline_ns: int) -> None:
         self._check()

@@ -52,6 +52,11 @@ class _WhenKeys:
 _SIGNALS = {what: INTERFACES[what] for what in ("position", "velocity", "effort")} | {"temperature": _WhenKeys}
 
 
+@params
+class _FaultKeys(FaultKeys):
+    """A fault of the section."""
+
+
 @dataclass(frozen=True)
 class EmulatorSpec:
     voltage: float
@@ -108,7 +113,7 @@ def _fault(
     if not drivers:
         return None
     before = len(reading.errors)
-    values = read_fault(FaultKeys, item, at, [spec.name for spec in drivers], kinds, {}, reading)
+    values = read_fault(_FaultKeys, item, at, [spec.name for spec in drivers], kinds, {}, reading)
     given = item.get("when") if isinstance(item, dict) else None
     when = _when(given, (*at, "when"), kinds, reading) if isinstance(given, dict) else None
     if when is not None:

@@ -30,7 +30,7 @@ _TICKS = re.compile(r"([1-9][0-9]*) ticks?")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExpectedEnd:
     """within: time from the beginning of the last fault [s], or `ticks`; None: any; cause, name: "" for any."""
 
     text: str
@@ -57,42 +57,42 @@ class Bound:
 
 def read_expectations(
     data: YamlValue, at: KeyPath, named: Collection[str], reading: Reading
-) -> tuple[Outcome | Bound, ...]:
+) -> tuple[ExpectedEnd | Bound, ...]:
     """The sentences, one or a list of them; errors are recorded in `reading`. named: joints, drivers and controllers.
 
-    Where none of them says or implies how the run ends, it is to be completed."""
+    Where none of them states or implies how the run ends, it is to be completed."""
     items = data if isinstance(data, list) else [data]
     if not items:
         reading.fail(at, f"expects nothing; write {SAMPLES}")
-    found: list[Outcome | Bound] = []
+    found: list[ExpectedEnd | Bound] = []
     for k, item in enumerate(items):
         key: KeyPath = (*at, k) if isinstance(data, list) else at
         if not isinstance(item, str):
             reading.fail(key, f"expected a sentence, got {show(item)}; write {SAMPLES}")
         elif (sentence := _read_sentence(" ".join(item.split()), key, named, reading)) is not None:
             found.append(sentence)
-    ends = [each for each in found if isinstance(each, Outcome) and each.what in ENDS]
+    ends = [each for each in found if isinstance(each, ExpectedEnd) and each.what in ENDS]
     for other in ends[1:]:
         reading.fail(other.key, f"'{other.text}' beside '{ends[0].text}'; a run ends in one way")
-    implied = any(isinstance(each, Outcome) for each in found)  # motors that are off
+    implied = any(isinstance(each, ExpectedEnd) for each in found)  # motors that are off
     if not implied and len(found) == len(items):
-        found.insert(0, Outcome(COMPLETED, at, COMPLETED))
+        found.insert(0, ExpectedEnd(COMPLETED, at, COMPLETED))
     return tuple(found)
 
 
-def _read_sentence(text: str, key: KeyPath, named: Collection[str], reading: Reading) -> Outcome | Bound | None:
+def _read_sentence(text: str, key: KeyPath, named: Collection[str], reading: Reading) -> ExpectedEnd | Bound | None:
     try:
         if match := _BOUND.fullmatch(text):
             signal, relation, value, after = match.groups()
             return Bound(text, key, signal, relation, value, parse_quantity(after, "s") if after else 0.0)
         if match := _OUTCOME.fullmatch(text):
-            return _outcome(text, key, match, named)
+            return _expected_end(text, key, match, named)
         raise ValueError(f"cannot read '{shortened(text)}'; write {SAMPLES}")
     except ValueError as error:
         return reading.fail(key, str(error))
 
 
-def _outcome(text: str, key: KeyPath, match: re.Match[str], named: Collection[str]) -> Outcome:
+def _expected_end(text: str, key: KeyPath, match: re.Match[str], named: Collection[str]) -> ExpectedEnd:
     what, within, cause, name = match.groups()
     for word, given in zip(("within", "by", "of"), (within, cause, name), strict=True):
         if given and word not in HAS[what]:
@@ -103,7 +103,7 @@ def _outcome(text: str, key: KeyPath, match: re.Match[str], named: Collection[st
         raise ValueError(f"there is no '{name}'{did_you_mean(name, named)}")
     ticks = _TICKS.fullmatch(within or "")
     seconds = None if within is None or ticks else _time(within)
-    return Outcome(text, key, what, seconds, int(ticks[1]) if ticks else None, cause or "", name or "")
+    return ExpectedEnd(text, key, what, seconds, int(ticks[1]) if ticks else None, cause or "", name or "")
 
 
 def _time(text: str) -> float:

@@ -12,7 +12,7 @@ from cosim.rig.reading.names import check_line
 from cosim.rig.reading.overlay import overrides_of
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.rig.reading.yaml_source import Override, YamlValue
-from cosim.rig.sections.expectations import Bound, Outcome, read_expectations
+from cosim.rig.sections.expectations import Bound, ExpectedEnd, read_expectations
 from cosim.rig.sections.faults import FaultKeys, injection_of, read_fault
 from cosim.types import param, params
 from cosim.units import format_seconds
@@ -63,7 +63,7 @@ class ScenarioFault:
 class ScenarioSpec:
     name: str
     faults: tuple[ScenarioFault, ...]
-    expect: tuple[Outcome | Bound, ...]
+    expect: tuple[ExpectedEnd | Bound, ...]
     overrides: tuple[Override, ...]
     duration: float  # s
     place: Callable[[KeyPath], SourceLocation]  # of a key in its file

@@ -1,4 +1,4 @@
-"""Slots for processes that compute: a token in a pipe for each, which all processes of a program share."""
+"""Tokens for processes that compute: a token in a pipe for each, which all processes of a program share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import select
 TOKEN = b"."
 
 
-class Slots:
+class Tokens:
     """Safe between processes: a token is read by one of them alone."""
 
     def __init__(self, count: int) -> None:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.execution.stop_cause import UNKNOWN, StopCause, cause_of
-from cosim.rig.sections.expectations import COMPLETED, DEGRADED, OFF, STOPPED, Bound, Outcome
-from cosim.scenario.observed import ObservedRun
+from cosim.rig.sections.expectations import COMPLETED, DEGRADED, OFF, STOPPED, Bound, ExpectedEnd
+from cosim.scenario.faulty_run import FaultyRun
 from cosim.units import show_quantity
 
 
@@ -34,8 +34,8 @@ class Reaction:
 
 
 def judge(
-    run: ObservedRun,
-    expect: Sequence[Outcome | SignalBound],
+    run: FaultyRun,
+    expect: Sequence[ExpectedEnd | SignalBound],
     signals: np.ndarray,
     fallbacks: Mapping[str, np.ndarray],
 ) -> Reaction:
@@ -60,7 +60,7 @@ def judge(
     return Reaction(_what(run, cause, active), ticks, tuple(failures))
 
 
-def _never(run: ObservedRun, missing: Sequence[int]) -> str:
+def _never(run: FaultyRun, missing: Sequence[int]) -> str:
     k = missing[0]
     which = f"fault {k + 1}, " if len(run.timeline.faults) > 1 else ""
     spec = run.timeline.faults[k].spec
@@ -68,7 +68,7 @@ def _never(run: ObservedRun, missing: Sequence[int]) -> str:
     return f"never triggered: {which}{spec.kind}{end}"
 
 
-def _what(run: ObservedRun, cause: StopCause | None, active: Mapping[str, int]) -> str:
+def _what(run: FaultyRun, cause: StopCause | None, active: Mapping[str, int]) -> str:
     if cause is not None:
         return _stopped(cause)
     return f"degraded: fallback of {', '.join(active)}" if active else COMPLETED
@@ -78,7 +78,7 @@ def _stopped(cause: StopCause) -> str:
     return f"stopped by {cause.word}{f' of {cause.name}' if cause.name else ''}"
 
 
-def _late(each: Outcome, ticks: float, step: float) -> str:
+def _late(each: ExpectedEnd, ticks: float, step: float) -> str:
     """Why the reaction after these ticks is too late; "" if it is in time."""
     if each.ticks is not None and ticks > each.ticks:
         return f"after {ticks:g} ticks, not within {each.ticks}"
@@ -88,7 +88,7 @@ def _late(each: Outcome, ticks: float, step: float) -> str:
 
 
 def _stop_failure(
-    each: Outcome, run: ObservedRun, begin: int, cause: StopCause | None, active: Mapping[str, int]
+    each: ExpectedEnd, run: FaultyRun, begin: int, cause: StopCause | None, active: Mapping[str, int]
 ) -> str:
     if cause is None:
         return "not stopped"
@@ -101,7 +101,7 @@ def _stop_failure(
 
 
 def _completion_failure(
-    each: Outcome, run: ObservedRun, begin: int, cause: StopCause | None, active: Mapping[str, int]
+    each: ExpectedEnd, run: FaultyRun, begin: int, cause: StopCause | None, active: Mapping[str, int]
 ) -> str:
     if cause is not None:
         return f"{_stopped(cause)}, not completed"
@@ -109,7 +109,7 @@ def _completion_failure(
 
 
 def _degradation_failure(
-    each: Outcome, run: ObservedRun, begin: int, cause: StopCause | None, active: Mapping[str, int]
+    each: ExpectedEnd, run: FaultyRun, begin: int, cause: StopCause | None, active: Mapping[str, int]
 ) -> str:
     if cause is not None:
         return f"{_stopped(cause)}, not degraded"
@@ -121,7 +121,7 @@ def _degradation_failure(
 
 
 def _off_failure(
-    each: Outcome, run: ObservedRun, begin: int, cause: StopCause | None, active: Mapping[str, int]
+    each: ExpectedEnd, run: FaultyRun, begin: int, cause: StopCause | None, active: Mapping[str, int]
 ) -> str:
     if not run.fault:
         return "the motors were on until the end"

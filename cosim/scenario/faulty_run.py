@@ -16,7 +16,7 @@ _TICK = re.compile(r"stopped at tick (\d+)")
 
 
 @dataclass
-class ObservedRun:
+class FaultyRun:
     """rows (k, nr): of all ticks; fault: why it was stopped, "" if it was not; off: time from the stop until no motor
     exerts an effort [s], None if it did not come; events: (tick, what) of the faults."""
 
@@ -34,7 +34,7 @@ class ObservedRun:
         return int(match[1]) if match else len(self.rows) - 1
 
 
-def observe_run(stand: Stand, timeline: Timeline, before: list[np.ndarray], ticks: int, off: bool) -> ObservedRun:
+def run_with_faults(stand: Stand, timeline: Timeline, before: list[np.ndarray], ticks: int, off: bool) -> FaultyRun:
     """Run to the end of `ticks` or to a stop. before: the rows (k, nr) of the ticks so far; off: whether to wait after
     a stop until the motors are off."""
     engine, rows, fault = stand.engine, list(before), ""
@@ -56,7 +56,7 @@ def observe_run(stand: Stand, timeline: Timeline, before: list[np.ndarray], tick
         new, fault = stand.run(int(until) - tick)
         rows += [new] if len(new) else []
     seconds = stand.time_until_off(LONGEST_OFF) if fault and off else (0.0 if fault else math.inf)
-    return ObservedRun(stand.step, np.concatenate(rows), fault, timeline, seconds, events)
+    return FaultyRun(stand.step, np.concatenate(rows), fault, timeline, seconds, events)
 
 
 def _named(spec: object) -> str:
