@@ -20,14 +20,15 @@ def run_of(path, ticks, *overrides):
 
 
 def test_an_arm_behind_its_drives_moves_as_the_simulated_one():
-    """One is compiled and has actuators, the other goes through frames, drivers and emulated drives."""
+    """One is compiled and has actuators, the other goes through frames, drivers and emulated drives; after the blend
+    from where the arm sank to before its drives were on."""
     real, with_drives = run_of(CAN, 1200)
     simulated, compiled = run_of(SIM, 1200)
     assert isinstance(real.engine, SteppedEngine) and simulated.engine.kind == "compiled"
     for joint in ("base", "shoulder", "elbow"):
         motion = compiled[:, simulated.names[f"{joint}/position"]]
         difference = with_drives[:, real.names[f"{joint}/position"]] - motion
-        assert np.ptp(motion) > 0.1 and np.abs(difference).max() < 0.01
+        assert np.ptp(motion[700:]) > 0.1 and np.abs(difference[700:]).max() < 0.002
 
 
 def test_drivers_that_are_enabled_first_get_commands_until_the_others_are(monkeypatch):
