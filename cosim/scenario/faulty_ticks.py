@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class FaultyEncoders(Encoders):
         draws = np.random.default_rng([self.seed, n]).integers(1, int(MODULUS), n).astype(float)
         return {**state, **{name: np.zeros(n) for name in ENCODER_FAULTS}, "held": position * 1.0, "draws": draws}
 
-    def update(self, t: Numeric, p: Params, x: State, u: State) -> tuple[State, dict[str, Numeric]]:
+    def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         following, y = super().update(t, p, x, u)
         draws, errors = normal(x["draws"])
         drift = x["drift"] + x["rate"] * self.period
@@ -172,9 +173,9 @@ def _factor(spec: FaultInjection) -> float:
 
 def _with_faults(rig: WiredRig, numbers: Sequence[str], joints: Collection[str]) -> WiredRig:
     model = opened(rig, numbers, numbers) if numbers else rig.tick_model
-    parts = {field.name: getattr(model, field.name) for field in fields(model) if field.init}
-    faulty = np.array([name in joints for name in rig.joints])
-    ticks = FaultyTicks(**(parts | {"encoders": FaultyEncoders.of(model.encoders, faulty)}))
+    parts: dict[str, Any] = {field.name: getattr(model, field.name) for field in fields(model) if field.init}
+    parts["encoders"] = FaultyEncoders.of(model.encoders, np.array([name in joints for name in rig.joints]))
+    ticks = FaultyTicks(**parts)
     ticks.parameters[:] = model.parameters
     found = rig.with_ticks(ticks)
     found.cached = CachedParts()  # its signals are others

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
+from cosim.compile import BatchFunction
 from cosim.rig.outline import outline_of
 from cosim.rig.outputs import open_outputs
 from cosim.rig.run_recorder import evaluation_of
@@ -22,7 +24,7 @@ def record_run(stand: Stand, run: FaultyRun, folder: Path, name: str) -> str:
     step_ns, count = stand.rig.tick_model.step_ns, len(run.rows)
     with ExitStack() as stack:
         evaluation = evaluation_of(stand.rig)
-        evaluation.observe = lambda start, rows, out=None: stand.own_signals(start, rows)  # of these rows
+        evaluation.observe = cast(BatchFunction, stand.own_signals)  # of rows with the numbers of the plant
         outputs = open_outputs(stand.rig, outline_of(stand.rig), stack, path, evaluation)
         evaluation(TickBlock(np.arange(count), run.rows, np.zeros((count, 0)), stand.start), outputs.sinks)
         for tick, what in run.events:

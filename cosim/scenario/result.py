@@ -31,5 +31,6 @@ class ScenarioResult:
     @classmethod
     def of(cls, data: dict[str, Any]) -> ScenarioResult:
         """From what JSON has of it."""
-        listed = {key: tuple(data[key]) for key in ("faults", "expected", "failures")}
-        return cls(**(data | listed | {"events": tuple((t, what) for t, what in data["events"])}))
+        values: dict[str, Any] = data | {key: tuple(data[key]) for key in ("faults", "expected", "failures")}
+        values["events"] = tuple((t, what) for t, what in data["events"])
+        return cls(**values)

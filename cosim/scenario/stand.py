@@ -93,7 +93,7 @@ class Stand:
         numbers = self._simulated.numbers
         return np.concatenate([rows, np.broadcast_to(numbers, (len(rows), len(numbers)))], axis=1)
 
-    def own_signals(self, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def own_signals(self, start: np.ndarray, rows: np.ndarray, out: None = None) -> np.ndarray:
         """(k, n) the signals of the rig; start (k, …): the flat BumplessStart for each row."""
         return self.rig.observe(start, rows) if self._simulated is None else self._simulated.observe(start, rows)
 

@@ -28,12 +28,14 @@ class Timeline:
         """step [s]"""
         self.faults, self._step = tuple(faults), step
         # tick from which `at` counts
-        self._zero = [0 if fault.when is None and not fault.follows else None for fault in self.faults]
+        self._zero: list[int | None] = [
+            0 if fault.when is None and not fault.follows else None for fault in self.faults
+        ]
 
     def begin_of(self, k: int) -> int | None:
         """The tick before which fault k begins; None while that is not known."""
         zero = self._zero[k]
-        return None if zero is None else zero + self._ticks(self.faults[k].spec.at)
+        return None if zero is None else zero + _ticks(self.faults[k].spec.at, self._step)
 
     def begun(self, k: int, tick: int) -> bool:
         """Whether it has begun before this tick."""
@@ -57,7 +59,7 @@ class Timeline:
         return [
             fault.spec
             for k, fault in enumerate(self.faults)
-            if self.begun(k, tick) and tick < (self.begin_of(k) or 0) + self._ticks(fault.spec.duration)
+            if (begin := self.begin_of(k)) is not None and begin <= tick < begin + self._length(fault.spec)
         ]
 
     def waits(self, tick: int) -> bool:
@@ -70,7 +72,7 @@ class Timeline:
     def next_change(self, tick: int) -> float:
         """The next tick after this one before which a fault is known to begin or to end; infinite without one."""
         known = [(begin, fault.spec) for k, fault in enumerate(self.faults) if (begin := self.begin_of(k)) is not None]
-        times = [time for begin, spec in known for time in (begin, begin + self._ticks(spec.duration))]
+        times = [time for begin, spec in known for time in (begin, begin + self._length(spec))]
         return min((time for time in times if time > tick), default=math.inf)
 
     @property
@@ -78,5 +80,10 @@ class Timeline:
         """Faults whose condition never held, or that follow one of these."""
         return [k for k, zero in enumerate(self._zero) if zero is None]
 
-    def _ticks(self, seconds: float) -> float:
-        return seconds if seconds == math.inf else math.ceil(seconds / self._step - ROUNDING)
+    def _length(self, spec: FaultInjection) -> float:
+        """Its ticks."""
+        return math.inf if spec.duration == math.inf else _ticks(spec.duration, self._step)
+
+
+def _ticks(seconds: float, step: float) -> int:
+    return math.ceil(seconds / step - ROUNDING)

@@ -100,7 +100,7 @@ class Walk:
     def _judge(self, number: int, scenario: Scenario, stand: Stand, run: FaultyRun, begun: float) -> None:
         signals, row = stand.signals(run.rows), stand.rig.tick_model.row
         fallbacks = {
-            loop.name: (run.rows[:, row.place("fallback_active", loop.name).where] > 0.5).any(axis=1)
+            loop.name: np.asarray(np.any(run.rows[:, row.place("fallback_active", loop.name).where] > 0.5, axis=1))
             for loop in stand.rig.tick_model.loops
         }
         reaction = judge(run, scenario.expect, signals, fallbacks)
