@@ -28,9 +28,7 @@ class Timeline:
         """step [s]"""
         self.faults, self._step = tuple(faults), step
         # tick from which `at` counts
-        self._zero: list[int | None] = [
-            0 if fault.when is None and not fault.follows else None for fault in self.faults
-        ]
+        self._zero: list[int | None] = [None if fault.when or fault.follows else 0 for fault in self.faults]
 
     def begin_of(self, k: int) -> int | None:
         """The tick before which fault k begins; None while that is not known."""
