@@ -110,7 +110,8 @@ def read_emulator(
 def _fault(
     item: YamlValue, at: tuple, drivers: tuple[DriverSpec, ...], kinds: Mapping[str, str | None], reading: Reading
 ) -> FaultInjection | None:
-    if not drivers:
+    if not drivers:  # the keys are still checked
+        read_fields(_FaultKeys, item, at, reading)
         return None
     before = len(reading.errors)
     values = read_fault(_FaultKeys, item, at, [spec.name for spec in drivers], kinds, {}, reading)

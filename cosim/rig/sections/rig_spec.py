@@ -257,7 +257,7 @@ def _scenario_context(
         drives={name: kind for name, kind in kinds.items() if name in real},
         simulated={name: kind for name, kind in kinds.items() if name not in real and name not in prescribed},
         controllers=tuple(controller.name for controller in controllers if controller),
-        duration=schedule.duration_ns * 1e-9,
+        duration=float("inf") if schedule.duration_ns is None else schedule.duration_ns * 1e-9,  # None after an error
     )
 
 
