@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,9 @@ INTERRUPTED = 130
 def fork(run: Callable[[], object], errors: Path) -> int:
     """The id of a new process that calls run() and ends; what it raises is written to the file `errors`."""
     gc.freeze()  # what exists is shared with the new process: it is not to be visited there
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: those of libraries wait for work
+        pid = os.fork()
     if pid:
         return pid
     status = 1
@@ -66,7 +69,7 @@ class Children:
         return bool(self._own)
 
     def kill(self) -> None:
-        """End all, also those that they have forked."""
+        """End all; what they have forked ends with its run."""
         for pid in self._own:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)

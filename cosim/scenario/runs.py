@@ -83,7 +83,7 @@ def run_scenarios(
     groups: dict[tuple[Override, ...], list[int]] = {}
     for k, scenario in enumerate(scenarios):
         groups.setdefault(scenario.overrides, []).append(k)
-    folder, tokens = Path(tempfile.mkdtemp(prefix="cosim-scenario-")), Tokens(jobs or len(os.sched_getaffinity(0)))
+    folder, tokens = Path(tempfile.mkdtemp(prefix="cosim-scenario-")), Tokens(jobs or _cores())
     try:
         work = []
         for number, (overrides, members) in enumerate(groups.items()):
@@ -102,6 +102,12 @@ def run_scenarios(
     finally:
         tokens.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _cores() -> int:
+    """That this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _run(work: list[tuple[Callable[[], object], Path]], tokens: Tokens, look: Callable[[], object]) -> None:
