@@ -92,17 +92,18 @@ class SimulatedFaults:
     def __init__(self, rig: WiredRig, faults: Sequence[tuple[FaultInjection, SourceLocation]]) -> None:
         """faults: all that may become active, each with its place for errors. Raises InputError for a joint that cannot
         have its fault."""
-        found = numbers_of(rig) if rig.looped else {}
+        coupled = rig.tick_model.coupling is not None
+        found = numbers_of(rig) if rig.looped and not coupled else {}
         self._joints = rig.joints
         self._numbers: dict[str, slice] = {}  # name -> its place
         names: list[str] = []
         for spec, place in faults:
             names += [name for name in _numbers_of(spec) if name in found and name not in names]
-            if spec.kind == "brown_out" and not set(_numbers_of(spec)) <= found.keys():
-                raise InputError(_no_supply(spec.joint, rig), place)
-            if spec.kind in UNPOWERED and rig.tick_model.coupling is not None:
+            if coupled and spec.kind in ("brown_out", *UNPOWERED):
                 what = f"'{spec.kind}' is not possible at a simulated joint of a rig with parts"
                 raise InputError(f"{what}; use an encoder fault", place)
+            if spec.kind == "brown_out" and not set(_numbers_of(spec)) <= found.keys():
+                raise InputError(_no_supply(spec.joint, rig), place)
         self._nominal = np.concatenate([np.zeros(0), *(found[name].values for name in names)])
         first = 0
         for name in names:

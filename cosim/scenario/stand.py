@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cosim.errors import InputError
 from cosim.execution.engine import Engine
 from cosim.hardware.emulation.fault_injection import FaultInjection
 from cosim.rig.build.wired_rig import WiredRig
@@ -36,6 +37,7 @@ class Stand:
     def __init__(self, spec: RigSpec, scenarios: Sequence[ScenarioSpec], interpret: bool | None = None) -> None:
         """scenarios: all whose faults may be injected. Raises InputErrors for parts that do not fit together."""
         self.rig: WiredRig = Rig(in_simulated_time(spec), interpret)
+        _check_parts(self.rig)
         simulated = spec.scenario_context.simulated
         faults = [
             (fault.spec, scenario.place((*fault.key, "joint")))
@@ -118,3 +120,13 @@ class Stand:
 
     def close(self) -> None:
         self.engine.close()
+
+
+def _check_parts(rig: WiredRig) -> None:
+    """Raises InputError for parts whose states a forked process would not have for itself."""
+    coupling = rig.tick_model.coupling
+    if coupling is not None and coupling.in_python:
+        names = ", ".join(f"'{name}'" for name in coupling.in_python)
+        raise InputError(
+            f"scenarios need compiled parts, and {names} runs in Python; see cosim check", rig.place(("parts",))
+        )
