@@ -520,6 +520,7 @@ class DriverContext:
     period: float  # s from command to command
     mode: str  # of the drives: effort, velocity or position
     place: Callable[..., SourceLocation]  # place(*keys): location of a key of the driver's section, for errors
+    ends: tuple[Any, Any] | None = None  # both Connections, of the host and of the device, where they exist already
 
 
 class MechanismFunctions(Protocol):

@@ -228,6 +228,18 @@ def command_parser() -> CommandParser:
         ),
         _word("--duration", metavar="S", help="how long, e.g. 60 or 5 min; default: until Ctrl-C"),
     )
+    parser.add_command(
+        commands.scenario,
+        rig,
+        _word("files", metavar="F.yaml", nargs="*", type=Path, help="files with further scenarios"),
+        overrides,
+        overlay,
+        _word("--only", metavar="NAME", action="append", default=[], help="this scenario; may be repeated"),
+        _word("--jobs", metavar="N", type=int, help="processes at a time; default: one per core"),
+        _word("--junit", metavar="F.xml", type=Path, help="write the results as JUnit XML"),
+        _word("--json", metavar="F.json", type=Path, help="write the results; - for stdout"),
+        _word("--record", metavar="FOLDER", type=Path, help="record the runs of those that fail"),
+    )
     parser.add_command(commands.check, rig, overrides, overlay)
     parser.add_command(
         commands.analyze,

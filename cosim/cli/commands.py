@@ -125,6 +125,22 @@ def emulate(rig: Path, overrides: list[Override], faults: list[str], duration: s
     emulate_rig(rig, [*overrides, *override_of(faults)], seconds, print)
 
 
+def scenario(
+    rig: Path,
+    files: list[Path],
+    overrides: list[Override],
+    only: list[str],
+    jobs: int | None,
+    junit: Path | None,
+    json: Path | None,
+    record: Path | None,
+) -> None:
+    """Run the scenarios of a rig: inject their faults in simulated time, and compare the reactions."""
+    from cosim.scenario.command import scenario_rig
+
+    scenario_rig(rig, files, overrides, only, jobs, junit, json, record)
+
+
 def check(rig: Path, overrides: list[Override]) -> None:
     """Check a rig and describe it, without running it."""
     from cosim import load_rig

@@ -91,9 +91,13 @@ class PythonEngine(HardwareEngine):
 
     # --- the loop ---
 
+    def _unpaced(self) -> Pacer:
+        """The pacer of ticks without a clock."""
+        return NoPacer()
+
     def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None:
         """The loop that `timing.native_loop` writes as compiled code."""
-        status, pacer = LoopStatus.FAULT, NoPacer()
+        status, pacer = LoopStatus.FAULT, self._unpaced()
         if not self.force_stopped:  # else no tick runs until the rig is armed again
             self.failure = ""
         if self._watchdog is not None:

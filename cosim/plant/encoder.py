@@ -73,7 +73,7 @@ class Encoders:
         return ops.where(p.resolution > 0.0, ops.quantised(position, size), position)
 
     def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
-        random, errors = _normal(x["random"])
+        random, errors = normal(x["random"])
         noise = [0.0] * len(p.late)
         for k, error in zip(self._noisy, errors, strict=True):
             noise[k] = p.noise[k] * error
@@ -84,7 +84,7 @@ class Encoders:
         return {"before": position, "sample": sample, "random": random}, measured
 
 
-def _normal(random: Numeric) -> tuple[Numeric, Numeric]:
+def normal(random: Numeric) -> tuple[Numeric, Numeric]:
     """(generator state after two draws, one standard normal number each), by Box and Muller."""
     first = ops.remainder(MULTIPLIER * random, MODULUS)
     second = ops.remainder(MULTIPLIER * first, MODULUS)

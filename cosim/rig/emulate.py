@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError, SourceLocation, did_you_mean, plural
 from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
+from cosim.hardware.emulation.fault_kinds import KINDS
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
 from cosim.hardware.emulation.server import EmulatedConnection, EmulationServer
+from cosim.hardware.emulation.stepped_line import SteppedLine
 from cosim.rig.build.driver_context import driver_contexts
 from cosim.rig.build.emulated_plant import emulated_plant, servo_loops
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.yaml_source import Override, read_value
 from cosim.rig.sections.drivers import DriverSpec
-from cosim.rig.sections.emulator import FAULT_KINDS
 from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.joints_needed import require_joints
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
@@ -31,13 +33,18 @@ EFFORT, VELOCITY = 1.5, 2.0
 TORQUE_CONSTANT = 0.1  # N·m/A, where neither drive nor actuator has one
 
 
+NO_LINES: Mapping[str, SteppedLine] = {}
+
+
 def emulation_of(
     spec: RigSpec,
     interpret: bool | None = None,
     clock: Callable[[], int] = time.monotonic_ns,
     report: Callable[[str], object] = lambda message: None,
+    lines: Mapping[str, SteppedLine] = NO_LINES,
 ) -> EmulationServer:
-    """The emulated drives of a rig, not yet open. clock [ns]; report: receives messages on injected faults.
+    """The emulated drives of a rig, not yet open. clock [ns]; report: receives messages on injected faults; lines: by
+    driver, in place of its own connection.
 
     Raises InputError for a rig without drivers, InputErrors for parts that do not fit together.
     """
@@ -61,6 +68,8 @@ def emulation_of(
             wired.append(how)
         motors += own
         family, context = driver.family, contexts[driver.name]
+        if (line := lines.get(driver.name)) is not None:
+            context = replace(context, ends=line.ends)
         drives = family.emulate(driver.plugin.params, context, own)
         link = family.device(driver.plugin.params, context)
         faulty = FaultyConnection(spec.schedule.seed + number)
@@ -93,6 +102,7 @@ def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple
         max_velocity=velocity * abs(scale),
         max_temperature=own.max_temperature,
         voltage=spec.emulator.voltage,
+        undervoltage=spec.emulator.undervoltage,
         temperature=spec.emulator.ambient,
         resistance=resistance,
         inductance=inductance,
@@ -138,9 +148,9 @@ def override_of(faults: Sequence[str]) -> list[tuple[str, str]]:
         if not isinstance(given, dict) or "kind" not in given:
             what = f"expected keys and values, as in 'kind: drop, fraction: 0.1', got '{text}'"
             raise InputError(what, "--fault")
-        if given["kind"] not in FAULT_KINDS:
+        if given["kind"] not in KINDS:
             kind = str(given["kind"])
-            raise InputError(f"no kind of fault '{kind}'{did_you_mean(kind, FAULT_KINDS)}", "--fault")
+            raise InputError(f"no kind of fault '{kind}'{did_you_mean(kind, KINDS)}", "--fault")
     options = " ".join(f"--fault '{text}'" for text in faults)
     return [(f"emulator.faults=[{', '.join(entries)}]", options)] if entries else []
 
@@ -197,10 +207,13 @@ def connection_lines(spec: RigSpec) -> Iterator[str]:
 
 # kind of fault -> text of its parameter
 _DETAILS: dict[str, Callable[[FaultInjection], str]] = {
-    **dict.fromkeys(("drop", "duplicate", "corrupt"), lambda fault: f"{fault.fraction:.4g} of the frames"),
+    **dict.fromkeys(("drop", "duplicate", "corrupt", "reorder"), lambda fault: f"{fault.fraction:.4g} of the frames"),
     **dict.fromkeys(("delay", "late_answers"), lambda fault: show_time(fault.delay * 1e9)),
     "encoder_jump": lambda fault: f"by {fault.size:g}",
     "encoder_noise": lambda fault: f"of {fault.size:g}",
+    "encoder_drift": lambda fault: f"by {fault.rate:g} per s",
+    "brown_out": lambda fault: f"to {100.0 * fault.supply:.4g} % of the voltage",
+    "hot_winding": lambda fault: f"{fault.temperature:g} degC",
     "motor_fault": lambda fault: fault.cause,
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from cosim.drivers.transport import BaseConnection, CanBus, CanParams, SerialParams, device_link, host_link
+from cosim.drivers.transport import BaseConnection, CanParams, SerialParams, device_link, host_link
 from cosim.errors import InputError
 from cosim.types import DriverContext
 
@@ -51,6 +51,8 @@ def connection_name(params: object) -> str:
 
 def host(params: object, context: DriverContext) -> BaseConnection:
     """The program's end of the connection, not yet open."""
+    if context.ends is not None:
+        return context.ends[0]
     key = connection_key(params)
     return host_link(getattr(params, key), partial(context.place, key))
 
@@ -58,13 +60,15 @@ def host(params: object, context: DriverContext) -> BaseConnection:
 def filtered_host(params: object, context: DriverContext, ids: set[int]) -> BaseConnection:
     """As `host`; on a CAN bus only frames with these identifiers are received."""
     link = host(params, context)
-    if isinstance(link, CanBus):
-        link.accept(ids)
+    if (accept := getattr(link, "accept", None)) is not None:  # serial ports have none
+        accept(ids)
     return link
 
 
 def device(params: object, context: DriverContext) -> BaseConnection:
     """The drives' end of the connection, for an emulator, not yet open."""
+    if context.ends is not None:
+        return context.ends[1]
     key = connection_key(params)
     return device_link(getattr(params, key), partial(context.place, key))
 

@@ -179,8 +179,8 @@ def test_durations_that_are_none(command, duration, message):
         ("schedule.duration=1e300", "must be at most 1000000000 s, is 1e+300 s"),
         (
             "colour=red",
-            "unknown key 'colour'; known: mechanism, name, description, joints, drivers, emulator, controllers, parts,"
-            " couplings, events, guard, schedule, telemetry, recording, tuning, keep",
+            "unknown key 'colour'; known: mechanism, name, description, joints, drivers, emulator, scenario,"
+            " controllers, parts, couplings, events, guard, schedule, telemetry, recording, tuning, keep",
         ),
         ("joints.hing.limits.upper=1", "unknown joint 'hing'; did you mean 'hinge'?"),
         (

@@ -29,6 +29,7 @@ from cosim.drivers.serial_text import params as text_params
 from cosim.drivers.transport import CanParams, SerialParams
 from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.hardware import estop
+from cosim.hardware.emulation import fault_kinds
 from cosim.multibody import friction
 from cosim.output.limit_alarms import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
@@ -47,6 +48,7 @@ from cosim.rig.sections import (
     drivers,
     emulator,
     events,
+    faults,
     filters,
     forces,
     gain_schedules,
@@ -62,6 +64,7 @@ from cosim.rig.sections import (
     moving_base,
     parts,
     rig_spec,
+    scenario,
     schedule,
     size,
     tuning,
@@ -143,6 +146,9 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`emulator.joints`": (emulator.MotorParams, set()),
     "`emulator.faults`": (emulator._FaultKeys, set()),
     "The condition of a fault": (emulator._WhenKeys, set()),
+    "`scenario`": (scenario.ScenarioKeys, set()),
+    "Faults of a scenario": (scenario.ScenarioFaultKeys, set()),
+    "The condition of a scenario": (scenario.ConditionKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
     "Gain schedules": (gain_schedules.ScheduleKeys, set()),
     "Low-pass filters": (filters.LowPass, {"type"}),
@@ -239,7 +245,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         geometry,
     )
     modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep, filters, gain_schedules)
-    modules += (feedforward_table, input_shaping, parts)
+    modules += (feedforward_table, input_shaping, parts, faults, scenario)
     schemas = {
         cls
         for module in modules
@@ -341,11 +347,11 @@ def test_the_figures_of_real_motors_are_stated():
 
 def test_every_kind_of_fault_is_listed_with_its_place():
     rows = {row[0].strip("`"): row[1] for row in TABLES["Kinds of faults"][1:]}
-    kinds = dict.fromkeys(get_args(emulator.OnBus), "bus") | dict.fromkeys(get_args(emulator.AtJoint), "joint")
+    kinds = dict.fromkeys(get_args(fault_kinds.OnBus), "bus") | dict.fromkeys(get_args(fault_kinds.AtJoint), "joint")
     assert rows == kinds
-    assert get_args(emulator.FaultCause) == FAULT_CAUSES
+    assert get_args(fault_kinds.FaultCause) == FAULT_CAUSES
     meanings = {row[0].strip("`"): row[-1] for row in TABLES["`emulator.faults`"][1:]}
-    for key, those in emulator._ONLY.items():
+    for key, those in fault_kinds.ONLY.items():
         assert meanings[key].startswith(f"of {', '.join(f'`{kind}`' for kind in those)}: ") or key == "size"
 
 

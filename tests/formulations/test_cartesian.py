@@ -28,7 +28,7 @@ from cosim.types import Numeric
 from tests.kit.samples import FOLDER
 from tests.multibody.random_frames import turn
 
-RIGID = (path for path in FOLDER.rglob("*.yaml") if not {"layouts", "elastic"} & set(path.parts))
+RIGID = (path for path in FOLDER.rglob("*.yaml") if not {"layouts", "elastic", "scenarios"} & set(path.parts))
 SAMPLES = sorted(path for path in RIGID if path.stem not in ("flexible_arm", "quarter_car"))
 KINDS = ("revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "free", "screw")
 

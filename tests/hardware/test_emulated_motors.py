@@ -104,3 +104,44 @@ def test_signals_of_conditions_are_those_of_the_joint():
     found = [[motors.value(j, what) for what in ("position", "velocity", "effort", "temperature")] for j in (0, 1)]
     assert [row[:3] for row in found] == [[1.0, 11.0, 21.0], [2.0, 12.0, 22.0]]
     assert [row[3] for row in found] == pytest.approx([60.0, 25.0], abs=0.1)
+
+
+def test_a_drifting_encoder_is_off_by_the_rate_times_the_time():
+    plant, motor = Plant(), motor_of()
+    motors = EmulatedMotors(plant, [motor], [wired()], 1e-3)
+    plant.sample[0][0], plant.sample[1][0] = 0.5, 2.0
+    motor.drift_rate = 0.3
+    for _ in range(1000):
+        motors.measure()
+    assert motor.position == pytest.approx(0.5 + 0.3) and motor.velocity == 2.3
+    assert (motor.shaft_position, motor.shaft_velocity) == (0.5, 2.0)
+
+
+def test_a_motor_has_less_effort_at_speed_when_its_supply_sags():
+    """A DC motor: torque K (U − K ω) / R."""
+    motor = motor_of(max_effort=100.0, resistance=2.0, undervoltage=5.0)
+    motor.shaft_velocity = 8.0
+    motor.request(50.0)
+    assert motor.requested == 50.0
+    motor.set_faults(0.5, -math.inf, "")
+    motor.request(50.0)
+    assert motor.voltage == 12.0 and motor.requested == pytest.approx(0.5 * (12.0 - 0.5 * 8.0) / 2.0)
+    assert motor.fault_cause == ""
+    motor.set_faults(0.2, -math.inf, "")
+    assert motor.fault_cause == "undervoltage"
+    motor.set_faults(1.0, -math.inf, "")
+    motor.request(50.0)
+    assert (motor.voltage, motor.requested, motor.fault_cause) == (24.0, 50.0, "")
+
+
+def test_a_hot_winding_is_hot_and_has_the_resistance_of_hot_copper():
+    """IEC 60034-1: R ∝ 235 °C + T."""
+    plant, motor = Plant(), motor_of(resistance=2.0)
+    motors = EmulatedMotors(plant, [motor], [wired(thermal_time_constant=0.01)], 1e-3)
+    motor.set_faults(1.0, 135.0, "")
+    motors.measure()
+    assert motor.temperature == 135.0 and motor.resistance == pytest.approx(2.0 * (235.0 + 135.0) / (235.0 + 25.0))
+    motor.set_faults(1.0, -math.inf, "")
+    for _ in range(100):
+        motors.measure()
+    assert motor.temperature == pytest.approx(25.0, abs=0.1) and motor.resistance == 2.0

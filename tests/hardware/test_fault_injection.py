@@ -135,3 +135,21 @@ def test_no_item_passes_a_cut_connection(kind):
     assert line.due(10**12, True) == []
     line.begin([])
     assert not line.cut and line.through([1], 0, False) == [1]
+
+
+def test_what_is_reordered_comes_behind_the_next_item_or_later():
+    line = FaultyConnection(1)
+    line.begin([spec("reorder")])
+    assert line.through([1, 2, 3], 0, True) == [2, 1]
+    assert line.due(0, False) == [] and line.due(0, True) == [3] and line.due(1, True) == []
+    assert line.through([4], 2 * MS, True) == [] and line.through([5], 2 * MS, False) == []
+    line.begin([])
+    assert line.through([6], 3 * MS, True) == [6]
+    assert line.due(3 * MS, True) == [4] and line.due(3 * MS, False) == [5]
+
+
+def test_nothing_is_lost_where_some_is_reordered():
+    items, line = through(reorder={"fraction": 0.3})
+    found = [item.id for item in items] + [item.id for item in line.due(0, True)]
+    assert sorted(found) == list(range(1000)) and found != sorted(found)
+    assert max(abs(k - number) for k, number in enumerate(found)) == 1

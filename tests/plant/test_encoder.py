@@ -136,13 +136,13 @@ def test_the_generator_of_the_noise():
     """The check of Park and Miller (1988): from 1 the 10,000th number is 1043618065."""
     random = np.ones(1)
     for _ in range(5000):  # two numbers each
-        random, _ = encoder._normal(random)
+        random, _ = encoder.normal(random)
     assert random.tolist() == [1043618065]
 
 
 def test_the_noise_is_distributed_normally():
     random = np.random.default_rng(0).integers(1, int(MODULUS), 50_000).astype(float)
-    _, errors = encoder._normal(random)
+    _, errors = encoder.normal(random)
     assert kstest(errors, "norm").pvalue > 0.05
 
 
@@ -150,7 +150,7 @@ def test_the_phase_of_the_noise_is_a_fraction_of_a_turn():
     """Of a second number of a quarter, half and three quarters of the modulus: cosines 0, -1 and 0."""
     modulus, back = int(MODULUS), pow(int(MULTIPLIER), -1, int(MODULUS))
     states = [float(back * back * quarters * (modulus // 4) % modulus) for quarters in (1, 2, 3)]
-    _, errors = encoder._normal(np.array(states))
+    _, errors = encoder.normal(np.array(states))
     np.testing.assert_allclose(errors[[0, 2]], 0.0, atol=1e-7)
     assert errors[1] < -0.1
 

@@ -43,6 +43,6 @@ drivers:
 
 
 KINDS = (
-    "drop, delay, late_answers, duplicate, corrupt, bus_off, stale_heartbeat, power_loss, encoder_jump, encoder_noise,"
-    " encoder_freeze, encoder_nan, motor_fault"
+    "drop, delay, late_answers, duplicate, corrupt, reorder, bus_off, stale_heartbeat, brown_out, power_loss,"
+    " encoder_jump, encoder_drift, encoder_noise, encoder_freeze, encoder_nan, hot_winding, motor_fault"
 )

@@ -63,7 +63,8 @@ def test_an_error_in_the_emulated_drives_of_a_rig_without_drivers(mistakes, join
 FAULTS = {
     "5": ": expected a mapping, got 5",
     "{}": ": missing key 'kind'",
-    "{kind: explode}": f".kind: expected one of {KINDS}; got 'explode'",
+    "{kind: explode}": f".kind: no kind of fault 'explode'; known: {KINDS}",
+    "{kind: encoder_jmp, joint: elbow}": ".kind: no kind of fault 'encoder_jmp'; did you mean 'encoder_jump'?",
     "{kind: drop, joint: elbow}": [
         ".joint: 'drop' affects a whole bus; give its 'driver' instead",
         ": give the 'driver' whose bus has the fault, one of odrive, b",
@@ -86,6 +87,8 @@ FAULTS = {
     "{kind: drop, driver: b, delay: 1 ms}": ".delay: 'drop' has no 'delay'; take it out",
     "{kind: bus_off, driver: b, size: 3}": ".size: 'bus_off' has no 'size'; take it out",
     "{kind: delay, driver: b, delay: 0}": ".delay: must be above 0 s, is 0 s",
+    "{kind: brown_out, driver: b, supply: 2}": ".supply: must be at most 1, is 2",
+    "{kind: encoder_drift, joint: elbow, size: 3}": ".size: 'encoder_drift' has no 'size'; take it out",
     "{kind: drop, driver: b, fraction: 2}": ".fraction: must be at most 1, is 2",
     "{kind: drop, driver: b, at: -1}": ".at: must be at least 0 s, is -1 s",
     "{kind: drop, driver: b, duration: 0}": ".duration: must be above 0 s, is 0 s",

@@ -66,7 +66,9 @@ REFUSED = {
     "mechanisms/solar_array_free": LATCHES,
     "mechanisms/solar_linkage": [EVENT.format("latch root_1")],
 }
-SAMPLES = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml"))
+SAMPLES = sorted(
+    str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml") if path.parent.name != "scenarios"
+)
 SAMPLES = [name for name in SAMPLES if not name.startswith("layouts/")]
 # prescribed or free motions of beams, whose numbers are constants: there is nothing to differentiate by
 WITHOUT_NUMBERS = {"elastic/cantilever", "elastic/spin_up"}

@@ -26,6 +26,9 @@ class FaultInjection:
     delay: float
     size: float
     cause: str
+    rate: float = 0.0
+    supply: float = 1.0
+    temperature: float = 0.0
 
 
 @dataclass
@@ -54,6 +57,7 @@ class FaultyConnection:
         self._random = random.Random(seed)
         self.active: dict[str, FaultInjection] = {}  # by kind
         self._late: list[tuple[int, int, BusItem]] = []  # (due time [ns], inward, item)
+        self._behind: dict[bool, list[BusItem]] = {True: [], False: []}  # inward -> what the next item overtakes
 
     def begin(self, specs: list[FaultInjection]) -> None:
         """Make exactly these faults active."""
@@ -71,7 +75,8 @@ class FaultyConnection:
         return [] if self.cut else [item for each in items for item in self._one(each, t_ns, inward)]
 
     def due(self, t_ns: int, inward: bool) -> list[BusItem]:
-        """Delayed items that arrive by now."""
+        """Delayed items that arrive by now, and what no other item has overtaken meanwhile."""
+        self._late += [(t_ns, inward, item) for item in self._overtaken(inward)]
         if not self._late:
             return []
         arrived = [item for when, direction, item in self._late if direction == inward and when <= t_ns]
@@ -90,7 +95,14 @@ class FaultyConnection:
             when = t_ns + round(sum(late) * 1e9)
             self._late += [(when, inward, copy) for copy in copies]
             return []
-        return copies
+        if "reorder" in hit and not self._behind[inward]:
+            self._behind[inward] = copies
+            return []
+        return [*copies, *self._overtaken(inward)]
+
+    def _overtaken(self, inward: bool) -> list[BusItem]:
+        items, self._behind[inward] = self._behind[inward], []
+        return items
 
 
 def _corrupted(item: BusItem, generator: random.Random) -> BusItem:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim.hardware.emulation.fault_kinds import winding_resistance
 from cosim.servo.commanded import CommandedLoops
 from cosim.tick.virtual_plant import VirtualPlant
 
@@ -39,14 +40,40 @@ class EmulatedMotor:
     fault_cause: str = ""
     # faults of its encoder
     jump: float = 0.0  # offset of the position
+    drift_rate: float = 0.0  # rate of a further offset …
+    drift: float = 0.0  # … and how far it has come
     noise: float = 0.0  # standard deviation of the position
     frozen: bool = False
     blind: bool = False  # it gives NaN
     requested: float = 0.0
+    # faults of its supply and of its winding
+    supply: float = 1.0  # voltage relative to its nominal one
+    undervoltage: float = 0.0  # V, below which the drive reports it
+    hot_winding: float = -math.inf  # °C, at which a fault holds its winding at least
+
+    def __post_init__(self) -> None:
+        self._voltage, self._resistance = self.voltage, self.resistance
+
+    def set_faults(self, supply: float, hot_winding: float, cause: str) -> None:
+        """The faults of its supply and of its winding, and the cause of a fault that its drive reports."""
+        self.supply, self.voltage, self.hot_winding = supply, self._voltage * supply, hot_winding
+        self.resistance = self._resistance
+        if hot_winding > -math.inf:
+            self.resistance *= winding_resistance(hot_winding)
+        self.fault_cause = cause or ("undervoltage" if self.voltage < self.undervoltage else "")
 
     def request(self, effort: float) -> None:
-        """Set the effort to apply until the next request, within its limit."""
-        self.requested = min(max(effort, -self.max_effort), self.max_effort) if effort == effort else 0.0
+        """Set the effort to apply until the next request, within its limit and what its supply can drive."""
+        limit = min(self.max_effort, self._driven_effort) if self.supply < 1.0 else self.max_effort
+        self.requested = min(max(effort, -limit), limit) if effort == effort else 0.0
+
+    @property
+    def _driven_effort(self) -> float:
+        """Of a DC motor at the voltage of the supply: K (U − K |ω|) / R; infinite without windings."""
+        if not self.resistance:
+            return math.inf
+        emf = self.torque_constant * abs(self.shaft_velocity)
+        return max(self.torque_constant * (self.voltage - emf) / self.resistance, 0.0)
 
 
 @dataclass(frozen=True)
@@ -93,17 +120,20 @@ class EmulatedMotors:
             fraction = motor.effort / motor.max_effort
             target = wired.ambient + wired.temperature_rise * fraction * fraction
             motor.temperature += self._step / wired.thermal_time_constant * (target - motor.temperature)
+            motor.temperature = max(motor.temperature, motor.hot_winding)
 
     def _read_encoder(self, motor: EmulatedMotor, position: float, velocity: float) -> None:
         """What the encoder gives at this position and velocity of the motor."""
         motor.shaft_position, motor.shaft_velocity = position, velocity
+        motor.drift += motor.drift_rate * self._step
         if motor.blind:
             motor.position = motor.velocity = math.nan
         elif motor.frozen:
             motor.velocity = 0.0
         else:
             noise = self._random.gauss(0.0, motor.noise) if motor.noise else 0.0
-            motor.position, motor.velocity = position + motor.jump + noise, velocity
+            motor.position = position + motor.jump + motor.drift + noise
+            motor.velocity = velocity + motor.drift_rate
 
     @property
     def requested(self) -> bool:

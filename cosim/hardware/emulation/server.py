@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from cosim.errors import RunError
-from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
+from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors
 from cosim.types import BusItem, Connection, DeviceEmulator
 
@@ -109,18 +109,28 @@ class EmulationServer:
         now = self.clock()
         while now < self._due and not self.stopped:
             for connection in self.connections:
-                self._listen(connection, self._due if len(self.connections) == 1 else min(self._due, now + SLICE_NS))
+                self.listen(connection, self._due if len(self.connections) == 1 else min(self._due, now + SLICE_NS))
             now = self.clock()
         if now - self._due > BEHIND_NS:
             self.clock_slip_ns += now - self._due
             self._begun += now - self._due
             self._due = now
         for connection in self.connections:  # items that arrived in the meantime
-            self._listen(connection, 0)
+            self.listen(connection, 0)
+        self.advance_once()
+
+    def advance_once(self) -> None:
+        """Take the next step of the physics."""
         self.advance(self._due)
         self._due += self.step_ns
 
-    def _listen(self, connection: EmulatedConnection, until: int) -> None:
+    @property
+    def due_ns(self) -> int:
+        """When the next step of the physics is due, on the clock."""
+        return self._due
+
+    def listen(self, connection: EmulatedConnection, until: int) -> None:
+        """Answer what has arrived on a connection, waiting for it until this time [ns]."""
         for _ in range(MAX_ITEMS):
             try:
                 item = connection.link.receive(until)
@@ -152,8 +162,8 @@ class EmulationServer:
         """Begin and end faults at t [s]."""
         if not self.faults:
             return
-        changed = False
         self.running = self.running or self.motors.requested
+        changed = False
         for fault in self.faults:
             active = fault.active(t, self.running, self._value)
             if active != fault.reported:
@@ -162,15 +172,15 @@ class EmulationServer:
                 self.report(
                     f"{t:.3f} s  {fault.spec.kind.replace('_', ' ')} at {where} {'begins' if active else 'ends'}"
                 )
-                if fault.spec.joint:
-                    self._update_motor(fault.spec.joint)
-        if not changed:
-            return
+        if changed:
+            self.inject([fault.spec for fault in self.faults if fault.reported])
+
+    def inject(self, specs: Sequence[FaultInjection]) -> None:
+        """From now on exactly these faults are active."""
         for connection in self.connections:
+            on_bus = [spec for spec in specs if not spec.joint and spec.driver == connection.name]
             before = set(connection.faulty_connection.active)
-            connection.faulty_connection.begin(
-                [f.spec for f in self.faults if f.reported and f.spec.driver == connection.name]
-            )
+            connection.faulty_connection.begin(on_bus)
             after = set(connection.faulty_connection.active)
             if "power_loss" in after - before:
                 for motor in connection.motors:
@@ -181,16 +191,18 @@ class EmulationServer:
             if "bus_off" in after - before:
                 with suppress(RunError):
                     connection.link.bus_off()
+            supply = min((spec.supply for spec in on_bus if spec.kind == "brown_out"), default=1.0)
+            for joint, motor in zip(connection.joints, connection.motors, strict=True):
+                self._set_motor_faults(motor, [spec for spec in specs if spec.joint == joint], supply)
 
-    def _update_motor(self, joint: str) -> None:
-        """Apply all active faults of the motor of a joint."""
-        pairs = (
-            pair for connection in self.connections for pair in zip(connection.joints, connection.motors, strict=True)
-        )
-        motor = next(motor for name, motor in pairs if name == joint)
-        active = [fault.spec for fault in self.faults if fault.reported and fault.spec.joint == joint]
+    def _set_motor_faults(self, motor: EmulatedMotor, active: Sequence[FaultInjection], supply: float) -> None:
+        """Exactly these faults are active at the motor; supply: voltage relative to its nominal one."""
         scale, kinds = self.motors.scale_of(motor), {spec.kind for spec in active}
         motor.jump = scale * sum(spec.size for spec in active if spec.kind == "encoder_jump")
         motor.noise = abs(scale) * math.hypot(*(spec.size for spec in active if spec.kind == "encoder_noise"))
+        motor.drift_rate = scale * sum(spec.rate for spec in active if spec.kind == "encoder_drift")
+        motor.drift = motor.drift if "encoder_drift" in kinds else 0.0
         motor.frozen, motor.blind = "encoder_freeze" in kinds, "encoder_nan" in kinds
-        motor.fault_cause = next((spec.cause for spec in active if spec.kind == "motor_fault"), "")
+        hot = max((spec.temperature for spec in active if spec.kind == "hot_winding"), default=-math.inf)
+        cause = next((spec.cause for spec in active if spec.kind == "motor_fault"), "")
+        motor.set_faults(supply, hot, cause)

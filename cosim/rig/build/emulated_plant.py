@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from cosim.control.limits import LIMITS
 from cosim.errors import InputErrors
 from cosim.integrators.methods import INTEGRATORS
 from cosim.plant.sampling import samples_per_tick
@@ -24,6 +25,8 @@ LONGEST_STEP_NS = 1_000_000  # of the emulated drives
 # rate · step of the fastest actuator; the explicit integrators are stable up to 2
 LARGEST_STEP = 1.5
 MOST_SUBSTEPS = 50  # each is traced
+# limits that need the reference of a controller
+UNCHECKED = {key: math.inf for row in LIMITS if row.reference == "required" for key in row.bound_keys}
 
 
 def emulated_plant(spec: RigSpec) -> RigSpec:
@@ -40,6 +43,7 @@ def emulated_plant(spec: RigSpec) -> RigSpec:
         name: dataclasses.replace(joint, **still) if name in simulated else current_controlled(joint)
         for name, joint in spec.joints.items()
     }
+    joints = {name: dataclasses.replace(joint, limits=joint.limits | UNCHECKED) for name, joint in joints.items()}
     rig = dataclasses.replace(spec, joints=joints, drivers=(), controllers=(), events=())
     return dataclasses.replace(rig, schedule=_schedule(rig))
 

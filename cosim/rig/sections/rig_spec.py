@@ -5,7 +5,7 @@ Times are integer nanoseconds, positions and limits SI. Nothing is built yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -37,6 +37,7 @@ from cosim.rig.sections.keep import KeepSpec, read_keep
 from cosim.rig.sections.mechanism import MechanismSpec, ground_alone, read_mechanism
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec, read_couplings, read_parts
 from cosim.rig.sections.parts_only import check_parts_only
+from cosim.rig.sections.scenario import ScenarioContext, ScenarioSpec, read_scenarios
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.rig.sections.size import check_size
 from cosim.rig.sections.tuning import TuningKeys
@@ -87,6 +88,7 @@ class _RigFile:
     joints: dict | None = param(default=None)
     drivers: list | None = param(default=None)
     emulator: dict | None = param(default=None)
+    scenario: dict | None = param(default=None)
     controllers: list | None = param(default=None)
     parts: list | None = param(default=None)
     couplings: dict | None = param(default=None)
@@ -113,6 +115,8 @@ class RigSpec:
     events: tuple[EventSpec, ...]
     drivers: tuple[DriverSpec, ...]
     emulator: EmulatorSpec
+    scenarios: tuple[ScenarioSpec, ...]
+    scenario_context: ScenarioContext
     controllers: tuple[ControllerSpec, ...]
     parts: tuple[PartSpec | FmuSpec, ...]
     couplings: CouplingsSpec
@@ -211,6 +215,8 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     _check_guard(guard, specs, entries, commanded, reading)
     taken = dict.fromkeys(specs, "a joint") | {c.name: "a controller" for c in controllers if c} | RESERVED
     parts = read_parts(top.get("parts"), taken, reading)
+    kinds = {name: joint.kind for name, joint in (joints or {}).items() if name in specs}
+    may_fail = _scenario_context(drivers, kinds, prescribed, controllers, schedule)
     return RigSpec(
         name=name,
         path=path,
@@ -222,6 +228,8 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         events=read_events(top.get("events") or [], dofs, mechanism, reading),
         drivers=drivers,
         emulator=read_emulator(top.get("emulator") or {}, drivers, joints, multi_dof, prescribed, reading),
+        scenarios=read_scenarios(top.get("scenario"), may_fail, reading),
+        scenario_context=may_fail,
         controllers=tuple(controllers),
         parts=parts,
         couplings=read_couplings(top.get("couplings"), parts, reading),
@@ -232,6 +240,24 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         keep=read_keep(source.data.get("keep") if isinstance(source.data, dict) else None, reading),
         tuning=top.get("tuning") or TuningKeys(),
         source=source,
+    )
+
+
+def _scenario_context(
+    drivers: tuple[DriverSpec, ...],
+    kinds: Mapping[str, str],
+    prescribed: Container[str],
+    controllers: Iterable[ControllerSpec | None],
+    schedule: ScheduleSpec,
+) -> ScenarioContext:
+    """kinds: of the joints that move on their own."""
+    real = {name for driver in drivers for name in driver.wiring}
+    return ScenarioContext(
+        drivers=tuple(driver.name for driver in drivers),
+        drives={name: kind for name, kind in kinds.items() if name in real},
+        simulated={name: kind for name, kind in kinds.items() if name not in real and name not in prescribed},
+        controllers=tuple(controller.name for controller in controllers if controller),
+        duration=float("inf") if schedule.duration_ns is None else schedule.duration_ns * 1e-9,  # None after an error
     )
 
 

@@ -1,0 +1,50 @@
+"""Scenarios of rigs with parts: compiled ones only, and the faults that their joints can have."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from cosim.errors import InputErrors
+from tests.scenario.helpers import RIGS, fault, results_of, scenario
+
+
+@pytest.fixture
+def winch(tmp_path):
+    for name in ("winch.yaml", "hoisted_load.py"):
+        shutil.copy(RIGS / "cosimulation" / name, tmp_path)
+    return tmp_path / "winch.yaml"
+
+
+def test_an_encoder_that_jumps(winch, tmp_path):
+    jump, hot = fault("encoder_jump", joint="winch", size=1.0), fault("hot_winding", joint="winch")
+    scenarios = {
+        "jump": scenario("stopped within 1 tick by tracking of winch", jump),
+        "hot": scenario("stopped within 1 tick by temperature of winch", hot),
+    }
+    limits = "joints.winch.limits.tracking=0.5 rad", "joints.winch.limits.temperature=100 degC"
+    assert {name: each.failures for name, each in results_of(winch, tmp_path, scenarios, *limits).items()} == {
+        "jump": (),
+        "hot": (),
+    }
+
+
+@pytest.mark.parametrize("kind", ["brown_out", "power_loss", "motor_fault"])
+def test_faults_that_a_rig_with_parts_cannot_have(winch, tmp_path, kind):
+    with pytest.raises(InputErrors) as error:
+        results_of(winch, tmp_path, {"one": scenario("completed", fault(kind, joint="winch"))})
+    what = f"'{kind}' is not possible at a simulated joint of a rig with parts; use an encoder fault"
+    assert str(error.value) == f"{tmp_path}/scenarios.yaml:6 scenario.one.faults[0].joint: {what}"
+
+
+def test_a_part_in_python(winch, tmp_path):
+    """Forked processes would share what it holds."""
+    file = tmp_path / "hoisted_load.py"
+    text = file.read_text()
+    assert 'x["stretch"]' in text
+    file.write_text(text.replace('x["stretch"]', 'float(x["stretch"])'))
+    with pytest.raises(InputErrors) as error:
+        results_of(winch, tmp_path, {"one": scenario("completed", fault("encoder_nan", joint="winch"))})
+    what = "scenarios need compiled parts, and 'hoist' runs in Python; see cosim check"
+    assert str(error.value) == f"{winch}:16 parts: {what}"

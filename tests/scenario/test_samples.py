@@ -1,0 +1,14 @@
+"""The sample scenarios hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from cosim.scenario.runs import ScenarioFiles, run_scenarios
+from tests.scenario.helpers import RIGS
+
+
+@pytest.mark.parametrize("name", ["arm_can", "arm_sim"])
+def test_the_sample_scenarios_hold(name):
+    results = run_scenarios(ScenarioFiles(RIGS / f"{name}.yaml", (RIGS / "scenarios" / f"{name}.yaml",)), jobs=2)
+    assert len(results) >= 8 and {result.name: result.failures for result in results if not result.ok} == {}
