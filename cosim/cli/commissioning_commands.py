@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cosim.rig.reading.yaml_source import Override
+    from cosim.rig.rig import Rig
+
     pass
 
 Word = tuple[tuple[str, ...], dict[str, Any]]
@@ -23,6 +27,46 @@ def scan(bus: str | None, port: str | None, family: str | None, output: Path | N
     scan_bus(bus, port, family, output)
 
 
+def probe(rig: Path, joints: list[str], overrides: list[Override], effort: float, travel: str, yes: bool) -> None:
+    """Check the wiring of real joints by a small bounded motion of each."""
+    from cosim.commissioning.probe_command import probe_rig, settings_of
+
+    settings = settings_of(effort, travel)
+    probe_rig(_loaded(rig, overrides), joints, settings, lambda lines: _confirm(lines, yes))
+
+
+def jog(
+    rig: Path,
+    joint: str,
+    overrides: list[Override],
+    by: str | None,
+    speed: str | None,
+    step: str | None,
+    effort: float,
+    hold: str,
+    yes: bool,
+) -> None:
+    """Move one real joint slowly under the guard, by keys or by a given way."""
+    from cosim.commissioning.jog_command import jog_joint
+
+    held = [name.strip() for name in hold.split(",") if name.strip()]
+    jog_joint(_loaded(rig, overrides), joint, by, speed, step, effort, held, lambda lines: _confirm(lines, yes))
+
+
+def _loaded(rig: Path, overrides: list[Override]) -> Rig:
+    from cosim.output.console import busy
+    from cosim.rig.rig import load_rig
+
+    with busy(f"compiling {rig.stem}"):
+        return load_rig(rig, overrides)
+
+
+def _confirm(lines: Sequence[str], yes: bool) -> None:
+    from cosim.cli.confirm import confirm
+
+    confirm(lines, yes, sys.stdin, sys.stdout)
+
+
 def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: Word) -> None:
     """Add the commands; add(run, *words) adds one; the others are words that they share with other commands."""
     add(
@@ -31,4 +75,36 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         _word("--port", metavar="PORT", help="/dev/ttyUSB0, or its keys, e.g. 'port: /dev/ttyUSB0, baudrate: 57600'"),
         _word("--family", metavar="NAME", help="search for drives of this family only"),
         _word("-o", dest="output", metavar="F.yaml", type=Path, help="write the section; default: print it"),
+    )
+    yes = _word("--yes", action="store_true", help="switch motors on without confirmation")
+    joints = _word("joints", metavar="JOINT", nargs="*", help="real joints; default: all of them, in their order")
+    joint = _word("joint", metavar="JOINT", help="a real joint")
+
+    def effort(default: float) -> Word:
+        about = f"largest effort, as a fraction of the joint's limit; default: {default:g}"
+        return _word("--effort", metavar="X", type=float, default=default, help=about)
+
+    travel = "way of each motion, e.g. 2 deg or 1 mm; default: 2 deg, and 2 mm for linear joints"
+    add(
+        probe,
+        rig,
+        joints,
+        overrides,
+        overlay,
+        effort(0.2),
+        _word("--travel", metavar="X", default="", help=travel),
+        yes,
+    )
+    add(
+        jog,
+        rig,
+        joint,
+        overrides,
+        overlay,
+        _word("--by", metavar="X", help="move by this way and end, e.g. '5 deg' or '-2 mm'; default: keys move it"),
+        _word("--speed", metavar="X", help="e.g. '2 deg/s'; default: 5 deg/s or 5 mm/s, up to a tenth of the limit"),
+        _word("--step", metavar="X", help="way of each press of a key; default: it moves as long as the key repeats"),
+        effort(0.5),
+        _word("--hold", metavar="A,B", default="", help="real joints that are held meanwhile; default: none, all off"),
+        yes,
     )
