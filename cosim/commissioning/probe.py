@@ -4,11 +4,12 @@ Each burst is an effort that rises linearly from what holds the joint against gr
 `travel` or the burst would have moved a joint without friction by three times that. Bursts become stronger, up to a
 bound, until the joint moves. With u the effort, q the position and v the velocity since the begin of a motion,
 
-    ∫ u dt = J v + B q + (G ± F) t                                          (the balance of momentum of one joint)
+    ∫ u dt = J v + B q + (G ± F) t + K ∫ q dt                               (the balance of momentum of one joint)
 
 gives the inertia J, the viscous friction B, the effort of gravity G and the dry friction F, by least squares over both
-directions. A motor that acts against its encoder, and one that moves another joint's encoder, show without a model; a
-wrong ratio or a swapped address changes J, and a wrong direction or zero changes G.
+directions; the change K of gravity with the position is that of the model. A motor that acts against its encoder, and
+one that moves another joint's encoder, show without a model; a wrong ratio or a swapped address changes J, and a wrong
+direction or zero changes G.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def probe_joint(
                 return replace(none, moved=_moved(bursts), effort=level + abs(hold), others=others), positions
         if all(abs(burst.moved) >= FULL * travel for burst in bursts):
             break
-    fit = fit_motion(bursts)
+    fit = fit_motion(bursts, expect.stiffness)
     return replace(none, moved=_moved(bursts), effort=float(level + abs(hold)), fit=fit), positions
 
 
@@ -163,15 +164,17 @@ def _burst(
     duration = min(max(math.sqrt(6.0 * REACH * travel * expect.inertia[0] / level), SHORTEST), LONGEST)
     ignored = frozenset({"tracking", "frozen", "stall", "rate", "power"})
     bounds = MotionBounds(level + abs(hold), math.inf, BOUND * travel, in_range=False, ignored=ignored)
-    burst, impulse = Burst(sign), 0.0
+    burst, impulse, sampled = Burst(sign), 0.0, 0.0
     with session.live([name], bounds, "effort", abort) as live:
         try:
             while live.t < duration and abs(live.position[0] - live.start[0]) < travel:
                 live.read()
                 burst.moved = float(live.position[0] - live.start[0])
-                burst.rows.append((live.t, impulse, burst.moved, float(live.velocity[0])))
+                now = max(live.t - float(live.age[0]), sampled)  # of the sample
+                impulse += float(live.request[0]) * (now - sampled)
+                sampled = now
+                burst.rows.append((now, impulse, burst.moved, float(live.velocity[0])))
                 live.write(effort=hold + sign * level * min(live.t / duration, 1.0))
-                impulse += float(live.request[0]) * live.period
             if sign * burst.moved > SEEN * travel:  # the sign of its effort is right: braking brakes
                 _brake(live, hold, expect)
         except RunError as error:  # a limit, a fault, lost feedback: nothing else is moved
@@ -189,14 +192,16 @@ def _brake(live: LiveJoints, hold: float, expect: ExpectedJoint) -> None:
         live.write(effort=hold - BRAKING_GAIN * expect.inertia[0] * live.velocity[0])
 
 
-def fit_motion(bursts: list[Burst]) -> MotionFit | None:
-    """The momentum balance of both motions by least squares; None where they are too short for it."""
+def fit_motion(bursts: list[Burst], stiffness: float = 0.0) -> MotionFit | None:
+    """The momentum balance of both motions by least squares; None where they are too short for it. stiffness: K."""
     rows, right = [], []
     for burst in bursts:
         table = burst.table
         moving = np.flatnonzero(np.abs(table[:, 2]) > 0.02 * max(abs(burst.moved), 1e-12))
         if len(moving) < 4:
             return None
+        springs = np.concatenate([[0.0], np.cumsum(0.5 * np.diff(table[:, 0]) * (table[1:, 2] + table[:-1, 2]))])
+        table[:, 1] -= stiffness * springs
         t, impulse, q, v = (table[moving, column] - table[moving[0], column] for column in range(4))
         way = math.copysign(1.0, burst.moved)
         rows.append(np.stack([v, q, t, way * t], axis=1))

@@ -31,7 +31,7 @@ from cosim.types import COMMAND, Array, JointCommand, JointState
 FIRST_FEEDBACK_NS = 500_000_000  # in which drives must report their positions
 READ_NS = 10_000_000  # deadline of a reply outside of the cycle
 VALID_NS = 20_000_000  # validity of a command after its deadline, as in a run
-REST_NS, REST_TRIES = 5_000_000_000, 25  # in which joints that are off come to rest
+REST_NS, REST_TRIES = 20_000_000_000, 100  # in which joints that are off come to rest
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,8 @@ class CommissioningSession:
 
 
 class LiveJoints:
-    """Joints that are switched on: in every tick `read`, then `write`. Arrays (n,) are in the order of `names`."""
+    """Joints that are switched on: in every tick `read`, then `write`. Arrays (n,) are in the order of `names`; t: the
+    time since they were switched on [s], age: of their samples [s] at that time."""
 
     def __init__(
         self,
@@ -247,7 +248,7 @@ class LiveJoints:
                 getattr(self, name)[own] = getattr(state, name)
             self.age[own] = (now() - state.t_ns) * 1e-9
             self._last_ns[k] = state.t_ns
-        self.t = (self._due_ns - self._begun_ns) * 1e-9
+        self.t = (now() - self._begun_ns) * 1e-9
 
     def _check_jump(self, k: int, group: DriverGroup, state: JointState, own: Sequence[int]) -> None:
         if not self._last_ns[k] or state.t_ns == self._last_ns[k]:

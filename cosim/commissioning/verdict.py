@@ -12,7 +12,7 @@ from cosim.rig.reading.driver_family import JointWiring
 
 INERTIA = 1.3  # factor by which an inertia may be beyond what the model expects
 GRAVITY = 0.35  # fraction by which an effort of gravity may differ from the model's
-VISIBLE = 0.5  # of the dry friction, from which on an effort of gravity shows
+VISIBLE, NOTICED = 0.5, 0.15  # of the dry friction and of the effort, from which on an effort of gravity shows
 
 
 class ProbeVerdict(NamedTuple):
@@ -45,11 +45,11 @@ def verdict(
         )
     if up * down >= 0.0 or min(abs(up), abs(down)) <= seen:
         return ProbeVerdict(False, _one_sided(probe, how))
-    if probe.fit is None:
+    if probe.fit is None or probe.fit.inertia <= 0.0:
         return ProbeVerdict(
             False, f"moved {way_text(up, unit)} and {way_text(down, unit)}, too little to judge; raise --effort"
         )
-    for wrong in (_gravity(probe.fit, probe.expected, how, unit), _inertia(probe, probe.fit, wiring, inertias)):
+    for wrong in (_gravity(probe, probe.fit, how), _inertia(probe, probe.fit, wiring, inertias)):
         if wrong:
             return ProbeVerdict(False, wrong)
     return ProbeVerdict(True, _right(probe, probe.fit))
@@ -66,9 +66,14 @@ def _one_sided(probe: JointProbe, how: JointWiring) -> str:
     return f"{moved}: a stop, gravity or a spring is in the way; move or support it"
 
 
-def _gravity(fit: MotionFit, expect: ExpectedJoint, how: JointWiring, unit: str) -> str:
+def _visible(probe: JointProbe, fit: MotionFit) -> float:
+    """The smallest effort of gravity that shows beside the friction and the effort of the motion."""
+    return max(VISIBLE * fit.friction, NOTICED * probe.effort)
+
+
+def _gravity(probe: JointProbe, fit: MotionFit, how: JointWiring) -> str:
     """What is wrong by the effort of gravity, where there is enough to see."""
-    model, visible = expect.gravity, VISIBLE * fit.friction
+    model, unit, visible = probe.expected.gravity, probe.unit, _visible(probe, fit)
     off = abs(fit.gravity - model)
     if off <= max(GRAVITY * abs(model), visible):
         return ""
@@ -83,7 +88,7 @@ def _inertia(
 ) -> str:
     """What is wrong by the inertia."""
     own = wiring[probe.joint]
-    if _fits(fit.inertia, probe.expected.inertia) or fit.inertia <= 0.0:
+    if _fits(fit.inertia, probe.expected.inertia):
         return ""
     size, (least, largest) = _mass(fit.inertia, probe.unit), probe.expected.inertia
     both = f"moves {size} where the model has {least:.3g} to {_mass(largest, probe.unit)}"
@@ -104,7 +109,7 @@ def _right(probe: JointProbe, fit: MotionFit) -> str:
     up, down = probe.moved
     figures = f"inertia {_mass(fit.inertia, probe.unit)}, friction {effort_text(fit.friction, probe.unit)}"
     moved = f"moved {way_text(up, probe.unit)} and {way_text(down, probe.unit)}, {figures}: ok"
-    if abs(probe.expected.gravity) > max(VISIBLE * fit.friction, 1e-6):
+    if abs(probe.expected.gravity) > _visible(probe, fit):
         return f"{moved}, direction agrees with gravity"
     return f"{moved}; gravity does not show its direction: check that + is the joint's positive direction"
 
