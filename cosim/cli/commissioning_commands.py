@@ -5,13 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from cosim.cli.confirm import MOTORS, Asking, confirm
 
 if TYPE_CHECKING:
     from cosim.rig.reading.yaml_source import Override
     from cosim.rig.rig import Rig
 
     pass
+
+SETTINGS = Asking(
+    "Type yes to change the settings of the drives: ",
+    "settings of drives would change and there is no terminal to confirm on; check the list and pass --yes",
+    "not confirmed, the settings stay as they are",
+)
 
 Word = tuple[tuple[str, ...], dict[str, Any]]
 
@@ -53,6 +61,15 @@ def jog(
     jog_joint(_loaded(rig, overrides), joint, by, speed, step, effort, held, lambda lines: _confirm(lines, yes))
 
 
+def drives(
+    action: Literal["save", "compare", "restore"], rig: Path, file: Path, overrides: list[Override], yes: bool
+) -> None:
+    """Save the settings of the drives of a rig, compare them with a file, or restore them from it."""
+    from cosim.commissioning.drives_command import drives_of
+
+    drives_of(_loaded(rig, overrides), action, file, lambda lines: _confirm(lines, yes, SETTINGS))
+
+
 def _loaded(rig: Path, overrides: list[Override]) -> Rig:
     from cosim.output.console import busy
     from cosim.rig.rig import load_rig
@@ -61,10 +78,8 @@ def _loaded(rig: Path, overrides: list[Override]) -> Rig:
         return load_rig(rig, overrides)
 
 
-def _confirm(lines: Sequence[str], yes: bool) -> None:
-    from cosim.cli.confirm import confirm
-
-    confirm(lines, yes, sys.stdin, sys.stdout)
+def _confirm(lines: Sequence[str], yes: bool, asking: Asking | None = None) -> None:
+    confirm(lines, yes, sys.stdin, sys.stdout, MOTORS if asking is None else asking)
 
 
 def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: Word) -> None:
@@ -107,4 +122,13 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         effort(0.5),
         _word("--hold", metavar="A,B", default="", help="real joints that are held meanwhile; default: none, all off"),
         yes,
+    )
+    add(
+        drives,
+        _word("action", choices=("save", "compare", "restore"), help="what to do"),
+        rig,
+        _word("file", metavar="F.yaml", type=Path, help="of the settings"),
+        overrides,
+        overlay,
+        _word("--yes", action="store_true", help="restore without confirmation"),
     )

@@ -26,7 +26,7 @@ from cosim.rig.build.drivers import own_items
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.timing.clocks import Clock, native_clock
-from cosim.types import COMMAND, Array, JointCommand, JointState
+from cosim.types import COMMAND, Array, JointCommand, JointState, Limits
 
 FIRST_FEEDBACK_NS = 500_000_000  # in which drives must report their positions
 READ_NS = 10_000_000  # deadline of a reply outside of the cycle
@@ -70,8 +70,11 @@ class CommissioningSession:
     def unit(self, name: str) -> str:
         return self.rig.plant.model.dof_units[self.rig.joints.index(name)]
 
-    def group(self, spec: DriverSpec, joints: Sequence[str], mode: str | None = None) -> DriverGroup:
-        """The driver of some of the joints of a section, in a mode (default: that of the rig); not open."""
+    def group(
+        self, spec: DriverSpec, joints: Sequence[str], mode: str | None = None, limits: Limits | None = None
+    ) -> DriverGroup:
+        """The driver of some of the joints of a section, in a mode and with limits (default: those of the rig); not
+        open."""
         index = np.array([self.rig.joints.index(name) for name in joints], dtype=int)
         whole = self.rig.contexts[spec.name]
         places = [spec.joints.index(name) for name in joints]
@@ -79,7 +82,7 @@ class CommissioningSession:
             whole,
             joints=tuple(joints),
             wiring=tuple(whole.wiring[k] for k in places),
-            limits=whole.limits.at(np.array(places, dtype=int)),
+            limits=whole.limits.at(np.array(places, dtype=int)) if limits is None else limits,
             mode=mode or spec.mode,
         )
         driver = spec.family.load(spec.plugin.params, context)

@@ -10,7 +10,7 @@ from cosim.commissioning.expected import ExpectedJoint
 from cosim.commissioning.probe import SEEN, JointProbe, MotionFit, effort_text, way_text
 from cosim.rig.reading.driver_family import JointWiring
 
-INERTIA = 1.3  # factor by which an inertia may be beyond what the model expects
+INERTIA = 1.5  # factor by which an inertia may be beyond what the model expects
 GRAVITY = 0.35  # fraction by which an effort of gravity may differ from the model's
 VISIBLE, NOTICED = 0.5, 0.15  # of the dry friction and of the effort, from which on an effort of gravity shows
 
