@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cosim.cli.confirm import MOTORS, Asking, confirm
+from cosim.errors import InputError
 
 if TYPE_CHECKING:
     from cosim.rig.reading.yaml_source import Override
@@ -59,6 +60,58 @@ def jog(
 
     held = [name.strip() for name in hold.split(",") if name.strip()]
     jog_joint(_loaded(rig, overrides), joint, by, speed, step, effort, held, lambda lines: _confirm(lines, yes))
+
+
+def home(
+    rig: Path,
+    joints: list[str],
+    overrides: list[Override],
+    at: str | None,
+    towards: str,
+    speed: str | None,
+    effort: float,
+    travel: str | None,
+    output: Path | None,
+    yes: bool,
+) -> None:
+    """Find the zero of real joints at their hard stops, or by the homing of their drives; write an overlay."""
+    from cosim.commissioning.calibrate_command import HomeOptions, home_joints
+
+    options = HomeOptions(at, towards, speed, effort, travel)
+    home_joints(_loaded(rig, overrides), joints, options, output, lambda lines: _confirm(lines, yes))
+
+
+def calibrate(
+    rig: Path,
+    joint: str,
+    overrides: list[Override],
+    marks: list[str],
+    cogging: bool,
+    order: int,
+    speed: str | None,
+    effort: float,
+    travel: str | None,
+    output: Path | None,
+    yes: bool,
+) -> None:
+    """Find direction, ratio and zero of a real joint by marks, or its cogging; write an overlay."""
+    from cosim.commissioning.calibrate_command import CoggingOptions, calibrate_by_marks, calibrate_cogging
+
+    if bool(marks) == cogging:
+        raise InputError("give either marks to which the joint is moved by hand, or --cogging", "cosim calibrate")
+    if cogging:
+        options = CoggingOptions(speed, travel, effort, order)
+        calibrate_cogging(_loaded(rig, overrides), joint, options, output, lambda lines: _confirm(lines, yes))
+    else:
+        calibrate_by_marks(_loaded(rig, overrides), joint, marks, output, _wait_for_enter)
+
+
+def _wait_for_enter(request: str) -> None:
+    """Raises InputError at the end of the input."""
+    print(request, end="", flush=True)
+    if not sys.stdin.readline():
+        print()
+        raise InputError("the input ended before the last mark; nothing was written", "cosim calibrate")
 
 
 def drives(
@@ -121,6 +174,38 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         _word("--step", metavar="X", help="way of each press of a key; default: it moves as long as the key repeats"),
         effort(0.5),
         _word("--hold", metavar="A,B", default="", help="real joints that are held meanwhile; default: none, all off"),
+        yes,
+    )
+    speed = _word("--speed", metavar="X", help="e.g. '2 deg/s'; default: slow")
+    output = _word("-o", dest="output", metavar="F.yaml", type=Path, help="default: RIG.commissioning.yaml")
+    add(
+        home,
+        rig,
+        joints,
+        overrides,
+        overlay,
+        _word("--at", metavar="X", help="position of the stop, e.g. '-95 deg'; default: joints.JOINT.stops"),
+        _word("--towards", choices=("lower", "upper"), default="lower", help="which stop; default: lower"),
+        speed,
+        effort(0.15),
+        _word("--travel", metavar="X", help="longest way to the stop; default: the range of the joint"),
+        output,
+        yes,
+    )
+    mark = "move the joint by hand to this position, motor off; two or more give direction and ratio too"
+    add(
+        calibrate,
+        rig,
+        joint,
+        overrides,
+        overlay,
+        _word("--mark", dest="marks", metavar="X", action="append", default=[], help=f"{mark}; may be repeated"),
+        _word("--cogging", action="store_true", help="move it slowly up and back, and fit the effort that repeats"),
+        _word("--order", metavar="N", type=int, default=8, help="of --cogging: highest harmonic; default: 8"),
+        speed,
+        effort(0.5),
+        _word("--travel", metavar="X", help="of --cogging; default: 1.2 revolutions of the motor"),
+        output,
         yes,
     )
     add(
