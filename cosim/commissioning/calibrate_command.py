@@ -84,9 +84,8 @@ def _home_lines(session: CommissioningSession, names: Sequence[str], plans: dict
         largest = plan.effort * float(session.rig.limits.effort[session.rig.joints.index(name)])
         side = "lower" if plan.towards < 0 else "upper"
         way = f"to its {side} stop at {show(plan.at, unit)}, at {show(plan.speed, unit)}/s"
-        lines.append(
-            f"  {where}: {way}, up to {show(plan.travel, unit)}, with up to {largest:.3g} {'N' if unit == 'm' else 'N·m'}; then back"
-        )
+        bound = f"up to {show(plan.travel, unit)}, with up to {largest:.3g} {'N' if unit == 'm' else 'N·m'}"
+        lines.append(f"  {where}: {way}, {bound}; then back")
     return lines
 
 

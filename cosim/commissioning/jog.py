@@ -30,7 +30,7 @@ class JogPlan(NamedTuple):
     hold: tuple[str, ...] = ()
 
 
-class Reading(NamedTuple):
+class JogReading(NamedTuple):
     """What the operator sees of the joint; effort and temperature are NaN where they are not measured."""
 
     t: float
@@ -46,8 +46,8 @@ def jog(
     name: str,
     plan: JogPlan,
     keys: Keys | None = None,
-    show: Callable[[Reading], object] = lambda reading: None,
-) -> Reading:
+    show: Callable[[JogReading], object] = lambda reading: None,
+) -> JogReading:
     """Move a joint; the last reading. Its motor, and those of held joints, are off afterwards.
 
     Raises RunError for whatever stopped the motion before its end.
@@ -110,11 +110,11 @@ def _by_keys(live: LiveJoints, plan: JogPlan, keys: Keys):
             yield sign * plan.speed if live.t < until else 0.0
 
 
-def _reading(live: LiveJoints, k: int) -> Reading:
+def _reading(live: LiveJoints, k: int) -> JogReading:
     values = (live.position, live.velocity, live.effort, live.temperature)
     lower, upper = live.guard.bounds["lower"][k], live.guard.bounds["upper"][k]
     at_limit = not lower + 1e-9 < live.position[k] < upper - 1e-9
-    return Reading(live.t, *(float(each[k]) for each in values), at_limit or bool(live.alarms[k]))
+    return JogReading(live.t, *(float(each[k]) for each in values), at_limit or bool(live.alarms[k]))
 
 
 def hold_names(session: CommissioningSession, name: str, hold: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from cosim.commissioning.jog import JogPlan, Reading, hold_names, jog
+from cosim.commissioning.jog import JogPlan, JogReading, hold_names, jog
 from cosim.commissioning.keys import terminal_keys
 from cosim.commissioning.session import CommissioningSession
 from cosim.errors import InputError
@@ -76,7 +76,7 @@ def what_moves(session: CommissioningSession, name: str, plan: JogPlan) -> list[
     return [*lines, "  all motors are off at the end"]
 
 
-def _line(name: str, unit: str, reading: Reading) -> str:
+def _line(name: str, unit: str, reading: JogReading) -> str:
     parts = [f"{name}  {_show(reading.position, unit)}", f"{_show(reading.velocity, unit)}/s"]
     if math.isfinite(reading.effort):
         parts.append(f"{reading.effort:.3g} {'N' if unit == 'm' else 'N·m'}")

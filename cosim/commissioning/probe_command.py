@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from cosim.commissioning.expected import expected
+from cosim.commissioning.judgement import judge
 from cosim.commissioning.probe import ProbeSettings, effort_text, probe_joint, session_travel, way_text
 from cosim.commissioning.session import CommissioningSession
-from cosim.commissioning.verdict import verdict
 from cosim.errors import InputError, RunError
 from cosim.output.console import quantity_of
 from cosim.rig.probe_record import add_to_record, wiring_text
@@ -40,9 +40,9 @@ def probe_rig(
     for name in names:
         expect = expected(rig, positions)
         result, positions = probe_joint(session, name, expect[name], positions, settings)
-        found = verdict(result, session_travel(session, name, settings), wiring, expect)
+        found = judge(result, session_travel(session, name, settings), wiring, expect)
         print(f"{name}: {found.text}", flush=True)
-        row = {"wiring": wiring_text(session.specs[name], name), "passed": found.ok, "verdict": found.text}
+        row = {"wiring": wiring_text(session.specs[name], name), "passed": found.ok, "judgement": found.text}
         at = {"at": time.strftime("%Y-%m-%dT%H:%M:%S")}
         fit = {} if result.fit is None else result.fit._asdict()
         path = add_to_record(rig.spec.path, {name: {**row, **at, **fit}})

@@ -27,7 +27,7 @@ Key = Literal["bus", "port"]
 FIRST_KEYS: dict[Key, tuple[str, str]] = {"bus": ("channel", "socketcan"), "port": ("port", "")}
 
 
-class Drive(Protocol):
+class ScannedDrive(Protocol):
     """A drive that a family has found."""
 
     keys: Mapping[str, int | str]
@@ -49,7 +49,7 @@ class FamilyReport:
 
     family: str
     section: dict[str, Any]  # its connection, as in a rig
-    drives: list[Drive] = field(default_factory=list)
+    drives: list[ScannedDrive] = field(default_factory=list)
     skipped: str = ""
     withheld: list[int] = field(default_factory=list)
 
@@ -151,8 +151,11 @@ def _params(module: DriverFamily, key: Key, section: dict[str, Any]) -> tuple[An
 
 
 def _ask(
-    link: Connection, search: Generator[Any, list[BusItem], list[Drive]], listening: set[int], withheld: list[int]
-) -> list[Drive]:
+    link: Connection,
+    search: Generator[Any, list[BusItem], list[ScannedDrive]],
+    listening: set[int],
+    withheld: list[int],
+) -> list[ScannedDrive]:
     """Put the questions of a search to the drives. listening: identifiers that drives of other families may take for
     commands; withheld: receives those of items that were not sent therefore."""
     question = next(search)

@@ -39,7 +39,7 @@ def unprobed(rig: Path, drivers: Iterable[DriverSpec]) -> list[str]:
 
 
 def add_to_record(rig: Path, results: Mapping[str, Mapping[str, Any]]) -> Path:
-    """Write results by joint into the record of the rig: wiring, passed, verdict and the figures. Returns its path."""
+    """Write results by joint into the record of the rig: wiring, passed, judgement and figures. Returns its path."""
     path = record_path(rig)
     path.write_text(json.dumps(_read(path) | dict(results), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path

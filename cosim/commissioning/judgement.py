@@ -15,44 +15,44 @@ GRAVITY = 0.35  # fraction by which an effort of gravity may differ from the mod
 VISIBLE, NOTICED = 0.5, 0.15  # of the dry friction and of the effort, from which on an effort of gravity shows
 
 
-class ProbeVerdict(NamedTuple):
+class ProbeJudgement(NamedTuple):
     ok: bool
     text: str
 
 
-def verdict(
+def judge(
     probe: JointProbe, travel: float, wiring: Mapping[str, JointWiring], inertias: Mapping[str, ExpectedJoint]
-) -> ProbeVerdict:
-    """The verdict on one joint. wiring, inertias: of all real joints, by name."""
+) -> ProbeJudgement:
+    """The judgement on one joint. wiring, inertias: of all real joints, by name."""
     up, down = probe.moved
     seen, unit, how = SEEN * travel, probe.unit, wiring[probe.joint]
     if probe.skipped:
-        return ProbeVerdict(False, f"not probed: {probe.skipped}")
+        return ProbeJudgement(False, f"not probed: {probe.skipped}")
     if probe.stopped:
-        return ProbeVerdict(False, f"stopped: {probe.stopped}")
+        return ProbeJudgement(False, f"stopped: {probe.stopped}")
     effort = effort_text(probe.effort, unit)
     if probe.others:
         others = ", ".join(f"{name} by {way_text(way, unit)}" for name, way in probe.others.items())
         what = f"did not move under {effort}, but {others}: cables are swapped"
-        return ProbeVerdict(False, f"{what}; connect motor and encoder of each drive to the same joint")
+        return ProbeJudgement(False, f"{what}; connect motor and encoder of each drive to the same joint")
     if abs(up) <= seen and abs(down) <= seen:
         what = f"did not move under ±{effort}: its brake is closed, its motor is not connected, or friction is larger"
-        return ProbeVerdict(False, f"{what}; check them, then raise --effort")
+        return ProbeJudgement(False, f"{what}; check them, then raise --effort")
     if up < 0.0 < down:
         what = f"moved {way_text(up, unit)} under +{effort}: its motor acts against its encoder"
-        return ProbeVerdict(
+        return ProbeJudgement(
             False, f"{what}; swap two phases, or calibrate the drive again (direction has no effect here)"
         )
     if up * down >= 0.0 or min(abs(up), abs(down)) <= seen:
-        return ProbeVerdict(False, _one_sided(probe, how))
+        return ProbeJudgement(False, _one_sided(probe, how))
     if probe.fit is None or probe.fit.inertia <= 0.0:
-        return ProbeVerdict(
+        return ProbeJudgement(
             False, f"moved {way_text(up, unit)} and {way_text(down, unit)}, too little to judge; raise --effort"
         )
     for wrong in (_gravity(probe, probe.fit, how), _inertia(probe, probe.fit, wiring, inertias)):
         if wrong:
-            return ProbeVerdict(False, wrong)
-    return ProbeVerdict(True, _right(probe, probe.fit))
+            return ProbeJudgement(False, wrong)
+    return ProbeJudgement(True, _right(probe, probe.fit))
 
 
 def _one_sided(probe: JointProbe, how: JointWiring) -> str:
