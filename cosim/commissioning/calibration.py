@@ -89,6 +89,11 @@ def measure_cogging(
                 if passed > RUN_IN * plan.travel:
                     rows.append((float(live.position[0]), float(live.request[0]), sign))
     q, effort, sign = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    if np.ptp(q) < plan.period:
+        what = (
+            f"joint '{name}' has moved by {np.ptp(q):.3g} {session.unit(name)}, less than a period of {plan.period:.3g}"
+        )
+        raise RunError(f"{what}; raise --travel or --effort")
     grid = np.linspace(q.min(), q.max(), POINTS)
     gravity = [expected(session.rig, {**positions, name: float(at)})[name].gravity for at in grid]
     return fit_cogging(q, effort - np.interp(q, grid, gravity), sign, plan)

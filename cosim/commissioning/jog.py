@@ -80,9 +80,9 @@ def _given(live: LiveJoints, plan: JogPlan):
     rest, sign = abs(plan.by), 1.0 if plan.by > 0.0 else -1.0
     while rest > 0.0:
         live.read()
-        step = min(plan.speed * live.period, rest)
+        step = min(plan.speed * live.dt, rest)
         rest -= step
-        yield sign * step / live.period
+        yield sign * step / live.dt
     until = live.t + SETTLE
     while live.t < until:
         live.read()
@@ -103,9 +103,9 @@ def _by_keys(live: LiveJoints, plan: JogPlan, keys: Keys):
             rest = plan.step if way != sign or not rest else rest + plan.step
             sign, until = way, live.t + DEAD_MAN
         if plan.step:
-            step = min(plan.speed * live.period, rest)
+            step = min(plan.speed * live.dt, rest)
             rest -= step
-            yield sign * step / live.period
+            yield sign * step / live.dt
         else:
             yield sign * plan.speed if live.t < until else 0.0
 

@@ -35,10 +35,10 @@ class HoldingLoop:
         self.reference = live.position.copy()
 
     def follow(self, velocity: Sequence[float] | Array) -> None:
-        """Move the references at this velocity (n,) for one tick, and send the commands. Raises RunError."""
+        """Move the references at this velocity (n,) since the last tick, and send the commands. Raises RunError."""
         live, rate = self._live, np.asarray(velocity, dtype=float)
         limits, inside = live.guard.bounds, INSIDE * np.abs(rate)
-        wanted = self.reference + rate * live.period
+        wanted = self.reference + rate * live.dt
         # a reference beyond may come back
         lowest = np.minimum(limits["lower"] + inside, self.reference)
         highest = np.maximum(limits["upper"] - inside, self.reference)
@@ -48,12 +48,12 @@ class HoldingLoop:
         error = self.reference - live.position
         if self._mode == "effort":
             bound = limits["effort"]
-            self._integral = np.clip(self._integral + self._ki * error * live.period, -bound, bound)
+            self._integral = np.clip(self._integral + self._ki * error * live.dt, -bound, bound)
             effort = self._gravity + self._integral
             live.write(self.reference, position=self.reference, velocity=rate, kp=self._kp, kd=self._kd, effort=effort)
         elif self._mode == "velocity":
             bound = 0.5 * limits["velocity"]
-            self._integral = np.clip(self._integral + 0.25 * OUTER**2 * error * live.period, -bound, bound)
+            self._integral = np.clip(self._integral + 0.25 * OUTER**2 * error * live.dt, -bound, bound)
             live.write(self.reference, position=self.reference, velocity=rate + OUTER * error + self._integral)
         else:
             live.write(self.reference, position=self.reference, velocity=rate)

@@ -32,6 +32,7 @@ BOUND = 5.0  # times the travel, at which the guard stops a joint
 SHORTEST, LONGEST = 0.05, 1.0  # s, of a burst
 STEADY = 0.1  # of the travel, that a joint at rest may move in between two looks
 SEEN, FULL = 0.25, 0.8  # of the travel: a joint that came as far has moved; has moved enough to judge its inertia
+MEASURED = 0.3  # of the requested impulse, from which on a measured effort counts
 BEYOND = "it moved by {}, beyond the bound of the probe; support it, and check its direction, zero and masses"
 BRAKING = 0.3  # s
 BRAKING_GAIN = 10.0  # 1/s, of the deceleration per velocity
@@ -40,15 +41,16 @@ STILL = 0.02  # of the velocity limit
 
 @dataclass
 class Burst:
-    """Samples of one motion: time [s], effort, position and velocity since its begin, SI."""
+    """Samples of one motion since its begin, SI: time, impulse of the requested effort, position, velocity, impulse of
+    the measured effort."""
 
     direction: int
-    rows: list[tuple[float, float, float, float]] = field(default_factory=list)
+    rows: list[tuple[float, float, float, float, float]] = field(default_factory=list)
     moved: float = 0.0  # when it ended
 
     @property
     def table(self) -> Array:
-        return np.array(self.rows, dtype=float).reshape(-1, 4)
+        return np.array(self.rows, dtype=float).reshape(-1, 5)
 
 
 class MotionFit(NamedTuple):
@@ -58,6 +60,7 @@ class MotionFit(NamedTuple):
     viscous: float
     gravity: float
     friction: float
+    residual: float = 0.0  # what it does not explain, as a fraction of the change of momentum
 
 
 class ProbeSettings(NamedTuple):
@@ -164,7 +167,7 @@ def _burst(
     duration = min(max(math.sqrt(6.0 * REACH * travel * expect.inertia[0] / level), SHORTEST), LONGEST)
     ignored = frozenset({"tracking", "frozen", "stall", "rate", "power"})
     bounds = MotionBounds(level + abs(hold), math.inf, BOUND * travel, in_range=False, ignored=ignored)
-    burst, impulse, sampled = Burst(sign), 0.0, 0.0
+    burst, impulse, exerted, before, sampled = Burst(sign), 0.0, 0.0, 0.0, 0.0
     with session.live([name], bounds, "effort", abort) as live:
         try:
             while live.t < duration and abs(live.position[0] - live.start[0]) < travel:
@@ -172,8 +175,9 @@ def _burst(
                 burst.moved = float(live.position[0] - live.start[0])
                 now = max(live.t - float(live.age[0]), sampled)  # of the sample
                 impulse += float(live.request[0]) * (now - sampled)
-                sampled = now
-                burst.rows.append((now, impulse, burst.moved, float(live.velocity[0])))
+                exerted += 0.5 * (before + float(live.effort[0])) * (now - sampled)
+                before, sampled = float(live.effort[0]), now
+                burst.rows.append((now, impulse, burst.moved, float(live.velocity[0]), exerted))
                 live.write(effort=hold + sign * level * min(live.t / duration, 1.0))
             if sign * burst.moved > SEEN * travel:  # the sign of its effort is right: braking brakes
                 _brake(live, hold, expect)
@@ -201,8 +205,10 @@ def fit_motion(bursts: list[Burst], stiffness: float = 0.0) -> MotionFit | None:
         if len(moving) < 4:
             return None
         springs = np.concatenate([[0.0], np.cumsum(0.5 * np.diff(table[:, 0]) * (table[1:, 2] + table[:-1, 2]))])
-        table[:, 1] -= stiffness * springs
-        t, impulse, q, v = (table[moving, column] - table[moving[0], column] for column in range(4))
+        impulses = table[:, 4] if _measures_effort(table) else table[:, 1]
+        impulses = (impulses - stiffness * springs)[moving]
+        impulse = impulses - impulses[0]
+        t, q, v = (table[moving, column] - table[moving[0], column] for column in (0, 2, 3))
         way = math.copysign(1.0, burst.moved)
         rows.append(np.stack([v, q, t, way * t], axis=1))
         right.append(impulse)
@@ -213,12 +219,20 @@ def fit_motion(bursts: list[Burst], stiffness: float = 0.0) -> MotionFit | None:
     scale = np.linalg.norm(table, axis=0)
     if not scale.all():
         return None
-    inertia, viscous, up, friction, down = nnls(table / scale, wanted)[0] / scale
-    return MotionFit(float(inertia), float(viscous), float(up - down), float(friction))
+    found, left = nnls(table / scale, wanted)
+    inertia, viscous, up, friction, down = found / scale
+    residual = left / max(float(np.linalg.norm(wanted)), 1e-300)
+    return MotionFit(float(inertia), float(viscous), float(up - down), float(friction), float(residual))
 
 
 def way_text(value: float, unit: str) -> str:
     return f"{value * 1e3:+.2g} mm" if unit == "m" else f"{math.degrees(value):+.2g} deg"
+
+
+def _measures_effort(table: Array) -> bool:
+    """Whether the drive has measured the effort: its samples fit the motion better in time than requests do."""
+    requested, measured = table[-1, 1], table[-1, 4]
+    return bool(np.isfinite(measured)) and measured * requested > 0.0 and abs(measured) > MEASURED * abs(requested)
 
 
 def effort_text(value: float, unit: str) -> str:

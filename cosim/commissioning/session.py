@@ -31,7 +31,7 @@ from cosim.types import COMMAND, Array, JointCommand, JointState, Limits
 FIRST_FEEDBACK_NS = 500_000_000  # in which drives must report their positions
 READ_NS = 10_000_000  # deadline of a reply outside of the cycle
 VALID_NS = 20_000_000  # validity of a command after its deadline, as in a run
-REST_NS, REST_TRIES = 20_000_000_000, 100  # in which joints that are off come to rest
+REST_NS, REST_TRIES, LOOKS = 200_000_000, 150, 4  # between two looks at joints that are off; until they are at rest
 
 
 @dataclass(frozen=True)
@@ -90,20 +90,21 @@ class CommissioningSession:
         return DriverGroup(driver, index, context.mode, real=True)
 
     def at_rest(self, tolerance: Mapping[str, float]) -> dict[str, float]:
-        """As `check`, when no real joint has moved by more than its tolerance within REST_NS / REST_TRIES.
+        """As `check`, when no real joint has moved by more than its tolerance in the last LOOKS looks: one is not
+        enough, a joint that swings stands at its turning points.
 
         Raises RunError for one that moves while it is off.
         """
-        before = self.check()
+        anchor, still, moving = self.check(), 0, self.joints[0]
         for _ in range(REST_TRIES):
-            self.clock.wait(self.clock.now() + REST_NS // REST_TRIES)
+            self.clock.wait(self.clock.now() + REST_NS)
             now = self.check()
-            moved = {name: abs(now[name] - before[name]) for name in self.joints}
-            moving = [name for name in self.joints if not moved[name] <= tolerance[name]]
-            if not moving:
+            moved = [name for name in self.joints if not abs(now[name] - anchor[name]) <= tolerance[name]]
+            if moved:
+                anchor, still, moving = now, 0, moved[0]
+            elif (still := still + 1) >= LOOKS:
                 return now
-            before = now
-        what = f"joint '{moving[0]}' moved by {moved[moving[0]]:.3g} {self.unit(moving[0])} while its motor is off"
+        what = f"joint '{moving}' does not come to rest while its motor is off"
         raise RunError(f"{what}; support it, or wait until it is at rest")
 
     def check(self) -> dict[str, float]:
@@ -160,7 +161,7 @@ class CommissioningSession:
 
 class LiveJoints:
     """Joints that are switched on: in every tick `read`, then `write`. Arrays (n,) are in the order of `names`; t: the
-    time since they were switched on [s], age: of their samples [s] at that time."""
+    time since they were switched on [s], dt: since the last tick, age: of their samples [s] at that time."""
 
     def __init__(
         self,
@@ -170,7 +171,8 @@ class LiveJoints:
         bounds: MotionBounds,
         abort: Callable[[], str],
     ) -> None:
-        self.names, self.t, self.alarms = tuple(names), 0.0, np.zeros(len(names))
+        self.names, self.alarms = tuple(names), np.zeros(len(names))
+        self.t = self.dt = 0.0
         n, rig = len(names), session.rig
         self.index = np.array([rig.joints.index(name) for name in names], dtype=int)
         self.units = tuple(session.unit(name) for name in names)
@@ -251,7 +253,8 @@ class LiveJoints:
                 getattr(self, name)[own] = getattr(state, name)
             self.age[own] = (now() - state.t_ns) * 1e-9
             self._last_ns[k] = state.t_ns
-        self.t = (now() - self._begun_ns) * 1e-9
+        before, self.t = self.t, (now() - self._begun_ns) * 1e-9
+        self.dt = self.t - before
 
     def _check_jump(self, k: int, group: DriverGroup, state: JointState, own: Sequence[int]) -> None:
         if not self._last_ns[k] or state.t_ns == self._last_ns[k]:

@@ -207,7 +207,7 @@ def test_a_run_reports_what_moves_and_the_load_of_its_buses(arm, tmp_path):
         "  immediate stop: limits of position, tracking, stall, frozen or velocity",
         "  immediate stop: no feedback of a drive for 500 ms, or a fault of a drive",
         "  emergency stop: none but Ctrl-C; see guard.estop",
-        f"  wiring not probed: base, shoulder, elbow; check it with cosim probe {arm.rig} first",
+        f"  wiring not probed: base, shoulder, elbow; check it with cosim probe {RIGS / 'arm_can.yaml'} first",
         "Type yes to switch the motors on: ",
     ]
     (line,) = (line for line in out if line.startswith("bus "))
