@@ -59,12 +59,12 @@ class TerminalKeys:
 
 
 @contextmanager
-def terminal_keys(file: int | None = None) -> Iterator[TerminalKeys]:
+def terminal_keys(terminal: int | None = None) -> Iterator[TerminalKeys]:
     """The keys of standard input, or of this terminal. Raises InputError without a terminal."""
     import termios
 
     try:
-        file = sys.stdin.fileno() if file is None else file
+        file = sys.stdin.fileno() if terminal is None else terminal
         saved = termios.tcgetattr(file)
     except (AttributeError, ValueError, OSError, termios.error):
         what = "there is no terminal whose keys could move the joint; give the motion with --by"

@@ -11,7 +11,7 @@ from cosim.commissioning.probe import ProbeSettings, effort_text, probe_joint, s
 from cosim.commissioning.session import CommissioningSession
 from cosim.errors import InputError, RunError
 from cosim.output.console import quantity_of
-from cosim.rig.probe_record import add_to_record, wiring_text
+from cosim.rig.probe_record import add_to_record, record_path, wiring_text
 from cosim.rig.rig import Rig
 
 TRAVELS, WORDS = (1e-6, 0.5), "a way such as 2 deg or 1 mm, up to 0.5 rad or m"
@@ -37,7 +37,9 @@ def probe_rig(
     confirm(list(what_moves(session, names, settings)))
     wiring = {name: spec.wiring[name] for name, spec in session.specs.items()}
     wrong: list[str] = []
+    left = list(names)
     for name in names:
+        left.remove(name)
         expect = expected(rig, positions)
         result, positions = probe_joint(session, name, expect[name], positions, settings)
         found = judge(result, session_travel(session, name, settings), wiring, expect)
@@ -45,13 +47,12 @@ def probe_rig(
         row = {"wiring": wiring_text(session.specs[name], name), "passed": found.ok, "judgement": found.text}
         at = {"at": time.strftime("%Y-%m-%dT%H:%M:%S")}
         fit = {} if result.fit is None else result.fit._asdict()
-        path = add_to_record(rig.spec.path, {name: {**row, **at, **fit}})
+        add_to_record(rig.spec.path, {name: {**row, **at, **fit}})
         wrong += [] if found.ok else [name]
         if result.stopped:
             break
-    print(f"wrote    {path}")
+    print(f"wrote    {record_path(rig.spec.path)}")
     if wrong:
-        left = [name for name in names[names.index(wrong[-1]) + 1 :] if result.stopped]
         rest = f"; {', '.join(left)} not probed" if left else ""
         raise RunError(f"the wiring of {', '.join(wrong)} did not pass{rest}; motors are off", str(rig.spec.path))
 

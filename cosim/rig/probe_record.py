@@ -38,11 +38,10 @@ def unprobed(rig: Path, drivers: Iterable[DriverSpec]) -> list[str]:
     ]
 
 
-def add_to_record(rig: Path, results: Mapping[str, Mapping[str, Any]]) -> Path:
-    """Write results by joint into the record of the rig: wiring, passed, judgement and figures. Returns its path."""
+def add_to_record(rig: Path, results: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write results by joint into the record of the rig: wiring, passed, judgement and figures."""
     path = record_path(rig)
     path.write_text(json.dumps(_read(path) | dict(results), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return path
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from cosim.drivers.common.driver import STOP_NS
 from cosim.drivers.odrive import can_codec as can
 from cosim.drivers.odrive import codes
+from cosim.drivers.odrive.ascii_driver import AsciiDriver
 from cosim.drivers.odrive.can_driver import CanDriver
 from cosim.drivers.odrive.driver import ODrive
 from cosim.drivers.odrive.properties import PARAMETERS
@@ -30,7 +31,7 @@ def write(driver: ODrive, k: int, changes: Mapping[str, float]) -> None:
     deadline_ns = driver._now() + STOP_NS
     if isinstance(driver, CanDriver):
         driver.link.send(can.encode(driver._addresses[k], can.REBOOT, codes.REBOOT_SAVE), deadline_ns)
-    else:
+    elif isinstance(driver, AsciiDriver):
         driver.link.send(driver._line("ss"), deadline_ns)
 
 
