@@ -111,10 +111,10 @@ def _by_keys(live: LiveJoints, plan: JogPlan, keys: Keys):
 
 
 def _reading(live: LiveJoints, k: int) -> JogReading:
-    values = (live.position, live.velocity, live.effort, live.temperature)
+    position, velocity = float(live.position[k]), float(live.velocity[k])
     lower, upper = live.guard.bounds["lower"][k], live.guard.bounds["upper"][k]
-    at_limit = not lower + 1e-9 < live.position[k] < upper - 1e-9
-    return JogReading(live.t, *(float(each[k]) for each in values), at_limit or bool(live.alarms[k]))
+    limited = bool(live.alarms[k]) or not lower + 1e-9 < position < upper - 1e-9
+    return JogReading(live.t, position, velocity, float(live.effort[k]), float(live.temperature[k]), limited)
 
 
 def hold_names(session: CommissioningSession, name: str, hold: Sequence[str]) -> tuple[str, ...]:

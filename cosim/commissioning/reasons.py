@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
+from cosim.control.guard import Guard
 from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE
 from cosim.types import Array, Numeric, requested_effort
 from cosim.units import JOINT_DIMENSIONS
 
-if TYPE_CHECKING:
-    from cosim.commissioning.session import LiveJoints
-
 KEYS = {code: key for key, code in CODES.items()}
 
 
+class GuardedJoints(Protocol):
+    """n joints with their guard. units: of their positions; age: of their samples [s]; period: of commands [s]."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    guard: Guard
+    age: Array
+
+    @property
+    def period(self) -> float: ...
+
+
 def fault_reason(
-    live: LiveJoints, faults: Array, feedback: Mapping[str, Numeric], command: Mapping[str, Numeric]
+    live: GuardedJoints, faults: Array, feedback: Mapping[str, Numeric], command: Mapping[str, Numeric]
 ) -> str:
     """The reason for the fault code that comes last in the order of precedence. feedback, command: those of the
     guard."""

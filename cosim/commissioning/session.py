@@ -104,7 +104,7 @@ class CommissioningSession:
                 anchor, still, moving = now, 0, moved[0]
             elif (still := still + 1) >= LOOKS:
                 return now
-        what = f"joint '{moving}' does not come to rest while its motor is off"
+        what = f"joint '{moving}' keeps moving while its motor is off"
         raise RunError(f"{what}; support it, or wait until it is at rest")
 
     def check(self) -> dict[str, float]:
