@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cosim.cli import commands, remote_commands
+from cosim.cli import commands, commissioning_commands, remote_commands
 from cosim.cli.option_rules import check_options
 from cosim.errors import InputError, did_you_mean
 from cosim.output.binding import CONTROL_ADDRESS as ADDRESS
@@ -460,6 +460,7 @@ def command_parser() -> CommandParser:
         ),
         _flag("--labels", "of --picture: with the names of joints and frames"),
     )
+    commissioning_commands.add_commands(parser.add_command, rig, overrides, overlay)
     connect = _word("--connect", metavar="ADDRESS", default=ADDRESS, help=f"of the run; default: {ADDRESS}")
     public = _word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")
     force = _flag("--force", "take control from the client that holds it")

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from cosim.errors import InputError
 
-QUESTION = "Type yes to switch the motors on: "
+
+class Asking(NamedTuple):
+    """A question, and the errors where nobody can answer it and for another answer than yes."""
+
+    question: str
+    unanswerable: str
+    refused: str
 
 
-def check_confirmable(yes: bool, stdin: TextIO | None) -> None:
+MOTORS = Asking(
+    "Type yes to switch the motors on: ",
+    "real motors would move and there is no terminal to confirm on; check the list and pass --yes",
+    "not confirmed, the motors stay off",
+)
+
+
+def check_confirmable(yes: bool, stdin: TextIO | None, asking: Asking = MOTORS) -> None:
     """Raises InputError without a terminal on which a human could confirm."""
     if not yes and (stdin is None or stdin.closed or not stdin.isatty()):
-        raise InputError(
-            "real motors would move and there is no terminal to confirm on; check the list and pass --yes", "--yes"
-        )
+        raise InputError(asking.unanswerable, "--yes")
 
 
-def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextIO) -> None:
-    """Print `lines`, the motors that will move and their limits, and wait for the answer yes.
+def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextIO, asking: Asking = MOTORS) -> None:
+    """Print `lines`, what will move or change and its limits, and wait for the answer yes.
 
     yes: confirmed on the command line. Raises InputError for any other answer, and without a terminal.
     """
@@ -28,9 +39,9 @@ def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextI
     stdout.flush()
     if yes:
         return
-    check_confirmable(yes, stdin)
+    check_confirmable(yes, stdin, asking)
     assert stdin is not None
-    print(QUESTION, end="", file=stdout, flush=True)
+    print(asking.question, end="", file=stdout, flush=True)
     try:
         answer = stdin.readline()
     except (KeyboardInterrupt, OSError, ValueError):  # Ctrl-C, a closed terminal, invalid bytes
@@ -39,4 +50,4 @@ def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextI
         answer = ""  # Ctrl-D
         print(file=stdout, flush=True)  # end the line of the question
     if answer.strip() != "yes":
-        raise InputError("not confirmed, the motors stay off")
+        raise InputError(asking.refused)

@@ -17,6 +17,7 @@ _OF_SEARCH = (
 # command -> option -> the options of which it needs one
 NEEDED: Rules = {
     "analyze": {"--amplitude": ("--measure", "--excitation"), "--yes": ("--measure",)},
+    "calibrate": dict.fromkeys(("--order", "--speed", "--effort", "--travel", "--yes"), ("--cogging",)),
     "derive": {
         **dict.fromkeys(("--joint", "--form"), ("--bondgraph",)),
         **dict.fromkeys(_OF_EQUATIONS, ("--equations",)),

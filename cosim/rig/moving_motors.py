@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.control.limits import LIMITS, STOP
+from cosim.rig.probe_record import unprobed
 
 if TYPE_CHECKING:
     from cosim.rig.rig import Rig
@@ -17,8 +18,15 @@ if TYPE_CHECKING:
 def what_moves(rig: Rig) -> Iterator[str]:
     """The real motors that a run switches on, the limits in force, and what stops it."""
     yield f"{rig.spec.name} moves real motors:"
-    for line in (*bus_lines(rig), *stop_lines(rig)):
+    for line in (*bus_lines(rig), *stop_lines(rig), *probe_lines(rig)):
         yield f"  {line}"
+
+
+def probe_lines(rig: Rig) -> Iterator[str]:
+    """The joints whose wiring, as it is now, has not passed a probe."""
+    path = rig.spec.path
+    if names := unprobed(path, rig.spec.drivers):
+        yield f"wiring not probed: {', '.join(names)}; check it with cosim probe {path} first"
 
 
 def bus_lines(rig: Rig) -> Iterator[str]:

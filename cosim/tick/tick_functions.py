@@ -13,6 +13,7 @@ import numpy as np
 from cosim import ops
 from cosim.control import energy_account, guard, load_tracking, shadow, standstill
 from cosim.control.bumpless_start import BumplessStart
+from cosim.control.cogging import Cogging, cogging_effort
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import update_stop, while_stopping
 from cosim.control.guard import Guard
@@ -63,6 +64,7 @@ class TickFunctions:
     drive_controlled: np.ndarray | None = None
     coupling: Coupling | None = None  # of the plant with parts that are integrated apart
     shadow: ShadowParams | None = None  # of the twins of real joints, None without
+    coggings: Sequence[Cogging | None] = ()  # (nv,) of real joints; none: no joint has one
     deceleration: float | None = None  # rad/s² or m/s² of a controlled stop; None: every stop is immediate
 
     @property
@@ -316,6 +318,8 @@ class TickFunctions:
         if self.drive_controlled is not None:
             command |= {gain: ops.where(self.drive_controlled, 0.0, command[gain]) for gain in ("kp", "kd")}
         known = dict(zip(GUARD_INPUTS, inputs, strict=False)) | {"request": request, "armed": t - start[0]}
+        if self.coggings:
+            command["effort"] = command["effort"] + cogging_effort(self.coggings, known["position"])
         safe, guard_fault, warned = guard.check(self.guard, known, command)
         if self.has_controlled_stop:
             safe = guard.check(while_stopping(self.guard), known, command)[0]

@@ -89,3 +89,38 @@ def get(write: Write, request: Request, name: str) -> float:
                     raise NotReported(name, refused=True) from None
         before = line
     raise NotReported(name, refused=False)
+
+
+def _answer(write: Write, request: Request, line: str) -> list[str] | None:
+    """The lines of the answer to a command, without the OK or the error at its end; None without an end."""
+    quiet(write, request)
+    _write_line(write, line.encode())
+    text, silent = b"", 0
+    while silent < _TRIES:
+        received = _poll_text(request)
+        silent = silent + 1 if not received else 0
+        text += received or b""
+        lines = text.decode("latin1").splitlines()
+        if text.endswith(b"\n") and lines and (lines[-1] == "OK" or lines[-1].startswith("ERR")):
+            return lines[:-1] if lines[-1] == "OK" else None
+    return None
+
+
+def enumerated(write: Write, request: Request) -> dict[str, float] | None:
+    """All values of the drive's configuration, as soon as two answers in a row agree; None if none do."""
+    before = None
+    for _ in range(_TRIES):
+        lines = _answer(write, request, "conf enumerate")
+        if lines and lines == before:
+            pairs = [line.split() for line in lines]
+            try:
+                return {name: float(text) if set(text) & set(".naif") else int(text) for name, text in pairs}
+            except ValueError:  # it is no list of numbers
+                return None
+        before = lines
+    return None
+
+
+def command(write: Write, request: Request, line: str) -> bool:
+    """Whether the drive carried out a command that may be repeated."""
+    return any(_answer(write, request, line) is not None for _ in range(2))

@@ -185,7 +185,8 @@ def test_durations_that_are_none(command, duration, message):
         ("joints.hing.limits.upper=1", "unknown joint 'hing'; did you mean 'hinge'?"),
         (
             "joints.hinge.driver=sim",
-            "unknown key 'driver'; known: actuator, encoder, initial, limits, prescribed, latched, stops, friction",
+            "unknown key 'driver'; known: actuator, encoder, initial, limits, prescribed, latched, stops, friction,"
+            " cogging",
         ),
         ("kp", "expected key=value, for example schedule.step=2ms"),
         ("schedule.step=[", "broken YAML: expected the node content, but found '<stream end>'"),

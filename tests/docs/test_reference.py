@@ -13,7 +13,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.bondgraph.components import _current_control, _inverter, _overload, _thermal
-from cosim.control import feedforward_table, input_shaping
+from cosim.control import cogging, feedforward_table, input_shaping
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
@@ -113,6 +113,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`joints.<joint>.limits`": (limits.JointLimits, set()),
     "`joints.<joint>.stops`": (joints._Stops, set()),
     "`joints.<joint>.friction`": (friction.JointFriction, set()),
+    "`joints.<joint>.cogging`": (cogging.Cogging, set()),
     "Joints of several dofs": (joints._MultiDofJointKeys, set()),
     "Initial state of a joint with several dofs": (joints._MultiDofInitial, set()),
     "A part in Python": (parts.PartKeys, set()),
@@ -245,7 +246,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         geometry,
     )
     modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep, filters, gain_schedules)
-    modules += (feedforward_table, input_shaping, parts, faults, scenario)
+    modules += (cogging, feedforward_table, input_shaping, parts, faults, scenario)
     schemas = {
         cls
         for module in modules

@@ -207,6 +207,7 @@ def test_a_run_reports_what_moves_and_the_load_of_its_buses(arm, tmp_path):
         "  immediate stop: limits of position, tracking, stall, frozen or velocity",
         "  immediate stop: no feedback of a drive for 500 ms, or a fault of a drive",
         "  emergency stop: none but Ctrl-C; see guard.estop",
+        f"  wiring not probed: base, shoulder, elbow; check it with cosim probe {RIGS / 'arm_can.yaml'} first",
         "Type yes to switch the motors on: ",
     ]
     (line,) = (line for line in out if line.startswith("bus "))
@@ -288,6 +289,8 @@ def test_a_twin_finds_a_noisy_encoder(tmp_path):
     lines = [line for line in out if line.startswith("shadow ")]
     shown = r"shadow   base: at most effort .+ N·m, drive .+ N·m, position .+ m?rad, slip .+ m?rad"
     assert len(lines) == 3 and re.fullmatch(shown.replace(".+", "[^,]+"), lines[0].replace("mN", "N").replace("µ", "m"))
+
+
 def test_a_dynamometer_with_a_board_of_lines_of_text_and_a_modbus_drive(tmp_path):
     ports = [f"drivers.{name}.port.port={tmp_path / name}" for name in ("test", "load")]
     words = sets(*ports, "drivers.test.watchdog=2", "drivers.load.watchdog=2")

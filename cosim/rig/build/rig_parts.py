@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim.control.cogging import Cogging
 from cosim.control.guard import Guard
 from cosim.errors import InputError, InputErrors
 from cosim.plant.plant import Plant
@@ -80,10 +81,18 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
         drive_controlled=np.isin(joints, list(closed)) if closed else None,
         coupling=coupling,
         shadow=spec.guard.shadow,
+        coggings=_coggings(spec),
         deceleration=spec.guard.deceleration,
         order=spec.schedule.order,
     )
     return RigParts(spec, plant, guard, limits, tick_model, contexts, loads)
+
+
+def _coggings(spec: RigSpec) -> tuple[Cogging | None, ...]:
+    """Of real joints, by dof; empty where none has one: a simulated motor has no cogging to compensate."""
+    real = real_joints(spec.drivers)
+    found = tuple(joint.cogging if name in real else None for name, joint in spec.joints.items())
+    return found if any(found) else ()
 
 
 def _check_real_joints(spec: RigSpec, reading: Reading) -> None:

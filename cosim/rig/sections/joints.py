@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from cosim.control.cogging import Cogging
 from cosim.control.limits import POSITION_TOLERANCE
 from cosim.control.plausibility import starts_outside
 from cosim.errors import did_you_mean
@@ -63,6 +64,7 @@ class _JointFile:
     latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
     stops: _Stops = param(default=_Stops())
     friction: JointFriction | None = param(default=None, doc="in place of the mechanism's, with its `damping`")
+    cogging: Cogging | None = param(default=None, doc="feedforward against the cogging of a real motor")
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class JointSpec:
     stops: tuple[tuple[float, float], ...]  # (side, bound)
     restitution: float
     friction: JointFriction | None
+    cogging: Cogging | None
 
 
 @dataclass(frozen=True)
@@ -210,6 +213,7 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
         stops=_stops(stops, position, joint, at, reading),
         restitution=stops.restitution,
         friction=values.get("friction"),
+        cogging=values.get("cogging"),
     )
 
 

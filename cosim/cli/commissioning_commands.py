@@ -1,0 +1,219 @@
+"""The commands of commissioning: what they do, their arguments and options."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from cosim.cli.confirm import MOTORS, Asking, confirm
+from cosim.errors import InputError
+
+if TYPE_CHECKING:
+    from cosim.rig.reading.yaml_source import Override
+    from cosim.rig.rig import Rig
+
+    pass
+
+SETTINGS = Asking(
+    "Type yes to change the settings of the drives: ",
+    "settings of drives would change and there is no terminal to confirm on; check the list and pass --yes",
+    "not confirmed, the settings stay as they are",
+)
+
+Word = tuple[tuple[str, ...], dict[str, Any]]
+
+
+def _word(*names: str, **settings: Any) -> Word:
+    return names, settings
+
+
+def scan(bus: str | None, port: str | None, family: str | None, output: Path | None) -> None:
+    """Find the drives on a bus or serial port, and write the section `drivers` of a rig."""
+    from cosim.commissioning.scan_command import scan_bus
+
+    scan_bus(bus, port, family, output)
+
+
+def probe(rig: Path, joints: list[str], overrides: list[Override], effort: float, travel: str, yes: bool) -> None:
+    """Check the wiring of real joints by a small bounded motion of each."""
+    from cosim.commissioning.probe_command import probe_rig, settings_of
+
+    settings = settings_of(effort, travel)
+    probe_rig(_loaded(rig, overrides), joints, settings, lambda lines: _confirm(lines, yes))
+
+
+def jog(
+    rig: Path,
+    joint: str,
+    overrides: list[Override],
+    by: str | None,
+    speed: str | None,
+    step: str | None,
+    effort: float,
+    hold: str,
+    yes: bool,
+) -> None:
+    """Move one real joint slowly under the guard, by keys or by a given way."""
+    from cosim.commissioning.jog_command import jog_joint
+
+    held = [name.strip() for name in hold.split(",") if name.strip()]
+    jog_joint(_loaded(rig, overrides), joint, by, speed, step, effort, held, lambda lines: _confirm(lines, yes))
+
+
+def home(
+    rig: Path,
+    joints: list[str],
+    overrides: list[Override],
+    at: str | None,
+    towards: str,
+    speed: str | None,
+    effort: float,
+    travel: str | None,
+    output: Path | None,
+    yes: bool,
+) -> None:
+    """Find the zero of real joints at their hard stops, or by the homing of their drives; write an overlay."""
+    from cosim.commissioning.calibrate_command import HomeOptions, home_joints
+
+    options = HomeOptions(at, towards, speed, effort, travel)
+    home_joints(_loaded(rig, overrides), joints, options, output, lambda lines: _confirm(lines, yes))
+
+
+def calibrate(
+    rig: Path,
+    joint: str,
+    overrides: list[Override],
+    marks: list[str],
+    cogging: bool,
+    order: int,
+    speed: str | None,
+    effort: float,
+    travel: str | None,
+    output: Path | None,
+    yes: bool,
+) -> None:
+    """Find direction, ratio and zero of a real joint by marks, or its cogging; write an overlay."""
+    from cosim.commissioning.calibrate_command import CoggingOptions, calibrate_by_marks, calibrate_cogging
+
+    if bool(marks) == cogging:
+        raise InputError("give either marks to which the joint is moved by hand, or --cogging", "cosim calibrate")
+    if cogging:
+        options = CoggingOptions(speed, travel, effort, order)
+        calibrate_cogging(_loaded(rig, overrides), joint, options, output, lambda lines: _confirm(lines, yes))
+    else:
+        calibrate_by_marks(_loaded(rig, overrides), joint, marks, output, _wait_for_enter)
+
+
+def _wait_for_enter(request: str) -> None:
+    """Raises InputError at the end of the input."""
+    print(request, end="", flush=True)
+    if not sys.stdin.readline():
+        print()
+        raise InputError("the input ended before the last mark; nothing was written", "cosim calibrate")
+
+
+def drives(
+    action: Literal["save", "compare", "restore"], rig: Path, file: Path, overrides: list[Override], yes: bool
+) -> None:
+    """Save the settings of the drives of a rig, compare them with a file, or restore them from it."""
+    from cosim.commissioning.drives_command import drives_of
+
+    drives_of(_loaded(rig, overrides), action, file, lambda lines: _confirm(lines, yes, SETTINGS))
+
+
+def _loaded(rig: Path, overrides: list[Override]) -> Rig:
+    from cosim.output.console import busy
+    from cosim.rig.rig import load_rig
+
+    with busy(f"compiling {rig.stem}"):
+        return load_rig(rig, overrides)
+
+
+def _confirm(lines: Sequence[str], yes: bool, asking: Asking | None = None) -> None:
+    confirm(lines, yes, sys.stdin, sys.stdout, MOTORS if asking is None else asking)
+
+
+def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: Word) -> None:
+    """Add the commands; add(run, *words) adds one; the others are words that they share with other commands."""
+    add(
+        scan,
+        _word("--bus", metavar="BUS", help="can0, or its keys, e.g. 'interface: slcan, channel: /dev/ttyACM0'"),
+        _word("--port", metavar="PORT", help="/dev/ttyUSB0, or its keys, e.g. 'port: /dev/ttyUSB0, baudrate: 57600'"),
+        _word("--family", metavar="NAME", help="search for drives of this family only"),
+        _word("-o", dest="output", metavar="F.yaml", type=Path, help="write the section; default: print it"),
+    )
+    yes = _word("--yes", action="store_true", help="switch motors on without confirmation")
+    joints = _word("joints", metavar="JOINT", nargs="*", help="real joints; default: all of them, in their order")
+    joint = _word("joint", metavar="JOINT", help="a real joint")
+
+    def effort(default: float) -> Word:
+        about = f"largest effort, as a fraction of the joint's limit; default: {default:g}"
+        return _word("--effort", metavar="X", type=float, default=default, help=about)
+
+    travel = "way of each motion, e.g. 2 deg or 1 mm; default: 2 deg, and 2 mm for linear joints"
+    add(
+        probe,
+        rig,
+        joints,
+        overrides,
+        overlay,
+        effort(0.2),
+        _word("--travel", metavar="X", default="", help=travel),
+        yes,
+    )
+    add(
+        jog,
+        rig,
+        joint,
+        overrides,
+        overlay,
+        _word("--by", metavar="X", help="move by this way and end, e.g. '5 deg' or '-2 mm'; default: keys move it"),
+        _word("--speed", metavar="X", help="e.g. '2 deg/s'; default: 5 deg/s or 5 mm/s, up to a tenth of the limit"),
+        _word("--step", metavar="X", help="way of each press of a key; default: it moves as long as the key repeats"),
+        effort(0.5),
+        _word("--hold", metavar="A,B", default="", help="real joints that are held meanwhile; default: none, all off"),
+        yes,
+    )
+    speed = _word("--speed", metavar="X", help="e.g. '2 deg/s'; default: slow")
+    output = _word("-o", dest="output", metavar="F.yaml", type=Path, help="default: RIG.commissioning.yaml")
+    add(
+        home,
+        rig,
+        joints,
+        overrides,
+        overlay,
+        _word("--at", metavar="X", help="position of the stop, e.g. '-95 deg'; default: joints.JOINT.stops"),
+        _word("--towards", choices=("lower", "upper"), default="lower", help="which stop; default: lower"),
+        speed,
+        effort(0.15),
+        _word("--travel", metavar="X", help="longest way to the stop; default: the range of the joint"),
+        output,
+        yes,
+    )
+    mark = "move the joint by hand to this position, motor off; two or more give direction and ratio too"
+    add(
+        calibrate,
+        rig,
+        joint,
+        overrides,
+        overlay,
+        _word("--mark", dest="marks", metavar="X", action="append", default=[], help=f"{mark}; may be repeated"),
+        _word("--cogging", action="store_true", help="move it slowly up and back, and fit the effort that repeats"),
+        _word("--order", metavar="N", type=int, default=8, help="of --cogging: highest harmonic; default: 8"),
+        speed,
+        effort(0.5),
+        _word("--travel", metavar="X", help="of --cogging; default: 1.2 revolutions of the motor"),
+        output,
+        yes,
+    )
+    add(
+        drives,
+        _word("action", choices=("save", "compare", "restore"), help="what to do"),
+        rig,
+        _word("file", metavar="F.yaml", type=Path, help="of the settings"),
+        overrides,
+        overlay,
+        _word("--yes", action="store_true", help="restore without confirmation"),
+    )

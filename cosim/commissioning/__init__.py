@@ -1,0 +1,1 @@
+"""First steps with real drives: finding them, checking their wiring, moving, homing and calibrating single joints."""

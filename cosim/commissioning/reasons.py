@@ -1,0 +1,63 @@
+"""Why the guard stopped joints that are commissioned: one sentence with the fix, by the table of limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from cosim.control.guard import Guard
+from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE
+from cosim.types import Array, Numeric, requested_effort
+from cosim.units import JOINT_DIMENSIONS
+
+KEYS = {code: key for key, code in CODES.items()}
+
+
+class GuardedJoints(Protocol):
+    """n joints with their guard. units: of their positions; age: of their samples [s]; period: of commands [s]."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    guard: Guard
+    age: Array
+
+    @property
+    def period(self) -> float: ...
+
+
+def fault_reason(
+    live: GuardedJoints, faults: Array, feedback: Mapping[str, Numeric], command: Mapping[str, Numeric]
+) -> str:
+    """The reason for the fault code that comes last in the order of precedence. feedback, command: those of the
+    guard."""
+    k = int(np.argmax(faults))
+    code, name = int(faults[k]), live.names[k]
+    if code == STALE:
+        age, limit = 1e3 * live.age[k], 1e3 * live.guard.stale[k]
+        what = f"has sent no feedback for {age:.6g} ms, more than the {limit:.6g} ms of guard.stale"
+        return f"joint '{name}' {what}; check its power, its cable and its bus"
+    if code == NOT_FINITE:
+        return f"joint '{name}' reports no number as its position or velocity; check its encoder"
+    row, unit = LIMIT_OF[KEYS[code]], live.units[k]
+    at = {key: float(np.asarray(value)[k]) for key, value in feedback.items() if np.ndim(value)}
+    effort_unit = JOINT_DIMENSIONS["joint effort"][unit == "m"]
+    measured = {key: np.asarray(feedback[key]) for key in ("position", "velocity")}
+    effort = float(np.asarray(requested_effort(command, measured))[k])
+    figures = {
+        "joint": name,
+        "limit": row.show([float(live.guard.bounds[key][k]) for key in row.bound_keys], unit),
+        "position": f"{at['position']:.6g} {unit}",
+        "velocity": f"{at['velocity']:.6g} {unit}/s",
+        "effort": f"{effort:.6g} {effort_unit}",
+        "effort_rate": f"{abs(effort - at['request']) / live.period:.6g} {effort_unit}/s",
+        "power": f"{abs(effort * at['velocity']):.6g} W",
+        "temperature": f"{at['temperature']:.6g} degC",
+        "unseen_motion": f"{at['unseen_motion']:.6g} {unit}",
+        "tracking_error": f"{abs(at['reference'] - at['position']):.6g} {unit}",
+        "residual_energy": "0 J",
+        "load_residual_energy": "0 J",
+    }
+    what = row.reason.format(**figures).partition("; ")[0]
+    return f"joint '{name}' {what}"

@@ -1,0 +1,103 @@
+"""The settings of drives of every family that has some: saved, compared, restored."""
+
+from __future__ import annotations
+
+import pytest
+
+from cosim.commissioning.drive_settings import read_all
+from cosim.commissioning.drives_command import compare_drives, restore_drives, save_drives
+from cosim.commissioning.hooks import hook
+from cosim.commissioning.session import CommissioningSession
+from cosim.errors import InputError, RunError
+from tests.conformance.families import Case, addresses, cases, rig, section
+
+from .lockstep import Lockstep
+
+SETTABLE = [case for case in cases() if case.line != "udp_multicast" and hook(case.module, "configuration")]  # type: ignore
+# a setting of each family, the name of it in its emulated drive, and another value
+CHANGED = {
+    "moteus": ("servo.max_velocity_derate", 3.5),
+    "odrive": ("controller.config.pos_gain", 33.0),
+    "cia402": ("6066 following error time out", 250),
+    "dynamixel": ("moving_threshold", 20),
+}
+
+
+def session_of(case: Case, folder, monkeypatch) -> tuple[Lockstep, CommissioningSession]:
+    data = rig(section(case, folder), addresses(case), schedule={"step": "5 ms"})
+    lockstep = Lockstep(folder, monkeypatch, data)
+    return lockstep, CommissioningSession(lockstep.rig, "save", lockstep.world)
+
+
+@pytest.mark.parametrize("case", SETTABLE, ids=str)
+def test_settings_are_saved_compared_and_restored(case, tmp_path, monkeypatch, capsys):
+    if case == ("moteus", "pty"):
+        pytest.skip("the adapter of a serial port is not part of the drives' connection in memory")
+    lockstep, session = session_of(case, tmp_path, monkeypatch)
+    file = tmp_path / "drives.yaml"
+    save_drives(session, file)
+    compare_drives(session, file)
+    (values, without), (name, other) = read_all(session), CHANGED[case.family]
+    assert not without and values["a"].keys() == values["b"].keys() and len(values["a"]) >= 10
+    was = values["b"][name]
+    module = hook(case.module, "configuration")
+    assert module is not None and was != other
+    from cosim.commissioning.drive_settings import _drivers, _opened
+
+    for spec, _ in _drivers(session):
+        with _opened(session, spec) as driver:
+            module.write(driver, 1, {name: other})
+    capsys.readouterr()
+    with pytest.raises(RunError) as caught:
+        compare_drives(session, file)
+    assert caught.value.what == f"1 setting differs from {file}"
+    line = f"  b  {name}: {was:.9g} in the file, {other:.9g} in the drive\n"
+    assert capsys.readouterr().out == line
+    asked: list[list[str]] = []
+
+    def refuse(lines: list[str]) -> None:
+        asked.append(lines)
+        raise InputError("no")
+
+    with pytest.raises(InputError):
+        restore_drives(session, file, refuse)
+    assert asked[0][1] == line.rstrip() and read_all(session)[0]["b"][name] == other  # nothing was changed
+    restore_drives(session, file, lambda lines: None)
+    assert "1 setting restored" in capsys.readouterr().out
+    for connection in lockstep.server.connections:  # also without power
+        connection.drives.reset(lockstep.world.time)
+    lockstep.world.wait(lockstep.world.now() + 1_000_000_000)
+    if case.family != "cia402":  # the emulated one has no memory without power
+        assert read_all(session)[0]["b"][name] == pytest.approx(was, rel=1e-6)
+    assert lockstep.off()
+
+
+def test_a_family_without_settings_is_named(tmp_path, monkeypatch, capsys):
+    _, session = session_of(Case("template", "virtual"), tmp_path, monkeypatch)
+    with pytest.raises(RunError) as caught:
+        save_drives(session, tmp_path / "drives.yaml")
+    assert str(caught.value) == f"{tmp_path}/rig.yaml: no drive of this rig has settings to save"
+    assert capsys.readouterr().out.splitlines()[0] == "a: template drives have no settings to save"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("c: {family: moteus, address: 1, settings: {}}", ":1 c: the rig has no real joint 'c'; take it out"),
+        (
+            "a: {family: odrive, address: 1, settings: {x: 1}}",
+            ":1 a: the settings are of odrive, the drive of 'a' is moteus",
+        ),
+        (
+            "a: {family: moteus, settings: {x: yes please}}",
+            ":1 a: expected 'family', 'address' and 'settings' with numbers, as cosim drives save writes them",
+        ),
+    ],
+)
+def test_a_file_of_other_drives_is_refused(text, error, tmp_path, monkeypatch):
+    _, session = session_of(Case("moteus", "virtual"), tmp_path, monkeypatch)
+    file = tmp_path / "drives.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        compare_drives(session, file)
+    assert str(caught.value) == f"{file}{error}"

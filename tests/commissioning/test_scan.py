@@ -1,0 +1,121 @@
+"""The command `cosim scan`: its connection, its messages, and what it leaves out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from cosim.commissioning import scan as scanning
+from cosim.commissioning.scan import FamilyReport, connection_of, drivers_text, report_lines
+from cosim.drivers.common.search import FoundDrive, Question
+from cosim.drivers.transport import CanFrame
+from tests.kit.connection import FakeConnection
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (("can0", None), ("bus", {"interface": "socketcan", "channel": "can0"})),
+        ((None, "/dev/ttyUSB0"), ("port", {"port": "/dev/ttyUSB0"})),
+        (
+            ("interface: slcan, channel: /dev/ttyACM0, bitrate: 500 kbit/s", None),
+            ("bus", {"interface": "slcan", "channel": "/dev/ttyACM0", "bitrate": "500 kbit/s"}),
+        ),
+    ],
+)
+def test_a_connection_is_a_name_or_its_keys(given, expected):
+    assert connection_of(*given) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([], "cosim scan: give either --bus or --port"),
+        (["--bus", "can0", "--port", "x"], "cosim scan: give either --bus or --port"),
+        (["--bus", "interface: virtual, chanel: x"], "--bus chanel: unknown key 'chanel'; did you mean 'channel'?"),
+        (["--bus", "can0", "--family", "moteos"], "--family: no family of drives 'moteos'; did you mean 'moteus'?"),
+        (["--port", "x", "--family", "template"], "--port: template: has no 'port'"),
+        (
+            ["--bus", "can0", "--family", "moteus"],
+            "--bus: moteus: moteus drives speak CAN FD; give 'fd: true' in 'bus'",
+        ),
+        (["--port", "/dev/none", "--family", "dynamixel"], "--port port: no such port '/dev/none'"),
+    ],
+)
+def test_bad_input_is_one_line(words, error, command):
+    (line,) = command.refuses("scan", *words)
+    assert line.startswith(error)
+
+
+class Recorded(FakeConnection):
+    """A connection without drives that keeps what is sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list = []
+
+    def send(self, item, deadline_ns: int) -> None:
+        self.sent.append(item)
+
+    def receive(self, deadline_ns: int):
+        self.t_ns = deadline_ns
+        return None
+
+
+def test_questions_that_another_drive_takes_for_commands_are_not_sent():
+    frames = (CanFrame(0x181, b"1"), CanFrame(0x182, b"1"), CanFrame(0x181, b"", remote=True))
+
+    def search():
+        assert (yield Question(frames, 0.1)) == []
+        return []
+
+    link, withheld = Recorded(), []
+    scanning._ask(link, search(), {0x181}, withheld)
+    assert link.sent == [frames[1], frames[2]]
+    assert withheld == [0x181]
+
+
+def test_the_report_has_a_line_for_each_family_and_drive():
+    drives = [FoundDrive({"id": 3, "model": "X"}, "firmware 45"), FoundDrive({}, "id 9: model 7 is unknown")]
+    reports = [
+        FamilyReport("b", {}, skipped="has no 'port'"),
+        FamilyReport("d", {"port": "/dev/x", "baudrate": 57600.0}, drives, withheld=[1, 2]),
+        FamilyReport("e", {}),
+    ]
+    assert list(report_lines(reports)) == [
+        "b          has no 'port'",
+        "d          2 drives at 57600 bit/s; 2 addresses left out, whose requests another drive here would take for"
+        " commands",
+        "  id 3, model X: firmware 45",
+        "  not usable yet: id 9: model 7 is unknown",
+        "e          no drives",
+    ]
+    assert drivers_text(reports, "port", "found") == (
+        "# found\n"
+        "drivers:\n"
+        "  # d: id 9: model 7 is unknown\n"
+        "  - type: d\n"
+        "    port: {port: /dev/x, baudrate: 57600}\n"
+        "    joints:  # rename them to the joints of the rig; add direction, ratio and zero\n"
+        "      d_3: {id: 3, model: X}  # firmware 45\n"
+    )
+
+
+def test_a_bus_in_use_by_a_program_of_this_machine_is_refused(command):
+    bus = "interface: udp_multicast, channel: 239.71.22.101, fd: true"
+    holder = [
+        "import sys",
+        "from cosim.drivers.transport import CanBus, CanParams",
+        "CanBus(CanParams(interface='udp_multicast', channel='239.71.22.101', fd=True), lambda *k: None).open()",
+        "print('open', flush=True)",
+        "sys.stdin.read()",
+    ]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", "\n".join(holder)], **pipes) as other:
+        assert other.stdout.readline() == "open\n"
+        (line,) = command.refuses("scan", "--bus", bus, "--family", "moteus")
+        other.stdin.close()
+    assert line.startswith("--bus channel: the bus udp_multicast 239.71.22.101 is in use by process ")
+    assert line.endswith("end it: two programs must not command the same bus")
