@@ -340,6 +340,12 @@ def command_parser() -> CommandParser:
         _flag("--rerun", "run its rig again as fast as possible, with the files in it, and compare to the bit"),
     )
     parser.add_command(
+        commands.explain,
+        _word("recording", metavar="F.mcap", type=Path, help="the recording"),
+        _word("--last", metavar="S", default="1 s", help="time before the stop to look at; default: 1 s"),
+        _word("--json", metavar="F.json", help="write the explanation; - for stdout"),
+    )
+    parser.add_command(
         commands.plot,
         _word("words", metavar="F.mcap|SIGNAL", nargs="+", help="recordings or files of run.save, and signals to draw"),
         _word("-o", dest="output", metavar="F.png", type=Path, help="png, svg or pdf; default: F.png, here"),

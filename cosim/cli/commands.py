@@ -338,6 +338,13 @@ def replay(recording: Path, telemetry: str | None, speed: float | None, rerun: b
     rerun_recording(recording)
 
 
+def explain(recording: Path, last: str, json: str | None) -> None:
+    """Say in plain words what happened in the last second before a recorded run stopped."""
+    from cosim.post_mortem.command import explain_recording
+
+    explain_recording(recording, last, json)
+
+
 def plot(words: list[str], output: Path | None) -> None:
     """Draw a run that is over, or signals of several over each other."""
     from cosim.cli.plot_recordings import plot_recordings

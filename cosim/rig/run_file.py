@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".npz"
 KILLED = "the process of the run ended before the run did"
+INDEX_DAMAGED = "the index of the recording is damaged; every tick was found without it"
 _ARRAYS_OF_TIMING = ("numbers", "stamps")
 _NOT_JSON = ("t", "values", "timing", "statistics")
 
@@ -200,7 +201,7 @@ def _outcome(samples: RecordedSamples) -> tuple[str, tuple[RunEvent, ...]]:
     faults = [event.name for event in events if event.level == "error"][-1:]
     faults += samples.losses
     if samples.reindexed and not samples.losses:
-        faults.append("the index of the recording is damaged; every tick was found without it")
+        faults.append(INDEX_DAMAGED)
     return "; and ".join(faults), tuple(event for event in events if event.level != "error")
 
 

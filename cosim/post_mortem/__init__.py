@@ -1,0 +1,1 @@
+"""Post-mortem: what happened before a recorded run stopped, in plain words."""
