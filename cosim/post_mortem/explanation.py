@@ -20,6 +20,7 @@ from cosim.rig.run_file import INDEX_DAMAGED
 AND = "; and "  # between the sentences of a fault
 # of a stop by the guard that ends with the joints at rest: when it began
 _CONTROLLED = re.compile(r" at t = (\S+) s, followed by a controlled stop")
+_STOPPED = re.compile(r"stopped at tick (\d+) ")
 # of user code that failed, in a sentence without a fix
 _PLACE = re.compile(r"\(([^()\s]+:\d+)\)$")
 
@@ -40,7 +41,7 @@ class Explanation:
 
     @property
     def first(self) -> Sign | None:
-        """The earliest sign that a sound run does not have."""
+        """The earliest sign that a sound run does not have; None where only the stop shows it."""
         return next((sign for _, sign in self.signs if sign.abnormal), None)
 
     def lines(self) -> Iterator[str]:
@@ -52,7 +53,7 @@ class Explanation:
         yield f"cause: {self.cause.word}{about}"
         yield from (self._line(sign) for _, sign in self.signs)
         first = self.first
-        yield f"first sign: {'none in this time' if first is None else self._line(first).strip()}"
+        yield f"first sign: {'the stop itself' if first is None else self._line(first).strip()}"
         yield f"next: {self.next}"
 
     def _line(self, sign: Sign) -> str:
@@ -84,15 +85,18 @@ def explain(run: RecordedRun, path: str, last: float) -> Explanation:
     Raises InputError of a recording that lacks its end: what ended the run is not known.
     """
     reason = _reason(run)
-    if run.lacks and not reason:
-        raise InputError(f"{run.lacks}; what ended the run is not in it; record the run again", path)
     times = np.asarray(run.t)
+    end = _end(reason, run, float(times[-1]))
+    # in the tick in which a part or a controller fails nothing is recorded any more
+    if run.lacks and (not reason or times[-1] < end - 1.5e-9 * run.rig.step_ns):
+        raise InputError(f"{run.lacks}; what ended the run is not in it; record the run again", path)
     if not reason:
-        return Explanation(run.rig.name, "", StopCause(UNKNOWN, ""), float(times[-1]), last, (), "")
+        return Explanation(run.rig.name, "", StopCause(UNKNOWN, ""), end, last, (), "")
     controlled = _CONTROLLED.search(reason)
-    t = float(times[-1]) if controlled is None else float(controlled[1])
+    t = end if controlled is None else float(controlled[1])
     window, cause = _window(run, times, t, last), cause_of(reason)
-    signs = [(kind, sign) for kind, find in SIGNS.items() for sign in find(window)]
+    with np.errstate(all="ignore"):  # the state may have diverged
+        signs = [(kind, sign) for kind, find in SIGNS.items() for sign in find(window)]
     signs.sort(key=lambda each: each[1].t)
     return Explanation(run.rig.name, reason, cause, t, last, tuple(signs), _next(reason, cause, path, run))
 
@@ -105,14 +109,20 @@ def _reason(run: RecordedRun) -> str:
     return fault
 
 
+def _end(reason: str, run: RecordedRun, last: float) -> float:
+    """Time of the tick in which the run was stopped; of one without a stop, of its last tick."""
+    stopped = _STOPPED.search(reason)
+    return last if stopped is None else int(stopped[1]) * run.rig.step_ns * 1e-9
+
+
 def _window(run: RecordedRun, times: np.ndarray, t: float, last: float) -> StopWindow:
     step = run.rig.step_ns * 1e-9
-    # the times in sentences are rounded
-    begin, end = np.searchsorted(times, (t - last - step / 2, t + step / 2))
+    slack = step / 2 + 5e-6 * t  # times in sentences have six digits
+    begin, end = np.searchsorted(times, (t - last - step / 2, t + slack))
     rows = slice(min(int(begin), len(times) - 1), max(int(end), int(begin) + 1))
     table = np.asarray(run.values[rows])
     signals = dict(zip(run.signals, table.T, strict=True))
-    events = [event for event in run.events if times[rows.start] <= event.t + step / 2 and event.t <= t + step / 2]
+    events = [event for event in run.events if times[rows.start] - step / 2 <= event.t <= t + slack]
     limits = {joint: run.rig.limits.get(joint, {}) for joint in run.joints}
     return StopWindow(times[rows], signals, run.units, limits, step, events)
 

@@ -89,17 +89,14 @@ def _fraction_of_range(values: np.ndarray, lower: float, upper: float) -> tuple[
     middle, half = (upper + lower) / 2, (upper - lower) / 2
     fraction = np.abs(values - middle) / half if half > 0 else np.zeros(len(values))
     # within the tolerance a joint rests at its limit
-    return np.where(outside, np.maximum(fraction, 1.0), np.minimum(fraction, 1.0)), np.where(
-        values < middle, lower, upper
-    )
+    fraction = np.where(outside, np.maximum(fraction, 1.0), np.minimum(fraction, 1.0))
+    return fraction, np.where(values < middle, lower, upper)
 
 
 def _signs(window: StopWindow, joint: str, row: GuardLimit, checked: Checked, values: np.ndarray) -> Iterator[Sign]:
-    with np.errstate(all="ignore"):  # the state may have diverged
-        fraction, nearest = fraction_of(row.key, values, window.limits[joint])
-        beyond = fraction >= 1.0 - ROUNDING if checked.saturates else fraction > 1.0
-        near = fraction >= NEAR
-    at, came = first(beyond), first(near)
+    fraction, nearest = fraction_of(row.key, values, window.limits[joint])
+    beyond = fraction >= 1.0 - ROUNDING if checked.saturates else fraction > 1.0
+    at, came = first(beyond), first(fraction >= NEAR)
     unit = row.unit_of(window.units.get(f"{joint}/position", "rad"))
 
     def sign(k: int, relation: str, abnormal: bool) -> Sign:
@@ -108,16 +105,11 @@ def _signs(window: StopWindow, joint: str, row: GuardLimit, checked: Checked, va
         return Sign(float(window.t[k]), what, abnormal, float(values[k]), float(nearest[k]))
 
     if came is not None and came != at:
-        yield sign(
-            came, f"{_how_near(row.key, unit, fraction, abs(nearest - values), came)} its limit of {{limit}}", False
-        )
+        part = _how_near(row.key, unit, fraction, np.abs(nearest - values), came)
+        yield sign(came, f"{part} its limit of {{limit}}", False)
     if at is not None:
-        relation = (
-            f"at its limit of {{limit}} {_how_long(window, beyond)}"
-            if checked.saturates
-            else ("beyond its limit of {limit}")
-        )
-        yield sign(at, relation, True)
+        saturated = f"at its limit of {{limit}} {_how_long(beyond)}"
+        yield sign(at, saturated if checked.saturates else "beyond its limit of {limit}", True)
 
 
 def _how_near(key: str, unit: str, fraction: np.ndarray, distance: np.ndarray, k: int) -> str:
@@ -125,7 +117,7 @@ def _how_near(key: str, unit: str, fraction: np.ndarray, distance: np.ndarray, k
     return f"{distance[k]:.3g} {unit} from" if key in ("position", "temperature") else f"{100 * fraction[k]:.0f} % of"
 
 
-def _how_long(window: StopWindow, beyond: np.ndarray) -> str:
+def _how_long(beyond: np.ndarray) -> str:
     """How many of the ticks from the first one on are."""
     ticks = beyond[int(np.argmax(beyond)) :]
     return "from then on" if ticks.all() else f"in {int(ticks.sum())} of the {len(ticks)} ticks from then on"
