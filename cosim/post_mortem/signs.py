@@ -17,7 +17,7 @@ SMALL_ENERGY = 1e-3  # J of a bond
 # times the median age of the feedback, and steps: feedback that is older is late
 OLD, OLD_STEPS = 3.0, 2.0
 FINITE = ("position", "velocity", "measured_position", "measured_velocity", "reference_position", "command_effort")
-FALLEN_BACK = "its fallback has taken over"
+TAKEOVER = "its fallback has taken over"
 TIMING, END_TO_END = "timing/", "timing/end_to_end"
 
 
@@ -79,7 +79,7 @@ def age_signs(window: StopWindow) -> Iterator[Sign]:
 
 def timing_signs(window: StopWindow) -> Iterator[Sign]:
     """Ticks of a run in real time that took longer than a step, from due to the end of `write`, and the longest part of
-    the first one. Deadlines are not recorded; that of `write` is at most one step unless the rig says otherwise."""
+    the first one. Deadlines are not recorded; that of `write` is at most one step unless the rig has a longer one."""
     total = window.signals.get(END_TO_END)
     if total is None:
         return
@@ -104,7 +104,7 @@ def event_signs(window: StopWindow) -> Iterator[Sign]:
     for name, same in found.items():
         times = "" if len(same) == 1 else f" ({len(same)} times)"
         kind = "event" if same[0].level == "info" else same[0].level
-        yield Sign(same[0].t, f"{kind}: {name}{times}", kind != "event" or FALLEN_BACK in name)
+        yield Sign(same[0].t, f"{kind}: {name}{times}", kind != "event" or TAKEOVER in name)
 
 
 # kind -> its signs

@@ -16,6 +16,8 @@ from cosim.post_mortem.signs import (
     tracking_signs,
 )
 from cosim.post_mortem.window import StopWindow
+from cosim.timing import deadlines
+from cosim.timing.deadlines import TaskTime
 
 STEP, TICKS = 1e-3, 100
 T = np.arange(TICKS) * STEP
@@ -149,6 +151,17 @@ def test_ticks_that_take_longer_than_a_step():
     assert told(timing_signs(window(signals))) == [(90, what, True)]
     assert not list(timing_signs(window({**signals, "timing/end_to_end": 3e-4})))
     assert not list(timing_signs(window({"a/position": 0.0})))
+
+
+def test_timing_signals_have_the_names_of_a_run_in_real_time():
+    """Two tasks of 100 us, of which the second takes 1.4 ms in tick 70."""
+    tasks = tuple(TaskTime(name, 1, 0, 1_000_000, False) for name in ("read", "write"))
+    stamps = np.arange(TICKS)[:, None] * 1_000_000 + np.array([0, 10_000, 110_000, 210_000, 0])
+    stamps[70, 3] += 1_300_000
+    columns = deadlines.values(tasks, np.arange(TICKS), stamps)
+    names = [name for name, _ in deadlines.channels(tasks)]
+    what = "timing: a tick took 1.51 ms, longer than its step; write took 1.4 ms of it"
+    assert told(timing_signs(window(dict(zip(names, columns.T, strict=True))))) == [(70, what, True)]
 
 
 def test_events_once_each():
