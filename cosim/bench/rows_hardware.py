@@ -234,7 +234,7 @@ def tick_compiled(budget: Budget) -> Measurement:
 
 @contextmanager
 def busy_thread() -> Iterator[None]:
-    """A thread that never gives up the interpreter's lock by itself."""
+    """A thread that never releases the interpreter's lock by itself."""
     ended = threading.Event()
 
     def compute() -> None:

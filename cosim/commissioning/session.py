@@ -25,6 +25,7 @@ from cosim.hardware.estop import open_estop
 from cosim.rig.build.drivers import own_items
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.sections.drivers import DriverSpec
+from cosim.tick.tick_functions import GUARD_INPUTS
 from cosim.timing.clocks import Clock, native_clock
 from cosim.types import COMMAND, Array, JointCommand, JointState, Limits
 
@@ -286,8 +287,9 @@ class LiveJoints:
         feedback = {
             **{name: getattr(self, name) for name in ("position", "velocity", "temperature", "age", "request")},
             **{"reference": follows, "stalled_time": self._stalled, "unseen_motion": self._unseen},
-            **{"residual_energy": np.zeros(n), "load_residual_energy": np.zeros(n), "armed": self.t},
+            "armed": self.t,
         }
+        feedback |= {name: np.zeros(n) for name in GUARD_INPUTS if name not in feedback}  # of whole rigs only
         safe, faults, alarms = check(self.guard, feedback, wanted)
         self.alarms = np.asarray(alarms)
         if (np.asarray(faults) != OK).any():

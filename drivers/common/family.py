@@ -60,7 +60,7 @@ def host(params: object, context: DriverContext) -> BaseConnection:
 def filtered_host(params: object, context: DriverContext, ids: set[int]) -> BaseConnection:
     """As `host`; on a CAN bus only frames with these identifiers are received."""
     link = host(params, context)
-    if (accept := getattr(link, "accept", None)) is not None:  # serial ports have none
+    if connection_key(params) == "bus" and (accept := getattr(link, "accept", None)) is not None:
         accept(ids)
     return link
 

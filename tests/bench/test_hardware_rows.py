@@ -280,11 +280,11 @@ def test_frame_counts_of_the_emulator_are_added_up():
 
 def test_one_word_selects_all_hardware_rows():
     cases = bench.select(bench.CASES, "hardware")
-    assert [case.name.rsplit(" ", 1)[-1] for case in cases] == ["virtual", "serial", "codec", "kHz", "stop"]
+    assert [case.name.rsplit(" ", 1)[-1] for case in cases] == ["virtual", "compiled", "serial", "codec", "kHz", "stop"]
     assert all(case.target is not None for case in cases)
 
 
-@pytest.mark.parametrize("name", ["tick virtual", "tick serial", "1 kHz", "stop"])
+@pytest.mark.parametrize("name", ["tick virtual", "tick compiled", "tick serial", "1 kHz", "stop"])
 def test_rows_whose_packages_are_missing_are_not_measured(monkeypatch, name):
     def absent(package):
         raise peers.MissingPeer(package)
@@ -309,6 +309,12 @@ def test_a_tick_on_a_virtual_bus_against_bare_frames():
         and "read " in row.note
         and "; not included: the drives' replies, " in row.note
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sockets in machine code are those of Linux")
+def test_a_tick_with_the_buses_in_machine_code():
+    row = measure_case(named("hardware tick compiled"), TINY)
+    assert row.ours > 0 and re.match(r"\d+ ticks: .+; latency .+ \(median, p99, max\)", row.note)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are emulated ports on Linux only")

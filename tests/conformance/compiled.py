@@ -52,8 +52,7 @@ class InMachineCode:
             self._judge(outcome, lambda: self._own.write(cmd, deadline_ns))
 
     def stop(self) -> None:
-        self._own.stop()
-        self._leave()
+        self._own.stop()  # from any thread: the one that reads and writes hands the cycle back
 
     def clear(self) -> None:
         self._leave()

@@ -11,6 +11,7 @@ MOTION = ("position", "unseen_motion", "tracking_error", "velocity", "effort", "
 FIELDS = {
     **dict.fromkeys(MOTION, "1 rad"),
     **{"temperature": "90 degC", "residual_energy": "-1 J", "load_residual_energy": "1 J"},
+    **dict.fromkeys(("shadow_effort", "shadow_drive", "shadow_position", "shadow_slip"), "1 N*m"),
     "joint": "elbow 2",
 }  # fmt: skip
 SENTENCES = {

@@ -118,7 +118,7 @@ def test_parts_in_python_and_the_interpreter_equal_compiled_ones(rig_of, master,
             np.testing.assert_allclose(run[name], runs[0][name], atol=1e-11, err_msg=name)
     where = runs[1].rig.engine
     assert where["part wheel"].startswith("Python: ") and "wheel.py:" in where["part wheel"]
-    assert where["loop"] == "Python" and runs[0].rig.engine["part wheel"] == "compiled"
+    assert where["loop"] == "Python: the part 'wheel' is in Python" and runs[0].rig.engine["part wheel"] == "compiled"
 
 
 def test_a_second_run_and_a_second_start_give_the_same(rig_of):

@@ -83,7 +83,10 @@ def test_parts_in_python_and_the_interpreter_equal_compiled_ones(folder, order):
     for name in runs[0].signals:
         for run in runs[1:]:
             np.testing.assert_allclose(run[name], runs[0][name], rtol=1e-9, atol=1e-9, err_msg=name)
-    assert runs[2].rig.engine["loop"] == "Python" and runs[2].rig.engine["part wheel"] == "compiled"
+    assert (
+        runs[2].rig.engine["loop"] == "Python: the part 'chassis' is in Python"
+        and runs[2].rig.engine["part wheel"] == "compiled"
+    )
 
 
 def test_a_rig_has_no_signals_of_a_mechanism(folder):
@@ -121,7 +124,7 @@ def test_an_fmu_alone(tmp_path):
     (tmp_path / "alone.yaml").write_text(f"parts: [{{name: table, fmu: {file.name}}}]\nschedule: {{step: 10 ms}}\n")
     run = load_rig(tmp_path / "alone.yaml").run(0.1)
     assert len(run.t) == 11 and run.units["table/angle"] == "rad"
-    assert run.rig.engine == {"part table": "Python: an FMU", "loop": "Python"}
+    assert run.rig.engine == {"part table": "Python: an FMU", "loop": "Python: the part 'table' is in Python"}
 
 
 # --- how runs end ---------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from cosim.scenario.stand import Stand
 from tests.conformance.families import Case, addresses, cases, rig, section, write_rig
 from tests.scenario.helpers import results_of, scenario
 
-CASES = [case for case in cases() if case.line != "udp_multicast"]
+# the cycle of Modbus does not fit into a step of 5 ms
+CASES = [case for case in cases() if case.line != "udp_multicast" and case.family != "modbus"]
 every = pytest.mark.parametrize("case", CASES, ids=str)
 AT, STALE = 0.2, 0.03  # s
 
