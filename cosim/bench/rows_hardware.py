@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -218,8 +218,9 @@ def tick_compiled(budget: Budget) -> Measurement:
     import_peer("numba")
     path, keys = emulated_rigs.can_rig(emulated_rigs.TWO_CAN_BUSES, "udp_multicast", 2)
     arguments = ["-m", "cosim", "emulate", str(path), *emulated_rigs.set_options(keys)]
-    with emulation.subprocess_ready(arguments), busy_thread():
-        timing, fault, _ = run_real_time(load_rig(path, keys, interpret=False), min(budget.run, COMPILED_RUN))
+    with emulation.subprocess_ready(arguments):
+        rig = load_rig(path, keys, interpret=False)
+        timing, fault, _ = run_real_time(rig, min(budget.run, COMPILED_RUN), busy_thread)
     if timing.engine != "compiled":
         raise RunError(f"the ticks ran in the {timing.engine} engine")
     late = float(np.percentile(timing.busy_ns, 99))
@@ -251,17 +252,21 @@ def busy_thread() -> Iterator[None]:
         thread.join()
 
 
-def run_real_time(rig: Rig, seconds: float) -> tuple[deadlines.DeadlineRecord, str, FrameCounts]:
-    """(timing, reason of a stop, frames of all buses) of a run. Raises NotMeasured when it cannot begin."""
+def run_real_time(
+    rig: Rig, seconds: float, beside: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> tuple[deadlines.DeadlineRecord, str, FrameCounts]:
+    """(timing, reason of a stop, frames of all buses) of a run; beside: entered while its ticks run. Raises NotMeasured
+    when it cannot begin."""
     with rig.scheduler() as scheduler:
         try:
             scheduler.prepare()
             scheduler.arm()
         except CosimError as error:
             raise NotMeasured(str(error)) from error
-        scheduler.start(round(seconds / rig.tick_model.step))
-        while scheduler.read() is not None:
-            pass
+        with beside():
+            scheduler.start(round(seconds / rig.tick_model.step))
+            while scheduler.read() is not None:
+                pass
         drivers = [group.hardware for group in scheduler.engine.hardware_manager.groups]
         links = [driver.link for driver in drivers if driver is not None]
         for link in links:  # replies to the last command
