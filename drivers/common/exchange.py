@@ -84,7 +84,7 @@ EXCHANGE = np.dtype(
         ("t_ns", "i8"),  # of the measurement
         ("saturated", "i8"),  # words (joints,): commands that were clipped
         *[(name, "i8") for name in ("commanded", "pending", "stopped", "sending")],
-        *[(name, "i8") for name in ("cycles", "polled", "lost", "errors", "expired", "error")],
+        *[(name, "i8") for name in ("cycles", "polled", "halts", "lost", "errors", "expired", "error")],
     ]
 )
 
@@ -352,5 +352,6 @@ def stop(address: int, _unused: int, _unused_too: int, _nor_this: int) -> int:
     """Switch the motors off, without waiting; a CycleOutcome."""
     exchange = exchanges_at(address, 1)[0]
     link = sockets_at(exchange.socket, 1)[0]
+    exchange.halts += 1
     result = send_all(link.descriptor, exchange.stops, exchange.stop_count, 0, exchange.scratch)
     return _NOMINAL if result == SENT else _LOST

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import Any
 
 from cosim.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
@@ -15,6 +16,7 @@ class InMachineCode:
 
     def __init__(self, driver: Any) -> None:
         self._own, self._cycle, self._enabled = driver, None, False
+        self._owner = threading.get_ident()  # reads and writes
         driver.load_cycle()
 
     def __getattr__(self, name: str) -> Any:
@@ -52,7 +54,9 @@ class InMachineCode:
             self._judge(outcome, lambda: self._own.write(cmd, deadline_ns))
 
     def stop(self) -> None:
-        self._own.stop()  # from any thread: the one that reads and writes hands the cycle back
+        self._own.stop()
+        if threading.get_ident() == self._owner:  # another thread may be reading
+            self._leave()
 
     def clear(self) -> None:
         self._leave()
