@@ -23,7 +23,7 @@ from .families import Bench, cases
 
 COMPILED = [case for case in cases() if case.compiled and case.line == "udp_multicast"]
 MODES = ("effort", "velocity", "position")
-ROUNDS = 2_000  # of some frames each; with LONG=1 in the environment as many as give 10⁶ frames
+ROUNDS = 2_000  # of a command to each of two drives
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 _EXTENDED, _REMOTE = 0x80000000, 0x40000000
 
