@@ -1,7 +1,7 @@
 """The compiled engine of rigs with real motors: ticks in compiled code, their buses included.
 
 Enabling, stopping and judging stay in Python. The loop ends a tick in which a drive, its feedback or its connection is
-not as it should be, switches the motors off, and the drivers in Python, which get what was received last, say why.
+not as it should be, switches the motors off, and the drivers in Python, which get what was received last, report why.
 """
 
 from __future__ import annotations
@@ -54,12 +54,11 @@ class BusEngine(HardwareEngine, NativeEngine):
 
     def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None:
         assert pace is not None
-        groups = CompiledGroups(self.hardware_manager)
         if not self.force_stopped:  # else no tick runs until the rig is armed again
             self.failure = ""
         try:
             with self._guarded(ring):
-                self._run_groups(groups, ring, pace)
+                self._run_groups(CompiledGroups(self.hardware_manager), ring, pace)
         except BaseException as error:
             ring.words[SharedWord.STATUS] = LoopStatus.FAULT
             self.stop()

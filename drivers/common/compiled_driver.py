@@ -184,10 +184,11 @@ class CompiledDriver:
         for frames, times in ((self._layout.polls, record["polled"]), (self._layout.stops, record["halts"])):
             for frame in frames:
                 self._socket.count(frame, int(times), 0)
+        self._socket.add_errors(int(record["errors"]))
         self._driver.feedforward.saturated += self._saturated
         self._driver.take_back(items, pending, bool(record["commanded"]), int(record["lost"]))
         self._received_frames["count"], self._saturated[:] = 0, 0
-        self._set(cycles=0, polled=0, halts=0, lost=0)
+        self._set(cycles=0, polled=0, halts=0, lost=0, errors=0)
 
     def check(self, outcome: CycleOutcome) -> None:
         """Raises the error that ended a read or a write, if it is that of a connection, of a stop or of a command."""

@@ -84,7 +84,7 @@ EXCHANGE = np.dtype(
         ("t_ns", "i8"),  # of the measurement
         ("saturated", "i8"),  # words (joints,): commands that were clipped
         *[(name, "i8") for name in ("commanded", "pending", "stopped", "sending")],
-        *[(name, "i8") for name in ("cycles", "polled", "halts", "lost", "errors", "expired", "error")],
+        *[(name, "i8") for name in ("cycles", "polled", "halts", "lost", "errors", "error")],
     ]
 )
 
@@ -318,7 +318,6 @@ def write(address: int, deadline: int, valid_until: int, _unused: int) -> int:
     """`MotorDriver.write` until the deadline [ns]; a CycleOutcome."""
     exchange = exchanges_at(address, 1)[0]
     if now(exchange.scratch) > valid_until:
-        exchange.expired += 1
         return _EXPIRED
     outcome = receive(exchange, 0)
     if outcome != _NOMINAL:

@@ -51,6 +51,10 @@ class CanSocket:
         meter.items_out, meter.bits_out = meter.items_out + sent, meter.bits_out + sent * weight
         meter.items_in, meter.bits_in = meter.items_in + received, meter.bits_in + received * weight
 
+    def add_errors(self, count: int) -> None:
+        """Add error frames and invalid messages to the traffic of the bus."""
+        self._bus.meter.errors += count
+
     def lost(self, error: int) -> ConnectionLost:
         """The error after a failure with this number of the system; the bus is lost."""
         return self._bus.connection_failed(OSError(error, os.strerror(error)))

@@ -37,6 +37,9 @@ class UnixSocket(CanSocket):
     def count(self, frame: CanFrame, sent: int, received: int) -> None:
         """There is no bus."""
 
+    def add_errors(self, count: int) -> None:
+        """There is no bus."""
+
 
 class Wires:
     """A driver that is on, its compiled cycle on one end of a socket, and what both send."""
