@@ -6,23 +6,18 @@ not as it should be, switches the motors off, and the drivers in Python, which g
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 
 from cosim.errors import RunError, describe_exception
 from cosim.execution.hardware_engine import HardwareEngine
 from cosim.execution.native_engine import NativeEngine
 from cosim.hardware.compiled_groups import CompiledGroups, with_buses
 from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.estop import Estop
 from cosim.tick.tick_model import TickModel
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.native_loop import NativeLoop
 from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
-
-ESTOP_PAUSE = 1e-3  # s between looks at the emergency stop
 
 
 class BusEngine(HardwareEngine, NativeEngine):
@@ -33,14 +28,13 @@ class BusEngine(HardwareEngine, NativeEngine):
         tick_model: TickModel,
         virtual_plant: VirtualPlant,
         groups: Sequence[DriverGroup],
-        estop: Callable[[ExitStack], Estop] | None = None,
         watchdog: float | None = None,
     ) -> None:
-        """groups: see `set_up`; also of the simulated motors, which the ticks contain."""
+        """groups, watchdog: see `set_up`; groups also of the simulated motors, which the ticks contain."""
         self._real = sum(group.real for group in groups)
         super().__init__(tick_model)
         self.virtual_plant, self.memory = virtual_plant, virtual_plant.memory
-        self.set_up(groups, True, estop, watchdog)
+        self.set_up(groups, True, None, watchdog)
 
     def _make_loop(self) -> NativeLoop:
         names = [task.name for task in self.tasks]
@@ -57,8 +51,7 @@ class BusEngine(HardwareEngine, NativeEngine):
         if not self.force_stopped:  # else no tick runs until the rig is armed again
             self.failure = ""
         try:
-            with self._guarded(ring):
-                self._run_groups(CompiledGroups(self.hardware_manager), ring, pace)
+            self._run_groups(CompiledGroups(self.hardware_manager), ring, pace)
         except BaseException as error:
             ring.words[SharedWord.STATUS] = LoopStatus.FAULT
             self.stop()
@@ -77,6 +70,8 @@ class BusEngine(HardwareEngine, NativeEngine):
                 self._watchdog.follow(lambda: int(ring.words[SharedWord.NUMBER]))
             super()._run_ticks(ring, pace)
         finally:
+            if self._watchdog is not None:
+                self._watchdog.suspend()
             groups.hand_back()
         if ring.status is not LoopStatus.FAULT:
             return
@@ -86,24 +81,3 @@ class BusEngine(HardwareEngine, NativeEngine):
             self.hardware_manager.read(now, time.monotonic_ns, now)
             raise RunError("the loop stopped for feedback that looks sound now; check the drives and their bus")
         self.stop()
-
-    @contextmanager
-    def _guarded(self, ring: TickRing) -> Iterator[None]:
-        """Look at the emergency stop and at the progress of the loop meanwhile."""
-        ended = threading.Event()
-        if self._open_estop is not None:
-            threading.Thread(target=self._watch_estop, args=(ended,), name="estop", daemon=True).start()
-        try:
-            yield
-        finally:
-            ended.set()
-            if self._watchdog is not None:
-                self._watchdog.suspend()
-
-    def _watch_estop(self, ended: threading.Event) -> None:
-        while not ended.wait(ESTOP_PAUSE):
-            try:
-                self._check_estop()
-            except RunError as error:
-                self._force_stop(error.what)
-                return

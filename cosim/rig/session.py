@@ -54,7 +54,7 @@ def make_engine(rig: WiredRig) -> Engine:
     safety = safety_of(spec.guard, rig.hardware, model.step, spec.source.place)
     if rig.why_python_loop:
         return PythonEngine(model, plant, groups, **safety)
-    return BusEngine(model, plant, groups, **safety)
+    return BusEngine(model, plant, groups, safety.get("watchdog"))
 
 
 def make_scheduler(rig: WiredRig, planned: Sequence[PlannedChange] = ()) -> Scheduler:

@@ -143,8 +143,10 @@ class WiredRig:
             return "as requested"
         if model.coupled_in_python and model.coupling is not None:
             return f"the part '{next(iter(model.coupling.in_python))}' is in Python"
+        if spec.guard.estop is not None:
+            return "the emergency stop is read in every tick"
         if not self.hardware:
-            return "an emergency stop" if self.watched else "a watchdog"
+            return "a watchdog"
         if spec.schedule.pacing is None:
             return "real motors as fast as possible"
         from cosim.rig.build.drivers import why_not_compiled
