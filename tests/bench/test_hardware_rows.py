@@ -314,7 +314,8 @@ def test_a_tick_on_a_virtual_bus_against_bare_frames():
 @pytest.mark.skipif(sys.platform != "linux", reason="sockets in machine code are those of Linux")
 def test_a_tick_with_the_buses_in_machine_code():
     row = measure_case(named("hardware tick compiled"), TINY)
-    assert row.ours > 0 and re.match(r"\d+ ticks: .+; latency .+ \(median, p99, max\)", row.note)
+    # where the p99 is missed, the note begins with it
+    assert row.ours > 0 and re.search(r"(^|; )\d+ ticks: .+; latency .+ \(median, p99, max\)$", row.note)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are emulated ports on Linux only")
