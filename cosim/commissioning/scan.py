@@ -30,7 +30,7 @@ FIRST_KEYS: dict[Key, tuple[str, str]] = {"bus": ("channel", "socketcan"), "port
 class ScannedDrive(Protocol):
     """A drive that a family has found."""
 
-    keys: Mapping[str, int | str]
+    keys: Mapping[str, float | str]
     about: str
     listens: frozenset[int]
 
@@ -45,13 +45,14 @@ class Filtering(Protocol):
 @dataclass
 class FamilyReport:
     """What the search of one family gave; skipped: why it was not searched for; withheld: identifiers at which other
-    drives would have taken its questions for commands."""
+    drives would have taken its questions for commands; finds: what it can find, where that is not every drive."""
 
     family: str
     section: dict[str, Any]  # its connection, as in a rig
     drives: list[ScannedDrive] = field(default_factory=list)
     skipped: str = ""
     withheld: list[int] = field(default_factory=list)
+    finds: str = ""
 
 
 def connection_of(bus: str | None, port: str | None) -> tuple[Key, dict[str, Any]]:
@@ -110,7 +111,7 @@ def _search(
     name: str, module: DriverFamily, search: Any, key: Key, section: dict[str, Any], before: list[FamilyReport]
 ) -> FamilyReport:
     params, why = _params(module, key, section)
-    report = FamilyReport(name, section, skipped=why)
+    report = FamilyReport(name, section, skipped=why, finds=getattr(search, "FINDS", ""))
     if params is None:
         return report
     link = search_link(module, params, key)
@@ -188,10 +189,14 @@ def report_lines(reports: Iterable[FamilyReport]) -> Iterator[str]:
             continue
         count = len(report.drives)
         rate = f" at {report.section['baudrate']:g} bit/s" if count and "baudrate" in report.section else ""
-        yield f"{report.family:<10} {count or 'no'} drive{'s' * (count != 1)}{rate}{_withheld(report)}"
+        yield f"{report.family:<10} {count or 'no'} drive{'s' * (count != 1)}{rate}{_withheld(report)}{_finds(report)}"
         for drive in report.drives:
             keys = ", ".join(f"{key} {value}" for key, value in drive.keys.items())
             yield f"  {keys or 'not usable yet'}: {drive.about}"
+
+
+def _finds(report: FamilyReport) -> str:
+    return f"; it finds {report.finds}" if report.finds and not report.drives else ""
 
 
 def _withheld(report: FamilyReport) -> str:

@@ -7,6 +7,7 @@ A family whose drives can be found has a module `scan.py` with
     search(connection)  the search on a connection with these parameters, a generator of questions; see `Search`
     commands()  what programs send to drives of this family that are in use
     BAUDRATES   bit rates of a serial port, the most likely one first; only for families with a `port`
+    FINDS       what it can find, for a report without drives; only where that is not every drive of the family
 
 Nothing that a search sends may enable a drive, move it or change a setting of it.
 """
@@ -28,9 +29,9 @@ class Question(NamedTuple):
 
 class FoundDrive(NamedTuple):
     """A drive that has answered. keys: those of its joint in a rig, empty for one that must be set up first; about:
-    model, firmware and serial number in words; listens: 11-bit identifiers that it may take for commands."""
+    model, firmware and serial number in words, and the keys that the drive does not report; listens: 11-bit identifiers that it may take for commands."""
 
-    keys: Mapping[str, int | str]
+    keys: Mapping[str, float | str]
     about: str
     listens: frozenset[int] = frozenset()
 

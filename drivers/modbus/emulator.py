@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from cosim.drivers.common.emulated_drive import EmulatedDrive, EmulatedDrives
 from cosim.drivers.common.motor import Motor, WholeNumberEncoder
-from cosim.drivers.modbus import codec
+from cosim.drivers.modbus import codec, identification
 from cosim.drivers.modbus.params import Registers
 
 UNKNOWN = 255  # code of a fault that the map's table does not name
 ILLEGAL_FUNCTION, ILLEGAL_ADDRESS, ILLEGAL_VALUE = 1, 2, 3
 WRITTEN = ("control", "mode", "timeout", "effort_limit", "effort_target", "velocity_target", "position_target")
 MODES = ("effort", "velocity", "position")
+IDENTITY = ("cosim", "emulated drive", "1.0")
 
 
 class ModbusDrive(EmulatedDrive):
@@ -97,9 +98,11 @@ class Emulator(EmulatedDrives[ModbusDrive]):
         """Bytes from the link; the answers to the requests that they complete."""
         if t_ns - self._heard_ns > self.silence_ns:
             self._received = b""
-        frames, self._received = codec.split(self._received + item)
+        asked, received = identification.split(self._received + item, tuple(self.drives))
+        frames, self._received = codec.split(received)
         self._heard_ns = t_ns
-        return [answer for frame in frames for answer in self._answers(frame, t_ns)]
+        answers = [identification.answer(node, IDENTITY) for node in asked]
+        return answers + [answer for frame in frames for answer in self._answers(frame, t_ns)]
 
     def reset(self, t_ns: int) -> None:
         self._received = b""

@@ -12,6 +12,7 @@ from cosim.drivers.common.motor import Motor, WholeNumberEncoder
 from cosim.drivers.transport import CanFrame
 from cosim.drivers.vesc import codec
 from cosim.drivers.vesc.params import JointParams
+from cosim.drivers.vesc.ping import PING_CAN, pong
 
 BOOT_NS, NEVER_NS = 150_000_000, 1 << 62
 CONFIGURATION = 480  # bytes of the motor's and of the app's
@@ -77,7 +78,7 @@ class VescDrive(EmulatedDrive):
         elif command == codec.GET_VALUES and int.from_bytes(rest[:4], "big") in codec.LAYOUTS:
             return self._values(int.from_bytes(rest[:4], "big"), t_ns)
         elif command == codec.FW_VERSION:
-            return bytes([command, *self.firmware]) + b"emulated\0" + bytes(24)
+            return bytes([command, *self.firmware]) + b"emulated\0" + bytes(11) + bytes([self.own.id]) + bytes(12)
         elif command in codec.HEADS:
             return (bytes([command]) + codec.HEADS[command].pack(*self._head(command))).ljust(CONFIGURATION, b"\0")
         return None
@@ -122,9 +123,13 @@ class Emulator(EmulatedDrives[VescDrive]):
             local = (id for id, drive in self.drives.items() if not drive.own.forward)
             id = (content[1] if len(content) > 2 else None) if forward else next(local, None)
             answers.append(self._answer(id, content[2:] if forward else content, t_ns))
+            if content == bytes([PING_CAN]) and id is not None:
+                answers.append(content + bytes(each for each, drive in self.drives.items() if drive.own.forward))
         return [codec.packet(answer) for answer in answers if answer]
 
     def _frame(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
+        if (answer := pong(item, self.drives)) is not None:
+            return [answer]
         command = KINDS.get(item.id >> 8)
         if command is not None and item.extended and not item.remote:
             self._answer(item.id & 0xFF, bytes([command]) + item.data, t_ns)

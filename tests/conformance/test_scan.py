@@ -50,7 +50,9 @@ def test_the_search_finds_the_drives_and_switches_nothing_on(case, tmp_path):
         key, data = connection(bench)
         (report,) = (each for each in scan(key, data, case.family) if each.family == case.family)
         found = [dict(drive.keys) for drive in report.drives]
-        assert [{k: v for k, v in keys.items() if k != "model"} for keys in found] == list(addresses(case))
+        for keys, wired in zip(found, addresses(case), strict=True):
+            assert keys.items() - {("model", keys.get("model"))} <= {("model", "custom"), *_plain(wired)}
+            assert all(keys[key] == wired[key] for key in ("id", "axis") if key in wired)
         assert all(drive.about for drive in report.drives)
         assert not any(effort for _, effort in rows) and not any(motor.enabled for motor in bench.motors)
 
@@ -61,12 +63,25 @@ def test_what_is_written_is_a_section_of_a_rig(case, tmp_path):
         key, data = connection(bench)
         text = drivers_text(scan(key, data, case.family), key, "found")
     (driver,) = yaml.safe_load(text)["drivers"]
-    joints = dict(zip(JOINTS, driver.pop("joints").values(), strict=True))
+    # what a drive does not report is to be added
+    rows = zip(addresses(case), driver.pop("joints").values(), strict=True)
+    joints = dict(zip(JOINTS, [{**_unreported(wired, keys), **keys} for wired, keys in rows], strict=True))
     whole = rig({**section(case, tmp_path), **driver}, addresses(case))
     whole["drivers"][0]["joints"] = joints
     (spec,) = read_rig(write_rig(tmp_path / "found.yaml", whole)).drivers
     assert [wired.address for wired in spec.wiring.values()] == [next(iter(a.values())) for a in addresses(case)]
     assert spec.family.connection_name(spec.plugin.params) == bench.line.link.name
+
+
+def _plain(wired: dict) -> set:
+    """Its keys with one value each."""
+    return {(key, value) for key, value in wired.items() if not isinstance(value, dict)}
+
+
+def _unreported(wired: dict, found: dict) -> dict:
+    """Keys of a joint that the drive does not report; a known model has no ranges of its own."""
+    custom = found.get("model", "custom") == "custom"
+    return wired if custom else {key: value for key, value in wired.items() if key not in found and "max_" not in key}
 
 
 @ON_A_LINE
@@ -102,11 +117,12 @@ PAIRS = [(one, two) for one in MEETING for two in MEETING if one.family != two.f
 def test_a_search_has_no_effect_on_drives_of_other_families_that_are_on(case, other, tmp_path, monkeypatch):
     desk = Desk(other, tmp_path, monkeypatch)
     desk.driver.open()
+    questions = _questions(case, other, desk)  # its own search may switch a drive off
     for mode in sorted(desk.driver.modes):
         desk.driver.enable(mode)
         desk.cycle(3, effort=0.05, velocity=0.1, position=0.2)
         before = [motor.requested for motor in desk.motors]
-        for item in _questions(case, other, desk):
+        for item in questions:
             desk.emulator.handle(item, desk.wire.t_ns)
         desk.driver.write(desk.command(effort=0.05, velocity=0.1, position=0.2), desk.wire.t_ns + 5_000_000)
         desk.wire.step()

@@ -1,0 +1,44 @@
+"""Read Device Identification, function 43 with MEI type 14 (MODBUS Application Protocol Specification V1.1b3, 6.21):
+the basic objects, vendor, product and revision as text. Devices need not have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cosim.drivers.modbus import codec
+
+FUNCTION, MEI, BASIC = 43, 14, 1
+HEAD = 8  # bytes of an answer before its objects: node, function, MEI, code, conformity, more, next, number
+
+
+def request(node: int) -> bytes:
+    """The frame that requests the basic objects from the first one on."""
+    return codec.checked(bytes((node, FUNCTION, MEI, BASIC, 0)))
+
+
+def answer(node: int, texts: Sequence[str]) -> bytes:
+    """The frame with these objects."""
+    objects = b"".join(bytes((k, len(text))) + text.encode("ascii") for k, text in enumerate(texts))
+    return codec.checked(bytes((node, FUNCTION, MEI, BASIC, BASIC, 0, 0, len(texts))) + objects)
+
+
+def split(data: bytes, nodes: Sequence[int]) -> tuple[list[int], bytes]:
+    """(nodes of the requests in received bytes, the other bytes)."""
+    asked = [node for node in nodes if request(node) in data]
+    for node in asked:
+        data = data.replace(request(node), b"")
+    return asked, data
+
+
+def texts(node: int, data: bytes) -> list[str]:
+    """The objects in the first complete answer of a node in received bytes; none without one."""
+    begin = data.find(bytes((node, FUNCTION, MEI, BASIC)))
+    if begin < 0 or len(data) < begin + HEAD:
+        return []
+    found, at = [], begin + HEAD
+    for _ in range(data[begin + HEAD - 1]):
+        size = data[at + 1] if len(data) > at + 1 else codec.MAX_FRAME
+        found.append(data[at + 2 : at + 2 + size].decode("ascii", "replace"))
+        at += 2 + size
+    whole = len(data) >= at + 2 and not codec.crc(data[begin : at + 2])
+    return ["".join(c for c in text if c.isprintable()).strip() for text in found] if whole else []

@@ -1,0 +1,40 @@
+"""Search for Modbus devices: every address is requested for its first register, which all answer or refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cosim.drivers.common.search import FoundDrive, Question, Search
+from cosim.drivers.modbus import codec, identification
+from cosim.drivers.modbus.half_duplex import silence
+from cosim.drivers.transport import CanParams, SerialParams
+from cosim.drivers.transport.bus_load import BYTE_BITS
+
+ORDER = 2
+BAUDRATES = (19200.0, 9600.0, 115200.0, 38400.0, 57600.0)
+ADDRESSES = range(1, 248)
+BEGIN = 20e-3  # s until a device begins its answer, and a USB adapter passes it on
+EXCHANGE, IDENTITY = 17, 110  # bytes: a request and its answer, with its echo; an identification
+
+
+def search(connection: CanParams | SerialParams) -> Search:
+    assert isinstance(connection, SerialParams)
+    pause = silence(connection.baudrate)
+    byte = BYTE_BITS / connection.baudrate
+    nodes = []
+    for node in ADDRESSES:
+        request = codec.RtuRequest(node, codec.READ, 0, 1)
+        chunks = yield Question((codec.encode(request),), BEGIN + EXCHANGE * byte + pause)
+        if codec.find_answer(request, b"".join(chunks)) is not None:
+            nodes.append(node)
+    drives = []
+    for node in nodes:
+        chunks = yield Question((identification.request(node),), BEGIN + IDENTITY * byte + pause)
+        words = identification.texts(node, b"".join(chunks))
+        drives.append(FoundDrive({"id": node}, f"{' '.join(words) or 'does not identify itself'}; add registers"))
+    return drives
+
+
+def commands() -> Iterator[bytes]:
+    """None: a serial port has one program."""
+    return iter(())
