@@ -20,6 +20,7 @@ from cosim.rig.reading.yaml_source import read_value
 from cosim.types import BusItem, Connection, DriverContext, Limits
 
 SEND_NS = 100_000_000  # for one item
+BURST, BURST_NS = 32, 5_000_000  # items that queues of adapters and drives hold, and the time in which they are sent
 MAX_ITEMS = 20_000  # answers to one question, so that a babbling node cannot block the search
 CONTEXT_PERIOD = 0.01  # s
 NOTHING = Limits(*(np.zeros(0) for _ in range(4)))
@@ -161,21 +162,29 @@ def _ask(
     commands; withheld: receives those of items that were not sent therefore."""
     question = next(search)
     while True:
-        for item in question.items:
+        answers: list[BusItem] = []
+        for k, item in enumerate(question.items, 1):
             number = getattr(item, "id", None)
             if number in listening and not (item.extended or item.remote):
                 withheld.append(number)
             else:
                 link.send(item, link.now() + SEND_NS)
-        until, answers = link.now() + round(question.seconds * 1e9), []
-        while len(answers) < MAX_ITEMS and (item := link.receive(until)) is not None:
-            answers.append(item)
-            if link.now() > until:
-                break
+            if k % BURST == 0:
+                _gather(link, BURST_NS, answers)
+        _gather(link, round(question.seconds * 1e9), answers)
         try:
             question = search.send(answers)
         except StopIteration as done:
             return done.value
+
+
+def _gather(link: Connection, time_ns: int, answers: list[BusItem]) -> None:
+    """Append the items that come in this time."""
+    until = link.now() + time_ns
+    while len(answers) < MAX_ITEMS and (item := link.receive(until)) is not None:
+        answers.append(item)
+        if link.now() > until:
+            break
 
 
 # --- the report -------------------------------------------------------------------------------------------------
