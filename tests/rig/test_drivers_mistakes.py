@@ -160,6 +160,48 @@ drivers:
     ]
 
 
+def test_two_families_on_one_connection_at_unlike_bit_rates(mistakes):
+    def two(first: str, second: str, kinds: str = "odrive cia402") -> list[str]:
+        one, other = kinds.split()
+        wired = ("joints: {elbow: {id: 1}}", "joints: {shoulder: {id: 2}}")
+        rows = zip((one, other), (first, second), wired, strict=True)
+        lines = (f"  - {{type: {kind}, {line}, {joints}}}\n" for kind, line, joints in rows)
+        return mistakes("drivers:\n" + "".join(lines))
+
+    can = "bus: {interface: virtual, channel: a%s}"
+    same = "give both the same, that of the drives"
+    assert two(can % ", bitrate: 500 kbit/s", can % ", bitrate: 250 kbit/s") == [
+        "15 drivers[1].bus.bitrate: 250000 bit/s on virtual a, which has 500000 bit/s at rig.yaml:14"
+        f" drivers[0].bus.bitrate; {same}"
+    ]
+    assert two(can % "", can % ", bitrate: 250 kbit/s") == [
+        "15 drivers[1].bus.bitrate: 250000 bit/s on virtual a, which has 1000000 bit/s at rig.yaml:14"
+        f" drivers[0].bus.bitrate; {same}"
+    ]
+    fd = ", fd: true, data_bitrate: %s"
+    assert two(can % fd % "2 Mbit/s", can % fd % "5 Mbit/s", "odrive moteus") == [
+        "15 drivers[1].bus.data_bitrate: 5000000 bit/s on virtual a, which has 2000000 bit/s at rig.yaml:14"
+        f" drivers[0].bus.data_bitrate; {same}"
+    ]
+    # classic CAN on a bus of CAN FD: only the other rate is compared
+    assert two(can % "", can % (", bitrate: 500 kbit/s" + fd % "5 Mbit/s"), "odrive moteus") == [
+        "15 drivers[1].bus.bitrate: 500000 bit/s on virtual a, which has 1000000 bit/s at rig.yaml:14"
+        f" drivers[0].bus.bitrate; {same}"
+    ]
+    wired = 'port: {port: "/dev/x", baudrate: 57600}', 'port: {port: "/dev/x", baudrate: %s}'
+    assert two(wired[0], wired[1] % 9600, "moteus serial_text") == [
+        "15 drivers[1].port.baudrate: 9600 bit/s on /dev/x, which has 57600 bit/s at rig.yaml:14"
+        f" drivers[0].port.baudrate; {same}"
+    ]
+    assert two(wired[0], wired[1] % 57600, "moteus serial_text") == [
+        "15 drivers[1].port: the port /dev/x is that of driver 'moteus' already; drives of two families need a port each"
+    ]
+    adapter = "bus: {interface: slcan, channel: /dev/x}"
+    assert two(adapter, wired[1] % 115200, "odrive serial_text") == [
+        "15 drivers[1].port: the port /dev/x is that of driver 'odrive' already; drives of two families need a port each"
+    ]
+
+
 def test_errors_in_values_for_all_joints_have_their_location(mistakes):
     lines = f"drivers:\n  - type: odrive\n    {BUS}\n    joints:\n      all: ALL\n      elbow: OWN\n"
     ours, theirs, here = lines.replace("ALL", "{zero: 1 s}"), lines.replace("ALL", "{zero: 1 m}"), "drivers[0].joints"

@@ -15,6 +15,7 @@ from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import DRIVER, Plugin, name_of, read_type
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
+from cosim.rig.sections.shared_connections import check_shared_connections
 from cosim.rig.sections.joints import JointSpec, bound_reason
 from cosim.timing.pacing import Pacing
 from cosim.types import param, params
@@ -138,6 +139,7 @@ def read_drivers(
             _check_mode(spec, "mode" in data, reading)
             specs.append(spec)
     _check_addresses(specs, reading)
+    check_shared_connections(specs, reading)
     for joint in (joint for joint in places if (False, joint) not in assigned):
         reading.fail(places[joint], f"joint '{joint}' has a load motor and no motor under test; give it a driver too")
     return tuple(specs)
