@@ -29,7 +29,8 @@ class Question(NamedTuple):
 
 class FoundDrive(NamedTuple):
     """A drive that has answered. keys: those of its joint in a rig, empty for one that must be set up first; about:
-    model, firmware and serial number in words, and the keys that the drive does not report; listens: 11-bit identifiers that it may take for commands."""
+    model, firmware and serial number in words, and the keys that the drive does not report; listens: 11-bit identifiers
+    that it may take for commands."""
 
     keys: Mapping[str, float | str]
     about: str

@@ -17,7 +17,7 @@ from cosim.drivers.transport.lines import LineSplitter
 ORDER = 2
 BAUDRATES = (115200.0, 9600.0, 57600.0, 230400.0, 1e6)
 FINDS = (
-    "boards with the default patterns; a board with others cannot be told from noise: give its 'patterns' in the rig"
+    "boards with the default patterns; one with others cannot be told from noise: give its 'patterns' in the rig"
 )
 IDS, BATCH = range(32), 4  # as many lines as the buffer of a small board takes
 SECONDS = 0.05

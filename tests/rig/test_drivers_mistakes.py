@@ -194,11 +194,13 @@ def test_two_families_on_one_connection_at_unlike_bit_rates(mistakes):
         f" drivers[0].port.baudrate; {same}"
     ]
     assert two(wired[0], wired[1] % 57600, "moteus serial_text") == [
-        "15 drivers[1].port: the port /dev/x is that of driver 'moteus' already; drives of two families need a port each"
+        "15 drivers[1].port: the port /dev/x is that of driver 'moteus' already; drives of two families need a"
+        " port each"
     ]
     adapter = "bus: {interface: slcan, channel: /dev/x}"
     assert two(adapter, wired[1] % 115200, "odrive serial_text") == [
-        "15 drivers[1].port: the port /dev/x is that of driver 'odrive' already; drives of two families need a port each"
+        "15 drivers[1].port: the port /dev/x is that of driver 'odrive' already; drives of two families need a"
+        " port each"
     ]
 
 

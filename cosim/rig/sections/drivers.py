@@ -15,8 +15,8 @@ from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import DRIVER, Plugin, name_of, read_type
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.rig.sections.shared_connections import check_shared_connections
 from cosim.rig.sections.joints import JointSpec, bound_reason
+from cosim.rig.sections.shared_connections import check_shared_connections
 from cosim.timing.pacing import Pacing
 from cosim.types import param, params
 
