@@ -55,6 +55,14 @@ class InputError(CosimError):
     exit_code = 2
 
 
+class SilentDrive(InputError):
+    """A drive does not answer, or not as one of its family; address: its number on the connection."""
+
+    def __init__(self, what: str, place: SourceLocation | str | None, address: int) -> None:
+        super().__init__(what, place)
+        self.address = address
+
+
 class SectionError(InputError):
     """A section of a file is wrong; keys: the way from the section to the key."""
 

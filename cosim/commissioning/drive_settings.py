@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import yaml
 
-from cosim.commissioning.hooks import hook
 from cosim.commissioning.session import CommissioningSession
 from cosim.errors import InputError, RunError
 from cosim.hardware.driver_group import DriverGroup
+from cosim.rig.build.family_modules import hook
 from cosim.rig.reading.yaml_source import load_yaml
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.types import HardwareDriver, Limits
@@ -131,7 +131,7 @@ def _opened(session: CommissioningSession, spec: DriverSpec) -> Iterator[Hardwar
     group = session.group(spec, spec.joints, limits=_unlimited(len(spec.joints)))
     try:
         with group.named():
-            group.driver.open()
+            group.open()
             yield _hardware(group)
     finally:
         group.driver.close()

@@ -6,24 +6,22 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, Protocol, get_args, get_type_hints, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, get_type_hints
 
-import numpy as np
 import yaml
 
-from cosim.commissioning.hooks import families, hook
 from cosim.errors import InputError, SourceLocation
+from cosim.rig.build.family_modules import families, hook
+from cosim.rig.build.strangers import bare_link, gather
 from cosim.rig.reading import schema
 from cosim.rig.reading.driver_family import DriverFamily
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import read_value
-from cosim.types import BusItem, Connection, DriverContext, Limits
+from cosim.types import BusItem, Connection
 
 SEND_NS = 100_000_000  # for one item
 BURST, BURST_NS = 32, 5_000_000  # items that queues of adapters and drives hold, and the time in which they are sent
 MAX_ITEMS = 20_000  # answers to one question, so that a babbling node cannot block the search
-CONTEXT_PERIOD = 0.01  # s
-NOTHING = Limits(*(np.zeros(0) for _ in range(4)))
 Key = Literal["bus", "port"]
 FIRST_KEYS: dict[Key, tuple[str, str]] = {"bus": ("channel", "socketcan"), "port": ("port", "")}
 
@@ -34,13 +32,6 @@ class ScannedDrive(Protocol):
     keys: Mapping[str, float | str]
     about: str
     listens: frozenset[int]
-
-
-@runtime_checkable
-class Filtering(Protocol):
-    """A connection that receives chosen identifiers only."""
-
-    def accept(self, ids: Iterable[int] | None) -> None: ...
 
 
 @dataclass
@@ -115,9 +106,7 @@ def _search(
     report = FamilyReport(name, section, skipped=why, finds=getattr(search, "FINDS", ""))
     if params is None:
         return report
-    link = search_link(module, params, key)
-    if isinstance(link, Filtering):
-        link.accept(None)
+    link = bare_link(module, params, partial(_place, key))
     link.reserve(search.commands())
     listening = {number for other in before for drive in other.drives for number in drive.listens}
     try:
@@ -126,12 +115,6 @@ def _search(
     finally:
         link.close()
     return report
-
-
-def search_link(module: DriverFamily, params: Any, key: Key) -> Connection:
-    """The program's end of a connection, without drives."""
-    place = partial(_place, key)
-    return module.host(params, DriverContext((), (), NOTHING, CONTEXT_PERIOD, "effort", place))
 
 
 def _place(key: Key, *keys: str | int) -> SourceLocation:
@@ -170,21 +153,12 @@ def _ask(
             else:
                 link.send(item, link.now() + SEND_NS)
             if k % BURST == 0:
-                _gather(link, BURST_NS, answers)
-        _gather(link, round(question.seconds * 1e9), answers)
+                gather(link, BURST_NS, answers, MAX_ITEMS)
+        gather(link, round(question.seconds * 1e9), answers, MAX_ITEMS)
         try:
             question = search.send(answers)
         except StopIteration as done:
             return done.value
-
-
-def _gather(link: Connection, time_ns: int, answers: list[BusItem]) -> None:
-    """Append the items that come in this time."""
-    until = link.now() + time_ns
-    while len(answers) < MAX_ITEMS and (item := link.receive(until)) is not None:
-        answers.append(item)
-        if link.now() > until:
-            break
 
 
 # --- the report -------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.enabling import HoldCommands, enable_all
 from cosim.hardware.estop import open_estop
 from cosim.rig.build.drivers import own_items
+from cosim.rig.build.strangers import stranger_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.tick.tick_functions import GUARD_INPUTS
@@ -88,7 +89,7 @@ class CommissioningSession:
         )
         driver = spec.family.load(spec.plugin.params, context)
         driver.link.reserve(own_items(spec, self.rig.contexts[spec.name]))
-        return DriverGroup(driver, index, context.mode, real=True)
+        return DriverGroup(driver, index, context.mode, real=True, stranger=stranger_of(spec, context))
 
     def at_rest(self, tolerance: Mapping[str, float]) -> dict[str, float]:
         """As `check`, when no real joint has moved by more than its tolerance in the last LOOKS looks: one is not
@@ -119,7 +120,7 @@ class CommissioningSession:
             state = JointState.zeros(len(spec.joints))
             try:
                 with group.named():
-                    group.driver.open()
+                    group.open()
                     _first_feedback(group, state, self.clock)
             finally:
                 group.driver.close()
@@ -153,7 +154,7 @@ class CommissioningSession:
             for group in groups:
                 stack.callback(_close, group)
                 with group.named():
-                    group.driver.open()
+                    group.open()
             live = LiveJoints(self, order, groups, bounds, lambda: pressed() or abort())
             stack.callback(live.stop)
             live.enable()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, cast
 
 import numpy as np
 
-from cosim.errors import CosimError, RunError, describe_exception
+from cosim.errors import CosimError, InputError, RunError, SilentDrive, describe_exception
 from cosim.types import Driver, HardwareDriver, JointState
 
 CLEARABLE = "fix the cause, then run with --clear-faults"
@@ -19,7 +19,8 @@ class DriverGroup(NamedTuple):
     """A driver and the indices (n,) of its joints in the model's order.
 
     mode: in which it is enabled; real: it moves real motors and is a HardwareDriver; load: its motors are load motors,
-    which apply the efforts of the joints.
+    which apply the efforts of the joints; stranger: what is at an address of its connection at which no drive of its
+    family answers, an error in words or "".
     """
 
     driver: Driver
@@ -27,6 +28,7 @@ class DriverGroup(NamedTuple):
     mode: str = "effort"
     real: bool = False
     load: bool = False
+    stranger: Callable[[int], str] = lambda address: ""
 
     @property
     def hardware(self) -> HardwareDriver | None:
@@ -41,6 +43,15 @@ class DriverGroup(NamedTuple):
     def disconnected(self) -> bool:
         """Whether the connection of its driver was lost."""
         return self.hardware is not None and self.hardware.link.lost
+
+    def open(self) -> None:
+        """Connect, motors off. Raises InputError for a drive that does not answer or is another one."""
+        try:
+            self.driver.open()
+        except SilentDrive as error:
+            if what := self.stranger(error.address):
+                raise InputError(what, error.place) from error
+            raise
 
     def enable(self) -> None:
         """Enable the motors. Raises RunError, with the fix where the drive has a fault that can be cleared."""

@@ -63,7 +63,7 @@ class HardwareManager:
 
     def open(self) -> None:
         """Connect, motors off. When one fails, all are closed."""
-        self._for_each(lambda group: group.driver.open())
+        self._for_each(DriverGroup.open)
 
     def clear(self) -> None:
         """Clear faults that real drives report; motors stay off. When one persists, all are closed. Raises RunError."""

@@ -97,3 +97,17 @@ def _listens(node: int) -> frozenset[int]:
     """NMT, SYNC, and the node's own receive PDOs and SDO requests."""
     own = {codec.RPDO + n * codec.PDO_STRIDE + node for n in range(4)}
     return frozenset({codec.NMT, codec.SYNC_ID, codec.SDO_REQUEST + node, *own})
+
+
+def ask(connection: CanParams | SerialParams, address: int) -> Iterator[CanFrame]:
+    """Its device type."""
+    if address in NODES:
+        yield CanFrame(codec.SDO_REQUEST + address, next(sdo.upload(DEVICE_TYPE, 0)))
+
+
+def answers(items: list[CanFrame], address: int) -> bool:
+    types: dict[int, bytes] = {}
+    transfer = sdo.upload(DEVICE_TYPE, 0)
+    waiting = {address: next(transfer)}
+    list(_next_requests(waiting, items, {address: transfer}, types.__setitem__))
+    return _number(types.get(address, b"")) & 0xFFFF == PROFILE

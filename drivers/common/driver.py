@@ -34,7 +34,7 @@ import numpy as np
 from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.drivers.transport import CanBus, CanFrame, Connection
-from cosim.errors import CosimError, InputError, RunError
+from cosim.errors import CosimError, InputError, RunError, SilentDrive
 from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, JointState, requested_effort
 
 if TYPE_CHECKING:
@@ -377,7 +377,12 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     def _no_answer(self, k: int) -> CosimError:
         key = self._wiring[k].key
         what = f"no answer from {self._drive_name(k)} on {self.link.name}"
-        return self._drive_error(k, f"{what}; check its power, the {key} and the bit rate")
+        return self._silent(k, f"{what}; check its power, the {key} and the bit rate")
+
+    def _silent(self, k: int, what: str) -> CosimError:
+        """The error of a drive that does not answer, or not as one of the family."""
+        error = self._drive_error(k, what)
+        return SilentDrive(what, error.place, self._wiring[k].address) if isinstance(error, InputError) else error
 
     @property
     def _loses_answers(self) -> str:

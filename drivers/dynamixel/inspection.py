@@ -11,7 +11,7 @@ from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.dynamixel.client import Client
 from cosim.drivers.dynamixel.params import JointParams
 from cosim.drivers.transport import ConnectionLost
-from cosim.errors import InputError, RunError, SourceLocation
+from cosim.errors import InputError, RunError, SilentDrive, SourceLocation
 
 PINGS = 5  # all answered by a drive that does not answer reads, and not by one whose answers get lost
 TOOL = "with the manufacturer's tool"
@@ -41,7 +41,7 @@ def inspect(client: Client, expected: Expected, place: Callable[..., SourceLocat
     answer = client.request(id, codec.packet(id, codec.PING))
     if answer is None or len(answer.params) != 4:
         what = f"no answer from drive {id} on {expected.connection}; check its power, the id and the bit rate"
-        raise InputError(what, place("id"))
+        raise SilentDrive(what, place("id"), id)
     number, firmware = answer.params[1] | answer.params[2] << 8, answer.params[3]
     if number != model.number:
         name = t.MODEL_NAMES.get(number)

@@ -37,3 +37,14 @@ def _found(id: int, params: bytes) -> FoundDrive:
         known = ", ".join(t.MODELS)
         return FoundDrive({}, f"id {id}: model number {number} is none of {known}")
     return FoundDrive({"id": id, "model": name}, f"firmware {firmware}")
+
+
+def ask(connection: CanParams | SerialParams, address: int) -> Iterator[bytes]:
+    """A ping."""
+    if 0 <= address <= codec.MAX_ID:
+        yield codec.packet(address, codec.PING)
+
+
+def answers(items: list[bytes], address: int) -> bool:
+    packets = codec.Decoder().feed(b"".join(items))
+    return any(p.id == address and p.instruction == codec.STATUS and len(p.params) == 4 for p in packets)

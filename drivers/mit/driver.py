@@ -59,7 +59,7 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
     def _no_answer(self, k: int) -> CosimError:
         joint = self._wiring[k]
         what = f"no answer from node {joint.id} with the master id {joint.master} on {self.link.name}"
-        return self._drive_error(k, f"{what}; check its power, both ids, its model and the bit rate")
+        return self._silent(k, f"{what}; check its power, both ids, its model and the bit rate")
 
     def _check_ranges(self, k: int, found: tuple[float, ...]) -> None:
         own = self._ranges[k][:3]

@@ -56,3 +56,14 @@ def _damiao(id: int, master: int, *motion: float) -> FoundDrive:
         keys |= {"protocol": "damiao", "max_position": position, "max_velocity": velocity, "max_effort": effort}
     listens = frozenset({codec.REGISTERS, *(id + mode for mode in MODES)})
     return FoundDrive(keys, f"Damiao, ranges {models.named(exact)}", listens)
+
+
+def ask(connection: CanParams | SerialParams, address: int) -> Iterator[CanFrame]:
+    """A register of a Damiao drive; what a Mini Cheetah answers is a command in other protocols."""
+    if address in IDS:
+        yield codec.register(codec.REGISTERS, address, codec.READ, codec.LIMITS[0])
+
+
+def answers(items: list[CanFrame], address: int) -> bool:
+    found = [answer for frame in items if (answer := codec.decode_register(frame)) is not None]
+    return any(answer[:3] == (address, codec.READ, codec.LIMITS[0]) for answer in found)

@@ -38,3 +38,13 @@ def search(connection: CanParams | SerialParams) -> Search:
 def commands() -> Iterator[bytes]:
     """None: a serial port has one program."""
     return iter(())
+
+
+def ask(connection: CanParams | SerialParams, address: int) -> Iterator[bytes]:
+    """Its first register."""
+    if address in ADDRESSES:
+        yield codec.encode(codec.RtuRequest(address, codec.READ, 0, 1))
+
+
+def answers(items: list[bytes], address: int) -> bool:
+    return codec.find_answer(codec.RtuRequest(address, codec.READ, 0, 1), b"".join(items)) is not None

@@ -45,3 +45,13 @@ def _about(data: bytes) -> str:
 def _listens(node: int) -> frozenset[int]:
     """The low seven bits of an identifier are the destination, also of a frame of classic CAN."""
     return frozenset(number for number in range(0x800) if number & 0x7F in (node, BROADCAST))
+
+
+def ask(connection: CanParams | SerialParams, address: int) -> Iterator[CanFrame]:
+    """See `cosim.rig.build.strangers`."""
+    if address in NODES:
+        yield _request(address, WHO)
+
+
+def answers(items: list[CanFrame], address: int) -> bool:
+    return any(frame.id == arbitration(address, 0) and _about(frame.data) for frame in items)

@@ -98,7 +98,7 @@ class AsciiDriver(ODrive[bytes]):
                 break
             self._discard_answers()
         if self._error_text:
-            raise self._drive_error(
+            raise self._silent(
                 k, f"the drive answers '{self._error_text}' to 'r {name}'; check its axes and its firmware"
             )
         if self._value is None:

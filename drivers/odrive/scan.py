@@ -90,3 +90,20 @@ def _about(firmware: tuple[int, ...] | list[int], hardware: tuple[int, ...], ser
 
 def _serial(serial: int) -> str:
     return f"serial number {serial:012X}"
+
+
+def ask(connection: CanParams | SerialParams, address: int) -> Iterator[CanFrame | bytes]:
+    """The version; the address of a serial port is an axis."""
+    if isinstance(connection, SerialParams):
+        yield b"\n" + ascii_codec.line(f"f {address}", True)
+    elif address in NODES:
+        yield can.request(address, can.GET_VERSION)
+
+
+def answers(items: list[CanFrame] | list[bytes], address: int) -> bool:
+    frames = [can.decode(item) for item in items if isinstance(item, CanFrame)]
+    versions = [message for message in frames if message is not None and message.command == can.GET_VERSION]
+    raw = ascii_codec.splitter().feed(b"".join(item for item in items if isinstance(item, bytes)))
+    lines = [line.text for line in map(ascii_codec.unwrap, raw) if line is not None and line.checked]
+    known = any(message.node == address and message.values[0] == PROTOCOL for message in versions)
+    return known or any(ascii_codec.feedback(text) is not None for text in lines)

@@ -16,9 +16,7 @@ from cosim.drivers.transport.lines import LineSplitter
 
 ORDER = 2
 BAUDRATES = (115200.0, 9600.0, 57600.0, 230400.0, 1e6)
-FINDS = (
-    "boards with the default patterns; one with others cannot be told from noise: give its 'patterns' in the rig"
-)
+FINDS = "boards with the default patterns; one with others cannot be told from noise: give its 'patterns' in the rig"
 IDS, BATCH = range(32), 4  # as many lines as the buffer of a small board takes
 SECONDS = 0.05
 IDENTIFY, IDENTITY = Pattern(Patterns().identify), Pattern(Patterns().identity)
@@ -46,3 +44,15 @@ def commands() -> Iterator[bytes]:
 def _found(id: int, model: str, max_effort: float, max_velocity: float) -> FoundDrive:
     about = f"up to {max_effort:.4g} N·m and {max_velocity:.4g} rad/s"
     return FoundDrive({"id": id, "model": model}, about)
+
+
+def ask(connection: CanParams | SerialParams, address: int) -> Iterator[bytes]:
+    """Its identity."""
+    if 0 <= address <= 255:
+        yield b"\n" + codec.line(IDENTIFY.text({"id": address}), True)
+
+
+def answers(items: list[bytes], address: int) -> bool:
+    lines = LineSplitter(codec.MAX_LINE).feed(b"".join(items))
+    found = [IDENTITY.match(text) for text in map(codec.unwrap, lines) if text is not None]
+    return any(values is not None and values["id"] == address for values in found)

@@ -82,3 +82,17 @@ def _about(content: bytes) -> str:
     hardware = "".join(c for c in name.decode("ascii", "replace") if c.isprintable())
     number = f", number {rest[:UUID].hex()}" if len(rest) >= UUID else ""
     return f"firmware {content[1]}.{content[2]:02d}, hardware {hardware}{number}"
+
+
+def ask(connection: CanParams | SerialParams, address: int) -> Iterator[CanFrame | bytes]:
+    """A ping; on a port the version, which a packet has without an address."""
+    if isinstance(connection, SerialParams):
+        yield codec.packet(bytes([codec.FW_VERSION]))
+    elif address in IDS:
+        yield ping(address, PROGRAM)
+
+
+def answers(items: list[CanFrame] | list[bytes], address: int) -> bool:
+    contents = codec.PacketReader().feed(b"".join(item for item in items if isinstance(item, bytes)))
+    ids = [found(item, PROGRAM) for item in items if isinstance(item, CanFrame)]
+    return address in ids or any(content[0] == codec.FW_VERSION for content in contents)

@@ -6,9 +6,9 @@ import pytest
 
 from cosim.commissioning.drive_settings import read_all
 from cosim.commissioning.drives_command import compare_drives, restore_drives, save_drives
-from cosim.commissioning.hooks import hook
 from cosim.commissioning.session import CommissioningSession
 from cosim.errors import InputError, RunError
+from cosim.rig.build.family_modules import hook
 from tests.conformance.families import Case, addresses, cases, rig, section
 
 from .lockstep import Lockstep

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from cosim.commissioning.hooks import hook
 from cosim.commissioning.scan import drivers_text, scan
 from cosim.drivers.transport import CanParams, SerialParams
 from cosim.errors import InputError
 from cosim.rig.build.drivers import own_items
+from cosim.rig.build.family_modules import hook
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 

@@ -16,6 +16,7 @@ from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop, open_estop
 from cosim.hardware.manager import HardwareManager
 from cosim.rig.build.driver_context import real_joints
+from cosim.rig.build.strangers import stranger_of
 from cosim.rig.reading.driver_family import CycleTraffic
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
@@ -83,7 +84,7 @@ def driver_groups(
         driver.link.reserve(own_items(spec, context))
         if spec.loads:
             index = np.arange(loads, loads := loads + len(spec.loads))
-        groups.append(DriverGroup(driver, index, spec.mode, real=True, load=bool(spec.loads)))
+        groups.append(DriverGroup(driver, index, spec.mode, True, bool(spec.loads), stranger_of(spec, context)))
     return groups
 
 

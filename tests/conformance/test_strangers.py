@@ -1,0 +1,64 @@
+"""A drive of another family at an address: the error names the family that answers there, and motors stay off."""
+
+from __future__ import annotations
+
+import pytest
+
+from cosim.errors import InputError
+from cosim.rig.build.family_modules import hook
+from cosim.rig.build.strangers import family_at
+from cosim.rig.rig import Rig
+from cosim.rig.sections.rig_spec import read_rig
+
+from .families import Bench, Case, addresses, cases, lines, rig, section, write_rig
+
+
+def _asked(case: Case) -> bool:
+    """Whether the drives of a case answer what is asked there."""
+    scan = hook(case.module, "scan")  # type: ignore[arg-type]
+    return not case.compiled and case.line != "udp_multicast" and hasattr(scan, "ask")
+
+
+# a Mini Cheetah answers nothing that a drive of another family may be sent: joint b is a Damiao drive
+PLAIN = [case for case in cases() if not case.compiled and case.line != "udp_multicast"]
+PAIRS = [
+    (own, other)
+    for own in PLAIN
+    for other in PLAIN
+    if own.family != other.family and own.line == other.line and _asked(other)
+]
+
+
+def _rig(bench: Bench, own: Case, folder) -> Rig:
+    """A rig whose joint b has a driver of another family on the connection of the bench."""
+    field, _ = lines(bench.case.module)[bench.case.line]
+    connection = getattr(bench.spec.plugin.params, field)
+    here, names = section(own, folder), ("interface", "channel") if field == "bus" else ("port", "baudrate")
+    here[field] |= {name: getattr(connection, name) for name in names}
+    data = rig(here, addresses(own))
+    if getattr(connection, "fd", False):
+        here[field]["fd"] = True
+    (key, *_), (other, *_) = (addresses(case)[1] for case in (own, bench.case))
+    wiring = {**addresses(own)[1], key: 1 if "axis" in (key, other) else 2}
+    data["drivers"][0]["joints"] = {"b": wiring}
+    return Rig(read_rig(write_rig(folder / "own.yaml", data)), interpret=True)
+
+
+@pytest.mark.parametrize(("own", "other"), PAIRS, ids=str)
+def test_a_drive_of_another_family_is_named(own, other, tmp_path):
+    with Bench(other, tmp_path) as bench:
+        rows = bench.asking()
+        made = _rig(bench, own, tmp_path)
+        with pytest.raises(InputError) as caught:
+            made.run(duration=0.1)
+        address = made.spec.drivers[0].wiring["b"].address
+        wanted = f"node {address} on {bench.line.link.name} answers as a drive of type '{other.family}', not"
+        assert caught.value.what == f"{wanted} '{own.family}'; correct 'type' or the address"
+        assert ".joints.b." in str(caught.value.place)
+        assert not any(effort for _, effort in rows) and not any(motor.enabled for motor in bench.motors)
+
+
+def test_nothing_is_named_where_nothing_answers(tmp_path):
+    case = next(case for case in PLAIN if str(case) == "odrive-virtual")
+    spec = read_rig(write_rig(tmp_path / "rig.yaml", rig(section(case, tmp_path), addresses(case)))).drivers[0]
+    assert family_at(spec, 5) == ""
