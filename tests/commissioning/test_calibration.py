@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim.commissioning.calibration import CoggingPlan, fit_cogging, fit_marks, measure_cogging
-from cosim.commissioning.homing import HomePlan, home_at_stop
+from cosim.commissioning.homing import HomePlan, home_at_stop, home_by_drive
 from cosim.commissioning.overlay_file import wiring_key, write_overlay
 from cosim.commissioning.session import CommissioningSession
 from cosim.control.cogging import Cogging
@@ -40,6 +40,39 @@ def test_a_joint_finds_its_zero_at_a_hard_stop(towards, at, tmp_path, monkeypatc
     assert max(efforts) <= 0.15 * 4 + 1e-6 and lockstep.off()
     away = towards * (at * DEG - lockstep.position("elbow"))
     assert away > 2 * DEG  # it moved back
+
+
+HOMED = {
+    **SLOW,
+    "joints.elbow.initial": {"position": "10 deg"},
+    "drivers.0.type": "cia402",
+    "drivers.0.joints.elbow": {"id": 2, "ratio": 6, "homing": {"method": 34, "slow": 5}},
+}
+
+
+def test_a_drive_homes_itself_at_its_index_pulse_and_no_other_motor_is_switched_on(tmp_path, monkeypatch):
+    """Method 34 of CiA 402-2: the next index pulse in the positive direction becomes zero, a turn from the start."""
+    lockstep = Lockstep(tmp_path, monkeypatch, arm(**HOMED))
+    others: list[bool] = []
+    lockstep.world.each_step.append(lambda: others.append(lockstep.motors["shoulder"].enabled))
+    assert lockstep.position("elbow") == pytest.approx(10 * DEG, abs=0.5 * DEG)
+    at = home_by_drive(session_of(lockstep), "elbow")
+    pulse = math.tau / 6  # 60 deg
+    assert lockstep.position("elbow") == pytest.approx(pulse, abs=1.0 * DEG)
+    assert at == pytest.approx(0.0, abs=1.0 * DEG)  # on the way to the pulse it coasts, and sinks when it is off
+    lockstep.world.wait(lockstep.world.now() + 50_000_000)
+    assert lockstep.off() and others and not any(others)
+
+
+def test_a_drive_that_does_not_find_home_ends_homing(tmp_path, monkeypatch):
+    changes = {"drivers.0.joints.elbow": {"id": 2, "ratio": 6, "homing": {"method": 34, "slow": 1, "timeout": 0.5}}}
+    lockstep = Lockstep(tmp_path, monkeypatch, arm(**HOMED | changes))
+    with pytest.raises(RunError) as caught:
+        home_by_drive(session_of(lockstep), "elbow")
+    what = "node 2 did not find home within 0.5 s; check its switches or raise 'homing.timeout'"
+    assert caught.value.what == f"joint 'elbow': {what}"
+    lockstep.world.wait(lockstep.world.now() + 50_000_000)
+    assert lockstep.off()
 
 
 def test_the_overlay_of_a_zero_is_that_of_a_run(tmp_path, monkeypatch):
