@@ -1,7 +1,8 @@
 """The configurations of the drives of a rig: saved in a file, compared with it, and restored from it.
 
 A family whose drives have one has a module `configuration.py` with `read(driver, k)`, name -> number of the drive of
-joint k, and `write(driver, k, changes)`, which sets numbers and keeps them without power. Motors are off.
+joint k, and `write(driver, k, changes)`, which sets numbers and keeps them without power. Motors are off. `WITHOUT`, if
+it is there, says what to do where a drive has none.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cosim.rig.reading.yaml_source import load_yaml
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.types import HardwareDriver, Limits
 
-SAME = 1e-6  # relative difference of numbers that a drive keeps with 32 bits or prints with a few digits
+SAME = 1e-6  # relative difference of broken numbers that a drive keeps with 32 bits or prints with a few digits
 
 Values = dict[str, float]
 
@@ -38,16 +39,18 @@ class Difference(NamedTuple):
     actual: float | None
 
 
-def read_all(session: CommissioningSession) -> tuple[dict[str, Values], list[str]]:
-    """(joint -> settings of its drive, joints whose families have none to save). Raises InputError and RunError."""
+def read_all(session: CommissioningSession) -> tuple[dict[str, Values], dict[str, str]]:
+    """(joint -> settings of its drive, joint -> what to do, of drives without any). Raises InputError and RunError."""
     found: dict[str, Values] = {}
-    without: list[str] = []
+    without: dict[str, str] = {}
     for spec, configuration in _drivers(session):
         if configuration is None:
-            without += spec.joints
+            without |= dict.fromkeys(spec.joints, "")
             continue
         with _opened(session, spec) as driver:
-            found |= {name: configuration.read(driver, k) for k, name in enumerate(spec.joints)}
+            values = {name: configuration.read(driver, k) for k, name in enumerate(spec.joints)}
+        found |= {name: settings for name, settings in values.items() if settings}
+        without |= {name: getattr(configuration, "WITHOUT", "") for name, settings in values.items() if not settings}
     return found, without
 
 
@@ -100,6 +103,8 @@ def differences(saved: Mapping[str, Values], actual: Mapping[str, Values]) -> li
 def _same(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
     return math.isclose(one, other, rel_tol=SAME, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
 
 
@@ -152,4 +157,4 @@ def lines_of(rows: list[Difference]) -> Iterator[str]:
 
 
 def _show(value: float | None) -> str:
-    return "none" if value is None else f"{value:.9g}"
+    return "none" if value is None else str(value) if isinstance(value, int) else f"{value:.7g}"

@@ -16,8 +16,10 @@ def save_drives(session: CommissioningSession, file: Path) -> None:
     """Write the settings of all drives into a file. Raises InputError, and RunError where no drive has any."""
     check_output(file, "F.yaml", (".yaml", ".yml"))
     values, without = read_all(session)
-    for name in without:
-        print(f"{name}: {session.specs[name].plugin.name} drives have no settings to save")
+    for name, fix in without.items():
+        spec = session.specs[name]
+        what = f"{spec.plugin.name} node {spec.wiring[name].address} has no settings to save"
+        print(f"{name}: {what}{'; ' * bool(fix)}{fix}")
     if not values:
         raise RunError("no drive of this rig has settings to save", str(session.rig.spec.path))
     file.write_text(settings_text(session, values), encoding="utf-8")

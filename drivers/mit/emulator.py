@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import struct
 
 from cosim.drivers.common.emulated_drive import WATCHDOG, EmulatedDrive, EmulatedDrives
 from cosim.drivers.common.motor import Motor, WholeNumberEncoder
 from cosim.drivers.mit import codec
 from cosim.drivers.mit.params import JointParams
+from cosim.drivers.mit.registers import SETTINGS, stored_by
 from cosim.drivers.transport import CanFrame
 
 # a Damiao drive has no code for its encoder, a Mini Cheetah none for its watchdog
@@ -15,6 +17,31 @@ DAMIAO_CODES = {"overtemperature": 12, "overcurrent": 10, "undervoltage": 9, "en
 CODES = {"overtemperature": 1, "overcurrent": 2, "undervoltage": 4, "encoder": 5, WATCHDOG: 0, "": 0}
 
 NEVER_NS = 1 << 62
+DELIVERED = {  # of a DM4310; the ranges are those of the rig
+    "UV_Value": 15.0,
+    "KT_Value": 0.945,
+    "OT_Value": 100.0,
+    "OC_Value": 0.98,
+    "ACC": 10.0,
+    "DEC": -10.0,
+    "MAX_SPD": 30.0,
+    "I_BW": 1000.0,
+    "KP_ASR": 3.72e-4,
+    "KI_ASR": 2e-3,
+    "KP_APR": 54.0,
+    "KI_APR": 0.0,
+    "OV_Value": 32.0,
+    "GREF": 1.0,
+    "Deta": 4.0,
+    "V_BW": 50.0,
+    "IQ_c1": 1000.0,
+    "VL_c1": 1000.0,
+}
+
+
+def _stored(value: float) -> float:
+    """As a register holds it."""
+    return struct.unpack("<f", struct.pack("<f", value))[0]
 
 
 class MitDrive(EmulatedDrive):
@@ -22,13 +49,20 @@ class MitDrive(EmulatedDrive):
 
     def __init__(self, motor: Motor, own: JointParams, watchdog: float) -> None:
         self.encoder, self.own, self.watchdog = WholeNumberEncoder(motor), own, watchdog
+        ranges = zip(codec.LIMITS, own.ranges[:3], strict=True)
+        delivered = {SETTINGS[name]: _stored(value) for name, value in DELIVERED.items()}
+        # registers that it keeps without power
+        self.kept: dict[int, float] = {codec.CONTROL_MODE: 2, codec.TIMEOUT: 0, **dict(ranges), **delivered}
         super().__init__(motor)
 
     def reset(self) -> None:
-        ranges = zip(codec.LIMITS, self.own.ranges[:3], strict=True)
-        self.registers: dict[int, float] = {codec.CONTROL_MODE: 2, codec.TIMEOUT: 0, **dict(ranges)}
+        self.registers = dict(self.kept)
         self.targets = (0.0,) * 5
         super().reset()
+
+    @property
+    def ranges(self) -> codec.Ranges:
+        return codec.Ranges(*(self.registers[number] for number in codec.LIMITS), *self.own.ranges[3:])
 
     def cause(self) -> str:
         return super().cause() or ("encoder" if self.encoder.lost else "")
@@ -50,7 +84,7 @@ class MitDrive(EmulatedDrive):
         code = DAMIAO_CODES.get(self.fault, int(self.mode != "")) if own.damiao else CODES[self.fault]
         head, tail = (code << 4 | own.id & 0xF, (degrees, degrees)) if own.damiao else (own.id, (degrees + 40, code))
         state = codec.DriveState(self.encoder.position(), self.encoder.velocity(), motor.effort, 0.0, 0)
-        return codec.state(own.master, head, own.ranges, state, bytes(tail))
+        return codec.state(own.master, head, self.ranges, state, bytes(tail))
 
 
 class Emulator(EmulatedDrives[MitDrive]):
@@ -71,7 +105,7 @@ class Emulator(EmulatedDrives[MitDrive]):
             case codec.CLEAR if drive.own.damiao:
                 drive.clear()
             case _ if drive.mode:
-                drive.follow(codec.decode_command(item, drive.own.ranges), t_ns)
+                drive.follow(codec.decode_command(item, drive.ranges), t_ns)
             case _ if not drive.own.damiao and drive.fault in ("", WATCHDOG):
                 return []  # out of motor mode it is silent
         return [drive.state()]
@@ -83,6 +117,9 @@ class Emulator(EmulatedDrives[MitDrive]):
 
     def _register(self, item: CanFrame) -> list[CanFrame]:
         request = codec.decode_register(item)
+        keeper = self.drives.get(id) if (id := stored_by(item)) is not None else None
+        if keeper is not None and keeper.own.damiao and not keeper.mode:
+            keeper.kept = dict(keeper.registers)
         drive = self.drives.get(request[0]) if request else None
         if request is None or drive is None or not drive.own.damiao:
             return []
@@ -91,6 +128,6 @@ class Emulator(EmulatedDrives[MitDrive]):
             return [drive.state()]
         if number not in drive.registers:
             return []
-        if what == codec.WRITE and number not in codec.LIMITS:
+        if what == codec.WRITE and not (number in codec.LIMITS and not value > 0):
             drive.registers[number] = value
         return [codec.register(drive.own.master, id, what, number, drive.registers[number])]

@@ -20,12 +20,14 @@ class ModbusDrive(EmulatedDrive):
     def __init__(self, motor: Motor, map: Registers) -> None:
         self.map, self._encoder = map, WholeNumberEncoder(motor)
         self.model = map.model.value if map.model else 0
+        self.kept = {register: 0 for point in map.setting_points.values() for register in point.span}  # without power
         super().__init__(motor)
 
     def reset(self) -> None:
         super().reset()
         points = (point for name in WRITTEN if (point := getattr(self.map, name)) is not None)
         self.written = {register: 0 for point in points for register in point.span}
+        self.written |= self.kept | ({self.map.store.register: 0} if self.map.store else {})
         self.timeout_ns = self.watchdog_ns
 
     def cause(self) -> str:
@@ -63,6 +65,9 @@ class ModbusDrive(EmulatedDrive):
             if asked not in [getattr(map.mode, mode) for mode in modes]:
                 return ILLEGAL_VALUE
         self.written.update(zip(touched, words, strict=True))
+        if map.store is None or self.written[map.store.register] == map.store.value:
+            self.kept = {register: self.written[register] for register in self.kept}
+            self.written |= {map.store.register: 0} if map.store else {}
         if map.timeout is not None and map.timeout.register in touched:
             self.timeout_ns = round(map.timeout.value(self.written) * 1e9)
         if map.control.register in touched:

@@ -136,6 +136,20 @@ class DriveModel(MapEntry):
     value: int = param(min=0, max=0xFFFF)
 
 
+def setting_point(name: object, keys: object) -> RegisterPoint:
+    """The register of a setting. Raises ValueError for keys that are wrong."""
+    known = {"register", "type", "word_order", "scale"}
+    if not isinstance(keys, dict) or not {"register"} <= keys.keys() <= known:
+        raise ValueError(f"'settings.{name}' has 'register' and, if needed, {', '.join(sorted(known - {'register'}))}")
+    point = RegisterPoint(**keys)
+    numbers = point.register, point.scale
+    if point.type not in codec.TYPES or point.word_order not in ("big", "little"):
+        raise ValueError(f"'settings.{name}' has an unknown 'type' or 'word_order'; see those of the other registers")
+    if not all(isinstance(n, int | float) for n in numbers) or not 0 <= point.register <= 0xFFFF or not point.scale > 0:
+        raise ValueError(f"'settings.{name}' needs a register from 0 to 65535, and a scale above 0 without a unit")
+    return point
+
+
 @params
 class Registers:
     """The map of a drive's registers."""
@@ -159,8 +173,17 @@ class Registers:
     read: Literal[3, 4] = param(default=3, doc="function: 4 for input registers")
     write: Literal[6, 16, 23] = param(default=23, doc="function of targets: 23 also reads")
     faults: dict | None = param(default=None, doc="name and fix by fault code")
+    settings: dict | None = param(default=None, doc="registers that `cosim drives` saves, by name")
+    store: DriveModel | None = param(default=None, doc="what lets the drive keep its settings without power")
+
+    @property
+    def setting_points(self) -> dict[str, RegisterPoint]:
+        """Raises ValueError."""
+        return {str(name): setting_point(name, keys) for name, keys in (self.settings or {}).items()}
 
     def __post_init__(self) -> None:
+        if not (self.setting_points or self.store is None):
+            raise ValueError("'store' is for 'settings'; give them, or take it out")
         if not any(self.target(mode) for mode in ("effort", "velocity", "position")):
             raise ValueError("give 'effort_target', 'velocity_target' or 'position_target'")
         if self.write == 23 and self.read == 4:

@@ -92,7 +92,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
         own_limits = [("effort", current * constant, "current limits"), ("velocity", speed, "ERPM limits")]
         self._check_limits(k, own_limits)
         guard = self._guard_limits(k)
-        if (turn := guard["velocity"] * self._context.period) > REACH:
+        if (turn := guard["velocity"] * self._context.period) > REACH and math.isfinite(turn):
             what = f"{name} turns up to {turn:.3g} rad in a step by its velocity limit, and its position is an angle"
             raise self._drive_error(k, f"{what}; lower the limit or schedule.step, to less than {REACH:.3g} rad")
         self._limits[k], self._currents[k] = tuple(limits), min(current, guard["effort"] / constant)

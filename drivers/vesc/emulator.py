@@ -18,6 +18,7 @@ BOOT_NS, NEVER_NS = 150_000_000, 1 << 62
 CONFIGURATION = 480  # bytes of the motor's and of the app's
 FAULT_CODES = {"overtemperature": 6, "overcurrent": 4, "undervoltage": 2, "encoder": 28, "": 0}
 MODES = {command: (mode, steps) for mode, (command, _, steps) in codec.SETPOINTS.items()}
+SETTERS = {get - 1: get for get in (codec.GET_MCCONF, codec.GET_APPCONF)}  # COMM_SET_MCCONF, COMM_SET_APPCONF
 KINDS = {kind: command for command, kind, _ in codec.SETPOINTS.values()}
 
 
@@ -27,6 +28,8 @@ class VescDrive(EmulatedDrive):
     def __init__(self, motor: Motor, own: JointParams, timeout_ms: int) -> None:
         self.encoder, self.own, self.timeout_ms = WholeNumberEncoder(motor), own, timeout_ms
         self.speed = 60 * own.pole_pairs / (2 * math.pi)  # rpm of the field per rad/s
+        self.stored: dict[int, bytes] = {}  # command -> the configuration that it gets, without power too
+        self.largest = motor.max_effort / own.torque_constant  # A
         super().__init__(motor)
         self.boot_ns = 0  # until then it does nothing
 
@@ -60,7 +63,7 @@ class VescDrive(EmulatedDrive):
         target = {"effort": value * self.own.torque_constant, "velocity": value / self.speed, "position": angle}[mode]
         self.enable(t_ns)
         scale = min(max(min(self.limits[:2]), 0.0), 1.0)
-        self.command(mode, target, scale * motor.max_effort, NEVER_NS, t_ns)
+        self.command(mode, target, scale * self.largest * self.own.torque_constant, NEVER_NS, t_ns)
 
     def answer(self, content: bytes, t_ns: int) -> bytes | None:
         """To a command, if it has an answer."""
@@ -79,15 +82,28 @@ class VescDrive(EmulatedDrive):
             return self._values(int.from_bytes(rest[:4], "big"), t_ns)
         elif command == codec.FW_VERSION:
             return bytes([command, *self.firmware]) + b"emulated\0" + bytes(11) + bytes([self.own.id]) + bytes(12)
+        elif command in SETTERS:
+            return self._store(SETTERS[command], rest)
         elif command in codec.HEADS:
-            return (bytes([command]) + codec.HEADS[command].pack(*self._head(command))).ljust(CONFIGURATION, b"\0")
+            head = bytes([command]) + codec.HEADS[command].pack(*self._head(command))
+            return bytes([command]) + self.stored.get(command, head[1:].ljust(CONFIGURATION, b"\0"))
         return None
 
+    def _store(self, get: int, configuration: bytes) -> bytes | None:
+        """As the firmware does: one with another signature is ignored."""
+        if configuration[:4] != bytes(4) or len(configuration) != CONFIGURATION:
+            return None
+        self.stored[get], values = configuration, codec.HEADS[get].unpack_from(configuration)
+        if get == codec.GET_MCCONF:
+            self.largest = values[5]
+        else:
+            self.timeout_ms = values[2]
+        return bytes([get - 1])
+
     def _head(self, command: int) -> tuple[Any, ...]:
-        motor, own = self.motor, self.own
-        current = motor.max_effort / own.torque_constant
+        own = self.own
         if command == codec.GET_MCCONF:
-            return 0, 0, 0, 2, 2, current, -current
+            return 0, 0, 0, 2, 2, self.largest, -self.largest
         if command == codec.GET_APPCONF:
             return 0, own.id, self.timeout_ms, 0.0
         return *self.limits, 2 * own.pole_pairs

@@ -30,6 +30,11 @@ WHOLE_NUMBERS: dict[str, Any] = {
     "model": {"register": 0x1000, "value": 402},
     "max_effort": {"register": 0x1001, "type": "uint16", "scale": 1e-3},
     "max_velocity": {"register": 0x1002, "type": "uint16", "scale": 0.01},
+    "settings": {
+        "current limit": {"register": 0x4000, "type": "uint16", "scale": 0.01},
+        "ramp": {"register": 0x4001, "type": "int32"},
+    },
+    "store": {"register": 0x4FFF, "value": 1},
     "faults": FAULTS,
 }
 
@@ -52,5 +57,9 @@ FLOATS: dict[str, Any] = {
     "position_target": {"register": 114, "type": "float32", "word_order": "little"},
     "max_effort": {"register": 200, "type": "float32", "word_order": "little"},
     "max_velocity": {"register": 202, "type": "float32", "word_order": "little"},
+    "settings": {
+        "current limit": {"register": 300, "type": "float32", "word_order": "little"},
+        "ramp": {"register": 302, "type": "int16"},
+    },
     "faults": FAULTS,
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import can
 import pytest
 from damiao_motor import DaMiaoMotor
+from damiao_motor.core.motor import REGISTER_TABLE
 
 from cosim.drivers.common.motor import Rotor
 from cosim.drivers.mit.emulator import Emulator, MitDrive
 from cosim.drivers.mit.params import JointParams
+from cosim.drivers.mit.registers import SETTINGS, store
 from cosim.drivers.transport import CanFrame
 
 MS = 1_000_000
@@ -94,3 +96,25 @@ def test_its_timeout_and_faults_are_reported_until_they_are_cleared(bus):
         assert motor.state["status"] == status
         motor.clear_error()
         assert motor.state["status"] == "DISABLED"
+
+
+def test_registers_are_kept_without_power_when_they_are_stored(bus):
+    sent: list[can.Message] = []
+    send = bus.send
+    bus.send = lambda message: (sent.append(message), send(message))[1]
+    bus.motor.write_register(25, 0.25)
+    bus.emulator.reset(0)
+    bus.motor.request_register_reading(25)
+    assert bus.motor.registers[25] == pytest.approx(3.72e-4)
+    bus.motor.write_register(25, 0.25)
+    bus.motor.store_parameters()
+    assert (sent[-1].arbitration_id, bytes(sent[-1].data)) == (0x7FF, store(3).data)
+    bus.emulator.reset(0)
+    bus.motor.request_register_reading(25)
+    assert bus.motor.registers[25] == 0.25
+
+
+def test_the_settings_are_the_registers_that_the_client_may_write():
+    writable = {info.variable: number for number, info in REGISTER_TABLE.items() if info.access == "RW"}
+    own = {"MST_ID", "ESC_ID", "TIMEOUT", "CTRL_MODE", "can_br"}
+    assert {name: number for name, number in writable.items() if name not in own} == SETTINGS
