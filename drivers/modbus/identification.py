@@ -32,13 +32,18 @@ def split(data: bytes, nodes: Sequence[int]) -> tuple[list[int], bytes]:
 
 def texts(node: int, data: bytes) -> list[str]:
     """The objects in the first complete answer of a node in received bytes; none without one."""
-    begin = data.find(bytes((node, FUNCTION, MEI, BASIC)))
-    if begin < 0 or len(data) < begin + HEAD:
-        return []
-    found, at = [], begin + HEAD
-    for _ in range(data[begin + HEAD - 1]):
+    head, begin = bytes((node, FUNCTION, MEI, BASIC)), -1
+    while (begin := data.find(head, begin + 1)) >= 0:  # the first one may be an echo of the request
+        if found := _objects(data[begin:]):
+            return ["".join(c for c in text if c.isprintable()).strip() for text in found]
+    return []
+
+
+def _objects(data: bytes) -> list[str]:
+    """Those of the answer that begins here; none if it is not complete or damaged."""
+    found, at = [], HEAD
+    for _ in range(data[HEAD - 1] if len(data) >= HEAD else 0):
         size = data[at + 1] if len(data) > at + 1 else codec.MAX_FRAME
         found.append(data[at + 2 : at + 2 + size].decode("ascii", "replace"))
         at += 2 + size
-    whole = len(data) >= at + 2 and not codec.crc(data[begin : at + 2])
-    return ["".join(c for c in text if c.isprintable()).strip() for text in found] if whole else []
+    return found if len(data) >= at + 2 and not codec.crc(data[: at + 2]) else []
