@@ -36,12 +36,15 @@ def scan(bus: str | None, port: str | None, family: str | None, output: Path | N
     scan_bus(bus, port, family, output)
 
 
-def probe(rig: Path, joints: list[str], overrides: list[Override], effort: float, travel: str, yes: bool) -> None:
+def probe(
+    rig: Path, joints: list[str], overrides: list[Override], effort: float, travel: str, yes: bool, clear_faults: bool
+) -> None:
     """Check the wiring of real joints by a small bounded motion of each."""
     from cosim.commissioning.probe_command import probe_rig, settings_of
 
     settings = settings_of(effort, travel)
-    probe_rig(_loaded(rig, overrides), joints, settings, lambda lines: _confirm(lines, yes))
+    loaded = _loaded(rig, overrides)
+    probe_rig(loaded, joints, settings, _confirmed(loaded, yes, clear_faults))
 
 
 def jog(
@@ -54,12 +57,14 @@ def jog(
     effort: float,
     hold: str,
     yes: bool,
+    clear_faults: bool,
 ) -> None:
     """Move one real joint slowly under the guard, by keys or by a given way."""
     from cosim.commissioning.jog_command import jog_joint
 
     held = [name.strip() for name in hold.split(",") if name.strip()]
-    jog_joint(_loaded(rig, overrides), joint, by, speed, step, effort, held, lambda lines: _confirm(lines, yes))
+    loaded = _loaded(rig, overrides)
+    jog_joint(loaded, joint, by, speed, step, effort, held, _confirmed(loaded, yes, clear_faults))
 
 
 def home(
@@ -73,12 +78,14 @@ def home(
     travel: str | None,
     output: Path | None,
     yes: bool,
+    clear_faults: bool,
 ) -> None:
     """Find the zero of real joints at their hard stops, or by the homing of their drives; write an overlay."""
     from cosim.commissioning.calibrate_command import HomeOptions, home_joints
 
     options = HomeOptions(at, towards, speed, effort, travel)
-    home_joints(_loaded(rig, overrides), joints, options, output, lambda lines: _confirm(lines, yes))
+    loaded = _loaded(rig, overrides)
+    home_joints(loaded, joints, options, output, _confirmed(loaded, yes, clear_faults))
 
 
 def calibrate(
@@ -93,17 +100,19 @@ def calibrate(
     travel: str | None,
     output: Path | None,
     yes: bool,
+    clear_faults: bool,
 ) -> None:
     """Find direction, ratio and zero of a real joint by marks, or its cogging; write an overlay."""
     from cosim.commissioning.calibrate_command import CoggingOptions, calibrate_by_marks, calibrate_cogging
 
     if bool(marks) == cogging:
         raise InputError("give either marks to which the joint is moved by hand, or --cogging", "cosim calibrate")
+    loaded = _loaded(rig, overrides)
     if cogging:
         options = CoggingOptions(speed, travel, effort, order)
-        calibrate_cogging(_loaded(rig, overrides), joint, options, output, lambda lines: _confirm(lines, yes))
+        calibrate_cogging(loaded, joint, options, output, _confirmed(loaded, yes, clear_faults))
     else:
-        calibrate_by_marks(_loaded(rig, overrides), joint, marks, output, _wait_for_enter)
+        calibrate_by_marks(loaded, joint, marks, output, _wait_for_enter)
 
 
 def _wait_for_enter(request: str) -> None:
@@ -135,6 +144,19 @@ def _confirm(lines: Sequence[str], yes: bool, asking: Asking | None = None) -> N
     confirm(lines, yes, sys.stdin, sys.stdout, MOTORS if asking is None else asking)
 
 
+def _confirmed(rig: Rig, yes: bool, clear_faults: bool) -> Callable[[Sequence[str]], object]:
+    """What confirms the motion, and then clears faults of the drives where that is wanted."""
+
+    def confirmed(lines: Sequence[str]) -> None:
+        _confirm(lines, yes)
+        if clear_faults:
+            from cosim.commissioning.session import CommissioningSession
+
+            CommissioningSession(rig, "clear").clear_faults()
+
+    return confirmed
+
+
 def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: Word) -> None:
     """Add the commands; add(run, *words) adds one; the others are words that they share with other commands."""
     add(
@@ -145,6 +167,8 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         _word("-o", dest="output", metavar="F.yaml", type=Path, help="write the section; default: print it"),
     )
     yes = _word("--yes", action="store_true", help="switch motors on without confirmation")
+    about_faults = "clear faults of the drives first; look at their causes before"
+    clear = _word("--clear-faults", action="store_true", help=about_faults)
     joints = _word("joints", metavar="JOINT", nargs="*", help="real joints; default: all of them, in their order")
     joint = _word("joint", metavar="JOINT", help="a real joint")
 
@@ -162,6 +186,7 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         effort(0.2),
         _word("--travel", metavar="X", default="", help=travel),
         yes,
+        clear,
     )
     add(
         jog,
@@ -175,6 +200,7 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         effort(0.5),
         _word("--hold", metavar="A,B", default="", help="real joints that are held meanwhile; default: none, all off"),
         yes,
+        clear,
     )
     speed = _word("--speed", metavar="X", help="e.g. '2 deg/s'; default: slow")
     output = _word("-o", dest="output", metavar="F.yaml", type=Path, help="default: RIG.commissioning.yaml")
@@ -191,6 +217,7 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         _word("--travel", metavar="X", help="longest way to the stop; default: the range of the joint"),
         output,
         yes,
+        clear,
     )
     mark = "move the joint by hand to this position, motor off; two or more give direction and ratio too"
     add(
@@ -207,6 +234,7 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         _word("--travel", metavar="X", help="of --cogging; default: 1.2 revolutions of the motor"),
         output,
         yes,
+        clear,
     )
     add(
         drives,

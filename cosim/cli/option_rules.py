@@ -17,7 +17,9 @@ _OF_SEARCH = (
 # command -> option -> the options of which it needs one
 NEEDED: Rules = {
     "analyze": {"--amplitude": ("--measure", "--excitation"), "--yes": ("--measure",)},
-    "calibrate": dict.fromkeys(("--order", "--speed", "--effort", "--travel", "--yes"), ("--cogging",)),
+    "calibrate": dict.fromkeys(
+        ("--order", "--speed", "--effort", "--travel", "--yes", "--clear-faults"), ("--cogging",)
+    ),
     "derive": {
         **dict.fromkeys(("--joint", "--form"), ("--bondgraph",)),
         **dict.fromkeys(_OF_EQUATIONS, ("--equations",)),

@@ -2,7 +2,7 @@
 
 A family whose drives have one has a module `configuration.py` with `read(driver, k)`, name -> number of the drive of
 joint k, and `write(driver, k, changes)`, which sets numbers and keeps them without power. Motors are off. `WITHOUT`, if
-it is there, says what to do where a drive has none.
+it is there, gives what to do where a drive has none.
 """
 
 from __future__ import annotations

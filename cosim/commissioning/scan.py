@@ -168,11 +168,11 @@ def report_lines(reports: Iterable[FamilyReport]) -> Iterator[str]:
     """A line for each family, and one for each of its drives."""
     for report in reports:
         if report.skipped:
-            yield f"{report.family:<10} {report.skipped}"
+            yield f"{report.family:<11} {report.skipped}"
             continue
         count = len(report.drives)
         rate = f" at {report.section['baudrate']:g} bit/s" if count and "baudrate" in report.section else ""
-        yield f"{report.family:<10} {count or 'no'} drive{'s' * (count != 1)}{rate}{_withheld(report)}{_finds(report)}"
+        yield f"{report.family:<11} {count or 'no'} drive{'s' * (count != 1)}{rate}{_withheld(report)}{_finds(report)}"
         for drive in report.drives:
             keys = ", ".join(f"{key} {value}" for key, value in drive.keys.items())
             yield f"  {keys or 'not usable yet'}: {drive.about}"

@@ -128,6 +128,18 @@ class CommissioningSession:
                 positions |= dict(zip(spec.joints, state.position.tolist(), strict=True))
         return {name: positions[name] for name in self.joints}
 
+    def clear_faults(self) -> None:
+        """Clear faults that real drives report; motors are off. Raises InputError, and RunError for a fault that
+        persists."""
+        for spec in self.rig.spec.drivers:
+            group = self.group(spec, spec.joints)
+            try:
+                with group.named():
+                    group.open()
+                    group.clear()
+            finally:
+                group.driver.close()
+
     @contextmanager
     def live(
         self,

@@ -1,6 +1,6 @@
 """Search for boards that speak the lines of the sketch in the documentation, whose patterns are the default ones.
 
-A board with other patterns says nothing of itself that this program could read: it has no name.
+A board with other patterns reports nothing of itself that this program could read: it has no name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cosim.drivers.transport.lines import LineSplitter
 
 ORDER = 2
 BAUDRATES = (115200.0, 9600.0, 57600.0, 230400.0, 1e6)
-FINDS = "boards with the default patterns; one with others cannot be told from noise: give its 'patterns' in the rig"
+FINDS = "boards with the default patterns; others cannot be distinguished from noise: give 'patterns' in the rig"
 IDS, BATCH = range(32), 4  # as many lines as the buffer of a small board takes
 SECONDS = 0.05
 IDENTIFY, IDENTITY = Pattern(Patterns().identify), Pattern(Patterns().identity)

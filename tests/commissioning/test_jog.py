@@ -11,7 +11,7 @@ import pytest
 from cosim.commissioning.jog import DEAD_MAN, JogPlan, hold_names, jog
 from cosim.commissioning.keys import decode, terminal_keys
 from cosim.commissioning.motion import HoldingLoop
-from cosim.commissioning.session import CommissioningSession
+from cosim.commissioning.session import CommissioningSession, MotionBounds
 from cosim.errors import InputError, RunError
 
 from .lockstep import Lockstep, arm
@@ -188,3 +188,20 @@ def test_bad_input(tmp_path, monkeypatch, command):
     assert command.refuses("jog", "rig.yaml", "elbow", "--by", "5 kg", "--yes") == [
         "--by: unit 'kg' does not fit here; use rad, mrad, deg, turn"
     ]
+
+
+def test_a_fault_that_a_drive_keeps_is_cleared_before_a_motion(tmp_path, monkeypatch):
+    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+    session = CommissioningSession(lockstep.rig, "jog", lockstep.world)
+    motor = lockstep.motors["elbow"]
+    motor.fault_cause = "overcurrent"
+    lockstep.world.wait(lockstep.world.now() + 50_000_000)
+    with pytest.raises(RunError, match="the fault persists"):
+        session.clear_faults()
+    motor.fault_cause = ""
+    with pytest.raises(RunError, match="run with --clear-faults"), session.live(["elbow"], MotionBounds()):
+        pass
+    session.clear_faults()
+    with session.live(["elbow"], MotionBounds()) as live:
+        live.read()
+    assert lockstep.off()

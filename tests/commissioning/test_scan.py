@@ -85,12 +85,12 @@ def test_the_report_has_a_line_for_each_family_and_drive():
         FamilyReport("e", {}),
     ]
     assert list(report_lines(reports)) == [
-        "b          has no 'port'",
-        "d          2 drives at 57600 bit/s; 2 addresses left out, whose requests another drive here would take for"
+        "b           has no 'port'",
+        "d           2 drives at 57600 bit/s; 2 addresses left out, whose requests another drive here would take for"
         " commands",
         "  id 3, model X: firmware 45",
         "  not usable yet: id 9: model 7 is unknown",
-        "e          no drives",
+        "e           no drives",
     ]
     assert drivers_text(reports, "port", "found") == (
         "# found\n"

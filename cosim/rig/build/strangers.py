@@ -43,10 +43,10 @@ def bare_link(module: DriverFamily, params: Any, place: Any) -> Connection:
     return link
 
 
-def gather(link: Connection, time_ns: int, answers: list[BusItem], most: int) -> None:
-    """Append the items that come in this time, until there are `most`."""
+def gather(link: Connection, time_ns: int, answers: list[BusItem], limit: int) -> None:
+    """Append the items that come in this time, until there are `limit`."""
     until = link.now() + time_ns
-    while len(answers) < most and (item := link.receive(until)) is not None:
+    while len(answers) < limit and (item := link.receive(until)) is not None:
         answers.append(item)
         if link.now() > until:
             break
