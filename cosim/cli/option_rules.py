@@ -9,6 +9,7 @@ from cosim.errors import InputError
 Rules = Mapping[str, Mapping[str, Sequence[str]]]
 
 _OF_HARDWARE = ("--trial", "--candidates", "--step-factor", "--yes")
+_OF_COGGING = ("--order", "--speed", "--effort", "--travel", "--yes", "--clear-faults")
 _OF_EQUATIONS = ("--symbols", "--frame", "--load", "--point-masses")
 _OF_SEARCH = (
     *("--parameter", "--minimise", "--limit", "--plant", "--samples", "--robust", "--optimiser", "--trials", "--batch"),
