@@ -14,7 +14,6 @@ from cosim.types import Connection
 
 BYTE_NS = 10_000  # at 1 Mbit/s: a start bit, eight data bits, a stop bit
 SPIN_NS = 200_000  # at the end of a wait, in which the clock is polled
-NEVER_NS = 1 << 62
 SEND_TIMEOUT_NS = 1_000_000_000
 
 
@@ -37,15 +36,16 @@ class PacedLink:
         return self._link.lost
 
     def receive(self, deadline_ns: int) -> bytes | None:
-        while True:
-            while self._outward and self._outward[0][0] <= self.now():
-                self._link.send(self._outward.popleft()[1], self._free + SEND_TIMEOUT_NS)
-            until = min(deadline_ns, self._outward[0][0] if self._outward else NEVER_NS)
-            if chunk := self._link.receive(until - SPIN_NS):
-                self._free = self._end_of(chunk)
-                return chunk
-            if self.now() >= deadline_ns:
-                return None
+        while self._outward:
+            due, item = self._outward.popleft()
+            time.sleep(max(due - SPIN_NS - self.now(), 0) * 1e-9)
+            while self.now() < due:
+                pass
+            self._link.send(item, due + SEND_TIMEOUT_NS)
+        chunk = self._link.receive(deadline_ns)
+        if chunk:
+            self._free = self._end_of(chunk)
+        return chunk
 
     def send(self, item: bytes, deadline_ns: int) -> None:
         self._free = self._end_of(item)
