@@ -49,8 +49,8 @@ _IGNORED, _NOTHING = -1, -2
 
 
 class BusPacket(NamedTuple):
-    """id: of the drive or BROADCAST; data: to it the instruction and its parameters; from it the error byte and what it
-    was asked for."""
+    """id: of the drive or BROADCAST; data: to it the instruction and its parameters; from it the error byte and the
+    registers that were requested."""
 
     id: int
     data: bytes
