@@ -298,6 +298,19 @@ def joint_function(function: Any) -> Any:
     return call
 
 
+@machine_code
+def requested_effort(c: Array) -> float:
+    """The effort that a command requests at the measured motion: kp (q_cmd − q) + kd (v_cmd − v) + effort."""
+    effort = c[KP] * (c[POSITION] - c[MEASURED_POSITION])
+    return effort + c[KD] * (c[VELOCITY] - c[MEASURED_VELOCITY]) + c[EFFORT]
+
+
+@machine_code
+def effort_of_motor(c: Array, effort: float) -> float:
+    """An effort of the joint within the limit of its feedforward field, at the motor."""
+    return min(max(effort, -c[LIMIT]), c[LIMIT]) / c[SCALE]
+
+
 @entry(i64, i64, i64, i64, i64)
 def read(address: int, deadline: int, _unused: int, _unused_too: int) -> int:
     """`MotorDriver.read` until the deadline [ns]; a CycleOutcome."""
