@@ -22,6 +22,7 @@ from cosim.drivers.transport.datagrams import (
     PLACES,
     SENT,
     arrival,
+    both_clocks,
     bytes_at,
     frame_of,
     messages_at,
@@ -31,10 +32,8 @@ from cosim.drivers.transport.datagrams import (
     wait_readable,
 )
 from cosim.machine_code import (
-    WALL,
     array_at,
     call_at,
-    clock,
     doubles_at,
     entry,
     fence,
@@ -189,7 +188,7 @@ def take_frame(exchange: np.record, identifier: int, data: Array, size: int, t_n
 def take_messages(exchange: np.record, count: int) -> int:
     """Take the messages that were received; a CycleOutcome."""
     link = sockets_at(exchange.socket, 1)[0]
-    taken, wall = now(exchange.scratch), clock(WALL, exchange.scratch)
+    taken, wall = both_clocks(exchange.scratch)
     for place in range(count):
         what, identifier, start, size = frame_of(link, place)
         if what == FRAME:
