@@ -18,6 +18,7 @@ from cosim.drivers.transport.bus_load import frame_weight, weights
 from cosim.drivers.transport.can_opening import open_bus, opening_error
 from cosim.drivers.transport.connection import BaseConnection, CanFrame, Locate, now, one_line
 from cosim.drivers.transport.connection_params import CanParams
+from cosim.drivers.transport.multicast import MulticastInbox
 from cosim.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class CanBus(BaseConnection[CanFrame]):
         self.weights = weights(params.bitrate, params.data_bitrate)
         self._bus: BusABC | None = None
         self._message: type[Message]  # python-can is imported when the bus is opened
-        self.descriptor: int | None = None  # to wait on
+        self._inbox: MulticastInbox | None = None
         self._ids: frozenset[int] | None = None
         # a multicast message comes back to its sender, which recognises it by this mark
         self.sender_mark = uuid.uuid4().hex if params.interface == "udp_multicast" else None
@@ -158,7 +159,7 @@ class CanBus(BaseConnection[CanFrame]):
                     over = message is None and now() >= deadline_ns
                 else:
                     over = not select.select((self.descriptor,), (), (), timeout)[0]
-                    message = None if over else self._bus.recv(0.0)  # None: an adapter's answer
+                    message = None if over else self._take()  # None: an adapter's answer, an own message
             except Exception as error:  # vendors' libraries raise what they like
                 if _is_connection_error(error):
                     raise self.connection_failed(error) from error
@@ -171,6 +172,10 @@ class CanBus(BaseConnection[CanFrame]):
             if frame is not None:
                 return frame
             foreign += 1
+
+    def _take(self) -> Message | None:
+        assert self._bus is not None
+        return self._bus.recv(0.0) if self._inbox is None else self._inbox.receive()
 
     def _frame(self, message: Message) -> CanFrame | None:
         """None when the message is not a frame for this node."""
@@ -231,6 +236,8 @@ class CanBus(BaseConnection[CanFrame]):
                 _reserve(self.descriptor)
             if self.sender_mark is not None and self.descriptor is not None:
                 _only_own_group(self.descriptor)
+                if sys.platform == "linux":
+                    self._inbox = MulticastInbox(self.descriptor, self.sender_mark, self.params.fd)
             self._listen()
             self._filter()
         except InputError:
@@ -268,6 +275,9 @@ class CanBus(BaseConnection[CanFrame]):
 
     def _disconnect(self) -> None:
         self._unlock()
+        inbox, self._inbox = self._inbox, None
+        if inbox is not None:
+            inbox.close()
         bus, self._bus, self.descriptor = self._bus, None, None
         if bus is None:
             return

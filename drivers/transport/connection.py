@@ -79,6 +79,7 @@ class BaseConnection(ABC, Generic[Item]):
         self._unusable = NOT_OPEN  # the reason, "" if it is usable
         self._lost = False
         self._retry_ns = 0
+        self.descriptor: int | None = None  # becomes readable when something has come; None: nothing to wait on
 
     @property
     def lost(self) -> bool:
