@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cosim.paths import cache_folder
+from cosim.paths import machine_code_folder
 
-os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / "numba"))
+os.environ.setdefault("NUMBA_CACHE_DIR", str(machine_code_folder()))
 
 import numba
 from numba.core import types

@@ -30,7 +30,7 @@ class PacedLink:
         self._outward: deque[tuple[int, bytes]] = deque()
         self.open, self.close, self.reopen, self.bus_off = link.open, link.close, link.reopen, link.bus_off
         self.reserve = link.reserve
-        self.name, self.meter = link.name, link.meter
+        self.name, self.meter, self.why_not_compiled = link.name, link.meter, link.why_not_compiled
 
     @property
     def lost(self) -> bool:

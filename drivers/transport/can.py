@@ -66,6 +66,7 @@ class CanBus(BaseConnection[CanFrame]):
         self.weights = weights(params.bitrate, params.data_bitrate)
         self._bus: BusABC | None = None
         self._message: type[Message]  # python-can is imported when the bus is opened
+        self.descriptor: int | None = None  # to wait on
         self._inbox: MulticastInbox | None = None
         self._ids: frozenset[int] | None = None
         # a multicast message comes back to its sender, which recognises it by this mark
@@ -119,7 +120,7 @@ class CanBus(BaseConnection[CanFrame]):
 
     @property
     def why_not_compiled(self) -> str:
-        """Why machine code cannot use its socket; empty if it can."""
+        """See `Connection`."""
         if self.params.interface not in WIRES:
             return f"python-can's {self.params.interface} is in Python"
         return "" if sys.platform == "linux" else "sockets in machine code need Linux"

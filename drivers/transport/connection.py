@@ -79,12 +79,16 @@ class BaseConnection(ABC, Generic[Item]):
         self._unusable = NOT_OPEN  # the reason, "" if it is usable
         self._lost = False
         self._retry_ns = 0
-        self.descriptor: int | None = None  # becomes readable when something has come; None: nothing to wait on
 
     @property
     def lost(self) -> bool:
         """Whether it failed and was not reopened."""
         return self._lost
+
+    @property
+    def why_not_compiled(self) -> str:
+        """See `Connection`."""
+        return f"{self.name} is used in Python"
 
     def open(self) -> None:
         """See `Connection`."""
