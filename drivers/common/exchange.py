@@ -326,11 +326,13 @@ def fill_numbers(exchange: np.record) -> int:
             exchange.received_numbers + k * exchange.received_count * 8,
             exchange.sent_numbers + k * exchange.sent_count * 8,
         )
-        requested = numbers[exchange.sent_count - 1]
-        size = abs(command[POSITION] + command[VELOCITY] + command[KP] + command[KD] + requested)
-        if not size < HUGE:
-            return _SUSPECT
-        saturated[k] += abs(requested) > command[LIMIT]
+        for value in (command[POSITION], command[VELOCITY], command[KP], command[KD], numbers[-1]):
+            if not abs(value) < HUGE:
+                return _SUSPECT
+    for k in range(exchange.joints):
+        requested = doubles_at(exchange.sent_numbers + ((k + 1) * exchange.sent_count - 1) * 8, 1)[0]
+        limit = doubles_at(exchange.commands + (k * COMMAND_SIZE + LIMIT) * 8, 1)[0]
+        saturated[k] += abs(requested) > limit
     return _NOMINAL
 
 
