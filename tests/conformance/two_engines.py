@@ -10,6 +10,7 @@ import ctypes
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,12 +21,14 @@ from can import Message
 
 from cosim.drivers.common.compiled_driver import CompiledDriver
 from cosim.drivers.common.frame_layout import CycleLayout, ReceivedFrame, Role
-from cosim.drivers.moteus.fdcanusb import AdapterHost, parse_send, received_line
+from cosim.drivers.dynamixel import codec as dynamixel
+from cosim.drivers.dynamixel.packet_link import BusPacket
+from cosim.drivers.moteus.fdcanusb import AdapterHost, received_line
 from cosim.drivers.transport import CanBus, CanFrame, SerialPort, now
 from cosim.drivers.transport.can_socket import CanSocket
 from cosim.drivers.transport.datagrams import RAW_CAN, UDP_MULTICAST, SocketMemory
 from cosim.drivers.transport.multicast import MulticastInbox
-from cosim.errors import RunError
+from cosim.errors import RunError, SourceLocation
 from cosim.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
 
 from .families import Bench, Case
@@ -79,6 +82,8 @@ class PythonBus:
 
 class CanLine:
     """packed: messages of `udp_multicast`, else those of raw CAN sockets."""
+
+    half_duplex = False
 
     def __init__(self, driver: Any, packed: bool) -> None:
         self.bus, self.packed = driver.link, packed
@@ -147,51 +152,112 @@ def _bare(message: Message) -> CanFrame:
     return CanFrame(message.arbitration_id, bytes(message.data), *flags)
 
 
-class AdapterLine:
-    """Lines of text of an fdcanusb."""
+class ByteLine:
+    """Base of lines of bytes: a port of the compiled cycle on a pair of sockets, a tape for the driver in Python."""
 
-    def __init__(self, driver: Any) -> None:
-        self.adapter: AdapterHost = driver.link
-        self._before, self.tape = self.adapter.serial, Tape()
-        self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        for each in (self.ours, self.theirs):
+    def __init__(self, port: SerialPort, tape: Tape) -> None:
+        self.tape = tape
+        self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        for each in (self._ours, self._theirs):
             each.setblocking(False)
-        port = SerialPort(self._before.params, lambda *keys: None)
-        port._descriptor = self.ours.fileno()
-        self.adapter.serial = port
-        self.link = driver._compiled_link()(self.adapter)
-        self.adapter.serial = self.tape
+        self.port = SerialPort(port.params, lambda *keys: SourceLocation("rig.yaml", 1, ""))
+        self.port._descriptor = self._ours.fileno()
 
     def close(self) -> None:
-        self.adapter.serial = self._before
-        self.ours.close()
-        self.theirs.close()
-
-    def wire(self, frame: CanFrame) -> bytes:
-        return received_line(frame) + b"\r\n"
+        self._ours.close()
+        self._theirs.close()
 
     def put(self, data: bytes) -> None:
-        self.theirs.send(data)
+        """Bytes come to both."""
+        self._theirs.send(data)
         self.tape.came.append(data)
 
-    def sent(self) -> tuple[list[CanFrame], list[CanFrame]]:
+    def _said(self) -> tuple[bytes, bytes]:
+        """(by the compiled cycle, by the driver in Python) since the last call."""
         try:
-            compiled = self.theirs.recv(1 << 16)
+            compiled = self._theirs.recv(1 << 16)
         except BlockingIOError:
             compiled = b""
         python, self.tape.went = b"".join(self.tape.went), []
-        return _frames(compiled), _frames(python)
+        return compiled, python
 
 
-def _frames(text: bytes) -> list[CanFrame]:
-    return [frame for line in text.split(b"\r\n") if isinstance(frame := parse_send(line), CanFrame)]
+class AdapterLine(ByteLine):
+    """Lines of text of an fdcanusb."""
+
+    half_duplex = False
+
+    def __init__(self, driver: Any) -> None:
+        self._adapter: AdapterHost = driver.link
+        self._before = self._adapter.serial
+        super().__init__(self._before, Tape())
+        self._adapter.serial = self.port
+        self.link = driver._compiled_link()(self._adapter)
+        self._adapter.serial = self.tape
+
+    def close(self) -> None:
+        self._adapter.serial = self._before
+        super().close()
+
+    def wire(self, frame: CanFrame) -> bytes:
+        """The line with which the adapter reports a frame of a drive."""
+        return received_line(frame) + b"\r\n"
+
+    def sent(self) -> tuple[list[bytes], list[bytes]]:
+        """(lines of the compiled cycle, of the driver in Python) since the last call."""
+        return tuple(text.splitlines() for text in self._said())
+
+
+class AnsweringTape(Tape):
+    """What is to be read comes after the next thing that is written; `meter` and `now` are those of a connection."""
+
+    now, lost = staticmethod(now), False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._came, self.came = self.came, deque()
+
+    def send(self, item: bytes, deadline_ns: int) -> None:
+        super().send(item, deadline_ns)
+        self._came.extend(self.came)
+        self.came.clear()
+
+    def receive(self, deadline_ns: int) -> bytes | None:
+        return self._came.popleft() if self._came else None
+
+
+class PacketLine(ByteLine):
+    """Packets of Dynamixel drives on a half-duplex line. Answers are there before they are asked for, so that nothing
+    waits; therefore the compiled cycle does not discard late ones here."""
+
+    half_duplex = True
+
+    def __init__(self, driver: Any) -> None:
+        self._driver, self._before = driver, driver.link
+        super().__init__(driver.link, AnsweringTape())
+        self.link = driver._compiled_link()(self.port)
+        self.link.settle = 0
+        self._reader = driver._reader
+        driver.link = self._reader.link = self.tape
+
+    def close(self) -> None:
+        self._driver.link = self._reader.link = self._before
+        super().close()
+
+    def wire(self, packet: BusPacket) -> bytes:
+        """The answer of one drive."""
+        return dynamixel.status(packet.id, packet.data[0], packet.data[1:])
+
+    def sent(self) -> tuple[list[Any], list[Any]]:
+        """(packets of the compiled cycle, of the driver in Python) since the last call."""
+        return tuple(dynamixel.Decoder().feed(data) for data in self._said())
 
 
 def lines_for(driver: Any) -> Sequence[Any]:
     """The kinds of line on which a driver is tried, by what its connection is: functions of the driver."""
     if isinstance(driver.link, CanBus):
         return [lambda d: CanLine(d, True), lambda d: CanLine(d, False)]
-    return [AdapterLine]
+    return [AdapterLine] if isinstance(driver.link, AdapterHost) else [PacketLine]
 
 
 class TwoEngines:
@@ -213,8 +279,14 @@ class TwoEngines:
         """(outcome of the compiled cycle, error of the driver in Python) of what has come."""
         error = ""
         try:
-            self.driver._drain()
-            self.driver.read(self.out, now())
+            if self.line.half_duplex:
+                # both ask, whatever the time since the last command is
+                self.driver._new_command = True
+                self.cycle._set(commanded=0)
+                self.driver.read(self.out, now() + 10**9)
+            else:
+                self.driver._drain()
+                self.driver.read(self.out, now())
         except RunError as raised:
             error = str(raised)
         return self.run("read", now()), error
@@ -261,6 +333,9 @@ def awaited(layout: CycleLayout) -> list[ReceivedFrame]:
 
 
 def _last_frames(driver: Any, bench: Bench) -> dict[int, bytes]:
+    if isinstance(driver.link, SerialPort):
+        state = driver._reader.state
+        return {int(row["id"]): bytes((row["error"],)) + row.tobytes()[2:-2] for row in state}
     seen: dict[int, bytes] = {}
     receive, wanted = driver.link.receive, {each.frame.id for each in awaited(driver._cycle_layout())}
 
