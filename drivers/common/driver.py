@@ -340,9 +340,9 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
     def check_finite(self, cmd: JointCommand, requested: Array) -> None:
         """Raises RunError for a command with a number that is none, or too large."""
-        size = np.abs(cmd.position + cmd.velocity + cmd.kp + cmd.kd + requested)
+        size = np.abs((cmd.position, cmd.velocity, cmd.kp, cmd.kd, requested))
         if not size.max() < HUGE:
-            bad = ", ".join(f"'{self.joints[k]}'" for k in np.flatnonzero(~(size < HUGE)))
+            bad = ", ".join(f"'{self.joints[k]}'" for k in np.flatnonzero(~(size < HUGE).all(axis=0)))
             raise RunError(f"the command of joint {bad} is not finite and was not sent; check the controller")
 
     def _guard_limits(self, k: int) -> dict[str, float]:

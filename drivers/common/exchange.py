@@ -326,11 +326,13 @@ def fill_numbers(exchange: np.record) -> int:
             exchange.received_numbers + k * exchange.received_count * 8,
             exchange.sent_numbers + k * exchange.sent_count * 8,
         )
-        requested = numbers[exchange.sent_count - 1]
-        size = abs(command[POSITION] + command[VELOCITY] + command[KP] + command[KD] + requested)
-        if not size < HUGE:
-            return _SUSPECT
-        saturated[k] += abs(requested) > command[LIMIT]
+        for value in (command[POSITION], command[VELOCITY], command[KP], command[KD], numbers[-1]):
+            if not abs(value) < HUGE:
+                return _SUSPECT
+    for k in range(exchange.joints):
+        requested = doubles_at(exchange.sent_numbers + ((k + 1) * exchange.sent_count - 1) * 8, 1)[0]
+        limit = doubles_at(exchange.commands + (k * COMMAND_SIZE + LIMIT) * 8, 1)[0]
+        saturated[k] += abs(requested) > limit
     return _NOMINAL
 
 
@@ -346,6 +348,19 @@ def joint_function(function: Any) -> Any:
         return 0
 
     return call
+
+
+@machine_code
+def requested_effort(c: Array) -> float:
+    """The effort that a command requests at the measured motion: kp (q_cmd − q) + kd (v_cmd − v) + effort."""
+    effort = c[KP] * (c[POSITION] - c[MEASURED_POSITION])
+    return effort + c[KD] * (c[VELOCITY] - c[MEASURED_VELOCITY]) + c[EFFORT]
+
+
+@machine_code
+def effort_of_motor(c: Array, effort: float) -> float:
+    """An effort of the joint within the limit of its feedforward field, at the motor."""
+    return min(max(effort, -c[LIMIT]), c[LIMIT]) / c[SCALE]
 
 
 @entry(i64, i64, i64, i64, i64)
