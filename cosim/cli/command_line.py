@@ -156,6 +156,7 @@ def command_parser() -> CommandParser:
         overlay,
         _flag("--realtime", "run in real time"),
         _word("--record", metavar="F.mcap", help="record every tick"),
+        _flag("--record-bus", "record the traffic of real drivers too"),
         _word(
             "--telemetry",
             metavar="ENDPOINT",

@@ -21,6 +21,7 @@ def run(
     overrides: list[Override],
     realtime: bool,
     record: str | None,
+    record_bus: bool,
     telemetry: str | None,
     control: str | None,
     wait: bool,
@@ -54,6 +55,7 @@ def run(
     overrides = [*overrides, *steps.values()]
     overrides += sockets_of(rig, overrides, {"publish": telemetry, "control": control})
     overrides += shadow_of(rig, overrides) if shadow else []
+    overrides += [("recording.bus=true", "--record-bus")] if record_bus else []
     compared = next(iter(steps), "--reference" if reference else "")
     joints, signals = _names(plot_joints), _names(plot_signals)
     console.check_targets(plots, json, record, rig)
@@ -63,8 +65,8 @@ def run(
             from cosim.rig.federates import with_federates
 
             loaded = with_federates(loaded, rig, overrides, helics)
-    if shadow:
-        check_real(loaded)
+    for option in ("--shadow",) * shadow + ("--record-bus",) * record_bus:
+        check_real(loaded, option)
     if compared:
         from cosim.cli.reference_run import check_has_reference
 

@@ -26,6 +26,7 @@ NEEDED: Rules = {
         "--to": ("--bondgraph", "--equations"),
         "--json": ("--compare",),
     },
+    "run": {"--record-bus": ("--record",)},
     "tune": dict.fromkeys(_OF_HARDWARE, ("--on-hardware",)),
 }
 # command -> option -> the options that have no effect beside it
