@@ -328,10 +328,19 @@ def compare(a: Path, b: Path, align: bool) -> None:
     print_comparison(compared(*runs, shift), str(a), str(b))
 
 
-def replay(recording: Path, telemetry: str | None, speed: float | None, rerun: bool) -> None:
-    """Publish a recording again with its timing, or run its rig again and compare to the bit."""
+def replay(
+    recording: Path, rig: Path | None, telemetry: str | None, speed: float | None, rerun: bool, bus: bool
+) -> None:
+    """Publish a recording again, or run its rig or play its bus traffic again and compare to the bit."""
     from cosim.cli.replay import publish_recording, rerun_recording
 
+    if bus:
+        from cosim.cli.bus_replay_report import report_bus_replay
+
+        report_bus_replay(recording, rig)
+        return
+    if rig is not None:
+        raise InputError("a rig is for --bus; add it, or take the rig out", str(rig))
     if not rerun:
         publish_recording(recording, telemetry, 1.0 if speed is None else speed)
         return

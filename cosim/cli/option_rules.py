@@ -35,6 +35,7 @@ USELESS: Rules = {
     "derive": {"--at": ("--times",), "--mount": ("--times",)},
     "identify": {"--excite": ("--training",)},
     "learn": {"--from": ("--iterations",)},
+    "replay": {"--bus": ("--telemetry", "--speed", "--rerun")},
     "tune": {"--replay": _OF_SEARCH, "--trial": ("--candidates",)},
 }
 

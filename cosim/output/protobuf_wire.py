@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 FIXED = 1  # type on the wire of 8 bytes
 
+
 def varint(number: int) -> bytes:
     parts = bytearray()
     while number > 0x7F:

@@ -32,7 +32,7 @@ from cosim.output.sample_encoding import (
     message_record,
     topics_of,
 )
-from cosim.output.traffic_messages import SEQUENCES, BusChannel, encode, is_item, schemas
+from cosim.output.traffic_messages import SEQUENCES, BusChannel, EntryFields, encode, is_item, schemas
 from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
 from cosim.output.view3d.motion import Motion, ViewMessage
 from cosim.output.view3d.schemas import schema_of
@@ -190,11 +190,11 @@ class Recorder:
             self._add_json(CHANGES_TOPIC, t_ns, {"tick": tick, "name": name, "value": list(value)})
             self._flush(int(t_ns))
 
-    def traffic(self, zero_ns: int, entries: Iterable[tuple[int, int, int, str, Any]]) -> None:
-        """Add entries of the bus traffic, as in a `TrafficEntry`. zero_ns: when the run was at 0, on their clock."""
+    def traffic(self, zero_ns: int, entries: Iterable[EntryFields]) -> None:
+        """Add entries of the bus traffic. zero_ns: when the run was at 0, on their clock."""
         first = len(self._topics) + len(JSON_TOPICS) + (0 if self._motion is None else len(VIEW_TOPICS)) + 1
         with self._writing():
-            for driver, number, clock_ns, what, content in entries:
+            for driver, number, clock_ns, what, content, _ in entries:
                 t_ns, channel = clock_ns - zero_ns, first + 2 * driver + (not is_item(what))
                 log_ns, data = max(t_ns + self._start_ns, 0), encode(clock_ns, what, content)
                 record = message_record(channel, log_ns, max(t_ns, 0), data, number % SEQUENCES)

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
 
 import numpy as np
 
 from cosim.output.recorder import Recorder, check_split_size
 from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
-from cosim.output.traffic_messages import BusChannel
+from cosim.output.traffic_messages import BusChannel, EntryFields
 from cosim.output.view3d.view import View
 from cosim.types import Level, Sink
 
@@ -90,7 +89,7 @@ class RecordingSink:
     def change(self, t_ns: int, tick: int, name: str, value: Sequence[float]) -> None:
         self._recorder.change(t_ns, tick, name, value)
 
-    def traffic(self, zero_ns: int, entries: Iterable[tuple[int, int, int, str, Any]]) -> None:
+    def traffic(self, zero_ns: int, entries: Iterable[EntryFields]) -> None:
         """See `Recorder`."""
         self._recorder.traffic(zero_ns, entries)
 

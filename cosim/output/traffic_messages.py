@@ -8,6 +8,7 @@ together, so a number that is missing is a message that was lost. Entries: `cosi
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cosim.hardware.traffic.traffic_log import ITEMS, Fields, Passing, TrafficEntry
@@ -16,6 +17,7 @@ from cosim.output.protobuf_wire import MessageField, descriptor_set, part, parts
 TOPIC = "/bus/"
 EVENTS = "/driver"  # behind the topic of the items
 PACKAGE = "bus"
+FRAMES = "CAN frames"
 SEQUENCES = 1 << 32  # of MCAP, then from 0 again
 _FIXED64, _BOOL, _STRING, _BYTES, _UINT32, _SFIXED64, _DOUBLE = 6, 8, 9, 12, 13, 16, 1  # kinds of descriptor.proto
 _REPEATED = 3
@@ -37,6 +39,7 @@ EVENT = (
     ("whole_numbers", _SFIXED64, _REPEATED),
     ("numbers", _DOUBLE, _REPEATED),
 )
+EntryFields = tuple[int, int, int, str, Any, int]  # those of a TrafficEntry, also after msgpack
 _FLAGS = 5  # field of the first one
 _ARRIVAL = 9
 _TIME = struct.Struct("<Q")
@@ -60,14 +63,24 @@ class BusChannel(NamedTuple):
     def metadata(self) -> dict[str, str]:
         """Of both channels."""
         about = {"driver": self.driver, "type": self.family, "connection": self.connection}
-        return about | {"joints": ", ".join(self.joints), "items": "CAN frames" if self.can else "bytes"}
+        return about | {"joints": ", ".join(self.joints), "items": FRAMES if self.can else "bytes"}
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, str]) -> BusChannel:
+        """From the metadata of a channel."""
+        joints = tuple(name for name in metadata.get("joints", "").split(", ") if name)
+        about = (metadata.get(key, "") for key in ("driver", "type", "connection"))
+        return cls(*about, joints, metadata.get("items") == FRAMES)
 
 
 def schemas() -> tuple[tuple[str, bytes], tuple[str, bytes]]:
     """(name, FileDescriptorSet) of both topics."""
     described = (("Item", ITEM), ("DriverEvent", EVENT))
     return tuple(  # type: ignore[return-value]
-        (f"{PACKAGE}.{name}", descriptor_set(PACKAGE, name, [MessageField(n, kind, n, label) for n, kind, label in rows]))
+        (
+            f"{PACKAGE}.{name}",
+            descriptor_set(PACKAGE, name, [MessageField(n, kind, n, label) for n, kind, label in rows]),
+        )
         for name, rows in described
     )
 
@@ -91,7 +104,7 @@ def encode(t_ns: int, what: str, content: Any) -> bytes:
     return head + part(3, data) + whole(4, identifier) + marks + varint(_ARRIVAL << 3 | 1) + _TIME.pack(arrival_ns)
 
 
-def decode(data: bytes, driver: int, number: int, frame: Any) -> TrafficEntry:
+def decode(data: bytes, driver: int, number: int, run_ns: int, frame: Any) -> TrafficEntry:
     """An entry from its message. frame: makes a CAN frame of its fields, None where items are bytes.
 
     Raises ValueError, IndexError or KeyError for what is no such message."""
@@ -100,9 +113,10 @@ def decode(data: bytes, driver: int, number: int, frame: Any) -> TrafficEntry:
     if not is_item(what):
         packed = fields.get(4, b"")
         numbers = struct.unpack(f"<{len(packed) // 8}q", packed)
-        return TrafficEntry(driver, number, t_ns, what, Fields(fields.get(3, b"").decode(), numbers, fields.get(5, b"")))
+        content = Fields(fields.get(3, b"").decode(), numbers, fields.get(5, b""))
+        return TrafficEntry(driver, number, t_ns, what, content, run_ns)
     content = fields.get(3, b"")
     if frame is not None:
         flags = (bool(fields.get(_FLAGS + k, 0)) for k in range(_ARRIVAL - _FLAGS))
         content = frame(fields.get(4, 0), content, *flags, _TIME.unpack(fields[_ARRIVAL])[0])
-    return TrafficEntry(driver, number, t_ns, what, content)
+    return TrafficEntry(driver, number, t_ns, what, content, run_ns)

@@ -142,7 +142,9 @@ def open_outputs(
         for config in configs
     ]
     recording = None if record is None else remotes[-1]
-    outputs = Outputs(None, list(remotes), remotes, [] if rig.interpret else remotes, recording=recording, schema=schema)
+    outputs = Outputs(
+        None, list(remotes), remotes, [] if rig.interpret else remotes, recording=recording, schema=schema
+    )
     if spec.telemetry.publish is not None:
         outputs.stream = remotes[0]
         outputs.endpoint, outputs.describe_stream = outputs.stream.endpoint, outputs.stream.describe

@@ -14,7 +14,6 @@ from cosim.hardware.traffic.recorded_driver import RecordedDriver
 from cosim.hardware.traffic.traffic_log import TrafficLog
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.types import JointState
 
 from .families import Bench, cases
 

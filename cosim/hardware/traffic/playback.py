@@ -31,7 +31,7 @@ class PlaybackConnection:
 
     def __init__(self, name: str) -> None:
         self.name, self.meter = name, ItemCount()
-        self.sent: list[tuple[int, BusItem]] = []  # (time [ns], item) of the present call
+        self.sent: list[BusItem] = []  # in the present call
         self._entries: Sequence[TrafficEntry] = ()
         self._at, self._t_ns = 0, 0
 
@@ -69,7 +69,7 @@ class PlaybackConnection:
         entry = self._use(Passing.SENT, Passing.SEND_FAILED)
         if entry is not None and entry.what == Passing.SEND_FAILED:
             raise failure_of(entry.content.text, self.name)
-        self.sent.append((self._t_ns, item))
+        self.sent.append(item)
         self.meter.items_out += 1
 
     def receive(self, deadline_ns: int) -> BusItem | None:

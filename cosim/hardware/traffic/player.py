@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,18 +17,25 @@ from cosim.hardware.traffic.traffic_log import Fields, Passing
 from cosim.types import COMMAND, BusItem, HardwareDriver, JointCommand, JointState
 
 
-
 class PlayedDifference(NamedTuple):
-    """Where a driver does not do what was recorded: in a call at t_ns, an item, a measured number or the end of the
+    """Where a driver does not do what was recorded: in a call at run_ns, an item, a measured number or the end of the
     call. recorded, now: item, number or text, None for none; joint: its index, None where it is not known; what: `item`,
-    `end`, `fault`, or the name of the number."""
+    `end`, `fault`, or the name of the number; given: what the driver was called with."""
 
-    t_ns: int
+    run_ns: int
     call: str
     what: str
     recorded: Any
     now: Any
     joint: int | None = None
+    given: Fields = Fields()
+
+    def command_of(self, joint: int) -> dict[str, float]:
+        """What was commanded of a joint in this call, in SI; empty unless it is a `write`."""
+        if self.call != Passing.WRITE:
+            return {}
+        rows = np.frombuffer(self.given.numbers).reshape(len(COMMAND), -1)
+        return dict(zip(COMMAND, rows[:, joint].tolist(), strict=True))
 
 
 @dataclass
@@ -41,8 +49,6 @@ class PlayedTraffic:
     mixed: int = 0
     differing: int = 0  # calls
     first: PlayedDifference | None = None
-    begun_ns: int | None = None
-    ended_ns: int = 0
     gap: TrafficGap | None = None
     states: dict[int, JointState] = field(default_factory=dict)  # by their number
 
@@ -60,12 +66,10 @@ def play(
             break
         difference = _play_call(driver, link, call, played)
         played.calls += 1
-        played.begun_ns = call.begin.t_ns if played.begun_ns is None else played.begun_ns
-        played.ended_ns = call.begin.t_ns if call.end is None else call.end.t_ns
         played.mixed += call.mixed
         if difference is not None and not call.mixed:
             played.differing += 1
-            played.first = played.first or difference
+            played.first = played.first or difference._replace(given=call.begin.content)
     return played
 
 
@@ -110,31 +114,29 @@ _CALLS: Mapping[str, Callable[[HardwareDriver, Fields, PlayedTraffic], Fields | 
 }
 
 
-def _difference(
-    call: RecordedCall, sent: list[tuple[int, BusItem]], result: Fields, raised: str
-) -> PlayedDifference | None:
-    recorded = [(entry.t_ns, entry.content) for entry in call.items if entry.what == Passing.SENT]
-    for k in range(max(len(recorded), len(sent))):
-        (t_ns, was), (now_ns, now) = (pairs[k] if k < len(pairs) else (0, None) for pairs in (recorded, sent))
+def _difference(call: RecordedCall, sent: Sequence[BusItem], result: Fields, raised: str) -> PlayedDifference | None:
+    recorded = [entry for entry in call.items if entry.what == Passing.SENT]
+    for entry, now in zip_longest(recorded, sent):
+        was, run_ns = (None, call.begin.run_ns) if entry is None else (entry.content, entry.run_ns)
         if was != now:
-            return PlayedDifference(t_ns or now_ns, call.what, "item", was, now)
+            return PlayedDifference(run_ns, call.what, "item", was, now)
     if call.end is None:
         return None
-    before, t_ns = call.end.content, call.end.t_ns
+    before, run_ns = call.end.content, call.end.run_ns
     then = before.text if call.end.what == Passing.RAISED else ""
     if then != raised:
-        return PlayedDifference(t_ns, call.what, "end", then, raised)
-    return None if raised or call.what != Passing.READ else _measured_difference(call.what, t_ns, before, result)
+        return PlayedDifference(run_ns, call.what, "end", then, raised)
+    return None if raised or call.what != Passing.READ else _measured_difference(call.what, run_ns, before, result)
 
 
-def _measured_difference(call: str, t_ns: int, before: Fields, now: Fields) -> PlayedDifference | None:
+def _measured_difference(call: str, run_ns: int, before: Fields, now: Fields) -> PlayedDifference | None:
     was, new = (np.frombuffer(fields.numbers).reshape(len(MEASURED), -1) for fields in (before, now))
     differs = (was != new) & ~(np.isnan(was) & np.isnan(new))
     if differs.any():
         row, joint = np.argwhere(differs)[0].tolist()
-        return PlayedDifference(t_ns, call, MEASURED[row], float(was[row, joint]), float(new[row, joint]), joint)
+        return PlayedDifference(run_ns, call, MEASURED[row], float(was[row, joint]), float(new[row, joint]), joint)
     for k, (one, other) in enumerate(zip(before.whole, now.whole, strict=True)):
         if one != other:
             what, joint = ("fault", k - 1) if k else ("time of measurement", None)
-            return PlayedDifference(t_ns, call, what, one, other, joint)
+            return PlayedDifference(run_ns, call, what, one, other, joint)
     return None

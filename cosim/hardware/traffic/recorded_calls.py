@@ -28,10 +28,10 @@ class RecordedCall(NamedTuple):
 
 
 class TrafficGap(NamedTuple):
-    """Entries that are missing after the time t_ns of the last one before them, None where these are the first."""
+    """Entries that are missing after the time of the last one before them in the run, None where these are the first."""
 
     count: int
-    t_ns: int | None
+    run_ns: int | None
 
 
 def calls_of(entries: Iterable[TrafficEntry]) -> Iterator[RecordedCall | TrafficGap]:
@@ -43,7 +43,7 @@ def calls_of(entries: Iterable[TrafficEntry]) -> Iterator[RecordedCall | Traffic
         if entry.number != expected:
             yield TrafficGap(entry.number - expected, last)
             return
-        expected, last = entry.number + 1, entry.t_ns
+        expected, last = entry.number + 1, entry.run_ns
         if entry.what in CALLS:
             begun.append(entry)
             running += 1

@@ -54,13 +54,14 @@ class Fields(NamedTuple):
 
 class TrafficEntry(NamedTuple):
     """driver: its place in the log; number: among its entries; t_ns: on the clock of its connection; content: the item
-    of SENT and RECEIVED, else Fields."""
+    of SENT and RECEIVED, else Fields; run_ns: the time in the run, of one that was read from a recording."""
 
     driver: int
     number: int
     t_ns: int
     what: str
     content: Any
+    run_ns: int = 0
 
 
 class TrafficLog:
