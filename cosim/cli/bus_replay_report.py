@@ -1,4 +1,4 @@
-"""The bus traffic of a recording, played to its drivers and compared, or written for other programs: what is printed."""
+"""What `cosim replay --bus` prints: what was compared, and the first difference of each driver."""
 
 from __future__ import annotations
 
@@ -57,11 +57,8 @@ def _difference_lines(each: ReplayedBus) -> list[str]:
     joint = f", joint '{each.joint}'" if each.joint else ""
     what = {"item": "sends", "end": "ends"}.get(first.what, f"measures another {first.what}")
     head = f"differs  {each.bus.driver}{joint} at t = {_seconds(first.run_ns)} s: in {first.call} it {what}"
-    lines = [
-        head,
-        f"         recorded  {_shown(first, first.recorded)}",
-        f"         now       {_shown(first, first.now)}",
-    ]
+    pair = (("recorded", first.recorded), ("now", first.now))
+    lines = [head, *(f"         {name:<9} {_shown(first, value)}" for name, value in pair)]
     if each.joint and (command := first.command_of(each.bus.joints.index(each.joint))):
         numbers = ", ".join(f"{name} {value:.6g}" for name, value in command.items())
         lines.append(f"         command   {numbers}, in SI")

@@ -8,7 +8,7 @@ together, so a number that is missing is a message that was lost. Entries: `cosi
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cosim.hardware.traffic.traffic_log import ITEMS, Fields, Passing, TrafficEntry
@@ -75,14 +75,12 @@ class BusChannel(NamedTuple):
 
 def schemas() -> tuple[tuple[str, bytes], tuple[str, bytes]]:
     """(name, FileDescriptorSet) of both topics."""
-    described = (("Item", ITEM), ("DriverEvent", EVENT))
-    return tuple(  # type: ignore[return-value]
-        (
-            f"{PACKAGE}.{name}",
-            descriptor_set(PACKAGE, name, [MessageField(n, kind, n, label) for n, kind, label in rows]),
-        )
-        for name, rows in described
-    )
+    return _schema("Item", ITEM), _schema("DriverEvent", EVENT)
+
+
+def _schema(message: str, fields: Sequence[tuple[str, int, int]]) -> tuple[str, bytes]:
+    described = [MessageField(name, kind, name, label) for name, kind, label in fields]
+    return f"{PACKAGE}.{message}", descriptor_set(PACKAGE, message, described)
 
 
 def is_item(what: str) -> bool:

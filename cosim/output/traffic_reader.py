@@ -10,7 +10,7 @@ from cosim.errors import InputError
 from cosim.hardware.traffic.traffic_log import TrafficEntry
 from cosim.output.recording_index import DAMAGED, recordings_of
 from cosim.output.recording_reader import RecordedSamples
-from cosim.output.traffic_messages import SEQUENCES, TOPIC, BusChannel, decode
+from cosim.output.traffic_messages import SEQUENCES, BusChannel, decode
 
 NO_TRAFFIC = "holds no bus traffic; record it with 'cosim run RIG --record F.mcap --record-bus'"
 _BROKEN = (ValueError, IndexError, KeyError, TypeError)  # of a message that is none
@@ -24,11 +24,8 @@ class RecordedTraffic:
         self.path = str(path)
         self.samples = RecordedSamples(recordings_of(path))
         channels = sorted(self.samples.indexes[0].summary.channels.values(), key=lambda channel: channel.id)
-        self.buses = tuple(
-            BusChannel.of(channel.metadata)
-            for channel in channels
-            if channel.topic == TOPIC + channel.metadata.get("driver", "")
-        )
+        buses = [(BusChannel.of(channel.metadata), channel.topic) for channel in channels]
+        self.buses = tuple(bus for bus, topic in buses if topic == bus.topics[0])
         if not self.buses:
             raise InputError(NO_TRAFFIC, self.path)
 
@@ -56,6 +53,5 @@ class RecordedTraffic:
         """When the run began, since 1970; of a run without a tick, when it ended."""
         if self.samples.count:
             return self.samples.start_ns
-        return max(
-            (log_ns for topic in bus.topics for _, log_ns, _, _ in self.samples.numbered_messages(topic)), default=0
-        )
+        messages = (self.samples.numbered_messages(topic) for topic in bus.topics)
+        return max((log_ns for each in messages for _, log_ns, _, _ in each), default=0)

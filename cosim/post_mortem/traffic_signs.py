@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from cosim.errors import InputError, listed, plural
+import numpy as np
+
+from cosim.errors import InputError, listed
 from cosim.hardware.traffic.playback import PlaybackConnection
 from cosim.hardware.traffic.player import play
 from cosim.hardware.traffic.recorded_calls import RecordedCall, TrafficGap, calls_of
@@ -19,7 +21,7 @@ from cosim.rig.bus_replay import frame_type, joints_of_frames, rig_of_recording
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.types import DriverContext
 
-SILENT = 3.0  # times the longest interval between its answers before, from which on a drive was silent
+SILENT = 10.0  # times the median interval between its answers before, from which on a drive was silent
 FAILURES = frozenset({Passing.SEND_FAILED, Passing.RECEIVE_FAILED})
 CYCLE = frozenset({Passing.READ, Passing.WRITE})
 Joints = Mapping[tuple[int, bool], str]  # (identifier, extended) -> joint, of the frames that drives send in a cycle
@@ -66,8 +68,9 @@ def _signs_of(
     if damaged:
         names = silent_in(damaged[-1], joints)
         of = f" of {listed(names)}" if names else ""
-        what = f"bus of '{bus.driver}': {count} {plural(count, 'answer')} did not come or {'was' if count == 1 else 'were'}"
-        found.append(Sign(damaged[-1].begin.run_ns * 1e-9, f"{what} damaged, the last one{of} now", True))
+        what = f"bus of '{bus.driver}': an answer{of} did not come or was damaged"
+        more = f", the last one of {count}" if count > 1 else ""
+        found.append(Sign(damaged[-1].begin.run_ns * 1e-9, what + more, True))
     return found
 
 
@@ -88,11 +91,10 @@ def silences(bus: BusChannel, calls: Sequence[RecordedCall], joints: Joints, end
         heard.setdefault(name, []).append(entry.run_ns)
     heard.pop("", None)
     for name, times in heard.items():
-        longest = max((after - before for before, after in zip(times, times[1:], strict=False)), default=0)
-        silence = end_ns - times[-1]
-        if longest and silence > SILENT * longest:
+        usual_ns, silence = np.median(np.diff(times)) if len(times) > 1 else np.inf, end_ns - times[-1]
+        if silence > SILENT * usual_ns:
             what = f"bus of '{bus.driver}': the last answer of {name}, {silence * 1e-6:.4g} ms before the stop"
-            usual = f"before, answers came within {longest * 1e-6:.4g} ms"
+            usual = f"answers had come every {usual_ns * 1e-6:.4g} ms"
             yield Sign(times[-1] * 1e-9, f"{what}; {usual}", True, silence * 1e-9)
 
 

@@ -34,13 +34,12 @@ class ReplayedBus(NamedTuple):
 
 
 def rig_of_recording(traffic: RecordedTraffic) -> Rig:
-    """The rig as it ran, from the files in the recording. Raises InputError where they are missing, InputErrors for what
-    is not installed here."""
+    """The rig as it ran, from the files in the recording. Raises InputError where they are missing, InputErrors for
+    what is not installed here."""
     indexes, metadata = traffic.samples.indexes, traffic.samples.metadata
     if "as_run" not in metadata:
-        raise InputError(
-            "does not hold the files of its rig; give the rig: cosim replay --bus F.mcap RIG", traffic.path
-        )
+        what = "does not hold the files of its rig; give the rig: cosim replay --bus F.mcap RIG"
+        raise InputError(what, traffic.path)
     files = {name: content for index in reversed(indexes) for name, content in index.files().items()}
     return rig_of_files(files, metadata["as_run"], interpret=True)
 

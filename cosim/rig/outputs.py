@@ -141,10 +141,8 @@ def open_outputs(
         )
         for config in configs
     ]
-    recording = None if record is None else remotes[-1]
-    outputs = Outputs(
-        None, list(remotes), remotes, [] if rig.interpret else remotes, recording=recording, schema=schema
-    )
+    outputs = Outputs(None, list(remotes), remotes, [] if rig.interpret else remotes, schema=schema)
+    outputs.recording = None if record is None else remotes[-1]
     if spec.telemetry.publish is not None:
         outputs.stream = remotes[0]
         outputs.endpoint, outputs.describe_stream = outputs.stream.endpoint, outputs.stream.describe

@@ -22,9 +22,9 @@ def failure_of(text: str, place: str) -> RunError:
 class PlaybackConnection:
     """Satisfies `cosim.types.Connection`. A driver that uses it as it was used gets the same items, times and failures.
 
-    What another driver does instead is answered by the next entry that fits: an item for one that waits, no item for one
-    that only looks while an item was still to be sent. Its time is that of the last entry, and passes where it waits in
-    vain, so that every wait ends.
+    What another driver does instead is answered by the next entry that fits: an item for one that waits, no item for
+    one that only looks while an item was still to be sent. Its time is that of the last entry, and passes where it
+    waits in vain, so that every wait ends.
     """
 
     lost = False

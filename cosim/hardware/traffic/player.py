@@ -18,9 +18,10 @@ from cosim.types import COMMAND, BusItem, HardwareDriver, JointCommand, JointSta
 
 
 class PlayedDifference(NamedTuple):
-    """Where a driver does not do what was recorded: in a call at run_ns, an item, a measured number or the end of the
-    call. recorded, now: item, number or text, None for none; joint: its index, None where it is not known; what: `item`,
-    `end`, `fault`, or the name of the number; given: what the driver was called with."""
+    """Where a driver does not do what was recorded: in a call at run_ns, an item, a measured number or the end of it.
+
+    what: `item`, `end`, `fault`, or the name of the number; recorded, now: item, number or text, None for none; joint:
+    its index, None where it is not known; given: what the driver was called with."""
 
     run_ns: int
     call: str

@@ -9,8 +9,8 @@ from cosim.hardware.traffic.traffic_log import CALLS, ENDS, ITEMS, Fields, Passi
 
 
 class RecordedCall(NamedTuple):
-    """begin: the entry of the call; entries: of the connection, CLOCK once for each time; end: the entry of its end, None
-    of a call that had not ended; mixed: another thread called the driver meanwhile, so that the entries may be of
+    """begin: the entry of the call; entries: of the connection, CLOCK once for each time; end: the entry of its end,
+    None of a call that had not ended; mixed: another thread called the driver meanwhile, so that the entries may be of
     either call."""
 
     begin: TrafficEntry
@@ -28,7 +28,7 @@ class RecordedCall(NamedTuple):
 
 
 class TrafficGap(NamedTuple):
-    """Entries that are missing after the time of the last one before them in the run, None where these are the first."""
+    """Entries that are missing; run_ns: time in the run of the last one before them, None where these are the first."""
 
     count: int
     run_ns: int | None
