@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from cosim.hardware.traffic.playback import PlaybackConnection
@@ -14,6 +15,7 @@ from cosim.hardware.traffic.recorded_driver import RecordedDriver
 from cosim.hardware.traffic.traffic_log import TrafficLog
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
+from cosim.types import COMMAND
 
 from .families import Bench, cases
 
@@ -36,7 +38,7 @@ def record(case, folder):
         bench.driver = RecordedDriver(spec.family.load(spec.plugin.params, context), traffic)
         bench.open(sorted(bench.driver.modes)[0])
         for k in range(CYCLES):
-            bench.write(position=bench.out.position + 1e-3 * k, velocity=0.1, effort=0.01 * k / CYCLES)
+            bench.write(position=bench.out.position + 1e-3 * k, velocity=0.1, effort=0.05 * k / CYCLES)
             bench.read()
         bench.driver.stop()
         bench.read()
@@ -63,12 +65,30 @@ def test_a_driver_repeats_its_traffic(case, tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_changed_scale_is_found_at_the_first_changed_item(case, tmp_path):
+def test_a_changed_scale_is_found_in_the_first_call_that_it_changes(case, tmp_path):
+    """Of efforts alone: before the first command with an effort a driver does the same."""
     entries = record(case, tmp_path)
 
     def change(driver):
-        driver.units.scale[0] *= 1.001
+        exact = driver.units.drive_effort
+        driver.units.drive_effort = lambda effort: 1.5 * exact(effort)
+
+    first = played(tmp_path / "rig.yaml", entries, change).first
+    assert first is not None and (first.call, first.what) == ("write", "item")
+    assert first.recorded != first.now
+    commands = [call.begin.content for call in calls_of(entries) if call.what == "write"]
+    efforts = [np.frombuffer(given.numbers).reshape(len(COMMAND), -1)[2, 0] for given in commands]
+    resolution = 0.001  # N·m, coarser than that of any command
+    assert 0 < efforts[commands.index(first.given)] < 2 * (efforts[1] + resolution)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_changed_direction_is_found_where_it_is_measured_or_sent_first(case, tmp_path):
+    entries = record(case, tmp_path)
+
+    def change(driver):
+        driver.units.scale[0] *= -1.0
 
     found = played(tmp_path / "rig.yaml", entries, change)
-    assert found.first is not None
-    print(found.first)
+    assert found.first is not None and found.first.what in ("item", "position")
+    assert found.first.run_ns == 0 and found.calls  # to its end, whatever it does
