@@ -13,7 +13,7 @@ from cosim.errors import InputError, listed
 from cosim.hardware.traffic.playback import PlaybackConnection
 from cosim.hardware.traffic.player import play
 from cosim.hardware.traffic.recorded_calls import RecordedCall, TrafficGap, calls_of
-from cosim.hardware.traffic.traffic_log import Passing
+from cosim.hardware.traffic.traffic_log import Passing, TrafficEntry
 from cosim.output.traffic_messages import BusChannel
 from cosim.output.traffic_reader import RecordedTraffic
 from cosim.post_mortem.sign import Sign
@@ -21,7 +21,7 @@ from cosim.rig.bus_replay import frame_type, joints_of_frames, rig_of_recording
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.types import DriverContext
 
-SILENT = 10.0  # times the median interval between its answers before, from which on a drive was silent
+SILENT = 3.0  # times the median interval between its answers before, from which on a drive was silent
 FAILURES = frozenset({Passing.SEND_FAILED, Passing.RECEIVE_FAILED})
 CYCLE = frozenset({Passing.READ, Passing.WRITE})
 Joints = Mapping[tuple[int, bool], str]  # (identifier, extended) -> joint, of the frames that drives send in a cycle
@@ -64,7 +64,7 @@ def _signs_of(
             if driver.lost > before:
                 count += driver.lost - before
                 damaged.append(call)
-    found = [*failures(bus, calls), *silences(bus, calls, joints, end_ns)]
+    found = [*failures(bus, calls), *silences(bus, calls, joints)]
     if damaged:
         names = silent_in(damaged[-1], joints)
         of = f" of {listed(names)}" if names else ""
@@ -82,20 +82,22 @@ def failures(bus: BusChannel, calls: Sequence[RecordedCall]) -> Iterator[Sign]:
         return
 
 
-def silences(bus: BusChannel, calls: Sequence[RecordedCall], joints: Joints, end_ns: int) -> Iterator[Sign]:
-    """Drives whose answers ended before the stop at end_ns; on a serial link all of them together."""
-    heard: dict[str, list[int]] = {}
+def silences(bus: BusChannel, calls: Sequence[RecordedCall], joints: Joints) -> Iterator[Sign]:
+    """Drives whose answers ended before the last call; on a serial link all of them together. Intervals are on the
+    clock of the driver: the time of a run stands still where it is late."""
+    heard: dict[str, list[TrafficEntry]] = {}
     for entry in (entry for call in calls for entry in call.items if entry.what == Passing.RECEIVED):
         item = entry.content
         name = listed(bus.joints) if isinstance(item, bytes) else joints.get((item.id, item.extended), "")
-        heard.setdefault(name, []).append(entry.run_ns)
+        heard.setdefault(name, []).append(entry)
     heard.pop("", None)
-    for name, times in heard.items():
-        usual_ns, silence = np.median(np.diff(times)) if len(times) > 1 else np.inf, end_ns - times[-1]
-        if silence > SILENT * usual_ns:
-            what = f"bus of '{bus.driver}': the last answer of {name}, {silence * 1e-6:.4g} ms before the stop"
+    for name, entries in heard.items():
+        usual_ns = float(np.median(np.diff([entry.t_ns for entry in entries]))) if len(entries) > 1 else np.inf
+        silence_ns = calls[-1].begin.t_ns - entries[-1].t_ns
+        if silence_ns > SILENT * usual_ns:
+            what = f"bus of '{bus.driver}': the last answer of {name}, {silence_ns * 1e-6:.4g} ms before the stop"
             usual = f"answers had come every {usual_ns * 1e-6:.4g} ms"
-            yield Sign(times[-1] * 1e-9, f"{what}; {usual}", True, silence * 1e-9)
+            yield Sign(entries[-1].run_ns * 1e-9, f"{what}; {usual}", True, silence_ns * 1e-9)
 
 
 def silent_in(call: RecordedCall, joints: Joints) -> list[str]:

@@ -54,8 +54,9 @@ class TrafficRecording:
 
     def finish(self) -> None:
         """The drivers are closed: hand over the rest. Of a run without a tick this is the time 0."""
-        self.log.end()
-        self.zero_ns = time.monotonic_ns() if self.zero_ns is None else self.zero_ns
+        now = time.monotonic_ns()
+        self.log.end(now)
+        self.zero_ns = now if self.zero_ns is None else self.zero_ns
         self._hand_over()
         for driver, lost in zip(self.log.drivers, self.log.lost, strict=True):
             if lost:

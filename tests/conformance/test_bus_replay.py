@@ -43,6 +43,7 @@ def record(case, folder):
         bench.driver.stop()
         bench.read()
         bench.driver.close()
+    log.end(0)
     assert log.lost == [0]
     return log.take(1 << 20)
 

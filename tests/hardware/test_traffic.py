@@ -91,6 +91,7 @@ def recorded(*results):
         driver.write(command, 7)
         driver.read(state, 2000 + k)
     driver.close()
+    log.end(9999)
     return log.take(1000), state
 
 
@@ -110,7 +111,7 @@ def test_entries_are_numbered_and_have_everything_that_passed():
     assert state.position.tolist() == [6.0, 6.0]
     kinds = [entry.what for entry in entries if entry.what != Passing.CLOCK]
     assert kinds[:5] == ["open", "connected", "returned", "enable", "sent"]
-    assert kinds[-3:] == ["close", "sent", "returned"]
+    assert kinds[-4:] == ["close", "sent", "returned", "ended"]
     assert kinds.count("received") == 3 and kinds.count("empty") == 3
     times = [entry.t_ns for entry in entries]
     assert times == sorted(times)
@@ -168,8 +169,9 @@ def test_a_failure_of_the_connection_is_played_with_its_class():
     driver = RecordedDriver(Echo(link), traffic)
     with pytest.raises(ConnectionLost):
         driver.read(JointState.zeros(2), 5)
+    log.end(0)
     entries = log.take(10)
-    assert [entry.what for entry in entries] == ["read", "receive_failed", "raised"]
+    assert [entry.what for entry in entries] == ["read", "receive_failed", "raised", "ended"]
     assert played(entries).first is None
     again = PlaybackConnection("wire")
     again.play([entries[1]], 0)
@@ -192,9 +194,10 @@ def test_what_nobody_takes_is_lost_and_counted():
     log.add(0, 9, Passing.SENT, b"")
     assert [(entry.driver, entry.number) for entry in (*kept, *log.take(10))] == [(0, 0), (1, 0), (0, 2)]
     log.lose(kept)
-    log.end()
-    log.add(0, 10, Passing.SENT, b"")
-    assert log.lost == [2, 2] and log.take(10) == []
+    log.end(11)
+    log.add(0, 12, Passing.SENT, b"")
+    assert log.lost == [2, 2]
+    assert [entry[:4] for entry in log.take(10)] == [(0, 3, 11, "ended"), (1, 2, 11, "ended")]
 
 
 def test_entries_of_several_threads_have_all_numbers_in_order():
@@ -217,8 +220,10 @@ def numbered(*kinds):
 
 
 def test_a_gap_ends_the_calls():
-    entries = numbered("open", "returned", "stop", "sent", "returned")
+    entries = numbered("open", "returned", "stop", "sent", "returned", "ended")
     assert [call.what for call in calls_of(entries)] == ["open", "stop"]
+    *calls, gap = calls_of(entries[:-1])
+    assert [call.what for call in calls] == ["open", "stop"] and gap == TrafficGap(None, 40)
     *calls, gap = calls_of([*entries[:3], entries[4]])
     assert [call.what for call in calls] == ["open"] and gap == TrafficGap(1, 20)
     assert list(calls_of(entries[1:])) == [TrafficGap(1, None)]
@@ -227,7 +232,9 @@ def test_a_gap_ends_the_calls():
 
 
 def test_calls_of_two_threads_are_played_and_not_compared():
-    entries = numbered("open", "connected", "returned", "write", "stop", "sent", "returned", "returned", "stop")
+    entries = numbered(
+        "open", "connected", "returned", "write", "stop", "sent", "returned", "returned", "stop", "ended"
+    )
     calls = list(calls_of(entries))
     assert [(call.what, call.mixed, len(call.entries)) for call in calls] == [
         ("open", False, 1),
@@ -300,4 +307,5 @@ def test_numbers_that_are_none_are_equal_to_themselves():
             out.position[:], out.t_ns = np.nan, 1
 
     RecordedDriver(Blind(), traffic).read(JointState.zeros(2), 1)
+    log.end(0)
     assert play(Blind(), PlaybackConnection("line"), calls_of(log.take(10))).first is None

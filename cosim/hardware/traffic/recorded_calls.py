@@ -28,9 +28,10 @@ class RecordedCall(NamedTuple):
 
 
 class TrafficGap(NamedTuple):
-    """Entries that are missing; run_ns: time in the run of the last one before them, None where these are the first."""
+    """Entries that are missing; run_ns: time in the run of the last one before them, None where these are the first;
+    count: how many, None where the end is missing."""
 
-    count: int
+    count: int | None
     run_ns: int | None
 
 
@@ -44,6 +45,8 @@ def calls_of(entries: Iterable[TrafficEntry]) -> Iterator[RecordedCall | Traffic
             yield TrafficGap(entry.number - expected, last)
             return
         expected, last = entry.number + 1, entry.run_ns
+        if entry.what == Passing.ENDED:
+            break
         if entry.what in CALLS:
             begun.append(entry)
             running += 1
@@ -56,6 +59,9 @@ def calls_of(entries: Iterable[TrafficEntry]) -> Iterator[RecordedCall | Traffic
             if not running:
                 yield from _ended(begun, tuple(passed), entry)
                 begun, passed = [], []
+    else:
+        yield TrafficGap(None, last)
+        return
     if running:
         yield from _ended(begun, tuple(passed), None)
 

@@ -37,6 +37,7 @@ class Passing(StrEnum):
     CLOSE = "close"
     RETURNED = "returned"
     RAISED = "raised"
+    ENDED = "ended"  # the last entry of a driver: without it others may be missing behind the last one
 
 
 ITEMS = frozenset({Passing.SENT, Passing.RECEIVED})
@@ -102,9 +103,12 @@ class TrafficLog:
         for entry in entries:
             self.lost[entry.driver] += 1
 
-    def end(self) -> None:
-        """From now on nothing is added."""
-        self._ended = True
+    def end(self, t_ns: int) -> None:
+        """Add ENDED of every driver; from now on nothing is added."""
+        with self._lock:
+            self._ended = True
+            for driver, number in enumerate(self._numbers):
+                self._entries.append(TrafficEntry(driver, number, t_ns, Passing.ENDED, Fields()))
 
 
 class DriverTraffic:
