@@ -45,8 +45,8 @@ def _limits(each: ReplayedBus) -> list[str]:
     if played.mixed:
         what = f"{played.mixed:,} {plural(played.mixed, 'call')} of '{name}' from two threads"
         found.append(f"{what} could not be compared, as when a watchdog stops the motors")
-    if played.gap is not None:
-        after = "" if played.gap.run_ns is None else f" after t = {_seconds(played.gap.run_ns)} s"
+    if played.missing is not None:
+        after = "" if played.missing.run_ns is None else f" after t = {_seconds(played.missing.run_ns)} s"
         found.append(f"the traffic of '{name}' is not complete{after}; what follows was not compared")
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 from cosim.errors import InputError, listed
 from cosim.hardware.traffic.playback import PlaybackConnection
 from cosim.hardware.traffic.player import play
-from cosim.hardware.traffic.recorded_calls import RecordedCall, TrafficGap, calls_of
+from cosim.hardware.traffic.recorded_calls import DriverCall, MissingEntries, calls_of
 from cosim.hardware.traffic.traffic_log import Passing, TrafficEntry
 from cosim.output.traffic_messages import BusChannel
 from cosim.output.traffic_reader import RecordedTraffic
@@ -48,11 +48,11 @@ def _signs_of(
     joints = joints_of_frames(spec, context, sent=False) if bus.can else {}
     link = PlaybackConnection(bus.connection)
     driver = spec.family.load(spec.plugin.params, replace(context, ends=(link, None)))
-    calls: list[RecordedCall] = []
-    damaged: list[RecordedCall] = []
+    calls: list[DriverCall] = []
+    damaged: list[DriverCall] = []
     count = 0
     for call in calls_of(traffic.entries(bus, frame)):
-        if isinstance(call, TrafficGap) or call.begin.run_ns > end_ns:
+        if isinstance(call, MissingEntries) or call.begin.run_ns > end_ns:
             break
         inside = call.begin.run_ns >= begin_ns
         if call.what in CYCLE and not inside:
@@ -74,7 +74,7 @@ def _signs_of(
     return found
 
 
-def failures(bus: BusChannel, calls: Sequence[RecordedCall]) -> Iterator[Sign]:
+def failures(bus: BusChannel, calls: Sequence[DriverCall]) -> Iterator[Sign]:
     """The first failure of the connection."""
     for entry in (entry for call in calls for entry in call.entries if entry.what in FAILURES):
         what = entry.content.text.partition(": ")[2]
@@ -82,7 +82,7 @@ def failures(bus: BusChannel, calls: Sequence[RecordedCall]) -> Iterator[Sign]:
         return
 
 
-def silences(bus: BusChannel, calls: Sequence[RecordedCall], joints: Joints) -> Iterator[Sign]:
+def silences(bus: BusChannel, calls: Sequence[DriverCall], joints: Joints) -> Iterator[Sign]:
     """Drives whose answers ended before the last call; on a serial link all of them together. Intervals are on the
     clock of the driver: the time of a run stands still where it is late."""
     heard: dict[str, list[TrafficEntry]] = {}
@@ -100,7 +100,7 @@ def silences(bus: BusChannel, calls: Sequence[RecordedCall], joints: Joints) -> 
             yield Sign(entries[-1].run_ns * 1e-9, f"{what}; {usual}", True, silence_ns * 1e-9)
 
 
-def silent_in(call: RecordedCall, joints: Joints) -> list[str]:
+def silent_in(call: DriverCall, joints: Joints) -> list[str]:
     """The joints of which no frame came in a call."""
     items = [entry.content for entry in call.items if entry.what == Passing.RECEIVED]
     heard = {joints.get((item.id, item.extended)) for item in items if not isinstance(item, bytes)}

@@ -61,7 +61,7 @@ def test_a_driver_repeats_its_traffic(case, tmp_path):
     entries = record(case, tmp_path)
     for _ in range(2):
         found = played(tmp_path / "rig.yaml", entries)
-        assert found.first is None and not found.differing and not found.mixed and found.gap is None
+        assert found.first is None and not found.differing and not found.mixed and found.missing is None
         assert found.measured >= CYCLES and found.sent >= CYCLES and found.received >= CYCLES
 
 

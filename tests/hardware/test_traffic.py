@@ -13,7 +13,7 @@ from cosim.drivers.transport import CanFrame, ConnectionLost
 from cosim.errors import RunError
 from cosim.hardware.traffic.playback import LOOK_NS, PlaybackConnection
 from cosim.hardware.traffic.player import play
-from cosim.hardware.traffic.recorded_calls import TrafficGap, calls_of
+from cosim.hardware.traffic.recorded_calls import MissingEntries, calls_of
 from cosim.hardware.traffic.recorded_connection import RecordedConnection
 from cosim.hardware.traffic.recorded_driver import RecordedDriver
 from cosim.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry, TrafficLog
@@ -121,7 +121,7 @@ def test_a_driver_repeats_what_it_did():
     entries, _ = recorded(*WIRE)
     found = played(entries)
     assert (found.calls, found.sent, found.received, found.measured) == (9, 5, 3, 3)
-    assert found.first is None and found.differing == 0 and found.gap is None
+    assert found.first is None and found.differing == 0 and found.missing is None
 
 
 def test_the_first_item_that_another_driver_sends_is_named_with_its_command():
@@ -223,12 +223,12 @@ def test_a_gap_ends_the_calls():
     entries = numbered("open", "returned", "stop", "sent", "returned", "ended")
     assert [call.what for call in calls_of(entries)] == ["open", "stop"]
     *calls, gap = calls_of(entries[:-1])
-    assert [call.what for call in calls] == ["open", "stop"] and gap == TrafficGap(None, 40)
+    assert [call.what for call in calls] == ["open", "stop"] and gap == MissingEntries(None, 40)
     *calls, gap = calls_of([*entries[:3], entries[4]])
-    assert [call.what for call in calls] == ["open"] and gap == TrafficGap(1, 20)
-    assert list(calls_of(entries[1:])) == [TrafficGap(1, None)]
+    assert [call.what for call in calls] == ["open"] and gap == MissingEntries(1, 20)
+    assert list(calls_of(entries[1:])) == [MissingEntries(1, None)]
     found = played([*entries[:3], entries[4]])
-    assert found.calls == 1 and found.gap == TrafficGap(1, 20)
+    assert found.calls == 1 and found.missing == MissingEntries(1, 20)
 
 
 def test_calls_of_two_threads_are_played_and_not_compared():

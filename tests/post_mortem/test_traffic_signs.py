@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cosim.drivers.transport import CanFrame
-from cosim.hardware.traffic.recorded_calls import RecordedCall
+from cosim.hardware.traffic.recorded_calls import DriverCall
 from cosim.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
 from cosim.output.traffic_messages import BusChannel
 from cosim.post_mortem.traffic_signs import failures, silences, silent_in, traffic_signs
@@ -24,7 +24,7 @@ HAND = BusChannel("hand", "dynamixel", "port", ("b", "d"), False)
 def call(k, *items):
     """The read of tick k with these received items."""
     begin = TrafficEntry(0, 0, START + k * MS, Passing.READ, Fields(), k * MS)
-    return RecordedCall(
+    return DriverCall(
         begin, tuple(TrafficEntry(0, 0, START + k * MS, Passing.RECEIVED, item, k * MS) for item in items), None
     )
 

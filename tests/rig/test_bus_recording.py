@@ -112,7 +112,7 @@ def test_drivers_do_the_same_again(recorded):
         found = replay_bus(folder / "run.mcap", rig)
         assert [each.first for each in found] == [None, None]
         assert [each.bus.driver for each in found] == ["moteus", "dynamixel"]
-        assert all(each.played.measured >= len(run.t) and each.played.gap is None for each in found)
+        assert all(each.played.measured >= len(run.t) and each.played.missing is None for each in found)
 
 
 def test_another_ratio_is_found(recorded, tmp_path):
@@ -163,7 +163,7 @@ def test_entries_that_are_lost_are_counted_and_reported(tmp_path, monkeypatch):
         what = f"of the entries of the bus traffic of '{driver}' could not be recorded"
         assert re.fullmatch(rf"[\d,]+ {what}: the machine is too busy, or the disk too slow", event.name)
     found = replay_bus(tmp_path / "run.mcap", None)
-    assert all(each.played.gap is not None and each.first is None and each.played.calls > 5 for each in found)
+    assert all(each.played.missing is not None and each.first is None and each.played.calls > 5 for each in found)
 
 
 # --- bad input --------------------------------------------------------------------------------------

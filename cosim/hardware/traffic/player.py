@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.hardware.traffic.playback import PlaybackConnection
-from cosim.hardware.traffic.recorded_calls import RecordedCall, TrafficGap
+from cosim.hardware.traffic.recorded_calls import DriverCall, MissingEntries
 from cosim.hardware.traffic.recorded_connection import failure
 from cosim.hardware.traffic.recorded_driver import MEASURED, fields_of_state
 from cosim.hardware.traffic.traffic_log import Fields, Passing
@@ -41,7 +41,7 @@ class PlayedDifference(NamedTuple):
 
 @dataclass
 class PlayedTraffic:
-    """What was compared. mixed: calls that two threads made, which cannot be; gap: where the comparison ended early."""
+    """What was compared. mixed: calls of two threads, which cannot be; missing: where the comparison ended early."""
 
     calls: int = 0
     sent: int = 0  # items
@@ -50,20 +50,20 @@ class PlayedTraffic:
     mixed: int = 0
     differing: int = 0  # calls
     first: PlayedDifference | None = None
-    gap: TrafficGap | None = None
+    missing: MissingEntries | None = None
     states: dict[int, JointState] = field(default_factory=dict)  # by their number
 
 
 def play(
     driver: HardwareDriver,
     link: PlaybackConnection,
-    calls: Iterable[RecordedCall | TrafficGap],
+    calls: Iterable[DriverCall | MissingEntries],
 ) -> PlayedTraffic:
     """Call a driver, whose connection is `link`, as it was called. Its failures are part of what is compared."""
     played = PlayedTraffic()
     for call in calls:
-        if isinstance(call, TrafficGap):
-            played.gap = call
+        if isinstance(call, MissingEntries):
+            played.missing = call
             break
         difference = _play_call(driver, link, call, played)
         played.calls += 1
@@ -75,7 +75,7 @@ def play(
 
 
 def _play_call(
-    driver: HardwareDriver, link: PlaybackConnection, call: RecordedCall, played: PlayedTraffic
+    driver: HardwareDriver, link: PlaybackConnection, call: DriverCall, played: PlayedTraffic
 ) -> PlayedDifference | None:
     link.play(call.entries, call.begin.t_ns)
     result = Fields()
@@ -115,7 +115,7 @@ _CALLS: Mapping[str, Callable[[HardwareDriver, Fields, PlayedTraffic], Fields | 
 }
 
 
-def _difference(call: RecordedCall, sent: Sequence[BusItem], result: Fields, raised: str) -> PlayedDifference | None:
+def _difference(call: DriverCall, sent: Sequence[BusItem], result: Fields, raised: str) -> PlayedDifference | None:
     recorded = [entry for entry in call.items if entry.what == Passing.SENT]
     for entry, now in zip_longest(recorded, sent):
         was, run_ns = (None, call.begin.run_ns) if entry is None else (entry.content, entry.run_ns)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cosim.hardware.traffic.traffic_log import CALLS, ENDS, ITEMS, Fields, Passing, TrafficEntry
 
 
-class RecordedCall(NamedTuple):
+class DriverCall(NamedTuple):
     """begin: the entry of the call; entries: of the connection, CLOCK once for each time; end: the entry of its end,
     None of a call that had not ended; mixed: another thread called the driver meanwhile, so that the entries may be of
     either call."""
@@ -27,7 +27,7 @@ class RecordedCall(NamedTuple):
         return [entry for entry in self.entries if entry.what in ITEMS]
 
 
-class TrafficGap(NamedTuple):
+class MissingEntries(NamedTuple):
     """Entries that are missing; run_ns: time in the run of the last one before them, None where these are the first;
     count: how many, None where the end is missing."""
 
@@ -35,14 +35,14 @@ class TrafficGap(NamedTuple):
     run_ns: int | None
 
 
-def calls_of(entries: Iterable[TrafficEntry]) -> Iterator[RecordedCall | TrafficGap]:
+def calls_of(entries: Iterable[TrafficEntry]) -> Iterator[DriverCall | MissingEntries]:
     """The calls of one driver, from its entries in their order. A gap is the last; what follows it is not known."""
     begun: list[TrafficEntry] = []  # calls, more than one only of several threads
     running, passed = 0, []
     expected, last = 0, None
     for entry in entries:
         if entry.number != expected:
-            yield TrafficGap(entry.number - expected, last)
+            yield MissingEntries(entry.number - expected, last)
             return
         expected, last = entry.number + 1, entry.run_ns
         if entry.what == Passing.ENDED:
@@ -60,7 +60,7 @@ def calls_of(entries: Iterable[TrafficEntry]) -> Iterator[RecordedCall | Traffic
                 yield from _ended(begun, tuple(passed), entry)
                 begun, passed = [], []
     else:
-        yield TrafficGap(None, last)
+        yield MissingEntries(None, last)
         return
     if running:
         yield from _ended(begun, tuple(passed), None)
@@ -68,10 +68,10 @@ def calls_of(entries: Iterable[TrafficEntry]) -> Iterator[RecordedCall | Traffic
 
 def _ended(
     begun: Sequence[TrafficEntry], passed: tuple[TrafficEntry, ...], end: TrafficEntry | None
-) -> Iterator[RecordedCall]:
+) -> Iterator[DriverCall]:
     """Of calls that were mixed the first one has all entries."""
     if len(begun) == 1:
-        yield RecordedCall(begun[0], passed, end)
+        yield DriverCall(begun[0], passed, end)
         return
     for k, begin in enumerate(begun):
-        yield RecordedCall(begin, () if k else passed, None, mixed=True)
+        yield DriverCall(begin, () if k else passed, None, mixed=True)
