@@ -69,8 +69,8 @@ class BusChannel(NamedTuple):
     def of(cls, metadata: Mapping[str, str]) -> BusChannel:
         """From the metadata of a channel."""
         joints = tuple(name for name in metadata.get("joints", "").split(", ") if name)
-        about = (metadata.get(key, "") for key in ("driver", "type", "connection"))
-        return cls(*about, joints, metadata.get("items") == FRAMES)
+        driver, family, connection = (metadata.get(key, "") for key in ("driver", "type", "connection"))
+        return cls(driver, family, connection, joints, metadata.get("items") == FRAMES)
 
 
 def schemas() -> tuple[tuple[str, bytes], tuple[str, bytes]]:

@@ -29,9 +29,9 @@ class DriverCall(NamedTuple):
 
 class MissingEntries(NamedTuple):
     """Entries that are missing; run_ns: time in the run of the last one before them, None where these are the first;
-    count: how many, None where the end is missing."""
+    entries: how many, None where the end is missing."""
 
-    count: int | None
+    entries: int | None
     run_ns: int | None
 
 
