@@ -39,7 +39,7 @@ class HalfDuplexLink:
     def __init__(self, link: Connection[bytes], baudrate: float, response_time: float, pause: float) -> None:
         """response_time [s]: until a drive begins its answer, at most; pause [s]: see `silence`."""
         self.name, self.meter, self.now, self._link = link.name, link.meter, link.now, link
-        self.close, self.reopen = link.close, link.reopen
+        self.close, self.reopen, self.why_not_compiled = link.close, link.reopen, link.why_not_compiled
         self.request: codec.RtuRequest | None = None  # that of the answer received last
         self.unanswered = 0
         self._byte_ns, self._response_ns, self._pause_ns = 1e9 * BYTE_BITS / baudrate, response_time * 1e9, pause * 1e9
