@@ -27,7 +27,7 @@ class PlaybackConnection:
     waits in vain, so that every wait ends.
     """
 
-    lost = False
+    lost, why_not_compiled = False, "recorded traffic is played in Python"
 
     def __init__(self, name: str) -> None:
         self.name, self.meter = name, ItemCount()
