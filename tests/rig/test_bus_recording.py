@@ -145,11 +145,11 @@ def test_the_loop_is_in_python(tmp_path):
 class FullLog(traffic_log.TrafficLog):
     """A log that is full from the 20th command on."""
 
-    def add(self, driver, t_ns, what, content):
+    def add(self, driver, t_ns, what, content, times=()):
         if what == Passing.WRITE and self._numbers[driver] > 20 and content.whole[0] > 0:
             self.commands = getattr(self, "commands", 0) + 1
             self._room = 0 if self.commands > 20 else self._room
-        super().add(driver, t_ns, what, content)
+        super().add(driver, t_ns, what, content, times)
 
 
 def test_entries_that_are_lost_are_counted_and_reported(tmp_path, monkeypatch):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from cosim.hardware.traffic.recorded_connection import failure
+from cosim.hardware.traffic.recorded_connection import NOTHING, failure
 from cosim.hardware.traffic.traffic_log import DriverTraffic, Fields, Passing
 from cosim.types import COMMAND, HardwareDriver, JointCommand, JointState
 
@@ -26,10 +27,6 @@ def fields_of_command(command: JointCommand, deadline_ns: int) -> Fields:
     return Fields("", (int(deadline_ns), int(command.valid_until_ns)), numbers.tobytes())
 
 
-def nothing() -> Fields:
-    return Fields()
-
-
 class RecordedDriver:
     """Another driver, to which everything is passed on; satisfies `cosim.types.HardwareDriver`.
 
@@ -37,45 +34,60 @@ class RecordedDriver:
     """
 
     def __init__(self, driver: HardwareDriver, traffic: DriverTraffic) -> None:
-        self._driver, self._traffic = driver, traffic
+        self._driver, self._add = driver, traffic.add
         self._states: list[JointState] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._driver, name)
 
     def open(self) -> None:
-        self._call(Passing.OPEN, Fields(), self._driver.open)
+        self._add(Passing.OPEN, NOTHING)
+        with self._ending():
+            self._driver.open()
 
     def enable(self, mode: str) -> None:
-        self._call(Passing.ENABLE, Fields(mode), lambda: self._driver.enable(mode))
+        self._add(Passing.ENABLE, Fields(mode))
+        with self._ending():
+            self._driver.enable(mode)
 
     def clear(self) -> None:
-        self._call(Passing.CLEAR, Fields(), self._driver.clear)
+        self._add(Passing.CLEAR, NOTHING)
+        with self._ending():
+            self._driver.clear()
 
     def read(self, out: JointState, deadline_ns: int) -> None:
-        given = Fields("", (int(deadline_ns), self._number_of(out)))
-        self._call(Passing.READ, given, lambda: self._driver.read(out, deadline_ns), lambda: fields_of_state(out))
+        self._add(Passing.READ, Fields("", (int(deadline_ns), self._number_of(out))))
+        try:
+            self._driver.read(out, deadline_ns)
+        except BaseException as error:
+            self._add(Passing.RAISED, failure(error))
+            raise
+        self._add(Passing.RETURNED, fields_of_state(out))
 
     def write(self, cmd: JointCommand, deadline_ns: int) -> None:
-        given = fields_of_command(cmd, deadline_ns)
-        self._call(Passing.WRITE, given, lambda: self._driver.write(cmd, deadline_ns))
+        self._add(Passing.WRITE, fields_of_command(cmd, deadline_ns))
+        with self._ending():
+            self._driver.write(cmd, deadline_ns)
 
     def stop(self) -> None:
-        self._call(Passing.STOP, Fields(), self._driver.stop)
+        self._add(Passing.STOP, NOTHING)
+        with self._ending():
+            self._driver.stop()
 
     def close(self) -> None:
-        self._call(Passing.CLOSE, Fields(), self._driver.close)
+        self._add(Passing.CLOSE, NOTHING)
+        with self._ending():
+            self._driver.close()
 
-    def _call(
-        self, what: Passing, given: Fields, call: Callable[[], object], result: Callable[[], Fields] = nothing
-    ) -> None:
-        self._traffic.add(what, given)
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Add the end of a call without a result."""
         try:
-            call()
+            yield
         except BaseException as error:
-            self._traffic.add(Passing.RAISED, failure(error))
+            self._add(Passing.RAISED, failure(error))
             raise
-        self._traffic.add(Passing.RETURNED, result())
+        self._add(Passing.RETURNED, NOTHING)
 
     def _number_of(self, state: JointState) -> int:
         for number, known in enumerate(self._states):

@@ -11,7 +11,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from itertools import islice
 from typing import Any, NamedTuple
 
 ROOM = 1 << 17  # entries that wait to be taken, about 30 MB
@@ -72,30 +71,34 @@ class TrafficLog:
         self.drivers = tuple(drivers)
         self.lost = [0] * len(self.drivers)  # entries, by driver
         self._room, self._numbers = room, [0] * len(self.drivers)
-        self._entries: deque[TrafficEntry] = deque()
+        # fields of entries, the last one the times that the driver has read before, which are an entry of their own
+        self._waiting: deque[tuple[int, int, int, str, Any, Sequence[int]]] = deque()
         self._lock = threading.Lock()
         self._ended = False
 
     def of(self, driver: str) -> DriverTraffic:
         return DriverTraffic(self, self.drivers.index(driver))
 
-    def add(self, driver: int, t_ns: int, what: str, content: Any) -> None:
+    def add(self, driver: int, t_ns: int, what: str, content: Any, times: Sequence[int] = ()) -> None:
+        """times: that the driver has read since its last entry. In a tick this is what recording costs."""
         with self._lock:
             number = self._numbers[driver]
-            self._numbers[driver] = number + 1
-            if self._ended:
-                return
-            if len(self._entries) >= self._room:
-                self.lost[driver] += 1
-                return
-            self._entries.append(TrafficEntry(driver, number, t_ns, what, content))
+            self._numbers[driver] = number + (2 if times else 1)
+            if len(self._waiting) < self._room and not self._ended:
+                self._waiting.append((driver, number, t_ns, what, content, times))
+            elif not self._ended:
+                self.lost[driver] += 2 if times else 1
 
     def take(self, count: int) -> list[TrafficEntry]:
-        """The oldest entries, at most so many, which are removed."""
+        """The oldest entries, at most about so many, which are removed."""
         with self._lock:
-            found = list(islice(self._entries, count))
-            for _ in found:
-                self._entries.popleft()
+            taken = [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]
+        found = []
+        for driver, number, t_ns, what, content, times in taken:
+            if times:
+                found.append(TrafficEntry(driver, number, times[0], Passing.CLOCK, Fields(whole=times)))
+                number += 1
+            found.append(TrafficEntry(driver, number, t_ns, what, content))
         return found
 
     def lose(self, entries: Sequence[TrafficEntry]) -> None:
@@ -108,7 +111,7 @@ class TrafficLog:
         with self._lock:
             self._ended = True
             for driver, number in enumerate(self._numbers):
-                self._entries.append(TrafficEntry(driver, number, t_ns, Passing.ENDED, Fields()))
+                self._waiting.append((driver, number, t_ns, Passing.ENDED, Fields(), ()))
 
 
 class DriverTraffic:
@@ -127,8 +130,7 @@ class DriverTraffic:
         return t_ns
 
     def add(self, what: str, content: Any) -> None:
-        t_ns = self.now()
+        times: Sequence[int] = ()
         if self._times:
             times, self._times = self._times, []
-            self._log.add(self._place, times[0], Passing.CLOCK, Fields(whole=times))
-        self._log.add(self._place, t_ns, what, content)
+        self._log.add(self._place, self.now(), what, content, times)
