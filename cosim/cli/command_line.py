@@ -341,6 +341,7 @@ def command_parser() -> CommandParser:
         _word("--speed", metavar="X", type=float, help="times as fast as it was; default: 1"),
         _flag("--rerun", "run its rig again as fast as possible, with the files in it, and compare to the bit"),
         _flag("--bus", "play its bus traffic to the drivers, without hardware, and compare to the bit"),
+        _word("--to", metavar="F.log", type=Path, help="with --bus: only write its CAN frames (log, asc, blf)"),
     )
     parser.add_command(
         commands.explain,

@@ -329,11 +329,25 @@ def compare(a: Path, b: Path, align: bool) -> None:
 
 
 def replay(
-    recording: Path, rig: Path | None, telemetry: str | None, speed: float | None, rerun: bool, bus: bool
+    recording: Path,
+    rig: Path | None,
+    telemetry: str | None,
+    speed: float | None,
+    rerun: bool,
+    bus: bool,
+    to: Path | None,
 ) -> None:
     """Publish a recording again, or run its rig or play its bus traffic again and compare to the bit."""
     from cosim.cli.replay import publish_recording, rerun_recording
 
+    if to is not None and rig is not None:
+        raise InputError("no rig is needed for --to; take it out", str(rig))
+    if to is not None:
+        from cosim.output.can_log import write_can_log
+
+        count, others = write_can_log(recording, to)
+        print(f"wrote    {to}: {count:,} frames" + "".join(f"; '{name}' is on a serial port" for name in others))
+        return
     if bus:
         from cosim.cli.bus_replay_report import report_bus_replay
 

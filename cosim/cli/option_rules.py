@@ -26,6 +26,7 @@ NEEDED: Rules = {
         "--to": ("--bondgraph", "--equations"),
         "--json": ("--compare",),
     },
+    "replay": {"--to": ("--bus",)},
     "run": {"--record-bus": ("--record",)},
     "tune": dict.fromkeys(_OF_HARDWARE, ("--on-hardware",)),
 }

@@ -24,6 +24,14 @@ def test_drivers_that_do_the_same(recorded, command):
     assert end == "equal    every item that was sent and every state that was measured, to the bit"
 
 
+def test_a_log_for_other_programs(recorded, command, tmp_path):
+    path = tmp_path / "bus.log"
+    code, out, err = command("replay", "--bus", recorded[0] / "run.mcap", "--to", path)
+    frames = len(path.read_text().splitlines())
+    said = f"wrote    {path}: {frames:,} frames; 'dynamixel' is on a serial port"
+    assert (code, err, out.splitlines()) == (0, [], [said]) and frames > 60
+
+
 def test_a_driver_that_does_something_else(recorded, command, tmp_path):
     folder, _ = recorded
     changed = rig_of(tmp_path, RIG.replace("c: {id: 2}", "c: {id: 2, direction: -1}"))
@@ -68,6 +76,10 @@ def test_options_that_would_have_no_effect(command, tmp_path):
     assert command.refuses("run", rig, "--record", run, "--record-bus") == real
     assert not run.exists()
     assert command.refuses("replay", run, rig) == [f"{rig}: a rig is for --bus; add it, or take the rig out"]
+    said = [f"{rig}: no rig is needed for --to; take it out"]
+    assert command.refuses("replay", run, rig, "--bus", "--to", tmp_path / "a.log") == said
+    said = ["--to: is for --bus; add it, or take --to out"]
+    assert command.refuses("replay", run, "--to", tmp_path / "a.log") == said
     for option in (("--telemetry", "x"), ("--speed", "2"), ("--rerun",)):
         said = [f"{option[0]}: has no effect beside --bus; take one of them out"]
         assert command.refuses("replay", run, "--bus", *option) == said
