@@ -6,18 +6,12 @@ from dataclasses import KW_ONLY
 from typing import Annotated
 
 from cosim.drivers.common import wiring
+from cosim.drivers.common.fault_texts import check_fault_texts
 from cosim.drivers.serial_text.codec import pattern_of
-from cosim.drivers.transport import SerialParams
+from cosim.drivers.transport import UartParams
 from cosim.types import param, params
 
 _SETTINGS = ("id", "mode", "watchdog", "effort_limit")
-
-
-@params
-class TextPort(SerialParams):
-    """A serial port."""
-
-    baudrate: float = param(unit="bit/s", min=1, default=115200.0)
 
 
 @params
@@ -86,7 +80,7 @@ class ModeWords:
 class Params:
     """The serial link of a board, and its language."""
 
-    port: TextPort = param()
+    port: UartParams = param()
     watchdog: float = param(unit="s", min=0.01, default=0.1, doc="that of the board: without commands it stops")
     checksum: bool = param(default=True, doc="every line ends with one")
     patterns: Patterns = param(default=Patterns())
@@ -95,9 +89,7 @@ class Params:
     faults: dict | None = param(default=None, doc="name and fix by fault code; default: those of the sketch")
 
     def __post_init__(self) -> None:
-        for code, text in (self.faults or {}).items():
-            if not isinstance(text, str) or not str(code).isdecimal():
-                raise ValueError(f"'faults' has a text for each fault code; '{code}' has none")
+        check_fault_texts(self.faults)
 
 
 @params
