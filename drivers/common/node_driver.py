@@ -27,7 +27,7 @@ SWITCHED_OFF = -1  # fault code of the driver: a drive that is off without a fau
 class NodeDriver(MotorDriver[Item, Joint]):
     """One node per joint."""
 
-    faults: ClassVar[Mapping[int, tuple[str, str]]]  # the drives' fault codes: name, fix
+    faults: Mapping[int, tuple[str, str]]  # the drives' fault codes: name, fix
     feedforward_limit: ClassVar[float] = (
         0.0  # efforts that commands carry in other modes than effort [N·m at the drive]
     )
@@ -143,8 +143,12 @@ class NodeDriver(MotorDriver[Item, Joint]):
     def describe_fault(self, joint_index: int, code: int) -> str:
         if code == SWITCHED_OFF:
             return "switched off by itself; check its supply, then stop and enable"
-        name, fix = self.faults.get(code, ("unknown fault", "see the drive's manual"))
+        name, fix = self._fault_table(joint_index).get(code, ("unknown fault", "see the drive's manual"))
         return f"{name} (drive error {code}); {fix}"
+
+    def _fault_table(self, k: int) -> Mapping[int, tuple[str, str]]:
+        """Of the drive of joint k: code -> name, fix."""
+        return self.faults
 
     # --- what a family supplies ----------------------------------------------------------------------
 

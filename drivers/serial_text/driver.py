@@ -25,7 +25,7 @@ class TextDriver(NodeDriver[bytes, JointParams]):
         super().__init__(context, link, params.watchdog)
         self._language = Language(params)
         self._patterns = patterns = self._language.patterns
-        self.faults = self._language.faults  # pyright: ignore[reportAttributeAccessIssue]  # of the rig, not of the class
+        self.faults = self._language.faults
         self.modes = frozenset(mode for mode in self.modes if mode in patterns)
         if context.mode not in self.modes:
             what = f"mode '{context.mode}' needs a command; give it, or another 'mode'"
