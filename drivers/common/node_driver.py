@@ -27,6 +27,7 @@ SWITCHED_OFF = -1  # fault code of the driver: a drive that is off without a fau
 class NodeDriver(MotorDriver[Item, Joint]):
     """One node per joint."""
 
+    answers_commands: ClassVar[bool] = True  # False: a request for the state follows each command
     faults: Mapping[int, tuple[str, str]]  # the drives' fault codes: name, fix
     feedforward_limit: ClassVar[float] = (
         0.0  # efforts that commands carry in other modes than effort [N·m at the drive]
@@ -44,7 +45,10 @@ class NodeDriver(MotorDriver[Item, Joint]):
     def cycle(self, emulator: DeviceEmulator) -> Traffic:
         """What one cycle sends to these emulated drives and receives from them."""
         # values with many digits: in a protocol of text they are the longest
-        out = [self._command(k, -1 / 3, -1 / 3, -1 / 3) for k in range(len(self._wiring))]
+        drives = range(len(self._wiring))
+        out = [self._command(k, -1 / 3, -1 / 3, -1 / 3) for k in drives]
+        if not self.answers_commands:
+            out += [self._request(k, "state") for k in drives]
         return Traffic(out, [answer for item in out for answer in emulator.handle(item, 0)])
 
     # --- opening, switching on and off ---------------------------------------------------------------
@@ -103,6 +107,20 @@ class NodeDriver(MotorDriver[Item, Joint]):
         )
         return replies[k, key] if done else None
 
+    def _ask(
+        self,
+        k: int,
+        key: int,
+        again: Callable[[], object],
+        lacking: str,
+        accept: Callable[[Any], bool] | None = None,
+    ) -> Any:
+        """As `_reply`. Raises the error of a drive that has not answered; lacking: what it did not do."""
+        reply = self._reply(k, key, again, accept)
+        if reply is None:
+            raise self._drive_error(k, f"{self._drive_name(k)} {lacking}; {self._loses_answers}")
+        return reply
+
     def _await(self, k: int, done: Callable[[], bool], request: Request) -> None:
         if not self._wait(done, ANSWER_TIME, lambda: self._send(k, request)):
             raise self._no_answer(k)
@@ -118,6 +136,10 @@ class NodeDriver(MotorDriver[Item, Joint]):
         rows = zip(position.tolist(), velocity.tolist(), effort.tolist(), strict=True)
         for k, row in enumerate(rows):
             self.link.send(self._request(k, "state") if self._tripped[k] else self._command(k, *row), deadline_ns)
+        if not self.answers_commands:
+            for k in range(len(self._wiring)):
+                if not self._tripped[k]:
+                    self.link.send(self._request(k, "state"), deadline_ns)
 
     def _poll(self, deadline_ns: int) -> None:
         self._drain()
