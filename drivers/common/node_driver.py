@@ -29,9 +29,6 @@ class NodeDriver(MotorDriver[Item, Joint]):
 
     answers_commands: ClassVar[bool] = True  # False: a request for the state follows each command
     faults: Mapping[int, tuple[str, str]]  # the drives' fault codes: name, fix
-    feedforward_limit: ClassVar[float] = (
-        0.0  # efforts that commands carry in other modes than effort [N·m at the drive]
-    )
 
     def __init__(self, context: DriverContext, link: Connection[Item], watchdog: float) -> None:
         super().__init__(context, link, watchdog)
@@ -67,8 +64,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
         return self._fault[k] or max(self._tripped[k], 0)
 
     def _switch_on(self, mode: str) -> None:
-        limit = np.inf if mode == "effort" else self.feedforward_limit
-        self.feedforward.limit[:] = limit * np.abs(self.units.scale)
+        self.feedforward.limit[:] = self._largest_effort(mode) * np.abs(self.units.scale)
         self._tripped = [0] * len(self._wiring)
         start, zeros = self._feedback.position.copy(), np.zeros(len(self._wiring))
 
@@ -107,16 +103,8 @@ class NodeDriver(MotorDriver[Item, Joint]):
         )
         return replies[k, key] if done else None
 
-    def _ask(
-        self,
-        k: int,
-        key: int,
-        again: Callable[[], object],
-        lacking: str,
-        accept: Callable[[Any], bool] | None = None,
-    ) -> Any:
-        """As `_reply`. Raises the error of a drive that has not answered; lacking: what it did not do."""
-        reply = self._reply(k, key, again, accept)
+    def _required(self, k: int, reply: Any, lacking: str) -> Any:
+        """A reply. Raises the error of the drive if there is none; lacking: what the drive did not do."""
         if reply is None:
             raise self._drive_error(k, f"{self._drive_name(k)} {lacking}; {self._loses_answers}")
         return reply
@@ -167,6 +155,12 @@ class NodeDriver(MotorDriver[Item, Joint]):
             return "switched off by itself; check its supply, then stop and enable"
         name, fix = self._fault_table(joint_index).get(code, ("unknown fault", "see the drive's manual"))
         return f"{name} (drive error {code}); {fix}"
+
+    # --- what a family may replace ----------------------------------------------------------------
+
+    def _largest_effort(self, mode: str) -> Array | float:
+        """That a command carries in a mode [N·m at the drive], of all drives or (n,)."""
+        return np.inf if mode == "effort" else 0.0
 
     def _fault_table(self, k: int) -> Mapping[int, tuple[str, str]]:
         """Of the drive of joint k: code -> name, fix."""

@@ -59,9 +59,9 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
         self._commanded_ns = 0
         self._read_window = max(context.period, READ_WINDOW * watchdog)  # s after a command, in which reads may follow
         targets = [map.effort_target for map in self._maps]
-        size = np.abs(self.units.scale)
-        self.feedforward.resolution[:] = size * [point.resolution if point else 0.0 for point in targets]
-        self._largest = size * [point.largest if point else 0.0 for point in targets]
+        resolution = np.array([point.resolution if point else 0.0 for point in targets])
+        self.feedforward.resolution[:] = resolution * np.abs(self.units.scale)
+        self._largest = np.array([point.largest if point else 0.0 for point in targets])  # N·m
 
     @property
     def lost(self) -> int:
@@ -97,8 +97,9 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
             assert target is not None
             self._write(k, target.register, target.words(rest))
         super()._switch_on(mode)
-        if mode == "effort":
-            self.feedforward.limit[:] = self._largest
+
+    def _largest_effort(self, mode: str) -> Array | float:
+        return self._largest if mode == "effort" else 0.0
 
     def _write(self, k: int, register: int, words: tuple[int, ...]) -> None:
         """Write and wait for the acknowledgement: what is missing when the drive is switched on is a danger."""

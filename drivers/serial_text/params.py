@@ -12,33 +12,32 @@ from cosim.drivers.transport import UartParams
 from cosim.types import param, params
 
 _SETTINGS = ("id", "mode", "watchdog", "effort_limit")
+_MEASURED = ("position", "velocity", "effort", "temperature")
+
+# patterns: the fields that they may have, and those that they must have
+_OfAxis = Annotated[str, pattern_of(("id",))]
+_Enable = Annotated[str, pattern_of(_SETTINGS)]
+_Effort = Annotated[str, pattern_of((*_SETTINGS, "effort"), ("effort",))]
+_Velocity = Annotated[str, pattern_of((*_SETTINGS, "velocity"), ("velocity",))]
+_Position = Annotated[str, pattern_of((*_SETTINGS, "position"), ("position",))]
+_State = Annotated[str, pattern_of(("id", *_MEASURED, "mode", "fault"), ("position", "velocity"))]
+_Identity = Annotated[str, pattern_of(("id", "model", "max_effort", "max_velocity"))]
 
 
 @params
 class Patterns:
     """Lines to the board, and those that it answers; the defaults are those of the sketch in the documentation."""
 
-    enable: Annotated[str, pattern_of(_SETTINGS)] = param(default="E{id} {mode} {watchdog:.3f} {effort_limit:.6g}")
-    disable: Annotated[str, pattern_of(("id",))] = param(default="D{id}")
-    effort: Annotated[str, pattern_of((*_SETTINGS, "effort"), ("effort",))] = param(default="T{id} {effort:.6g}")
-    velocity: Annotated[str, pattern_of((*_SETTINGS, "velocity"), ("velocity",))] = param(
-        default="V{id} {velocity:.6g}"
-    )
-    position: Annotated[str, pattern_of((*_SETTINGS, "position"), ("position",))] = param(
-        default="P{id} {position:.8g}"
-    )
-    poll: Annotated[str, pattern_of(("id",))] = param(default="Q{id}", doc="requests `state`; feeds no watchdog")
-    clear: Annotated[str, pattern_of(("id",))] = param(default="C{id}", doc="clears faults; empty: nothing does")
-    identify: Annotated[str, pattern_of(("id",))] = param(
-        default="I{id}", doc="requests `identity`; empty: no identity"
-    )
-    state: Annotated[
-        str,
-        pattern_of(("id", "position", "velocity", "effort", "temperature", "mode", "fault"), ("position", "velocity")),
-    ] = param(default="S{id} {position} {velocity} {effort} {mode} {fault}")
-    identity: Annotated[str, pattern_of(("id", "model", "max_effort", "max_velocity"))] = param(
-        default="I{id} {model} {max_effort} {max_velocity}"
-    )
+    enable: _Enable = param(default="E{id} {mode} {watchdog:.3f} {effort_limit:.6g}")
+    disable: _OfAxis = param(default="D{id}")
+    effort: _Effort = param(default="T{id} {effort:.6g}")
+    velocity: _Velocity = param(default="V{id} {velocity:.6g}")
+    position: _Position = param(default="P{id} {position:.8g}")
+    poll: _OfAxis = param(default="Q{id}", doc="requests `state`; feeds no watchdog")
+    clear: _OfAxis = param(default="C{id}", doc="clears faults; empty: nothing does")
+    identify: _OfAxis = param(default="I{id}", doc="requests `identity`; empty: no identity")
+    state: _State = param(default="S{id} {position} {velocity} {effort} {mode} {fault}")
+    identity: _Identity = param(default="I{id} {model} {max_effort} {max_velocity}")
 
     def __post_init__(self) -> None:
         for key in ("enable", "disable", "poll", "state"):

@@ -6,7 +6,7 @@ A pattern works in both directions. A blank in it stands for one or more; a fiel
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 from typing import NamedTuple
 
@@ -86,3 +86,22 @@ class TextPattern:
         if not re.fullmatch(kind.expression, shown.strip()):
             what = f"field '{name}' in format '{spec}' is '{shown}', which cannot be read"
             raise ValueError(f"{what}; use one such as '.4f'")
+
+
+def pattern_check(
+    kinds: Mapping[str, FieldKind], known: Iterable[str], needed: Iterable[str] = ()
+) -> Callable[[str], str]:
+    """A check of a pattern in a rig: which fields it may have, and which it must have. An empty one has none."""
+    known, needed = tuple(known), tuple(needed)
+
+    def check(text: str) -> str:
+        pattern = TextPattern(text, kinds)
+        for name in pattern.fields:
+            if name not in known:
+                raise ValueError(f"unknown field '{name}'{did_you_mean(name, known)}")
+        for name in needed:
+            if name not in pattern.fields and pattern:
+                raise ValueError(f"lacks the field '{{{name}}}'; add it")
+        return text
+
+    return check

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from cosim.drivers.vesc import codec, faults
 from cosim.drivers.vesc.params import JointParams
 from cosim.drivers.vesc.wires import VescWire
 from cosim.errors import RunError
-from cosim.types import DriverContext
+from cosim.types import Array, DriverContext
 
 FIRMWARE = (6, 7)
 TURN = 2 * math.pi
@@ -105,8 +104,8 @@ class VescDriver(NodeDriver[Any, JointParams]):
             self._send_content(k, content)
             self._send_content(k, bytes([codec.GET_LIMITS]))
 
-        lacking = "did not take over the current limit of the rig"
-        self._ask(k, codec.GET_LIMITS, again, lacking, lambda head: np.allclose(head[:-1], wanted))
+        found = self._reply(k, codec.GET_LIMITS, again, lambda head: np.allclose(head[:-1], wanted))
+        self._required(k, found, "did not take over the current limit of the rig")
 
     def _disconnect(self) -> None:
         for k, limits in self._limits.items():
@@ -115,8 +114,8 @@ class VescDriver(NodeDriver[Any, JointParams]):
 
     def _head(self, k: int, command: int) -> tuple[float, ...]:
         """Of the answer to a command."""
-        send = partial(self._send_content, k, bytes([command]))
-        return self._ask(k, command, send, f"did not answer command {command}")
+        found = self._reply(k, command, lambda: self._send_content(k, bytes([command])))
+        return self._required(k, found, f"did not answer command {command}")
 
     def _send_content(self, k: int, content: bytes) -> None:
         self._asked = k
@@ -128,8 +127,9 @@ class VescDriver(NodeDriver[Any, JointParams]):
             self._set_limits(k, scales, MARK)
         self._suspects.clear()
         super()._switch_on(mode)
-        if mode == "effort":
-            self.feedforward.limit[:] = self._currents * self._constants * np.abs(self.units.scale)
+
+    def _largest_effort(self, mode: str) -> Array | float:
+        return self._currents * self._constants if mode == "effort" else 0.0
 
     def _clear_faults(self) -> None:
         """By a restart: the only way for a drive that keeps its faults."""
