@@ -1,4 +1,4 @@
-"""Fault codes whose texts are in the rig: `7: overcurrent; check the motor's phases`."""
+"""Tables of fault codes, and their texts in a rig: `7: overcurrent; check the motor's phases`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 UNKNOWN = 255  # code of an emulated drive for a fault that the texts do not name
 
 FaultTexts = Mapping[object, object]  # as read from a rig
-FaultTable = dict[int, tuple[str, str]]  # code -> name, fix
+FaultTable = Mapping[int, tuple[str, str]]  # code -> name, fix
 
 
 def check_fault_texts(texts: FaultTexts | None) -> None:
