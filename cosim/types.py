@@ -353,6 +353,11 @@ class Connection(Protocol[Item]):
         """Whether it failed and was not reopened."""
         ...
 
+    @property
+    def why_not_compiled(self) -> str:
+        """Why machine code cannot use it; empty if it can."""
+        ...
+
     def now(self) -> int:
         """The time [ns] of the clock of its deadlines."""
         ...

@@ -27,19 +27,20 @@ from contextlib import suppress
 from enum import Enum
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.wiring import JointParams, Units
-from cosim.drivers.transport import CanBus, CanFrame, Connection
+from cosim.drivers.transport import CanFrame, Connection
 from cosim.errors import CosimError, InputError, RunError
 from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, JointState, requested_effort
 
 if TYPE_CHECKING:
     from cosim.drivers.common.compiled_driver import CompiledDriver
     from cosim.drivers.common.frame_layout import CycleLayout
+    from cosim.drivers.transport.compiled_link import CompiledLink
 
 Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
 Joint = TypeVar("Joint", bound=JointParams)
@@ -245,8 +246,6 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         """Why its cycle cannot run in machine code; empty if it can."""
         if not self.cycle_module:
             return f"the cycle of {type(self).__name__} is in Python"
-        if not isinstance(self.link, CanBus):
-            return f"{self.link.name} is used in Python"
         if find_spec("numba") is None:
             return "Numba is not installed; pip install 'cosim[can]'"
         return self.link.why_not_compiled
@@ -255,22 +254,27 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         """Compile its cycle, or load what was compiled before: takes seconds the first time on a machine."""
         import_module("cosim.drivers.common.compiled_driver")
         import_module(self.cycle_module)
+        self._compiled_link()
 
     def compile(self) -> CompiledDriver:
         """Its cycle in machine code, in the mode in which the motors are on; after `load_cycle`."""
         from cosim.drivers.common.compiled_driver import CompiledDriver
+
+        return CompiledDriver(self, self._cycle_layout(), self._compiled_link()(self.link))
+
+    def _compiled_link(self) -> Callable[[Any], CompiledLink]:
+        """What makes its connection, once it is open, one in machine code."""
         from cosim.drivers.transport.can_socket import CanSocket
 
-        assert isinstance(self.link, CanBus)
-        return CompiledDriver(self, self._cycle_layout(), CanSocket(self.link))
+        return CanSocket
 
-    def take_back(self, items: Iterable[Item], pending: set[int], commanded: bool, lost: int) -> None:
-        """After its cycle ran in machine code: the last items received from the drives; joints that have not answered;
-        whether a command was sent since the last read; how many items were damaged."""
+    def take_back(self, items: Iterable[Any], pending: set[int], lost: int) -> None:
+        """After its cycle ran in machine code: the last items received from the drives, which the next `read` judges
+        before it asks for others; joints that have not answered; how many items were damaged."""
         self.compiled = None
         for item in items:
             self._take(item)
-        self._pending, self._commanded = pending, commanded
+        self._pending, self._commanded = pending, True
         self._lost += lost
 
     def report(self) -> list[FeedforwardReport]:

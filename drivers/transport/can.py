@@ -118,7 +118,7 @@ class CanBus(BaseConnection[CanFrame]):
 
     @property
     def why_not_compiled(self) -> str:
-        """Why machine code cannot use its socket; empty if it can."""
+        """See `Connection`."""
         if self.params.interface not in WIRES:
             return f"python-can's {self.params.interface} is in Python"
         return "" if sys.platform == "linux" else "sockets in machine code need Linux"

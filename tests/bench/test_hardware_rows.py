@@ -93,13 +93,14 @@ def test_drives_are_served_inside_the_block_only():
 class Wire:
     """A link whose time passes only in `receive`: chunks that arrive at given times, and what was sent when."""
 
-    name, meter = "wire", None
+    name, meter, why_not_compiled = "wire", None, ""
     open = close = reopen = bus_off = reserve = None
 
     def __init__(self, *chunks):
         self.t, self.chunks, self.sent = 0, deque(chunks), []
 
     def now(self):
+        self.t += 100
         return self.t
 
     def receive(self, until):
@@ -114,22 +115,18 @@ class Wire:
         self.sent.append((self.t, item))
 
 
-def test_bytes_on_a_paced_link_are_delayed_one_after_the_other():
+def test_answers_on_a_paced_link_come_after_all_bytes_before_them():
     wire = Wire((1_000_000, b"four"), (1_010_000, b"2."))
     link = PacedLink(wire, wire.now)
     assert link.receive(900_000) is None and wire.t >= 900_000
-    found = []
-    while len(found) < 2:
-        if chunk := link.receive(wire.t + 50_000):
-            found.append((wire.t, chunk))
-    assert [chunk for _, chunk in found] == [b"four", b"2."]
-    times = [t for t, _ in found]
-    assert times == pytest.approx([1_000_000 + 4 * BYTE_NS, 1_000_000 + 6 * BYTE_NS], abs=2000)
-    begun = wire.t
+    assert [link.receive(1_100_000), link.receive(1_100_000)] == [b"four", b"2."]
+    assert wire.t == pytest.approx(1_010_000, abs=2000)
     link.send(b"answer", 0)
+    link.send(b".", 0)
     assert not wire.sent
-    assert link.receive(begun + 200_000) is None
-    assert wire.sent == [(pytest.approx(begun + 6 * BYTE_NS, abs=2000), b"answer")]
+    assert link.receive(1_200_000) is None
+    arrived = [1_000_000 + count * BYTE_NS for count in (12, 13)]  # with the requests
+    assert wire.sent == [(pytest.approx(t, abs=2000), sent) for t, sent in zip(arrived, (b"answer", b"."), strict=True)]
 
 
 def test_a_process_is_ready_after_its_line_and_killed_at_the_end_of_the_block():
@@ -321,9 +318,9 @@ def test_a_tick_with_the_buses_in_machine_code():
 @pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are emulated ports on Linux only")
 def test_a_tick_on_a_serial_link():
     row = measure_case(named("hardware tick serial"), TINY)
-    assert row.other == pytest.approx(1.3 * 1740 + 400)  # 174 bytes
-    assert row.ours > 1740  # no tick is faster than its wire
-    assert row.note.startswith("52 bytes out and 122 back take 1.74 ms on the wire; the median of 40 ticks is ")
+    assert row.other == pytest.approx(1.05 * 1420)  # 142 bytes
+    assert row.ours > 1420  # no tick is faster than its wire
+    assert "request and answer of 20 and 122 bytes take 1.42 ms on the wire; the median of " in row.note
     assert row.note.endswith("; 0 packets damaged")
 
 

@@ -32,12 +32,10 @@ class UnixSocket(CanSocket):
     """Linux' raw CAN frames on a pair of sockets of this process."""
 
     def __init__(self, descriptor: int) -> None:
-        self._packed, self.memory = False, SocketMemory(descriptor, RAW_CAN)
+        self._packed, self.descriptor = False, descriptor
+        self._use(SocketMemory(descriptor, RAW_CAN))
 
-    def count(self, frame: CanFrame, sent: int, received: int) -> None:
-        """There is no bus."""
-
-    def add_errors(self, count: int) -> None:
+    def count(self, traffic: Any, errors: int) -> None:
         """There is no bus."""
 
 

@@ -15,15 +15,10 @@ from hypothesis import strategies as st
 
 from cosim.drivers.transport import CanBus, CanFrame, CanParams
 from cosim.drivers.transport.can_socket import CanSocket
+from cosim.drivers.transport.compiled_link import ERROR_FRAME, FOREIGN, FRAME, FULL, INVALID, SENT
 from cosim.drivers.transport.datagrams import (
     BUFFER_SIZE,
-    ERROR_FRAME,
-    FOREIGN,
-    FRAME,
-    FULL,
-    INVALID,
     RAW_CAN,
-    SENT,
     UDP_MULTICAST,
     SocketMemory,
     arrival,
