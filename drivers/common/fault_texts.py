@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 UNKNOWN = 255  # code of an emulated drive for a fault that the texts do not name
 
-FaultTexts = Mapping[object, object]  # as read from a rig
+FaultTexts = Mapping[Any, Any]  # as read from a rig
 FaultTable = Mapping[int, tuple[str, str]]  # code -> name, fix
 
 
@@ -19,7 +20,7 @@ def check_fault_texts(texts: FaultTexts | None) -> None:
 
 def fault_table(texts: FaultTexts, manual: str) -> FaultTable:
     """manual: where a fix is that the rig does not give."""
-    parts = {int(str(code)): str(text).partition("; ") for code, text in texts.items()}
+    parts = {int(code): text.partition("; ") for code, text in texts.items()}
     return {code: (name, fix or f"see {manual}") for code, (name, _, fix) in parts.items()}
 
 

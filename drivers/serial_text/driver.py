@@ -59,7 +59,7 @@ class TextDriver(NodeDriver[bytes, JointParams]):
 
     def _line(self, k: int, key: str, **target: float) -> bytes:
         settings = {"watchdog": self.watchdog, "effort_limit": min(self._guard_limits(k)["effort"], 1e9)}
-        return self._language.line(key, id=self._wiring[k].address, mode=self._mode, **settings, **target)
+        return self._language.line(key, self._mode, id=self._wiring[k].address, **settings, **target)
 
     def _request(self, k: int, request: Request) -> bytes:
         key = TO_BOARD[request]

@@ -64,4 +64,4 @@ class Emulator(EmulatedDrives[EmulatedDrive]):
         drive, motor = self.drives[id], self.drives[id].motor
         motion = {name: getattr(motor, name) for name in ("position", "velocity", "effort", "temperature")}
         fault = code_of(drive.fault, self._language.faults)
-        return self._language.line("state", id=id, mode=drive.mode, fault=fault, **motion)
+        return self._language.line("state", drive.mode, id=id, fault=fault, **motion)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from typing import Any
 
 from cosim.drivers.common.fault_texts import fault_table
 from cosim.drivers.common.node_driver import OFF
@@ -35,19 +36,19 @@ class Language:
         self._mode_of = {word: OFF if mode == "off" else mode for mode, word in words.items()}
         self._checked = params.checksum
 
-    def line(self, key: str, **values: float | str) -> bytes:
-        """Of values of all fields of the pattern; nothing without the pattern."""
+    def line(self, key: str, mode: str = OFF, /, **values: Any) -> bytes:
+        """With values of all fields of the pattern; nothing without the pattern."""
         if key not in self.patterns:
             return b""
-        shown = {name: value / scale for name, scale in self.scales.items() if (value := values.get(name)) is not None}
-        if "mode" in values:
-            shown["mode"] = self._word_of[values["mode"]]
-        return encode_line(self.patterns[key].text({**values, **shown}), self._checked)
+        scaled = {name: value / self.scales[name] for name, value in values.items() if name in self.scales}
+        return encode_line(self.patterns[key].text(values | scaled | {"mode": self._word_of[mode]}), self._checked)
 
     def read(self, raw: bytes, keys: Iterable[str]) -> tuple[str, dict] | None:
         """(key, values) of a line with the first of these patterns that it has; None for damaged and other ones."""
         text = decode_line(raw, self._checked)
-        for key in keys if text is not None else ():
+        if text is None:
+            return None
+        for key in keys:
             found = self.patterns[key].match(text) if key in self.patterns else None
             if found is None or found.get("mode", self._word_of[OFF]) not in self._mode_of:
                 continue

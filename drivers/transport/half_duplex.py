@@ -70,7 +70,7 @@ class HalfDuplexLink(Generic[Request]):
     ) -> None:
         """response_time [s]: until a drive begins its answer, at most; pause [s]: between two frames."""
         self.name, self.meter, self.now, self._link = link.name, link.meter, link.now, link
-        self.close, self.reopen, self.why_not_compiled = link.close, link.reopen, link.why_not_compiled
+        self.close, self.reopen = link.close, link.reopen
         self.request: Request | None = None  # that of the answer received last
         self.unanswered = 0
         self._protocol = protocol
@@ -87,6 +87,10 @@ class HalfDuplexLink(Generic[Request]):
     @property
     def lost(self) -> bool:
         return self._link.lost
+
+    @property
+    def why_not_compiled(self) -> str:
+        return self._link.why_not_compiled
 
     @property
     def pending(self) -> bool:
