@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import struct
 
-from cosim.drivers.common.emulated_drive import WATCHDOG, EmulatedDrive, EmulatedDrives
-from cosim.drivers.common.motor import Motor, WholeNumberEncoder
+from cosim.drivers.common.emulated_drive import WATCHDOG, CountingDrive, EmulatedDrives
+from cosim.drivers.common.motor import Motor
 from cosim.drivers.mit import codec
 from cosim.drivers.mit.params import JointParams
 from cosim.drivers.mit.registers import SETTINGS, stored_by
@@ -44,11 +44,11 @@ def _stored(value: float) -> float:
     return struct.unpack("<f", struct.pack("<f", value))[0]
 
 
-class MitDrive(EmulatedDrive):
+class MitDrive(CountingDrive):
     """watchdog [s]: of a drive whose own cannot be set over the bus."""
 
     def __init__(self, motor: Motor, own: JointParams, watchdog: float) -> None:
-        self.encoder, self.own, self.watchdog = WholeNumberEncoder(motor), own, watchdog
+        self.own, self.watchdog = own, watchdog
         ranges = zip(codec.LIMITS, own.ranges[:3], strict=True)
         delivered = {SETTINGS[name]: _stored(value) for name, value in DELIVERED.items()}
         # registers that it keeps without power
@@ -63,9 +63,6 @@ class MitDrive(EmulatedDrive):
     @property
     def ranges(self) -> codec.Ranges:
         return codec.Ranges(*(self.registers[number] for number in codec.LIMITS), *self.own.ranges[3:])
-
-    def cause(self) -> str:
-        return super().cause() or ("encoder" if self.encoder.lost else "")
 
     def requested_effort(self, limit: float) -> float:
         position, velocity, kp, kd, effort = self.targets

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from cosim.drivers.common.search import FoundDrive, Question, Search
 from cosim.drivers.modbus import codec, identification
-from cosim.drivers.modbus.half_duplex import silence
 from cosim.drivers.transport import CanParams, SerialParams
 from cosim.drivers.transport.bus_load import BYTE_BITS
 
@@ -19,7 +18,7 @@ EXCHANGE, IDENTITY = 17, 110  # bytes: a request and its answer, with its echo; 
 
 def search(connection: CanParams | SerialParams) -> Search:
     assert isinstance(connection, SerialParams)
-    pause = silence(connection.baudrate)
+    pause = codec.silence(connection.baudrate)
     byte = BYTE_BITS / connection.baudrate
     nodes = []
     for node in ADDRESSES:

@@ -19,9 +19,9 @@ coasts in any case, nor a tripped watchdog: `clear` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from cosim.drivers.moteus.codec import (
     read,
 )
 from cosim.drivers.moteus.diagnostic import NotReported
+from cosim.drivers.moteus.fdcanusb import AdapterHost
 from cosim.drivers.moteus.register_client import ANSWER_NS, RegisterClient
 from cosim.drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSIONS, Mode
 from cosim.drivers.moteus.settings import Settings, read_settings, standing_fault
@@ -50,6 +51,7 @@ from cosim.types import Array, DriverContext, JointCommand
 
 if TYPE_CHECKING:
     from cosim.drivers.common.frame_layout import CycleLayout
+    from cosim.drivers.transport.compiled_link import CompiledLink
 
 
 class MoteusDriver(MotorDriver[CanFrame, JointParams]):
@@ -196,7 +198,8 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             return cmd.effort
         units, rows, feedback = self.units, self._rows, self._feedback
         position, velocity = units.drive_position(cmd.position), units.drive_velocity(cmd.velocity)
-        asked_kp, asked_kd, effort = units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), cmd.effort
+        asked_kp, asked_kd, effort = units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), cmd.effort + 0.0
+        # + 0.0: -0.0 is sent as 0.0, whatever the other joints' gains are
         kp, kd = np.clip(asked_kp, 0.0, self._kp), np.clip(asked_kd, 0.0, self._kd)
         rest_kp, rest_kd = asked_kp - kp, asked_kd - kd
         if rest_kp.any() or rest_kd.any():
@@ -232,6 +235,13 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         settings, drives = (self._kp, self._kd, self._rows[:, 5]), self._drives
         stops = [drives.unanswered(k, data) for k, data in enumerate(self._stop_data)]
         return layout(self._mode, self._tail, settings, drives.request_ids, tuple(drives.index), stops)
+
+    def _compiled_link(self) -> Callable[[Any], CompiledLink]:
+        if not isinstance(self.link, AdapterHost):
+            return super()._compiled_link()
+        from cosim.drivers.moteus.fdcanusb_link import FdcanusbLink
+
+        return FdcanusbLink
 
     def _poll(self, deadline_ns: int) -> None:
         self._drain()

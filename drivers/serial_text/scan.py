@@ -12,7 +12,7 @@ from cosim.drivers.serial_text import codec
 from cosim.drivers.serial_text.codec import Pattern
 from cosim.drivers.serial_text.params import Patterns
 from cosim.drivers.transport import CanParams, SerialParams
-from cosim.drivers.transport.lines import LineSplitter
+from cosim.drivers.transport.lines import LineSplitter, decode_line, encode_line
 
 ORDER = 2
 BAUDRATES = (115200.0, 9600.0, 57600.0, 230400.0, 1e6)
@@ -26,11 +26,11 @@ def search(connection: CanParams | SerialParams) -> Search:
     drives: dict[int, FoundDrive] = {}
     splitter, begin = LineSplitter(codec.MAX_LINE), b"\n"  # ends an incomplete line of an earlier program
     for first in range(0, len(IDS), BATCH):
-        lines = [codec.line(IDENTIFY.text({"id": id}), True) for id in IDS[first : first + BATCH]]
+        lines = [encode_line(IDENTIFY.text({"id": id}), True) for id in IDS[first : first + BATCH]]
         chunks = yield Question((begin + b"".join(lines),), SECONDS)
         begin = b""
         for raw in splitter.feed(b"".join(chunks)):
-            text = codec.unwrap(raw)
+            text = decode_line(raw, True)
             if text is not None and (found := IDENTITY.match(text)) is not None:
                 drives[found["id"]] = _found(**found)
     return [drives[id] for id in sorted(drives)]
@@ -49,10 +49,10 @@ def _found(id: int, model: str, max_effort: float, max_velocity: float) -> Found
 def ask(connection: CanParams | SerialParams, address: int) -> Iterator[bytes]:
     """Its identity."""
     if 0 <= address <= 255:
-        yield b"\n" + codec.line(IDENTIFY.text({"id": address}), True)
+        yield b"\n" + encode_line(IDENTIFY.text({"id": address}), True)
 
 
 def answers(items: list[bytes], address: int) -> bool:
     lines = LineSplitter(codec.MAX_LINE).feed(b"".join(items))
-    found = [IDENTITY.match(text) for text in map(codec.unwrap, lines) if text is not None]
+    found = [IDENTITY.match(text) for text in (decode_line(raw, True) for raw in lines) if text is not None]
     return any(values is not None and values["id"] == address for values in found)

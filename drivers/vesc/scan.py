@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator
 
 from cosim.drivers.common.search import FoundDrive, Question, Search
 from cosim.drivers.transport import CanFrame, CanParams, SerialParams
+from cosim.drivers.transport.content_packets import ASK, FrameReader, PacketReader, frames, packet
 from cosim.drivers.vesc import codec
 from cosim.drivers.vesc.ping import IDS, PING_CAN, PING_TIME, found, ping
 
@@ -36,9 +37,9 @@ def _on_bus() -> Search:
     for id in ids:  # one after the other: the parts of answers do not say which drive they are of
         contents: dict[int, bytes] = {}
         for command in (codec.FW_VERSION, codec.GET_LIMITS):
-            frames = yield Question(tuple(codec.frames(id, PROGRAM, bytes([command]), codec.ASK)), SECONDS)
-            reader = codec.FrameReader()
-            parts = [content for frame in frames if (content := reader.complete(frame)) is not None]
+            received = yield Question(tuple(frames(id, PROGRAM, bytes([command]), ASK)), SECONDS)
+            reader = FrameReader()
+            parts = [content for frame in received if (content := reader.complete(frame)) is not None]
             contents |= {part.data[0]: part.data for part in parts if part.receiver == PROGRAM and part.sender == id}
         drives.append(_found({"id": id}, contents))
     return drives
@@ -62,8 +63,8 @@ def _on_port() -> Search:
 
 def _asked(head: bytes, seconds: float, *commands: int) -> Contents:
     """Command -> its answer, of a UART."""
-    chunks = yield Question(tuple(codec.packet(head + bytes([command])) for command in commands), seconds)
-    return {content[0]: content for content in codec.PacketReader().feed(b"".join(chunks))}
+    chunks = yield Question(tuple(packet(head + bytes([command])) for command in commands), seconds)
+    return {content[0]: content for content in PacketReader().feed(b"".join(chunks))}
 
 
 def _found(keys: dict[str, int], contents: dict[int, bytes]) -> FoundDrive:
@@ -87,12 +88,12 @@ def _about(content: bytes) -> str:
 def ask(connection: CanParams | SerialParams, address: int) -> Iterator[CanFrame | bytes]:
     """A ping; on a port the version, which a packet has without an address."""
     if isinstance(connection, SerialParams):
-        yield codec.packet(bytes([codec.FW_VERSION]))
+        yield packet(bytes([codec.FW_VERSION]))
     elif address in IDS:
         yield ping(address, PROGRAM)
 
 
 def answers(items: list[CanFrame] | list[bytes], address: int) -> bool:
-    contents = codec.PacketReader().feed(b"".join(item for item in items if isinstance(item, bytes)))
+    contents = PacketReader().feed(b"".join(item for item in items if isinstance(item, bytes)))
     ids = [found(item, PROGRAM) for item in items if isinstance(item, CanFrame)]
     return address in ids or any(content[0] == codec.FW_VERSION for content in contents)
