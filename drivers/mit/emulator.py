@@ -62,7 +62,8 @@ class MitDrive(CountingDrive):
 
     @property
     def ranges(self) -> codec.Ranges:
-        return codec.Ranges(*(self.registers[number] for number in codec.LIMITS), *self.own.ranges[3:])
+        position, velocity, effort = (self.registers[number] for number in codec.LIMITS)
+        return self.own.ranges._replace(position=position, velocity=velocity, effort=effort)
 
     def requested_effort(self, limit: float) -> float:
         position, velocity, kp, kd, effort = self.targets
