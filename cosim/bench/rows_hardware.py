@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -19,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from cosim import load_rig
-from cosim.bench import codecs, emulated_rigs, emulation, fault_response, tick_timing
+from cosim.bench import codecs, emulated_rigs, emulation, fault_response, late_answers, tick_timing
+from cosim.bench.judged_misses import MOST, NO_ANSWERS, NO_LATENCIES, judge, latencies_of_cyclictest
 from cosim.bench.paced_link import BYTE_NS
 from cosim.bench.paired_timing import Budget, Samples, time_pairs, undisturbed
 from cosim.bench.peers import import_peer
@@ -205,15 +205,20 @@ class FrameCounts:
 
 
 def kilohertz(budget: Budget) -> Measurement:
-    """Deadlines missed in a run at 1 kHz beside `cosim emulate` of the same rig; lost frames miss the target."""
+    """Deadlines missed in a run at 1 kHz beside another process that emulates its drives; lost frames miss the target.
+    cyclictest runs before and after it."""
     import_peer("can")
     path, keys = emulated_rigs.can_rig(emulated_rigs.TWO_CAN_BUSES, "udp_multicast", 2)
-    arguments = ["-m", "cosim", "emulate", str(path), *emulated_rigs.set_options(keys)]
-    with emulation.subprocess_ready(arguments) as process:
+    serve = f"from cosim.bench.late_answers import serve_timed; serve_timed{(str(path), *keys)!r}"
+    before = latencies_of_cyclictest(budget.run)
+    with emulation.subprocess_ready(["-c", serve]) as process:
         timing, fault, host = run_real_time(load_rig(path, keys, interpret=False), budget.run)
         process.send_signal(signal.SIGTERM)
-        device, slip = device_counts(process)
-    return judge_frames(timing, fault, host, device, slip)
+        assert process.stdout is not None
+        printed = process.stdout.read()
+    device, slip = device_counts(printed)
+    latencies = np.concatenate([before, latencies_of_cyclictest(budget.run)])
+    return judge_frames(timing, fault, host, device, slip, late_answers.printed_times(printed), latencies)
 
 
 def tick_compiled(budget: Budget) -> Measurement:
@@ -275,15 +280,15 @@ def run_real_time(
                 while link.receive(time.monotonic_ns() + LAST_REPLY_NS) is not None:
                     pass
     meters = [link.meter for link in links]
-    counts = [sum(getattr(meter, what) for meter in meters) for what in ("items_out", "items_in", "errors")]
+    sent, received, errors = (
+        sum(getattr(meter, what) for meter in meters) for what in ("items_out", "items_in", "errors")
+    )
     lost = sum(driver.lost for driver in drivers if driver is not None)
-    return scheduler.timing, scheduler.fault, FrameCounts(*counts, lost)
+    return scheduler.timing, scheduler.fault, FrameCounts(sent, received, errors, lost)
 
 
-def device_counts(process: subprocess.Popen[str]) -> tuple[FrameCounts, str]:
+def device_counts(printed: str) -> tuple[FrameCounts, str]:
     """What the emulator prints at its end: the frames of its connections, and whether its physics fell behind."""
-    assert process.stdout is not None
-    printed = process.stdout.read()
     rows = re.findall(r"^\w+: (\d+) received, (\d+) sent, (\d+) errors?", printed, re.MULTILINE)
     if not rows:
         raise RunError(f"the emulated drives reported no frame counts: {printed.strip() or 'no output'}")
@@ -293,9 +298,19 @@ def device_counts(process: subprocess.Popen[str]) -> tuple[FrameCounts, str]:
 
 
 def judge_frames(
-    timing: deadlines.DeadlineRecord, fault: str, host: FrameCounts, device: FrameCounts, slip: str = ""
+    timing: deadlines.DeadlineRecord,
+    fault: str,
+    host: FrameCounts,
+    device: FrameCounts,
+    slip: str = "",
+    late: np.ndarray = NO_ANSWERS,
+    latencies: np.ndarray = NO_LATENCIES,
 ) -> Measurement:
-    """The fraction of missed deadlines; lost frames or a stopped run miss the target."""
+    """The fraction of missed deadlines; lost frames or a stopped run miss the target.
+
+    late: answers that the emulated drives sent too late, as `late_answers.printed_times`; the misses that they caused
+    are in the figure, and are not judged. latencies [µs]: of cyclictest; it may have missed as many deadlines.
+    """
     missed = timing.summary()["missed"]
     failures = [
         fault,
@@ -312,7 +327,13 @@ def judge_frames(
         f"{refused and f'; without {refused}'}{slip}"
     )
     fraction = np.array([missed["count"] / missed["of"] if missed["of"] else np.nan])
-    return Measurement(Samples(fraction), note=note, failed="; ".join(filter(None, failures)))
+    judged, few = judge(timing, late, latencies)
+    return Measurement(
+        Samples(fraction),
+        note=f"{note}; {judged}",
+        failed="; ".join(filter(None, failures)),
+        allowed=few,
+    )
 
 
 def spread(ns: np.ndarray) -> str:
@@ -380,10 +401,11 @@ CASES = (
     BenchCase(
         "hardware 1 kHz",
         f"deadlines missed by {emulated_rigs.TWO_CAN_BUSES} in real time at 1 kHz, its drives emulated by another"
-        " process over udp_multicast",
+        " process over udp_multicast; the target is met too by no more than cyclictest misses before and after, not"
+        " counting those by answers that the drives sent late",
         kilohertz,
         unit="%",
-        target=AT_MOST(0.1),
+        target=AT_MOST(MOST * 100),
     ),
     BenchCase(
         "hardware stop",

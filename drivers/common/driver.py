@@ -33,7 +33,7 @@ import numpy as np
 
 from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.wiring import JointParams, Units
-from cosim.drivers.transport import CanFrame, Connection
+from cosim.drivers.transport import CanBus, CanFrame, Connection
 from cosim.errors import CosimError, InputError, RunError
 from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, JointState, requested_effort
 
@@ -247,7 +247,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         if not self.cycle_module:
             return f"the cycle of {type(self).__name__} is in Python"
         if find_spec("numba") is None:
-            return "Numba is not installed; pip install 'cosim[can]'"
+            extra = "can" if isinstance(self.link, CanBus) else "serial"
+            return f"Numba is not installed; pip install 'cosim[{extra}]'"
         return self.link.why_not_compiled
 
     def load_cycle(self) -> None:
@@ -270,7 +271,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
     def take_back(self, items: Iterable[Any], pending: set[int], lost: int) -> None:
         """After its cycle ran in machine code: the last items received from the drives, which the next `read` judges
-        before it asks for others; joints that have not answered; how many items were damaged."""
+        before it requests others; joints that have not answered; how many items were damaged."""
         self.compiled = None
         for item in items:
             self._take(item)
@@ -339,9 +340,9 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
     def check_finite(self, cmd: JointCommand, requested: Array) -> None:
         """Raises RunError for a command with a number that is none, or too large."""
-        size = np.abs(cmd.position + cmd.velocity + cmd.kp + cmd.kd + requested)
+        size = np.abs((cmd.position, cmd.velocity, cmd.kp, cmd.kd, requested))
         if not size.max() < HUGE:
-            bad = ", ".join(f"'{self.joints[k]}'" for k in np.flatnonzero(~(size < HUGE)))
+            bad = ", ".join(f"'{self.joints[k]}'" for k in np.flatnonzero(~(size < HUGE).all(axis=0)))
             raise RunError(f"the command of joint {bad} is not finite and was not sent; check the controller")
 
     def _guard_limits(self, k: int) -> dict[str, float]:

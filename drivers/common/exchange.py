@@ -189,7 +189,7 @@ def take_arrivals(exchange: np.record, count: int) -> int:
     for place in range(count):
         arrived = arrivals[place]
         if arrived.what == FRAME:
-            take_frame(exchange, arrived.id, bytes_at(arrived.data, arrived.size), arrived.size, arrived.t_ns)
+            take_frame(exchange, arrived.id, bytes_at(arrived.address, arrived.length), arrived.length, arrived.t_ns)
         elif arrived.what == DAMAGED:
             exchange.lost += 1
         elif arrived.what == ERROR_FRAME:
@@ -267,7 +267,7 @@ def measure(exchange: np.record, deadline: int) -> int:
 
 @machine_code
 def measure_in_turn(exchange: np.record, deadline: int) -> int:
-    """As `measure`, on a half-duplex line: only requests are answered, and only one thing is said at a time."""
+    """As `measure`, on a half-duplex link: only requests are answered, and only one thing is said at a time."""
     silence = now(exchange.scratch) - exchange.written_ns
     if exchange.commanded == 0 and exchange.quiet_from_ns < silence < exchange.quiet_until_ns:
         return _NOMINAL
@@ -326,11 +326,13 @@ def fill_numbers(exchange: np.record) -> int:
             exchange.received_numbers + k * exchange.received_count * 8,
             exchange.sent_numbers + k * exchange.sent_count * 8,
         )
-        requested = numbers[exchange.sent_count - 1]
-        size = abs(command[POSITION] + command[VELOCITY] + command[KP] + command[KD] + requested)
-        if not size < HUGE:
-            return _SUSPECT
-        saturated[k] += abs(requested) > command[LIMIT]
+        for value in (command[POSITION], command[VELOCITY], command[KP], command[KD], numbers[-1]):
+            if not abs(value) < HUGE:
+                return _SUSPECT
+    for k in range(exchange.joints):
+        requested = doubles_at(exchange.sent_numbers + ((k + 1) * exchange.sent_count - 1) * 8, 1)[0]
+        limit = doubles_at(exchange.commands + (k * COMMAND_SIZE + LIMIT) * 8, 1)[0]
+        saturated[k] += abs(requested) > limit
     return _NOMINAL
 
 
@@ -346,6 +348,19 @@ def joint_function(function: Any) -> Any:
         return 0
 
     return call
+
+
+@machine_code
+def requested_effort(c: Array) -> float:
+    """The effort that a command requests at the measured motion: kp (q_cmd − q) + kd (v_cmd − v) + effort."""
+    effort = c[KP] * (c[POSITION] - c[MEASURED_POSITION])
+    return effort + c[KD] * (c[VELOCITY] - c[MEASURED_VELOCITY]) + c[EFFORT]
+
+
+@machine_code
+def effort_of_motor(c: Array, effort: float) -> float:
+    """An effort of the joint within the limit of its feedforward field, at the motor."""
+    return min(max(effort, -c[LIMIT]), c[LIMIT]) / c[SCALE]
 
 
 @entry(i64, i64, i64, i64, i64)

@@ -198,7 +198,8 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             return cmd.effort
         units, rows, feedback = self.units, self._rows, self._feedback
         position, velocity = units.drive_position(cmd.position), units.drive_velocity(cmd.velocity)
-        asked_kp, asked_kd, effort = units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), cmd.effort
+        asked_kp, asked_kd, effort = units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), cmd.effort + 0.0
+        # + 0.0: -0.0 is sent as 0.0, whatever the other joints' gains are
         kp, kd = np.clip(asked_kp, 0.0, self._kp), np.clip(asked_kd, 0.0, self._kd)
         rest_kp, rest_kd = asked_kp - kp, asked_kd - kd
         if rest_kp.any() or rest_kd.any():

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cosim.drivers.transport.arrival import AT_ONCE_NS, CLOCK_SET_NS, MAX_AGE_NS, TRIES
+from cosim.drivers.transport.arrival import both_clocks as clocks_now
 from cosim.drivers.transport.compiled_link import (
     AGAIN,
     ARRIVAL,
@@ -54,12 +56,13 @@ SOCKET = np.dtype(
         ("mark", "i8"),  # address of the text by which own messages are recognised
         ("mark_size", "i8"),
         ("scratch", "i8"),  # address of 4 words
+        ("offset", "i8"),  # of the wall clock from the monotonic one at the last time stamp [ns]
+        ("heard", "i8"),  # when the last message came [ns]
     ]
 )
 
 _DONT_WAIT = int(getattr(socket, "MSG_DONTWAIT", 0x40))
 _STAMP_LEVEL, _STAMP_TYPE = 1, 35  # SOL_SOCKET, SCM_TIMESTAMPNS
-_MAX_AGE = 1_000_000_000  # ns; an older time stamp is not believed
 _PAUSE = 50_000  # ns between attempts to send while the queue is full
 _NO_BUFFERS, _TIMED_OUT = errno.ENOBUFS, errno.ETIMEDOUT
 _REMOTE, _ERROR, _ID_MASK = 0x40000000, 0x20000000, 0x1FFFFFFF
@@ -105,8 +108,20 @@ def receive_messages(link: np.record) -> int:
 
 
 @machine_code
+def both_clocks(scratch: int) -> tuple[int, int]:
+    """See `arrival.both_clocks`."""
+    at = wall = 0
+    for _ in range(TRIES):
+        at, wall = now(scratch), clock(WALL, scratch)
+        if now(scratch) - at < AT_ONCE_NS:
+            break
+    return at, wall
+
+
+@machine_code
 def arrival(link: np.record, place: int, taken: int, wall: int) -> int:
-    """When a message came [ns], on the monotonic clock, which shows `taken` when the wall clock shows `wall`."""
+    """When a message came [ns], on the monotonic clock, which shows `taken` when the wall clock shows `wall`; see
+    `ArrivalTimes`."""
     message = messages_at(link.messages, PLACES)[place]
     if message.control_size < 32:
         return taken
@@ -114,7 +129,11 @@ def arrival(link: np.record, place: int, taken: int, wall: int) -> int:
     if control[1] != _STAMP_LEVEL | _STAMP_TYPE << 32:
         return taken
     waited = wall - (control[2] * 1_000_000_000 + control[3])
-    return taken - waited if 0 <= waited < _MAX_AGE else taken
+    was_set = abs(wall - taken - link.offset) > CLOCK_SET_NS
+    link.offset = wall - taken
+    came = taken - waited if not was_set and 0 <= waited < MAX_AGE_NS else taken
+    link.heard = max(came, link.heard)
+    return link.heard
 
 
 # --- the frame in a message: (what it is, its identifier, where its data begin, their size) ----------------------
@@ -246,12 +265,13 @@ def receive(address: int, _unused: int, _unused_too: int, _nor_this: int) -> int
     count = receive_messages(link)
     if count <= 0:
         return count
-    taken, wall, arrivals = now(link.scratch), clock(WALL, link.scratch), arrivals_at(link.arrivals, PLACES)
+    taken, wall = both_clocks(link.scratch)
+    arrivals = arrivals_at(link.arrivals, PLACES)
     for place in range(count):
         what, identifier, start, size = frame_of(link, place)
         arrived = arrivals[place]
         arrived.what, arrived.id = what, identifier
-        arrived.data, arrived.size = link.buffers + place * BUFFER_SIZE + start, size
+        arrived.address, arrived.length = link.buffers + place * BUFFER_SIZE + start, size
         arrived.t_ns = arrival(link, place, taken, wall) if what == FRAME else taken
     return count
 
@@ -272,9 +292,11 @@ class SocketMemory:
         self._parts_to_send: list[np.ndarray] = []
         self._messages, self._parts = self._array(self._buffers, self._controls)
         self.arrivals, self.record = np.zeros(PLACES, ARRIVAL), np.zeros(1, SOCKET)
+        at, wall = clocks_now()
         self.record[0] = (
             *(descriptor, wire, self._messages.ctypes.data, self._buffers.ctypes.data, self._controls.ctypes.data),
             *(self.arrivals.ctypes.data, self._mark.ctypes.data, len(mark), self._scratch.ctypes.data),
+            *(wall - at, 0),
         )
 
     @staticmethod
