@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.drivers.common.node_driver import NodeDriver, Request
 from cosim.drivers.serial_text import codec
-from cosim.drivers.serial_text.language import Language
+from cosim.drivers.serial_text.language import BoardLanguage
 from cosim.drivers.serial_text.params import JointParams, Params
 from cosim.drivers.transport import Connection
 from cosim.drivers.transport.lines import LineSplitter
@@ -23,7 +23,7 @@ class TextDriver(NodeDriver[bytes, JointParams]):
     def __init__(self, params: Params, context: DriverContext, link: Connection[bytes]) -> None:
         """Raises InputError for a mode without a command, and answers that do not name one of several axes."""
         super().__init__(context, link, params.watchdog)
-        self._language = Language(params)
+        self._language = BoardLanguage(params)
         self._patterns = patterns = self._language.patterns
         self.faults = self._language.faults
         self.modes = frozenset(mode for mode in self.modes if mode in patterns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cosim.drivers.common.emulated_drive import EmulatedDrive, EmulatedDrives
 from cosim.drivers.common.fault_texts import code_of
 from cosim.drivers.serial_text import codec
-from cosim.drivers.serial_text.language import Language
+from cosim.drivers.serial_text.language import BoardLanguage
 from cosim.drivers.serial_text.params import Params
 from cosim.drivers.transport.lines import LineSplitter
 
@@ -16,7 +16,7 @@ COMMANDS = ("enable", "disable", *MODES, "poll", "clear", "identify")
 class Emulator(EmulatedDrives[EmulatedDrive]):
     def __init__(self, params: Params, drives: dict[int, EmulatedDrive], models: dict[int, str]) -> None:
         super().__init__(drives)
-        self.models, self._language = models, Language(params)
+        self.models, self._language = models, BoardLanguage(params)
         self._lines = LineSplitter(codec.MAX_LINE)
         self._limits = {id: drive.motor.max_effort for id, drive in drives.items()}
         self._watchdog_ns = dict.fromkeys(drives, round(params.watchdog * 1e9))

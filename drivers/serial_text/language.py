@@ -22,7 +22,7 @@ FAULTS = {
 KEYS = tuple(field.name for field in fields(Patterns))
 
 
-class Language:
+class BoardLanguage:
     """patterns: by key, without the empty ones; scales: what 1 means in SI, by field."""
 
     def __init__(self, params: Params) -> None:

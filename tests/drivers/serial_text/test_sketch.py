@@ -116,7 +116,7 @@ def test_the_sketch_measures_and_gives_an_effort(program, tmp_path):
 
 def test_the_sketch_holds_a_velocity(program, tmp_path):
     with running(program, tmp_path, "velocity") as board:
-        board.driver.open()
+        board.open_at_rest()
         board.driver.enable("velocity")
         board.until(lambda: abs(board.out.velocity[0] - 6.0) < 0.5, velocity=6.0)
         begun, position = board.out.t_ns, board.out.position[0]
@@ -137,7 +137,7 @@ def test_the_sketch_holds_still_and_reaches_a_position(program, tmp_path):
 
 def test_the_sketch_stops_without_commands_however_often_it_is_read(program, tmp_path):
     with running(program, tmp_path, "effort") as board:
-        board.driver.open()
+        board.open_at_rest()
         board.driver.enable("effort")
         board.until(lambda: board.out.velocity[0] > 5.0, effort=0.1)
         board.until(lambda: board.out.fault[0], command=False)
