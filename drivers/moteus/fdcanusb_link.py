@@ -11,6 +11,7 @@ from cosim.drivers.moteus.fdcanusb import MAX_LENGTH, AdapterHost, send_line
 from cosim.drivers.transport import CanFrame, SerialPort
 from cosim.drivers.transport.byte_stream import SIZE, SerialLink, read_some, streams_at, write_all
 from cosim.drivers.transport.compiled_link import (
+    EXTENDED,
     FRAME,
     INVALID,
     ITEM_SIZE,
@@ -35,7 +36,7 @@ _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _OK, _ERROR, _RECEIVED, _CHECKSUM = (
     np.frombuffer(text, np.uint8) for text in (fdcanusb.OK, b"ERR", b"rcv ", b"checksum")
 )
-_SPACE, _STAR, _RETURN, _NEWLINE = b" *\r\n"
+_SPACE, _STAR, _RETURN, _NEWLINE, _EXTENDED = b" *\r\nE"
 
 
 # --- lines to the adapter ---
@@ -161,7 +162,13 @@ def _take_line(lines: np.record, data: Array, at: int, end: int, arrived: np.rec
             return INVALID
         data[start + size] = high << 4 | low
         size, at = size + 1, at + 2
-    arrived.id, arrived.data, arrived.size = number, start, size
+    extended = number > 0x7FF
+    for k in range(at, end):
+        if data[k] > 0x7F:
+            return INVALID
+        if data[k] == _EXTENDED and data[k - 1] == _SPACE and (k + 1 == end or data[k + 1] == _SPACE):
+            extended = True
+    arrived.id, arrived.data, arrived.size = number | (EXTENDED if extended else 0), start, size
     return FRAME
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cosim.drivers.transport import CanBus, CanFrame, CanParams
 from cosim.drivers.transport.can_socket import CanSocket
-from cosim.drivers.transport.compiled_link import ERROR_FRAME, FOREIGN, FRAME, FULL, INVALID, SENT
+from cosim.drivers.transport.compiled_link import ERROR_FRAME, EXTENDED, FOREIGN, FRAME, FULL, INVALID, SENT
 from cosim.drivers.transport.datagrams import (
     BUFFER_SIZE,
     RAW_CAN,
@@ -80,7 +80,7 @@ class Pair:
         self.other.send(data)
         assert receive(self.link, 0, 0, 0) == 1
         what, identifier, start, size = (look(self.link, 0, part, 0) for part in range(4))
-        return what, identifier, data[start : start + size]
+        return what, identifier & ~EXTENDED, data[start : start + size]
 
 
 @pytest.fixture(scope="module")
