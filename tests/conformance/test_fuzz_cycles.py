@@ -8,6 +8,7 @@ COSIM_FUZZ sets how many items there are, see `test_fuzz`.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -194,6 +195,7 @@ def test_what_leaves_its_memory_is_found(beyond):
     address = array.ctypes.data + (array.nbytes if beyond == 0 else -1)
     child = os.fork()
     if child == 0:
+        faulthandler.disable()
         ctypes.memset(address, 0, 1)
         os._exit(0 if memory.intact else 1)
     _, status = os.waitpid(child, 0)
