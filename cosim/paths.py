@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -102,12 +101,3 @@ def cache_folder() -> Path:
     if given:
         return Path(given)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cosim"
-
-
-def machine_code_folder(sources: Path = Path(__file__).parent) -> Path:
-    """The folder of cached functions on memory, named after the size and the time of change of the sources that may be
-    in them: Numba finds a function by its own file alone, and what it calls, or the layout of its arguments, may be of
-    another."""
-    files = sorted([*sources.glob("*.py"), *(sources / "drivers").glob("**/*.py")])
-    found = [(str(file), status.st_size, status.st_mtime_ns) for file in files if (status := file.stat())]
-    return cache_folder() / "numba" / hashlib.sha256(repr(found).encode()).hexdigest()[:16]

@@ -526,6 +526,11 @@ class DriverContext:
     mode: str  # of the drives: effort, velocity or position
     place: Callable[..., SourceLocation]  # place(*keys): location of a key of the driver's section, for errors
     ends: tuple[Any, Any] | None = None  # both Connections, of the host and of the device, where they exist already
+    tap: Callable[[Any], Any] | None = None  # the host's Connection -> one that records what passes
+
+    def tapped(self, link: Any) -> Any:
+        """The host's end of a new connection as the driver is to use it."""
+        return link if self.tap is None else self.tap(link)
 
 
 class MechanismFunctions(Protocol):

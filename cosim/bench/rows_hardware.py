@@ -280,9 +280,11 @@ def run_real_time(
                 while link.receive(time.monotonic_ns() + LAST_REPLY_NS) is not None:
                     pass
     meters = [link.meter for link in links]
-    counts = [sum(getattr(meter, what) for meter in meters) for what in ("items_out", "items_in", "errors")]
+    sent, received, errors = (
+        sum(getattr(meter, what) for meter in meters) for what in ("items_out", "items_in", "errors")
+    )
     lost = sum(driver.lost for driver in drivers if driver is not None)
-    return scheduler.timing, scheduler.fault, FrameCounts(*counts, lost)
+    return scheduler.timing, scheduler.fault, FrameCounts(sent, received, errors, lost)
 
 
 def device_counts(printed: str) -> tuple[FrameCounts, str]:

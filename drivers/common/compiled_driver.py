@@ -148,7 +148,7 @@ class CompiledDriver:
 
         Raises RunError if another thread stopped the motors, ConnectionLost.
         """
-        # on a half-duplex line a command allows one request, as that with which the motors were switched on
+        # on a half-duplex link a command allows one request, as that with which the motors were switched on
         self._set(stopped=0, commanded=self._link.settle != 0, pending=0, written_ns=time.monotonic_ns())
         self._driver.compiled = self  # from here on a stop ends the cycle
         self._driver.check_not_stopped()

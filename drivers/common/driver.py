@@ -33,7 +33,7 @@ import numpy as np
 
 from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.wiring import JointParams, Units
-from cosim.drivers.transport import CanFrame, Connection
+from cosim.drivers.transport import CanBus, CanFrame, Connection
 from cosim.errors import CosimError, InputError, RunError
 from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, JointState, requested_effort
 
@@ -247,7 +247,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         if not self.cycle_module:
             return f"the cycle of {type(self).__name__} is in Python"
         if find_spec("numba") is None:
-            return "Numba is not installed; pip install 'cosim[can]'"
+            extra = "can" if isinstance(self.link, CanBus) else "serial"
+            return f"Numba is not installed; pip install 'cosim[{extra}]'"
         return self.link.why_not_compiled
 
     def load_cycle(self) -> None:
@@ -270,7 +271,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
     def take_back(self, items: Iterable[Any], pending: set[int], lost: int) -> None:
         """After its cycle ran in machine code: the last items received from the drives, which the next `read` judges
-        before it asks for others; joints that have not answered; how many items were damaged."""
+        before it requests others; joints that have not answered; how many items were damaged."""
         self.compiled = None
         for item in items:
             self._take(item)

@@ -189,7 +189,7 @@ def take_arrivals(exchange: np.record, count: int) -> int:
     for place in range(count):
         arrived = arrivals[place]
         if arrived.what == FRAME:
-            take_frame(exchange, arrived.id, bytes_at(arrived.data, arrived.size), arrived.size, arrived.t_ns)
+            take_frame(exchange, arrived.id, bytes_at(arrived.address, arrived.length), arrived.length, arrived.t_ns)
         elif arrived.what == DAMAGED:
             exchange.lost += 1
         elif arrived.what == ERROR_FRAME:
@@ -267,7 +267,7 @@ def measure(exchange: np.record, deadline: int) -> int:
 
 @machine_code
 def measure_in_turn(exchange: np.record, deadline: int) -> int:
-    """As `measure`, on a half-duplex line: only requests are answered, and only one thing is said at a time."""
+    """As `measure`, on a half-duplex link: only requests are answered, and only one thing is said at a time."""
     silence = now(exchange.scratch) - exchange.written_ns
     if exchange.commanded == 0 and exchange.quiet_from_ns < silence < exchange.quiet_until_ns:
         return _NOMINAL

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from cosim.drivers.transport.compiled_link import Frame
+from cosim.drivers.transport.compiled_link import LinkFrame
 from cosim.types import Array
 
 
@@ -38,7 +38,7 @@ class SentFrame(NamedTuple):
     """A frame to the drive of a joint: a template whose fields are set in every cycle. It is sent in the cycles whose
     number is `phase` modulo `period`."""
 
-    frame: Frame
+    frame: LinkFrame
     joint: int = 0  # index
     fields: tuple[FrameField, ...] = ()
     period: int = 1
@@ -55,7 +55,7 @@ class Role(IntEnum):
 class ReceivedFrame(NamedTuple):
     """A frame from the drive of a joint."""
 
-    frame: Frame  # its data, of this length or longer
+    frame: LinkFrame  # its data, of this length or longer
     joint: int
     fields: tuple[FrameField, ...]
     role: Role = Role.MEASUREMENT
@@ -72,8 +72,8 @@ class CycleLayout(NamedTuple):
     settings: Array  # (n, any), for these functions
     sent: Sequence[SentFrame]  # in this order
     received: Sequence[ReceivedFrame]
-    polls: Sequence[Frame]  # request measurements; on a half-duplex line in every cycle
-    stops: Sequence[Frame]  # switch all motors off
+    polls: Sequence[LinkFrame]  # request measurements; on a half-duplex link in every cycle
+    stops: Sequence[LinkFrame]  # switch all motors off
     numbers: Array | None = None  # (n, any) received numbers at the beginning
     # where requests feed the drives' watchdogs: from and until how long after the last command none is sent
     quiet_ns: tuple[int, int] = (0, 0)

@@ -1,4 +1,4 @@
-"""The packets of a half-duplex line in machine code; see `codec` and `sync_reader`."""
+"""The packets of a half-duplex link in machine code; see `codec` and `sync_reader`."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _IGNORED, _NOTHING = -1, -2
 
 
 class BusPacket(NamedTuple):
-    """id: of the drive or BROADCAST; data: to it the instruction and its parameters; from it the error byte and what it
-    was asked for."""
+    """id: of the drive or BROADCAST; data: to it the instruction and its parameters; from it the error byte and the
+    registers that were requested."""
 
     id: int
     data: bytes
@@ -175,7 +175,7 @@ def _take_block(packets: np.record, stream: np.record, data: Array, last: int, a
     packets.taken, packets.crc = packets.taken + packets.block, _crc16(crc, data, end - 2, end)
     arrived.id = data[at + 1]
     data[at + 1] = data[at]  # the error byte before the data, as in the answer of a single drive
-    arrived.data, arrived.size = at + 1, packets.block - 3
+    arrived.address, arrived.length = at + 1, packets.block - 3
     if end == last:
         stream.begin, packets.taken = end, 0
     return FRAME
@@ -215,8 +215,8 @@ def _take_packet(packets: np.record, stream: np.record, data: Array, arrived: np
     stream.begin = end
     if instruction != STATUS or length < 4:
         return _IGNORED
-    arrived.id, arrived.data = number, head + HEAD
-    arrived.size = _unstuff(data, head + HEAD, end - 2) - arrived.data
+    arrived.id, arrived.address = number, head + HEAD
+    arrived.length = _unstuff(data, head + HEAD, end - 2) - arrived.address
     return FRAME
 
 
@@ -238,9 +238,9 @@ def receive(address: int, _unused: int, _unused_too: int, _nor_this: int) -> int
             break
         if what == _IGNORED:
             continue
-        if what == FRAME and data[arrived.data] & _FAILED:
+        if what == FRAME and data[arrived.address] & _FAILED:
             what = DAMAGED
-        arrived.what, arrived.t_ns, arrived.data = what, t_ns, arrived.data + stream.incoming
+        arrived.what, arrived.t_ns, arrived.address = what, t_ns, arrived.address + stream.incoming
         count += 1
     return count
 
@@ -270,7 +270,7 @@ def settle(address: int, deadline: int, _unused: int, _unused_too: int) -> int:
 
 
 class PacketLink(SerialLink):
-    """The program's end of a line of drives that are all asked at once. Satisfies `CompiledLink`."""
+    """The program's end of a serial link whose drives answer one request together. Satisfies `CompiledLink`."""
 
     send, receive, settle = send.address, receive.address, settle.address
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -116,7 +117,7 @@ def _begins(data: Array, at: int, end: int, text: Array) -> bool:
 
 @machine_code
 def _without_checksum(data: Array, at: int, end: int) -> tuple[int, int]:
-    """(the end of the line without its checksum, whether that is valid: 1, not: 0; -1 without one)."""
+    """(where the text ends without its checksum, whether that is valid: 1, not: 0; -1 without one)."""
     if end - at < 3 or data[end - 3] != _STAR:
         return end, -1
     high, low = _digit(int(data[end - 2])), _digit(int(data[end - 1]))
@@ -168,7 +169,7 @@ def _take_line(lines: np.record, data: Array, at: int, end: int, arrived: np.rec
             return INVALID
         if data[k] == _EXTENDED and data[k - 1] == _SPACE and (k + 1 == end or data[k + 1] == _SPACE):
             extended = True
-    arrived.id, arrived.data, arrived.size = number | (EXTENDED if extended else 0), start, size
+    arrived.id, arrived.address, arrived.length = number | (EXTENDED if extended else 0), start, size
     return FRAME
 
 
@@ -193,7 +194,7 @@ def receive(address: int, _unused: int, _unused_too: int, _nor_this: int) -> int
             what = _take_line(lines, data, begin, at, arrivals[count])
             if what != _IGNORED:
                 arrivals[count].what, arrivals[count].t_ns = what, t_ns
-                arrivals[count].data += stream.incoming  # it was a place in it
+                arrivals[count].address += stream.incoming  # it was a place in it
                 count += 1
         at += 1
     if stream.end - stream.begin >= MAX_LENGTH and count < PLACES:
@@ -224,7 +225,7 @@ class FdcanusbLink(SerialLink):
             places.append(int(row[DATA]))
         return rows, places
 
-    def count(self, traffic: Sequence[tuple[CanFrame, int, int]], errors: int) -> None:
+    def count(self, traffic: Sequence[tuple[Any, int, int]], errors: int) -> None:
         """See `CompiledLink`."""
         super().count(traffic, errors)
         self._adapter.checksums = bool(self._lines["checksums"][0])

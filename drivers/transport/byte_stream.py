@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from cosim.drivers.transport.compiled_link import (
     READABLE,
     SENT,
     WRITABLE,
-    Frame,
     bytes_at,
     poll,
     system_error,
@@ -116,7 +116,7 @@ class SerialLink:
         self._kept.append(np.frombuffer(data or b"\0", np.uint8).copy())
         return self._kept[-1].ctypes.data, len(data)
 
-    def count(self, traffic: Sequence[tuple[Frame, int, int]], errors: int) -> None:
+    def count(self, traffic: Sequence[tuple[Any, int, int]], errors: int) -> None:
         """See `CompiledLink`; a serial port counts what it reads and writes."""
         meter, stream = self._port.meter, self._stream[0]
         meter.errors += errors
@@ -130,7 +130,7 @@ class SerialLink:
         return self._port.connection_failed(OSError(error, os.strerror(error)))
 
     def bus_off(self) -> ConnectionLost:
-        """See `CompiledLink`; there is none on a serial line."""
+        """See `CompiledLink`; there is none on a serial port."""
         raise NotImplementedError
 
     def not_sent(self) -> ConnectionLost:

@@ -6,7 +6,7 @@ A link has functions int64(int64, int64, int64, int64) at addresses; the first a
   number of an error.
 * receive(context, 0, 0, 0): the number of entries of `arrivals` that what has come fills, at most PLACES, or minus the
   number of an error. Without waiting; entries are valid until the next call.
-* settle(context, deadline, 0, 0), of half-duplex lines: discard late answers to the last request; 1 when none can come
+* settle(context, deadline, 0, 0), of half-duplex links: discard late answers to the last request; 1 when none can come
   any more, 0 when that is not known before the deadline [ns], or minus the number of an error. A request follows.
 """
 
@@ -28,7 +28,7 @@ FRAME, ERROR_FRAME, FOREIGN, INVALID, DAMAGED = range(5)  # what has come; DAMAG
 
 EXTENDED = 0x80000000  # is part of the identifier of an extended CAN frame
 ITEM_WORDS, ITEM_SIZE = 8, 64  # of what a link has to send; the words are the link's own
-ARRIVAL = np.dtype([(name, "i8") for name in ("what", "id", "data", "size", "t_ns")])  # data: an address
+ARRIVAL = np.dtype([(name, "i8") for name in ("what", "id", "address", "length", "t_ns")])  # of its data
 
 READABLE, WRITABLE = 1, 4  # POLLIN, POLLOUT
 AGAIN, INTERRUPTED = errno.EAGAIN, errno.EINTR
@@ -74,7 +74,7 @@ def pause(duration: int, scratch: int) -> None:
     _ppoll(0, 0, scratch, 0)
 
 
-class Frame(Protocol):
+class LinkFrame(Protocol):
     """A CAN frame, or what corresponds to it on other lines: data from or for the drive with a number."""
 
     @property
@@ -99,11 +99,11 @@ class CompiledLink(Protocol):
     settle: int  # 0 on a line on which drives may talk unasked
     arrivals: Array  # (PLACES,) of ARRIVAL
 
-    def items(self, frames: Sequence[Frame]) -> tuple[Array, list[int]]:
-        """((m, ITEM_WORDS) integers that send these frames, addresses of their data)."""
+    def items(self, frames: Sequence[Any]) -> tuple[Array, list[int]]:
+        """((m, ITEM_WORDS) integers that send these frames of its own, addresses of their data)."""
         ...
 
-    def count(self, traffic: Sequence[tuple[Frame, int, int]], errors: int) -> None:
+    def count(self, traffic: Sequence[tuple[Any, int, int]], errors: int) -> None:
         """Add to the traffic of the connection: frames with how many of them were sent and received."""
         ...
 

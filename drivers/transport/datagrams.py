@@ -297,7 +297,7 @@ def receive(address: int, _unused: int, _unused_too: int, _nor_this: int) -> int
         what, identifier, start, size = frame_of(link, place)
         arrived = arrivals[place]
         arrived.what, arrived.id = what, identifier
-        arrived.data, arrived.size = link.buffers + place * BUFFER_SIZE + start, size
+        arrived.address, arrived.length = link.buffers + place * BUFFER_SIZE + start, size
         arrived.t_ns = arrival(link, place, taken, wall) if what == FRAME else taken
     return count
 

@@ -64,7 +64,7 @@ def receive(link: Any) -> list[tuple[int, int, bytes]]:
             raise OSError(-count, os.strerror(-count))
         for arrived in link.arrivals[:count]:
             what, number = int(arrived["what"]), int(arrived["id"])
-            data = b"" if what else ctypes.string_at(int(arrived["data"]), int(arrived["size"]))
+            data = b"" if what else ctypes.string_at(int(arrived["address"]), int(arrived["length"]))
             found.append((what, number if what == 0 else 0, data))
     return found
 

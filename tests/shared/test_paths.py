@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cosim.errors import InputError
-from cosim.paths import find_package, locate, machine_code_folder
+from cosim.paths import find_package, locate
 
 
 @pytest.fixture
@@ -72,16 +72,3 @@ def test_the_package_of_a_file_is_above_it(place):
 def test_a_package_beside_the_own_one_is_found(place):
     (place / "arm").mkdir()
     assert find_package("arm", [], place / "robot/urdf") == place / "arm"
-
-
-def test_cached_functions_on_memory_are_those_of_the_present_sources(tmp_path):
-    """A function that was compiled with another layout of its arguments would write where it must not."""
-    (tmp_path / "drivers" / "family").mkdir(parents=True)
-    for name in ("types.py", "drivers/family/cycle.py"):
-        (tmp_path / name).write_text("x = 1\n")
-    before = machine_code_folder(tmp_path)
-    assert machine_code_folder(tmp_path) == before
-    for name in ("types.py", "drivers/family/cycle.py", "drivers/new.py"):
-        (tmp_path / name).write_text("x = 12\n")
-        assert machine_code_folder(tmp_path) != before
-        before = machine_code_folder(tmp_path)
