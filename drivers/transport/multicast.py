@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+from types import NoneType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,7 +15,14 @@ SIZE, CONTROL_SIZE = 4096, 64  # bytes of a message, and of its time stamp
 _STAMP = struct.Struct("@ll")  # struct timespec
 # python-can does not check what the items of a message are
 _FLAGS = ("is_extended_id", "is_remote_frame", "is_error_frame", "is_fd", "bitrate_switch", "error_state_indicator")
-_TYPES = {"arbitration_id": int, "dlc": int, "data": bytes, **dict.fromkeys(_FLAGS, bool)}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "arbitration_id": (int,),
+    "dlc": (int,),
+    "data": (bytes,),
+    "channel": (str, NoneType),
+    "timestamp": (float, int),
+    **dict.fromkeys(_FLAGS, (bool,)),
+}
 
 
 class MulticastInbox:
@@ -41,9 +49,9 @@ class MulticastInbox:
         if self._mark in data:
             return None
         fields = self._unpack(data)
-        for name, kind in _TYPES.items():
-            if type(fields[name]) is not kind:
-                raise ValueError(f"the '{name}' of a message is no {kind.__name__}")
+        for name, kinds in _TYPES.items():
+            if type(fields[name]) not in kinds:
+                raise ValueError(f"the '{name}' of a message is no {kinds[0].__name__}")
         seconds, nanoseconds = _STAMP.unpack(control[0][2]) if control else (0, 0)
         message = self._message(**fields | {"timestamp": seconds + nanoseconds * 1e-9}, check=True)
         return message if self._fd or not message.is_fd else None

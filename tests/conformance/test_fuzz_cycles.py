@@ -93,6 +93,9 @@ class Fuzzed:
         self.put(items)
         outcome, fault = self.read()
         after = self.engines.counted()
+        if outcome is CycleOutcome.BUS_OFF:
+            assert self.driver.link.lost
+            self.driver.link._unusable, self.driver.link._lost, outcome = "", False, CycleOutcome.SUSPECT
         assert outcome in (CycleOutcome.NOMINAL, CycleOutcome.SUSPECT)
         if fault:
             assert answered or outcome is CycleOutcome.SUSPECT, items

@@ -171,9 +171,14 @@ def test_the_time_of_arrival_is_that_of_the_kernel():
         ours.bind(("127.0.0.1", 0))
         memory = SocketMemory(ours.fileno(), UDP_MULTICAST)
         link = memory.record.ctypes.data
-        before = time.monotonic_ns()
-        other.sendto(b"x", ours.getsockname())
-        sent = time.monotonic_ns()
-        time.sleep(0.05)
-        assert receive(link, 0, 0, 0) == 1
-        assert before - 1_000_000 <= arrived(link, 0, 0, 0) <= sent + 20_000_000
+        for _ in range(100):  # the kernel begins to stamp messages a while after it was asked to
+            before = time.monotonic_ns()
+            other.sendto(b"x", ours.getsockname())
+            sent = time.monotonic_ns()
+            time.sleep(0.05)
+            assert receive(link, 0, 0, 0) == 1
+            came = arrived(link, 0, 0, 0)
+            assert before - 1_000_000 <= came
+            if came <= sent + 20_000_000:
+                return
+    pytest.fail("messages have the time at which they were taken")
