@@ -163,7 +163,7 @@ def _raw_frame(data: Array, size: int) -> tuple[int, int, int, int]:
     return FRAME, word & (_ID_MASK | EXTENDED), 8, int(data[4])
 
 
-_FALSE, _TRUE, _BYTES = 0xC2, 0xC3, 0xC4
+_NIL, _FALSE, _TRUE, _BYTES, _TEXT = 0xC0, 0xC2, 0xC3, 0xC4, 0xD9
 _KEYS = (b"arbitration_id", b"dlc", b"data", b"is_extended_id", b"is_remote_frame", b"is_error_frame", b"is_fd")
 _KEY_ID, _KEY_SIZE, _KEY_DATA, _KEY_EXTENDED, _KEY_REMOTE, _KEY_ERROR, _KEY_FD = (
     np.frombuffer(text, np.uint8) for text in _KEYS
@@ -239,17 +239,22 @@ def _packed_frame(data: Array, size: int, mark: Array) -> tuple[int, int, int, i
         value, value_size, small = _item(data, head, size)
         if value_size < 0:
             return INVALID, 0, 0, 0
-        true, is_flag = small == _TRUE, small in (_TRUE, _FALSE)
+        kind, true, is_flag = int(data[head]), small == _TRUE, small in (_TRUE, _FALSE)
         if _is(data, key, key_size, _KEY_ID):
             identifier = _whole(data, head, value, value_size)
         elif _is(data, key, key_size, _KEY_SIZE):
             length = _whole(data, head, value, value_size)
         elif _is(data, key, key_size, _KEY_DATA):
-            start, count = value, value_size if data[head] == _BYTES else -1
+            start, count = value, value_size if kind == _BYTES else -1
         elif _is(data, key, key_size, _KEY_CHANNEL):
             if len(mark) and _is(data, value, value_size, mark):
                 return FOREIGN, 0, 0, 0
-        elif not is_flag and not _is(data, key, key_size, _KEY_STAMP):
+            if kind & 0xE0 != 0xA0 and kind not in (_NIL, _TEXT):
+                return INVALID, 0, 0, 0
+        elif _is(data, key, key_size, _KEY_STAMP):
+            if 0x7F < kind < 0xCA or 0xD3 < kind < 0xE0:
+                return INVALID, 0, 0, 0
+        elif not is_flag:
             return INVALID, 0, 0, 0
         elif _is(data, key, key_size, _KEY_EXTENDED):
             extended = true
@@ -261,11 +266,16 @@ def _packed_frame(data: Array, size: int, mark: Array) -> tuple[int, int, int, i
             fd = true
         elif _is(data, key, key_size, _KEY_SWITCHED) or _is(data, key, key_size, _KEY_INDICATOR):
             switched = switched or true
-        elif not _is(data, key, key_size, _KEY_STAMP):
+        else:
             return INVALID, 0, 0, 0
         at = value + value_size
-    least = 0 if remote else length
-    if at != size or count != least or length < 0 or length > (64 if fd else 8) or (switched and not fd):
+    if (
+        at != size
+        or (count != length and not remote)
+        or length < 0
+        or length > (64 if fd else 8)
+        or (switched and not fd)
+    ):
         return INVALID, 0, 0, 0
     if identifier < 0 or identifier > (_ID_MASK if extended else 0x7FF) or (remote and (error or fd)):
         return INVALID, 0, 0, 0
