@@ -28,7 +28,7 @@ def judge(timing: DeadlineRecord, late: np.ndarray, latencies: np.ndarray) -> tu
 
     late: as `late_answers.printed_times`.
     """
-    ticks = np.count_nonzero(timing.counted)
+    ticks = int(np.count_nonzero(timing.counted))
     by_drives = late_answers.misses_by_late_answers(timing, late)
     judged = len(timing.missed.row) - by_drives
     few = ticks > 0 and judged <= MOST * ticks

@@ -59,5 +59,5 @@ def misses_by_late_answers(timing: DeadlineRecord, late: np.ndarray) -> int:
         overdue = np.minimum(late[:, 1], ended) - np.maximum(late[:, 0], begun)
         delayed = missed.root == root
         if overdue.max() >= missed.late[delayed][0]:
-            count += np.count_nonzero(delayed)
+            count += int(np.count_nonzero(delayed))
     return count

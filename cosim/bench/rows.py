@@ -149,5 +149,5 @@ def measure_case(case: BenchCase, budget: Budget) -> BenchRow:
             "quartiles": result.quartiles or (low, high),
         }
     note = "; ".join(part for part in (result.failed, result.note) if part)
-    verdict = {"failed": bool(result.failed), "allowed": result.allowed}
-    return BenchRow(case, **row, agreement=result.agreement, growth=result.growth, note=note, **verdict)
+    row |= {"agreement": result.agreement, "growth": result.growth, "allowed": result.allowed}
+    return BenchRow(case, **row, note=note, failed=bool(result.failed))

@@ -46,6 +46,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._nodes = tuple(wired.id for wired in self._wiring)
         self._bus = Bus(self._nodes, link, params.master)
         self._store, self._client = self._bus.store, self._bus.client
+        self._store.warm = [joint.temperature is not None for joint in self._wiring]
         self._properties: list[setup.DriveProperties] = []
         self._quick = params.stop == "quick"
         self._ramps = [False] * n  # drives whose quick stop is a ramp that ends with the voltage off
@@ -269,9 +270,8 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
     def _cycle_layout(self) -> CycleLayout:
         from cosim.drivers.cia402.cycle import layout
 
-        warm = [joint.temperature is not None for joint in self._wiring]
         stops = list(self._stop_items())
-        return layout(self._mode, self._nodes, self._store.steps, warm, self._bus.heartbeat_frame, stops)
+        return layout(self._mode, self._nodes, self._store.steps, self._store.warm, self._bus.heartbeat_frame, stops)
 
     def _take(self, item: CanFrame) -> None:
         self._store.take(item)

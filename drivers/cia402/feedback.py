@@ -16,15 +16,16 @@ _BOTH = 3  # TPDO1 is bit 0, TPDO2 bit 1
 class FeedbackStore:
     """The latest state of n drives, by index.
 
-    steps: their units; missing: TPDOs still to come since `expect_answers`; lost: frames of the drives that could not
-    be decoded; times: of the last TPDO1 (first n) and TPDO2 of each drive [ns], 0 for never.
+    steps: their units; warm: which drives report a temperature; missing: TPDOs still to come since `expect_answers`;
+    lost: frames of the drives that could not be decoded; times: of the last TPDO1 (first n) and TPDO2 of each drive
+    [ns], 0 for never.
     """
 
     def __init__(self, nodes: Sequence[int]) -> None:
         n = self.n = len(nodes)
         self.steps = [codec.Step(1.0, 1.0, 1.0)] * n
         self.position, self.velocity, self.effort = [0.0] * n, [0.0] * n, [0.0] * n
-        self.temperature = [math.nan] * n
+        self.temperature, self.warm = [math.nan] * n, [False] * n
         self.status, self.display, self.error = [0] * n, [0] * n, [0] * n
         self.times = [0] * (2 * n)
         self.left_operational = [False] * n
@@ -67,7 +68,7 @@ class FeedbackStore:
                 return
         elif kind == _MOTION:
             motion = codec.decode_motion(frame.data, self.steps[k])
-            if motion is not None:
+            if motion is not None and (motion.temperature is not None) == self.warm[k]:
                 self.velocity[k], self.effort[k], temperature = motion
                 if temperature is not None:
                     self.temperature[k] = temperature

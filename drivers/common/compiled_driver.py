@@ -14,7 +14,7 @@ from cosim.drivers.common.exchange import COMMAND_SIZE, EXCHANGE, FIELD, LAST_SI
 from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.frame_layout import CycleLayout, ReceivedFrame, SentFrame, count_numbers
 from cosim.drivers.common.wiring import Units
-from cosim.drivers.transport.compiled_link import CompiledLink
+from cosim.drivers.transport.compiled_link import EXTENDED, CompiledLink
 from cosim.types import COMMAND, Array, CycleOutcome, JointCommand
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
@@ -133,7 +133,8 @@ class CompiledDriver:
             mask = bytearray(len(received.frame.data))
             for part in received.fixed:
                 mask[part] = b"\xff" * len(mask[part])
-            numbers = received.frame.id, len(mask), received.exact, received.role
+            number = received.frame.id | EXTENDED * getattr(received.frame, "extended", False)
+            numbers = number, len(mask), received.exact, received.role
             arrays = self._bytes(received.frame.data), self._bytes(bytes(mask)), last
             addresses = (array.ctypes.data for array in arrays)
             rows.append((*numbers, first, len(received.fields), *addresses, 0, received.longest_silence_ns, t_ns, 0, 0))

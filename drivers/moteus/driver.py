@@ -251,7 +251,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
 
     def _take(self, item: CanFrame) -> None:
         k = self._drives.index.get(item.id)
-        if k is None:  # of other nodes
+        if k is None or item.remote or item.extended != (item.id > 0x7FF):  # of other nodes
             return
         reply, feedback = decode_feedback(item.data), self._feedback
         if reply is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from string import hexdigits
 
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.drivers.transport.lines import LineSplitter
@@ -25,6 +26,7 @@ for _byte in range(256):
         _value = _value << 1 ^ (0x197 if _value & 0x80 else 0)
     CRC[_byte] = _value
 
+_HEX = frozenset(hexdigits)
 OK = b"OK"
 _HEAD, _FLAGS = "rcv ", frozenset("BFbfRr")
 
@@ -82,6 +84,8 @@ def parse_received(line: bytes, t_ns: int = 0) -> CanFrame | None:
     """The frame of a `rcv` line; None for any other bytes. A drive's own UART has no flags."""
     try:
         head, id, *rest = line.decode("ascii").split(" ")
+        if not _HEX.issuperset(id) or (rest and not _HEX.issuperset(rest[0])):  # Python takes more for digits
+            return None
         number, data = int(id, 16), bytes.fromhex(rest[0]) if rest else b""
     except ValueError:
         return None

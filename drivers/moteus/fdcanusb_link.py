@@ -12,6 +12,7 @@ from cosim.drivers.moteus.fdcanusb import MAX_LENGTH, AdapterHost, send_line
 from cosim.drivers.transport import CanFrame, SerialPort
 from cosim.drivers.transport.byte_stream import SIZE, SerialLink, read_some, streams_at, write_all
 from cosim.drivers.transport.compiled_link import (
+    EXTENDED,
     FRAME,
     INVALID,
     ITEM_SIZE,
@@ -36,7 +37,7 @@ _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _OK, _ERROR, _RECEIVED, _CHECKSUM = (
     np.frombuffer(text, np.uint8) for text in (fdcanusb.OK, b"ERR", b"rcv ", b"checksum")
 )
-_SPACE, _STAR, _RETURN, _NEWLINE = b" *\r\n"
+_SPACE, _STAR, _RETURN, _NEWLINE, _EXTENDED, _REMOTE = b" *\r\nER"
 
 
 # --- lines to the adapter ---
@@ -162,7 +163,15 @@ def _take_line(lines: np.record, data: Array, at: int, end: int, arrived: np.rec
             return INVALID
         data[start + size] = high << 4 | low
         size, at = size + 1, at + 2
-    arrived.id, arrived.address, arrived.length = number, start, size
+    extended, remote = number > 0x7FF, False
+    for k in range(at, end):
+        if data[k] > 0x7F:
+            return INVALID
+        if data[k - 1] == _SPACE and (k + 1 == end or data[k + 1] == _SPACE):  # a flag
+            extended, remote = extended or data[k] == _EXTENDED, remote or data[k] == _REMOTE
+    if remote:
+        return _IGNORED
+    arrived.id, arrived.address, arrived.length = number | (EXTENDED if extended else 0), start, size
     return FRAME
 
 

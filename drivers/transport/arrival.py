@@ -18,6 +18,7 @@ MAX_AGE_NS = 1_000_000_000  # an older time stamp is not believed
 
 def both_clocks() -> tuple[int, int]:
     """(monotonic, wall) at one moment [ns]."""
+    at = wall = 0
     for _ in range(TRIES):
         at, wall = time.monotonic_ns(), time.time_ns()
         if time.monotonic_ns() - at < AT_ONCE_NS:

@@ -26,6 +26,7 @@ PLACES = 64  # messages or packets that are received at once
 SENT, FULL = 0, -1  # of `send`; otherwise an error number of the system
 FRAME, ERROR_FRAME, FOREIGN, INVALID, DAMAGED = range(5)  # what has come; DAMAGED: surely an answer of a drive
 
+EXTENDED = 0x80000000  # is part of the identifier of an extended CAN frame
 ITEM_WORDS, ITEM_SIZE = 8, 64  # of what a link has to send; the words are the link's own
 ARRIVAL = np.dtype([(name, "i8") for name in ("what", "id", "address", "length", "t_ns")])  # of its data
 

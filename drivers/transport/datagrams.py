@@ -19,6 +19,7 @@ from cosim.drivers.transport.compiled_link import (
     AGAIN,
     ARRIVAL,
     ERROR_FRAME,
+    EXTENDED,
     FOREIGN,
     FRAME,
     FULL,
@@ -159,13 +160,16 @@ def _raw_frame(data: Array, size: int) -> tuple[int, int, int, int]:
         return ERROR_FRAME, word & _ID_MASK, 8, int(data[4])
     if word & _REMOTE:
         return FOREIGN, 0, 0, 0
-    return FRAME, word & _ID_MASK, 8, int(data[4])
+    return FRAME, word & (_ID_MASK | EXTENDED), 8, int(data[4])
 
 
-_FALSE = 0xC2
-_KEY_ID, _KEY_DATA, _KEY_REMOTE, _KEY_ERROR, _KEY_CHANNEL = (
-    np.frombuffer(text, np.uint8)
-    for text in (b"arbitration_id", b"data", b"is_remote_frame", b"is_error_frame", b"channel")
+_NIL, _FALSE, _TRUE, _BYTES, _TEXT = 0xC0, 0xC2, 0xC3, 0xC4, 0xD9
+_KEYS = (b"arbitration_id", b"dlc", b"data", b"is_extended_id", b"is_remote_frame", b"is_error_frame", b"is_fd")
+_KEY_ID, _KEY_SIZE, _KEY_DATA, _KEY_EXTENDED, _KEY_REMOTE, _KEY_ERROR, _KEY_FD = (
+    np.frombuffer(text, np.uint8) for text in _KEYS
+)
+_KEY_SWITCHED, _KEY_INDICATOR, _KEY_CHANNEL, _KEY_STAMP = (
+    np.frombuffer(text, np.uint8) for text in (b"bitrate_switch", b"error_state_indicator", b"channel", b"timestamp")
 )
 
 
@@ -207,11 +211,13 @@ def _content(at: int, size: int, end: int) -> tuple[int, int, int]:
 
 
 @machine_code
-def _whole(data: Array, at: int, size: int, small: int) -> int:
-    """The whole number of an item."""
-    if size == 0:
-        return small
-    value = 0
+def _whole(data: Array, head: int, at: int, size: int) -> int:
+    """The whole number of an item that begins at `head`, its content at `at`; negative if it is none."""
+    kind, value = int(data[head]), 0
+    if kind < 0x80:
+        return kind
+    if kind < 0xCC or kind > 0xD3 or (kind >= 0xD0 and data[at] & 0x80):
+        return -1
     for k in range(size):
         value = value << 8 | int(data[at + k])
     return value
@@ -219,33 +225,63 @@ def _whole(data: Array, at: int, size: int, small: int) -> int:
 
 @machine_code
 def _packed_frame(data: Array, size: int, mark: Array) -> tuple[int, int, int, int]:
-    """A map of 11 items with text as keys."""
+    """A map with text as keys. Whatever `MulticastInbox` would not take is invalid: other keys, bytes behind the map,
+    items of another kind, lengths and identifiers that no frame has."""
     if size < 1 or data[0] & 0xF0 != 0x80:
         return INVALID, 0, 0, 0
-    at, identifier, start, length, remote, error = 1, -1, 0, -1, False, False
+    at, identifier, length, start, count = 1, -1, -1, 0, -1
+    extended = remote = error = fd = switched = False
     for _ in range(int(data[0]) & 0x0F):
         key, key_size, _ = _item(data, at, size)
-        if key_size < 0:
+        if key_size < 0 or data[at] & 0xE0 != 0xA0:
             return INVALID, 0, 0, 0
-        value, value_size, small = _item(data, key + key_size, size)
+        head = key + key_size
+        value, value_size, small = _item(data, head, size)
         if value_size < 0:
             return INVALID, 0, 0, 0
+        kind, true, is_flag = int(data[head]), small == _TRUE, small in (_TRUE, _FALSE)
         if _is(data, key, key_size, _KEY_ID):
-            identifier = _whole(data, value, value_size, small)
+            identifier = _whole(data, head, value, value_size)
+        elif _is(data, key, key_size, _KEY_SIZE):
+            length = _whole(data, head, value, value_size)
         elif _is(data, key, key_size, _KEY_DATA):
-            start, length = value, value_size
+            start, count = value, value_size if kind == _BYTES else -1
+        elif _is(data, key, key_size, _KEY_CHANNEL):
+            if len(mark) and _is(data, value, value_size, mark):
+                return FOREIGN, 0, 0, 0
+            if kind & 0xE0 != 0xA0 and kind not in (_NIL, _TEXT):
+                return INVALID, 0, 0, 0
+        elif _is(data, key, key_size, _KEY_STAMP):
+            if 0x7F < kind < 0xCA or 0xD3 < kind < 0xE0:
+                return INVALID, 0, 0, 0
+        elif not is_flag:
+            return INVALID, 0, 0, 0
+        elif _is(data, key, key_size, _KEY_EXTENDED):
+            extended = true
         elif _is(data, key, key_size, _KEY_REMOTE):
-            remote = small != _FALSE
+            remote = true
         elif _is(data, key, key_size, _KEY_ERROR):
-            error = small != _FALSE
-        elif _is(data, key, key_size, _KEY_CHANNEL) and len(mark) and _is(data, value, value_size, mark):
-            return FOREIGN, 0, 0, 0
+            error = true
+        elif _is(data, key, key_size, _KEY_FD):
+            fd = true
+        elif _is(data, key, key_size, _KEY_SWITCHED) or _is(data, key, key_size, _KEY_INDICATOR):
+            switched = switched or true
+        else:
+            return INVALID, 0, 0, 0
         at = value + value_size
-    if identifier < 0 or length < 0:
+    if (
+        at != size
+        or (count != length and not remote)
+        or length < 0
+        or length > (64 if fd else 8)
+        or (switched and not fd)
+    ):
+        return INVALID, 0, 0, 0
+    if identifier < 0 or identifier > (_ID_MASK if extended else 0x7FF) or (remote and (error or fd)):
         return INVALID, 0, 0, 0
     if error:
-        return ERROR_FRAME, identifier, start, length
-    return (FOREIGN if remote else FRAME), identifier, start, length
+        return ERROR_FRAME, identifier, start, count
+    return (FOREIGN if remote else FRAME), identifier | (EXTENDED if extended else 0), start, count
 
 
 # --- the functions of a link ------------------------------------------------------------------------------------

@@ -87,10 +87,8 @@ class CanLine:
 
     def __init__(self, driver: Any, packed: bool) -> None:
         self.bus, self.packed = driver.link, packed
-        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
+        pairs = [_datagram_pair() for _ in range(2)]
         self._sockets = [each for pair in pairs for each in pair]
-        for each in self._sockets:
-            each.setblocking(False)
         (ours, self.theirs), (inbox, self.inbox) = pairs
         self._before = {name: getattr(self.bus, name) for name in ("_bus", "_inbox", "descriptor")}
         self.python = self.bus._bus = PythonBus(inbox)
@@ -145,6 +143,18 @@ class CanLine:
         return CanFrame(
             word & 0x1FFFFFFF, data[8 : 8 + size], bool(word & _EXTENDED), fd, bool(flags & 1) and fd, remote
         )
+
+
+def _datagram_pair() -> tuple[socket.socket, socket.socket]:
+    """Two sockets that are connected, and hold many messages."""
+    pair = tuple(socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+    for each in pair:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        each.setblocking(False)
+        each.bind(("127.0.0.1", 0))
+    for each, other in zip(pair, pair[::-1], strict=True):
+        each.connect(other.getsockname())
+    return pair
 
 
 def _bare(message: Message) -> CanFrame:

@@ -7,6 +7,7 @@ import select
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from cosim.errors import RunError
 from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
@@ -125,7 +126,7 @@ class EmulationServer:
         which something has come, or each in turn where they cannot be waited for together."""
         if len(self.connections) == 1:
             return [(self.connections[0], self._due)]
-        descriptors = [getattr(connection.link, "descriptor", None) for connection in self.connections]
+        descriptors: list[Any] = [getattr(connection.link, "descriptor", None) for connection in self.connections]
         if None in descriptors:
             return [(connection, min(self._due, now + SLICE_NS)) for connection in self.connections]
         ready = select.select(descriptors, (), (), (self._due - now) * 1e-9)[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cosim.drivers.moteus.fdcanusb import AdapterHost, received_line, with_checksum
 from cosim.drivers.moteus.fdcanusb_link import FdcanusbLink
 from cosim.drivers.transport import CanFrame, ConnectionLost, TrafficMeter, now
-from cosim.drivers.transport.compiled_link import FRAME, INVALID, SENT
+from cosim.drivers.transport.compiled_link import EXTENDED, FRAME, INVALID, SENT
 from tests.kit.serial_line import MOST, SerialLine, receive, send
 
 
@@ -73,7 +73,8 @@ def test_what_is_received_is_what_the_adapter_receives(line, said, checksums, si
     in_python = AdapterHost(Chunks(whole), checksums)
     expected = []
     while (frame := in_python.receive(0)) is not None:
-        expected.append((FRAME, frame.id, frame.data))
+        if not frame.remote:
+            expected.append((FRAME, frame.id | EXTENDED * frame.extended, frame.data))
     compiled, found = FdcanusbLink(AdapterHost(line.port, checksums)), []
     for chunk in whole:
         line.says(chunk[:MOST])
