@@ -24,7 +24,7 @@ def report_bus_replay(recording: Path, rig: Path | None) -> None:
         counts = (played.calls, played.sent, played.received, played.measured, played.differing)
         table.add_row(each.bus.driver, each.bus.connection, *(f"{count:,}" for count in counts))
     print(*table.lines(), sep="\n")
-    for line in (line for each in replayed for line in _limits(each)):
+    for line in (line for each in replayed for line in limits_of(each)):
         print(f"warning  {recording}: {line}")
     different = [each for each in replayed if each.first is not None]
     if not different:
@@ -39,7 +39,7 @@ def report_bus_replay(recording: Path, rig: Path | None) -> None:
     raise RunError(f"{where}; see what changed in the driver or in the rig since the recording", str(recording))
 
 
-def _limits(each: ReplayedBus) -> list[str]:
+def limits_of(each: ReplayedBus) -> list[str]:
     """What could not be compared."""
     played, name, found = each.played, each.bus.driver, []
     if played.mixed:

@@ -86,10 +86,12 @@ def open_outputs(
     stack: ExitStack,
     record: str | Path | None,
     evaluation: Evaluation,
+    traffic: bool = False,
 ) -> Outputs:
     """Open the recording and the stream of a run, closed by `stack`.
 
-    evaluation: copied to processes. Raises InputError or RunError when one cannot be opened.
+    evaluation: copied to processes; traffic: whether the bus traffic will be recorded.
+    Raises InputError or RunError when one cannot be opened.
     """
     spec = rig.run_spec
     if record is not None:
@@ -122,7 +124,7 @@ def open_outputs(
                 split_time=spec.recording.split_time,
                 view=view_of(rig, tuple(outline.units), spec.recording.frame_rate),
                 start_ns=start_ns,
-                buses=channels_of_buses(rig) if spec.drivers and spec.recording.bus else (),
+                buses=channels_of_buses(rig) if traffic else (),
             )
         )
     if spec.schedule.pacing is None:

@@ -162,7 +162,8 @@ def _record(
         with ExitStack() as stack:
             scheduler.mode.arm()  # a run that cannot start writes no file
             stack.enter_context(left_to_loop(scheduler.pacing.cpu if scheduler.pacing else None))
-            recorder.outputs = open_outputs(rig, recorder.outline, stack, record, evaluation_of(rig))
+            traffic = recorder.traffic is not None
+            recorder.outputs = open_outputs(rig, recorder.outline, stack, record, evaluation_of(rig), traffic)
             if recorder.traffic is not None:
                 recorder.record_traffic(recorder.traffic)
                 stack.callback(recorder.finish_traffic)

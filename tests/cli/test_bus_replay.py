@@ -6,8 +6,12 @@ import re
 
 import pytest
 
-from cosim.cli.bus_replay_report import shown_item
+from cosim.cli.bus_replay_report import limits_of, shown_item
 from cosim.drivers.transport import CanFrame
+from cosim.hardware.traffic.player import PlayedTraffic
+from cosim.hardware.traffic.recorded_calls import MissingEntries
+from cosim.output.traffic_messages import BusChannel
+from cosim.rig.bus_replay import ReplayedBus
 from tests.rig.test_bus_recording import RIG, recorded, rig_of
 
 assert recorded  # a fixture
@@ -59,6 +63,16 @@ def test_a_driver_that_does_something_else(recorded, command, tmp_path):
 )
 def test_items_as_text(item, text):
     assert shown_item(item).rstrip() == text
+
+
+def test_what_could_not_be_compared():
+    bus = BusChannel("arm", "moteus", "can0", ("a",), True)
+    missing = PlayedTraffic(calls=3, mixed=2, missing=MissingEntries(None, 1_500_000_000))
+    assert limits_of(ReplayedBus(bus, missing)) == [
+        "2 calls of 'arm' from two threads could not be compared, as when a watchdog stops the motors",
+        "the traffic of 'arm' is not complete after t = 1.500000 s; what follows was not compared",
+    ]
+    assert limits_of(ReplayedBus(bus, PlayedTraffic(calls=3))) == []
 
 
 SIMULATED = """
