@@ -11,7 +11,7 @@ from cosim.timing.deadlines import DeadlineRecord
 from cosim.timing.pacing import Pacing
 
 PERIOD_US = 1000
-MOST = 1e-3  # of all ticks
+MAX_MISSED = 1e-3  # of all ticks
 NO_ANSWERS, NO_LATENCIES = np.zeros((0, 2), np.int64), np.zeros(0)
 
 
@@ -24,14 +24,14 @@ def latencies_of_cyclictest(seconds: float) -> np.ndarray:
 
 
 def judge(timing: DeadlineRecord, late: np.ndarray, latencies: np.ndarray) -> tuple[str, bool]:
-    """(what is judged; whether these misses are few enough): at most MOST of all ticks, or no more than of cyclictest.
+    """(what is judged; whether these misses are few enough): at most MAX_MISSED of all ticks, or no more than of cyclictest.
 
     late: as `late_answers.printed_times`.
     """
     ticks = int(np.count_nonzero(timing.counted))
     by_drives = late_answers.misses_by_late_answers(timing, late)
     judged = len(timing.missed.row) - by_drives
-    few = ticks > 0 and judged <= MOST * ticks
+    few = ticks > 0 and judged <= MAX_MISSED * ticks
     text = (
         f"judged: {judged} misses, without {by_drives} by {len(late)} answers of the drives after more than"
         f" {late_answers.PROMISED_NS / 1e3:g} µs"

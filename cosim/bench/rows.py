@@ -139,7 +139,7 @@ def measure_case(case: BenchCase, budget: Budget) -> BenchRow:
     except (MissingPeer, NotMeasured) as missing:
         return BenchRow(case, note=str(missing))
     ours, other, factor = result.samples.ours, result.samples.other, UNITS.get(case.unit, ("1", 1.0))[1]
-    row = {"ours": float(np.median(ours)) / factor, "runs": len(ours)}
+    row: dict[str, Any] = {"ours": float(np.median(ours)) / factor, "runs": len(ours)}
     if other is not None:
         ratios = ours / other if result.growth else other / ours
         low, middle, high = (float(x) for x in np.percentile(ratios, [25, 50, 75]))
