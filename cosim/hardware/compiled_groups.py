@@ -11,27 +11,10 @@ import numpy as np
 from cosim.errors import RunError
 from cosim.hardware import group_cycle
 from cosim.hardware.group_cycle import GROUP, NOWHERE, PLACES
+from cosim.hardware.group_memory import paths_of
 from cosim.hardware.manager import FIRST_FEEDBACK_NS, HardwareManager
 from cosim.timing.tick_ring import NativeCall, TickProgram
-from cosim.types import COMMAND, CompiledCycle, CycleOutcome
-
-# where the memory of a tick holds what PLACES names, of a joint and of a load motor
-COMMANDED = {name: ("command", name) for name in COMMAND}
-JOINT_PATHS: dict[str, tuple[str, ...]] = COMMANDED | {
-    "measured position": ("measured", "position"),
-    "measured velocity": ("measured", "velocity"),
-    "measured effort": ("measured_effort",),
-    "temperature": ("temperature",),
-    "interval": ("sample_interval",),
-    "delay": ("sample_delay",),
-    "age": ("age",),
-}
-LOAD_PATHS: dict[str, tuple[str, ...]] = {
-    "effort": ("load_effort",),
-    "measured velocity": ("load_measured", "velocity"),
-    "measured effort": ("load_measured", "effort"),
-    "interval": ("load_interval",),
-}
+from cosim.types import CompiledCycle, CycleOutcome
 
 
 def with_buses(program: TickProgram, names: Sequence[str], groups: int) -> TickProgram:
@@ -74,7 +57,7 @@ class CompiledGroups:
         assert hardware is not None
         cycle, index, n = hardware.compile(), group.joint_index, len(group.joint_index)
         self._cycles.append(cycle)
-        paths = LOAD_PATHS if group.load else JOINT_PATHS
+        paths = paths_of(group)
         starts = [manager.place(*paths[name]) if name in paths else None for name in PLACES]
         places = np.column_stack([np.full(n, NOWHERE) if start is None else start + index for start in starts])
         shafts = [manager.loads[load].joint for load in index] if group.load else []

@@ -13,7 +13,7 @@ from cosim.drivers.cia402.homing import home
 from cosim.drivers.cia402.params import JointParams, Params
 from cosim.drivers.common.driver import ENABLE_NS, MotorDriver
 from cosim.drivers.transport import CanFrame, Connection
-from cosim.types import Array, DriverContext
+from cosim.types import DriverContext
 
 if TYPE_CHECKING:
     from cosim.drivers.common.frame_layout import CycleLayout
@@ -257,9 +257,11 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
 
     # --- the cycle ------------------------------------------------------------------------------------
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         send, mode = self.link.send, self._mode
-        rows = zip(self._nodes, position.tolist(), velocity.tolist(), effort.tolist(), self._store.steps, strict=True)
+        rows = zip(self._nodes, position, velocity, effort, self._store.steps, strict=True)
         for node, q, v, tau, step in rows:
             for frame in command_frames(mode, node, profile.ENABLE, q, v, tau, step):
                 send(frame, deadline_ns)
@@ -291,8 +293,8 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         """Receive the values that the drives measured at SYNC."""
         self._bus.receive_answers(deadline_ns)
         store, feedback = self._store, self._feedback
-        feedback.position[:], feedback.velocity[:] = store.position, store.velocity
-        feedback.effort[:], feedback.temperature[:] = store.effort, store.temperature
+        feedback.position, feedback.velocity = store.position.tolist(), store.velocity.tolist()
+        feedback.effort, feedback.temperature = store.effort.tolist(), store.temperature.tolist()
         feedback.t_ns = [min(pair) for pair in zip(store.times[: store.n], store.times[store.n :], strict=True)]
 
     def _fault_codes(self) -> list[int]:

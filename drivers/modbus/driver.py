@@ -17,7 +17,7 @@ from cosim.drivers.modbus import codec
 from cosim.drivers.modbus.half_duplex import HalfDuplexLink
 from cosim.drivers.modbus.params import JointParams, Registers
 from cosim.errors import CosimError, InputError
-from cosim.types import Array, DriverContext
+from cosim.types import DriverContext
 
 STATUS_FAULT = -2  # the status has a fault, and the fault code is 0 or there is none
 READ_WINDOW = 0.25  # of the watchdog
@@ -154,7 +154,9 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
 
     # --- the cycle -----------------------------------------------------------------------------------
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         if self._is_on:  # those of the last cycle; while drives are switched on, that precedes the first command
             self.link.forget()
         super()._send_commands(position, velocity, effort, deadline_ns)

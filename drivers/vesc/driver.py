@@ -24,7 +24,7 @@ from cosim.drivers.vesc import codec, faults
 from cosim.drivers.vesc.params import JointParams
 from cosim.drivers.vesc.wires import VescWire
 from cosim.errors import RunError
-from cosim.types import Array, DeviceEmulator, DriverContext
+from cosim.types import DeviceEmulator, DriverContext
 
 FIRMWARE = (6, 7)
 TURN = 2 * math.pi
@@ -167,7 +167,9 @@ class VescDriver(NodeDriver[Any, JointParams]):
 
     # --- the cycle -----------------------------------------------------------------------------------
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         """Setpoints are not answered."""
         super()._send_commands(position, velocity, effort, deadline_ns)
         for k in range(len(self._wiring)):
