@@ -26,14 +26,11 @@ RECENT_NS = 1_000_000_000  # in which late feedback may be behind what looks lik
 class Sample(NamedTuple):
     """The last sample of a driver, and the last one that was late (0: none)."""
 
-    known: int  # whether its position is
-    t_ns: int
-    interval: float  # s, to the sample before
-    late_ns: int
-    late_interval: float
-
-
-HISTORY = np.dtype([(name, "f8" if name.endswith("interval") else "i8") for name in Sample._fields])
+    t_ns: int = 0
+    interval: float = 0.0  # s, to the sample before
+    late_ns: int = 0
+    late_interval: float = 0.0
+    position: list[float] | None = None  # None: not known
 
 
 class HardwareManager:
@@ -53,10 +50,9 @@ class HardwareManager:
         self.read_ns = tick_model.step_ns // 2  # for the replies of real drives in a late tick
         self.step = tick_model.step
         self.valid_ns = max(VALID_STEPS * tick_model.step_ns, VALID_NS)
-        self.history = np.zeros(len(self.groups), HISTORY)
+        self.samples = [Sample() for _ in self.groups]
         # load motors have no joints of their own
         self._fastest = [[] if group.load else self.max_velocity[group.joint_index].tolist() for group in self.groups]
-        self.last_position = [np.zeros(len(group.joint_index)) for group in self.groups]  # if its history knows it
         self._disconnected: set[int] = set()  # real groups to connect again
         self._hold = HoldCommands([group.driver for group in self.groups if group.real])
 
@@ -146,15 +142,15 @@ class HardwareManager:
             except Exception as error:
                 raise group.error_of(error) from error
             group.check_faults(state)
-            t_ns, before = state.t_ns, Sample(*self.history.item(k))
+            t_ns, before = state.t_ns, self.samples[k]
             interval, age = (t_ns - before.t_ns) * 1e-9, (now() - t_ns) * 1e-9
             memory.write_state(interval, (due - t_ns) * 1e-9, age)
             if group.load:
                 self._check_load_age(group, age)
                 self._check_shaft(group, state)
-                self.history["t_ns"][k] = t_ns
+                self.samples[k] = Sample(t_ns)
             elif group.real and t_ns != before.t_ns:
-                self.history[k] = self._next_sample(k, group, state, before)
+                self.samples[k] = self._next_sample(k, group, state, before)
 
     def measure_once(self, until: int) -> None:
         """Read the present positions into the memory. Raises RunError for a real drive without a new sample by
@@ -174,8 +170,7 @@ class HardwareManager:
                 self._hold.check()
                 raise RunError(f"the drives of {group.joints} report no position; check their power and their bus")
         # a joint may have been moved since the last run
-        for name in ("known", "interval", "late_ns", "late_interval"):
-            self.history[name] = 0
+        self.samples = [Sample(sample.t_ns) for sample in self.samples]
         # by the latest sample: `until` is yet to come, and would make every sample look old
         newest = max(
             (state.t_ns for group, state in zip(self.groups, self._states, strict=True) if group.real), default=until
@@ -201,14 +196,13 @@ class HardwareManager:
     # --- plausibility of feedback; each raises RunError ---
 
     def _next_sample(self, k: int, group: DriverGroup, state: JointState, before: Sample) -> Sample:
-        """The new sample of a driver in its history, after the check that no joint jumped."""
-        position, last_position, t_ns = state.position.tolist(), self.last_position[k], state.t_ns
-        last, last_position[:] = last_position.tolist(), position
-        if not (before.known and before.t_ns):
-            return Sample(1, t_ns, *before[2:])
+        """The new sample of a driver, after the check that no joint jumped."""
+        position, last, t_ns = state.position.tolist(), before.position, state.t_ns
+        if last is None or not before.t_ns:
+            return Sample(t_ns, *before[1:4], position)
         interval = (t_ns - before.t_ns) * 1e-9
         elapsed = plausibility.longest_span(interval, before.interval, self.step)
-        late = (t_ns, interval) if interval > LATE_STEPS * self.step else before[3:]
+        late = (t_ns, interval) if interval > LATE_STEPS * self.step else before[2:4]
         for j, motion in enumerate(zip(last, position, self._fastest[k], strict=True)):
             was, is_now, max_velocity = motion
             if plausibility.jumped(was, is_now, elapsed, max_velocity):
@@ -216,7 +210,7 @@ class HardwareManager:
                 what = f"joint '{name}' jumped by {abs(is_now - was):.4g} {unit} in {elapsed * 1e3:.4g} ms"
                 limit = f"more than its limit of {max_velocity:.4g} {unit}/s allows"
                 raise RunError(f"{what}, {limit}; {_late_feedback(t_ns, *late)}check its encoder and its supply")
-        return Sample(1, t_ns, interval, *late)
+        return Sample(t_ns, interval, *late, position)
 
     def _check_shaft(self, group: DriverGroup, state: JointState) -> None:
         joints = np.array([self.loads[place].joint for place in group.joint_index])

@@ -293,8 +293,8 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         """Receive the values that the drives measured at SYNC."""
         self._bus.receive_answers(deadline_ns)
         store, feedback = self._store, self._feedback
-        feedback.position, feedback.velocity = store.position.tolist(), store.velocity.tolist()
-        feedback.effort, feedback.temperature = store.effort.tolist(), store.temperature.tolist()
+        feedback.position[:], feedback.velocity[:] = store.position, store.velocity
+        feedback.effort[:], feedback.temperature[:] = store.effort, store.temperature
         feedback.t_ns = [min(pair) for pair in zip(store.times[: store.n], store.times[store.n :], strict=True)]
 
     def _fault_codes(self) -> list[int]:

@@ -212,11 +212,11 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         command = ListedCommand(
             cmd.position.tolist(), cmd.velocity.tolist(), cmd.effort.tolist(), cmd.kp.tolist(), cmd.kd.tolist()
         )
-        requested = self._requested_effort(command)
-        self.check_finite(command, requested)
         units = self.units
-        effort = units.drive_effort(self.feedforward.fit(requested))
         position, velocity = units.drive_position(command.position), units.drive_velocity(command.velocity)
+        requested = self._requested_effort(command, position, velocity)
+        self.check_finite(command, requested)
+        effort = units.drive_effort(self.feedforward.fit(requested))
         self._commanded = True
         self._send_unless_stopped(position, velocity, effort, deadline_ns)
 
@@ -438,8 +438,11 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._position = self.units.joint_position(self._feedback.position)
         self._velocity = self.units.joint_velocity(self._feedback.velocity)
 
-    def _requested_effort(self, cmd: ListedCommand) -> list[float]:
-        """(n,) efforts to send [N·m or N]: in effort mode kp and kd are closed here, with the last measurement."""
+    def _requested_effort(self, cmd: ListedCommand, position: list[float], velocity: list[float]) -> list[float]:
+        """(n,) efforts to send [N·m or N]: in effort mode kp and kd are closed here, with the last measurement.
+
+        position, velocity: of the command, in the drives' units.
+        """
         if self._mode != "effort":
             return cmd.effort
         loops = map(closed_loop_effort, cmd.kp, cmd.kd, cmd.position, cmd.velocity, self._position, self._velocity)

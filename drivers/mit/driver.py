@@ -113,14 +113,13 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
 
     # --- the cycle -----------------------------------------------------------------------------------
 
-    def _requested_effort(self, cmd: ListedCommand) -> list[float]:
+    def _requested_effort(self, cmd: ListedCommand, position: list[float], velocity: list[float]) -> list[float]:
         """In effort mode the gains go to the drive, rounded to its steps; the rest of them is closed here."""
         if self._mode != "effort":
             return cmd.effort
         units, feedback = self.units, self._feedback
         asked = np.array([units.drive_gain(cmd.kp), units.drive_gain(cmd.kd)])
         sent = self._gain_steps * np.clip(np.rint(asked / self._gain_steps), 0.0, codec.FULL)
-        position, velocity = units.drive_position(cmd.position), units.drive_velocity(cmd.velocity)
         self._gains = list(zip(*sent.tolist(), strict=True))
         rest = (asked - sent).tolist()
         loops = map(closed_loop_effort, *rest, position, velocity, feedback.position, feedback.velocity)

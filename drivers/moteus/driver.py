@@ -188,14 +188,13 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
 
     # --- the cycle ---------------------------------------------------------------------------
 
-    def _requested_effort(self, cmd: ListedCommand) -> list[float]:
+    def _requested_effort(self, cmd: ListedCommand, position: list[float], velocity: list[float]) -> list[float]:
         """The drive gets the part of the gains that it can take: its rate is higher, and its watchdog damps with the kd
         that it has. Without kp the drive's setpoint is its measured position."""
         self._drain()
         if self._mode != "effort":
             return cmd.effort
         units, feedback = self.units, self._feedback
-        position, velocity = units.drive_position(cmd.position), units.drive_velocity(cmd.velocity)
         asked = zip(units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), strict=True)
         efforts = []
         for k, (asked_kp, asked_kd) in enumerate(asked):
