@@ -7,24 +7,48 @@ without the interpreter's lock.
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
-from cosim.paths import cache_folder
-
-os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / "numba"))
-
 import numba
+import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
+
+from cosim.paths import cache_folder
 
 i32, i64 = types.int32, types.int64
 
 F = TypeVar("F", bound=Callable[..., Any])
 _numba: Any = numba  # its stubs lack much
 _intrinsic: Any = intrinsic
+
+_HERE = Path(__file__).parent
+_ROOMS = _HERE / "drivers", _HERE / "hardware", _HERE / "control"  # where compiled functions call each other
+_KEPT = 30 * 86400.0  # s, for which the code of other sources is kept
+
+
+def _cache() -> Path:
+    """The folder of compiled code for the sources as they are: Numba finds code by the file of a function, and knows
+    nothing of the files of the functions that it calls."""
+    files = sorted([Path(__file__), *(path for room in _ROOMS for path in room.rglob("*.py"))])
+    states = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files]
+    folder = cache_folder() / "numba" / sha256(repr(states).encode()).hexdigest()[:16]
+    if not folder.exists() and folder.parent.is_dir():
+        for other in folder.parent.iterdir():
+            with suppress(OSError):  # another program may remove it too
+                if time.time() - other.stat().st_mtime > _KEPT:
+                    shutil.rmtree(other, ignore_errors=True)
+    return folder
+
+
+if "NUMBA_CACHE_DIR" not in os.environ:
+    _numba.config.CACHE_DIR = str(_cache())
 
 
 def machine_code(function: F) -> F:

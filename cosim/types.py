@@ -362,6 +362,11 @@ class Connection(Protocol[Item]):
         """Whether it failed and was not reopened."""
         ...
 
+    @property
+    def why_not_compiled(self) -> str:
+        """Why machine code cannot use it; empty if it can."""
+        ...
+
     def now(self) -> int:
         """The time [ns] of the clock of its deadlines."""
         ...
@@ -530,6 +535,11 @@ class DriverContext:
     mode: str  # of the drives: effort, velocity or position
     place: Callable[..., SourceLocation]  # place(*keys): location of a key of the driver's section, for errors
     ends: tuple[Any, Any] | None = None  # both Connections, of the host and of the device, where they exist already
+    tap: Callable[[Any], Any] | None = None  # the host's Connection -> one that records what passes
+
+    def tapped(self, link: Any) -> Any:
+        """The host's end of a new connection as the driver is to use it."""
+        return link if self.tap is None else self.tap(link)
 
 
 class MechanismFunctions(Protocol):

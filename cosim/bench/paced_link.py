@@ -14,47 +14,46 @@ from cosim.types import Connection
 
 BYTE_NS = 10_000  # at 1 Mbit/s: a start bit, eight data bits, a stop bit
 SPIN_NS = 200_000  # at the end of a wait, in which the clock is polled
-NEVER_NS = 1 << 62
 SEND_TIMEOUT_NS = 1_000_000_000
 
 
 class PacedLink:
-    """The device's end of a half-duplex serial link: a pseudo terminal, which has no bit rate, with delayed bytes.
+    """The device's end of a half-duplex serial link: a pseudo terminal, which has no bit rate, with delayed answers.
 
-    Bytes follow each other whatever their direction; the emulated drives go on meanwhile.
+    Bytes follow each other whatever their direction. The drives get a request when its first byte is sent, so that what
+    they compute in Python delays no answer: that comes when all bytes before it and its own have been transmitted.
     """
 
     def __init__(self, link: Connection, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._link, self.now, self._free = link, clock, 0
-        self._inward: deque[tuple[int, bytes]] = deque()  # (time of arrival in ns, bytes)
-        self._outward: deque[tuple[int, bytes]] = deque()
+        self._outward: deque[tuple[int, bytes]] = deque()  # (time of arrival in ns, bytes)
         self.open, self.close, self.reopen, self.bus_off = link.open, link.close, link.reopen, link.bus_off
         self.reserve = link.reserve
-        self.name, self.meter = link.name, link.meter
+        self.name, self.meter, self.why_not_compiled = link.name, link.meter, link.why_not_compiled
 
     @property
     def lost(self) -> bool:
         return self._link.lost
 
     def receive(self, deadline_ns: int) -> bytes | None:
-        while True:
-            while self._outward and self._outward[0][0] <= self.now():
-                self._link.send(self._outward.popleft()[1], self._free + SEND_TIMEOUT_NS)
-            if self._inward and self._inward[0][0] <= self.now():
-                return self._inward.popleft()[1]
-            until = min(deadline_ns, *(queue[0][0] for queue in (self._inward, self._outward) if queue), NEVER_NS)
-            if chunk := self._link.receive(until - SPIN_NS):
-                self._inward.append((self._end_of(chunk), chunk))
-            elif self.now() >= deadline_ns:
-                return None
+        while self._outward:
+            due, item = self._outward.popleft()
+            time.sleep(max(due - SPIN_NS - self.now(), 0) * 1e-9)
+            while self.now() < due:
+                pass
+            self._link.send(item, due + SEND_TIMEOUT_NS)
+        chunk = self._link.receive(deadline_ns)
+        if chunk:
+            self._free = self._end_of(chunk)
+        return chunk
 
     def send(self, item: bytes, deadline_ns: int) -> None:
-        self._outward.append((self._end_of(item), item))
+        self._free = self._end_of(item)
+        self._outward.append((self._free, item))
 
     def _end_of(self, item: bytes) -> int:
         """Time [ns] when an item has been transmitted, after the items before it."""
-        self._free = max(self._free, self.now()) + len(item) * BYTE_NS
-        return self._free
+        return max(self._free, self.now()) + len(item) * BYTE_NS
 
 
 def serve_paced(path: str, *keys: str) -> None:

@@ -43,7 +43,8 @@ class Measurement:
     """The result of a case: times, the relative difference of the two results (`agreement`), and a note.
 
     growth: the ratio is ours / other (relative cost) instead of other / ours (speed-up). quartiles: of the ratio, if
-    not those of the samples. failed: a reason to miss the target besides the figure.
+    not those of the samples. failed: a reason to miss the target besides the figure; allowed: the target is met
+    whatever the figure is, for a reason in the note.
     """
 
     samples: Samples
@@ -52,6 +53,7 @@ class Measurement:
     growth: bool = False
     quartiles: tuple[float, float] | None = None
     failed: str = ""
+    allowed: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class BenchCase:
 @dataclass(frozen=True)
 class BenchRow:
     """A measured case; `ours` and `other` in the case's unit, None if not measured. failed: the target is missed
-    whatever the figure is; the note has the reason."""
+    whatever the figure is, allowed: it is met; the note has the reason."""
 
     case: BenchCase
     ours: float | None = None
@@ -83,6 +85,7 @@ class BenchRow:
     runs: int = 0
     note: str = ""
     failed: bool = False
+    allowed: bool = False
 
     @property
     def met(self) -> bool | None:
@@ -91,7 +94,7 @@ class BenchRow:
         if self.case.target is None or value is None:
             return None
         agrees = self.agreement is None or self.agreement < MAX_DIFFERENCE
-        return self.case.target.met_by(value) and agrees and not self.failed
+        return (self.allowed or self.case.target.met_by(value)) and agrees and not self.failed
 
     def figures(self) -> dict[str, Any]:
         """The row as JSON-ready data."""
@@ -146,6 +149,5 @@ def measure_case(case: BenchCase, budget: Budget) -> BenchRow:
             "quartiles": result.quartiles or (low, high),
         }
     note = "; ".join(part for part in (result.failed, result.note) if part)
-    return BenchRow(
-        case, **row, agreement=result.agreement, growth=result.growth, note=note, failed=bool(result.failed)
-    )
+    verdict = {"failed": bool(result.failed), "allowed": result.allowed}
+    return BenchRow(case, **row, agreement=result.agreement, growth=result.growth, note=note, **verdict)

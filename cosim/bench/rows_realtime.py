@@ -123,17 +123,24 @@ def judged(timing: DeadlineRecord, before: np.ndarray, after: np.ndarray, count_
     our_p99, other_p99 = np.percentile(ours, 99), np.percentile(other, 99)
     parts = [np.percentile(part, 99) / other_p99 for part in np.array_split(ours, min(PARTS, len(ours)))]
     low, high = (float(x) for x in np.percentile(parts, (25, 75)))
-    missed, usual = len(timing.missed.row), np.median(timing.busy_ns) / 1e3
-    would = np.count_nonzero(other + usual > timing.period_ns / 1e3) * len(ours) / len(other)
-    more_misses = count_misses and unlikely(missed, len(ours), round(would * len(other) / len(ours)), len(other))
+    missed = len(timing.missed.row)
+    would, more_misses = misses_beside(timing, missed, other)
     note = (
         f"median, p99, max in whole µs: {spread(ours)}; cyclictest {spread(before)} before, {spread(after)} after;"
         f" p99 of our {len(parts)} parts {low:.2f} to {high:.2f} × (quartiles);"
         f" deadlines missed: {missed} of {len(ours)}, cyclictest would have missed {would:g}"
     )
     samples = Samples(np.array([our_p99 * 1e-6]), np.array([other_p99 * 1e-6]))
-    failed = "more deadlines missed than by cyclictest, beyond chance" if more_misses else ""
+    failed = "more deadlines missed than by cyclictest, beyond chance" if count_misses and more_misses else ""
     return Measurement(samples, note=note, growth=True, quartiles=(low, high), failed=failed)
+
+
+def misses_beside(timing: DeadlineRecord, missed: int, other: np.ndarray) -> tuple[float, bool]:
+    """(the deadlines that cyclictest, with these latencies [µs], would have missed in as many ticks as usual as ours;
+    whether `missed` are more than these, beyond chance)."""
+    usual, ticks = np.median(timing.busy_ns) / 1e3, len(timing.latency_ns)
+    misses = int(np.count_nonzero(other + usual > timing.period_ns / 1e3))
+    return misses * ticks / len(other), unlikely(missed, ticks, misses, len(other))
 
 
 def unlikely(missed: int, ticks: int, others: int, loops: int) -> bool:

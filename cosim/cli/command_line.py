@@ -156,6 +156,7 @@ def command_parser() -> CommandParser:
         overlay,
         _flag("--realtime", "run in real time"),
         _word("--record", metavar="F.mcap", help="record every tick"),
+        _flag("--record-bus", "record the traffic of real drivers too"),
         _word(
             "--telemetry",
             metavar="ENDPOINT",
@@ -335,9 +336,12 @@ def command_parser() -> CommandParser:
     parser.add_command(
         commands.replay,
         _word("recording", metavar="F.mcap", type=Path, help="the recording"),
+        _word("rig", metavar="RIG", nargs="?", type=Path, help="with --bus: with the drivers; default: that in it"),
         _word("--telemetry", metavar="ENDPOINT", help=f"where to publish it; default: {DEFAULT_ENDPOINT}"),
         _word("--speed", metavar="X", type=float, help="times as fast as it was; default: 1"),
         _flag("--rerun", "run its rig again as fast as possible, with the files in it, and compare to the bit"),
+        _flag("--bus", "play its bus traffic to the drivers, without hardware, and compare to the bit"),
+        _word("--to", metavar="F.log", type=Path, help="with --bus: only write its CAN frames (log, asc, blf)"),
     )
     parser.add_command(
         commands.explain,

@@ -21,6 +21,7 @@ def run(
     overrides: list[Override],
     realtime: bool,
     record: str | None,
+    record_bus: bool,
     telemetry: str | None,
     control: str | None,
     wait: bool,
@@ -54,6 +55,7 @@ def run(
     overrides = [*overrides, *steps.values()]
     overrides += sockets_of(rig, overrides, {"publish": telemetry, "control": control})
     overrides += shadow_of(rig, overrides) if shadow else []
+    overrides += [("recording.bus=true", "--record-bus")] if record_bus else []
     compared = next(iter(steps), "--reference" if reference else "")
     joints, signals = _names(plot_joints), _names(plot_signals)
     console.check_targets(plots, json, record, rig)
@@ -63,8 +65,8 @@ def run(
             from cosim.rig.federates import with_federates
 
             loaded = with_federates(loaded, rig, overrides, helics)
-    if shadow:
-        check_real(loaded)
+    for option in ("--shadow",) * shadow + ("--record-bus",) * record_bus:
+        check_real(loaded, option)
     if compared:
         from cosim.cli.reference_run import check_has_reference
 
@@ -326,10 +328,33 @@ def compare(a: Path, b: Path, align: bool) -> None:
     print_comparison(compared(*runs, shift), str(a), str(b))
 
 
-def replay(recording: Path, telemetry: str | None, speed: float | None, rerun: bool) -> None:
-    """Publish a recording again with its timing, or run its rig again and compare to the bit."""
+def replay(
+    recording: Path,
+    rig: Path | None,
+    telemetry: str | None,
+    speed: float | None,
+    rerun: bool,
+    bus: bool,
+    to: Path | None,
+) -> None:
+    """Publish a recording again, or run its rig or play its bus traffic again and compare to the bit."""
     from cosim.cli.replay import publish_recording, rerun_recording
 
+    if to is not None and rig is not None:
+        raise InputError("no rig is needed for --to; take it out", str(rig))
+    if to is not None:
+        from cosim.output.can_log import write_can_log
+
+        count, others = write_can_log(recording, to)
+        print(f"wrote    {to}: {count:,} frames" + "".join(f"; '{name}' is on a serial port" for name in others))
+        return
+    if bus:
+        from cosim.cli.bus_replay_report import report_bus_replay
+
+        report_bus_replay(recording, rig)
+        return
+    if rig is not None:
+        raise InputError("a rig is for --bus; add it, or take the rig out", str(rig))
     if not rerun:
         publish_recording(recording, telemetry, 1.0 if speed is None else speed)
         return

@@ -26,6 +26,8 @@ NEEDED: Rules = {
         "--to": ("--bondgraph", "--equations"),
         "--json": ("--compare",),
     },
+    "replay": {"--to": ("--bus",)},
+    "run": {"--record-bus": ("--record",)},
     "tune": dict.fromkeys(_OF_HARDWARE, ("--on-hardware",)),
 }
 # command -> option -> the options that have no effect beside it
@@ -34,6 +36,7 @@ USELESS: Rules = {
     "derive": {"--at": ("--times",), "--mount": ("--times",)},
     "identify": {"--excite": ("--training",)},
     "learn": {"--from": ("--iterations",)},
+    "replay": {"--bus": ("--telemetry", "--speed", "--rerun")},
     "tune": {"--replay": _OF_SEARCH, "--trial": ("--candidates",)},
 }
 

@@ -23,7 +23,7 @@ def shadow_of(rig: Path, overrides: Iterable[Override]) -> list[Override]:
     return [] if own or any(text.startswith(KEY) for text in texts) else [(f"{KEY}={{}}", OPTION)]
 
 
-def check_real(loaded: Rig) -> None:
-    """Raises InputError for a rig that has nothing to compare."""
+def check_real(loaded: Rig, option: str = OPTION) -> None:
+    """Raises InputError for a rig in which this option has no effect."""
     if not loaded.hardware:
-        raise InputError("there are no real motors in this rig; take it out", OPTION)
+        raise InputError("there are no real motors in this rig; take it out", option)

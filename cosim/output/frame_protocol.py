@@ -19,7 +19,7 @@ from cosim.tick.tick_block import TickBlock
 class FrameKind(IntEnum):
     """Requests to a sink process: START to END. Replies: READY (all sinks open), FAILED, DONE (all closed)."""
 
-    START, VALUES, TICKS, EVENT, FAULT, CHANGE, MISSED, SCHEMA, END, READY, FAILED, DONE = range(12)
+    START, VALUES, TICKS, EVENT, FAULT, CHANGE, MISSED, SCHEMA, TRAFFIC, END, READY, FAILED, DONE = range(13)
 
 
 HEADER = struct.Struct("<BQ")  # kind, size of the body in bytes

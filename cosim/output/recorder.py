@@ -3,7 +3,7 @@
 One topic per joint, `/joints/<joint>`, has a message of its interfaces per tick, so a viewer plots
 `/joints/elbow_joint.position`; `/energy` holds the energies of the rig, `/timing` the timing of its
 ticks, `/log` the events, and `/changes` what was changed while it ran. The topics of `cosim.output.view3d` have the
-mechanism in 3D for Foxglove; nothing here reads them.
+mechanism in 3D for Foxglove; nothing here reads them. Those of `cosim.output.traffic_messages` have the bus traffic.
 Format: https://mcap.dev/spec; samples in Protobuf or JSON (`cosim.output.sample_encoding`), events in JSON.
 """
 
@@ -32,6 +32,7 @@ from cosim.output.sample_encoding import (
     message_record,
     topics_of,
 )
+from cosim.output.traffic_messages import SEQUENCES, BusChannel, EntryFields, encode, is_item, schemas
 from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
 from cosim.output.view3d.motion import Motion, ViewMessage
 from cosim.output.view3d.schemas import schema_of
@@ -69,7 +70,8 @@ class Recorder:
     path: the file, replaced if it exists. channels: (signal, unit) of each column. metadata: stored as the MCAP
     metadata record `run`. start_ns: when the run began, since 1970. numbers: of the samples in Protobuf. split_size
     [B], split_time [s]: after the chunk that reaches one of them the run goes on in a file `F.1.mcap`, `F.2.mcap`, …
-    Each can be read alone, with metadata and attachments. view: of the mechanism in 3D, None for none.
+    Each can be read alone, with metadata and attachments. view: of the mechanism in 3D, None for none. buses: whose
+    traffic is recorded.
 
     The log time of a message is `start_ns` plus its time in the run, its publish time the time in the run.
 
@@ -92,6 +94,7 @@ class Recorder:
         split_size: float | None = None,
         split_time: float | None = None,
         view: View | None = None,
+        buses: Sequence[BusChannel] = (),
     ) -> None:
         from zstandard import ZstdCompressor
 
@@ -103,6 +106,7 @@ class Recorder:
         self._topics = topics_of(channels)
         self._samples = SAMPLES[encoding](self._topics, numbers)
         self._motion = None if view is None else Motion(view)
+        self._buses = tuple(buses)
         # the checksum of zstd is many times faster than the CRC of MCAP
         self._compress = ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).compress
         self._chunk = RecordingChunk()
@@ -186,6 +190,18 @@ class Recorder:
             self._add_json(CHANGES_TOPIC, t_ns, {"tick": tick, "name": name, "value": list(value)})
             self._flush(int(t_ns))
 
+    def traffic(self, zero_ns: int, entries: Iterable[EntryFields]) -> None:
+        """Add entries of the bus traffic. zero_ns: when the run was at 0, on their clock."""
+        first = len(self._topics) + len(JSON_TOPICS) + (0 if self._motion is None else len(VIEW_TOPICS)) + 1
+        with self._writing():
+            for driver, number, clock_ns, what, content, _ in entries:
+                t_ns, channel = clock_ns - zero_ns, first + 2 * driver + (not is_item(what))
+                log_ns, data = max(t_ns + self._start_ns, 0), encode(clock_ns, what, content)
+                record = message_record(channel, log_ns, max(t_ns, 0), data, number % SEQUENCES)
+                self._chunk.add_message(channel, log_ns, record)
+            if self._chunk.size >= CHUNK_BYTES:
+                self._flush(self._flushed_ns)
+
     def _add_json(self, topic: str, t_ns: int, message: Mapping[str, Any]) -> None:
         from orjson import dumps
 
@@ -259,6 +275,14 @@ class Recorder:
                 definitions.append(
                     Channel(id=number, topic=topic, message_encoding="protobuf", schema_id=number, metadata={})
                 )
+        for bus in self._buses:
+            for topic, (name, data) in zip(bus.topics, schemas(), strict=True):
+                number = len(definitions) // 2 + 1
+                definitions.append(Schema(id=number, name=name, encoding="protobuf", data=data))
+                channel = Channel(
+                    id=number, topic=topic, message_encoding="protobuf", schema_id=number, metadata=bus.metadata
+                )
+                definitions.append(channel)
         for item in definitions:
             self._add_record(item).definitions.append(item)
 

@@ -227,6 +227,10 @@ class RecordedSamples:
 
     def messages(self, topic: str) -> Iterator[tuple[int, bytes]]:
         """(time in the run [ns], content) of the messages of a topic; only chunks that have some are read."""
+        return ((publish, content) for _, _, publish, content in self.numbered_messages(topic))
+
+    def numbered_messages(self, topic: str) -> Iterator[tuple[int, int, int, bytes]]:
+        """(sequence number, log time, publish time [ns], content) likewise."""
         for index, places in zip(self.indexes, self._intact, strict=True):
             channels = [channel.id for channel in index.summary.channels.values() if channel.topic == topic]
             for place in places:
@@ -235,7 +239,7 @@ class RecordedSamples:
                 chunk = self._chunk(place)
                 for channel in channels:
                     for begin in chunk.entries.get(channel, np.empty(0, ENTRY))["place"].tolist():
-                        yield MESSAGE_HEAD.unpack_from(chunk.data.data, begin)[5], _body(chunk.data, begin)
+                        yield *MESSAGE_HEAD.unpack_from(chunk.data.data, begin)[3:], _body(chunk.data, begin)
 
     def _checked(self, place: ChunkPlace) -> ChunkPlace | None:
         """The chunk, without message indexes that do not fit it; None for one that is damaged."""

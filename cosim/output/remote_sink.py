@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.errors import CosimError, RunError
+from cosim.hardware.traffic.traffic_log import TrafficEntry
 from cosim.output.evaluation import Evaluation
 from cosim.output.frame_protocol import (
     ERROR_TYPES,
@@ -122,6 +123,10 @@ class RemoteSink:
 
     def change(self, t_ns: int, tick: int, name: str, value: Sequence[float]) -> None:
         self._send(FrameKind.CHANGE, encode_fields((int(t_ns), int(tick), name, list(value))))
+
+    def traffic(self, zero_ns: int, entries: Sequence[TrafficEntry]) -> None:
+        """Entries of the bus traffic, see `Recorder.traffic`."""
+        self._send(FrameKind.TRAFFIC, encode_fields((zero_ns, entries)))
 
     def describe(self, schema: Mapping[str, Any]) -> None:
         """A new schema of the stream."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from cosim.output.protobuf_wire import part, varint, whole
+from cosim.output.protobuf_wire import MessageField, descriptor_set, parts_of, varint
 
 Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or group of the rig>/<what>`
 Encoding = Literal["protobuf", "json"]
@@ -153,13 +153,10 @@ def _tags(numbers: range, wire: int) -> np.ndarray:
 
 
 def _descriptor(message: str, fields: Sequence[str], kind: int) -> bytes:
-    parts = b"".join(
-        part(2, part(1, name) + whole(3, k) + whole(4, _OPTIONAL) + whole(5, kind) + part(10, field))
-        for k, (name, field) in enumerate(zip(_identifiers(fields), fields, strict=True), 1)
+    named = zip(_identifiers(fields), fields, strict=True)
+    return descriptor_set(
+        SCHEMA_PREFIX.removesuffix("."), message, [MessageField(name, kind, field, _OPTIONAL) for name, field in named]
     )
-    package = SCHEMA_PREFIX.removesuffix(".")
-    file = part(1, f"{package}/{message}.proto") + part(2, package)
-    return part(1, file + part(4, part(1, message) + parts) + part(12, "proto3"))
 
 
 def fields_of(schema: bytes) -> tuple[str, ...]:
@@ -174,33 +171,10 @@ def number_of(schema: bytes) -> np.dtype:
 
 
 def _fields_of(schema: bytes) -> list[dict[int, Any]]:
-    ((_, file),) = (found for found in _parts(schema) if found[0] == 1)
-    ((_, message),) = (found for found in _parts(file) if found[0] == 4)
-    fields = [dict(_parts(content)) for field, content in _parts(message) if field == 2]
+    ((_, file),) = (found for found in parts_of(schema) if found[0] == 1)
+    ((_, message),) = (found for found in parts_of(file) if found[0] == 4)
+    fields = [dict(parts_of(content)) for field, content in parts_of(message) if field == 2]
     return sorted(fields, key=lambda field: field[3])
-
-
-def _parts(data: bytes) -> Iterator[tuple[int, Any]]:
-    """(field, content) of a message with whole numbers and parts."""
-    at = 0
-
-    def read_varint() -> int:
-        nonlocal at
-        number = shift = 0
-        while True:
-            byte, at = data[at], at + 1
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return number
-            shift += 7
-
-    while at < len(data):
-        tag, value = read_varint(), read_varint()
-        if tag & 7:
-            yield tag >> 3, data[at : at + value]
-            at += value
-        else:
-            yield tag >> 3, value
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:
@@ -262,8 +236,9 @@ class JsonSamples:
         return EncodedTicks(np.frombuffer(b"".join(records), np.uint8), begins, ends[:, -1])
 
 
-def message_record(channel: int, log_ns: int, publish_ns: int, data: bytes) -> bytes:
-    return MESSAGE_HEAD.pack(MESSAGE, MESSAGE_HEAD.size - 9 + len(data), channel, 0, log_ns, publish_ns) + data
+def message_record(channel: int, log_ns: int, publish_ns: int, data: bytes, sequence: int = 0) -> bytes:
+    head = MESSAGE_HEAD.pack(MESSAGE, MESSAGE_HEAD.size - 9 + len(data), channel, sequence, log_ns, publish_ns)
+    return head + data
 
 
 SAMPLES: dict[Encoding, type[ProtobufSamples] | type[JsonSamples]] = {"protobuf": ProtobufSamples, "json": JsonSamples}

@@ -23,12 +23,13 @@ from cosim.output.frame_protocol import (
     encode_fields,
     encode_frame,
 )
-from cosim.output.sinks import open_sinks
+from cosim.output.sinks import RecordingSink, open_sinks
 from cosim.output.stream.stream_sink import SCHEMA_PERIOD, StreamSink
 
 NICENESS = 10
 READ_BYTES = 1 << 16  # small: a pipe is locked while it is read, and the run would have to wait
 SINK_METHODS = {FrameKind.EVENT: "event", FrameKind.FAULT: "fault", FrameKind.CHANGE: "change"}
+RECORDING_METHODS = {FrameKind.TRAFFIC: "traffic"}
 STREAM_METHODS = {FrameKind.MISSED: "missed", FrameKind.SCHEMA: "describe"}
 RUN_DIED = "the process of the run ended before the run did"
 
@@ -71,6 +72,7 @@ def _process_frames(source: int, stack: ExitStack, reply: Reply, ready: Callable
     config, evaluate = pickle.loads(start[1])  # the run is trusted: it started this process
     sinks = open_sinks(stack, config)
     streams += [sink for sink in sinks if isinstance(sink, StreamSink)]
+    recordings = [sink for sink in sinks if isinstance(sink, RecordingSink)]
     if evaluate is not None:
         evaluate.prepare()
     ready()
@@ -92,6 +94,9 @@ def _process_frames(source: int, stack: ExitStack, reply: Reply, ready: Callable
         elif kind in STREAM_METHODS:
             for stream in streams:
                 getattr(stream, STREAM_METHODS[kind])(decode_fields(body))
+        elif kind in RECORDING_METHODS:
+            for recording in recordings:
+                getattr(recording, RECORDING_METHODS[kind])(*decode_fields(body))
         else:
             fields = decode_fields(body)
             last_ns = fields[0]

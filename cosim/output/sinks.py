@@ -6,7 +6,7 @@ each of them (`cosim.output.remote_sink`), so that encoding and compression neve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -16,6 +16,7 @@ import numpy as np
 from cosim.output.recorder import Recorder, check_split_size
 from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
+from cosim.output.traffic_messages import BusChannel, EntryFields
 from cosim.output.view3d.view import View
 from cosim.types import Level, Sink
 
@@ -35,7 +36,7 @@ class SinkConfig:
 
     channels: (signal, unit) of every column. attachments: (name, content) of the files of the rig, stored in the
     recording, as is the metadata. record: the MCAP file, None for none; encoding: of its samples; start_ns: when the
-    run began, since 1970; numbers, split_size, split_time, view: see `Recorder`. stream: None for none.
+    run began, since 1970; numbers, split_size, split_time, view, buses: see `Recorder`. stream: None for none.
     """
 
     name: str
@@ -49,6 +50,7 @@ class SinkConfig:
     split_size: float | None = None
     split_time: float | None = None
     view: View | None = None
+    buses: tuple[BusChannel, ...] = ()
     stream: StreamConfig | None = None
 
 
@@ -69,6 +71,7 @@ class RecordingSink:
                 config.split_size,
                 config.split_time,
                 config.view,
+                config.buses,
             )
         )
         for name, content in config.attachments:
@@ -85,6 +88,10 @@ class RecordingSink:
 
     def change(self, t_ns: int, tick: int, name: str, value: Sequence[float]) -> None:
         self._recorder.change(t_ns, tick, name, value)
+
+    def traffic(self, zero_ns: int, entries: Iterable[EntryFields]) -> None:
+        """See `Recorder`."""
+        self._recorder.traffic(zero_ns, entries)
 
 
 def open_sinks(stack: ExitStack, config: SinkConfig) -> list[Sink]:

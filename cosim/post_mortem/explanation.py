@@ -97,6 +97,10 @@ def explain(run: RecordedRun, path: str, last: float) -> Explanation:
     window, cause = _window(run, times, t, last), cause_of(reason)
     with np.errstate(all="ignore"):  # the state may have diverged
         signs = [(kind, sign) for kind, find in SIGNS.items() for sign in find(window)]
+    if run.rig.hardware:
+        from cosim.post_mortem.traffic_signs import traffic_signs
+
+        signs += [("traffic", sign) for sign in traffic_signs(path, t, last)]
     signs.sort(key=lambda each: each[1].t)
     return Explanation(run.rig.name, reason, cause, t, last, tuple(signs), _next(reason, cause, path, run))
 

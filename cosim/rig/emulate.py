@@ -174,6 +174,17 @@ def emulate_rig(
             what = "no other process can reach a 'virtual' bus; use socketcan (with a vcan) or udp_multicast"
             raise InputError(what, spec.source.place(driver.at("bus", "interface")))
     emulation = emulation_of(spec, report=report)
+    serve_rig(emulation, spec, duration, report)
+    return emulation
+
+
+def serve_rig(
+    emulation: EmulationServer, spec: RigSpec, duration: float | None, report: Callable[[str], object]
+) -> None:
+    """Open the emulated drives of a rig, serve them for so long [s] or until Ctrl-C, and close them.
+
+    Raises InputError for a connection that cannot be opened.
+    """
     try:
         with quiet_interpreter(), acquire(Pacing()):  # takes up to a second: before it says that it is ready
             emulation.open()
@@ -186,7 +197,6 @@ def emulate_rig(
         emulation.close()
     for line in _end_lines(emulation):
         report(line)
-    return emulation
 
 
 def connection_lines(spec: RigSpec) -> Iterator[str]:

@@ -35,6 +35,7 @@ class Outputs:
     remotes: list[RemoteSink] = field(default_factory=list)
     stream: RemoteSink | None = None
     failed: list[RemoteSink] = field(default_factory=list)  # of the processes, those whose end was reported
+    recording: Any = None  # of the sinks, that of the recording
     schema: Any = field(default_factory=dict)  # of the stream, a Schema
     describe_stream: Callable[[Any], None] | None = None  # publishes a schema
 
@@ -100,6 +101,7 @@ def open_outputs(
     from cosim.rig.provenance import attachments_of, metadata_of
     from cosim.rig.scene import view_of
     from cosim.rig.stream import schema_of, stream_config_of
+    from cosim.rig.traffic_recording import channels_of_buses
 
     start_ns, schema = time.time_ns(), schema_of(rig, outline)
     channels = tuple(outline.units.items())
@@ -120,11 +122,12 @@ def open_outputs(
                 split_time=spec.recording.split_time,
                 view=view_of(rig, tuple(outline.units), spec.recording.frame_rate),
                 start_ns=start_ns,
+                buses=channels_of_buses(rig) if spec.drivers and spec.recording.bus else (),
             )
         )
     if spec.schedule.pacing is None:
         sinks = [sink for config in configs for sink in open_sinks(stack, config)]
-        outputs = Outputs(None, sinks, schema=schema)
+        outputs = Outputs(None, sinks, recording=None if record is None else sinks[-1], schema=schema)
         for sink in sinks:
             if isinstance(sink, StreamSink):
                 outputs.endpoint, outputs.describe_stream = sink.endpoint, sink.describe
@@ -139,6 +142,7 @@ def open_outputs(
         for config in configs
     ]
     outputs = Outputs(None, list(remotes), remotes, [] if rig.interpret else remotes, schema=schema)
+    outputs.recording = None if record is None else remotes[-1]
     if spec.telemetry.publish is not None:
         outputs.stream = remotes[0]
         outputs.endpoint, outputs.describe_stream = outputs.stream.endpoint, outputs.stream.describe

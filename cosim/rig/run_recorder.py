@@ -28,7 +28,9 @@ from cosim.tick.tick_block import TickBlock
 from cosim.types import Level, Sink
 
 if TYPE_CHECKING:
+    from cosim.hardware.traffic.traffic_log import TrafficLog
     from cosim.rig.build.drivers import BusReport
+    from cosim.rig.traffic_recording import TrafficRecording
 
 
 @dataclass
@@ -49,6 +51,8 @@ class RunRecorder:
     connections: tuple[BusReport, ...] = ()  # of real drives
     busy: float = 0.0  # s
     begun: float = field(default_factory=time.perf_counter)
+    traffic: TrafficLog | None = None  # of real drivers, if it is recorded
+    traffic_recording: TrafficRecording | None = None
 
     def __post_init__(self) -> None:
         self._evaluate = evaluation_of(self.rig)
@@ -64,12 +68,33 @@ class RunRecorder:
         step_ns = self.rig.run_spec.schedule.step_ns
         self.done, self.now_ns = self.done + len(block.numbers), int(block.numbers[-1]) * step_ns
         self.outputs.add(block)
+        if self.traffic_recording is not None:
+            self.traffic_recording.follow(block)
         if (here := self.outputs.evaluated_here) or self.scheduler.pacing is None:
             self.compute_signals(block, here)
         else:
             self.waiting.add(block)
         for failure in self.outputs.new_failures():
             self.note(self.done - 1, failure, "warning")
+
+    def record_traffic(self, log: TrafficLog) -> None:
+        """From now on the traffic goes to the recording."""
+        from cosim.rig.traffic_recording import TrafficRecording
+
+        schedule, pacing = self.rig.run_spec.schedule, self.scheduler.pacing
+        step_ns = schedule.step_ns / (1.0 if pacing is None else pacing.rate)
+
+        def note(what: str) -> None:
+            self.note(max(self.done - 1, 0), what, "warning")
+
+        self.traffic_recording = TrafficRecording(log, self.outputs.recording, step_ns, note)
+
+    def finish_traffic(self) -> None:
+        """Motors off and drivers closed, which belongs to the traffic; from then on nothing is recorded of it."""
+        self.scheduler.stop()
+        self.scheduler.engine.hardware_manager.close()
+        if self.traffic_recording is not None:
+            self.traffic_recording.finish()
 
     def note(self, tick: int, what: str, level: Level = "info") -> None:
         """An event before a tick that the ticks themselves do not show."""

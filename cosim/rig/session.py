@@ -30,14 +30,16 @@ from cosim.timing.privileges import left_to_loop
 from cosim.units import LONGEST
 
 if TYPE_CHECKING:
+    from cosim.hardware.traffic.traffic_log import TrafficLog
     from cosim.rig.remote_control import RemoteControl
     from cosim.rig.sections.keep import KeepSpec
 
 PAUSE_POLL = 0.05  # s between looks at a paused run
 
 
-def make_engine(rig: WiredRig) -> Engine:
-    """A new engine at t = 0: with a compiled loop where it can be, else the Python engine."""
+def make_engine(rig: WiredRig, traffic: TrafficLog | None = None) -> Engine:
+    """A new engine at t = 0: with a compiled loop where it can be, else the Python engine. traffic: see
+    `driver_groups`."""
     spec, model = rig.run_spec, rig.run_model
     if rig.looped:
         with rig.cached.tracked():
@@ -50,20 +52,22 @@ def make_engine(rig: WiredRig) -> Engine:
     from cosim.tick.virtual_plant import VirtualPlant
 
     plant = VirtualPlant(model)
-    groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant)
+    groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant, traffic)
     safety = safety_of(spec.guard, rig.hardware, model.step, spec.source.place)
     if rig.why_python_loop:
         return PythonEngine(model, plant, groups, **safety)
     return BusEngine(model, plant, groups, safety.get("watchdog"))
 
 
-def make_scheduler(rig: WiredRig, planned: Sequence[PlannedChange] = ()) -> Scheduler:
+def make_scheduler(
+    rig: WiredRig, planned: Sequence[PlannedChange] = (), traffic: TrafficLog | None = None
+) -> Scheduler:
     """The scheduler of a rig, in real time where its schedule has real-time settings; planned: changes of the memory of
-    any other."""
+    any other; traffic: see `driver_groups`."""
     schedule = rig.run_spec.schedule
 
     def make() -> Engine:
-        engine = make_engine(rig)
+        engine = make_engine(rig, traffic)
         if schedule.pacing is not None:
             from cosim.execution.schedulability import check_schedulable
 
@@ -120,9 +124,11 @@ def run_session(
     kept = check_kept(keep, outline, rig.run_model, ticks + 1)
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
-    with make_scheduler(rig, planned_of(rig, changes)) as scheduler, scheduler.signals:
+    traffic = _traffic_of(rig) if record is not None else None
+    with make_scheduler(rig, planned_of(rig, changes), traffic) as scheduler, scheduler.signals:
         scheduler.prepare(clear_faults)
-        recorder = _record(RunRecorder(rig, outline, scheduler, store_of(keep, kept, outline)), record, progress, wait)
+        recorder = RunRecorder(rig, outline, scheduler, store_of(keep, kept, outline), traffic=traffic)
+        recorder = _record(recorder, record, progress, wait)
         if rig.hardware:
             from cosim.rig.build.drivers import bus_report
 
@@ -139,6 +145,15 @@ def run_session(
     return run
 
 
+def _traffic_of(rig: WiredRig) -> TrafficLog | None:
+    """For the traffic of the real drivers of a rig that records it."""
+    if not (rig.hardware and rig.run_spec.recording.bus):
+        return None
+    from cosim.hardware.traffic.traffic_log import TrafficLog
+
+    return TrafficLog([driver.name for driver in rig.spec.drivers])
+
+
 def _record(
     recorder: RunRecorder, record: str | Path | None, progress: Callable[[RunStatus], None] | None, wait: bool
 ) -> RunRecorder:
@@ -148,6 +163,9 @@ def _record(
             scheduler.mode.arm()  # a run that cannot start writes no file
             stack.enter_context(left_to_loop(scheduler.pacing.cpu if scheduler.pacing else None))
             recorder.outputs = open_outputs(rig, recorder.outline, stack, record, evaluation_of(rig))
+            if recorder.traffic is not None:
+                recorder.record_traffic(recorder.traffic)
+                stack.callback(recorder.finish_traffic)
             control = open_control(recorder, stack) if rig.run_spec.telemetry.control else None
             try:
                 if control is not None:

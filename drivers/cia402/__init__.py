@@ -68,8 +68,10 @@ def _node(wired: JointParams, motor: Motor) -> Node:
 def host(params: Params, context: DriverContext) -> BaseConnection:
     """The program's end of the bus; it receives the drives' frames only."""
     if params.ethercat is not None:
+        if context.ends is not None:
+            return context.ends[0]
         nodes = [wired.id for wired in context.wiring]
-        return EthercatLink(params.ethercat, nodes, partial(context.place, "ethercat"))
+        return context.tapped(EthercatLink(params.ethercat, nodes, partial(context.place, "ethercat")))
     return family.filtered_host(params, context, {base + wired.id for wired in context.wiring for base in RECEIVED})
 
 

@@ -11,11 +11,6 @@ from cosim.drivers.cia402 import codec, profile
 from cosim.drivers.common.exchange import (
     EFFORT,
     FAULTY,
-    KD,
-    KP,
-    LIMIT,
-    MEASURED_POSITION,
-    MEASURED_VELOCITY,
     POSITION,
     SCALE,
     STATE_EFFORT,
@@ -24,7 +19,9 @@ from cosim.drivers.common.exchange import (
     STATE_VELOCITY,
     VELOCITY,
     ZERO,
+    effort_of_motor,
     joint_function,
+    requested_effort,
 )
 from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, Role, SentFrame
 from cosim.drivers.transport import CanFrame
@@ -50,23 +47,22 @@ def _whole(value: float, most: float) -> float:
 
 @machine_code
 def _in_effort_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
-    effort = c[KP] * (c[POSITION] - c[MEASURED_POSITION])
-    effort = effort + c[KD] * (c[VELOCITY] - c[MEASURED_VELOCITY]) + c[EFFORT]
-    sent[0] = _whole(min(max(effort, -c[LIMIT]), c[LIMIT]) / c[SCALE] / s[EFFORT_STEP], _INT16)
+    effort = requested_effort(c)
+    sent[0] = _whole(effort_of_motor(c, effort) / s[EFFORT_STEP], _INT16)
     sent[1] = effort
 
 
 @machine_code
 def _in_velocity_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
     sent[0] = _whole(c[SCALE] * c[VELOCITY] / s[VELOCITY_STEP], _INT32)
-    sent[1] = _whole(min(max(c[EFFORT], -c[LIMIT]), c[LIMIT]) / c[SCALE] / s[EFFORT_STEP], _INT16)
+    sent[1] = _whole(effort_of_motor(c, c[EFFORT]) / s[EFFORT_STEP], _INT16)
     sent[2] = c[EFFORT]
 
 
 @machine_code
 def _in_position_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
     sent[0] = _whole(c[SCALE] * (c[POSITION] - c[ZERO]) / s[POSITION_STEP], _INT32)
-    sent[1] = _whole(min(max(c[EFFORT], -c[LIMIT]), c[LIMIT]) / c[SCALE] / s[EFFORT_STEP], _INT16)
+    sent[1] = _whole(effort_of_motor(c, c[EFFORT]) / s[EFFORT_STEP], _INT16)
     sent[2] = _whole(c[SCALE] * c[VELOCITY] / s[VELOCITY_STEP], _INT32)
     sent[3] = c[EFFORT]
 

@@ -278,11 +278,11 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
     def _take(self, item: CanFrame) -> None:
         self._store.take(item)
 
-    def take_back(self, items: Iterable[CanFrame], pending: set[int], commanded: bool, lost: int) -> None:
+    def take_back(self, items: Iterable[CanFrame], pending: set[int], lost: int) -> None:
         self._store.expect_answers()
-        super().take_back(items, pending, commanded, lost)
+        super().take_back(items, pending, lost)
         self._store.lost += lost
-        self._bus.sync_sent = commanded
+        self._bus.sync_sent = False
 
     def _poll(self, deadline_ns: int) -> None:
         """SYNC without a heartbeat."""

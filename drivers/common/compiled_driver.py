@@ -14,7 +14,7 @@ from cosim.drivers.common.exchange import COMMAND_SIZE, EXCHANGE, FIELD, LAST_SI
 from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.frame_layout import CycleLayout, ReceivedFrame, SentFrame, count_numbers
 from cosim.drivers.common.wiring import Units
-from cosim.drivers.transport.can_socket import CanSocket
+from cosim.drivers.transport.compiled_link import CompiledLink
 from cosim.types import COMMAND, Array, CycleOutcome, JointCommand
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
@@ -33,7 +33,7 @@ class CycleOwner(Protocol):
 
     def check_finite(self, cmd: JointCommand, requested: Array) -> None: ...
 
-    def take_back(self, items: Iterable[Any], pending: set[int], commanded: bool, lost: int) -> None: ...
+    def take_back(self, items: Iterable[Any], pending: set[int], lost: int) -> None: ...
 
 
 class CompiledDriver:
@@ -46,9 +46,9 @@ class CompiledDriver:
 
     read, write, stop = (function.address for function in (exchange.read, exchange.write, exchange.stop))
 
-    def __init__(self, driver: CycleOwner, layout: CycleLayout, socket: CanSocket) -> None:
+    def __init__(self, driver: CycleOwner, layout: CycleLayout, link: CompiledLink) -> None:
         n, sent, received = len(driver.joints), layout.sent, layout.received
-        self._driver, self._layout, self._socket = driver, layout, socket
+        self._driver, self._layout, self._link = driver, layout, link
         self._record = np.zeros(1, EXCHANGE)
         self._kept: list[object] = []  # what the memory refers to
         self.commands, self.states = np.zeros((n, COMMAND_SIZE)), np.zeros((n, exchange.STATE_SIZE))
@@ -59,13 +59,10 @@ class CompiledDriver:
             self._received_numbers[:] = layout.numbers
         self._last = np.zeros((len(received), LAST_SIZE), np.uint8)
         self._saturated = np.zeros(n, np.int64)
-        sent_frames, wires = self._sent_frames(sent)
+        items, places = link.items([one.frame for one in sent])
         self._received_frames = self._frames_to_receive(received, time.monotonic_ns())
-        polls, stops = (
-            [self._bytes(socket.wire_of(frame)[0]) for frame in frames] for frames in (layout.polls, layout.stops)
-        )
         self._refer(
-            socket=socket.memory.record,
+            arrivals=link.arrivals,
             scratch=np.zeros(4, np.int64),
             settings=self._settings,
             commands=self.commands,
@@ -73,16 +70,23 @@ class CompiledDriver:
             sent_numbers=self._sent_numbers,
             received_numbers=self._received_numbers,
             saturated=self._saturated,
-            sent_frames=sent_frames,
-            sent_fields=_fields(sent),
-            messages=socket.memory.messages_to_send(wires),
-            due=socket.memory.messages_to_send(wires),
-            polls=socket.memory.messages_to_send(polls),
-            stops=socket.memory.messages_to_send(stops),
+            sent_frames=_frames_to_send(sent, places),
+            sent_fields=_fields(sent, self._sent_numbers.shape[1]),
+            items=items,
+            due=items.copy(),
+            polls=link.items(layout.polls)[0],
+            stops=link.items(layout.stops)[0],
             received_frames=self._received_frames,
-            received_fields=_fields(received),
+            received_fields=_fields(received, self._received_numbers.shape[1]),
         )
         self._set(
+            link=link.context,
+            link_send=link.send,
+            link_receive=link.receive,
+            link_settle=link.settle,
+            descriptor=link.descriptor,
+            quiet_from_ns=layout.quiet_ns[0],
+            quiet_until_ns=layout.quiet_ns[1],
             joints=n,
             setting_count=self._settings.shape[1],
             command_function=layout.command_function,
@@ -91,8 +95,8 @@ class CompiledDriver:
             received_count=self._received_numbers.shape[1],
             sent_frame_count=len(sent),
             received_frame_count=len(received),
-            poll_count=len(polls),
-            stop_count=len(stops),
+            poll_count=len(layout.polls),
+            stop_count=len(layout.stops),
         )
         self.commands[:, exchange.SCALE], self.commands[:, exchange.ZERO] = driver.units.scale, driver.units.zero
         self.commands[:, exchange.LIMIT] = driver.feedforward.limit
@@ -122,17 +126,6 @@ class CompiledDriver:
         self._kept.append(array)
         return array
 
-    def _sent_frames(self, frames: Sequence[SentFrame]) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The table of the frames, and the bytes of their messages."""
-        rows, wires, first = [], [], 0
-        for sent in frames:
-            data, start = self._socket.wire_of(sent.frame)
-            wires.append(self._bytes(data))
-            place = sent.joint, wires[-1].ctypes.data + start, first, len(sent.fields)
-            rows.append((*place, sent.period, sent.phase))
-            first += len(sent.fields)
-        return np.array(rows, SENT_FRAME), wires
-
     def _frames_to_receive(self, frames: Sequence[ReceivedFrame], t_ns: int) -> np.ndarray:
         """The table of the frames, each heard at t_ns."""
         rows, first = [], 0
@@ -140,7 +133,7 @@ class CompiledDriver:
             mask = bytearray(len(received.frame.data))
             for part in received.fixed:
                 mask[part] = b"\xff" * len(mask[part])
-            numbers = received.joint, received.frame.id, len(mask), received.exact, received.role
+            numbers = received.frame.id, len(mask), received.exact, received.role
             arrays = self._bytes(received.frame.data), self._bytes(bytes(mask)), last
             addresses = (array.ctypes.data for array in arrays)
             rows.append((*numbers, first, len(received.fields), *addresses, 0, received.longest_silence_ns, t_ns, 0, 0))
@@ -154,7 +147,8 @@ class CompiledDriver:
 
         Raises RunError if another thread stopped the motors, ConnectionLost.
         """
-        self._set(stopped=0, commanded=0, pending=0)
+        # on a half-duplex link a command allows one request, as that with which the motors were switched on
+        self._set(stopped=0, commanded=self._link.settle != 0, pending=0, written_ns=time.monotonic_ns())
         self._driver.compiled = self  # from here on a stop ends the cycle
         self._driver.check_not_stopped()
         outcome = CycleOutcome(_CALL(self.read)(self.context, deadline_ns, 0, 0))
@@ -171,33 +165,32 @@ class CompiledDriver:
     def hand_back(self) -> None:
         """Give the driver in Python what came last, and the counts."""
         record, items, pending = self._record[0], [], set()
+        polls, stops = int(record["polled"]), int(record["halts"])
+        traffic = [(frame, polls, 0) for frame in self._layout.polls]
+        traffic += [(frame, stops, 0) for frame in self._layout.stops]
+        for sent in self._layout.sent:
+            traffic.append((sent.frame, len(range(sent.phase, int(record["cycles"]), sent.period)), 0))
         for received, row, last in zip(self._layout.received, self._received_frames, self._last, strict=True):
-            self._socket.count(received.frame, 0, int(row["count"]))
+            traffic.append((received.frame, 0, int(row["count"])))
             if row["count"]:
                 data, t_ns = last[: row["last_size"]].tobytes(), int(row["t_ns"])
                 items.append(received.frame._replace(data=data, t_ns=t_ns))
             if row["waiting"]:
                 pending.add(received.joint)
-        for sent in self._layout.sent:
-            cycles = np.arange(sent.phase, int(record["cycles"]), sent.period)
-            self._socket.count(sent.frame, len(cycles), 0)
-        for frames, times in ((self._layout.polls, record["polled"]), (self._layout.stops, record["halts"])):
-            for frame in frames:
-                self._socket.count(frame, int(times), 0)
-        self._socket.add_errors(int(record["errors"]))
+        self._link.count(traffic, int(record["errors"]))
         self._driver.feedforward.saturated += self._saturated
-        self._driver.take_back(items, pending, bool(record["commanded"]), int(record["lost"]))
+        self._driver.take_back(items, pending, int(record["lost"]))
         self._received_frames["count"], self._saturated[:] = 0, 0
         self._set(cycles=0, polled=0, halts=0, lost=0, errors=0)
 
     def check(self, outcome: CycleOutcome) -> None:
         """Raises the error that ended a read or a write, if it is that of a connection, of a stop or of a command."""
         if outcome is CycleOutcome.LOST:
-            raise self._socket.lost(int(self._record["error"][0]))
+            raise self._link.lost(int(self._record["error"][0]))
         if outcome is CycleOutcome.NOT_SENT:
-            raise self._socket.not_sent()
+            raise self._link.not_sent()
         if outcome is CycleOutcome.BUS_OFF:
-            raise self._socket.bus_off()
+            raise self._link.bus_off()
         if outcome is CycleOutcome.STOPPED:
             self._driver.check_not_stopped()
         if outcome is CycleOutcome.SUSPECT:
@@ -205,5 +198,20 @@ class CompiledDriver:
             self._driver.check_finite(command, self._sent_numbers[:, -1])
 
 
-def _fields(frames: Sequence[SentFrame] | Sequence[ReceivedFrame]) -> np.ndarray:
-    return np.array([tuple(field) for frame in frames for field in frame.fields], FIELD)
+def _frames_to_send(frames: Sequence[SentFrame], places: Sequence[int]) -> np.ndarray:
+    """The table of the frames, whose data are at these addresses."""
+    rows, first = [], 0
+    for sent, place in zip(frames, places, strict=True):
+        rows.append((place, first, len(sent.fields), sent.period, sent.phase))
+        first += len(sent.fields)
+    return np.array(rows, SENT_FRAME)
+
+
+def _fields(frames: Sequence[SentFrame] | Sequence[ReceivedFrame], count: int) -> np.ndarray:
+    """The table of the fields of all frames; count: numbers of a joint."""
+    rows = [
+        (field.at, field.kind, (frame.joint + field.joint) * count + field.number)
+        for frame in frames
+        for field in frame.fields
+    ]
+    return np.array(rows, FIELD)

@@ -28,7 +28,7 @@ from contextlib import suppress
 from enum import Enum
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, J
 if TYPE_CHECKING:
     from cosim.drivers.common.compiled_driver import CompiledDriver
     from cosim.drivers.common.frame_layout import CycleLayout
+    from cosim.drivers.transport.compiled_link import CompiledLink
 
 Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
 Joint = TypeVar("Joint", bound=JointParams)
@@ -259,32 +260,36 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         """Why its cycle cannot run in machine code; empty if it can."""
         if not self.cycle_module:
             return f"the cycle of {type(self).__name__} is in Python"
-        if not isinstance(self.link, CanBus):
-            return f"{self.link.name} is used in Python"
         if find_spec("numba") is None:
-            return "Numba is not installed; pip install 'cosim[can]'"
+            extra = "can" if isinstance(self.link, CanBus) else "serial"
+            return f"Numba is not installed; pip install 'cosim[{extra}]'"
         return self.link.why_not_compiled
 
     def load_cycle(self) -> None:
         """Compile its cycle, or load what was compiled before: takes seconds the first time on a machine."""
         import_module("cosim.drivers.common.compiled_driver")
         import_module(self.cycle_module)
+        self._compiled_link()
 
     def compile(self) -> CompiledDriver:
         """Its cycle in machine code, in the mode in which the motors are on; after `load_cycle`."""
         from cosim.drivers.common.compiled_driver import CompiledDriver
+
+        return CompiledDriver(self, self._cycle_layout(), self._compiled_link()(self.link))
+
+    def _compiled_link(self) -> Callable[[Any], CompiledLink]:
+        """What makes its connection, once it is open, one in machine code."""
         from cosim.drivers.transport.can_socket import CanSocket
 
-        assert isinstance(self.link, CanBus)
-        return CompiledDriver(self, self._cycle_layout(), CanSocket(self.link))
+        return CanSocket
 
-    def take_back(self, items: Iterable[Item], pending: set[int], commanded: bool, lost: int) -> None:
-        """After its cycle ran in machine code: the last items received from the drives; joints that have not answered;
-        whether a command was sent since the last read; how many items were damaged."""
+    def take_back(self, items: Iterable[Any], pending: set[int], lost: int) -> None:
+        """After its cycle ran in machine code: the last items received from the drives, which the next `read` judges
+        before it requests others; joints that have not answered; how many items were damaged."""
         self.compiled = None
         for item in items:
             self._take(item)
-        self._pending, self._commanded = pending, commanded
+        self._pending, self._commanded = pending, True
         self._lost += lost
 
     def report(self) -> list[FeedforwardReport]:
@@ -351,7 +356,11 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     def check_finite(self, cmd: JointCommand | ListedCommand, requested: Iterable[float]) -> None:
         """Raises RunError for a command with a number that is none, or too large."""
         rows = zip(cmd.position, cmd.velocity, cmd.kp, cmd.kd, requested, strict=True)
-        bad = [k for k, row in enumerate(rows) if not abs(sum(row)) < HUGE]
+        bad = [
+            k
+            for k, (q, v, kp, kd, u) in enumerate(rows)
+            if not (abs(q) < HUGE and abs(v) < HUGE and abs(kp) < HUGE and abs(kd) < HUGE and abs(u) < HUGE)
+        ]
         if bad:
             named = ", ".join(f"'{self.joints[k]}'" for k in bad)
             raise RunError(f"the command of joint {named} is not finite and was not sent; check the controller")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
-from cosim.drivers.common.motor import Motor
+from cosim.drivers.common.motor import Motor, WholeNumberEncoder
 from cosim.servo.commanded import CommandedLoops
 
 WATCHDOG = "watchdog"  # the fault of a drive that got no commands; the others are FAULT_CAUSES
@@ -70,6 +70,17 @@ class EmulatedDrive:
             return self.target
         motor, mode = self.motor, "position" if self.mode == "position" else "velocity"
         return self.loops.effort(mode, self.target, motor.position, motor.velocity, motor.max_velocity, limit)
+
+
+class CountingDrive(EmulatedDrive):
+    """A drive that reports its motion in whole numbers: while its encoder gives none, the last ones, and a fault."""
+
+    def __init__(self, motor: Motor) -> None:
+        self.encoder = WholeNumberEncoder(motor)
+        super().__init__(motor)
+
+    def cause(self) -> str:
+        return super().cause() or ("encoder" if self.encoder.lost else "")
 
 
 DriveType = TypeVar("DriveType", bound=EmulatedDrive)

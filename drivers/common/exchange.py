@@ -13,28 +13,23 @@ from typing import Any
 import numpy as np
 
 from cosim.drivers.common.frame_layout import Kind, Role
-from cosim.drivers.transport.datagrams import (
-    BUFFER_SIZE,
+from cosim.drivers.transport.compiled_link import (
+    DAMAGED,
     ERROR_FRAME,
     FRAME,
     FULL,
     INVALID,
+    ITEM_SIZE,
+    ITEM_WORDS,
     PLACES,
     SENT,
-    arrival,
+    arrivals_at,
     bytes_at,
-    frame_of,
-    messages_at,
-    receive_messages,
-    send_all,
-    sockets_at,
     wait_readable,
 )
 from cosim.machine_code import (
-    WALL,
     array_at,
     call_at,
-    clock,
     doubles_at,
     entry,
     fence,
@@ -58,32 +53,33 @@ COMMAND_SIZE = 10
 STATE_POSITION, STATE_VELOCITY, STATE_EFFORT, STATE_TEMPERATURE, FAULTY = range(5)
 STATE_SIZE = 5
 
-FIELD = np.dtype([("at", "i8"), ("kind", "i8"), ("number", "i8")])
-SENT_FRAME = np.dtype([(name, "i8") for name in ("joint", "data", "first", "fields", "period", "phase")])
+FIELD = np.dtype([("at", "i8"), ("kind", "i8"), ("number", "i8")])  # number: its place among those of all joints
+SENT_FRAME = np.dtype([(name, "i8") for name in ("data", "first", "fields", "period", "phase")])
 RECEIVED_FRAME = np.dtype(
     [
-        *[(name, "i8") for name in ("joint", "id", "size", "exact", "role", "first", "fields")],
+        *[(name, "i8") for name in ("id", "size", "exact", "role", "first", "fields")],
         *[(name, "i8") for name in ("template", "mask", "last", "last_size")],  # addresses; size of the last one
         *[(name, "i8") for name in ("longest_silence_ns", "t_ns", "count", "waiting")],
     ]
 )
 EXCHANGE = np.dtype(
     [
-        ("socket", "i8"),  # address of its record
-        ("scratch", "i8"),
+        *[(name, "i8") for name in ("link", "link_send", "link_receive", "link_settle")],  # see `compiled_link`
+        *[(name, "i8") for name in ("descriptor", "arrivals", "scratch")],
         *[(name, "i8") for name in ("joints", "settings", "setting_count")],  # settings: doubles (joints, count)
         *[(name, "i8") for name in ("command_function", "state_function")],
         ("commands", "i8"),  # doubles (joints, COMMAND_SIZE)
         *[(name, "i8") for name in ("sent_numbers", "sent_count")],  # doubles (joints, count); last: requested effort
         *[(name, "i8") for name in ("received_numbers", "received_count")],
-        *[(name, "i8") for name in ("sent_frames", "sent_frame_count", "sent_fields", "messages", "due")],
-        *[(name, "i8") for name in ("polls", "poll_count")],  # messages that request feedback
-        *[(name, "i8") for name in ("stops", "stop_count")],  # messages that switch the motors off
+        *[(name, "i8") for name in ("sent_frames", "sent_frame_count", "sent_fields", "items", "due")],
+        *[(name, "i8") for name in ("polls", "poll_count")],  # items that request feedback
+        *[(name, "i8") for name in ("stops", "stop_count")],  # items that switch the motors off
         *[(name, "i8") for name in ("received_frames", "received_frame_count", "received_fields")],
         ("states", "i8"),  # doubles (joints, STATE_SIZE), in the joints' units
         ("t_ns", "i8"),  # of the measurement
         ("saturated", "i8"),  # words (joints,): commands that were clipped
         *[(name, "i8") for name in ("commanded", "pending", "stopped", "sending")],
+        *[(name, "i8") for name in ("written_ns", "quiet_from_ns", "quiet_until_ns")],  # see `CycleLayout.quiet_ns`
         *[(name, "i8") for name in ("cycles", "polled", "halts", "lost", "errors", "error")],
     ]
 )
@@ -133,17 +129,19 @@ def get(data: Array, at: int, kind: int) -> float:
 def fill_frames(exchange: np.record) -> int:
     """Store the numbers to be sent in the bytes of the frames that are due; how many are."""
     frames, count = sent_frames_at(exchange.sent_frames, exchange.sent_frame_count), 0
-    messages, due = messages_at(exchange.messages, len(frames)), messages_at(exchange.due, len(frames))
+    numbers = doubles_at(exchange.sent_numbers, ANY)
     for m in range(len(frames)):
         frame = frames[m]
         if exchange.cycles % frame.period != frame.phase:
             continue
         data = bytes_at(frame.data, LAST_SIZE)
         fields = fields_at(exchange.sent_fields + frame.first * 24, frame.fields)
-        numbers = doubles_at(exchange.sent_numbers + frame.joint * exchange.sent_count * 8, exchange.sent_count)
         for k in range(len(fields)):
             put(data, fields[k].at, fields[k].kind, numbers[fields[k].number])
-        due[count] = messages[m]
+        item = words_at(exchange.items + m * ITEM_SIZE, ITEM_WORDS)
+        due = words_at(exchange.due + count * ITEM_SIZE, ITEM_WORDS)
+        for k in range(ITEM_WORDS):
+            due[k] = item[k]
         count += 1
     return count
 
@@ -167,8 +165,7 @@ def take_frame(exchange: np.record, identifier: int, data: Array, size: int, t_n
         if not same:
             continue
         fields = fields_at(exchange.received_fields + frame.first * 24, frame.fields)
-        count = exchange.received_count
-        numbers = doubles_at(exchange.received_numbers + frame.joint * count * 8, count)
+        numbers = doubles_at(exchange.received_numbers, ANY)
         for k in range(len(fields)):
             numbers[fields[k].number] = get(data, fields[k].at, fields[k].kind)
         kept = bytes_at(frame.last, LAST_SIZE)
@@ -186,20 +183,20 @@ def take_frame(exchange: np.record, identifier: int, data: Array, size: int, t_n
 
 
 @machine_code
-def take_messages(exchange: np.record, count: int) -> int:
-    """Take the messages that were received; a CycleOutcome."""
-    link = sockets_at(exchange.socket, 1)[0]
-    taken, wall = now(exchange.scratch), clock(WALL, exchange.scratch)
+def take_arrivals(exchange: np.record, count: int) -> int:
+    """Take what the link has received; a CycleOutcome."""
+    arrivals = arrivals_at(exchange.arrivals, PLACES)
     for place in range(count):
-        what, identifier, start, size = frame_of(link, place)
-        if what == FRAME:
-            data = bytes_at(link.buffers + place * BUFFER_SIZE + start, size)
-            take_frame(exchange, identifier, data, size, arrival(link, place, taken, wall))
-        elif what == ERROR_FRAME:
+        arrived = arrivals[place]
+        if arrived.what == FRAME:
+            take_frame(exchange, arrived.id, bytes_at(arrived.address, arrived.length), arrived.length, arrived.t_ns)
+        elif arrived.what == DAMAGED:
+            exchange.lost += 1
+        elif arrived.what == ERROR_FRAME:
             exchange.errors += 1
-            if identifier & BUS_OFF_FRAME:
+            if arrived.id & BUS_OFF_FRAME:
                 return _BUS_OFF
-        elif what == INVALID:
+        elif arrived.what == INVALID:
             exchange.errors += 1
     return _NOMINAL
 
@@ -207,34 +204,32 @@ def take_messages(exchange: np.record, count: int) -> int:
 @machine_code
 def receive(exchange: np.record, deadline: int) -> int:
     """Take frames until no drive has to answer or the deadline has passed; a CycleOutcome."""
-    link = sockets_at(exchange.socket, 1)[0]
     while True:
-        count = receive_messages(link)
+        count = call_at(exchange.link_receive, exchange.link, 0, 0, 0)
         if count < 0:
             exchange.error = -count
             return _LOST
-        outcome = take_messages(exchange, count)
+        outcome = take_arrivals(exchange, count)
         if outcome != _NOMINAL:
             return outcome
         if count == PLACES:
             continue
         if exchange.pending <= 0 or now(exchange.scratch) >= deadline:
             return _NOMINAL
-        error = wait_readable(link.descriptor, deadline, exchange.scratch)
+        error = wait_readable(exchange.descriptor, deadline, exchange.scratch)
         if error:
             exchange.error = error
             return _LOST
 
 
 @machine_code
-def send(exchange: np.record, messages: int, count: int, deadline: int) -> int:
-    """Send messages unless the motors were stopped; a CycleOutcome. `sending` is what a stop waits for."""
+def send(exchange: np.record, items: int, count: int, deadline: int) -> int:
+    """Send items unless the motors were stopped; a CycleOutcome. `sending` is what a stop waits for."""
     exchange.sending = 1
     fence()
     outcome = _STOPPED
     if exchange.stopped == 0:
-        link = sockets_at(exchange.socket, 1)[0]
-        result = send_all(link.descriptor, messages, count, deadline, exchange.scratch)
+        result = call_at(exchange.link_send, exchange.link, items, count, deadline)
         outcome = _NOMINAL if result == SENT else _NOT_SENT if result == FULL else _LOST
         exchange.error = max(result, 0)
     fence()
@@ -250,6 +245,39 @@ def expect_answers(exchange: np.record, after_command: bool) -> None:
     for m in range(len(frames)):
         frames[m].waiting = frames[m].role == _MEASUREMENT or (after_command and frames[m].role == _ANSWER)
         exchange.pending += frames[m].waiting
+
+
+@machine_code
+def ask(exchange: np.record, deadline: int) -> int:
+    """Request measurements; a CycleOutcome."""
+    outcome = send(exchange, exchange.polls, exchange.poll_count, deadline)
+    if outcome == _NOMINAL:
+        exchange.polled += 1
+        expect_answers(exchange, False)
+    return outcome
+
+
+@machine_code
+def measure(exchange: np.record, deadline: int) -> int:
+    """Take the measurements that commands have requested, or a request if none was sent; a CycleOutcome."""
+    outcome = _NOMINAL if exchange.commanded else ask(exchange, deadline)
+    exchange.commanded = 0
+    return receive(exchange, deadline) if outcome == _NOMINAL else outcome
+
+
+@machine_code
+def measure_in_turn(exchange: np.record, deadline: int) -> int:
+    """As `measure`, on a half-duplex link: only requests are answered, and only one thing is said at a time."""
+    silence = now(exchange.scratch) - exchange.written_ns
+    if exchange.commanded == 0 and exchange.quiet_from_ns < silence < exchange.quiet_until_ns:
+        return _NOMINAL
+    settled = call_at(exchange.link_settle, exchange.link, deadline, 0, 0)
+    if settled <= 0:
+        exchange.error = -settled
+        return _LOST if settled < 0 else _NOMINAL
+    exchange.commanded = 0
+    outcome = ask(exchange, deadline)
+    return receive(exchange, deadline) if outcome == _NOMINAL else outcome
 
 
 @machine_code
@@ -284,6 +312,30 @@ def update_states(exchange: np.record) -> int:
     return outcome
 
 
+@machine_code
+def fill_numbers(exchange: np.record) -> int:
+    """The numbers of the frames from the commands of the joints; a CycleOutcome."""
+    saturated = words_at(exchange.saturated, exchange.joints)
+    for k in range(exchange.joints):
+        command = doubles_at(exchange.commands + k * COMMAND_SIZE * 8, COMMAND_SIZE)
+        numbers = doubles_at(exchange.sent_numbers + k * exchange.sent_count * 8, exchange.sent_count)
+        call_at(
+            exchange.command_function,
+            exchange.settings + k * exchange.setting_count * 8,
+            exchange.commands + k * COMMAND_SIZE * 8,
+            exchange.received_numbers + k * exchange.received_count * 8,
+            exchange.sent_numbers + k * exchange.sent_count * 8,
+        )
+        for value in (command[POSITION], command[VELOCITY], command[KP], command[KD], numbers[-1]):
+            if not abs(value) < HUGE:
+                return _SUSPECT
+    for k in range(exchange.joints):
+        requested = doubles_at(exchange.sent_numbers + ((k + 1) * exchange.sent_count - 1) * 8, 1)[0]
+        limit = doubles_at(exchange.commands + (k * COMMAND_SIZE + LIMIT) * 8, 1)[0]
+        saturated[k] += abs(requested) > limit
+    return _NOMINAL
+
+
 def joint_function(function: Any) -> Any:
     """The entry of a pure function (settings, command, received numbers, result) of a joint, compiled by
     `machine_code`; see COMMAND_SIZE and STATE_SIZE for what the arrays hold."""
@@ -298,18 +350,25 @@ def joint_function(function: Any) -> Any:
     return call
 
 
+@machine_code
+def requested_effort(c: Array) -> float:
+    """The effort that a command requests at the measured motion: kp (q_cmd − q) + kd (v_cmd − v) + effort."""
+    effort = c[KP] * (c[POSITION] - c[MEASURED_POSITION])
+    return effort + c[KD] * (c[VELOCITY] - c[MEASURED_VELOCITY]) + c[EFFORT]
+
+
+@machine_code
+def effort_of_motor(c: Array, effort: float) -> float:
+    """An effort of the joint within the limit of its feedforward field, at the motor."""
+    return min(max(effort, -c[LIMIT]), c[LIMIT]) / c[SCALE]
+
+
 @entry(i64, i64, i64, i64, i64)
 def read(address: int, deadline: int, _unused: int, _unused_too: int) -> int:
     """`MotorDriver.read` until the deadline [ns]; a CycleOutcome."""
     exchange = exchanges_at(address, 1)[0]
-    if exchange.commanded == 0:
-        outcome = send(exchange, exchange.polls, exchange.poll_count, deadline)
-        if outcome != _NOMINAL:
-            return outcome
-        exchange.polled += 1
-        expect_answers(exchange, False)
-    exchange.commanded = 0
-    outcome = receive(exchange, deadline)
+    in_turn = exchange.link_settle != 0
+    outcome = measure_in_turn(exchange, deadline) if in_turn else measure(exchange, deadline)
     return update_states(exchange) if outcome == _NOMINAL else outcome
 
 
@@ -319,30 +378,17 @@ def write(address: int, deadline: int, valid_until: int, _unused: int) -> int:
     exchange = exchanges_at(address, 1)[0]
     if now(exchange.scratch) > valid_until:
         return _EXPIRED
-    outcome = receive(exchange, 0)
-    if outcome != _NOMINAL:
-        return outcome
-    saturated = words_at(exchange.saturated, exchange.joints)
-    for k in range(exchange.joints):
-        command = doubles_at(exchange.commands + k * COMMAND_SIZE * 8, COMMAND_SIZE)
-        numbers = doubles_at(exchange.sent_numbers + k * exchange.sent_count * 8, exchange.sent_count)
-        call_at(
-            exchange.command_function,
-            exchange.settings + k * exchange.setting_count * 8,
-            exchange.commands + k * COMMAND_SIZE * 8,
-            exchange.received_numbers + k * exchange.received_count * 8,
-            exchange.sent_numbers + k * exchange.sent_count * 8,
-        )
-        requested = numbers[exchange.sent_count - 1]
-        size = abs(command[POSITION] + command[VELOCITY] + command[KP] + command[KD] + requested)
-        if not size < HUGE:
-            return _SUSPECT
-        saturated[k] += abs(requested) > command[LIMIT]
-    outcome = send(exchange, exchange.due, fill_frames(exchange), deadline)
+    in_turn = exchange.link_settle != 0
+    outcome = _NOMINAL if in_turn else receive(exchange, 0)
     if outcome == _NOMINAL:
-        exchange.commanded = 1
+        outcome = fill_numbers(exchange)
+    if outcome == _NOMINAL:
+        outcome = send(exchange, exchange.due, fill_frames(exchange), deadline)
+    if outcome == _NOMINAL:
+        exchange.commanded, exchange.written_ns = 1, now(exchange.scratch)
         exchange.cycles += 1
-        expect_answers(exchange, True)
+        if not in_turn:
+            expect_answers(exchange, True)
     return outcome
 
 
@@ -350,7 +396,6 @@ def write(address: int, deadline: int, valid_until: int, _unused: int) -> int:
 def stop(address: int, _unused: int, _unused_too: int, _nor_this: int) -> int:
     """Switch the motors off, without waiting; a CycleOutcome."""
     exchange = exchanges_at(address, 1)[0]
-    link = sockets_at(exchange.socket, 1)[0]
     exchange.halts += 1
-    result = send_all(link.descriptor, exchange.stops, exchange.stop_count, 0, exchange.scratch)
+    result = call_at(exchange.link_send, exchange.link, exchange.stops, exchange.stop_count, 0)
     return _NOMINAL if result == SENT else _LOST

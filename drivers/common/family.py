@@ -54,7 +54,7 @@ def host(params: object, context: DriverContext) -> BaseConnection:
     if context.ends is not None:
         return context.ends[0]
     key = connection_key(params)
-    return host_link(getattr(params, key), partial(context.place, key))
+    return context.tapped(host_link(getattr(params, key), partial(context.place, key)))
 
 
 def filtered_host(params: object, context: DriverContext, ids: set[int]) -> BaseConnection:

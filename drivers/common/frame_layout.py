@@ -1,4 +1,4 @@
-"""Where the numbers of a cycle are in the frames of a bus, and which frames a cycle has.
+"""Where the numbers of a cycle are in the frames of a line, and which frames a cycle has.
 
 A frame has fields at fixed places; the numbers of the fields are in an array per joint. The compiled driver stores and
 reads them by these tables, `pack` and `unpack` do the same in Python. All numbers are little-endian.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from cosim.drivers.transport import CanFrame
+from cosim.drivers.transport.compiled_link import LinkFrame
 from cosim.types import Array
 
 
@@ -25,18 +25,20 @@ _FORMATS = {kind: struct.Struct("<" + letter) for kind, letter in zip(Kind, "fbh
 
 
 class FrameField(NamedTuple):
-    """A number in a frame. number: its place in the array of its joint."""
+    """A number in a frame. number: its place in the array of its joint, which is `joint` places after the joint of the
+    frame."""
 
     at: int  # bytes from the beginning of the data
     kind: Kind
     number: int
+    joint: int = 0
 
 
 class SentFrame(NamedTuple):
     """A frame to the drive of a joint: a template whose fields are set in every cycle. It is sent in the cycles whose
     number is `phase` modulo `period`."""
 
-    frame: CanFrame
+    frame: LinkFrame
     joint: int = 0  # index
     fields: tuple[FrameField, ...] = ()
     period: int = 1
@@ -53,7 +55,7 @@ class Role(IntEnum):
 class ReceivedFrame(NamedTuple):
     """A frame from the drive of a joint."""
 
-    frame: CanFrame  # its data, of this length or longer
+    frame: LinkFrame  # its data, of this length or longer
     joint: int
     fields: tuple[FrameField, ...]
     role: Role = Role.MEASUREMENT
@@ -70,16 +72,18 @@ class CycleLayout(NamedTuple):
     settings: Array  # (n, any), for these functions
     sent: Sequence[SentFrame]  # in this order
     received: Sequence[ReceivedFrame]
-    polls: Sequence[CanFrame]  # request measurements without feeding a watchdog
-    stops: Sequence[CanFrame]  # switch all motors off
+    polls: Sequence[LinkFrame]  # request measurements; on a half-duplex link in every cycle
+    stops: Sequence[LinkFrame]  # switch all motors off
     numbers: Array | None = None  # (n, any) received numbers at the beginning
+    # where requests feed the drives' watchdogs: from and until how long after the last command none is sent
+    quiet_ns: tuple[int, int] = (0, 0)
 
 
 def pack(sent: SentFrame, numbers: Array) -> bytes:
     """The data of a frame with these numbers of its joint. Raises struct.error or OverflowError where one does not
     fit."""
     data = bytearray(sent.frame.data)
-    for at, kind, number in sent.fields:
+    for at, kind, number, _ in sent.fields:
         value = float(numbers[number])
         _FORMATS[kind].pack_into(data, at, value if kind is Kind.FLOAT32 else int(value))
     return bytes(data)
@@ -92,7 +96,7 @@ def unpack(received: ReceivedFrame, data: bytes, numbers: Array) -> bool:
         return False
     if any(data[part] != template[part] for part in received.fixed):
         return False
-    for at, kind, number in received.fields:
+    for at, kind, number, _ in received.fields:
         (numbers[number],) = _FORMATS[kind].unpack_from(data, at)
     return True
 

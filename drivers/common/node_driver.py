@@ -15,7 +15,7 @@ import numpy as np
 
 from cosim.drivers.common.driver import ENABLE_NS, STOP_NS, Item, Joint, MotorDriver
 from cosim.drivers.transport import Connection, Traffic
-from cosim.types import DeviceEmulator, DriverContext
+from cosim.types import Array, DeviceEmulator, DriverContext
 
 Request = Literal["state", "identity", "enable", "clear"]
 
@@ -27,10 +27,8 @@ SWITCHED_OFF = -1  # fault code of the driver: a drive that is off without a fau
 class NodeDriver(MotorDriver[Item, Joint]):
     """One node per joint."""
 
-    faults: ClassVar[Mapping[int, tuple[str, str]]]  # the drives' fault codes: name, fix
-    feedforward_limit: ClassVar[float] = (
-        0.0  # efforts that commands carry in other modes than effort [N·m at the drive]
-    )
+    answers_commands: ClassVar[bool] = True  # False: a request for the state follows each command
+    faults: Mapping[int, tuple[str, str]]  # the drives' fault codes: name, fix
 
     def __init__(self, context: DriverContext, link: Connection[Item], watchdog: float) -> None:
         super().__init__(context, link, watchdog)
@@ -44,7 +42,10 @@ class NodeDriver(MotorDriver[Item, Joint]):
     def cycle(self, emulator: DeviceEmulator) -> Traffic:
         """What one cycle sends to these emulated drives and receives from them."""
         # values with many digits: in a protocol of text they are the longest
-        out = [self._command(k, -1 / 3, -1 / 3, -1 / 3) for k in range(len(self._wiring))]
+        drives = range(len(self._wiring))
+        out = [self._command(k, -1 / 3, -1 / 3, -1 / 3) for k in drives]
+        if not self.answers_commands:
+            out += [self._request(k, "state") for k in drives]
         return Traffic(out, [answer for item in out for answer in emulator.handle(item, 0)])
 
     # --- opening, switching on and off ---------------------------------------------------------------
@@ -63,8 +64,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
         return self._fault[k] or max(self._tripped[k], 0)
 
     def _switch_on(self, mode: str) -> None:
-        limit = np.inf if mode == "effort" else self.feedforward_limit
-        self.feedforward.limit[:] = limit * np.abs(self.units.scale)
+        self.feedforward.limit[:] = self._largest_effort(mode) * np.abs(self.units.scale)
         self._tripped = [0] * len(self._wiring)
         start, zeros = self._feedback.position.copy(), [0.0] * len(self._wiring)
 
@@ -103,6 +103,12 @@ class NodeDriver(MotorDriver[Item, Joint]):
         )
         return replies[k, key] if done else None
 
+    def _required(self, k: int, reply: Any, lacking: str) -> Any:
+        """A reply. Raises the error of the drive if there is none; lacking: what the drive did not do."""
+        if reply is None:
+            raise self._drive_error(k, f"{self._drive_name(k)} {lacking}; {self._loses_answers}")
+        return reply
+
     def _await(self, k: int, done: Callable[[], bool], request: Request) -> None:
         if not self._wait(done, ANSWER_TIME, lambda: self._send(k, request)):
             raise self._no_answer(k)
@@ -119,6 +125,10 @@ class NodeDriver(MotorDriver[Item, Joint]):
         self._pending.update(range(len(self._wiring)))
         for k, row in enumerate(zip(position, velocity, effort, strict=True)):
             self.link.send(self._request(k, "state") if self._tripped[k] else self._command(k, *row), deadline_ns)
+        if not self.answers_commands:
+            for k in range(len(self._wiring)):
+                if not self._tripped[k]:
+                    self.link.send(self._request(k, "state"), deadline_ns)
 
     def _poll(self, deadline_ns: int) -> None:
         self._drain()
@@ -144,8 +154,18 @@ class NodeDriver(MotorDriver[Item, Joint]):
     def describe_fault(self, joint_index: int, code: int) -> str:
         if code == SWITCHED_OFF:
             return "switched off by itself; check its supply, then stop and enable"
-        name, fix = self.faults.get(code, ("unknown fault", "see the drive's manual"))
+        name, fix = self._fault_table(joint_index).get(code, ("unknown fault", "see the drive's manual"))
         return f"{name} (drive error {code}); {fix}"
+
+    # --- what a family may replace ----------------------------------------------------------------
+
+    def _largest_effort(self, mode: str) -> Array | float:
+        """That a command carries in a mode [N·m at the drive], of all drives or (n,)."""
+        return np.inf if mode == "effort" else 0.0
+
+    def _fault_table(self, k: int) -> Mapping[int, tuple[str, str]]:
+        """Of the drive of joint k: code -> name, fix."""
+        return self.faults
 
     # --- what a family supplies ----------------------------------------------------------------------
 

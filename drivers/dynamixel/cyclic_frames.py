@@ -16,7 +16,7 @@ from cosim.drivers.transport import Traffic
 from cosim.types import Array
 
 # registers of the state, in the order of the packet
-_MAPPED = (
+MAPPED = (
     ("torque", "u1", t.TORQUE_ENABLE),
     ("level", "u1", t.RETURN_LEVEL),  # never 0 in a drive that answers, if the mapping is set
     ("hardware", "u1", t.HARDWARE_ERROR),
@@ -27,9 +27,9 @@ _MAPPED = (
     ("temperature", "i1", t.PRESENT_TEMPERATURE),
 )
 MAP_ADDRESS, ADDRESS, _ = t.INDIRECT[0]
-STATE = np.dtype([("error", "u1"), ("id", "u1"), *((name, kind) for name, kind, _ in _MAPPED), ("crc", "<u2")])
+STATE = np.dtype([("error", "u1"), ("id", "u1"), *((name, kind) for name, kind, _ in MAPPED), ("crc", "<u2")])
 SIZE = STATE.itemsize - 4  # bytes of one drive without error byte, id and CRC
-MAP = b"".join((register.address + k).to_bytes(2, "little") for _, _, register in _MAPPED for k in range(register.size))
+MAP = b"".join((register.address + k).to_bytes(2, "little") for _, _, register in MAPPED for k in range(register.size))
 
 GOALS = {"effort": t.GOAL_CURRENT, "velocity": t.GOAL_VELOCITY, "position": t.GOAL_POSITION}
 

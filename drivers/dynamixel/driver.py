@@ -12,8 +12,9 @@ therefore a read sends no request unless a command was sent recently.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +29,10 @@ from cosim.drivers.transport import Connection
 from cosim.errors import InputError
 from cosim.types import Array, DriverContext
 
+if TYPE_CHECKING:
+    from cosim.drivers.common.frame_layout import CycleLayout
+    from cosim.drivers.transport.compiled_link import CompiledLink
+
 WATCHDOG_TOLERANCE_NS = 20_000_000  # by which a watchdog may trip late
 STOP_COPIES = 3  # of the packet that switches off: it is not answered and may collide with another packet
 REBOOT_NS = 1_000_000_000  # in which a drive must answer again
@@ -37,6 +42,8 @@ POLL_NS = 100_000_000  # for the state of all drives while they are being switch
 
 class DynamixelDriver(MotorDriver[bytes, JointParams]):
     """See `common.driver`."""
+
+    cycle_module = "cosim.drivers.dynamixel.cycle"
 
     def __init__(self, params: Params, context: DriverContext, link: Connection[bytes]) -> None:
         """Raises InputError."""
@@ -68,7 +75,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
 
     @property
     def lost(self) -> int:
-        return self._decoder.lost + self._reader.invalid
+        return self._lost + self._decoder.lost + self._reader.invalid
 
     def _drive_name(self, k: int) -> str:
         return f"drive {self._ids[k]}"
@@ -244,6 +251,28 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         self._new_command = False
         if self._reader.poll(deadline_ns):
             self._measure()
+
+    def _cycle_layout(self) -> CycleLayout:
+        from cosim.drivers.dynamixel.cycle import layout
+
+        settings, quiet_ns = (self._efforts, self._turn_offset, self._velocity_limit), self._read_window_ns
+        request, stops = self._reader.request, tuple(self._stop_items())
+        return layout(self._mode, self._ids, settings, request, stops, (quiet_ns, self._tripped_ns), self._reader.state)
+
+    def _compiled_link(self) -> Callable[[Any], CompiledLink]:
+        from cosim.drivers.dynamixel.packet_link import PacketLink
+
+        reader, block = self._reader, cyclic_frames.STATE.itemsize
+        return lambda port: PacketLink(port, block, reader.expected_bytes, reader.wire_ns)
+
+    def take_back(self, items: Iterable[Any], pending: set[int], lost: int) -> None:
+        for item in items:
+            self._reader.set_state(self._ids.index(item.id), item.data[0], item.data[1:], item.t_ns)
+        self._measure()
+        super().take_back((), pending, lost)
+        if pending:
+            self._reader.expect_late_answers()
+        self._skip_request, self._new_command, self._written_ns = True, False, self._now()
 
     def _measure(self) -> None:
         state, feedback = self._reader.state, self._feedback

@@ -14,7 +14,10 @@ INCOMPLETE_NS = 4_000_000  # if its beginning was received
 
 
 class SyncReader:
-    """state: (n,) of dtype `cyclic_frames.STATE`, the last answers; times: their times [ns], 0 for never."""
+    """state: (n,) of dtype `cyclic_frames.STATE`, the last answers; times: their times [ns], 0 for never.
+
+    request: of the state of all drives; expected_bytes: of their answers; wire_ns: duration of both.
+    """
 
     def __init__(self, link: Connection[bytes], decoder: Decoder, ids: bytes, baudrate: float) -> None:
         self.link, self.ids = link, ids
@@ -28,9 +31,9 @@ class SyncReader:
     def set_fast(self, fast: bool) -> None:
         """fast: one chained answer instead of one per drive."""
         self._fast, n = fast, len(self.ids)
-        self._request = cyclic_frames.request(self.ids, fast)
-        self._expected_bytes = cyclic_frames.answer_size(n, fast)
-        self._wire_ns = round((len(self._request) + self._expected_bytes) * 10e9 / self._baudrate)
+        self.request = cyclic_frames.request(self.ids, fast)
+        self.expected_bytes = cyclic_frames.answer_size(n, fast)
+        self.wire_ns = round((len(self.request) + self.expected_bytes) * 10e9 / self._baudrate)
 
     def invalidate(self) -> None:
         """Discard the last answers."""
@@ -42,7 +45,7 @@ class SyncReader:
             return False
         self._decoder.clear()
         request_ns, received, missing = self.link.now(), 0, set(range(len(self.ids)))
-        self.link.send(self._request, deadline_ns)
+        self.link.send(self.request, deadline_ns)
         while missing and (chunk := self.link.receive(deadline_ns)) is not None:
             received += len(chunk)
             for id, instruction, params in self._decoder.feed(chunk):
@@ -55,8 +58,8 @@ class SyncReader:
         if missing:
             for block in codec.complete_blocks(self._decoder.rest, cyclic_frames.SIZE) if self._fast else ():
                 self.take(missing, *block)
-            if received < self._expected_bytes:
-                self._late_ns = request_ns + self._wire_ns + (INCOMPLETE_NS if received else SILENT_NS)
+            if received < self.expected_bytes:
+                self._late_ns = request_ns + self.wire_ns + (INCOMPLETE_NS if received else SILENT_NS)
         return len(missing) < len(self.ids)
 
     def take(self, missing: set[int], error: int, id: int, data: bytes) -> None:
@@ -66,10 +69,18 @@ class SyncReader:
             self.invalid += 1
             return
         missing.discard(k)
+        self.set_state(k, error, data, self.link.now())
+
+    def set_state(self, k: int, error: int, data: bytes, t_ns: int) -> None:
+        """The state of a drive and its time [ns]."""
         if not self.state.flags.writeable:
             self.state = self.state.copy()
-        self.state[k] = np.frombuffer(bytes((error, id)) + data + b"\0\0", cyclic_frames.STATE)[0]
-        self.times[k] = self.link.now()
+        self.state[k] = np.frombuffer(bytes((error, self.ids[k])) + data + b"\0\0", cyclic_frames.STATE)[0]
+        self.times[k] = t_ns
+
+    def expect_late_answers(self) -> None:
+        """Somebody else has requested answers a moment ago."""
+        self._late_ns = self.link.now() + self.wire_ns + INCOMPLETE_NS
 
     def _take_chain(self, missing: set[int], params: bytes) -> None:
         state = np.frombuffer(params, cyclic_frames.STATE)

@@ -20,7 +20,7 @@ from cosim.drivers.mit import codec, models
 from cosim.drivers.mit.params import JointParams
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.errors import CosimError
-from cosim.types import DriverContext, closed_loop_effort
+from cosim.types import Array, DriverContext, closed_loop_effort
 
 REGISTER_TOLERANCE = 1e-4  # relative, of ranges stored as 32-bit floats
 
@@ -71,21 +71,21 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
 
     def _register(self, k: int, number: int, value: float | None = None) -> float:
         """Read a register, or write it and read it back; it is lost when the power is switched off."""
-        what, name = codec.READ if value is None else codec.WRITE, self._drive_name(k)
+        what = codec.READ if value is None else codec.WRITE
         item = codec.register(codec.REGISTERS, self._wiring[k].id, what, number, value or 0.0)
         send = partial(self.link.send, item, self._now() + int(1e9 * ANSWER_TIME))
         found = self._reply(k, number, send, lambda found: value in (None, found))
         if found is None and (kept := self._replies.get((k, number))) is not None:
-            what = f"{name} keeps {kept:g} in register {number} instead of {value:g}"
+            what = f"{self._drive_name(k)} keeps {kept:g} in register {number} instead of {value:g}"
             raise self._drive_error(k, f"{what}; set it with the tool of its manufacturer")
-        if found is None:
-            raise self._drive_error(k, f"{name} did not report register {number}; {self._loses_answers}")
-        return found
+        return self._required(k, found, f"did not report register {number}")
 
     def _switch_on(self, mode: str) -> None:
         self._gains = self._gains_of(mode)
         super()._switch_on(mode)
-        self.feedforward.limit[:] = self._max_effort * np.abs(self.units.scale)
+
+    def _largest_effort(self, mode: str) -> Array:
+        return self._max_effort
 
     def _gains_of(self, mode: str) -> list[tuple[float, float]]:
         """(kp, kd) of the rig, as far as the mode uses them."""

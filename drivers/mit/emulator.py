@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from cosim.drivers.common.emulated_drive import WATCHDOG, EmulatedDrive, EmulatedDrives
-from cosim.drivers.common.motor import Motor, WholeNumberEncoder
+from cosim.drivers.common.emulated_drive import WATCHDOG, CountingDrive, EmulatedDrives
+from cosim.drivers.common.motor import Motor
 from cosim.drivers.mit import codec
 from cosim.drivers.mit.params import JointParams
 from cosim.drivers.transport import CanFrame
@@ -17,11 +17,11 @@ CODES = {"overtemperature": 1, "overcurrent": 2, "undervoltage": 4, "encoder": 5
 NEVER_NS = 1 << 62
 
 
-class MitDrive(EmulatedDrive):
+class MitDrive(CountingDrive):
     """watchdog [s]: of a drive whose own cannot be set over the bus."""
 
     def __init__(self, motor: Motor, own: JointParams, watchdog: float) -> None:
-        self.encoder, self.own, self.watchdog = WholeNumberEncoder(motor), own, watchdog
+        self.own, self.watchdog = own, watchdog
         super().__init__(motor)
 
     def reset(self) -> None:
@@ -29,9 +29,6 @@ class MitDrive(EmulatedDrive):
         self.registers: dict[int, float] = {codec.CONTROL_MODE: 2, codec.TIMEOUT: 0, **dict(ranges)}
         self.targets = (0.0,) * 5
         super().reset()
-
-    def cause(self) -> str:
-        return super().cause() or ("encoder" if self.encoder.lost else "")
 
     def requested_effort(self, limit: float) -> float:
         position, velocity, kp, kd, effort = self.targets

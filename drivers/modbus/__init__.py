@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from cosim.drivers.common.driver import MODES
 from cosim.drivers.common.family import connection_name, device, host
 from cosim.drivers.common.motor import Motor, Rotor
+from cosim.drivers.modbus import codec
 from cosim.drivers.modbus.codec import with_valid_checksum
 from cosim.drivers.modbus.driver import ModbusDriver
 from cosim.drivers.modbus.emulator import Emulator, ModbusDrive
-from cosim.drivers.modbus.half_duplex import Exchanges, HalfDuplexLink, silence
 from cosim.drivers.modbus.params import JointParams, Params
+from cosim.drivers.transport.half_duplex import Exchanges, HalfDuplexLink
 from cosim.errors import InputError
 from cosim.types import DriverContext
 
@@ -34,7 +35,8 @@ def load(params: Params, context: DriverContext) -> ModbusDriver:
     if params.watchdog <= 2.0 * context.period:  # one of them for reads, see `driver`
         what = f"must be longer than 2 periods of {context.period:.6g} s, is {params.watchdog:.6g} s"
         raise InputError(what, context.place("watchdog"))
-    line = HalfDuplexLink(host(params, context), params.port.baudrate, params.response_time, _pause(params))
+    link, baudrate = host(params, context), params.port.baudrate
+    line = HalfDuplexLink(link, codec, baudrate, params.response_time, _pause(params))
     return ModbusDriver(context, line, params.watchdog)
 
 
@@ -55,4 +57,4 @@ def traffic(params: Params, context: DriverContext) -> Exchanges:
 
 
 def _pause(params: Params) -> float:
-    return silence(params.port.baudrate) if params.pause is None else params.pause
+    return codec.silence(params.port.baudrate) if params.pause is None else params.pause

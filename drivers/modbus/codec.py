@@ -2,6 +2,7 @@
 
 Source: MODBUS Application Protocol Specification V1.1b3, and MODBUS over Serial Line V1.02 for frames and CRC. A frame
 is node, function, data and CRC. Where it ends follows from its function, so that no pause has to be measured.
+The functions are those of a protocol for a half-duplex link (`transport/half_duplex.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ EXCEPTIONS = {
     6: "server device busy",
 }
 MAX_FRAME, MAX_READ = 256, 125  # bytes, registers
+SILENCE = 3.5 * 11  # bits: characters between two frames
+FAST_SILENCE = 1.75e-3  # s, the same above 19200 bit/s (MODBUS over Serial Line V1.02, 2.5.1.1)
 TYPES = {  # format, smallest and largest value
     "int16": (">h", -0x8000, 0x7FFF),
     "uint16": (">H", 0, 0xFFFF),
@@ -32,6 +35,11 @@ for _byte in range(256):
     for _ in range(8):
         _byte = _byte >> 1 ^ (0xA001 if _byte & 1 else 0)
     _CRC_TABLE.append(_byte)
+
+
+def silence(baudrate: float) -> float:
+    """The pause [s] between two frames."""
+    return max(SILENCE / baudrate, FAST_SILENCE) if baudrate > 19200 else SILENCE / baudrate
 
 
 class RtuRequest(NamedTuple):
@@ -119,6 +127,16 @@ def answer(request: RtuRequest, words: Sequence[int] = ()) -> bytes:
     if request.quantity:
         return checked(head + struct.pack(f">B{len(words)}H", 2 * len(words), *words))
     return checked(encode(request)[:6])
+
+
+def answer_size(request: RtuRequest) -> int:
+    """Bytes of the answer to a request."""
+    return len(answer(request, (0,) * request.quantity))
+
+
+def is_like_its_answer(request: RtuRequest) -> bool:
+    """Whether the answer to a request is the request itself."""
+    return request.function == WRITE_ONE
 
 
 def refusal(request: RtuRequest, exception: int) -> bytes:

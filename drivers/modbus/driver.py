@@ -8,16 +8,16 @@ by this time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from types import MappingProxyType
 
 import numpy as np
 
-from cosim.drivers.common.node_driver import ANSWER_TIME, OFF, NodeDriver, Request
+from cosim.drivers.common.fault_texts import FaultTable, fault_table
+from cosim.drivers.common.node_driver import OFF, NodeDriver, Request
 from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.half_duplex import HalfDuplexLink
 from cosim.drivers.modbus.params import JointParams, Registers
+from cosim.drivers.transport.half_duplex import HalfDuplexLink
 from cosim.errors import CosimError, InputError
-from cosim.types import DriverContext
+from cosim.types import Array, DriverContext
 
 STATUS_FAULT = -2  # the status has a fault, and the fault code is 0 or there is none
 READ_WINDOW = 0.25  # of the watchdog
@@ -39,10 +39,9 @@ def runs(map: Registers, names: Iterable[str]) -> list[range]:
 
 
 class ModbusDriver(NodeDriver[bytes, JointParams]):
-    link: HalfDuplexLink
-    faults = MappingProxyType({})  # they are in the rig
+    link: HalfDuplexLink[codec.RtuRequest]
 
-    def __init__(self, context: DriverContext, line: HalfDuplexLink, watchdog: float) -> None:
+    def __init__(self, context: DriverContext, line: HalfDuplexLink[codec.RtuRequest], watchdog: float) -> None:
         """Raises InputError for a joint whose registers lack the target of the mode."""
         super().__init__(context, line, watchdog)
         self._maps = [joint.registers for joint in self._wiring]
@@ -55,14 +54,14 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
             [runs(map, names) for map in self._maps] for names in (STATE, IDENTITY)
         )
         self._memory: list[dict[int, int]] = [{} for _ in self._maps]  # registers as read
-        self._acknowledged: set[tuple[int, int]] = set()  # joint and register of what was written
+        self._fault_tables = [fault_table(map.faults or {}, "the drive's manual") for map in self._maps]
         self._refused: dict[int, str] = {}
         self._commanded_ns = 0
         self._read_window = max(context.period, READ_WINDOW * watchdog)  # s after a command, in which reads may follow
         targets = [map.effort_target for map in self._maps]
-        size = np.abs(self.units.scale)
-        self.feedforward.resolution[:] = size * [point.resolution if point else 0.0 for point in targets]
-        self._largest = size * [point.largest if point else 0.0 for point in targets]
+        resolution = np.array([point.resolution if point else 0.0 for point in targets])
+        self.feedforward.resolution[:] = resolution * np.abs(self.units.scale)
+        self._largest = np.array([point.largest if point else 0.0 for point in targets])  # N·m
 
     @property
     def lost(self) -> int:
@@ -98,14 +97,14 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
             assert target is not None
             self._write(k, target.register, target.words(rest))
         super()._switch_on(mode)
-        if mode == "effort":
-            self.feedforward.limit[:] = self._largest
+
+    def _largest_effort(self, mode: str) -> Array | float:
+        return self._largest if mode == "effort" else 0.0
 
     def _write(self, k: int, register: int, words: tuple[int, ...]) -> None:
         """Write and wait for the acknowledgement: what is missing when the drive is switched on is a danger."""
-        self._acknowledged.discard((k, register))
-        frame, done = self._writing(k, register, words), lambda: (k, register) in self._acknowledged
-        if not self._wait(done, ANSWER_TIME, lambda: self.link.send(frame, 0)):
+        frame = self._writing(k, register, words)
+        if not self._reply(k, register, lambda: self.link.send(frame, 0)):
             raise self._no_answer(k)
 
     def _stop_items(self) -> Iterator[bytes]:
@@ -184,7 +183,7 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
             self._lost += 1
             return
         if request.words:
-            self._acknowledged.add((k, request.at))
+            self._replies[k, request.at] = True
         if not request.quantity:
             return
         memory, state = self._memory[k], self._state_runs[k]
@@ -215,8 +214,7 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
     def describe_fault(self, joint_index: int, code: int) -> str:
         if code == STATUS_FAULT:
             return "fault without a code; see the drive's display"
-        table = {int(number): text for number, text in (self._maps[joint_index].faults or {}).items()}
-        if code not in table:
-            return super().describe_fault(joint_index, code)
-        name, _, fix = table[code].partition("; ")
-        return f"{name} (drive error {code}); " + (fix or "see the drive's manual")
+        return super().describe_fault(joint_index, code)
+
+    def _fault_table(self, k: int) -> FaultTable:
+        return self._fault_tables[k]

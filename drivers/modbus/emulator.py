@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from cosim.drivers.common.emulated_drive import EmulatedDrive, EmulatedDrives
-from cosim.drivers.common.motor import Motor, WholeNumberEncoder
+from cosim.drivers.common.emulated_drive import CountingDrive, EmulatedDrives
+from cosim.drivers.common.fault_texts import code_of, fault_table
+from cosim.drivers.common.motor import Motor
 from cosim.drivers.modbus import codec
 from cosim.drivers.modbus.params import Registers
 
-UNKNOWN = 255  # code of a fault that the map's table does not name
 ILLEGAL_FUNCTION, ILLEGAL_ADDRESS, ILLEGAL_VALUE = 1, 2, 3
 WRITTEN = ("control", "mode", "timeout", "effort_limit", "effort_target", "velocity_target", "position_target")
 MODES = ("effort", "velocity", "position")
 
 
-class ModbusDrive(EmulatedDrive):
+class ModbusDrive(CountingDrive):
     """A drive and its memory of registers."""
 
     def __init__(self, motor: Motor, map: Registers) -> None:
-        self.map, self._encoder = map, WholeNumberEncoder(motor)
-        self.model = map.model.value if map.model else 0
+        self.map, self.model = map, map.model.value if map.model else 0
+        self._faults = fault_table(map.faults or {}, "")
         super().__init__(motor)
 
     def reset(self) -> None:
@@ -27,18 +27,15 @@ class ModbusDrive(EmulatedDrive):
         self.written = {register: 0 for point in points for register in point.span}
         self.timeout_ns = self.watchdog_ns
 
-    def cause(self) -> str:
-        return super().cause() or ("encoder" if self._encoder.lost else "")
-
     def memory(self) -> dict[int, int]:
         """All registers."""
         map, motor = self.map, self.motor
         values = {
-            "position": self._encoder.position(),
-            "velocity": self._encoder.velocity(),
+            "position": self.encoder.position(),
+            "velocity": self.encoder.velocity(),
             "effort": motor.effort,
             "temperature": motor.temperature,
-            "fault": self._fault_code(),
+            "fault": code_of(self.fault, self._faults),
             "max_effort": motor.max_effort,
             "max_velocity": motor.max_velocity,
         }
@@ -82,11 +79,6 @@ class ModbusDrive(EmulatedDrive):
             self.enable(t_ns)
         elif word == control.off[-1]:
             self.switch_off()
-
-    def _fault_code(self) -> int:
-        """The code whose text in the map has the word of the fault."""
-        rows = (self.map.faults or {}).items()
-        return next((int(code) for code, text in rows if self.fault in text.lower()), UNKNOWN) if self.fault else 0
 
 
 class Emulator(EmulatedDrives[ModbusDrive]):

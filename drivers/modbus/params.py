@@ -6,23 +6,17 @@ from dataclasses import KW_ONLY
 from typing import Literal
 
 from cosim.drivers.common import wiring
+from cosim.drivers.common.fault_texts import check_fault_texts
 from cosim.drivers.modbus import codec
-from cosim.drivers.transport import SerialParams
+from cosim.drivers.transport import UartParams
 from cosim.types import param, params
-
-
-@params
-class RtuPort(SerialParams):
-    """A serial port."""
-
-    baudrate: float = param(unit="bit/s", min=1, default=115200.0)
 
 
 @params
 class Params:
     """The serial link, and what all drives on it have in common."""
 
-    port: RtuPort = param()
+    port: UartParams = param()
     watchdog: float = param(unit="s", min=0.01, default=0.1, doc="without messages a drive stops after this")
     response_time: float = param(unit="s", min=0, max=1, default=4e-3, doc="until a drive begins its answer, at most")
     pause: float | None = param(unit="s", min=0, max=1, default=None, doc="between two frames; default: 3.5 characters")
@@ -169,9 +163,7 @@ class Registers:
             point = getattr(self, key)
             if self.write == 6 and point is not None and len(point.span) > 1:
                 raise ValueError(f"function 6 writes one register, and '{key}' has two; give 'write: 16'")
-        for code, text in (self.faults or {}).items():
-            if not isinstance(text, str) or not str(code).isdecimal():
-                raise ValueError(f"'faults' has a text for each fault code; '{code}' has none")
+        check_fault_texts(self.faults)
 
     def target(self, mode: str) -> RegisterPoint | None:
         """Where the target of a mode is written."""

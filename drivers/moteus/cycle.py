@@ -53,8 +53,9 @@ def _in_effort_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
     position, velocity = scale * (c[POSITION] - c[ZERO]), scale * c[VELOCITY]
     measured, speed = r[_POSITION] * _PER_TURN, r[_VELOCITY] * _PER_TURN
     asked_kp, asked_kd = c[KP] / square, c[KD] / square
-    kp, kd = min(max(asked_kp, 0.0), s[DRIVE_KP]), min(max(asked_kd, 0.0), s[DRIVE_KD])
-    rest_kp, rest_kd, effort = asked_kp - kp, asked_kd - kd, c[EFFORT]
+    # + 0.0: -0.0 is sent as 0.0
+    kp, kd = min(max(asked_kp, 0.0), s[DRIVE_KP]) + 0.0, min(max(asked_kd, 0.0), s[DRIVE_KD]) + 0.0
+    rest_kp, rest_kd, effort = asked_kp - kp, asked_kd - kd, c[EFFORT] + 0.0
     if rest_kp != 0.0 or rest_kd != 0.0:
         effort = effort + (rest_kp * (position - measured) + rest_kd * (velocity - speed)) * scale
     sent[0] = (position if kp > 0.0 else measured) * _PER_RADIAN

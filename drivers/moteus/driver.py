@@ -20,9 +20,9 @@ coasts in any case, nor a tripped watchdog: `clear` does.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cosim.drivers.common.driver import ENABLE_NS, HUGE, ListedCommand, MotorDriver
 from cosim.drivers.common.wiring import JointParams
@@ -40,6 +40,7 @@ from cosim.drivers.moteus.codec import (
     read,
 )
 from cosim.drivers.moteus.diagnostic import NotReported
+from cosim.drivers.moteus.fdcanusb import AdapterHost
 from cosim.drivers.moteus.register_client import ANSWER_NS, RegisterClient
 from cosim.drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSIONS, Mode
 from cosim.drivers.moteus.settings import Settings, read_settings, standing_fault
@@ -49,6 +50,7 @@ from cosim.types import DriverContext, closed_loop_effort
 
 if TYPE_CHECKING:
     from cosim.drivers.common.frame_layout import CycleLayout
+    from cosim.drivers.transport.compiled_link import CompiledLink
 
 
 class MoteusDriver(MotorDriver[CanFrame, JointParams]):
@@ -200,7 +202,8 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         for k, (asked_kp, asked_kd) in enumerate(asked):
             row, own_kp, own_kd, measured = self._rows[k], self._kp[k], self._kd[k], feedback.position[k]
             kp, kd = min(max(asked_kp, 0.0), own_kp), min(max(asked_kd, 0.0), own_kd)
-            rest_kp, rest_kd, effort = asked_kp - kp, asked_kd - kd, cmd.effort[k]
+            # + 0.0: -0.0 is sent as 0.0
+            rest_kp, rest_kd, effort = asked_kp - kp, asked_kd - kd, cmd.effort[k] + 0.0
             if rest_kp or rest_kd:
                 loop = closed_loop_effort(rest_kp, rest_kd, position[k], velocity[k], measured, feedback.velocity[k])
                 effort += loop * units.scale[k]
@@ -238,6 +241,13 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         drives = self._drives
         stops = [drives.unanswered(k, data) for k, data in enumerate(self._stop_data)]
         return layout(self._mode, self._tail, settings, drives.request_ids, tuple(drives.index), stops)
+
+    def _compiled_link(self) -> Callable[[Any], CompiledLink]:
+        if not isinstance(self.link, AdapterHost):
+            return super()._compiled_link()
+        from cosim.drivers.moteus.fdcanusb_link import FdcanusbLink
+
+        return FdcanusbLink
 
     def _poll(self, deadline_ns: int) -> None:
         self._drain()

@@ -16,14 +16,14 @@ from collections.abc import Iterable
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.drivers.transport.lines import LineSplitter
 
-_MAX_LENGTH = 513  # bytes: a line as long is dropped
+MAX_LENGTH = 513  # bytes: a line as long is dropped
 _TIMEOUT_NS = 10_000_000
-_CRC = [0] * 256
+CRC = [0] * 256
 for _byte in range(256):
     _value = _byte
     for _ in range(8):
         _value = _value << 1 ^ (0x197 if _value & 0x80 else 0)
-    _CRC[_byte] = _value
+    CRC[_byte] = _value
 
 OK = b"OK"
 _HEAD, _FLAGS = "rcv ", frozenset("BFbfRr")
@@ -35,7 +35,7 @@ _HEAD, _FLAGS = "rcv ", frozenset("BFbfRr")
 def checksum(data: bytes) -> int:
     crc = 0
     for byte in data:
-        crc = _CRC[crc ^ byte]
+        crc = CRC[crc ^ byte]
     return crc
 
 
@@ -133,7 +133,7 @@ class _Adapter:
         self.serial, self.name, self.meter, self.now = serial, serial.name, serial.meter, serial.now
         self.checksums = checksums  # lines have one
         self._configured = checksums
-        self._lines = LineSplitter(_MAX_LENGTH)
+        self._lines = LineSplitter(MAX_LENGTH)
         self._frames: deque[CanFrame] = deque()
 
     def open(self) -> None:
@@ -153,6 +153,11 @@ class _Adapter:
     def lost(self) -> bool:
         """See `Connection`."""
         return self.serial.lost
+
+    @property
+    def why_not_compiled(self) -> str:
+        """See `Connection`."""
+        return self.serial.why_not_compiled
 
     def reserve(self, items: Iterable[CanFrame]) -> None:
         """See `Connection`; no effect: a serial port has one program."""
@@ -176,7 +181,7 @@ class _Adapter:
 
     def _clear(self) -> None:
         self.checksums = self._configured
-        self._lines = LineSplitter(_MAX_LENGTH)
+        self._lines = LineSplitter(MAX_LENGTH)
         self._frames.clear()
 
     def _line(self, content: bytes) -> bytes:

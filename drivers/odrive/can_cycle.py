@@ -9,11 +9,6 @@ import numpy as np
 from cosim.drivers.common.exchange import (
     EFFORT,
     FAULTY,
-    KD,
-    KP,
-    LIMIT,
-    MEASURED_POSITION,
-    MEASURED_VELOCITY,
     POSITION,
     SCALE,
     STATE_EFFORT,
@@ -22,7 +17,9 @@ from cosim.drivers.common.exchange import (
     STATE_VELOCITY,
     VELOCITY,
     ZERO,
+    effort_of_motor,
     joint_function,
+    requested_effort,
 )
 from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, Role, SentFrame
 from cosim.drivers.odrive import can_codec as can
@@ -55,16 +52,15 @@ def _pair(number: int) -> tuple[FrameField, FrameField]:
 
 @machine_code
 def _in_effort_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
-    effort = c[KP] * (c[POSITION] - c[MEASURED_POSITION])
-    effort = effort + c[KD] * (c[VELOCITY] - c[MEASURED_VELOCITY]) + c[EFFORT]
-    sent[0] = min(max(effort, -c[LIMIT]), c[LIMIT]) / c[SCALE]
+    effort = requested_effort(c)
+    sent[0] = effort_of_motor(c, effort)
     sent[1] = effort
 
 
 @machine_code
 def _in_velocity_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
     sent[0] = c[SCALE] * c[VELOCITY] / _TURN
-    sent[1] = min(max(c[EFFORT], -c[LIMIT]), c[LIMIT]) / c[SCALE]
+    sent[1] = effort_of_motor(c, c[EFFORT])
     sent[2] = c[EFFORT]
 
 
@@ -72,7 +68,7 @@ def _in_velocity_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
 def _in_position_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
     sent[0] = c[SCALE] * (c[POSITION] - c[ZERO]) / _TURN
     sent[1] = np.rint(min(max(c[SCALE] * c[VELOCITY] / _TURN * s[VELOCITY_STEPS], -_MOST), _MOST))
-    effort = min(max(c[EFFORT], -c[LIMIT]), c[LIMIT]) / c[SCALE]
+    effort = effort_of_motor(c, c[EFFORT])
     sent[2] = np.rint(min(max(effort * s[EFFORT_STEPS], -_MOST), _MOST))
     sent[3] = c[EFFORT]
 

@@ -199,8 +199,8 @@ class CanDriver(ODrive[CanFrame]):
             numbers,
         )
 
-    def take_back(self, items: Iterable[CanFrame], pending: set[int], commanded: bool, lost: int) -> None:
-        super().take_back(items, pending, commanded, lost)
+    def take_back(self, items: Iterable[CanFrame], pending: set[int], lost: int) -> None:
+        super().take_back(items, pending, lost)
         self._awaited, self._answers_due = [0] * len(self._awaited), 0
 
     def _take(self, item: CanFrame) -> None:

@@ -8,11 +8,11 @@ from cosim.drivers.common.driver import MODES
 from cosim.drivers.common.emulated_drive import EmulatedDrive
 from cosim.drivers.common.family import check_watchdog, connection_name, device, host
 from cosim.drivers.common.motor import Motor, Rotor
-from cosim.drivers.serial_text.codec import with_valid_checksum
 from cosim.drivers.serial_text.driver import TextDriver
 from cosim.drivers.serial_text.emulator import Emulator
 from cosim.drivers.serial_text.params import JointParams, Params
 from cosim.drivers.transport import Traffic
+from cosim.drivers.transport.lines import with_valid_checksum
 from cosim.types import DriverContext
 
 __all__ = [

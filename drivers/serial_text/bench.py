@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cosim.drivers.common.codec_case import CodecCase
 from cosim.drivers.serial_text import codec
+from cosim.drivers.transport.lines import decode_line, encode_line
 
 
 def codec_cases(n: int) -> Iterator[CodecCase]:
@@ -13,11 +14,11 @@ def codec_cases(n: int) -> Iterator[CodecCase]:
     command = codec.Pattern("T{id} {effort:.4f}")
     answer = codec.Pattern("S{id} {mode} {fault} {position:.5f} {velocity:.5f} {effort:.4f}")
     values = {"id": 1, "mode": "effort", "fault": 0, "position": 1.0, "velocity": -2.0, "effort": 0.3}
-    line = codec.line(answer.text(values), True)
+    line = encode_line(answer.text(values), True)
 
     def decode() -> object:
-        text = codec.unwrap(line)
+        text = decode_line(line)
         assert text is not None
         return answer.match(text)
 
-    yield CodecCase("serial_text", lambda: codec.line(command.text({"id": 1, "effort": 0.3}), True), decode)
+    yield CodecCase("serial_text", lambda: encode_line(command.text({"id": 1, "effort": 0.3}), True), decode)

@@ -6,45 +6,38 @@ from dataclasses import KW_ONLY
 from typing import Annotated
 
 from cosim.drivers.common import wiring
+from cosim.drivers.common.fault_texts import check_fault_texts
 from cosim.drivers.serial_text.codec import pattern_of
-from cosim.drivers.transport import SerialParams
+from cosim.drivers.transport import UartParams
 from cosim.types import param, params
 
 _SETTINGS = ("id", "mode", "watchdog", "effort_limit")
+_MEASURED = ("position", "velocity", "effort", "temperature")
 
-
-@params
-class TextPort(SerialParams):
-    """A serial port."""
-
-    baudrate: float = param(unit="bit/s", min=1, default=115200.0)
+# patterns: the fields that they may have, and those that they must have
+_OfAxis = Annotated[str, pattern_of(("id",))]
+_Enable = Annotated[str, pattern_of(_SETTINGS)]
+_Effort = Annotated[str, pattern_of((*_SETTINGS, "effort"), ("effort",))]
+_Velocity = Annotated[str, pattern_of((*_SETTINGS, "velocity"), ("velocity",))]
+_Position = Annotated[str, pattern_of((*_SETTINGS, "position"), ("position",))]
+_State = Annotated[str, pattern_of(("id", *_MEASURED, "mode", "fault"), ("position", "velocity"))]
+_Identity = Annotated[str, pattern_of(("id", "model", "max_effort", "max_velocity"))]
 
 
 @params
 class Patterns:
     """Lines to the board, and those that it answers; the defaults are those of the sketch in the documentation."""
 
-    enable: Annotated[str, pattern_of(_SETTINGS)] = param(default="E{id} {mode} {watchdog:.3f} {effort_limit:.6g}")
-    disable: Annotated[str, pattern_of(("id",))] = param(default="D{id}")
-    effort: Annotated[str, pattern_of((*_SETTINGS, "effort"), ("effort",))] = param(default="T{id} {effort:.6g}")
-    velocity: Annotated[str, pattern_of((*_SETTINGS, "velocity"), ("velocity",))] = param(
-        default="V{id} {velocity:.6g}"
-    )
-    position: Annotated[str, pattern_of((*_SETTINGS, "position"), ("position",))] = param(
-        default="P{id} {position:.8g}"
-    )
-    poll: Annotated[str, pattern_of(("id",))] = param(default="Q{id}", doc="requests `state`; feeds no watchdog")
-    clear: Annotated[str, pattern_of(("id",))] = param(default="C{id}", doc="clears faults; empty: nothing does")
-    identify: Annotated[str, pattern_of(("id",))] = param(
-        default="I{id}", doc="requests `identity`; empty: no identity"
-    )
-    state: Annotated[
-        str,
-        pattern_of(("id", "position", "velocity", "effort", "temperature", "mode", "fault"), ("position", "velocity")),
-    ] = param(default="S{id} {position} {velocity} {effort} {mode} {fault}")
-    identity: Annotated[str, pattern_of(("id", "model", "max_effort", "max_velocity"))] = param(
-        default="I{id} {model} {max_effort} {max_velocity}"
-    )
+    enable: _Enable = param(default="E{id} {mode} {watchdog:.3f} {effort_limit:.6g}")
+    disable: _OfAxis = param(default="D{id}")
+    effort: _Effort = param(default="T{id} {effort:.6g}")
+    velocity: _Velocity = param(default="V{id} {velocity:.6g}")
+    position: _Position = param(default="P{id} {position:.8g}")
+    poll: _OfAxis = param(default="Q{id}", doc="requests `state`; feeds no watchdog")
+    clear: _OfAxis = param(default="C{id}", doc="clears faults; empty: nothing does")
+    identify: _OfAxis = param(default="I{id}", doc="requests `identity`; empty: no identity")
+    state: _State = param(default="S{id} {position} {velocity} {effort} {mode} {fault}")
+    identity: _Identity = param(default="I{id} {model} {max_effort} {max_velocity}")
 
     def __post_init__(self) -> None:
         for key in ("enable", "disable", "poll", "state"):
@@ -86,7 +79,7 @@ class ModeWords:
 class Params:
     """The serial link of a board, and its language."""
 
-    port: TextPort = param()
+    port: UartParams = param()
     watchdog: float = param(unit="s", min=0.01, default=0.1, doc="that of the board: without commands it stops")
     checksum: bool = param(default=True, doc="every line ends with one")
     patterns: Patterns = param(default=Patterns())
@@ -95,9 +88,7 @@ class Params:
     faults: dict | None = param(default=None, doc="name and fix by fault code; default: those of the sketch")
 
     def __post_init__(self) -> None:
-        for code, text in (self.faults or {}).items():
-            if not isinstance(text, str) or not str(code).isdecimal():
-                raise ValueError(f"'faults' has a text for each fault code; '{code}' has none")
+        check_fault_texts(self.faults)
 
 
 @params

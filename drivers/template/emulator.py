@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from cosim.drivers.common.emulated_drive import EmulatedDrive, EmulatedDrives
+from cosim.drivers.common.fault_texts import code_of
 from cosim.drivers.template import codec
 from cosim.drivers.transport import CanFrame
-
-FAULT_CODES = {name: code for code, (name, _) in codec.FAULTS.items()} | {"": 0}
 
 
 class Emulator(EmulatedDrives[EmulatedDrive]):
@@ -35,6 +34,6 @@ class Emulator(EmulatedDrives[EmulatedDrive]):
             case codec.MOTION | codec.STATUS | codec.IDENTITY, _:
                 return []
         temperature = min(max(round(10 * motor.temperature), -0x8000), 0x7FFF)
-        state = (motor.effort, temperature, codec.MODES.index(drive.mode), FAULT_CODES[drive.fault])
+        state = (motor.effort, temperature, codec.MODES.index(drive.mode), code_of(drive.fault, codec.FAULTS))
         motion = codec.encode(codec.MOTION, node, motor.position, motor.velocity)
         return [motion, codec.encode(codec.STATUS, node, *state)]

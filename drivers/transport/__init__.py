@@ -14,7 +14,7 @@ from cosim.drivers.transport.connection import (
     TrafficMeter,
     now,
 )
-from cosim.drivers.transport.connection_params import CanParams, SerialParams
+from cosim.drivers.transport.connection_params import CanParams, SerialParams, UartParams
 from cosim.drivers.transport.pty import Pty
 from cosim.drivers.transport.serial import SerialPort
 from cosim.drivers.transport.slcan import SlcanAdapter
@@ -33,6 +33,7 @@ __all__ = [
     "SlcanAdapter",
     "Traffic",
     "TrafficMeter",
+    "UartParams",
     "device_link",
     "estimate",
     "host_link",

@@ -13,10 +13,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from cosim.drivers.transport import bus_lock
+from cosim.drivers.transport.arrival import ArrivalTimes
 from cosim.drivers.transport.bus_load import frame_weight, weights
 from cosim.drivers.transport.can_opening import message_type, open_bus, opening_error
 from cosim.drivers.transport.connection import BaseConnection, CanFrame, Locate, now, one_line
 from cosim.drivers.transport.connection_params import CanParams
+from cosim.drivers.transport.multicast import MulticastInbox
 from cosim.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ BUS_OFF_MESSAGE = "bus off: the controller counted too many errors; check wiring
 FULL = (errno.ENOBUFS, errno.EAGAIN, errno.ETIMEDOUT)
 RETRY_PAUSE = 50e-6  # s between attempts to send while the queue is full
 MAX_FOREIGN = 256  # messages for other nodes that are skipped past a deadline
-MAX_AGE = 1.0  # s; an older time stamp is not believed
 # IP_MULTICAST_ALL and IPV6_MULTICAST_ALL of Linux, which `socket` does not name
 MULTICAST_ALL = {socket.AF_INET: (socket.IPPROTO_IP, 49), socket.AF_INET6: (socket.IPPROTO_IPV6, 29)}
 LISTEN_NS = 30_000_000  # for commands of another program, before anything is sent; programs command at 50 Hz or more
@@ -66,11 +67,12 @@ class CanBus(BaseConnection[CanFrame]):
         self._bus: BusABC | None = None
         self._message: type[Message]  # python-can is imported when the bus is opened
         self.descriptor: int | None = None  # to wait on
+        self._inbox: MulticastInbox | None = None
         self._ids: frozenset[int] | None = None
         # a multicast message comes back to its sender, which recognises it by this mark
         self.sender_mark = uuid.uuid4().hex if params.interface == "udp_multicast" else None
         self._send_timeout = SEND_TIMEOUT.get(params.interface, 0.0)
-        self._stamps = params.interface in TIMESTAMPED
+        self._stamps, self._arrivals = params.interface in TIMESTAMPED, ArrivalTimes()
         self._reports_state = False  # the interface knows the state of the controller
         self._next_check_ns = 0
 
@@ -118,7 +120,7 @@ class CanBus(BaseConnection[CanFrame]):
 
     @property
     def why_not_compiled(self) -> str:
-        """Why machine code cannot use its socket; empty if it can."""
+        """See `Connection`."""
         if self.params.interface not in WIRES:
             return f"python-can's {self.params.interface} is in Python"
         return "" if sys.platform == "linux" else "sockets in machine code need Linux"
@@ -158,7 +160,7 @@ class CanBus(BaseConnection[CanFrame]):
                     over = message is None and now() >= deadline_ns
                 else:
                     over = not select.select((self.descriptor,), (), (), timeout)[0]
-                    message = None if over else self._bus.recv(0.0)  # None: an adapter's answer
+                    message = None if over else self._take()  # None: an adapter's answer, an own message
             except Exception as error:  # vendors' libraries raise what they like
                 if _is_connection_error(error):
                     raise self.connection_failed(error) from error
@@ -171,6 +173,10 @@ class CanBus(BaseConnection[CanFrame]):
             if frame is not None:
                 return frame
             foreign += 1
+
+    def _take(self) -> Message | None:
+        assert self._bus is not None
+        return self._bus.recv(0.0) if self._inbox is None else self._inbox.receive()
 
     def _frame(self, message: Message) -> CanFrame | None:
         """None when the message is not a frame for this node."""
@@ -191,11 +197,7 @@ class CanBus(BaseConnection[CanFrame]):
 
     def _arrival(self, message: Message) -> int:
         """Time of arrival of a message [ns]; if the wall clock was set meanwhile, the time of reception."""
-        taken = now()
-        if not self._stamps:
-            return taken
-        waited = time.time() - message.timestamp
-        return taken - int(waited * 1e9) if 0.0 <= waited < MAX_AGE else taken
+        return self._arrivals.of(int(message.timestamp * 1e9)) if self._stamps else now()
 
     def _controller_error(self, kind: int) -> None:
         """Count an error frame (no acknowledgement, error counters, …); bus off ends the connection."""
@@ -228,13 +230,15 @@ class CanBus(BaseConnection[CanFrame]):
             self._bus = open_bus(self.params, self._locate)
             from can import BusABC
 
-            self._message = message_type()
+            self._message, self._arrivals = message_type(), ArrivalTimes()
             self.descriptor = self._bus.fileno() if self.params.interface in POLLED else None
             self._reports_state = type(self._bus).state is not BusABC.state
             if self.params.interface == "slcan" and self.descriptor is not None:
                 _reserve(self.descriptor)
             if self.sender_mark is not None and self.descriptor is not None:
                 _only_own_group(self.descriptor)
+                if sys.platform == "linux":
+                    self._inbox = MulticastInbox(self.descriptor, self.sender_mark, self.params.fd)
             self._listen()
             self._filter()
         except InputError:
@@ -272,6 +276,9 @@ class CanBus(BaseConnection[CanFrame]):
 
     def _disconnect(self) -> None:
         self._unlock()
+        inbox, self._inbox = self._inbox, None
+        if inbox is not None:
+            inbox.close()
         bus, self._bus, self.descriptor = self._bus, None, None
         if bus is None:
             return

@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 import socket
 import struct
+from collections.abc import Sequence
+
+import numpy as np
 
 from cosim.drivers.transport.bus_load import frame_weight
 from cosim.drivers.transport.can import BUS_OFF_MESSAGE, CanBus
+from cosim.drivers.transport.compiled_link import ITEM_WORDS
 from cosim.drivers.transport.connection import CanFrame, ConnectionLost
-from cosim.drivers.transport.datagrams import RAW_CAN, UDP_MULTICAST, SocketMemory
+from cosim.drivers.transport.datagrams import RAW_CAN, UDP_MULTICAST, SocketMemory, receive, send
+from cosim.types import Array
 
 _EXTENDED, _REMOTE = 0x80000000, 0x40000000
 _SWITCHED, _FD = 0x01, 0x04  # CANFD_BRS, CANFD_FDF
 
 
 class CanSocket:
-    """The socket of an open bus, of one of the interfaces `can.WIRES`, as machine code uses it."""
+    """The socket of an open bus, of one of the interfaces `can.WIRES`. Satisfies `CompiledLink`."""
+
+    send, receive, settle = send.address, receive.address, 0
 
     def __init__(self, bus: CanBus) -> None:
         """Raises ConnectionLost."""
@@ -29,8 +36,21 @@ class CanSocket:
                     destination = _address(opened.family, bus.params.channel, opened.getsockname()[1])
             except OSError as error:
                 raise bus.connection_failed(error) from error
-        mark = (bus.sender_mark or "").encode()
-        self.memory = SocketMemory(bus.descriptor, UDP_MULTICAST if self._packed else RAW_CAN, mark, destination)
+        self.descriptor, mark = bus.descriptor, (bus.sender_mark or "").encode()
+        self._use(SocketMemory(bus.descriptor, UDP_MULTICAST if self._packed else RAW_CAN, mark, destination))
+
+    def _use(self, memory: SocketMemory) -> None:
+        self._memory, self.context, self.arrivals = memory, memory.record.ctypes.data, memory.arrivals
+        self._wires: list[np.ndarray] = []
+
+    def items(self, frames: Sequence[CanFrame]) -> tuple[Array, list[int]]:
+        """See `CompiledLink`."""
+        wires, places = [], []
+        for data, start in map(self.wire_of, frames):
+            wires.append(np.frombuffer(data, np.uint8).copy())
+            places.append(wires[-1].ctypes.data + start)
+        self._wires += wires
+        return self._memory.messages_to_send(wires).view(np.int64).reshape(-1, ITEM_WORDS), places
 
     def wire_of(self, frame: CanFrame) -> tuple[bytes, int]:
         """(the bytes of a message that carries a frame, where the data of the frame begin)."""
@@ -45,26 +65,25 @@ class CanSocket:
         size, flags = (64, _FD | (_SWITCHED if frame.switched else 0)) if frame.fd else (8, 0)
         return struct.pack("=IBB2x", word, len(frame.data), flags) + frame.data.ljust(size, b"\0"), 8
 
-    def count(self, frame: CanFrame, sent: int, received: int) -> None:
-        """Add frames of this kind to the traffic of the bus."""
-        weight, meter = frame_weight(frame, self._bus.weights), self._bus.meter
-        meter.items_out, meter.bits_out = meter.items_out + sent, meter.bits_out + sent * weight
-        meter.items_in, meter.bits_in = meter.items_in + received, meter.bits_in + received * weight
-
-    def add_errors(self, count: int) -> None:
-        """Add error frames and invalid messages to the traffic of the bus."""
-        self._bus.meter.errors += count
+    def count(self, traffic: Sequence[tuple[CanFrame, int, int]], errors: int) -> None:
+        """See `CompiledLink`; errors: error frames and invalid messages."""
+        meter = self._bus.meter
+        meter.errors += errors
+        for frame, sent, received in traffic:
+            weight = frame_weight(frame, self._bus.weights)
+            meter.items_out, meter.bits_out = meter.items_out + sent, meter.bits_out + sent * weight
+            meter.items_in, meter.bits_in = meter.items_in + received, meter.bits_in + received * weight
 
     def lost(self, error: int) -> ConnectionLost:
-        """The error after a failure with this number of the system; the bus is lost."""
+        """See `CompiledLink`."""
         return self._bus.connection_failed(OSError(error, os.strerror(error)))
 
     def bus_off(self) -> ConnectionLost:
-        """The error after bus off; the bus is lost."""
+        """See `CompiledLink`."""
         return self._bus.mark_lost(BUS_OFF_MESSAGE)
 
     def not_sent(self) -> ConnectionLost:
-        """The error of a command that could not be sent by its deadline."""
+        """See `CompiledLink`."""
         return self._bus.not_sent()
 
 

@@ -85,6 +85,11 @@ class BaseConnection(ABC, Generic[Item]):
         """Whether it failed and was not reopened."""
         return self._lost
 
+    @property
+    def why_not_compiled(self) -> str:
+        """See `Connection`."""
+        return f"{self.name} is used in Python"
+
     def open(self) -> None:
         """See `Connection`."""
         self.close()

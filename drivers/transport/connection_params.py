@@ -45,3 +45,10 @@ class SerialParams:
     def name(self) -> str:
         """The name of the serial link in messages."""
         return self.port
+
+
+@params
+class UartParams(SerialParams):
+    """A serial port, by default with the bit rate at which most microcontrollers are delivered."""
+
+    baudrate: float = param(unit="bit/s", min=1, default=115200.0)

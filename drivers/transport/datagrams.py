@@ -9,15 +9,32 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.machine_code import array_at, external, i32, i64, machine_code, now, words_at
+from cosim.drivers.transport.arrival import AT_ONCE_NS, CLOCK_SET_NS, MAX_AGE_NS, TRIES
+from cosim.drivers.transport.arrival import both_clocks as clocks_now
+from cosim.drivers.transport.compiled_link import (
+    AGAIN,
+    ARRIVAL,
+    ERROR_FRAME,
+    FOREIGN,
+    FRAME,
+    FULL,
+    INTERRUPTED,
+    INVALID,
+    PLACES,
+    SENT,
+    arrivals_at,
+    bytes_at,
+    pause,
+    system_error,
+)
+from cosim.machine_code import WALL, array_at, clock, entry, external, i32, i64, machine_code, now, words_at
 from cosim.types import Array
 
 RAW_CAN, UDP_MULTICAST = 0, 1  # how a message carries a frame
-FRAME, ERROR_FRAME, FOREIGN, INVALID = range(4)  # what a message is
-SENT, FULL = 0, -1  # of `send_all`; otherwise an error number of the system
 
 # a message of sendmmsg and recvmmsg: struct mmsghdr with its padding, and struct iovec
 MESSAGE = np.dtype(
@@ -27,7 +44,6 @@ MESSAGE = np.dtype(
 PART = np.dtype([("address", "i8"), ("size", "i8")])
 CONTROL_SIZE = 64  # bytes for the time stamp of a message
 BUFFER_SIZE = 512  # bytes of a message
-PLACES = 64  # messages that are received at once
 
 SOCKET = np.dtype(
     [
@@ -36,56 +52,24 @@ SOCKET = np.dtype(
         ("messages", "i8"),  # address of PLACES messages
         ("buffers", "i8"),  # … and of their bytes
         ("controls", "i8"),
+        ("arrivals", "i8"),
         ("mark", "i8"),  # address of the text by which own messages are recognised
         ("mark_size", "i8"),
         ("scratch", "i8"),  # address of 4 words
+        ("offset", "i8"),  # of the wall clock from the monotonic one at the last time stamp [ns]
+        ("heard", "i8"),  # when the last message came [ns]
     ]
 )
 
 _DONT_WAIT = int(getattr(socket, "MSG_DONTWAIT", 0x40))
-_READABLE = 1  # POLLIN
 _STAMP_LEVEL, _STAMP_TYPE = 1, 35  # SOL_SOCKET, SCM_TIMESTAMPNS
-_MAX_AGE = 1_000_000_000  # ns; an older time stamp is not believed
 _PAUSE = 50_000  # ns between attempts to send while the queue is full
-_AGAIN, _INTERRUPTED, _NO_BUFFERS, _TIMED_OUT = errno.EAGAIN, errno.EINTR, errno.ENOBUFS, errno.ETIMEDOUT
+_NO_BUFFERS, _TIMED_OUT = errno.ENOBUFS, errno.ETIMEDOUT
 _REMOTE, _ERROR, _ID_MASK = 0x40000000, 0x20000000, 0x1FFFFFFF
 
 _sendmmsg = external("sendmmsg", i32, i32, i64, i32, i32)
 _recvmmsg = external("recvmmsg", i32, i32, i64, i32, i32, i64)
-_ppoll = external("ppoll", i32, i64, i64, i64, i64)
-_error_address = external("__errno_location", i64)
-
-bytes_at, halves_at = array_at(np.dtype("u1")), array_at(np.dtype("i4"))
 messages_at, sockets_at = array_at(MESSAGE), array_at(SOCKET)
-
-
-@machine_code
-def system_error() -> int:
-    """The number of the error of the last call."""
-    return halves_at(_error_address(), 1)[0]
-
-
-@machine_code
-def wait_readable(descriptor: int, until: int, scratch: int) -> int:
-    """Wait until there is something to read, at most until a time [ns]; 0, or the number of an error."""
-    rest = until - now(scratch)
-    if rest <= 0:
-        return 0
-    words = words_at(scratch, 4)
-    words[0], words[1] = rest // 1_000_000_000, rest % 1_000_000_000
-    words[2] = descriptor
-    halves_at(scratch + 20, 1)[0] = _READABLE  # the events that are waited for, none has come
-    if _ppoll(scratch + 16, 1, scratch, 0) < 0 and system_error() != _INTERRUPTED:
-        return system_error()
-    return 0
-
-
-@machine_code
-def pause(duration: int, scratch: int) -> None:
-    """Sleep [ns]."""
-    words = words_at(scratch, 2)
-    words[0], words[1] = 0, duration
-    _ppoll(0, 0, scratch, 0)
 
 
 @machine_code
@@ -98,9 +82,9 @@ def send_all(descriptor: int, messages: int, count: int, deadline: int, scratch:
             done += sent
             continue
         error = system_error()
-        if error == _INTERRUPTED:
+        if error == INTERRUPTED:
             continue
-        if error != _AGAIN and error != _NO_BUFFERS and error != _TIMED_OUT:
+        if error != AGAIN and error != _NO_BUFFERS and error != _TIMED_OUT:
             return error
         if now(scratch) >= deadline:
             return FULL
@@ -120,12 +104,24 @@ def receive_messages(link: np.record) -> int:
     if count >= 0:
         return count
     error = system_error()
-    return 0 if error in (_AGAIN, _INTERRUPTED) else -error
+    return 0 if error in (AGAIN, INTERRUPTED) else -error
+
+
+@machine_code
+def both_clocks(scratch: int) -> tuple[int, int]:
+    """See `arrival.both_clocks`."""
+    at = wall = 0
+    for _ in range(TRIES):
+        at, wall = now(scratch), clock(WALL, scratch)
+        if now(scratch) - at < AT_ONCE_NS:
+            break
+    return at, wall
 
 
 @machine_code
 def arrival(link: np.record, place: int, taken: int, wall: int) -> int:
-    """When a message came [ns], on the monotonic clock, which shows `taken` when the wall clock shows `wall`."""
+    """When a message came [ns], on the monotonic clock, which shows `taken` when the wall clock shows `wall`; see
+    `ArrivalTimes`."""
     message = messages_at(link.messages, PLACES)[place]
     if message.control_size < 32:
         return taken
@@ -133,7 +129,11 @@ def arrival(link: np.record, place: int, taken: int, wall: int) -> int:
     if control[1] != _STAMP_LEVEL | _STAMP_TYPE << 32:
         return taken
     waited = wall - (control[2] * 1_000_000_000 + control[3])
-    return taken - waited if 0 <= waited < _MAX_AGE else taken
+    was_set = abs(wall - taken - link.offset) > CLOCK_SET_NS
+    link.offset = wall - taken
+    came = taken - waited if not was_set and 0 <= waited < MAX_AGE_NS else taken
+    link.heard = max(came, link.heard)
+    return link.heard
 
 
 # --- the frame in a message: (what it is, its identifier, where its data begin, their size) ----------------------
@@ -248,6 +248,34 @@ def _packed_frame(data: Array, size: int, mark: Array) -> tuple[int, int, int, i
     return (FOREIGN if remote else FRAME), identifier, start, length
 
 
+# --- the functions of a link ------------------------------------------------------------------------------------
+
+
+@entry(i64, i64, i64, i64, i64)
+def send(address: int, messages: int, count: int, deadline: int) -> int:
+    """See `compiled_link`."""
+    link = sockets_at(address, 1)[0]
+    return send_all(link.descriptor, messages, count, deadline, link.scratch)
+
+
+@entry(i64, i64, i64, i64, i64)
+def receive(address: int, _unused: int, _unused_too: int, _nor_this: int) -> int:
+    """See `compiled_link`."""
+    link = sockets_at(address, 1)[0]
+    count = receive_messages(link)
+    if count <= 0:
+        return count
+    taken, wall = both_clocks(link.scratch)
+    arrivals = arrivals_at(link.arrivals, PLACES)
+    for place in range(count):
+        what, identifier, start, size = frame_of(link, place)
+        arrived = arrivals[place]
+        arrived.what, arrived.id = what, identifier
+        arrived.address, arrived.length = link.buffers + place * BUFFER_SIZE + start, size
+        arrived.t_ns = arrival(link, place, taken, wall) if what == FRAME else taken
+    return count
+
+
 # --- the arrays of a socket -----------------------------------------------------------------------------------
 
 
@@ -263,10 +291,12 @@ class SocketMemory:
         self._scratch = np.zeros(4, np.int64)
         self._parts_to_send: list[np.ndarray] = []
         self._messages, self._parts = self._array(self._buffers, self._controls)
-        self.record = np.zeros(1, SOCKET)
+        self.arrivals, self.record = np.zeros(PLACES, ARRIVAL), np.zeros(1, SOCKET)
+        at, wall = clocks_now()
         self.record[0] = (
             *(descriptor, wire, self._messages.ctypes.data, self._buffers.ctypes.data, self._controls.ctypes.data),
-            *(self._mark.ctypes.data, len(mark), self._scratch.ctypes.data),
+            *(self.arrivals.ctypes.data, self._mark.ctypes.data, len(mark), self._scratch.ctypes.data),
+            *(wall - at, 0),
         )
 
     @staticmethod
@@ -277,7 +307,7 @@ class SocketMemory:
             messages[k] = 0, 0, parts[k : k + 1].ctypes.data, 1, controls[k].ctypes.data, CONTROL_SIZE, 0, 0
         return messages, parts
 
-    def messages_to_send(self, wires: list[np.ndarray]) -> np.ndarray:
+    def messages_to_send(self, wires: Sequence[np.ndarray]) -> np.ndarray:
         """The messages that send these bytes, in this order; valid as long as this memory."""
         messages, parts = np.zeros(len(wires), MESSAGE), np.zeros(len(wires), PART)
         name = (self.destination.ctypes.data, len(self.destination)) if len(self.destination) else (0, 0)

@@ -1,8 +1,13 @@
-"""Lines of text in a stream of bytes."""
+"""Lines of text in a stream of bytes, and the checksum that they may end with.
+
+The checksum is that of NMEA 0183: an asterisk and the exclusive or of all bytes before it, two hexadecimal digits.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import reduce
+from operator import xor
 
 
 class LineSplitter:
@@ -25,3 +30,25 @@ class LineSplitter:
             self.dropped += not self._dropping
             self._rest, self._dropping = b"", True
         return [line for line in lines if 0 < len(line) < self._limit]
+
+
+def encode_line(text: str, checked: bool) -> bytes:
+    """The bytes of a line; checked: with a checksum."""
+    raw = text.encode("ascii", "replace")
+    return raw + (b"*%02X\n" % reduce(xor, raw, 0) if checked else b"\n")
+
+
+def decode_line(raw: bytes, checked: bool = True) -> str | None:
+    """The text of a line; None for a wrong or missing checksum, or bytes that are no text."""
+    if checked:
+        raw, _, given = raw.strip().rpartition(b"*")
+        if given.upper() != b"%02X" % reduce(xor, raw, 0):
+            return None
+    text = raw.decode("latin-1").strip()
+    return text if text.isascii() and text.isprintable() else None
+
+
+def with_valid_checksum(data: bytes) -> bytes:
+    """Lines with valid checksums, whatever their text is."""
+    lines = [each.partition(b"*")[0].decode("latin-1") for each in data.removesuffix(b"\n").split(b"\n")]
+    return b"".join(encode_line(text, bool(text)) for text in lines)

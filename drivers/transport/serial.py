@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import select
+import sys
 import time
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -32,6 +33,18 @@ class SerialPort(BaseConnection[bytes]):
         self.params = params
         self._port: SerialBase | None = None
         self._descriptor = -1  # of a local port; -1 for a URL
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor of an open local port; negative otherwise."""
+        return self._descriptor
+
+    @property
+    def why_not_compiled(self) -> str:
+        """See `Connection`."""
+        if "://" in self.params.port:
+            return f"{self.params.port} is a port in Python"
+        return "" if sys.platform == "linux" else "serial ports in machine code need Linux"
 
     def send(self, item: bytes, deadline_ns: int) -> None:
         """See `Connection`."""

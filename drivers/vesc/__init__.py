@@ -9,8 +9,7 @@ from cosim.drivers.common.driver import MODES
 from cosim.drivers.common.family import check_watchdog, connection_name, device
 from cosim.drivers.common.motor import Motor, Rotor
 from cosim.drivers.transport import BaseConnection, Traffic
-from cosim.drivers.vesc import codec
-from cosim.drivers.vesc.codec import with_valid_checksum
+from cosim.drivers.transport.content_packets import identifiers, with_valid_checksum
 from cosim.drivers.vesc.driver import VescDriver
 from cosim.drivers.vesc.emulator import Emulator, VescDrive
 from cosim.drivers.vesc.params import JointParams, Params
@@ -55,9 +54,7 @@ def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> 
 
 def host(params: Params, context: DriverContext) -> BaseConnection:
     """The program's end of the connection; of a bus only the answers to it are received."""
-    kinds = (codec.FILL, codec.FILL_LONG, codec.PROCESS, codec.SHORT)
-    receivers = [joint.id + ANSWERS for joint in context.wiring]
-    return family.filtered_host(params, context, {kind << 8 | id for kind in kinds for id in receivers})
+    return family.filtered_host(params, context, identifiers(joint.id + ANSWERS for joint in context.wiring))
 
 
 def traffic(params: Params, context: DriverContext) -> Traffic:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from cosim.drivers.common.codec_case import CodecCase
+from cosim.drivers.transport.content_packets import PacketReader, packet
 from cosim.drivers.vesc import codec
 
 
@@ -13,9 +14,9 @@ def codec_cases(n: int) -> Iterator[CodecCase]:
     """n: drives on a connection; these messages are of one drive each."""
     answer = codec.encode_values(codec.Values(35.0, 1.5, 1200.0, 0, 90.0, None, False), codec.VALUES)
     yield CodecCase("VESC CAN", partial(codec.setpoint_frame, 1, "effort", 1.5), partial(codec.decode_values, answer))
-    line = codec.packet(answer)
+    line = packet(answer)
 
     def decode() -> object:
-        return [codec.decode_values(content) for content in codec.PacketReader().feed(line)]
+        return [codec.decode_values(content) for content in PacketReader().feed(line)]
 
-    yield CodecCase("VESC UART", lambda: codec.packet(codec.setpoint("effort", 1.5)), decode)
+    yield CodecCase("VESC UART", lambda: packet(codec.setpoint("effort", 1.5)), decode)

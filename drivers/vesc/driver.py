@@ -19,12 +19,12 @@ import numpy as np
 
 from cosim.drivers.common.driver import STOP_NS
 from cosim.drivers.common.node_driver import OFF, SWITCHED_OFF, NodeDriver, Request
-from cosim.drivers.transport import CanFrame, Connection, Traffic
+from cosim.drivers.transport import CanFrame, Connection
 from cosim.drivers.vesc import codec, faults
 from cosim.drivers.vesc.params import JointParams
 from cosim.drivers.vesc.wires import VescWire
 from cosim.errors import RunError
-from cosim.types import DeviceEmulator, DriverContext
+from cosim.types import Array, DriverContext
 
 FIRMWARE = (6, 7)
 TURN = 2 * math.pi
@@ -37,6 +37,7 @@ LARGEST = 2e9  # of a field with 32 bits
 
 class VescDriver(NodeDriver[Any, JointParams]):
     faults = faults.FAULTS
+    answers_commands = False
 
     def __init__(self, context: DriverContext, link: Connection[Any], watchdog: float, wire: VescWire) -> None:
         super().__init__(context, link, watchdog)
@@ -55,11 +56,6 @@ class VescDriver(NodeDriver[Any, JointParams]):
     def lost(self) -> int:
         return self._lost + self._wire.reader.lost
 
-    def cycle(self, emulator: DeviceEmulator) -> Traffic:
-        states = [self._request(k, "state") for k in range(len(self._wiring))]
-        out, back = super().cycle(emulator)
-        return Traffic([*out, *states], [*back, *(answer for item in states for answer in emulator.handle(item, 0))])
-
     # --- opening, switching on -----------------------------------------------------------------------
 
     def _connect(self) -> None:
@@ -74,7 +70,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
         if identity[0] not in FIRMWARE:
             runs = f"{identity[0]:.0f}.{identity[1]:02.0f}; this driver is for 6 and 7"
             raise self._drive_error(k, f"{name} runs firmware {runs}, update it with VESC Tool")
-        _, id, timeout, _ = self._ask(k, codec.GET_APPCONF)
+        _, id, timeout, _ = self._head(k, codec.GET_APPCONF)
         if id != own.id:
             what = f"the drive on {self.link.name} has the VESC ID {id:.0f}, not {own.id}"
             raise self._drive_error(k, f"{what}; correct the id, or give 'forward: true' if it is behind it")
@@ -82,8 +78,8 @@ class VescDriver(NodeDriver[Any, JointParams]):
             late = f"{1e-3 * timeout:g} s after the last command" if timeout else "never by itself"
             what = f"{name} stops {late}, the 'watchdog' is {self.watchdog:g} s"
             raise self._drive_error(k, f"{what}; set its Timeout in App Settings of VESC Tool, or 'watchdog' to it")
-        *_, motoring, braking = self._ask(k, codec.GET_MCCONF)
-        *limits, poles = self._ask(k, codec.GET_LIMITS)
+        *_, motoring, braking = self._head(k, codec.GET_MCCONF)
+        *limits, poles = self._head(k, codec.GET_LIMITS)
         if poles != 2 * own.pole_pairs:
             what = f"{name} is set up for a motor with {poles:.0f} poles, the rig gives {own.pole_pairs} pole pairs"
             raise self._drive_error(k, f"{what}; correct 'pole_pairs', or Motor Poles in VESC Tool")
@@ -108,21 +104,18 @@ class VescDriver(NodeDriver[Any, JointParams]):
             self._send_content(k, content)
             self._send_content(k, bytes([codec.GET_LIMITS]))
 
-        if not self._reply(k, codec.GET_LIMITS, again, lambda head: np.allclose(head[:-1], wanted)):
-            what = f"{self._drive_name(k)} did not take over the current limit of the rig"
-            raise self._drive_error(k, f"{what}; {self._loses_answers}")
+        found = self._reply(k, codec.GET_LIMITS, again, lambda head: np.allclose(head[:-1], wanted))
+        self._required(k, found, "did not take over the current limit of the rig")
 
     def _disconnect(self) -> None:
         for k, limits in self._limits.items():
             with suppress(RunError):
                 self._set_limits(k, limits[:2], 1.0)
 
-    def _ask(self, k: int, command: int) -> tuple[float, ...]:
-        """The head of its answer."""
-        head = self._reply(k, command, lambda: self._send_content(k, bytes([command])))
-        if head is None:
-            raise self._drive_error(k, f"{self._drive_name(k)} did not answer command {command}; {self._loses_answers}")
-        return head
+    def _head(self, k: int, command: int) -> tuple[float, ...]:
+        """Of the answer to a command."""
+        found = self._reply(k, command, lambda: self._send_content(k, bytes([command])))
+        return self._required(k, found, f"did not answer command {command}")
 
     def _send_content(self, k: int, content: bytes) -> None:
         self._asked = k
@@ -134,8 +127,9 @@ class VescDriver(NodeDriver[Any, JointParams]):
             self._set_limits(k, scales, MARK)
         self._suspects.clear()
         super()._switch_on(mode)
-        if mode == "effort":
-            self.feedforward.limit[:] = self._currents * self._constants * np.abs(self.units.scale)
+
+    def _largest_effort(self, mode: str) -> Array | float:
+        return self._currents * self._constants if mode == "effort" else 0.0
 
     def _clear_faults(self) -> None:
         """By a restart: the only way for a drive that keeps its faults."""
@@ -166,15 +160,6 @@ class VescDriver(NodeDriver[Any, JointParams]):
         return self._wire.setpoint(self._wiring[k], "effort", 0.0)
 
     # --- the cycle -----------------------------------------------------------------------------------
-
-    def _send_commands(
-        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
-    ) -> None:
-        """Setpoints are not answered."""
-        super()._send_commands(position, velocity, effort, deadline_ns)
-        for k in range(len(self._wiring)):
-            if not self._tripped[k]:
-                self.link.send(self._request(k, "state"), deadline_ns)
 
     def _command(self, k: int, position: float, velocity: float, effort: float) -> Any:
         if self._mode == "effort":

@@ -7,9 +7,10 @@ import math
 import struct
 from typing import Any
 
-from cosim.drivers.common.emulated_drive import EmulatedDrive, EmulatedDrives
-from cosim.drivers.common.motor import Motor, WholeNumberEncoder
+from cosim.drivers.common.emulated_drive import CountingDrive, EmulatedDrives
+from cosim.drivers.common.motor import Motor
 from cosim.drivers.transport import CanFrame
+from cosim.drivers.transport.content_packets import ASK, TELL, FrameReader, PacketReader, frames, packet
 from cosim.drivers.vesc import codec
 from cosim.drivers.vesc.params import JointParams
 
@@ -20,11 +21,11 @@ MODES = {command: (mode, steps) for mode, (command, _, steps) in codec.SETPOINTS
 KINDS = {kind: command for command, kind, _ in codec.SETPOINTS.values()}
 
 
-class VescDrive(EmulatedDrive):
+class VescDrive(CountingDrive):
     firmware = (6, 5)
 
     def __init__(self, motor: Motor, own: JointParams, timeout_ms: int) -> None:
-        self.encoder, self.own, self.timeout_ms = WholeNumberEncoder(motor), own, timeout_ms
+        self.own, self.timeout_ms = own, timeout_ms
         self.speed = 60 * own.pole_pairs / (2 * math.pi)  # rpm of the field per rad/s
         super().__init__(motor)
         self.boot_ns = 0  # until then it does nothing
@@ -34,9 +35,6 @@ class VescDrive(EmulatedDrive):
         self.fed_ns = -NEVER_NS
         speed, current = self.motor.max_velocity * self.speed, 100.0
         self.limits = (1.0, 1.0, -speed, speed, 0.005, 0.95, -1e5, 1e5, -current, current)
-
-    def cause(self) -> str:
-        return super().cause() or ("encoder" if self.encoder.lost else "")
 
     def timed_out(self, t_ns: int) -> bool:
         return t_ns - self.fed_ns > 1_000_000 * self.timeout_ms
@@ -105,10 +103,10 @@ class VescDrive(EmulatedDrive):
 class Emulator(EmulatedDrives[VescDrive]):
     def __init__(self, drives: dict[int, VescDrive]) -> None:
         super().__init__(drives)
-        self._packets, self._frames = codec.PacketReader(), codec.FrameReader()
+        self._packets, self._frames = PacketReader(), FrameReader()
 
     def reset(self, t_ns: int) -> None:
-        self._packets, self._frames = codec.PacketReader(), codec.FrameReader()
+        self._packets, self._frames = PacketReader(), FrameReader()
         for drive in self.drives.values():
             drive.restart(t_ns)
 
@@ -122,7 +120,7 @@ class Emulator(EmulatedDrives[VescDrive]):
             local = (id for id, drive in self.drives.items() if not drive.own.forward)
             id = (content[1] if len(content) > 2 else None) if forward else next(local, None)
             answers.append(self._answer(id, content[2:] if forward else content, t_ns))
-        return [codec.packet(answer) for answer in answers if answer]
+        return [packet(answer) for answer in answers if answer]
 
     def _frame(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
         command = KINDS.get(item.id >> 8)
@@ -130,9 +128,9 @@ class Emulator(EmulatedDrives[VescDrive]):
             self._answer(item.id & 0xFF, bytes([command]) + item.data, t_ns)
         content = self._frames.complete(item)
         answer = self._answer(content.receiver, content.data, t_ns) if content else None
-        if content is None or answer is None or content.what != codec.ASK:
+        if content is None or answer is None or content.what != ASK:
             return []
-        return codec.frames(content.sender, content.receiver, answer, codec.TELL)
+        return frames(content.sender, content.receiver, answer, TELL)
 
     def _answer(self, id: int | None, content: bytes, t_ns: int) -> bytes | None:
         drive = self.drives.get(id) if id is not None else None

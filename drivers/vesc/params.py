@@ -6,15 +6,8 @@ from dataclasses import dataclass
 
 from cosim.drivers.common import wiring
 from cosim.drivers.common.family import check_one_connection
-from cosim.drivers.transport import CanParams, SerialParams
+from cosim.drivers.transport import CanParams, UartParams
 from cosim.types import param, params
-
-
-@params
-class UartParams(SerialParams):
-    """A serial port; the default is the bit rate of the drives as delivered."""
-
-    baudrate: float = param(unit="bit/s", above=0, default=115200.0)
 
 
 @params

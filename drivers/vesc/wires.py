@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from cosim.drivers.transport import CanFrame
+from cosim.drivers.transport.content_packets import ASK, FrameReader, PacketReader, frames, packet
 from cosim.drivers.vesc import codec
 from cosim.drivers.vesc.params import JointParams
 
@@ -31,13 +32,13 @@ class CanWire:
     mask = codec.VALUES  # a drive is known by the receiver of its answer
 
     def __init__(self) -> None:
-        self.reader = codec.FrameReader()
+        self.reader = FrameReader()
 
     def setpoint(self, joint: JointParams, mode: str, value: float) -> CanFrame:
         return codec.setpoint_frame(joint.id, mode, value)
 
     def request(self, joint: JointParams, content: bytes) -> list[CanFrame]:
-        return codec.frames(joint.id, joint.id + ANSWERS, content, codec.ASK)
+        return frames(joint.id, joint.id + ANSWERS, content, ASK)
 
     def contents(self, item: CanFrame) -> list[tuple[int | None, bytes]]:
         content = self.reader.complete(item)
@@ -48,13 +49,13 @@ class PortWire:
     mask = codec.VALUES | codec.VALUES_ID
 
     def __init__(self) -> None:
-        self.reader = codec.PacketReader()
+        self.reader = PacketReader()
 
     def setpoint(self, joint: JointParams, mode: str, value: float) -> bytes:
         return self.request(joint, codec.setpoint(mode, value))[0]
 
     def request(self, joint: JointParams, content: bytes) -> list[bytes]:
-        return [codec.packet((bytes([codec.FORWARD_CAN, joint.id]) if joint.forward else b"") + content)]
+        return [packet((bytes([codec.FORWARD_CAN, joint.id]) if joint.forward else b"") + content)]
 
     def contents(self, item: bytes) -> list[tuple[int | None, bytes]]:
         return [(None, content) for content in self.reader.feed(item)]

@@ -1,6 +1,5 @@
 """Hardware rows of the bench: paced links, frame counts, fault response; short runs of all rows."""
 
-import io
 import re
 import sys
 import threading
@@ -12,13 +11,14 @@ import numpy as np
 import pytest
 
 from cosim import bench, load_rig
-from cosim.bench import codecs, emulated_rigs, peers, rows_hardware, tick_timing
+from cosim.bench import codecs, emulated_rigs, late_answers, peers, rows_hardware, tick_timing
 from cosim.bench.emulation import SteppedClock, serving, subprocess_ready
 from cosim.bench.paced_link import BYTE_NS, PacedLink
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target, measure_case
 from cosim.bench.rows_hardware import FrameCounts, judge_frames
 from cosim.bench.tick_timing import BackToBackClock
+from cosim.drivers.transport import CanFrame
 from cosim.errors import InputError, RunError
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from tests.bench.hardware_rows_helpers import named
@@ -93,13 +93,14 @@ def test_drives_are_served_inside_the_block_only():
 class Wire:
     """A link whose time passes only in `receive`: chunks that arrive at given times, and what was sent when."""
 
-    name, meter = "wire", None
+    name, meter, why_not_compiled = "wire", None, ""
     open = close = reopen = bus_off = reserve = None
 
     def __init__(self, *chunks):
         self.t, self.chunks, self.sent = 0, deque(chunks), []
 
     def now(self):
+        self.t += 100
         return self.t
 
     def receive(self, until):
@@ -114,22 +115,18 @@ class Wire:
         self.sent.append((self.t, item))
 
 
-def test_bytes_on_a_paced_link_are_delayed_one_after_the_other():
+def test_answers_on_a_paced_link_come_after_all_bytes_before_them():
     wire = Wire((1_000_000, b"four"), (1_010_000, b"2."))
     link = PacedLink(wire, wire.now)
     assert link.receive(900_000) is None and wire.t >= 900_000
-    found = []
-    while len(found) < 2:
-        if chunk := link.receive(wire.t + 50_000):
-            found.append((wire.t, chunk))
-    assert [chunk for _, chunk in found] == [b"four", b"2."]
-    times = [t for t, _ in found]
-    assert times == pytest.approx([1_000_000 + 4 * BYTE_NS, 1_000_000 + 6 * BYTE_NS], abs=2000)
-    begun = wire.t
+    assert [link.receive(1_100_000), link.receive(1_100_000)] == [b"four", b"2."]
+    assert wire.t == pytest.approx(1_010_000, abs=2000)
     link.send(b"answer", 0)
+    link.send(b".", 0)
     assert not wire.sent
-    assert link.receive(begun + 200_000) is None
-    assert wire.sent == [(pytest.approx(begun + 6 * BYTE_NS, abs=2000), b"answer")]
+    assert link.receive(1_200_000) is None
+    arrived = [1_000_000 + count * BYTE_NS for count in (12, 13)]  # with the requests
+    assert wire.sent == [(pytest.approx(t, abs=2000), sent) for t, sent in zip(arrived, (b"answer", b"."), strict=True)]
 
 
 def test_a_process_is_ready_after_its_line_and_killed_at_the_end_of_the_block():
@@ -255,14 +252,75 @@ def test_the_note_has_all_counts():
     assert row.note == (
         "1 of 1000 deadlines missed (bus late in write 1); 6012 frames sent, 6012 received by the drives; 6000"
         " replies, 6000 received; tick 280 µs, 280 µs, 1.18 ms, latency 20 µs, 20 µs, 20 µs (median, p99, max);"
-        " emulated drives: 1 s slip"
+        " emulated drives: 1 s slip; judged: 1 misses, without 0 by 0 answers of the drives after more than 500 µs"
     )
     none = judge_frames(timing_of([], 0), "it fell", *COMPLETE)
     assert np.isnan(none.samples.ours[0]) and row_of(none).met is False
 
 
+def waiting(waited_us, late_us):
+    """1000 ticks; in the first of them `read` waits until so late [µs after it is due], the next begin behind it."""
+    count = 1000
+    due = 10**12 + np.arange(count) * 1_000_000
+    woke = due + 20_000
+    read = due + 50_000
+    read[: len(waited_us)] = due[: len(waited_us)] + np.array(waited_us, dtype=np.int64) * 1000
+    woke[1:] = np.maximum(woke[1:], read[:-1] + 50_000)
+    stamps = np.stack([due, woke, read, read + 50_000, np.zeros_like(due)], axis=1)
+    tasks = tuple(TaskTime(name, 1, 0, 1_000_000, True) for name in ("read", "write"))
+    timing = DeadlineRecord(tasks, 1_000_000, np.arange(count), stamps, 0, 0, 0, 1.0, False, "compiled", ())
+    late = due[0] + np.array(late_us, dtype=np.int64).reshape(-1, 2) * 1000
+    return timing, late
+
+
+@pytest.mark.parametrize(
+    ("waited", "late", "by_drives"),
+    [
+        ([1200], [], 0),
+        ([1200], [(100, 1190)], 1),  # without it, the read would have ended 1.09 ms earlier
+        ([1200], [(100, 300)], 0),  # the answer came, the read went on
+        ([1200], [(1100, 1190)], 0),  # overdue for less than the tick was late
+        ([1200], [(-900, -100)], 0),  # another tick
+        ([2100, 1200], [(100, 2050)], 2),  # the next tick began too late because of it
+        ([1200, 400, 1200], [(100, 1190)], 1),
+    ],
+)
+def test_misses_by_late_answers_are_told_from_others(waited, late, by_drives):
+    timing, times = waiting(waited, late)
+    assert late_answers.misses_by_late_answers(timing, times) == by_drives
+
+
+def test_late_answers_are_in_the_figure_and_not_judged():
+    timing, late = waiting([1200, 400] * 5, [(2000 * k + 100, 2000 * k + 1190) for k in range(5)])
+    alone = row_of(judge_frames(timing, "", *COMPLETE))
+    assert (alone.ours, alone.met) == (pytest.approx(0.5), False)
+    row = row_of(judge_frames(timing, "", *COMPLETE, late=late))
+    assert (row.ours, row.met) == (pytest.approx(0.5), True)
+    assert row.note.endswith("; judged: 0 misses, without 5 by 5 answers of the drives after more than 500 µs")
+    assert row_of(judge_frames(timing, "it fell", *COMPLETE, late=late)).met is False
+
+
+@pytest.mark.parametrize(("late_loops", "met"), [(0, False), (8, True)])
+def test_no_more_misses_than_of_cyclictest_meet_the_target(late_loops, met):
+    timing, latencies = waiting([1200, 400] * 5, [])[0], np.repeat([10.0, 2500.0], [2000 - late_loops, late_loops])
+    row = row_of(judge_frames(timing, "", *COMPLETE, latencies=latencies))
+    assert (row.ours, row.met) == (pytest.approx(0.5), met)
+    assert row.note.endswith(f"; cyclictest would have missed {late_loops / 2:g}")
+
+
+def test_late_answers_are_those_after_the_promised_time(monkeypatch):
+    late, now = [], iter([400_000, 600_000])
+    monkeypatch.setattr(late_answers.time, "monotonic_ns", lambda: next(now))
+    for _ in range(2):
+        late_answers._taken(lambda item, t_ns: None, late, CanFrame(1, b"", t_ns=0), 0)
+    assert late == [(500_000, 600_000)]
+    printed = "emulating\nlate answer 500000 600000\nlate answer 7 8\nemulated 1 s\n"
+    assert late_answers.printed_times(printed).tolist() == [[500_000, 600_000], [7, 8]]
+    assert late_answers.printed_times("").shape == (0, 2)
+
+
 def ended(said):
-    return rows_hardware.device_counts(SimpleNamespace(stdout=io.StringIO(said)))
+    return rows_hardware.device_counts(said)
 
 
 def test_frame_counts_of_the_emulator_are_added_up():
@@ -321,9 +379,9 @@ def test_a_tick_with_the_buses_in_machine_code():
 @pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are emulated ports on Linux only")
 def test_a_tick_on_a_serial_link():
     row = measure_case(named("hardware tick serial"), TINY)
-    assert row.other == pytest.approx(1.3 * 1740 + 400)  # 174 bytes
-    assert row.ours > 1740  # no tick is faster than its wire
-    assert row.note.startswith("52 bytes out and 122 back take 1.74 ms on the wire; the median of 40 ticks is ")
+    assert row.other == pytest.approx(1.05 * 1420)  # 142 bytes
+    assert row.ours > 1420  # no tick is faster than its wire
+    assert "request and answer of 20 and 122 bytes take 1.42 ms on the wire; the median of " in row.note
     assert row.note.endswith("; 0 packets damaged")
 
 

@@ -1,176 +1,132 @@
 """What a compiled cycle sends is equal to the bit to what the driver in Python sends, for the same random commands and
-the same random feedback; and what it measures is what that driver measures."""
+the same random feedback; what it measures is what that driver measures; and what the one refuses, the other refuses.
+
+COSIM_FRAMES sets how many frames are compared in all.
+"""
 
 from __future__ import annotations
 
-import ctypes
-import socket
-import struct
-from collections import deque
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cosim.drivers.common.compiled_driver import CompiledDriver
-from cosim.drivers.common.frame_layout import Kind, ReceivedFrame, Role, pack
-from cosim.drivers.transport import CanFrame, now
-from cosim.drivers.transport.can_socket import CanSocket
-from cosim.drivers.transport.datagrams import RAW_CAN, SocketMemory
-from cosim.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
+from cosim.drivers.common.frame_layout import Kind, ReceivedFrame
+from cosim.types import COMMAND, CycleOutcome
 
-from .families import Bench, cases
+from .families import cases
+from .two_engines import TwoEngines, awaited, lines_for, silent_bench
 
-COMPILED = [case for case in cases() if case.compiled and case.line == "udp_multicast"]
+COMPILED = [case for case in cases() if case.compiled]
 MODES = ("effort", "velocity", "position")
-ROUNDS = 2_000  # of a command to each of two drives
-_CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
-_EXTENDED, _REMOTE = 0x80000000, 0x40000000
+FRAMES = int(os.environ.get("COSIM_FRAMES", 100_000)) // (len(COMPILED) * len(MODES))
+CHUNK = 500  # rounds that are made at once
+
+# numbers that are added to the ordinary ones: of commands, and of feedback as 32-bit floats
+EXTREME = (0.0, -0.0, 5e-324, -2.3e-308, 1e-45, -1e-40, 1.2e-38, 1e10, -1e15, 9e29, -9e29, 32767.0, -32768.5)
+WRAPS = tuple(k + d for k in (-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 1e6) for d in (-1e-9, 0.0, 1e-9))  # turns
+REFUSED = (np.nan, np.inf, -np.inf, 1e30, -1e30, 1e39, 1e300, -1.7e308)
+MEASURED = (0.0, -0.0, 1e-45, -1e-40, 1.2e-38, 1e10, -3e38, 3.4028235e38)
+NO_NUMBERS = (np.nan, np.inf, -np.inf)
+TURN = 2.0 * np.pi
 
 
-class UnixSocket(CanSocket):
-    """Linux' raw CAN frames on a pair of sockets of this process."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._packed, self.memory = False, SocketMemory(descriptor, RAW_CAN)
-
-    def count(self, frame: CanFrame, sent: int, received: int) -> None:
-        """There is no bus."""
-
-    def add_errors(self, count: int) -> None:
-        """There is no bus."""
+def wild(generator: np.random.Generator, shape: tuple[int, ...], extreme: tuple[float, ...]) -> np.ndarray:
+    """Numbers of all sizes, some of them 0, extreme, or beside a whole or half turn."""
+    numbers = generator.normal(size=shape) * 10.0 ** generator.uniform(-6, 4, shape)
+    which = generator.random(shape)
+    numbers = np.where(which < 0.15, generator.choice(extreme, shape), numbers)
+    return np.where(which > 0.9, TURN * generator.choice(WRAPS, shape), numbers)
 
 
-class Wires:
-    """A driver that is on, its compiled cycle on one end of a socket, and what both send."""
-
-    def __init__(self, driver: Any) -> None:
-        self.driver, self.sent = driver, []
-        driver.link.send = lambda item, deadline_ns: self.sent.append(item)
-        driver.link.receive = lambda deadline_ns: self.coming.popleft() if self.coming else None
-        self.coming: deque[CanFrame] = deque()
-        ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.theirs.setblocking(False)
-        self._ours, self.layout = ours, driver._cycle_layout()
-        self.cycle = CompiledDriver(driver, self.layout, UnixSocket(ours.fileno()))
-
-    def close(self) -> None:
-        self._ours.close()
-        self.theirs.close()
-
-    def deliver(self, frame: CanFrame) -> None:
-        """A frame from the drives, to both."""
-        self.coming.append(frame._replace(t_ns=now()))
-        word = frame.id | _EXTENDED * frame.extended
-        self.theirs.send(struct.pack("=IBB2x", word, len(frame.data), 0) + frame.data.ljust(64, b"\0"))
-
-    def both_sent(self) -> tuple[list[CanFrame], list[CanFrame]]:
-        """(by the compiled cycle, by the driver in Python) since the last call; data frames."""
-        compiled = []
-        while True:
-            try:
-                message = self.theirs.recv(100)
-            except BlockingIOError:
-                break
-            word, size, _ = struct.unpack_from("=IBB", message)
-            if not word & _REMOTE:
-                compiled.append(CanFrame(word & 0x1FFFFFFF, message[8 : 8 + size]))
-        python, self.sent = [CanFrame(item.id, item.data) for item in self.sent if not item.remote], []
-        return compiled, python
-
-    def run(self, function: str, valid_until_ns: int) -> CycleOutcome:
-        address = getattr(self.cycle, function)
-        return CycleOutcome(_CALL(address)(self.cycle.context, now() + 10**8, valid_until_ns, 0))
+def commands(generator: np.random.Generator, limit: np.ndarray) -> np.ndarray:
+    """(CHUNK, n, 5), as COMMAND; a tenth of the rounds has a number to refuse, or two that would cancel."""
+    n = len(limit)
+    values = wild(generator, (CHUNK, n, len(COMMAND)), EXTREME)
+    gains = values[..., 3:]
+    np.abs(gains, out=gains, where=generator.random(gains.shape) < 0.9)
+    gains[generator.random(CHUNK) < 0.5] = 0.0
+    at_limit = np.where(np.isfinite(limit), limit, 1.0) * generator.choice([-1.0, 1.0], (CHUNK, n))
+    at_limit *= generator.choice([1.0 - 1e-12, 1.0, 1.0 + 1e-12, 10.0], (CHUNK, n))
+    values[..., 2] = np.where(generator.random((CHUNK, n)) < 0.2, at_limit, values[..., 2])
+    for k in np.flatnonzero(generator.random(CHUNK) < 0.1):
+        joint, first, second = generator.integers(n), *generator.choice(len(COMMAND), 2, replace=False)
+        values[k, joint, first] = generator.choice(REFUSED)
+        if generator.random() < 0.5:
+            values[k, joint, second] = -values[k, joint, first]
+    return values
 
 
-def wild(generator: np.random.Generator, count: int) -> np.ndarray:
-    """Numbers of all sizes, some of them 0."""
-    numbers = generator.normal(size=count) * 10.0 ** generator.uniform(-6, 4, count)
-    return np.where(generator.random(count) < 0.1, 0.0, numbers)
-
-
-def measured(generator: np.random.Generator, received: ReceivedFrame, seen: bytes) -> CanFrame:
-    """A frame as a drive that is on sends it, with other measurements."""
-    numbers = np.zeros(64)
-    keep = []
+def feedback(generator: np.random.Generator, received: ReceivedFrame, seen: bytes) -> list[bytes]:
+    """Data of CHUNK frames as a drive that is on sends them, with other measurements."""
+    rows = np.tile(np.frombuffer(seen, np.uint8), (CHUNK, 1))
     for field in received.fields:
         if field.kind is Kind.FLOAT32:
-            numbers[field.number] = np.float32(wild(generator, 1)[0])
+            numbers = wild(generator, (CHUNK,), MEASURED)
+            numbers[generator.random(CHUNK) < 0.01] = generator.choice(NO_NUMBERS)
+            with np.errstate(over="ignore"):
+                fresh = numbers.astype("<f4")
         elif field.kind in (Kind.INT16, Kind.INT32):
             most = 2 ** (15 if field.kind is Kind.INT16 else 31)
-            numbers[field.number] = generator.integers(-most, most)
+            fresh = generator.integers(-most, most, CHUNK)
+            ends = generator.random(CHUNK) < 0.1
+            fresh[ends] = generator.choice([-most, 1 - most, -1, 0, 1, most - 1], np.count_nonzero(ends))
+            fresh = fresh.astype("<i2" if field.kind is Kind.INT16 else "<i4")
         else:
-            keep.append(field)
-    fresh = tuple(field for field in received.fields if field not in keep)
-    data = pack(_sent(received.frame._replace(data=seen), fresh), numbers)
-    return received.frame._replace(data=data)
+            continue
+        rows[:, field.at : field.at + fresh.itemsize] = fresh.view(np.uint8).reshape(CHUNK, -1)
+    return [row.tobytes() for row in rows]
 
 
-def _sent(frame: CanFrame, fields: tuple) -> Any:
-    from cosim.drivers.common.frame_layout import SentFrame
-
-    return SentFrame(frame, 0, fields)
+def rounds(engines: TwoEngines, seen: dict[int, bytes]) -> Iterator[tuple[list[bytes], np.ndarray]]:
+    """(what comes, the command) of one round after the other."""
+    generator, spoken = np.random.default_rng(1), awaited(engines.layout)
+    while True:
+        data = [feedback(generator, received, seen[received.frame.id]) for received in spoken]
+        for *parts, values in zip(*data, commands(generator, engines.driver.feedforward.limit), strict=True):
+            frames = (r.frame._replace(data=part) for r, part in zip(spoken, parts, strict=True))
+            yield [engines.line.wire(frame) for frame in frames], values
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", COMPILED, ids=str)
 def test_what_is_sent_and_measured_is_equal_to_the_bit(case, tmp_path, mode):
-    with Bench(case._replace(compiled=False), tmp_path) as bench:
-        bench.driver.load_cycle()  # before its drives wait for commands
-        driver = bench.open(mode)
-        bench.drive(lambda: True)
-        last = _last_frames(driver, bench)
-        bench.emulation.stopped = True
-        bench._thread.join()
-        wires, generator, n = Wires(driver), np.random.default_rng(len(str(case))), len(driver.joints)
-        out, cmd, frames = JointState.zeros(n), JointCommand.zeros(n), 0
-        try:
-            driver.write(bench.command(), now() + 10**9)  # from now on both expect answers
-            wires.both_sent()
-            wires.cycle._set(commanded=1)
-            for _ in range(ROUNDS):
-                for received in wires.layout.received:
-                    if received.role is not Role.NOTICE or received.longest_silence_ns:
-                        wires.deliver(measured(generator, received, last[received.frame.id]))
-                driver.read(out, now())
-                assert wires.run("read", 0) is CycleOutcome.NOMINAL
-                for k, name in enumerate((*FEEDBACK, "temperature")):
-                    assert np.array_equal(wires.cycle.states[:, k], getattr(out, name), equal_nan=True), name
-                for k, name in enumerate(COMMAND):
-                    values = wild(generator, n)
-                    getattr(cmd, name)[:] = wires.cycle.commands[:, k] = np.abs(values) if name[0] == "k" else values
-                cmd.valid_until_ns = now() + 10**10
-                driver.write(cmd, now() + 10**9)
-                assert wires.run("write", cmd.valid_until_ns) is CycleOutcome.NOMINAL
-                compiled, python = wires.both_sent()
-                assert compiled == python and compiled
-                frames += len(compiled)
-        finally:
-            wires.close()
-            for name in ("send", "receive"):
-                delattr(driver.link, name)
-        assert frames >= ROUNDS * n
+    with silent_bench(case, tmp_path, mode) as (driver, seen):
+        kinds = lines_for(driver)
+        with np.errstate(over="ignore", invalid="ignore"):  # of what is refused
+            for kind in kinds:
+                compare(driver, kind, seen, FRAMES // len(kinds))
 
 
-def _last_frames(driver: Any, bench: Bench) -> dict[int, bytes]:
-    """The last data of every frame that the drives send, by identifier."""
-    seen: dict[int, bytes] = {}
-    receive = driver.link.receive
-
-    def listening(deadline_ns: int) -> CanFrame | None:
-        item = receive(deadline_ns)
-        if item is not None:
-            seen[item.id] = item.data
-        return item
-
-    driver.link.receive = listening
-    awaited = {
-        received.frame.id
-        for received in driver._cycle_layout().received
-        if received.role is not Role.NOTICE or received.longest_silence_ns
-    }
-    for _ in bench.until(lambda: awaited <= seen.keys()):
-        bench.write()
-        bench.read()
-    del driver.link.receive
-    return seen
+def compare(driver: Any, kind: Any, seen: dict[int, bytes], least: int) -> None:
+    line = kind(driver)
+    try:
+        engines, frames, refused, before = TwoEngines(driver, line), 0, 0, driver.feedforward.saturated.copy()
+        for coming, values in rounds(engines, seen):
+            for data in coming:
+                line.put(data)
+            outcome, error = engines.read()
+            assert (outcome is CycleOutcome.NOMINAL) == (not error), error
+            assert error or engines.measured_alike()
+            requests, python = line.sent()  # after a command that was refused
+            assert requests == python
+            if error:  # no command follows feedback that is no number
+                continue
+            for k, name in enumerate(COMMAND):
+                getattr(engines.cmd, name)[:] = values[:, k]
+            outcome, error = engines.write()
+            assert (outcome is CycleOutcome.SUSPECT) == bool(error), error
+            assert outcome in (CycleOutcome.SUSPECT, CycleOutcome.NOMINAL)
+            compiled, python = line.sent()
+            assert compiled == python and bool(compiled) == (not error)
+            frames, refused = frames + len(requests) + len(compiled), refused + bool(error)
+            if frames >= least:
+                break
+        assert refused or frames < 1000
+        saturated = driver.feedforward.saturated - before
+        assert np.array_equal(engines.cycle._saturated, saturated)
+        assert engines.counted()[0] == 0
+    finally:
+        line.close()

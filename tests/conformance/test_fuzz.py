@@ -9,6 +9,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain
@@ -57,13 +58,15 @@ def traffic(desk) -> tuple[list[Any], list[Any]]:
 
 
 def decoders(family: str) -> dict[str, list[Callable[[Any], object]]]:
-    """Functions and incremental decoders (`feed`) of all modules of a family that take an item, by the
-    annotation of the parameter; those of text in its codecs. Without encoders."""
+    """Functions and incremental decoders (`feed`) of all modules of a family, and those of the transport that they use,
+    that take an item, by the annotation of the parameter; those of text in its codecs. Without encoders."""
     found: dict[str, list[Callable[[Any], object]]] = {"bytes": [], "CanFrame": [], "str": []}
     for info in pkgutil.iter_modules(importlib.import_module(f"cosim.drivers.{family}").__path__):
         module = importlib.import_module(f"cosim.drivers.{family}.{info.name}")
         for name, part in list(vars(module).items()):
-            if name.startswith("_") or getattr(part, "__module__", "") != module.__name__ or not callable(part):
+            home = getattr(part, "__module__", "")
+            used = home == module.__name__ or home.startswith("cosim.drivers.transport.")
+            if name.startswith("_") or not used or not callable(part):
                 continue
             needed = [p for p in inspect.signature(part).parameters.values() if p.default is p.empty]
             if inspect.isclass(part):
@@ -71,7 +74,7 @@ def decoders(family: str) -> dict[str, list[Callable[[Any], object]]]:
                     found["bytes"].append(part().feed)
                 continue
             kinds = [str(p.annotation) for p in needed]
-            made = [_made(vars(module).get(kind)) for kind in kinds[1:]]
+            made = [_made(vars(sys.modules[home]).get(kind)) for kind in kinds[1:]]
             if not kinds or kinds[0] not in found or None in made:
                 continue
             if part.__annotations__.get("return") in ("bytes", "CanFrame", "str", "None", "int"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import select
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -108,8 +109,8 @@ class EmulationServer:
         """Answer until the next step of the physics is due, then take it."""
         now = self.clock()
         while now < self._due and not self.stopped:
-            for connection in self.connections:
-                self.listen(connection, self._due if len(self.connections) == 1 else min(self._due, now + SLICE_NS))
+            for connection, until in self._heard(now):
+                self.listen(connection, until)
             now = self.clock()
         if now - self._due > BEHIND_NS:
             self.clock_slip_ns += now - self._due
@@ -118,6 +119,17 @@ class EmulationServer:
         for connection in self.connections:  # items that arrived in the meantime
             self.listen(connection, 0)
         self.advance_once()
+
+    def _heard(self, now: int) -> Sequence[tuple[EmulatedConnection, int]]:
+        """The connections to look at, and until when [ns]: one for as long as nothing else is due; of several those on
+        which something has come, or each in turn where they cannot be waited for together."""
+        if len(self.connections) == 1:
+            return [(self.connections[0], self._due)]
+        descriptors = [getattr(connection.link, "descriptor", None) for connection in self.connections]
+        if None in descriptors:
+            return [(connection, min(self._due, now + SLICE_NS)) for connection in self.connections]
+        ready = select.select(descriptors, (), (), (self._due - now) * 1e-9)[0]
+        return [(self.connections[k], 0) for k, descriptor in enumerate(descriptors) if descriptor in ready]
 
     def advance_once(self) -> None:
         """Take the next step of the physics."""

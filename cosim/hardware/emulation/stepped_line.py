@@ -65,6 +65,8 @@ class ItemCount:
 class LineEnd:
     """One end of a line; satisfies `cosim.types.Connection`."""
 
+    why_not_compiled = "lines in memory are used in Python"
+
     def __init__(self, name: str, time: SimulatedTime, waits: bool) -> None:
         """waits: whether the time passes while it receives."""
         self.name, self.meter, self.now = name, ItemCount(), time.now

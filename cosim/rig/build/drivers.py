@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import Protocol, TypedDict, runtime_checkable
+from typing import Protocol, TypedDict, cast, runtime_checkable
 
 import numpy as np
 
@@ -15,13 +15,16 @@ from cosim.errors import InputError, SourceLocation, listed
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop, open_estop
 from cosim.hardware.manager import HardwareManager
+from cosim.hardware.traffic.recorded_connection import RecordedConnection
+from cosim.hardware.traffic.recorded_driver import RecordedDriver
+from cosim.hardware.traffic.traffic_log import TrafficLog
 from cosim.rig.build.driver_context import real_joints
 from cosim.rig.reading.driver_family import CycleTraffic
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import GuardSpec, watchdog_time
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import BusItem, DriverContext, FeedforwardReport, Limits
+from cosim.types import BusItem, DriverContext, FeedforwardReport, HardwareDriver, Limits
 
 LESS_LOAD = "use a longer schedule.step, a higher bit rate, or two buses"
 
@@ -66,9 +69,12 @@ def driver_groups(
     joints: Sequence[str],
     limits: Limits,
     plant: VirtualPlant,
+    traffic: TrafficLog | None = None,
 ) -> list[DriverGroup]:
     """One group for the simulated motors and one for each driver; the index of load motors is their place in
-    `load_motors`. joints, limits (nv,): of the whole rig."""
+    `load_motors`. joints, limits (nv,): of the whole rig; traffic: where that of the drivers is recorded.
+
+    Raises InputError for a driver whose traffic cannot be recorded."""
     real = real_joints(drivers)
     own = np.array([k for k, name in enumerate(joints) if name not in real], dtype=int)
     groups = []
@@ -79,12 +85,25 @@ def driver_groups(
     for spec in drivers:
         index = np.array([joints.index(name) for name in spec.joints], dtype=int)
         context = contexts[spec.name]
-        driver = spec.family.load(spec.plugin.params, context)
+        driver = _load(spec, context) if traffic is None else _load_recorded(spec, context, traffic)
         driver.link.reserve(own_items(spec, context))
         if spec.loads:
             index = np.arange(loads, loads := loads + len(spec.loads))
         groups.append(DriverGroup(driver, index, spec.mode, real=True, load=bool(spec.loads)))
     return groups
+
+
+def _load(spec: DriverSpec, context: DriverContext) -> HardwareDriver:
+    return spec.family.load(spec.plugin.params, context)
+
+
+def _load_recorded(spec: DriverSpec, context: DriverContext, log: TrafficLog) -> HardwareDriver:
+    traffic = log.of(spec.name)
+    driver = _load(spec, replace(context, tap=lambda link: RecordedConnection(link, traffic)))
+    if not traffic.connected:
+        what = f"the traffic of drivers of type '{spec.plugin.name}' cannot be recorded: its connection is not tapped"
+        raise InputError(f"{what}; leave recording.bus out", context.place())
+    return cast(HardwareDriver, RecordedDriver(driver, traffic))
 
 
 def why_not_compiled(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext]) -> str:

@@ -149,6 +149,8 @@ class WiredRig:
             return "a watchdog"
         if spec.schedule.pacing is None:
             return "real motors as fast as possible"
+        if spec.recording.bus:
+            return "the bus traffic is recorded"
         from cosim.rig.build.drivers import why_not_compiled
 
         return why_not_compiled(spec.drivers, self.contexts)

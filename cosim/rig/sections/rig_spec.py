@@ -78,6 +78,7 @@ class RecordingSpec:
     split_size: float | None = param(unit="B", min=MEGABYTE, default=None, doc="size after which another file follows")
     split_time: float | None = param(unit="s", min=1, default=None, doc="time after which another file follows")
     frame_rate: float | None = param(unit="Hz", above=0, default=50.0, doc="of the mechanism in 3D for Foxglove")
+    bus: bool = param(default=False, doc="record the traffic of real drivers too")
 
 
 @params

@@ -1,4 +1,4 @@
-"""Patterns of lines, in both directions, and their checksum."""
+"""Patterns of lines, in both directions."""
 
 from __future__ import annotations
 
@@ -69,16 +69,6 @@ def test_no_number_is_a_number_in_text_too():
 def test_the_resolution_of_a_format():
     assert Pattern("T{effort:.3f}").resolution("effort") == 1e-3
     assert Pattern("T{effort}").resolution("effort") == Pattern("T{effort:.3g}").resolution("effort") == 0.0
-
-
-def test_the_checksum_is_that_of_nmea_0183():
-    """The example sentence of the NMEA 0183 standard, as in Wikipedia, NMEA 0183."""
-    text = "GPGGA,092750.000,5321.6802,N,00630.3372,W,1,8,1.03,61.7,M,55.2,M,,"
-    assert codec.line(text, True) == f"{text}*76\n".encode()
-    assert codec.unwrap(f"{text}*76".encode()) == text
-    assert codec.unwrap(f"{text}*77".encode()) is None
-    assert codec.unwrap(text.encode()) is None
-    assert codec.unwrap(text.encode(), False) == text
 
 
 PATTERNS = {

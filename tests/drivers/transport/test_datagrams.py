@@ -15,25 +15,21 @@ from hypothesis import strategies as st
 
 from cosim.drivers.transport import CanBus, CanFrame, CanParams
 from cosim.drivers.transport.can_socket import CanSocket
+from cosim.drivers.transport.compiled_link import ERROR_FRAME, FOREIGN, FRAME, FULL, INVALID, SENT
 from cosim.drivers.transport.datagrams import (
     BUFFER_SIZE,
-    ERROR_FRAME,
-    FOREIGN,
-    FRAME,
-    FULL,
-    INVALID,
     RAW_CAN,
-    SENT,
     UDP_MULTICAST,
     SocketMemory,
     arrival,
+    both_clocks,
     frame_of,
     receive_messages,
     send_all,
     sockets_at,
 )
 from cosim.errors import SourceLocation
-from cosim.machine_code import WALL, clock, entry, i64, now
+from cosim.machine_code import entry, i64
 
 MARK = b"0123456789abcdef"
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
@@ -57,7 +53,8 @@ def _send(descriptor: int, messages: int, count: int, scratch: int) -> int:
 @entry(i64, i64, i64, i64, i64)
 def _arrival(link: int, place: int, _a: int, _b: int) -> int:
     record = sockets_at(link, 1)[0]
-    return arrival(record, place, now(record.scratch), clock(WALL, record.scratch))
+    taken, wall = both_clocks(record.scratch)
+    return arrival(record, place, taken, wall)
 
 
 look, receive, send, arrived = (_CALL(one.address) for one in (_look, _receive, _send, _arrival))

@@ -1,4 +1,4 @@
-"""Commands, packets and frames of VESCs: by the firmware's source, by another client, and any bytes."""
+"""Commands and answers of VESCs: by the firmware's source, and any bytes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.transport import CanFrame
 from cosim.drivers.vesc import codec
-from cosim.drivers.vesc.codec import FrameReader, PacketReader, Values
+from cosim.drivers.vesc.codec import Values
 from cosim.drivers.vesc.faults import FAULTS
-
-contents = st.binary(min_size=1, max_size=codec.LONGEST)
 
 
 def test_setpoints_as_the_firmware_reads_them():
@@ -25,15 +22,6 @@ def test_setpoints_as_the_firmware_reads_them():
     frame = codec.setpoint_frame(10, "effort", 2.0)
     assert (frame.id, frame.extended, frame.data.hex()) == (0x10A, True, "000007d0")
     assert [codec.setpoint_frame(10, mode, 0.0).id for mode in ("velocity", "position")] == [0x30A, 0x40A]
-
-
-def test_packets_as_the_firmware_frames_them():
-    """comm/packet.c and util/crc.c: 2, length, content, CRC-16/XMODEM, 3. The CRC of "123456789" is 31C3h, the check
-    value of its catalogue."""
-    assert codec.packet(b"123456789").hex() == "0209" + b"123456789".hex() + "31c3" + "03"
-    assert codec.packet(bytes([codec.FW_VERSION])).hex() == "020100000003"
-    long = codec.packet(bytes(300))
-    assert long[:3] == b"\x03\x01\x2c" and len(long) == 306
 
 
 def test_a_request_and_its_answer_as_the_firmware_sends_them():
@@ -91,58 +79,11 @@ def test_a_setpoint_arrives_within_half_a_step(mode, value):
     assert abs(struct.unpack(">i", content[1:])[0] / steps - value) <= 0.5001 / steps
 
 
-@given(st.lists(contents, max_size=5), st.integers(1, 40))
-def test_packets_are_found_however_the_bytes_are_cut(sent, width):
-    stream, reader, found = b"".join(map(codec.packet, sent)), PacketReader(), []
-    for at in range(0, len(stream), width):
-        found += reader.feed(stream[at : at + width])
-    assert found == sent and reader.lost == 0
-
-
-@given(contents, st.integers(0, 10**6), st.integers(0, 7))
-def test_a_spoilt_packet_is_lost_and_the_next_one_found(content, at, bit):
-    spoilt = bytearray(codec.packet(content))
-    spoilt[at % len(spoilt)] ^= 1 << bit
-    reader, found = PacketReader(), []
-    for chunk in (bytes(spoilt), *[codec.packet(b"next")] * 80):  # a spoilt length may hide some
-        found += reader.feed(chunk)
-    assert content not in found[:1] and found[-1] == b"next" and reader.lost
-
-
-@given(contents)
-def test_a_packet_with_a_wrong_checksum_gets_the_right_one(content):
-    good = codec.packet(content)
-    assert codec.with_valid_checksum(good) == good
-    assert codec.with_valid_checksum(good[:-3] + b"\0\0\0") == good
-
-
-@given(contents, st.integers(0, 255), st.integers(0, 255))
-def test_content_is_put_together_from_frames(content, receiver, sender):
-    reader = FrameReader()
-    *parts, last = codec.frames(receiver, sender, content, codec.TELL)
-    assert not any(reader.complete(part) for part in parts)
-    assert reader.complete(last) == (receiver, sender, codec.TELL, content)
-    assert reader.lost == 0
-
-
-@given(st.binary(min_size=7, max_size=200), st.integers(0, 10**6))
-def test_content_with_a_spoilt_part_is_lost(content, at):
-    reader, parts = FrameReader(), codec.frames(1, 2, content, codec.TELL)
-    k = at % len(parts)
-    parts[k] = parts[k]._replace(data=parts[k].data[:-1] + bytes([parts[k].data[-1] ^ 1]))
-    assert not any(reader.complete(part) for part in parts)
-    assert reader.lost == 1
-
-
-@given(st.binary(max_size=600), st.integers(0, 0x1FFFFFFF), st.booleans(), st.booleans())
-def test_any_bytes_are_decoded_or_none(data, id, extended, remote):
+@given(st.binary(max_size=600))
+def test_any_bytes_are_decoded_or_none(data):
     values = codec.decode_values(data)
     assert values is None or all(map(math.isfinite, values[:5]))
     codec.decode_head(data)
-    PacketReader().feed(data)
-    for kind in range(10):
-        FrameReader().complete(CanFrame(kind << 8 | id & 0xFF, data[:8], extended, remote=remote))
-    assert isinstance(codec.with_valid_checksum(data), bytes)
 
 
 @pytest.mark.parametrize("mask", [0, 1, codec.VALUES ^ 2, 0xFFFFFFFF])

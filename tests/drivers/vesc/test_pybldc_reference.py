@@ -13,6 +13,7 @@ from pybldc.pybldc import PyBldcCan, PyBldcSerial, crc16_ccitt
 
 from cosim.drivers.common.motor import Rotor
 from cosim.drivers.transport import CanFrame
+from cosim.drivers.transport.content_packets import ASK, frames, packet
 from cosim.drivers.vesc import codec
 from cosim.drivers.vesc.emulator import Emulator, VescDrive
 from cosim.drivers.vesc.params import JointParams
@@ -28,7 +29,7 @@ def content(length: int) -> bytes:
 def test_the_checksum_is_that_of_the_client():
     for length in LENGTHS:
         data = content(length)
-        assert codec.packet(data)[-3:-1] == crc16_ccitt(data).to_bytes(2, "big")
+        assert packet(data)[-3:-1] == crc16_ccitt(data).to_bytes(2, "big")
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def received(bus: can.BusABC) -> list[CanFrame]:
 def test_frames_are_those_of_the_client(bus, length):
     bus, client = bus
     client._send_implementation(list(content(length)), [], timeout=0.0)
-    assert received(bus) == codec.frames(10, client._id, content(length), codec.ASK)
+    assert received(bus) == frames(10, client._id, content(length), ASK)
 
 
 def test_the_client_restarts_a_drive_over_can(bus):
@@ -83,11 +84,11 @@ def port():
 def test_packets_are_those_of_the_client(port, length):
     ours, client = port
     client._send_implementation(list(content(length)), [], timeout=0.0)
-    assert os.read(ours, 1000) == codec.packet(content(length))
+    assert os.read(ours, 1000) == packet(content(length))
 
 
 def test_the_client_reads_packets_after_noise(port):
     ours, client = port
-    os.write(ours, b"\xff\x00noise" + b"".join(codec.packet(content(length)) for length in LENGTHS))
+    os.write(ours, b"\xff\x00noise" + b"".join(packet(content(length)) for length in LENGTHS))
     for length in LENGTHS:
         assert bytes(client._packet_queue.get(timeout=5.0)) == content(length)

@@ -1,24 +1,48 @@
-"""A half-duplex link with one exchange at a time: a request, and its answer or none within the response time."""
+"""A half-duplex serial link with one exchange at a time: a request, and its answer or none within the response time."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from cosim.drivers.modbus import codec
-from cosim.drivers.transport import CanFrame, Connection, Traffic
-from cosim.drivers.transport.bus_load import BYTE_BITS
+from cosim.drivers.transport.bus_load import BYTE_BITS, Traffic
+from cosim.drivers.transport.connection import CanFrame
+from cosim.types import Connection
 
-SILENCE = 3.5  # characters between two frames, of 11 bits
 PATIENCE = 3  # response times after which an answer is taken for lost
 MAX_CHUNKS = 64
-FAST_SILENCE = 1.75e-3  # s, the same above 19200 bit/s (MODBUS over Serial Line V1.02, 2.5.1.1)
+
+Request = TypeVar("Request")
 
 
-def silence(baudrate: float) -> float:
-    """The pause [s] between two frames."""
-    return max(SILENCE * 11 / baudrate, FAST_SILENCE) if baudrate > 19200 else SILENCE * 11 / baudrate
+class RequestProtocol(Protocol[Request]):
+    """What the link needs of a protocol; a codec of these functions is one."""
+
+    @property
+    def MAX_FRAME(self) -> int:
+        """Bytes of a request or an answer."""
+        ...
+
+    def split(self, data: bytes, /) -> tuple[list[bytes], bytes]:
+        """(complete request frames, the rest)"""
+        ...
+
+    def decode(self, frame: bytes, /) -> Request | None:
+        """The request of a frame."""
+        ...
+
+    def answer_size(self, request: Request, /) -> int:
+        """Bytes of its answer."""
+        ...
+
+    def is_like_its_answer(self, request: Request, /) -> bool:
+        """Whether the echo of an adapter cannot be distinguished from the answer."""
+        ...
+
+    def find_answer(self, request: Request, data: bytes, /) -> bytes | None:
+        """The first complete answer in received bytes; None if there is none."""
+        ...
 
 
 class Exchanges(NamedTuple):
@@ -33,21 +57,29 @@ class Exchanges(NamedTuple):
         return Traffic(self.out, self.back).load(params, period) + len(self.back) * self.pause / period
 
 
-class HalfDuplexLink:
+class HalfDuplexLink(Generic[Request]):
     """A serial link whose items are requests, several in one item if needed, and complete answers."""
 
-    def __init__(self, link: Connection[bytes], baudrate: float, response_time: float, pause: float) -> None:
-        """response_time [s]: until a drive begins its answer, at most; pause [s]: see `silence`."""
+    def __init__(
+        self,
+        link: Connection[bytes],
+        protocol: RequestProtocol[Request],
+        baudrate: float,
+        response_time: float,
+        pause: float,
+    ) -> None:
+        """response_time [s]: until a drive begins its answer, at most; pause [s]: between two frames."""
         self.name, self.meter, self.now, self._link = link.name, link.meter, link.now, link
         self.close, self.reopen = link.close, link.reopen
-        self.request: codec.RtuRequest | None = None  # that of the answer received last
+        self.request: Request | None = None  # that of the answer received last
         self.unanswered = 0
+        self._protocol = protocol
         self._byte_ns, self._response_ns, self._pause_ns = 1e9 * BYTE_BITS / baudrate, response_time * 1e9, pause * 1e9
         self._clear()
 
     def _clear(self) -> None:
         self._waiting: list[bytes] = []
-        self._sent: codec.RtuRequest | None = None  # its answer is awaited
+        self._sent: tuple[bytes, Request] | None = None  # its answer is awaited
         self._free_ns = self._lost_ns = 0  # when the next request may be sent; when the answer is taken for lost
         self._received = b""
         self._echoes: bool | None = None  # whether the adapter does; None: not known yet
@@ -55,6 +87,10 @@ class HalfDuplexLink:
     @property
     def lost(self) -> bool:
         return self._link.lost
+
+    @property
+    def why_not_compiled(self) -> str:
+        return self._link.why_not_compiled
 
     @property
     def pending(self) -> bool:
@@ -83,7 +119,7 @@ class HalfDuplexLink:
 
     def send(self, item: bytes, deadline_ns: int) -> None:
         """Requests that are sent in their order, each when the one before it is answered: by `send` and `receive`."""
-        self._waiting += [frame for frame in codec.split(item)[0] if frame not in self._waiting]
+        self._waiting += [frame for frame in self._protocol.split(item)[0] if frame not in self._waiting]
         self._send_next(deadline_ns)
 
     def receive(self, deadline_ns: int) -> bytes | None:
@@ -107,26 +143,27 @@ class HalfDuplexLink:
             if self._link.receive(0) is None:
                 break
         frame, self._received = self._waiting.pop(0), b""
-        request = codec.decode(frame)
+        request = self._protocol.decode(frame)
         assert request is not None
-        self._sent = request
-        wire_ns = self._byte_ns * (len(frame) + len(codec.answer(request, (0,) * request.quantity)))
+        self._sent = frame, request
+        wire_ns = self._byte_ns * (len(frame) + self._protocol.answer_size(request))
         self._free_ns = self.now() + round(wire_ns + self._response_ns + self._pause_ns)
         self._lost_ns = self._free_ns + round((PATIENCE - 1) * self._response_ns)
         self._link.send(frame, deadline_ns)
 
     def _answer(self, chunk: bytes) -> bytes | None:
         """The answer to the request that was sent, which this chunk completes."""
-        sent = self._sent
-        if sent is None:
+        if self._sent is None:
             return None
-        self._received = (self._received + chunk)[-2 * codec.MAX_FRAME :]
-        frame = codec.encode(sent)
-        if sent.function != codec.WRITE_ONE:  # whose answer is like its echo
+        frame, request = self._sent
+        self._received = (self._received + chunk)[-2 * self._protocol.MAX_FRAME :]
+        if not self._protocol.is_like_its_answer(request):
             self._echoes = frame in self._received
         elif self._echoes is None:
             return None
-        found = codec.find_answer(sent, self._received.partition(frame)[2] if self._echoes else self._received)
+        found = self._protocol.find_answer(
+            request, self._received.partition(frame)[2] if self._echoes else self._received
+        )
         if found is not None:
-            self.request, self._sent, self._free_ns = sent, None, self.now() + round(self._pause_ns)
+            self.request, self._sent, self._free_ns = request, None, self.now() + round(self._pause_ns)
         return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.codec import RtuRequest
-from cosim.drivers.modbus.half_duplex import Exchanges, HalfDuplexLink, silence
+from cosim.drivers.modbus.codec import RtuRequest, silence
 from cosim.drivers.transport import SerialParams, TrafficMeter
+from cosim.drivers.transport.half_duplex import Exchanges, HalfDuplexLink
 from tests.kit.clock import MS, FakeClock
 from tests.kit.connection import FakeConnection
 
@@ -40,7 +40,7 @@ class Slow(FakeConnection):
 
 def line(answers):
     link = Slow({codec.encode(request): rows for request, rows in answers.items()})
-    made = HalfDuplexLink(link, BAUDRATE, RESPONSE, PAUSE)
+    made = HalfDuplexLink(link, codec, BAUDRATE, RESPONSE, PAUSE)
     made.open()
     return made, link
 

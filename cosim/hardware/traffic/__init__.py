@@ -1,0 +1,1 @@
+"""The traffic of real drivers: recorded at their connection and at their contract, and played to them again."""

@@ -1,0 +1,57 @@
+"""Reads the bus traffic of a recording: the entries of each driver, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import InputError
+from cosim.hardware.traffic.traffic_log import TrafficEntry
+from cosim.output.recording_index import DAMAGED, recordings_of
+from cosim.output.recording_reader import RecordedSamples
+from cosim.output.traffic_messages import SEQUENCES, BusChannel, decode
+
+NO_TRAFFIC = "holds no bus traffic; record it with 'cosim run RIG --record F.mcap --record-bus'"
+_BROKEN = (ValueError, IndexError, KeyError, TypeError)  # of a message that is none
+
+
+class RecordedTraffic:
+    """The bus traffic of a recording in one or several files; it stays in the files."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Raises InputError as `recordings_of`, and for a recording without bus traffic."""
+        self.path = str(path)
+        self.samples = RecordedSamples(recordings_of(path))
+        channels = sorted(self.samples.indexes[0].summary.channels.values(), key=lambda channel: channel.id)
+        buses = [(BusChannel.of(channel.metadata), channel.topic) for channel in channels]
+        self.buses = tuple(bus for bus, topic in buses if topic == bus.topics[0])
+        if not self.buses:
+            raise InputError(NO_TRAFFIC, self.path)
+
+    def entries(self, bus: BusChannel, frame: Callable[..., Any] | None) -> Iterator[TrafficEntry]:
+        """All entries of a driver, numbered without those that are missing. frame: see `traffic_messages.decode`.
+
+        Raises InputError for a message that is damaged."""
+        streams = [self.samples.numbered_messages(topic) for topic in bus.topics]
+        heads = [next(stream, None) for stream in streams]
+        number, place, start_ns = 0, self.buses.index(bus), self._start_ns(bus)
+        while any(heads):
+            distances = [SEQUENCES if head is None else (head[0] - number) % SEQUENCES for head in heads]
+            k = distances.index(min(distances))
+            head = heads[k]
+            assert head is not None
+            number += distances[k]
+            try:
+                entry = decode(head[3], place, number, head[1] - start_ns, frame)
+            except _BROKEN as cause:
+                raise InputError(DAMAGED, self.path) from cause
+            yield entry
+            number, heads[k] = number + 1, next(streams[k], None)
+
+    def _start_ns(self, bus: BusChannel) -> int:
+        """When the run began, since 1970; of a run without a tick, when it ended."""
+        if self.samples.count:
+            return self.samples.start_ns
+        messages = (self.samples.numbered_messages(topic) for topic in bus.topics)
+        return max((log_ns for each in messages for _, log_ns, _, _ in each), default=0)

@@ -1,0 +1,76 @@
+"""Signs in the bus traffic before a stop: connections that fail, drives that fall silent."""
+
+from __future__ import annotations
+
+import pytest
+
+from cosim.drivers.transport import CanFrame
+from cosim.hardware.traffic.recorded_calls import DriverCall
+from cosim.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
+from cosim.output.traffic_messages import BusChannel
+from cosim.post_mortem.traffic_signs import failures, silences, silent_in, traffic_signs
+from cosim.rig.rig import load_rig
+from cosim.rig.run import StoppedRun, open_recording
+from tests.kit.emulated import emulated
+from tests.rig.test_bus_recording import BUS, RIG, rig_of
+
+MS = 1_000_000
+START = 10**12  # of the run, on the clock
+JOINTS = {(1, False): "a", (2, False): "c"}
+ARM = BusChannel("arm", "moteus", "can0", ("a", "c"), True)
+HAND = BusChannel("hand", "dynamixel", "port", ("b", "d"), False)
+
+
+def call(k, *items):
+    """The read of tick k with these received items."""
+    begin = TrafficEntry(0, 0, START + k * MS, Passing.READ, Fields(), k * MS)
+    return DriverCall(
+        begin, tuple(TrafficEntry(0, 0, START + k * MS, Passing.RECEIVED, item, k * MS) for item in items), None
+    )
+
+
+def test_a_drive_that_falls_silent():
+    frames = CanFrame(1, b""), CanFrame(2, b"")
+    calls = [call(k, *frames[: 2 if k < 80 else 1]) for k in range(101)]
+    (sign,) = silences(ARM, calls, JOINTS)
+    assert sign.what == "bus of 'arm': the last answer of c, 21 ms before the stop; answers had come every 1 ms"
+    assert (sign.t, sign.value, sign.abnormal) == (pytest.approx(0.079), pytest.approx(0.021), True)
+    assert silent_in(calls[-1], JOINTS) == ["c"] and silent_in(calls[0], JOINTS) == []
+    assert not list(silences(ARM, calls[:82], JOINTS))  # 2 intervals
+
+
+def test_on_a_serial_link_all_drives_are_one():
+    calls = [*(call(k, b"\xff") for k in range(50)), call(100)]
+    (sign,) = silences(HAND, calls, {})
+    assert sign.what.startswith("bus of 'hand': the last answer of b, d, 51 ms before the stop")
+    assert not list(silences(HAND, [calls[0], calls[-1]], {}))  # nothing to compare it with
+
+
+def test_the_first_failure_of_a_connection():
+    text = "ConnectionLost: the connection is lost (I/O error); check the cable and the power of the adapter"
+    failed = call(7)._replace(entries=(TrafficEntry(0, 0, 0, Passing.SEND_FAILED, Fields(text), 7 * MS),))
+    (sign,) = failures(ARM, [call(1), failed, failed._replace(begin=call(9).begin)])
+    assert sign.t == pytest.approx(0.007) and sign.what == f"bus of 'arm': {text.partition(': ')[2]}"
+    assert not list(failures(ARM, [call(1)]))
+
+
+def test_explain_has_the_traffic_of_a_run_that_was_stopped(command, tmp_path):
+    """All answers are lost from some tick on, until the feedback is stale."""
+    fault = "emulator.faults=[{kind: power_loss, driver: moteus, at: 0, when: {signal: a/position, above: 0.03}}]"
+    path = rig_of(tmp_path, RIG.replace("guard: {stale: 4 s}", "guard: {stale: 200 ms}").replace("0.3 s", "4 s"))
+    with emulated(path, "schedule.step=0.001", fault), pytest.raises(StoppedRun):
+        load_rig(path, [BUS], interpret=False).run(record=tmp_path / "run.mcap")
+    code, out, _ = command("explain", tmp_path / "run.mcap")
+    assert code == 0
+    found = [line for line in out.splitlines() if "bus of 'moteus'" in line]
+    assert len(found) == 2, out
+    for line, joint in zip(found, ("a", "c"), strict=True):
+        assert f"bus of 'moteus': the last answer of {joint}, " in line
+
+
+def test_a_recording_without_traffic_has_no_signs(tmp_path):
+    path = rig_of(tmp_path)
+    with emulated(path, "schedule.step=0.001"):
+        load_rig(path, interpret=True).run(0.1, record=tmp_path / "run.mcap")
+    assert open_recording(tmp_path / "run.mcap").rig.hardware
+    assert traffic_signs(str(tmp_path / "run.mcap"), 0.1, 1.0) == []

@@ -1,0 +1,228 @@
+"""Runs whose bus traffic is recorded, and its replay: a CAN bus and a serial port with emulated drives."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from cosim.drivers import dynamixel
+from cosim.drivers.transport import host_link
+from cosim.errors import InputError
+from cosim.hardware.traffic import traffic_log
+from cosim.hardware.traffic.traffic_log import Passing
+from cosim.output.recording_index import read_index
+from cosim.output.traffic_reader import RecordedTraffic
+from cosim.rig.bus_replay import frame_type, joints_of_frames, replay_bus, rig_of_recording
+from cosim.rig.rig import load_rig
+from tests.kit.emulated import emulated
+
+RIG = """
+drivers:
+  - {type: moteus, bus: {interface: virtual, channel: CHANNEL, fd: true}, watchdog: 5 s,
+     joints: {a: {id: 1}, c: {id: 2}}}
+  - {type: dynamixel, port: {port: PORT, baudrate: 1e6}, watchdog: 5 s, joints: {b: {id: 1}}}
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {name: first, joint: a, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}
+    - {name: second, joint: b, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}
+    - {name: third, joint: c, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}
+joints:
+  all: {limits: {velocity: 4, effort: 2}}
+controllers: [{name: all, type: pid, kp: 0.5, ki: 0, kd: 0.1, trajectory: {type: sine, amplitude: 0.2, frequency: 0.5}}]
+emulator: {voltage: 12 V}
+guard: {stale: 4 s}
+schedule: {step: 10 ms, duration: 0.3 s, realtime: {overrun: skip, warm_up: 60}}
+recording: {frame_rate: null}
+"""
+BUS = "recording.bus=true"
+
+
+def rig_of(folder, text=RIG):
+    path = folder / "rig.yaml"
+    text = text.replace("CHANNEL", f"recorded {folder}").replace("PORT", str(folder / "port"))
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """(folder, run) of `run.mcap` with bus traffic, `plain.mcap` without."""
+    folder = tmp_path_factory.mktemp("bus")
+    path = rig_of(folder)
+    with emulated(path, "schedule.step=0.001"):
+        run = load_rig(path, [BUS], interpret=True).run(record=folder / "run.mcap")
+        load_rig(path, interpret=True).run(record=folder / "plain.mcap")
+    return folder, run
+
+
+def entries_of(folder, driver):
+    traffic = RecordedTraffic(folder / "run.mcap")
+    rig = rig_of_recording(traffic)
+    bus = next(bus for bus in traffic.buses if bus.driver == driver)
+    spec = next(spec for spec in rig.spec.drivers if spec.name == driver)
+    return list(traffic.entries(bus, frame_type(spec, rig.contexts[driver]) if bus.can else None))
+
+
+def test_the_recording_has_the_connections(recorded):
+    folder, _ = recorded
+    buses = RecordedTraffic(folder / "run.mcap").buses
+    assert [(bus.driver, bus.family, bus.joints, bus.can) for bus in buses] == [
+        ("moteus", "moteus", ("a", "c"), True),
+        ("dynamixel", "dynamixel", ("b",), False),
+    ]
+    assert buses[0].connection == f"virtual recorded {folder}" and buses[1].connection == str(folder / "port")
+
+
+@pytest.mark.parametrize("driver", ["moteus", "dynamixel"])
+def test_traffic_is_complete_from_opening_to_closing(recorded, driver):
+    folder, run = recorded
+    entries = entries_of(folder, driver)
+    calls = [entry.what for entry in entries if entry.what in traffic_log.CALLS]
+    assert calls[0] == "open" and calls[1] == "enable" and calls[-1] == "close" and "stop" in calls
+    assert calls.count("write") >= len(run.t)
+    assert [entry.number for entry in entries] == list(range(len(entries)))
+    sent = [entry for entry in entries if entry.what == Passing.SENT]
+    report = next(each for each in run.connections if each["driver"] == driver)
+    assert len(sent) == report["sent"]
+    assert sum(entry.what == Passing.RECEIVED for entry in entries) == report["received"]
+    stopped = [entry for entry in entries if entry.what == "stop"]
+    assert [entry.what for entry in entries[-2:]] == ["returned", "ended"] and stopped[0].run_ns < entries[-1].run_ns
+    # the first command is in tick 0, the motors were enabled before
+    enabled = next(entry for entry in entries if entry.what == "enable")
+    assert enabled.run_ns < 0 < entries[-1].run_ns
+
+
+def test_commands_and_states_are_those_of_the_signals(recorded):
+    folder, run = recorded
+    entries = entries_of(folder, "moteus")
+    writes = [np.frombuffer(entry.content.numbers).reshape(5, -1) for entry in entries if entry.what == "write"]
+    # the drive closes the loop of the controller
+    assert np.array_equal([write[0, 0] for write in writes[-len(run.t) :]], run["a/reference_position"])
+    ends = [entry.content.numbers for entry in entries if entry.what == "returned" and entry.content.numbers]
+    states = [np.frombuffer(numbers).reshape(4, -1)[0, 1] for numbers in ends]
+    assert set(run["c/measured_position"].tolist()) <= set(states)
+
+
+def test_drivers_do_the_same_again(recorded):
+    folder, run = recorded
+    for rig in (None, folder / "rig.yaml"):
+        found = replay_bus(folder / "run.mcap", rig)
+        assert [each.first for each in found] == [None, None]
+        assert [each.bus.driver for each in found] == ["moteus", "dynamixel"]
+        assert all(each.played.measured >= len(run.t) and each.played.missing is None for each in found)
+
+
+def test_another_ratio_is_found(recorded, tmp_path):
+    folder, _ = recorded
+    changed = rig_of(tmp_path, RIG.replace("c: {id: 2}", "c: {id: 2, ratio: 1.01}").replace("CHANNEL", "other"))
+    moteus, dynamixel = replay_bus(folder / "run.mcap", changed)
+    assert dynamixel.first is None and moteus.joint == "c"
+    assert moteus.first is not None and moteus.played.differing
+
+
+def test_the_joint_of_a_frame(recorded):
+    folder, _ = recorded
+    rig = rig_of_recording(RecordedTraffic(folder / "run.mcap"))
+    moteus, dynamixel = rig.spec.drivers
+    context = rig.contexts["moteus"]
+    assert joints_of_frames(moteus, context, sent=True) == {(0x8001, True): "a", (0x8002, True): "c"}
+    assert joints_of_frames(moteus, context, sent=False) == {(0x100, False): "a", (0x200, False): "c"}
+    assert joints_of_frames(dynamixel, rig.contexts["dynamixel"], sent=True) == {}
+    assert frame_type(dynamixel, rig.contexts["dynamixel"]) is None
+
+
+# --- the engine and the log -------------------------------------------------------------------------
+
+
+def test_the_loop_is_in_python(tmp_path):
+    rig = rig_of(tmp_path, RIG.replace("interface: virtual, channel: CHANNEL", "interface: socketcan, channel: can0"))
+    assert load_rig(rig, [BUS], interpret=False).why_python_loop == "the bus traffic is recorded"
+
+
+class FullLog(traffic_log.TrafficLog):
+    """A log that is full from the 20th command on."""
+
+    def add(self, driver, t_ns, what, content, times=()):
+        if what == Passing.WRITE and self._numbers[driver] > 20 and content.whole[0] > 0:
+            self.commands = getattr(self, "commands", 0) + 1
+            self._room = 0 if self.commands > 20 else self._room
+        super().add(driver, t_ns, what, content, times)
+
+
+def test_entries_that_are_lost_are_counted_and_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(traffic_log, "TrafficLog", FullLog)
+    path = rig_of(tmp_path)
+    with emulated(path, "schedule.step=0.001"):
+        run = load_rig(path, [BUS], interpret=True).run(record=tmp_path / "run.mcap")
+    lost = [event for event in run.events if "could not be recorded" in event.name]
+    assert [event.level for event in lost] == ["warning", "warning"]
+    for event, driver in zip(lost, ("moteus", "dynamixel"), strict=True):
+        what = f"of the entries of the bus traffic of '{driver}' could not be recorded"
+        assert re.fullmatch(rf"[\d,]+ {what}: the machine is too busy, or the disk too slow", event.name)
+    found = replay_bus(tmp_path / "run.mcap", None)
+    assert all(each.played.missing is not None and each.first is None and each.played.calls > 5 for each in found)
+
+
+# --- bad input --------------------------------------------------------------------------------------
+
+
+def refused(path, rig=None):
+    with pytest.raises(InputError) as error:
+        replay_bus(path, rig)
+    return str(error.value)
+
+
+def test_a_recording_without_traffic(recorded):
+    path = recorded[0] / "plain.mcap"
+    fix = "record it with 'cosim run RIG --record F.mcap --record-bus'"
+    assert refused(path) == f"{path}: holds no bus traffic; {fix}"
+
+
+def test_a_recording_of_another_rig(recorded, tmp_path):
+    path = recorded[0] / "run.mcap"
+    other = rig_of(tmp_path, RIG.replace("type: moteus,", "type: moteus, name: arm,"))
+    own = f"{other}: the recording has the traffic of the driver 'moteus' (moteus: a, c)"
+    fix = "give the rig that was recorded"
+    assert refused(path, other) == f"{own}, the rig has other drivers: 'arm', 'dynamixel'; {fix}"
+    other = rig_of(tmp_path, RIG.replace("a: {id: 1}, c: {id: 2}", "a: {id: 1}"))
+    assert refused(path, other) == f"{own}, that of the rig is another one (moteus: a); {fix}"
+    other = rig_of(tmp_path, RIG[: RIG.index("drivers")] + RIG[RIG.index("mechanism") : RIG.index("emulator")])
+    assert refused(path, other) == f"{own}, the rig has other drivers: none; {fix}"
+
+
+def test_a_family_that_is_not_installed(recorded, monkeypatch):
+    folder, _ = recorded
+    path = folder / "run.mcap"
+    index = read_index(path)
+    name = index.metadata["as_run"]
+    changed = index.files()[name].replace(b"type: moteus", b"type: moteux")
+    monkeypatch.setattr(type(index), "files", lambda self: {name: changed})
+    place = r"\S+/rig\.as_run\.yaml:2 drivers\[0\]\.type"
+    assert re.fullmatch(rf"{place}: unknown driver 'moteux'; did you mean 'moteus'\?", refused(path))
+
+
+def test_a_recording_that_is_damaged(recorded, tmp_path):
+    path, data = tmp_path / "run.mcap", bytearray((recorded[0] / "run.mcap").read_bytes())
+    chunks = [place.start for place in read_index(recorded[0] / "run.mcap").chunks]
+    data[chunks[0] + 200] ^= 0xFF
+    path.write_bytes(data)
+    said = refused(path)
+    assert said == (
+        f"{path}: the recording is damaged: it has no tick that can be read; record the run again"
+        if len(chunks) == 1
+        else f"{path}: the beginning of the traffic of 'moteus' is missing, without which nothing can be played; record"
+        " the run again"
+    )
+
+
+def test_a_driver_whose_connection_is_not_tapped(tmp_path, monkeypatch):
+    monkeypatch.setattr(dynamixel, "host", lambda params, context: host_link(params.port, context.place))
+    path = rig_of(tmp_path)
+    with pytest.raises(InputError) as error:
+        load_rig(path, [BUS], interpret=True).run(record=tmp_path / "run.mcap")
+    what = "the traffic of drivers of type 'dynamixel' cannot be recorded: its connection is not tapped"
+    assert str(error.value) == f"{path}:5 drivers[1]: {what}; leave recording.bus out"
+    assert not (tmp_path / "run.mcap").exists()
