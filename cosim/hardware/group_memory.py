@@ -43,7 +43,7 @@ def paths_of(group: DriverGroup) -> Paths:
 
 
 class GroupMemory:
-    """The state and the command of n joints; their arrays are rows of blocks, which are copied at once."""
+    """The state and the command of n joints; their arrays are rows of blocks, which are copied together."""
 
     def __init__(self, group: DriverGroup, plant: VirtualPlant) -> None:
         paths, index = paths_of(group), group.joint_index
