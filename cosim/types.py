@@ -271,8 +271,17 @@ class JointCommand:
 def requested_effort(command: Mapping[str, Numeric], state: Mapping[str, Numeric]) -> Numeric:
     """kp (position − q) + kd (velocity − v) + effort: the effort that a command requests of the drive in a measured
     state."""
-    proportional = command["kp"] * (command["position"] - state["position"])
-    return proportional + command["kd"] * (command["velocity"] - state["velocity"]) + command["effort"]
+    loop = closed_loop_effort(
+        *(command[name] for name in ("kp", "kd", "position", "velocity")), state["position"], state["velocity"]
+    )
+    return loop + command["effort"]
+
+
+def closed_loop_effort(
+    kp: Numeric, kd: Numeric, position: Numeric, velocity: Numeric, measured: Numeric, speed: Numeric
+) -> Numeric:
+    """kp (position − q) + kd (velocity − v), at the measured position q and velocity v."""
+    return kp * (position - measured) + kd * (velocity - speed)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ SLIP, SLIP_FRACTION = 0.3, 0.1
 
 def jumped(before: Numeric, position: Numeric, elapsed: Numeric, max_velocity: Numeric) -> Numeric:
     """Where a joint moved further in the time `elapsed` [s] than its velocity limit allows."""
-    return np.abs(position - before) > max_velocity * (elapsed + JUMP_TIME)
+    return abs(position - before) > max_velocity * (elapsed + JUMP_TIME)
 
 
 def shaft_slips(load_velocity: Numeric, joint_velocity: Numeric, max_velocity: Numeric) -> Numeric:
@@ -27,11 +27,11 @@ def shaft_slips(load_velocity: Numeric, joint_velocity: Numeric, max_velocity: N
     return np.logical_not(rotates | np.isnan(joint_velocity))
 
 
-def longest_span(interval: Numeric, interval_before: Numeric, step: Numeric) -> Numeric:
+def longest_span(interval: float, interval_before: float, step: float) -> float:
     """The longest time [s] between the measurements of two samples that were stamped `interval` apart, and the earlier
     one `interval_before` after its predecessor: a sample that comes late may be as old as its predecessor, but for a
     tick of length `step`."""
-    return interval + np.maximum(interval_before - step, 0.0)
+    return interval + max(interval_before - step, 0.0)
 
 
 def is_stale(age: Numeric, limit: Numeric) -> Numeric:

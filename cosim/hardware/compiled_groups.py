@@ -10,28 +10,11 @@ import numpy as np
 
 from cosim.errors import RunError
 from cosim.hardware import group_cycle
-from cosim.hardware.group_cycle import GROUP, NOWHERE, PLACES
-from cosim.hardware.manager import FIRST_FEEDBACK_NS, HardwareManager
+from cosim.hardware.group_cycle import GROUP, HISTORY, NOWHERE, PLACES
+from cosim.hardware.group_memory import paths_of
+from cosim.hardware.manager import FIRST_FEEDBACK_NS, HardwareManager, Sample
 from cosim.timing.tick_ring import NativeCall, TickProgram
-from cosim.types import COMMAND, CompiledCycle, CycleOutcome
-
-# where the memory of a tick holds what PLACES names, of a joint and of a load motor
-COMMANDED = {name: ("command", name) for name in COMMAND}
-JOINT_PATHS: dict[str, tuple[str, ...]] = COMMANDED | {
-    "measured position": ("measured", "position"),
-    "measured velocity": ("measured", "velocity"),
-    "measured effort": ("measured_effort",),
-    "temperature": ("temperature",),
-    "interval": ("sample_interval",),
-    "delay": ("sample_delay",),
-    "age": ("age",),
-}
-LOAD_PATHS: dict[str, tuple[str, ...]] = {
-    "effort": ("load_effort",),
-    "measured velocity": ("load_measured", "velocity"),
-    "measured effort": ("load_measured", "effort"),
-    "interval": ("load_interval",),
-}
+from cosim.types import CompiledCycle, CycleOutcome
 
 
 def with_buses(program: TickProgram, names: Sequence[str], groups: int) -> TickProgram:
@@ -61,6 +44,7 @@ class CompiledGroups:
         self._numbers = [k for k, group in enumerate(manager.groups) if group.real]
         self._cycles: list[CompiledCycle] = []
         self._kept: list[np.ndarray] = []
+        self._samples: list[tuple[np.ndarray, np.ndarray]] = []  # (HISTORY, last position) of each
         self._records = np.zeros(len(self._numbers), GROUP)
         for place, k in enumerate(self._numbers):
             self._fill(place, k)
@@ -74,18 +58,21 @@ class CompiledGroups:
         assert hardware is not None
         cycle, index, n = hardware.compile(), group.joint_index, len(group.joint_index)
         self._cycles.append(cycle)
-        paths = LOAD_PATHS if group.load else JOINT_PATHS
+        paths = paths_of(group)
         starts = [manager.place(*paths[name]) if name in paths else None for name in PLACES]
         places = np.column_stack([np.full(n, NOWHERE) if start is None else start + index for start in starts])
         shafts = [manager.loads[load].joint for load in index] if group.load else []
         turning = [manager.place("measured", "velocity") + joint for joint in shafts]
-        unlimited = np.full(n, np.inf)
+        unlimited, sample = np.full(n, np.inf), manager.samples[k]
+        history = np.array([(sample.position is not None, *sample[:4])], HISTORY)
+        last_position = np.array(sample.position or [0.0] * n)
+        self._samples.append((history, last_position))
         arrays = {
             "commands": cycle.commands,
             "states": cycle.states,
             "t_ns": cycle.t_ns,
-            "history": manager.history[k : k + 1],
-            "last_position": manager.last_position[k],
+            "history": history,
+            "last_position": last_position,
             "places": np.ascontiguousarray(places, np.int64),
             "max_velocity": unlimited if group.load else manager.max_velocity[index],
             "shafts": np.array(turning or [NOWHERE] * n, np.int64),
@@ -118,6 +105,9 @@ class CompiledGroups:
             cycle.hand_back()
             self._manager.unsent[k] += int(self._records["expired"][place])
             self._records["expired"][place] = 0
+            history, last_position = self._samples[place]
+            known, *numbers = history.item()
+            self._manager.samples[k] = Sample(*numbers, last_position.tolist() if known else None)
 
     def check(self) -> None:
         """Raises the error of a group whose read or write ended the loop, if it is not the manager that has to say

@@ -69,11 +69,13 @@ class DriverGroup(NamedTuple):
 
     def check_faults(self, state: JointState) -> None:
         """Raises RunError for a fault that a drive reports, with its fix and what clears it."""
-        for j in np.flatnonzero(state.fault)[:1]:
-            code, device = int(state.fault[j]), "load motor" if self.load else "drive"
+        for j, code in enumerate(state.fault.tolist()):
+            if not code:
+                continue
+            device = "load motor" if self.load else "drive"
             fault = f"fault {code}; clear it first"
             if self.hardware is not None:
-                fault = self.hardware.describe_fault(int(j), code)
+                fault = self.hardware.describe_fault(j, code)
                 if code > 0:  # of the drive itself; negative codes are what the driver found
                     fault += f"; {CLEARABLE if self.hardware.faults_outlast_stop else CLEARED}"
             raise RunError(f"the {device} of joint '{self.driver.joints[j]}' reports {fault}")
@@ -83,7 +85,11 @@ class DriverGroup(NamedTuple):
         """Convert any failure of the driver to a CosimError that names its joints."""
         try:
             yield
-        except CosimError:
-            raise
         except Exception as error:
-            raise RunError(f"the driver of {self.joints} failed: {describe_exception(error)}") from error
+            raise self.error_of(error) from error
+
+    def error_of(self, error: Exception) -> CosimError:
+        """A failure of the driver as a CosimError that names its joints."""
+        if isinstance(error, CosimError):
+            return error
+        return RunError(f"the driver of {self.joints} failed: {describe_exception(error)}")

@@ -9,15 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.control import plausibility
-from cosim.hardware.manager import HISTORY, LATE_STEPS
+from cosim.hardware.group_memory import MEASURED
+from cosim.hardware.manager import LATE_STEPS
 from cosim.machine_code import array_at, call_at, doubles_at, entry, i64, machine_code, now, words_at
 from cosim.types import COMMAND, CycleOutcome
 
-# where the memory holds what belongs to a joint: its command, then what is measured; NOWHERE for what it has not
-MEASURED = (
-    *("measured position", "measured velocity", "measured effort", "temperature"),  # in the order of states
-    *("interval", "delay", "age"),
-)
+# what the memory holds of a joint: its command, then what is measured, in the order of states; NOWHERE: nothing
 PLACES = (*COMMAND, *MEASURED)
 NOWHERE = -1
 
@@ -34,6 +31,9 @@ GROUP = np.dtype(
         *[(name, "i8") for name in ("outcome", "expired", "scratch")],
     ]
 )
+
+# see `manager.Sample`; known: whether its position is
+HISTORY = np.dtype([("known", "i8"), ("t_ns", "i8"), ("interval", "f8"), ("late_ns", "i8"), ("late_interval", "f8")])
 
 groups_at, history_at = array_at(GROUP), array_at(HISTORY)
 _NOMINAL, _EXPIRED, _SUSPECT = [int(one) for one in CycleOutcome][:3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +12,9 @@ from cosim.control import plausibility
 from cosim.errors import RunError
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.enabling import HoldCommands, enable_all
+from cosim.hardware.group_memory import GroupMemory
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import COMMAND, FEEDBACK, JointCommand, JointState
+from cosim.types import JointState
 
 VALID_STEPS, VALID_NS = 5, 20_000_000  # validity of a command after its deadline: steps, at least ns
 FIRST_FEEDBACK_NS = 100_000_000  # in which real joints must report their positions before the first command
@@ -21,9 +23,14 @@ LATE_STEPS = 3.0  # between two samples, from which on the later one was late
 RECENT_NS = 1_000_000_000  # in which late feedback may be behind what looks like a fault
 
 
-# of the samples of a driver: whether the last position is known; time of the last sample [ns], interval to the one
-# before [s]; the last sample that was late
-HISTORY = np.dtype([("known", "i8"), ("t_ns", "i8"), ("interval", "f8"), ("late_ns", "i8"), ("late_interval", "f8")])
+class Sample(NamedTuple):
+    """The last sample of a driver, and the last one that was late (0: none)."""
+
+    t_ns: int = 0
+    interval: float = 0.0  # s, to the sample before
+    late_ns: int = 0
+    late_interval: float = 0.0
+    position: list[float] | None = None  # None: not known
 
 
 class HardwareManager:
@@ -32,16 +39,9 @@ class HardwareManager:
     def __init__(self, groups: Sequence[DriverGroup], plant: VirtualPlant) -> None:
         self.groups = tuple(groups)
         self.unsent = [0] * len(self.groups)  # commands that were too late to be sent
-        self._states = [JointState.zeros(len(group.joint_index)) for group in self.groups]
-        self._commands = [JointCommand.zeros(len(group.joint_index)) for group in self.groups]
-        # parts of the memory
-        self._command = {name: plant.view("command", name) for name in COMMAND}
-        paths = (("measured", "position"), ("measured", "velocity"), ("measured_effort",))
-        self._feedback = {name: plant.view(*path) for name, path in zip(FEEDBACK, paths, strict=True)}
-        self._temperature, self._age = plant.view("temperature"), plant.view("age")
-        self._sample_interval, self._sample_delay = plant.view("sample_interval"), plant.view("sample_delay")
-        self._load_effort, self._load_interval = plant.view("load_effort"), plant.view("load_interval")
-        self._load_feedback = {name: plant.view("load_measured", name) for name in ("velocity", "effort")}
+        self._memories = [GroupMemory(group, plant) for group in self.groups]
+        self._states = [memory.state for memory in self._memories]
+        self._velocity = plant.view("measured", "velocity")
         tick_model = plant.tick_model
         self._layout = tick_model.layout
         self.max_velocity, self.loads = tick_model.limits.velocity, tick_model.loads
@@ -50,8 +50,9 @@ class HardwareManager:
         self.read_ns = tick_model.step_ns // 2  # for the replies of real drives in a late tick
         self.step = tick_model.step
         self.valid_ns = max(VALID_STEPS * tick_model.step_ns, VALID_NS)
-        self.history = np.zeros(len(self.groups), HISTORY)
-        self.last_position = [np.zeros(len(group.joint_index)) for group in self.groups]  # if its history knows it
+        self.samples = [Sample() for _ in self.groups]
+        # load motors have no joints of their own
+        self._fastest = [[] if group.load else self.max_velocity[group.joint_index].tolist() for group in self.groups]
         self._disconnected: set[int] = set()  # real groups to connect again
         self._hold = HoldCommands([group.driver for group in self.groups if group.real])
 
@@ -133,28 +134,23 @@ class HardwareManager:
     def read(self, until: int, now: Callable[[], int], due: int) -> None:
         """Read all feedback into the memory. until: the deadline, now: the time, due: of the tick [ns], on the clock of
         the drivers. Raises RunError for a fault of a drive and for feedback that is not plausible."""
-        for k, (group, state) in enumerate(zip(self.groups, self._states, strict=True)):
-            with group.named():
+        for k, (group, memory) in enumerate(zip(self.groups, self._memories, strict=True)):
+            state = memory.state
+            try:
                 # also in a late tick real drives have time to reply
                 group.driver.read(state, max(until, now() + self.read_ns) if group.real else until)
+            except Exception as error:
+                raise group.error_of(error) from error
             group.check_faults(state)
+            t_ns, before = state.t_ns, self.samples[k]
+            interval, age = (t_ns - before.t_ns) * 1e-9, (now() - t_ns) * 1e-9
+            memory.write_state(interval, (due - t_ns) * 1e-9, age)
             if group.load:
-                self._check_load_age(group, now() - state.t_ns)
+                self._check_load_age(group, age)
                 self._check_shaft(group, state)
-                for name, values in self._load_feedback.items():
-                    values[group.joint_index] = getattr(state, name)
-                self._load_interval[group.joint_index] = (state.t_ns - self.history[k]["t_ns"]) * 1e-9
-                self.history[k]["t_ns"] = state.t_ns
-                continue
-            for name, values in self._feedback.items():
-                values[group.joint_index] = getattr(state, name)
-            if group.real:
-                self._check_jump(k, group, state)
-                self._temperature[group.joint_index] = state.temperature
-                self._sample_interval[group.joint_index] = (state.t_ns - self.history[k]["t_ns"]) * 1e-9
-                self._sample_delay[group.joint_index] = (due - state.t_ns) * 1e-9
-                self._age[group.joint_index] = (now() - state.t_ns) * 1e-9
-                self.history[k]["t_ns"] = state.t_ns
+                self.samples[k] = Sample(t_ns)
+            elif group.real and t_ns != before.t_ns:
+                self.samples[k] = self._next_sample(k, group, state, before)
 
     def measure_once(self, until: int) -> None:
         """Read the present positions into the memory. Raises RunError for a real drive without a new sample by
@@ -174,8 +170,7 @@ class HardwareManager:
                 self._hold.check()
                 raise RunError(f"the drives of {group.joints} report no position; check their power and their bus")
         # a joint may have been moved since the last run
-        for name in ("known", "interval", "late_ns", "late_interval"):
-            self.history[name] = 0
+        self.samples = [Sample(sample.t_ns) for sample in self.samples]
         # by the latest sample: `until` is yet to come, and would make every sample look old
         newest = max(
             (state.t_ns for group, state in zip(self.groups, self._states, strict=True) if group.real), default=until
@@ -186,65 +181,59 @@ class HardwareManager:
     def write(self, until: int, now: Callable[[], int]) -> None:
         """Send the commands in the memory. until: the deadline [ns]; a command is valid until VALID_STEPS, at least
         VALID_NS, after it and is not sent to real drives later."""
-        for k, (group, command) in enumerate(zip(self.groups, self._commands, strict=True)):
-            if group.load:
-                command.effort[:] = self._load_effort[group.joint_index]
-            else:
-                for name, values in self._command.items():
-                    getattr(command, name)[:] = values[group.joint_index]
-            command.valid_until_ns = until + self.valid_ns
-            if group.real and now() > command.valid_until_ns:
+        valid_until_ns = until + self.valid_ns
+        for k, (group, memory) in enumerate(zip(self.groups, self._memories, strict=True)):
+            memory.command.valid_until_ns = valid_until_ns
+            if group.real and now() > valid_until_ns:
                 self.unsent[k] += 1  # the program was suspended; the feedback behind this command is out of date
                 continue
-            with group.named():
-                group.driver.write(command, until)
+            memory.read_command()
+            try:
+                group.driver.write(memory.command, until)
+            except Exception as error:
+                raise group.error_of(error) from error
 
     # --- plausibility of feedback; each raises RunError ---
 
-    def _check_jump(self, k: int, group: DriverGroup, state: JointState) -> None:
-        history, last = self.history[k], self.last_position[k].copy()
-        if state.t_ns == history["t_ns"]:
-            return
-        known, self.last_position[k][:] = history["known"] and history["t_ns"], state.position
-        history["known"] = 1
-        if not known:
-            return
-        interval, max_velocity = (state.t_ns - history["t_ns"]) * 1e-9, self.max_velocity[group.joint_index]
-        elapsed = plausibility.longest_span(interval, history["interval"], self.step)
-        history["interval"] = interval
-        if interval > LATE_STEPS * self.step:
-            history["late_ns"], history["late_interval"] = state.t_ns, interval
-        for j in np.flatnonzero(plausibility.jumped(last, state.position, elapsed, max_velocity))[:1]:
-            name, unit, distance = (
-                group.driver.joints[j],
-                self._units[group.joint_index[j]],
-                abs(state.position[j] - last[j]),
-            )
-            what = f"joint '{name}' jumped by {distance:.4g} {unit} in {elapsed * 1e3:.4g} ms"
-            limit = f"more than its limit of {max_velocity[j]:.4g} {unit}/s allows"
-            raise RunError(f"{what}, {limit}; {self._late_feedback(k, state.t_ns)}check its encoder and its supply")
-
-    def _late_feedback(self, k: int, now_ns: int) -> str:
-        """Whether feedback was late shortly before: a busy machine delays it, and may delay an emulated drive too."""
-        at, interval = int(self.history[k]["late_ns"]), float(self.history[k]["late_interval"])
-        if not at or now_ns - at > RECENT_NS:
-            return ""
-        when = f", {(now_ns - at) * 1e-6:.4g} ms before" if now_ns > at else ""
-        late = f"its feedback was late{when}, {interval * 1e3:.4g} ms after the sample before it"
-        return f"{late}, as on a busy machine: see cosim doctor; if the machine is idle, "
+    def _next_sample(self, k: int, group: DriverGroup, state: JointState, before: Sample) -> Sample:
+        """The new sample of a driver, after the check that no joint jumped."""
+        position, last, t_ns = state.position.tolist(), before.position, state.t_ns
+        if last is None or not before.t_ns:
+            return Sample(t_ns, *before[1:4], position)
+        interval = (t_ns - before.t_ns) * 1e-9
+        elapsed = plausibility.longest_span(interval, before.interval, self.step)
+        late = (t_ns, interval) if interval > LATE_STEPS * self.step else before[2:4]
+        for j, motion in enumerate(zip(last, position, self._fastest[k], strict=True)):
+            was, is_now, max_velocity = motion
+            if plausibility.jumped(was, is_now, elapsed, max_velocity):
+                name, unit = group.driver.joints[j], self._units[group.joint_index[j]]
+                what = f"joint '{name}' jumped by {abs(is_now - was):.4g} {unit} in {elapsed * 1e3:.4g} ms"
+                limit = f"more than its limit of {max_velocity:.4g} {unit}/s allows"
+                raise RunError(f"{what}, {limit}; {_late_feedback(t_ns, *late)}check its encoder and its supply")
+        return Sample(t_ns, interval, *late, position)
 
     def _check_shaft(self, group: DriverGroup, state: JointState) -> None:
         joints = np.array([self.loads[place].joint for place in group.joint_index])
-        velocity = self._feedback["velocity"][joints]
+        velocity = self._velocity[joints]
         for j in np.flatnonzero(plausibility.shaft_slips(state.velocity, velocity, self.max_velocity[joints]))[:1]:
             name, unit = group.driver.joints[j], self._units[joints[j]]
             what = f"the load motor of '{name}' turns at {state.velocity[j]:.4g} {unit}/s, the joint at"
             fix = "check its direction and ratio, and the coupling"
             raise RunError(f"{what} {velocity[j]:.4g} {unit}/s; {fix}")
 
-    def _check_load_age(self, group: DriverGroup, age_ns: int) -> None:
+    def _check_load_age(self, group: DriverGroup, age: float) -> None:
         """Of load motors, which the guard does not check."""
-        if plausibility.is_stale(age_ns, self.stale_ns):
-            what = f"the load motor of '{group.joints}' has sent no feedback for {age_ns * 1e-6:.6g} ms"
+        if plausibility.is_stale(age, self.stale_ns * 1e-9):
+            what = f"the load motor of '{group.joints}' has sent no feedback for {age * 1e3:.6g} ms"
             limit = f"more than the {self.stale_ns * 1e-6:.6g} ms of guard.stale"
             raise RunError(f"{what}, {limit}; check its power, its cable and its bus")
+
+
+def _late_feedback(now_ns: int, at_ns: int, interval: float) -> str:
+    """Whether feedback was late shortly before: a busy machine delays it, and may delay an emulated drive too. at_ns,
+    interval [s]: of the last sample that was late."""
+    if not at_ns or now_ns - at_ns > RECENT_NS:
+        return ""
+    when = f", {(now_ns - at_ns) * 1e-6:.4g} ms before" if now_ns > at_ns else ""
+    late = f"its feedback was late{when}, {interval * 1e3:.4g} ms after the sample before it"
+    return f"{late}, as on a busy machine: see cosim doctor; if the machine is idle, "

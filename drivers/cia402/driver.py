@@ -13,7 +13,7 @@ from cosim.drivers.cia402.homing import home
 from cosim.drivers.cia402.params import JointParams, Params
 from cosim.drivers.common.driver import ENABLE_NS, MotorDriver
 from cosim.drivers.transport import CanFrame, Connection
-from cosim.types import Array, DriverContext
+from cosim.types import DriverContext
 
 if TYPE_CHECKING:
     from cosim.drivers.common.frame_layout import CycleLayout
@@ -258,9 +258,11 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
 
     # --- the cycle ------------------------------------------------------------------------------------
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         send, mode = self.link.send, self._mode
-        rows = zip(self._nodes, position.tolist(), velocity.tolist(), effort.tolist(), self._store.steps, strict=True)
+        rows = zip(self._nodes, position, velocity, effort, self._store.steps, strict=True)
         for node, q, v, tau, step in rows:
             for frame in command_frames(mode, node, profile.ENABLE, q, v, tau, step):
                 send(frame, deadline_ns)

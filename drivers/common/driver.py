@@ -20,6 +20,7 @@ send, receive and switch off. Everything that a user of a driver can rely on is 
 
 from __future__ import annotations
 
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +28,7 @@ from contextlib import suppress
 from enum import Enum
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.drivers.transport import CanBus, CanFrame, Connection
 from cosim.errors import CosimError, InputError, RunError, SilentDrive
-from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, JointState, requested_effort
+from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, JointState, closed_loop_effort
 
 if TYPE_CHECKING:
     from cosim.drivers.common.compiled_driver import CompiledDriver
@@ -65,18 +66,31 @@ class State(Enum):
 
 
 class Feedback:
-    """The latest feedback of n drives, in their own units: rad, rad/s, N·m, °C; t_ns: when it came, 0 for never."""
+    """The latest feedback of n drives, in their own units: rad, rad/s, N·m, °C; t_ns: when it came, 0 for never.
+
+    In lists, as in `Units`.
+    """
 
     def __init__(self, n: int) -> None:
-        self.position, self.velocity, self.effort = np.zeros(n), np.zeros(n), np.zeros(n)
-        self.temperature = np.full(n, np.nan)
+        self.position, self.velocity, self.effort = [0.0] * n, [0.0] * n, [0.0] * n
+        self.temperature = [math.nan] * n
         self.t_ns = [0] * n
+
+
+class ListedCommand(NamedTuple):
+    """The numbers of a `JointCommand` in lists (n,), as in `Units`."""
+
+    position: list[float]
+    velocity: list[float]
+    effort: list[float]
+    kp: list[float]
+    kd: list[float]
 
 
 class MotorDriver(ABC, Generic[Item, Joint]):
     """n joints, each with a drive, behind one connection. Satisfies `cosim.types.HardwareDriver`.
 
-    Arrays are per joint, in the order of the context; k is the index of a joint.
+    Arrays and lists are per joint, in the order of the context; k is the index of a joint.
     """
 
     modes: frozenset[str] = MODES
@@ -104,7 +118,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._pending: set[int] = set()  # joints whose drives have not answered the last request
         self._lost = 0
         self._feedback = Feedback(n)
-        self._measured = {"position": np.zeros(n), "velocity": np.zeros(n)}  # of the joints, by the last read
+        self._position, self._velocity = [0.0] * n, [0.0] * n  # of the joints, by the last read
         self.compiled: CompiledDriver | None = None  # while its cycle runs in machine code
 
     @property
@@ -174,21 +188,18 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             self._poll(deadline_ns)
         self._commanded = False
         self._receive(deadline_ns)
-        feedback, units, measured = self._feedback, self.units, self._measured
-        measured["position"][:] = units.joint_position(feedback.position)
-        measured["velocity"][:] = units.joint_velocity(feedback.velocity)
-        effort, t_ns = units.joint_effort(feedback.effort), min(feedback.t_ns)
+        self._convert_feedback()
+        feedback = self._feedback
+        effort, t_ns = self.units.joint_effort(feedback.effort), min(feedback.t_ns)
         if self._state is State.ON:
             self._check_measured()
         if t_ns:
-            out.position[:], out.velocity[:] = measured["position"], measured["velocity"]
+            out.position[:], out.velocity[:] = self._position, self._velocity
             out.effort[:], out.temperature[:] = effort, feedback.temperature
         else:
-            known = np.array(feedback.t_ns) > 0
-            np.copyto(out.position, measured["position"], where=known)
-            np.copyto(out.velocity, measured["velocity"], where=known)
-            np.copyto(out.effort, effort, where=known)
-            np.copyto(out.temperature, feedback.temperature, where=known)
+            for k in [k for k, heard_ns in enumerate(feedback.t_ns) if heard_ns]:
+                out.position[k], out.velocity[k] = self._position[k], self._velocity[k]
+                out.effort[k], out.temperature[k] = effort[k], feedback.temperature[k]
         out.fault[:] = self._fault_codes()
         out.t_ns = t_ns
 
@@ -199,11 +210,14 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             raise RunError(f"the motors of {self._names} are off; enable the driver first")
         if self._now() > cmd.valid_until_ns:
             raise RunError(f"the command of {self._names} has expired and was not sent; the program is too late")
-        requested = self._requested_effort(cmd)
-        self.check_finite(cmd, requested)
+        command = ListedCommand(
+            cmd.position.tolist(), cmd.velocity.tolist(), cmd.effort.tolist(), cmd.kp.tolist(), cmd.kd.tolist()
+        )
         units = self.units
+        position, velocity = units.drive_position(command.position), units.drive_velocity(command.velocity)
+        requested = self._requested_effort(command, position, velocity)
+        self.check_finite(command, requested)
         effort = units.drive_effort(self.feedforward.fit(requested))
-        position, velocity = units.drive_position(cmd.position), units.drive_velocity(cmd.velocity)
         self._commanded = True
         self._send_unless_stopped(position, velocity, effort, deadline_ns)
 
@@ -289,7 +303,9 @@ class MotorDriver(ABC, Generic[Item, Joint]):
                 with suppress(Exception):  # the other drives are stopped all the same
                     self.link.send(item, deadline_ns)
 
-    def _send_unless_stopped(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_unless_stopped(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         """`_send_commands` behind the gate. Raises RunError after another thread called `stop`."""
         with self._gate:
             self.check_not_stopped()
@@ -332,18 +348,22 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             raise RunError(f"the motors of {self._names} were stopped; enable the driver first")
 
     def _check_measured(self) -> None:
-        bad = ~np.isfinite(self._measured["position"] + self._measured["velocity"])
-        if bad.any():
-            k = int(bad.argmax())
-            what = f"{self._drive_name(k)} reports no number as its position or velocity"
-            raise self._joint_error(k, f"{what}; check its encoder")
+        for k, (position, velocity) in enumerate(zip(self._position, self._velocity, strict=True)):
+            if not math.isfinite(position + velocity):
+                what = f"{self._drive_name(k)} reports no number as its position or velocity"
+                raise self._joint_error(k, f"{what}; check its encoder")
 
-    def check_finite(self, cmd: JointCommand, requested: Array) -> None:
+    def check_finite(self, cmd: JointCommand | ListedCommand, requested: Iterable[float]) -> None:
         """Raises RunError for a command with a number that is none, or too large."""
-        size = np.abs((cmd.position, cmd.velocity, cmd.kp, cmd.kd, requested))
-        if not size.max() < HUGE:
-            bad = ", ".join(f"'{self.joints[k]}'" for k in np.flatnonzero(~(size < HUGE).all(axis=0)))
-            raise RunError(f"the command of joint {bad} is not finite and was not sent; check the controller")
+        rows = zip(cmd.position, cmd.velocity, cmd.kp, cmd.kd, requested, strict=True)
+        bad = [
+            k
+            for k, (q, v, kp, kd, u) in enumerate(rows)
+            if not (abs(q) < HUGE and abs(v) < HUGE and abs(kp) < HUGE and abs(kd) < HUGE and abs(u) < HUGE)
+        ]
+        if bad:
+            named = ", ".join(f"'{self.joints[k]}'" for k in bad)
+            raise RunError(f"the command of joint {named} is not finite and was not sent; check the controller")
 
     def _guard_limits(self, k: int) -> dict[str, float]:
         """The guard's limits of a joint in its drive's units; positions lower and upper as the drive counts."""
@@ -427,12 +447,25 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         report that they are on. Call `check_not_stopped` before whatever switches a motor on. Raise `_not_on(k, why)`.
         """
 
-    def _requested_effort(self, cmd: JointCommand) -> Array:
-        """(n,) efforts to send [N·m or N]: in effort mode kp and kd are closed here, with the last measurement."""
-        return requested_effort(vars(cmd), self._measured) if self._mode == "effort" else cmd.effort
+    def _convert_feedback(self) -> None:
+        """Convert the latest feedback to the positions and velocities of the joints."""
+        self._position = self.units.joint_position(self._feedback.position)
+        self._velocity = self.units.joint_velocity(self._feedback.velocity)
+
+    def _requested_effort(self, cmd: ListedCommand, position: list[float], velocity: list[float]) -> list[float]:
+        """(n,) efforts to send [N·m or N]: in effort mode kp and kd are closed here, with the last measurement.
+
+        position, velocity: of the command, in the drives' units.
+        """
+        if self._mode != "effort":
+            return cmd.effort
+        loops = map(closed_loop_effort, cmd.kp, cmd.kd, cmd.position, cmd.velocity, self._position, self._velocity)
+        return [loop + effort for loop, effort in zip(loops, cmd.effort, strict=True)]
 
     @abstractmethod
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         """Send one command to every drive and request feedback; (n,) in the drives' units. The gate is held."""
 
     @abstractmethod

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.types import Array, FeedforwardReport
+from cosim.types import FeedforwardReport
 
 
 class FeedforwardField:
@@ -18,13 +18,14 @@ class FeedforwardField:
         self.resolution = np.zeros(len(joints))
         self.saturated = np.zeros(len(joints), dtype=np.int64)  # commands that were clipped
 
-    def fit(self, effort: Array) -> Array:
+    def fit(self, effort: list[float]) -> list[float]:
         """(n,) efforts clipped to the fields' limits; clipped commands are counted."""
-        clipped = np.abs(effort) > self.limit
-        if not clipped.any():
+        limits = self.limit.tolist()
+        clipped = [abs(value) > limit for value, limit in zip(effort, limits, strict=True)]
+        if True not in clipped:
             return effort
         self.saturated += clipped
-        return np.clip(effort, -self.limit, self.limit)
+        return [min(max(value, -limit), limit) for value, limit in zip(effort, limits, strict=True)]
 
     def report(self) -> list[FeedforwardReport]:
         """Per joint, JSON-ready: the number of clipped commands, the limit, the resolution."""

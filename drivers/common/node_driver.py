@@ -66,7 +66,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
     def _switch_on(self, mode: str) -> None:
         self.feedforward.limit[:] = self._largest_effort(mode) * np.abs(self.units.scale)
         self._tripped = [0] * len(self._wiring)
-        start, zeros = self._feedback.position.copy(), np.zeros(len(self._wiring))
+        start, zeros = self._feedback.position.copy(), [0.0] * len(self._wiring)
 
         def enable_and_hold() -> None:
             with self._gate:
@@ -118,11 +118,12 @@ class NodeDriver(MotorDriver[Item, Joint]):
 
     # --- the cycle -----------------------------------------------------------------------------------
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         self._drain()
         self._pending.update(range(len(self._wiring)))
-        rows = zip(position.tolist(), velocity.tolist(), effort.tolist(), strict=True)
-        for k, row in enumerate(rows):
+        for k, row in enumerate(zip(position, velocity, effort, strict=True)):
             self.link.send(self._request(k, "state") if self._tripped[k] else self._command(k, *row), deadline_ns)
         if not self.answers_commands:
             for k in range(len(self._wiring)):

@@ -128,7 +128,8 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         """
         lower, upper = self.limits.lower, self.limits.upper
         bounded = np.isfinite(lower) & np.isfinite(upper)
-        low, high = (self.units.drive_position(np.where(bounded, bound, 0.0)) / t.POSITION for bound in (lower, upper))
+        ends = [self.units.drive_position(np.where(bounded, bound, 0.0).tolist()) for bound in (lower, upper)]
+        low, high = np.divide(ends, t.POSITION)
         known = bounded & (np.abs(high - low) <= t.CPR)
         middle = np.where(known, 0.5 * (low + high), counts)
         return np.rint((middle - counts) / t.CPR) * t.CPR
@@ -220,15 +221,17 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
 
     # --- the cycle ------------------------------------------------------------------------------------
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         """One goal for each drive, in one packet."""
         if self._mode == "effort":
-            goals = np.rint(effort / self._efforts)
+            goals = np.rint(np.divide(effort, self._efforts))
         elif self._mode == "velocity":
-            goals = np.rint(velocity / t.VELOCITY)
+            goals = np.rint(np.divide(velocity, t.VELOCITY))
             goals = np.minimum(np.maximum(goals, -self._velocity_limit), self._velocity_limit)
         else:
-            goals = np.rint(position / t.POSITION) - self._turn_offset
+            goals = np.rint(np.divide(position, t.POSITION)) - self._turn_offset
             largest = t.MAX_TURNS * t.CPR - 1
             goals = np.minimum(np.maximum(goals, -largest), largest)
         self.link.send(self._goals.packet(goals), deadline_ns)
@@ -273,13 +276,12 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
 
     def _measure(self) -> None:
         state, feedback = self._reader.state, self._feedback
-        feedback.position[:] = (state["position"] + self._turn_offset) * t.POSITION
-        feedback.velocity[:] = state["velocity"] * t.VELOCITY
-        feedback.effort[:] = state["current"] * self._efforts
-        feedback.temperature[:] = state["temperature"]
+        feedback.position = ((state["position"] + self._turn_offset) * t.POSITION).tolist()
+        feedback.velocity = (state["velocity"] * t.VELOCITY).tolist()
+        feedback.effort = (state["current"] * self._efforts).tolist()
+        feedback.temperature = state["temperature"].astype(float).tolist()
         feedback.t_ns = self._reader.times
-        self._measured["position"][:] = self.units.joint_position(feedback.position)
-        self._measured["velocity"][:] = self.units.joint_velocity(feedback.velocity)
+        self._convert_feedback()
 
     def _fault_codes(self) -> Array | int:
         s = self._reader.state

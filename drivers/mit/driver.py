@@ -14,12 +14,13 @@ from functools import partial
 
 import numpy as np
 
+from cosim.drivers.common.driver import ListedCommand
 from cosim.drivers.common.node_driver import ANSWER_TIME, OFF, SWITCHED_OFF, NodeDriver, Request
 from cosim.drivers.mit import codec, models
 from cosim.drivers.mit.params import JointParams
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.errors import CosimError
-from cosim.types import Array, DriverContext, JointCommand
+from cosim.types import Array, DriverContext, closed_loop_effort
 
 REGISTER_TOLERANCE = 1e-4  # relative, of ranges stored as 32-bit floats
 
@@ -114,18 +115,17 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
 
     # --- the cycle -----------------------------------------------------------------------------------
 
-    def _requested_effort(self, cmd: JointCommand) -> Array:
+    def _requested_effort(self, cmd: ListedCommand, position: list[float], velocity: list[float]) -> list[float]:
         """In effort mode the gains go to the drive, rounded to its steps; the rest of them is closed here."""
         if self._mode != "effort":
             return cmd.effort
         units, feedback = self.units, self._feedback
-        asked = np.stack([units.drive_gain(cmd.kp), units.drive_gain(cmd.kd)])
+        asked = np.array([units.drive_gain(cmd.kp), units.drive_gain(cmd.kd)])
         sent = self._gain_steps * np.clip(np.rint(asked / self._gain_steps), 0.0, codec.FULL)
-        position = units.drive_position(cmd.position) - feedback.position
-        velocity = units.drive_velocity(cmd.velocity) - feedback.velocity
         self._gains = list(zip(*sent.tolist(), strict=True))
-        rest = asked - sent
-        return cmd.effort + units.joint_effort(rest[0] * position + rest[1] * velocity)
+        rest = (asked - sent).tolist()
+        loops = map(closed_loop_effort, *rest, position, velocity, feedback.position, feedback.velocity)
+        return [effort + loop for effort, loop in zip(cmd.effort, units.joint_effort(loops), strict=True)]
 
     def _command(self, k: int, position: float, velocity: float, effort: float) -> CanFrame:
         """In the modes of the drive's own loop, targets are no farther than the effort limit reaches with its gain."""
@@ -141,7 +141,9 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
         reach = self._effort_limits[k] / gain if gain else np.inf
         return min(max(target, measured - reach), measured + reach)
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         self._expire()
         super()._send_commands(position, velocity, effort, deadline_ns)
         self._commanded_ns = self._now()

@@ -153,7 +153,9 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
 
     # --- the cycle -----------------------------------------------------------------------------------
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         if self._is_on:  # those of the last cycle; while drives are switched on, that precedes the first command
             self.link.forget()
         super()._send_commands(position, velocity, effort, deadline_ns)

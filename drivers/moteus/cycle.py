@@ -100,7 +100,7 @@ STATE = joint_function(_state)
 def layout(
     mode: str,
     tail: bytes,
-    settings: Sequence[Array],
+    settings: Sequence[Sequence[float]],
     request_ids: Sequence[int],
     answer_ids: Sequence[int],
     stops: Sequence[CanFrame],

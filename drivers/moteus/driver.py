@@ -19,13 +19,12 @@ coasts in any case, nor a tripped watchdog: `clear` does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from cosim.drivers.common.driver import ENABLE_NS, HUGE, MotorDriver
+from cosim.drivers.common.driver import ENABLE_NS, HUGE, ListedCommand, MotorDriver
 from cosim.drivers.common.wiring import JointParams
 from cosim.drivers.moteus import faults
 from cosim.drivers.moteus.codec import (
@@ -47,7 +46,7 @@ from cosim.drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSION
 from cosim.drivers.moteus.settings import Settings, read_settings, standing_fault
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.errors import InputError
-from cosim.types import Array, DriverContext, JointCommand
+from cosim.types import DriverContext, closed_loop_effort
 
 if TYPE_CHECKING:
     from cosim.drivers.common.frame_layout import CycleLayout
@@ -79,10 +78,11 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         self._stop_data = [STOP] * n  # stops each drive; until it is identified, with torque off
         self._tail = b""  # of commands, by the mode
         self._settings: list[Settings] = []  # of the drives, while they are open
-        self._kp, self._kd = np.zeros(n), np.zeros(n)  # configured in the drives, N·m/rad and N·m·s/rad
-        self._voltage = np.full(n, np.nan)
+        self._kp, self._kd = [0.0] * n, [0.0] * n  # configured in the drives, N·m/rad and N·m·s/rad
+        self._voltage = [math.nan] * n
         self._drive_mode, self._code, self._fault = [0] * n, [0] * n, [0] * n  # reported; faults stay until `stop`
-        self._rows = np.zeros((n, 6))  # of commands: position, velocity, effort, kp scale, kd scale, max effort
+        # of commands: position, velocity, effort, kp scale, kd scale, max effort
+        self._rows = [[0.0] * 6 for _ in range(n)]
 
     # --- opening -----------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         size = abs(self.units.scale[k])
         self._kp[k], self._kd[k] = own.kp, own.kd
         self.feedforward.limit[k] = own.effort * size
-        self._rows[k, 5] = min(own.effort, self.limits.effort[k] / size, HUGE)
+        self._rows[k][5] = min(own.effort, float(self.limits.effort[k]) / size, HUGE)
         return own
 
     def _map_version(self, k: int) -> float:
@@ -143,10 +143,10 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
 
     def _switch_on(self, mode: str) -> None:
         """Hold the measured state with no effort until every drive has completed its start-up."""
-        rows, self._tail = self._rows, command_tail(self.watchdog, integral=mode != "effort")
-        rows[:, 0] = np.nan if mode == "velocity" else self._feedback.position
-        rows[:, 1:3] = 0.0
-        rows[:, 3:5] = 0.0 if mode == "effort" else 1.0
+        self._tail = command_tail(self.watchdog, integral=mode != "effort")
+        scale = 0.0 if mode == "effort" else 1.0
+        for row, position in zip(self._rows, self._feedback.position, strict=True):
+            row[:5] = math.nan if mode == "velocity" else position, 0.0, 0.0, scale, scale
         end_ns = self._now() + ENABLE_NS
         while True:
             deadline_ns = self._now() + ANSWER_NS
@@ -190,38 +190,43 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
 
     # --- the cycle ---------------------------------------------------------------------------
 
-    def _requested_effort(self, cmd: JointCommand) -> Array:
+    def _requested_effort(self, cmd: ListedCommand, position: list[float], velocity: list[float]) -> list[float]:
         """The drive gets the part of the gains that it can take: its rate is higher, and its watchdog damps with the kd
         that it has. Without kp the drive's setpoint is its measured position."""
         self._drain()
         if self._mode != "effort":
             return cmd.effort
-        units, rows, feedback = self.units, self._rows, self._feedback
-        position, velocity = units.drive_position(cmd.position), units.drive_velocity(cmd.velocity)
-        asked_kp, asked_kd, effort = units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), cmd.effort + 0.0
-        # + 0.0: -0.0 is sent as 0.0, whatever the other joints' gains are
-        kp, kd = np.clip(asked_kp, 0.0, self._kp), np.clip(asked_kd, 0.0, self._kd)
-        rest_kp, rest_kd = asked_kp - kp, asked_kd - kd
-        if rest_kp.any() or rest_kd.any():
-            closed_here = rest_kp * (position - feedback.position) + rest_kd * (velocity - feedback.velocity)
-            effort = effort + units.joint_effort(closed_here)
-        rows[:, 0] = np.where(kp > 0.0, position, feedback.position)
-        np.divide(kp, self._kp, out=rows[:, 3], where=self._kp > 0.0)
-        np.divide(kd, self._kd, out=rows[:, 4], where=self._kd > 0.0)
-        return effort
+        units, feedback = self.units, self._feedback
+        asked = zip(units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), strict=True)
+        efforts = []
+        for k, (asked_kp, asked_kd) in enumerate(asked):
+            row, own_kp, own_kd, measured = self._rows[k], self._kp[k], self._kd[k], feedback.position[k]
+            kp, kd = min(max(asked_kp, 0.0), own_kp), min(max(asked_kd, 0.0), own_kd)
+            # + 0.0: -0.0 is sent as 0.0
+            rest_kp, rest_kd, effort = asked_kp - kp, asked_kd - kd, cmd.effort[k] + 0.0
+            if rest_kp or rest_kd:
+                loop = closed_loop_effort(rest_kp, rest_kd, position[k], velocity[k], measured, feedback.velocity[k])
+                effort += loop * units.scale[k]
+            row[0] = position[k] if kp > 0.0 else measured
+            row[3] = kp / own_kp if own_kp > 0.0 else 0.0
+            row[4] = kd / own_kd if own_kd > 0.0 else 0.0
+            efforts.append(effort)
+        return efforts
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
-        rows = self._rows
-        if self._mode != "effort":
-            rows[:, 0] = np.nan if self._mode == "velocity" else position
-        rows[:, 1], rows[:, 2] = velocity, effort
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
+        for k, row in enumerate(self._rows):
+            row[1], row[2] = velocity[k], effort[k]
+            if self._mode != "effort":
+                row[0] = math.nan if self._mode == "velocity" else position[k]
         self._send(deadline_ns)
 
     def _send(self, deadline_ns: int) -> None:
         """Send one command to every drive that is still in its mode. The gate is held."""
-        send, tail, rows = self.link.send, self._tail, self._rows.tolist()
+        send, tail, ids = self.link.send, self._tail, self._drives.request_ids
         self._pending = set(range(len(self.nodes)))
-        for id, fault, stop, row in zip(self._drives.request_ids, self._fault, self._stop_data, rows, strict=True):
+        for id, fault, stop, row in zip(ids, self._fault, self._stop_data, self._rows, strict=True):
             self.check_not_stopped()
             if fault == 0:
                 data = encode_command(tail, *row)
@@ -232,7 +237,8 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
     def _cycle_layout(self) -> CycleLayout:
         from cosim.drivers.moteus.cycle import layout
 
-        settings, drives = (self._kp, self._kd, self._rows[:, 5]), self._drives
+        settings = self._kp, self._kd, [row[5] for row in self._rows]
+        drives = self._drives
         stops = [drives.unanswered(k, data) for k, data in enumerate(self._stop_data)]
         return layout(self._mode, self._tail, settings, drives.request_ids, tuple(drives.index), stops)
 

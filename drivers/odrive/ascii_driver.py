@@ -14,7 +14,7 @@ from cosim.drivers.odrive import codes
 from cosim.drivers.odrive.driver import ANSWER_TIME, ODrive
 from cosim.drivers.odrive.params import Params
 from cosim.drivers.transport import Connection
-from cosim.types import Array, DriverContext
+from cosim.types import DriverContext
 
 VERSIONS = ("fw_version_major", "fw_version_minor", "fw_version_revision")
 # requested in turn, one per cycle: the state in every second one
@@ -139,16 +139,17 @@ class AsciiDriver(ODrive[bytes]):
         """Requests do not feed the watchdog."""
         self._request_feedback(deadline_ns)
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
-        positions, velocities, efforts = position.tolist(), velocity.tolist(), effort.tolist()
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         lines, mode = [], self._mode
         for k, axis in enumerate(self._addresses):
             if mode == "effort":
-                text = ascii_.torque(axis, efforts[k])
+                text = ascii_.torque(axis, effort[k])
             elif mode == "velocity":
-                text = ascii_.velocity(axis, velocities[k], efforts[k])
+                text = ascii_.velocity(axis, velocity[k], effort[k])
             else:
-                text = ascii_.position(axis, positions[k], velocities[k], efforts[k])
+                text = ascii_.position(axis, position[k], velocity[k], effort[k])
             lines.append(self._line(text))
         self.link.send(b"".join(lines) + self._next_request(), deadline_ns)
 

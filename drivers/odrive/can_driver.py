@@ -14,7 +14,7 @@ from cosim.drivers.odrive.driver import ANSWER_TIME, SILENCE_NS, ODrive
 from cosim.drivers.odrive.params import Params
 from cosim.drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpoints
 from cosim.drivers.transport import CanFrame, Connection
-from cosim.types import Array, DriverContext
+from cosim.types import DriverContext
 
 if TYPE_CHECKING:
     from cosim.drivers.common.frame_layout import CycleLayout
@@ -159,22 +159,23 @@ class CanDriver(ODrive[CanFrame]):
         self._awaited = [ESTIMATE] * len(self._awaited)
         self._answers_due = len(self._awaited)
 
-    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+    def _send_commands(
+        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
+    ) -> None:
         send, mode = self.link.send, self._mode
-        positions, velocities, efforts = position.tolist(), velocity.tolist(), effort.tolist()
         for k, node in enumerate(self._addresses):
             if mode == "effort":
-                frame = can.encode(node, can.SET_INPUT_TORQUE, efforts[k])
+                frame = can.encode(node, can.SET_INPUT_TORQUE, effort[k])
             elif mode == "velocity":
-                frame = can.encode(node, can.SET_INPUT_VEL, velocities[k], efforts[k])
+                frame = can.encode(node, can.SET_INPUT_VEL, velocity[k], effort[k])
             else:
-                frame = can.input_position(node, positions[k], velocities[k], efforts[k], self._steps[k])
+                frame = can.input_position(node, position[k], velocity[k], effort[k], self._steps[k])
             send(frame, deadline_ns)
         self._request_feedback(deadline_ns)
         turn, rest = divmod(self._written, TEMPERATURE_TURN)
         self._written += 1
         if not rest:  # one joint at a time: it changes slowly
-            send(self._temperature_requests[turn % len(positions)], deadline_ns)
+            send(self._temperature_requests[turn % len(position)], deadline_ns)
 
     def _cycle_layout(self) -> CycleLayout:
         from cosim.drivers.odrive import can_cycle
@@ -184,7 +185,7 @@ class CanDriver(ODrive[CanFrame]):
             for constant, steps in zip(self._constants, self._steps, strict=True)
         ]
         numbers, feedback = np.zeros((len(settings), can_cycle.RECEIVED)), self._feedback
-        numbers[:, can_cycle.EXERTED] = feedback.effort / np.array(settings)[:, can_cycle.TORQUE]
+        numbers[:, can_cycle.EXERTED] = np.divide(feedback.effort, np.array(settings)[:, can_cycle.TORQUE])
         numbers[:, can_cycle.MOTOR] = numbers[:, can_cycle.INVERTER] = feedback.temperature
         numbers[:, can_cycle.ERROR], numbers[:, can_cycle.AXIS_STATE] = self._error, self._axis_state
         return can_cycle.layout(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -123,8 +124,9 @@ class ODrive(MotorDriver[Item, JointParams]):
             if self._wiring[k].homing:
                 self._home(k)
         self._await_feedback()
-        for k in np.flatnonzero(~np.isfinite(self._feedback.position + self._feedback.velocity)).tolist():
-            raise self._drive_error(k, f"{self._drive_name(k)} has no position estimate; check its encoder")
+        for k, (position, velocity) in enumerate(zip(self._feedback.position, self._feedback.velocity, strict=True)):
+            if not math.isfinite(position + velocity):
+                raise self._drive_error(k, f"{self._drive_name(k)} has no position estimate; check its encoder")
         self._hold()
         for k in joints:
             done = self._reaches(k, lambda state: state == codes.CLOSED_LOOP)
@@ -180,7 +182,7 @@ class ODrive(MotorDriver[Item, JointParams]):
             raise self._drive_error(k, f"{self._drive_name(k)} did not find home: {why}")
 
     def _hold(self) -> None:
-        zeros = np.zeros(len(self.joints))
+        zeros = [0.0] * len(self.joints)
         self._send_unless_stopped(self._feedback.position, zeros, zeros, self._now() + RETRY_NS)
 
     def _feed_all(self) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cosim.drivers.transport import bus_lock
 from cosim.drivers.transport.arrival import ArrivalTimes
 from cosim.drivers.transport.bus_load import frame_weight, weights
-from cosim.drivers.transport.can_opening import open_bus, opening_error
+from cosim.drivers.transport.can_opening import message_type, open_bus, opening_error
 from cosim.drivers.transport.connection import BaseConnection, CanFrame, Locate, now, one_line
 from cosim.drivers.transport.connection_params import CanParams
 from cosim.drivers.transport.multicast import MulticastInbox
@@ -228,9 +228,9 @@ class CanBus(BaseConnection[CanFrame]):
         self._lock()
         try:
             self._bus = open_bus(self.params, self._locate)
-            from can import BusABC, Message
+            from can import BusABC
 
-            self._message, self._arrivals = Message, ArrivalTimes()
+            self._message, self._arrivals = message_type(), ArrivalTimes()
             self.descriptor = self._bus.fileno() if self.params.interface in POLLED else None
             self._reports_state = type(self._bus).state is not BusABC.state
             if self.params.interface == "slcan" and self.descriptor is not None:

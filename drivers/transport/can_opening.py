@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import logging
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from cosim.drivers.transport.serial import port_error_message, pyserial
 from cosim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from can import BusABC
+    from can import BusABC, Message
 
 # Arguments of python-can besides the channel and the bit rates.
 # slcan: reads that do not wait. udp_multicast: messages stay on this machine.
@@ -38,6 +39,21 @@ def open_bus(params: CanParams, locate: Locate) -> BusABC:
         return can.Bus(**_keywords(params), ignore_config=True)
     except Exception as error:  # vendors' libraries raise what they like
         raise opening_error(params, error, locate) from error
+
+
+@cache
+def message_type() -> type[Message]:
+    """The class of messages that nobody changes once they are made, so that copies may share their data: a virtual bus
+    copies a message for each receiver, and copying the data takes longer than all the rest."""
+    import can
+
+    class FinalMessage(can.Message):
+        __slots__ = ()
+
+        def __deepcopy__(self, memo: dict[int, Any] | None) -> can.Message:
+            return self.__copy__()
+
+    return FinalMessage
 
 
 def opening_error(params: CanParams, error: Exception, locate: Locate) -> InputError:

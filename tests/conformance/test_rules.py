@@ -82,14 +82,14 @@ class SendsExpiredCommands(TemplateDriver):
 class IgnoresSigns(TemplateDriver):
     def __init__(self, *args):
         super().__init__(*args)
-        self.units.scale[:] = abs(self.units.scale)
+        self.units.scale = [abs(scale) for scale in self.units.scale]
 
 
 class FeedsWatchdogsByReading(TemplateDriver):
     def _poll(self, deadline_ns):
         super()._poll(deadline_ns)
         if self._is_on:
-            self._send_commands(self._feedback.position, *2 * [0.0 * self._feedback.position], deadline_ns)
+            self._send_commands(self._feedback.position, *2 * [[0.0] * len(self.joints)], deadline_ns)
 
 
 class ClearsFaultsByEnable(TemplateDriver):

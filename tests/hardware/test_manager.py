@@ -73,7 +73,7 @@ def test_the_wait_for_one_drive_makes_the_sample_of_another_no_older(bench):
     motor.silent = 6
     motor.sample = load.sample = (1000 * MS, 0.1, 0.0)
     manager.measure_once(1005 * MS)
-    assert manager._feedback["position"][1] == 0.1
+    assert manager._memories[0].state.position[0] == 0.1
 
 
 def test_no_two_threads_use_a_driver_while_it_is_held(bench):
@@ -229,17 +229,19 @@ def test_a_real_drive_beside_simulated_ones_may_answer_late_before_the_first_com
     shoulder.sample = (1, 0.3, 0.0)
     elbow.sample = (1050 * MS, 0.1, 0.0)
     groups = [DriverGroup(shoulder, np.array([0])), DriverGroup(elbow, np.array([1]), real=True)]
-    manager = HardwareManager(groups, VirtualPlant(dynamometer.tick_model))
+    plant = VirtualPlant(dynamometer.tick_model)
+    manager = HardwareManager(groups, plant)
     if not reports:
         with pytest.raises(RunError, match=r"^the drives of elbow report no position; check their power"):
             manager.measure_once(1000 * MS)
         return
     manager.measure_once(1000 * MS)
-    assert manager._feedback["position"].tolist() == [0.3, 0.1]
+    assert plant.view("measured", "position").tolist() == [0.3, 0.1]
 
 
 def test_a_step_of_exactly_the_limit_is_no_jump_and_feedback_of_exactly_the_limit_is_not_stale():
     allowed = 8.0 * (0.001 + JUMP_TIME)
     assert jumped(0.0, np.array([allowed, np.nextafter(allowed, 1.0)]), 0.001, 8.0).tolist() == [False, True]
     assert is_stale(np.array([0.02, np.nextafter(0.02, 1.0)]), 0.02).tolist() == [False, True]
-    assert longest_span(0.001, np.array([0.0, 0.001, 0.031]), 0.001) == pytest.approx([0.001, 0.001, 0.031])
+    spans = [longest_span(0.001, before, 0.001) for before in (0.0, 0.001, 0.031)]
+    assert spans == pytest.approx([0.001, 0.001, 0.031])
