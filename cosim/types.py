@@ -271,10 +271,8 @@ class JointCommand:
 def requested_effort(command: Mapping[str, Numeric], state: Mapping[str, Numeric]) -> Numeric:
     """kp (position − q) + kd (velocity − v) + effort: the effort that a command requests of the drive in a measured
     state."""
-    loop = closed_loop_effort(
-        *(command[name] for name in ("kp", "kd", "position", "velocity")), state["position"], state["velocity"]
-    )
-    return loop + command["effort"]
+    kp, kd, position, velocity = (command[name] for name in ("kp", "kd", "position", "velocity"))
+    return closed_loop_effort(kp, kd, position, velocity, state["position"], state["velocity"]) + command["effort"]
 
 
 def closed_loop_effort(

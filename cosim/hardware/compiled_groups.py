@@ -12,7 +12,7 @@ from cosim.errors import RunError
 from cosim.hardware import group_cycle
 from cosim.hardware.group_cycle import GROUP, HISTORY, NOWHERE, PLACES
 from cosim.hardware.group_memory import paths_of
-from cosim.hardware.manager import FIRST_FEEDBACK_NS, HardwareManager, Sample
+from cosim.hardware.manager import FIRST_FEEDBACK_NS, DriverSample, HardwareManager
 from cosim.timing.tick_ring import NativeCall, TickProgram
 from cosim.types import CompiledCycle, CycleOutcome
 
@@ -106,8 +106,9 @@ class CompiledGroups:
             self._manager.unsent[k] += int(self._records["expired"][place])
             self._records["expired"][place] = 0
             history, last_position = self._samples[place]
-            known, *numbers = history.item()
-            self._manager.samples[k] = Sample(*numbers, last_position.tolist() if known else None)
+            known, t_ns, interval, late_ns, late_interval = history.item()
+            position = last_position.tolist() if known else None
+            self._manager.samples[k] = DriverSample(t_ns, interval, late_ns, late_interval, position)
 
     def check(self) -> None:
         """Raises the error of a group whose read or write ended the loop, if it is not the manager that has to say

@@ -32,7 +32,7 @@ GROUP = np.dtype(
     ]
 )
 
-# see `manager.Sample`; known: whether its position is
+# see `manager.DriverSample`; known: whether its position is
 HISTORY = np.dtype([("known", "i8"), ("t_ns", "i8"), ("interval", "f8"), ("late_ns", "i8"), ("late_interval", "f8")])
 
 groups_at, history_at = array_at(GROUP), array_at(HISTORY)

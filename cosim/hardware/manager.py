@@ -23,7 +23,7 @@ LATE_STEPS = 3.0  # between two samples, from which on the later one was late
 RECENT_NS = 1_000_000_000  # in which late feedback may be behind what looks like a fault
 
 
-class Sample(NamedTuple):
+class DriverSample(NamedTuple):
     """The last sample of a driver, and the last one that was late (0: none)."""
 
     t_ns: int = 0
@@ -50,7 +50,7 @@ class HardwareManager:
         self.read_ns = tick_model.step_ns // 2  # for the replies of real drives in a late tick
         self.step = tick_model.step
         self.valid_ns = max(VALID_STEPS * tick_model.step_ns, VALID_NS)
-        self.samples = [Sample() for _ in self.groups]
+        self.samples = [DriverSample() for _ in self.groups]
         # load motors have no joints of their own
         self._fastest = [[] if group.load else self.max_velocity[group.joint_index].tolist() for group in self.groups]
         self._disconnected: set[int] = set()  # real groups to connect again
@@ -148,7 +148,7 @@ class HardwareManager:
             if group.load:
                 self._check_load_age(group, age)
                 self._check_shaft(group, state)
-                self.samples[k] = Sample(t_ns)
+                self.samples[k] = DriverSample(t_ns)
             elif group.real and t_ns != before.t_ns:
                 self.samples[k] = self._next_sample(k, group, state, before)
 
@@ -170,7 +170,7 @@ class HardwareManager:
                 self._hold.check()
                 raise RunError(f"the drives of {group.joints} report no position; check their power and their bus")
         # a joint may have been moved since the last run
-        self.samples = [Sample(sample.t_ns) for sample in self.samples]
+        self.samples = [DriverSample(sample.t_ns) for sample in self.samples]
         # by the latest sample: `until` is yet to come, and would make every sample look old
         newest = max(
             (state.t_ns for group, state in zip(self.groups, self._states, strict=True) if group.real), default=until
@@ -195,11 +195,11 @@ class HardwareManager:
 
     # --- plausibility of feedback; each raises RunError ---
 
-    def _next_sample(self, k: int, group: DriverGroup, state: JointState, before: Sample) -> Sample:
+    def _next_sample(self, k: int, group: DriverGroup, state: JointState, before: DriverSample) -> DriverSample:
         """The new sample of a driver, after the check that no joint jumped."""
         position, last, t_ns = state.position.tolist(), before.position, state.t_ns
         if last is None or not before.t_ns:
-            return Sample(t_ns, *before[1:4], position)
+            return DriverSample(t_ns, *before[1:4], position)
         interval = (t_ns - before.t_ns) * 1e-9
         elapsed = plausibility.longest_span(interval, before.interval, self.step)
         late = (t_ns, interval) if interval > LATE_STEPS * self.step else before[2:4]
@@ -210,7 +210,7 @@ class HardwareManager:
                 what = f"joint '{name}' jumped by {abs(is_now - was):.4g} {unit} in {elapsed * 1e3:.4g} ms"
                 limit = f"more than its limit of {max_velocity:.4g} {unit}/s allows"
                 raise RunError(f"{what}, {limit}; {_late_feedback(t_ns, *late)}check its encoder and its supply")
-        return Sample(t_ns, interval, *late, position)
+        return DriverSample(t_ns, interval, *late, position)
 
     def _check_shaft(self, group: DriverGroup, state: JointState) -> None:
         joints = np.array([self.loads[place].joint for place in group.joint_index])

@@ -201,8 +201,8 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         efforts = []
         for k, (asked_kp, asked_kd) in enumerate(asked):
             row, own_kp, own_kd, measured = self._rows[k], self._kp[k], self._kd[k], feedback.position[k]
-            kp, kd = min(max(asked_kp, 0.0), own_kp), min(max(asked_kd, 0.0), own_kd)
             # + 0.0: -0.0 is sent as 0.0
+            kp, kd = min(max(asked_kp, 0.0), own_kp) + 0.0, min(max(asked_kd, 0.0), own_kd) + 0.0
             rest_kp, rest_kd, effort = asked_kp - kp, asked_kd - kd, cmd.effort[k] + 0.0
             if rest_kp or rest_kd:
                 loop = closed_loop_effort(rest_kp, rest_kd, position[k], velocity[k], measured, feedback.velocity[k])
