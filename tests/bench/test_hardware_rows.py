@@ -379,10 +379,9 @@ def test_a_tick_with_the_buses_in_machine_code():
 @pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are emulated ports on Linux only")
 def test_a_tick_on_a_serial_link():
     row = measure_case(named("hardware tick serial"), TINY)
-    assert row.other == pytest.approx(1.05 * 1420)  # 142 bytes
-    assert row.ours > 1420  # no tick is faster than its wire
+    assert min(row.ours, row.other) > 1420  # 142 bytes: neither is faster than the wire
     assert "request and answer of 20 and 122 bytes take 1.42 ms on the wire; the median of " in row.note
-    assert row.note.endswith("; 0 packets damaged")
+    assert re.search(r"; bare writes and reads take 1\.\d+ ×; 0 packets damaged$", row.note)
 
 
 def test_a_run_at_1_khz_with_drives_in_another_process():
