@@ -42,7 +42,7 @@ SERIAL_FACTOR = 1.05  # times bare writes and reads of the port, for a tick on a
 RELAXED_GUARD = ["guard.watchdog=60 s", "guard.stale=10 s"]  # no alarms when the machine stalls
 LONG_WATCHDOG = ["drivers.bus1.watchdog=10 s", "drivers.bus2.watchdog=10 s"]
 BLOCK = 20  # ticks between two blocks of the peer
-PAUSE = 2e-3  # s between two exchanges of the peer
+PAUSE, PATIENCE = 2e-3, 5.0  # s between two exchanges of the peer, for an answer
 LAST_REPLY_NS = 50_000_000  # after the last command, in which replies still arrive
 
 
@@ -177,7 +177,7 @@ def bare_exchanges(port: Any, request: bytes, size: int, count: int) -> np.ndarr
             begun, received = time.perf_counter(), 0
             os.write(descriptor, request)
             while received < size:
-                if not select.select((descriptor,), (), (), LAST_REPLY_NS * 1e-9)[0]:
+                if not select.select((descriptor,), (), (), PATIENCE)[0]:
                     raise NotMeasured("the emulated drives do not answer")
                 received += len(os.read(descriptor, size))
             times.append(time.perf_counter() - begun)
