@@ -9,11 +9,6 @@ import numpy as np
 from cosim.drivers.common.exchange import (
     EFFORT,
     FAULTY,
-    KD,
-    KP,
-    LIMIT,
-    MEASURED_POSITION,
-    MEASURED_VELOCITY,
     POSITION,
     SCALE,
     STATE_EFFORT,
@@ -22,7 +17,9 @@ from cosim.drivers.common.exchange import (
     STATE_VELOCITY,
     VELOCITY,
     ZERO,
+    effort_of_motor,
     joint_function,
+    requested_effort,
 )
 from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, SentFrame
 from cosim.drivers.dynamixel import cyclic_frames
@@ -44,9 +41,8 @@ TORQUE, LEVEL, HARDWARE, WATCHDOG, CURRENT, SPEED, PLACE, WARMTH = (
 
 @machine_code
 def _in_effort_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
-    effort = c[KP] * (c[POSITION] - c[MEASURED_POSITION])
-    effort = effort + c[KD] * (c[VELOCITY] - c[MEASURED_VELOCITY]) + c[EFFORT]
-    sent[0] = np.rint(min(max(effort, -c[LIMIT]), c[LIMIT]) / c[SCALE] / s[EFFORT_STEP])
+    effort = requested_effort(c)
+    sent[0] = np.rint(effort_of_motor(c, effort) / s[EFFORT_STEP])
     sent[1] = effort
 
 

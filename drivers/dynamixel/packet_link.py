@@ -11,20 +11,18 @@ from cosim.drivers.dynamixel import codec
 from cosim.drivers.dynamixel.codec import BROADCAST, MAX_ID, STATUS, Decoder
 from cosim.drivers.dynamixel.sync_reader import INCOMPLETE_NS, SILENT_NS
 from cosim.drivers.transport import SerialPort
-from cosim.drivers.transport.byte_stream import SIZE, SerialLink, read_some, streams_at, write_all
+from cosim.drivers.transport.byte_stream import LONGEST, SIZE, SerialLink, read_some, sender, streams_at
 from cosim.drivers.transport.compiled_link import (
     DAMAGED,
     FRAME,
-    ITEM_SIZE,
     ITEM_WORDS,
     PLACES,
     READABLE,
-    SENT,
     arrivals_at,
     bytes_at,
     poll,
 )
-from cosim.machine_code import array_at, entry, i64, machine_code, now, words_at
+from cosim.machine_code import array_at, entry, i64, machine_code, now
 from cosim.types import Array
 
 PACKETS = np.dtype(
@@ -38,7 +36,6 @@ PACKETS = np.dtype(
 )
 ID, DATA, DATA_SIZE = range(3)  # words of an item
 HEAD = 8  # bytes before the parameters
-LONGEST = 4096  # bytes of a packet that is sent or received, more than 252 drives need
 _FAILED = 0x7F  # bits of the error byte
 
 packets_at = array_at(PACKETS)
@@ -72,7 +69,7 @@ def _crc16(crc: int, data: Array, begin: int, end: int) -> int:
 
 
 @machine_code
-def _put_packet(data: Array, at: int, item: Array) -> int:
+def _put_packet(address: int, data: Array, at: int, item: Array) -> int:
     """Append a packet; where it ends."""
     source, end = bytes_at(item[DATA], item[DATA_SIZE]), at + HEAD
     for k in range(4):
@@ -98,18 +95,7 @@ def _put_packet(data: Array, at: int, item: Array) -> int:
     return end + 2
 
 
-@entry(i64, i64, i64, i64, i64)
-def send(address: int, items: int, count: int, deadline: int) -> int:
-    """See `compiled_link`."""
-    stream = streams_at(packets_at(address, 1)[0].stream, 1)[0]
-    data, result = bytes_at(stream.outgoing, SIZE), SENT
-    for k in range(count):
-        stream.filled = _put_packet(data, stream.filled, words_at(items + k * ITEM_SIZE, ITEM_WORDS))
-        if stream.filled > SIZE - LONGEST or k == count - 1:
-            result = write_all(stream, deadline)
-            if result != SENT:
-                break
-    return result
+send = sender(_put_packet)
 
 
 # --- answers -----------------------------------------------------------------------------------------

@@ -10,25 +10,22 @@ import numpy as np
 from cosim.drivers.moteus import fdcanusb
 from cosim.drivers.moteus.fdcanusb import MAX_LENGTH, AdapterHost, send_line
 from cosim.drivers.transport import CanFrame, SerialPort
-from cosim.drivers.transport.byte_stream import SIZE, SerialLink, read_some, streams_at, write_all
+from cosim.drivers.transport.byte_stream import SIZE, SerialLink, read_some, sender, streams_at
 from cosim.drivers.transport.compiled_link import (
     EXTENDED,
     FRAME,
     INVALID,
-    ITEM_SIZE,
     ITEM_WORDS,
     PLACES,
-    SENT,
     arrivals_at,
     bytes_at,
 )
-from cosim.machine_code import array_at, entry, i64, machine_code, now, words_at
+from cosim.machine_code import array_at, entry, i64, machine_code, now
 from cosim.types import Array
 
 # dropping: the end of a line whose beginning was dropped is to come
 LINES = np.dtype([(name, "i8") for name in ("stream", "arrivals", "checksums", "dropping")])
 HEAD, HEAD_SIZE, DATA, DATA_SIZE, TAIL, TAIL_SIZE = range(6)  # words of an item
-LONGEST = 512  # bytes of a line that is sent, more than any has
 _IGNORED = -1
 
 lines_at = array_at(LINES)
@@ -53,8 +50,9 @@ def _copy(data: Array, at: int, source: int, size: int) -> int:
 
 
 @machine_code
-def _put_line(data: Array, at: int, item: Array, checksums: int) -> int:
+def _put_line(address: int, data: Array, at: int, item: Array) -> int:
     """Append the line of an item; where it ends."""
+    checksums = lines_at(address, 1)[0].checksums
     end = _copy(data, at, item[HEAD], item[HEAD_SIZE])
     source = bytes_at(item[DATA], item[DATA_SIZE])
     for k in range(item[DATA_SIZE]):
@@ -78,19 +76,7 @@ def _checksum(data: Array, at: int, end: int) -> int:
     return crc
 
 
-@entry(i64, i64, i64, i64, i64)
-def send(address: int, items: int, count: int, deadline: int) -> int:
-    """See `compiled_link`."""
-    lines = lines_at(address, 1)[0]
-    stream = streams_at(lines.stream, 1)[0]
-    data, result = bytes_at(stream.outgoing, SIZE), SENT
-    for k in range(count):
-        stream.filled = _put_line(data, stream.filled, words_at(items + k * ITEM_SIZE, ITEM_WORDS), lines.checksums)
-        if stream.filled > SIZE - LONGEST or k == count - 1:
-            result = write_all(stream, deadline)
-            if result != SENT:
-                break
-    return result
+send = sender(_put_line)
 
 
 # --- lines from the adapter ---
