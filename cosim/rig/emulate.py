@@ -221,7 +221,7 @@ _DETAILS: dict[str, Callable[[FaultInjection], str]] = {
     **dict.fromkeys(("delay", "late_answers"), lambda fault: show_time(fault.delay * 1e9)),
     "encoder_jump": lambda fault: f"by {fault.size:g}",
     "encoder_noise": lambda fault: f"of {fault.size:g}",
-    "encoder_drift": lambda fault: f"by {fault.rate:g} per s",
+    **dict.fromkeys(("encoder_drift", "coupling_slip"), lambda fault: f"by {fault.rate:g} per s"),
     "brown_out": lambda fault: f"to {100.0 * fault.supply:.4g} % of the voltage",
     "hot_winding": lambda fault: f"{fault.temperature:g} degC",
     "motor_fault": lambda fault: fault.cause,

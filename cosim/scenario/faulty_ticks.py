@@ -28,13 +28,14 @@ from cosim.tick.memory_call import MemoryCall
 from cosim.tick.tick_model import TickModel
 from cosim.types import Numeric, State
 
-ENCODER_FAULTS = ("jump", "rate", "drift", "deviation", "frozen", "blind")
+ENCODER_FAULTS = ("jump", "rate", "drift", "slip", "deviation", "frozen", "blind")
 UNPOWERED = ("motor_fault", "power_loss")
 
 
 class FaultyEncoders(Encoders):
     """Encoders whose faults are a part of their state, (n,) each: an offset `jump`, one that grows at `rate` and has
-    come to `drift`, noise with a standard `deviation`, and truth values `frozen` and `blind` (no number)."""
+    come to `drift`, a velocity beyond that of the joint by `slip`, noise with a standard `deviation`, and truth values
+    `frozen` and `blind` (no number)."""
 
     faulty: np.ndarray  # bool (n,): joints that have faults at times
 
@@ -60,7 +61,7 @@ class FaultyEncoders(Encoders):
         drift = x["drift"] + x["rate"] * self.period
         position = y["position"] + x["jump"] + drift + x["deviation"] * errors
         position = ops.where(x["frozen"] > 0.5, x["held"], position)
-        velocity = ops.where(x["frozen"] > 0.5, 0.0, y["velocity"] + x["rate"])
+        velocity = ops.where(x["frozen"] > 0.5, 0.0, y["velocity"] + x["rate"] + x["slip"])
         given = (ops.where(x["blind"] > 0.5, math.nan, value) for value in (position, velocity))
         faults = {name: x[name] for name in ENCODER_FAULTS} | {"drift": drift, "held": position, "draws": draws}
         return {**following, **faults}, {**y, **dict(zip(("position", "velocity"), given, strict=True))}
@@ -124,11 +125,12 @@ class SimulatedFaults:
         """From now on, between two ticks, exactly these faults are active."""
         at = [(spec, self._joints.index(spec.joint)) for spec in active if spec.joint in self._joints]
         n = len(self._joints)
-        jump, rate, variance, frozen, blind = (np.zeros(n) for _ in range(5))
+        jump, rate, slip, variance, frozen, blind = (np.zeros(n) for _ in range(6))
         powered, temperature, numbers = np.ones(n), np.full(n, np.nan), self._nominal.copy()
         for spec, k in at:
             jump[k] += spec.size * (spec.kind == "encoder_jump")
             rate[k] += spec.rate * (spec.kind == "encoder_drift")
+            slip[k] += spec.rate * (spec.kind == "coupling_slip")
             variance[k] += spec.size**2 * (spec.kind == "encoder_noise")
             frozen[k] += spec.kind == "encoder_freeze"
             blind[k] += spec.kind == "encoder_nan"
@@ -138,7 +140,8 @@ class SimulatedFaults:
             for name in _numbers_of(spec):
                 if name in self._numbers:
                     numbers[self._numbers[name]] *= _factor(spec)
-        values = (jump, rate, engine.view("sensors", "drift") * (rate != 0.0), np.sqrt(variance), frozen, blind)
+        drift = engine.view("sensors", "drift") * (rate != 0.0)
+        values = (jump, rate, drift, slip, np.sqrt(variance), frozen, blind)
         for name, value in zip(ENCODER_FAULTS, values, strict=True):
             engine.view("sensors", name)[:] = value
         simulated = [k for k, name in enumerate(self._joints) if name not in self.rig.plant.real]

@@ -44,5 +44,6 @@ drivers:
 
 KINDS = (
     "drop, delay, late_answers, duplicate, corrupt, reorder, bus_off, stale_heartbeat, brown_out, power_loss,"
-    " encoder_jump, encoder_drift, encoder_noise, encoder_freeze, encoder_nan, hot_winding, motor_fault"
+    " encoder_jump, encoder_drift, encoder_noise, encoder_freeze, encoder_nan, coupling_slip, hot_winding,"
+    " motor_fault"
 )

@@ -86,6 +86,9 @@ ALONE = {
     driver(BUS, "loads: {elbow: {id: 2, effort: 1}}"): (
         "13 drivers[0].loads.elbow: joint 'elbow' has a load motor and no motor under test; give it a driver too"
     ),
+    driver(
+        BUS, "loads: {}"
+    ): "13 drivers[0]: names no joint; list them under 'loads', each with the address of its drive",
     driver(BUS, "joints: {elbow: {id: 1}, shoulder: {id: 1}}"): (
         "13 drivers[0].joints.shoulder.id: node 1 on virtual a is that of joint 'elbow' already; give each drive its"
         " own"
@@ -115,6 +118,13 @@ def test_load_motors_follow_an_effort(mistakes):
     assert mistakes(f"{REAL[:-2]}, {load}]\n") == ["13 drivers[1].loads.elbow: missing key 'effort'"]
     load = load.replace("id: 2", "id: 2, effort: 3")
     assert mistakes(f"{REAL[:-2]}, {load}]\n") == ["13 drivers[1].mode: load motors follow an effort; take 'mode' out"]
+
+
+def test_an_unknown_key_of_a_load_motor_is_compared_with_all_of_its_keys(mistakes):
+    own = "{id: 2, effort: 1, intertia: 1}"
+    load = f"{{name: load, type: odrive, {BUS.replace('a}', 'b}')}, loads: {{elbow: {own}}}}}"
+    said = "13 drivers[1].loads.elbow: unknown key 'intertia'; did you mean 'inertia'?"
+    assert mistakes(f"{REAL[:-2]}, {load}]\n") == [said]
 
 
 def test_all_errors_are_reported_together_in_the_order_of_the_lines(mistakes):

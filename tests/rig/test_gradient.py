@@ -20,6 +20,7 @@ LATCHES = [EVENT.format("root latch"), EVENT.format("outer latch")]
 REFUSED = {
     "arm_can": [REAL],
     "arm_mixed": [REAL],
+    "arm_twin": [REAL],
     "axis_behind_bus": [REAL],
     "bench/one_can_bus": [REAL],
     "bench/one_serial_link": [REAL],

@@ -9,8 +9,8 @@ from cosim.rig.sections.rig_spec import read_rig
 from tests.rig.drivers_mistakes_helpers import KINDS, RIG, TWO
 
 SIMULATED = (
-    "brown_out, power_loss, encoder_jump, encoder_drift, encoder_noise, encoder_freeze, encoder_nan, hot_winding,"
-    " motor_fault"
+    "brown_out, power_loss, encoder_jump, encoder_drift, encoder_noise, encoder_freeze, encoder_nan, coupling_slip,"
+    " hot_winding, motor_fault"
 )
 NAMED = "elbow, lift, shoulder, ball.rx, ball.ry, ball.rz, odrive, b"
 

@@ -48,6 +48,7 @@ def test_each_fault_is_that_of_its_joint_alone():
     for faults, position, velocity in (
         ({"jump": 0.1}, q[:, 0] + 0.1, v[:, 0]),
         ({"rate": 0.3}, q[:, 0] + 0.3 * PERIOD * np.arange(1, 1001), v[:, 0] + 0.3),
+        ({"slip": 0.3}, q[:, 0], v[:, 0] + 0.3),
         ({"frozen": 1.0}, np.full(1000, 0.5), np.zeros(1000)),
         ({"blind": 1.0}, np.full(1000, np.nan), np.full(1000, np.nan)),
         ({"blind": 1.0, "frozen": 1.0}, np.full(1000, np.nan), np.full(1000, np.nan)),

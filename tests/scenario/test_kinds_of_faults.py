@@ -79,6 +79,12 @@ DRIVES = {
         "completed",
         "stopped by not_finite of elbow, not completed",
     ),
+    "coupling_slip": (
+        fault("coupling_slip", joint="elbow", rate=30.0),
+        "stopped by velocity of elbow",
+        "completed",
+        "stopped by velocity of elbow, not completed",
+    ),
     "hot_winding": (
         fault("hot_winding", joint="elbow", temperature=130.0),
         "stopped within 3 ticks by drive_fault of elbow",
@@ -134,6 +140,12 @@ SIMULATED = {
         "stopped within 1 tick by not_finite of elbow",
         "stopped by tracking",
         "stopped by not_finite of elbow, not by tracking",
+    ),
+    "coupling_slip": (
+        fault("coupling_slip", joint="elbow", rate=0.5),
+        ["completed", "elbow/position_error above 0.01 rad after 150 ms"],
+        "elbow/position_error at most 0.01 rad",
+        "elbow/position_error was ",
     ),
     "hot_winding": (
         fault("hot_winding", joint="elbow", temperature=130.0),

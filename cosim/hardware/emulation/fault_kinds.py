@@ -22,6 +22,7 @@ AtJoint = Literal[
     "encoder_noise",
     "encoder_freeze",
     "encoder_nan",
+    "coupling_slip",
     "hot_winding",
     "motor_fault",
 ]
@@ -52,6 +53,7 @@ KINDS: dict[str, FaultKind] = {
     "encoder_noise": FaultKind(("size",), simulated=True),
     "encoder_freeze": FaultKind(simulated=True),
     "encoder_nan": FaultKind(simulated=True),
+    "coupling_slip": FaultKind(("rate",), simulated=True),
     "hot_winding": FaultKind(("temperature",), simulated=True),
     "motor_fault": FaultKind(("cause",), simulated=True),
 }

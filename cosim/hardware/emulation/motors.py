@@ -42,6 +42,7 @@ class EmulatedMotor:
     jump: float = 0.0  # offset of the position
     drift_rate: float = 0.0  # rate of a further offset …
     drift: float = 0.0  # … and how far it has come
+    slip_rate: float = 0.0  # of the velocity, which is that of the motor, beyond that of the joint
     noise: float = 0.0  # standard deviation of the position
     frozen: bool = False
     blind: bool = False  # it gives NaN
@@ -133,7 +134,7 @@ class EmulatedMotors:
         else:
             noise = self._random.gauss(0.0, motor.noise) if motor.noise else 0.0
             motor.position = position + motor.jump + motor.drift + noise
-            motor.velocity = velocity + motor.drift_rate
+            motor.velocity = velocity + motor.drift_rate + motor.slip_rate
 
     @property
     def requested(self) -> bool:

@@ -215,6 +215,7 @@ class EmulationServer:
         motor.noise = abs(scale) * math.hypot(*(spec.size for spec in active if spec.kind == "encoder_noise"))
         motor.drift_rate = scale * sum(spec.rate for spec in active if spec.kind == "encoder_drift")
         motor.drift = motor.drift if "encoder_drift" in kinds else 0.0
+        motor.slip_rate = scale * sum(spec.rate for spec in active if spec.kind == "coupling_slip")
         motor.frozen, motor.blind = "encoder_freeze" in kinds, "encoder_nan" in kinds
         hot = max((spec.temperature for spec in active if spec.kind == "hot_winding"), default=-math.inf)
         cause = next((spec.cause for spec in active if spec.kind == "motor_fault"), "")

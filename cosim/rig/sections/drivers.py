@@ -48,6 +48,9 @@ class LoadParams:
     )
 
 
+_LOAD_KEYS = tuple(field.name for field in fields(LoadParams))
+
+
 @dataclass(frozen=True)
 class DriverSpec:
     """A driver of one family. wiring: joint -> the family's JointParams; loads: joint -> how its load is applied, for
@@ -109,7 +112,8 @@ def read_drivers(
         entries = dict(listed)
         defaults = reading.mapping(entries.pop("all", None), (*at, key, "all"))
         if not entries and {"joints", "loads"} <= head.keys():
-            reading.fail(at, "names no joint; list them under 'joints', each with the address of its drive")
+            section = "joints" if head.get("loads") is None else "loads"
+            reading.fail(at, f"names no joint; list them under '{section}', each with the address of its drive")
         wiring, loads = {}, {}
         for joint, own in entries.items():
             path = (*at, key, joint)
@@ -128,11 +132,9 @@ def read_drivers(
             merged = {**defaults, **given}
             about = reading.of(kind).inherited_at(path, (*at, key, "all"), merged.keys() - given.keys())
             if load:
-                own_keys = {field.name for field in fields(LoadParams)}
-                part = {k: v for k, v in merged.items() if k in own_keys}
+                part = {k: v for k, v in merged.items() if k in _LOAD_KEYS}
                 loads[joint] = schema.read(LoadParams, part, path, about)
-                merged = {k: v for k, v in merged.items() if k not in own_keys}
-            wiring[joint] = schema.read(module.JointParams, merged, path, about)
+            wiring[joint] = schema.read(module.JointParams, merged, path, about, _LOAD_KEYS if load else ())
         if module is not None and params is not None and None not in (*wiring.values(), *loads.values()):
             plugin = Plugin(data["type"], module, params)
             spec = DriverSpec(name, plugin, head.get("mode", "effort"), head.get("observer", 0.0), wiring, loads, at)

@@ -25,7 +25,7 @@ class FaultKeys:
     fraction: float = param(min=0, max=1, default=1.0, doc="of the frames")
     delay: float = param(unit="s", above=0, default=0.01, doc="of each frame")
     size: float = param(unit="joint position", default=0.1, doc="of the jump, or standard deviation of the noise")
-    rate: float = param(unit="joint velocity", default=0.1, doc="of the drift")
+    rate: float = param(unit="joint velocity", default=0.1, doc="of the drift or of the slip")
     supply: float = param(min=0, max=1, default=0.5, doc="voltage that is left, relative to the nominal one")
     temperature: float = param(unit="degC", min=-273.15, default=150.0, doc="of the winding, at least")
     cause: FaultCause = param(default="overtemperature")
