@@ -209,4 +209,4 @@ def drivers_text(reports: Iterable[FamilyReport], key: Key, title: str) -> str:
 
 def _flow(data: Mapping[str, Any]) -> str:
     text = yaml.safe_dump(dict(data), default_flow_style=True, width=10**6, sort_keys=False).strip()
-    return re.sub(r"(\d)\.0(?=[,}])", r"\1", text)
+    return re.sub(r"(?<= )(-?\d+)\.0(?=[,}])", r"\1", text)  # of numbers, not of addresses

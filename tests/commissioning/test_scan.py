@@ -119,3 +119,8 @@ def test_a_bus_in_use_by_a_program_of_this_machine_is_refused(command):
         other.stdin.close()
     assert line.startswith("--bus channel: the bus udp_multicast 239.71.22.101 is in use by process ")
     assert line.endswith("end it: two programs must not command the same bus")
+
+
+def test_numbers_are_written_short_and_addresses_whole():
+    section = {"interface": "udp_multicast", "channel": "239.12.36.0", "bitrate": 500000.0, "fd": True}
+    assert scanning._flow(section) == "{interface: udp_multicast, channel: 239.12.36.0, bitrate: 500000, fd: true}"
