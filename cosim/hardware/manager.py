@@ -143,7 +143,8 @@ class HardwareManager:
                 raise group.error_of(error) from error
             group.check_faults(state)
             t_ns, before = state.t_ns, self.samples[k]
-            interval, age = (t_ns - before.t_ns) * 1e-9, (now() - t_ns) * 1e-9
+            interval = (t_ns - before.t_ns) * 1e-9
+            age = (now() - t_ns) * 1e-9 if group.real else 0.0
             memory.write_state(interval, (due - t_ns) * 1e-9, age)
             if group.load:
                 self._check_load_age(group, age)
