@@ -8,12 +8,15 @@ from pathlib import Path
 from cosim.commissioning.drive_settings import differences, lines_of, read_all, read_file, restore, settings_text
 from cosim.commissioning.session import CommissioningSession
 from cosim.errors import RunError, plural
+from cosim.output.console import refuse_inputs
 from cosim.output.output_files import check_output
 from cosim.rig.rig import Rig
+from cosim.rig.rig_files import input_files
 
 
 def save_drives(session: CommissioningSession, file: Path) -> None:
     """Write the settings of all drives into a file. Raises InputError, and RunError where no drive has any."""
+    refuse_inputs(input_files(session.rig), file, "F.yaml")
     check_output(file, "F.yaml", (".yaml", ".yml"))
     values, without = read_all(session)
     for name, fix in without.items():
@@ -40,9 +43,15 @@ def compare_drives(session: CommissioningSession, file: Path) -> None:
 
 def restore_drives(session: CommissioningSession, file: Path, confirm: Callable[[Sequence[str]], object]) -> None:
     """Write the settings of a file into the drives, after `confirm` of what changes. Raises RunError where a drive has
-    other settings afterwards."""
+    other settings afterwards, or lacks one of the file."""
     rows = differences(read_file(file, session), read_all(session)[0])
-    wanted = [row for row in rows if row.saved is not None and row.actual is not None]
+    absent = [row for row in rows if row.actual is None]
+    if absent:
+        for line in lines_of(absent):
+            print(line)
+        what = f"{len(absent)} {plural(len(absent), 'setting')} of {file} {'is' if len(absent) == 1 else 'are'}"
+        raise RunError(f"{what} not in the drives; take out what they lack", str(session.rig.spec.path))
+    wanted = [row for row in rows if row.saved is not None]
     if not wanted:
         print(f"the drives have the settings of {file}")
         return

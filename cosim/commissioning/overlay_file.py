@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cosim.output.output_files import check_output
+from cosim.output.output_files import check_output, identity
 from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.reading.yaml_source import load_yaml
 from cosim.rig.sections.drivers import DriverSpec
@@ -15,7 +15,7 @@ from cosim.rig.sections.drivers import DriverSpec
 def overlay_path(rig: Path, given: Path | None) -> Path:
     """The file that is written: as given, or RIG.commissioning.yaml beside the rig. Raises InputError."""
     path = rig.with_name(f"{rig.stem}.commissioning.yaml") if given is None else given
-    check_output(path, "-o", (".yaml", ".yml"))
+    check_output(path, "-o", (".yaml", ".yml"), {identity(rig): "the rig itself"})
     return path
 
 

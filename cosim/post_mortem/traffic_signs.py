@@ -84,12 +84,16 @@ def failures(bus: BusChannel, calls: Sequence[DriverCall]) -> Iterator[Sign]:
 
 def silences(bus: BusChannel, calls: Sequence[DriverCall], joints: Joints) -> Iterator[Sign]:
     """Drives whose answers ended before the last call; on a serial link all of them together. Intervals are on the
-    clock of the driver: the time of a run stands still where it is late."""
+    clock of the driver: the time of a run stands still where it is late. An answer may have several items: they count
+    as one of their call."""
     heard: dict[str, list[TrafficEntry]] = {}
-    for entry in (entry for call in calls for entry in call.items if entry.what == Passing.RECEIVED):
-        item = entry.content
-        name = listed(bus.joints) if isinstance(item, bytes) else joints.get((item.id, item.extended), "")
-        heard.setdefault(name, []).append(entry)
+    for call in calls:
+        answers: dict[str, TrafficEntry] = {}
+        for entry in (entry for entry in call.items if entry.what == Passing.RECEIVED):
+            item = entry.content
+            answers[listed(bus.joints) if isinstance(item, bytes) else joints.get((item.id, item.extended), "")] = entry
+        for name, entry in answers.items():
+            heard.setdefault(name, []).append(entry)
     heard.pop("", None)
     for name, entries in heard.items():
         usual_ns = float(np.median(np.diff([entry.t_ns for entry in entries]))) if len(entries) > 1 else np.inf

@@ -113,3 +113,24 @@ def test_a_file_of_other_drives_is_refused(text, error, tmp_path, monkeypatch):
     with pytest.raises(InputError) as caught:
         compare_drives(session, file)
     assert str(caught.value) == f"{file}{error}"
+
+
+def test_the_settings_do_not_replace_the_rig(tmp_path, monkeypatch):
+    _, session = session_of(Case("moteus", "virtual"), tmp_path, monkeypatch)
+    file = session.rig.spec.path
+    text = file.read_bytes()
+    with pytest.raises(InputError) as caught:
+        save_drives(session, file)
+    assert str(caught.value) == f"F.yaml: {file}: is the file of the rig; choose another file"
+    assert file.read_bytes() == text
+
+
+def test_settings_that_a_drive_lacks_are_not_restored(tmp_path, monkeypatch, capsys):
+    _, session = session_of(Case("moteus", "virtual"), tmp_path, monkeypatch)
+    file = tmp_path / "drives.yaml"
+    file.write_text("a: {family: moteus, address: 1, settings: {servo.max_velocity_derat: 3.5}}")
+    with pytest.raises(RunError) as caught:
+        restore_drives(session, file, lambda lines: pytest.fail("asked"))
+    what = f"1 setting of {file} is not in the drives; take out what they lack"
+    assert str(caught.value) == f"{session.rig.spec.path}: {what}"
+    assert capsys.readouterr().out == "  a  servo.max_velocity_derat: 3.5 in the file, none in the drive\n"
