@@ -12,7 +12,8 @@ from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import acquire, quiet_interpreter
 from cosim.types import Connection
 
-BYTE_NS = 10_000  # at 1 Mbit/s: a start bit, eight data bits, a stop bit
+BAUDRATE = 1_000_000
+BYTE_NS = 10 * 1_000_000_000 // BAUDRATE  # a start bit, eight data bits, a stop bit
 SPIN_NS = 200_000  # at the end of a wait, in which the clock is polled
 SEND_TIMEOUT_NS = 1_000_000_000
 

@@ -21,11 +21,10 @@ import numpy as np
 from cosim import load_rig
 from cosim.bench import codecs, emulated_rigs, emulation, fault_response, late_answers, tick_timing
 from cosim.bench.judged_misses import MAX_MISSED, NO_ANSWERS, NO_LATENCIES, judge, latencies_of_cyclictest
-from cosim.bench.paced_link import BYTE_NS
+from cosim.bench.paced_link import BAUDRATE, BYTE_NS
 from cosim.bench.paired_timing import Budget, Samples, time_pairs, undisturbed
 from cosim.bench.peers import import_peer
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
-from cosim.drivers.transport.bus_load import BYTE_BITS
 from cosim.errors import CosimError, RunError
 from cosim.rig.build.drivers import cycle_traffic
 from cosim.rig.rig import Rig
@@ -148,7 +147,7 @@ def tick_serial(budget: Budget) -> Measurement:
         (spec,) = rig.spec.drivers
         _, request, answer = (item for items in cycle_items(rig, spec) for item in items)
         with emulation.subprocess_ready(["-c", serve]):
-            with serial.Serial(str(Path(folder, "tty")), round(1e9 * BYTE_BITS / BYTE_NS)) as port:
+            with serial.Serial(str(Path(folder, "tty")), BAUDRATE) as port:
                 bare = bare_exchanges(port, request, len(answer), BLOCK * budget.pairs)
             timing, fault, host = run_real_time(rig, min(budget.run, COMPILED_RUN))
     compiled_only(timing)
