@@ -44,7 +44,8 @@ def armed(
                 name: ops.with_elements(offset[name], loop.index, measured[name][loop.index] - sample[name])
                 for name in offset
             }
-    found["command",] = np.zeros(model.layout.place("command").shape)
+    for name in ("command", "request", "guard_fault", "fault"):
+        found[name,] = np.zeros(model.layout.place(name).shape)
     if model.plant.real:
         real = [model.plant.model.dof_index(name) for name in model.plant.real]
         state = model.plant.start_from_measured(model.plant.layout.unpack(x), position[real], velocity[real])
