@@ -10,9 +10,29 @@ from cosim.errors import InputError, InputErrors, SourceLocation
 
 # of C23 and C++23 with an underscore: every identifier here is of two words at least
 KEYWORDS = frozenset(
-    "and_eq atomic_cancel atomic_commit atomic_noexcept char16_t char32_t char8_t co_await co_return co_yield const_cast"
-    " dynamic_cast not_eq or_eq reinterpret_cast static_assert static_cast thread_local typeof_unqual wchar_t"
-    " xor_eq".split()
+    {
+        "and_eq",
+        "atomic_cancel",
+        "atomic_commit",
+        "atomic_noexcept",
+        "char16_t",
+        "char32_t",
+        "char8_t",
+        "co_await",
+        "co_return",
+        "co_yield",
+        "const_cast",
+        "dynamic_cast",
+        "not_eq",
+        "or_eq",
+        "reinterpret_cast",
+        "static_assert",
+        "static_cast",
+        "thread_local",
+        "typeof_unqual",
+        "wchar_t",
+        "xor_eq",
+    }
 )
 
 

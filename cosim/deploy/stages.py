@@ -2,7 +2,8 @@
 
     int32_t NAME_arm(double *memory, int64_t tick)      begin with this tick from the measured state: 0, or why not
     void NAME_read(double *memory, int64_t tick)        take over what was measured
-    void NAME_CONTROLLER(double *memory, int64_t tick)  of each controller, in the ticks in which it is due
+    void NAME_controller_CONTROLLER(double *memory, int64_t tick)
+                                                        of each controller, in the ticks in which it is due
     int32_t NAME_guard(double *memory)                  0, or why the motors must be off, until they are armed again
     void NAME_write(double *memory)                     the command for the motors
     void NAME_step(double *memory)                      what the model does until the next tick
@@ -137,7 +138,7 @@ class _Stages:
         return self._made(measure, "measure", inputs, [("sensors",), *feedback])
 
     def _controller(self, task: TickTask, calls: Sequence[RoutineCall]) -> str:
-        text = self._begin("void", identifier(task.name), ", i64 %tick")
+        text = self._begin("void", f"controller_{identifier(task.name)}", ", i64 %tick")
         due = text.value(f"icmp eq i64 {text.value(f'srem i64 %tick, {task.ticks}')}, {task.phase}")
         self._compute(text, text.value(f"and i1 {due}, {self._is_live(text)}"), calls)
         return self._end(text)
