@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +10,8 @@ from cosim.compile.object_code import CodeTarget
 from cosim.compile.targets import processors, targets
 from cosim.deploy.description import as_text, description_of
 from cosim.deploy.exportable import FileKind, check_rig
+from cosim.deploy.identifiers import prefix_of
+from cosim.deploy.object_files import PROCESSORS, object_files
 from cosim.deploy.tick_code import FUNCTIONS, tick_code
 from cosim.deploy.wasm_module import module_of
 from cosim.errors import InputError, did_you_mean
@@ -31,7 +32,7 @@ def build(path: Path, overrides: Sequence[Override], target: str, cpu: str | Non
     if target not in TARGETS:
         raise InputError(f"there is no target '{target}'{did_you_mean(target, TARGETS)}", "--target")
     make, suffixes = TARGETS[target]
-    name = identifier(path.stem)
+    name = prefix_of(path.stem, str(path))
     files = {suffix: folder / f"{name}{suffix}" for suffix in suffixes}
     for suffix, file in files.items():
         check_output(file, "-o", (suffix,), {identity(path): "the rig itself"})
@@ -41,11 +42,6 @@ def build(path: Path, overrides: Sequence[Override], target: str, cpu: str | Non
     for suffix, content in make(rig, name, target, cpu).items():
         write_file(files[suffix], content, "code")
         print(f"wrote    {files[suffix]}: {len(content) / 1000:,.1f} kB")
-
-
-def identifier(name: str) -> str:
-    """The name with characters that C does not allow replaced."""
-    return re.sub(r"^(?=\d)|[^A-Za-z0-9_]", "_", name)
 
 
 def _wasm(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
@@ -67,7 +63,12 @@ def _machine(target: str, cpu: str | None) -> CodeTarget:
     return found._replace(cpu=cpu)
 
 
+def _objects(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
+    return object_files(rig, name, _machine(target, cpu))
+
+
 # name -> what makes its files, and their suffixes
 TARGETS: dict[str, tuple[Callable[[WiredRig, str, str, str | None], Files], Sequence[str]]] = {
     "wasm": (_wasm, (".wasm", ".json")),
+    **dict.fromkeys(PROCESSORS, (_objects, (".o", ".h", ".json"))),
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from cosim.deploy.identifiers import CName, check_names, identifier, macro
+from cosim.deploy.identifiers import CName, check_names, macro
 from cosim.deploy.parameters import DeployedParameter, parameters_of
 from cosim.deploy.prototypes import prototypes
 from cosim.deploy.tick_code import TickCode
@@ -16,6 +16,7 @@ from cosim.deploy.verdicts import verdicts
 from cosim.errors import SourceLocation
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import signal_units
+from cosim.tick.tick_model import TickModel
 
 WIDTH = 100  # of comments
 
@@ -35,137 +36,113 @@ class Macro(NamedTuple):
         return f"#define {self.name} {self.value}{comment}"
 
 
-def header(rig: WiredRig, code: TickCode, stages: bool) -> str:
-    """The text of `NAME.h`, C99 and C++; stages: whether the code has them.
+def header(rig: WiredRig, code: TickCode) -> str:
+    """The text of `NAME.h` of code with stages, C99 and C++.
 
     Raises InputErrors for names of the rig that are the same identifier in C, or a keyword.
     """
-    groups = _macros(rig, code, stages)
-    functions = prototypes(rig.tick_model, code.name, stages)
-    names = [CName(each.name, each.what, each.place) for _, macros in groups for each in macros]
-    places = {f"{code.name}_controller_{identifier(name)}": (name, place) for name, place in _controllers(rig)}
-    for function in functions:
-        controller, place = places.get(function.name, ("", None))
-        what = f"controller '{controller}'" if controller else f"function '{function.name}'"
-        names.append(CName(function.name, what, place))
-    check_names([*names, *_same_controllers(rig, code)])
-    guard = f"COSIM_{macro(code.name)}_H"
-    lines = [
-        f"/* {_comment(line)} */" for line in textwrap.wrap(f"Rig '{rig.spec.name}': {rig.spec.description}", WIDTH)
-    ]
-    lines += ["/* Link with -lm. Numbers are in SI; places are indices of doubles in the memory. */"]
+    groups, functions = _macros(rig, code).items(), prototypes(rig.tick_model, code.name)
+    check_names([CName(each.name, each.what, each.place) for _, macros in groups for each in macros])
+    check_names(CName(each.name, each.what, rig.place(each.key)) for each in functions)
+    guard, title = f"COSIM_{macro(code.name)}_H", f"Rig '{rig.spec.name}': {rig.spec.description}"
+    lines = [*_paragraph(title), *_paragraph("Link with -lm. Numbers are in SI; places are elements of the memory.")]
     lines += [f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>"]
-    for title, macros in groups:
-        lines += ["", f"/* {title} */", *(each.line for each in macros)] if macros else []
+    for heading, macros in groups:
+        lines += ["", *_paragraph(heading), *(each.line for each in macros)]
     lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif"]
     for function in functions:
         lines += ["", *_paragraph(function.about), function.declaration]
     return "\n".join([*lines, "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
 
 
-def _controllers(rig: WiredRig) -> Iterator[tuple[str, SourceLocation | None]]:
-    for number, loop in enumerate(rig.tick_model.loops):
-        yield loop.name, rig.place(("controllers", number, "name"))
-
-
-def _same_controllers(rig: WiredRig, code: TickCode) -> Iterator[CName]:
-    """A function of two controllers is declared once, so that the second one is found here."""
-    return iter(())
-
-
-def _macros(rig: WiredRig, code: TickCode, stages: bool) -> Sequence[tuple[str, Sequence[Macro]]]:
-    """By title."""
+def _macros(rig: WiredRig, code: TickCode) -> Mapping[str, Sequence[Macro]]:
+    """By their heading."""
     prefix, model = macro(code.name), rig.tick_model
+    return {
+        "sizes": _sizes(prefix, model, code),
+        "joints: elements of what is an array of joints": _joints(rig, prefix),
+        "places in the memory, and their sizes": _places(rig, prefix),
+        "parameters: places in the memory": [_parameter(rig, prefix, each) for each in parameters_of(rig)],
+        "signals: elements of what is told of a tick": _signals(rig, prefix),
+        "controllers: due when tick % TICKS == PHASE": _periods(rig, prefix),
+        "faults, of each joint at the place GUARD_FAULT; the largest one at FAULT": [
+            Macro(f"{prefix}_FAULT_{macro(each.key)}", str(each.code), each.text, f"fault '{each.key}'")
+            for each in verdicts()
+        ],
+    }
+
+
+def _sizes(prefix: str, model: TickModel, code: TickCode) -> list[Macro]:
     sizes = {
         "MEMORY": (code.size, "doubles that pass from tick to tick"),
-        "SIGNALS": (len(model.signals.names), "doubles that the signals of a tick are"),
+        "SIGNALS": (len(model.signals.names), "doubles that are told of a tick"),
         "JOINTS": (model.nv, ""),
         "BODIES": (code.bodies, ""),
         "STEP": (repr(model.step), "s from tick to tick"),
     }
-    dofs = enumerate(zip(model.plant.model.dof_names, model.plant.model.dof_units, strict=True))
+    return [Macro(f"{prefix}_{key}", str(value), about, f"size '{key}'") for key, (value, about) in sizes.items()]
+
+
+def _joints(rig: WiredRig, prefix: str) -> list[Macro]:
+    model = rig.plant.model
     return [
-        ("sizes", [Macro(f"{prefix}_{key}", str(value), about, key.lower()) for key, (value, about) in sizes.items()]),
-        (
-            "joints: element of each array with as many elements as there are joints",
-            [
-                Macro(
-                    f"{prefix}_JOINT_{macro(name)}", str(k), f"{name}, {unit}", f"joint '{name}'", _of_joint(rig, name)
-                )
-                for k, (name, unit) in dofs
-            ],
-        ),
-        ("places in the memory, and their shapes where they are no single numbers", list(_places(rig, prefix))),
-        ("parameters: places in the memory", [_parameter(rig, prefix, each) for each in parameters_of(rig)]),
-        (
-            "signals: elements of what is told of a tick",
-            [
-                Macro(
-                    f"{prefix}_SIGNAL_{macro(name)}",
-                    str(k),
-                    f"{name}, {unit}",
-                    f"signal '{name}'",
-                    _of_signal(rig, name),
-                )
-                for k, (name, unit) in enumerate(signal_units(rig).items())
-            ],
-        ),
-        ("controllers: the ticks in which they are due", list(_periods(rig, prefix)) if stages else []),
-        (
-            "why the rig is stopped: at the place FAULT, and of each joint at the place GUARD_FAULT",
-            [
-                Macro(f"{prefix}_{'FAULT_' * (each.code > 0)}{macro(each.key)}", str(each.code), each.text, each.key)
-                for each in verdicts()
-                if stages or each.code > 0
-            ],
-        ),
+        Macro(
+            f"{prefix}_JOINT_{macro(name)}", str(k), f"{name}, {unit}", f"joint '{name}'", rig.place(("joints", name))
+        )
+        for k, (name, unit) in enumerate(zip(model.dof_names, model.dof_units, strict=True))
     ]
 
 
-def _places(rig: WiredRig, prefix: str) -> Iterator[Macro]:
-    for path, (where, shape) in rig.tick_model.layout.places.items():
-        name = ".".join(path)
-        about = " x ".join(map(str, shape))
-        yield Macro(f"{prefix}_AT_{macro(name)}", str(where.start), about, f"place '{name}'", rig.place(path))
+def _places(rig: WiredRig, prefix: str) -> list[Macro]:
+    places = {".".join(path): region for path, region in rig.tick_model.layout.places.items()}
+    return [
+        Macro(f"{prefix}_AT_{macro(name)}", str(where.start), " x ".join(map(str, shape)), f"place '{name}'")
+        for name, (where, shape) in places.items()
+        if where.start < where.stop
+    ]
+
+
+def _signals(rig: WiredRig, prefix: str) -> list[Macro]:
+    owners = _controllers(rig)
+    found = []
+    for k, (name, unit) in enumerate(signal_units(rig).items()):
+        owner = name.partition("/")[0]
+        place = owners.get(owner) or rig.place(("joints", owner))
+        found.append(Macro(f"{prefix}_SIGNAL_{macro(name)}", str(k), f"{name}, {unit}", f"signal '{name}'", place))
+    return found
 
 
 def _parameter(rig: WiredRig, prefix: str, parameter: DeployedParameter) -> Macro:
-    bounds = [
-        f"{word} {bound:g}"
-        for word, bound in (("at least", parameter.least), ("at most", parameter.greatest))
-        if math.isfinite(bound)
-    ]
-    about = ", ".join([parameter.name, parameter.unit, *bounds, f"{parameter.value!r} in the rig"])
-    if parameter.about:
-        about = f"{about}: {parameter.about}"
-    owner = parameter.name.partition(".")[0]
-    place = dict(_controllers(rig)).get(owner)
+    limits = {"at least": parameter.least, "at most": parameter.greatest}
+    bounds = [f"{word} {bound:g}" for word, bound in limits.items() if math.isfinite(bound)]
+    facts = ", ".join([parameter.name, parameter.unit, *bounds, f"{parameter.value!r} in the rig"])
     return Macro(
         f"{prefix}_PARAMETER_{macro(parameter.name)}",
         str(parameter.place),
-        about,
+        f"{facts}: {parameter.about}" if parameter.about else facts,
         f"parameter '{parameter.name}'",
-        place,
+        _controllers(rig).get(parameter.name.partition(".")[0]),
     )
 
 
-def _periods(rig: WiredRig, prefix: str) -> Iterator[Macro]:
-    for (name, place), loop in zip(_controllers(rig), rig.tick_model.loops, strict=True):
-        for key, value, about in (
-            ("TICKS", loop.ticks, f"controller '{name}' runs when tick % TICKS == PHASE"),
-            ("PHASE", loop.phase, ""),
-        ):
-            yield Macro(f"{prefix}_CONTROLLER_{macro(name)}_{key}", str(value), about, f"controller '{name}'", place)
+def _periods(rig: WiredRig, prefix: str) -> list[Macro]:
+    places = _controllers(rig)
+    return [
+        Macro(
+            f"{prefix}_CONTROLLER_{macro(loop.name)}_{key}",
+            str(value),
+            "",
+            f"controller '{loop.name}'",
+            places[loop.name],
+        )
+        for loop in rig.tick_model.loops
+        for key, value in (("TICKS", loop.ticks), ("PHASE", loop.phase))
+    ]
 
 
-def _of_joint(rig: WiredRig, name: str) -> SourceLocation | None:
-    return rig.place(("joints", name))
-
-
-def _of_signal(rig: WiredRig, name: str) -> SourceLocation | None:
-    """Of the joint or the controller that it belongs to."""
-    owner = name.partition("/")[0]
-    return dict(_controllers(rig)).get(owner) or _of_joint(rig, owner)
+def _controllers(rig: WiredRig) -> dict[str, SourceLocation | None]:
+    """The places of their names."""
+    return {loop.name: rig.place(("controllers", k, "name")) for k, loop in enumerate(rig.tick_model.loops)}
 
 
 def _paragraph(text: str) -> Iterable[str]:
