@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from cosim.compile.compilation import compiled_here
 from cosim.compile.object_code import CodeTarget
+from cosim.compile.signed_zeros import with_signed_zeros
 from cosim.deploy.description import as_text, description_of
 from cosim.deploy.exportable import FileKind, check_rig
 from cosim.deploy.header import header
@@ -41,4 +42,4 @@ def object_files(rig: WiredRig, name: str, machine: CodeTarget) -> Mapping[str, 
             {"name": task.name, "ticks": task.ticks, "phase": task.phase} for task in rig.tick_model.tasks if task.calls
         ],
     }
-    return {".o": compiled_here(code.ir, machine), ".h": text.encode(), ".json": as_text(facts).encode()}
+    return {".o": compiled_here(with_signed_zeros(code.ir), machine), ".h": text.encode(), ".json": as_text(facts).encode()}
