@@ -8,10 +8,12 @@ from pathlib import Path
 from cosim.compile.compilation import compiled_here
 from cosim.compile.object_code import CodeTarget
 from cosim.compile.targets import processors, targets
+from cosim.deploy.check import compared
 from cosim.deploy.description import as_text, description_of
 from cosim.deploy.exportable import FileKind, check_rig
 from cosim.deploy.identifiers import prefix_of
 from cosim.deploy.object_files import PROCESSORS, object_files
+from cosim.deploy.playing import check_tools
 from cosim.deploy.tick_code import FUNCTIONS, tick_code
 from cosim.deploy.wasm_module import module_of
 from cosim.errors import InputError, did_you_mean
@@ -27,11 +29,18 @@ COMMAND = "cosim build"
 Files = Mapping[str, bytes]
 
 
-def build(path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path) -> None:
-    """Write the files into the folder, named as the rig file. Raises InputError and CompileError."""
+def build(
+    path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path, recording: Path | None
+) -> None:
+    """Write the files into the folder, named as the rig file. recording: of the engine, which the code has to repeat.
+
+    Raises InputError, CompileError and, where it does not, RunError.
+    """
     if target not in TARGETS:
         raise InputError(f"there is no target '{target}'{did_you_mean(target, TARGETS)}", "--target")
     make, suffixes = TARGETS[target]
+    if recording is not None:
+        check_tools(target, _machine(target, cpu))
     name = prefix_of(path.stem, str(path))
     files = {suffix: folder / f"{name}{suffix}" for suffix in suffixes}
     for suffix, file in files.items():
@@ -39,9 +48,13 @@ def build(path: Path, overrides: Sequence[Override], target: str, cpu: str | Non
     rig = load_rig(path, overrides)
     for file in files.values():
         refuse_inputs(input_files(rig, overrides), file, "-o")
-    for suffix, content in make(rig, name, target, cpu).items():
+    made = make(rig, name, target, cpu)
+    for suffix, content in made.items():
         write_file(files[suffix], content, "code")
         print(f"wrote    {files[suffix]}: {len(content) / 1000:,.1f} kB")
+    if recording is not None:
+        found = compared(rig, name, made[".o"], target, recording)
+        print(f"checked  {recording}: {found}")
 
 
 def _wasm(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:

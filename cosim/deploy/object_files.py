@@ -42,4 +42,8 @@ def object_files(rig: WiredRig, name: str, machine: CodeTarget) -> Mapping[str, 
             {"name": task.name, "ticks": task.ticks, "phase": task.phase} for task in rig.tick_model.tasks if task.calls
         ],
     }
-    return {".o": compiled_here(with_signed_zeros(code.ir), machine), ".h": text.encode(), ".json": as_text(facts).encode()}
+    return {
+        ".o": compiled_here(with_signed_zeros(code.ir), machine),
+        ".h": text.encode(),
+        ".json": as_text(facts).encode(),
+    }

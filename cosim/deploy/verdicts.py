@@ -23,31 +23,30 @@ PART_FAULTS = {
     CouplingFault.NOT_FINITE: "an output of a part is not finite",
 }
 
+OF_JOINT = "joint '{joint}'"
+_STALE = "has sent no feedback for {age}; check its power, its cable and its bus"
+_NOT_FINITE = "has a motion or a command that is not finite; check its controller"
+
 
 class Verdict(NamedTuple):
-    """code: of a fault, below 0 of what is no fault; text: a template with the fields of `stop_reason.figures`, of the
-    joint whose `guard_fault` has the code."""
+    """code: of a fault, below 0 of what is no fault; about: what it means; text: of a run that it stops, a template with
+    the fields of `stop_reason.figures`, of the joint whose `guard_fault` has the code."""
 
     code: int
     key: str
+    about: str
     text: str
 
 
 def verdicts() -> Sequence[Verdict]:
     """In the order of their codes, which is that of precedence."""
-    limits = [Verdict(CODES[row.key], row.key, f"joint '{{joint}}' {row.reason}") for row in LIMITS]
-    stale = "joint '{joint}' has sent no feedback for {age}; check its power, its cable and its bus"
-    not_finite = "joint '{joint}' has a motion or a command that is not finite; check its controller"
-    plant = [Verdict(NOT_FINITE + fault, fault.name.lower(), text) for fault, text in FAULTS.items()]
-    parts = [
-        Verdict(int(FIRST_OF_PARTS) + fault, f"part_{fault.name}".lower(), text) for fault, text in PART_FAULTS.items()
-    ]
+    parts = {int(FIRST_OF_PARTS) + fault: (f"part_{fault.name}", text) for fault, text in PART_FAULTS.items()}
+    whole = {NOT_FINITE + fault: (fault.name, text) for fault, text in FAULTS.items()} | parts
     return [
-        Verdict(NOT_ARMED, "not_armed", "not armed"),
-        Verdict(STOPPED, "stopped", "stopped as requested"),
-        *limits,
-        Verdict(STALE, "stale", stale),
-        Verdict(NOT_FINITE, "not_finite", not_finite),
-        *plant,
-        *parts,
+        Verdict(NOT_ARMED, "not_armed", "not armed", "the motors are not armed"),
+        Verdict(STOPPED, "stopped", "stopped as requested", "stopped as requested"),
+        *(Verdict(CODES[row.key], row.key, f"beyond the {row.meaning}", f"{OF_JOINT} {row.reason}") for row in LIMITS),
+        Verdict(STALE, "stale", "feedback older than guard.stale", f"{OF_JOINT} {_STALE}"),
+        Verdict(NOT_FINITE, "not_finite", "a motion or a command that is not finite", f"{OF_JOINT} {_NOT_FINITE}"),
+        *(Verdict(code, key.lower(), text.partition(";")[0], text) for code, (key, text) in whole.items()),
     ]
