@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cosim.compile.compilation import compiled_here
 from cosim.compile.object_code import CodeTarget
+from cosim.compile.stack_need import stack_need
 from cosim.compile.targets import processors, targets
 from cosim.deploy.description import as_text, description_of
 from cosim.deploy.exportable import FileKind, check_rig
@@ -52,7 +53,7 @@ def _wasm(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
     check_rig(rig, FileKind("a module of WebAssembly", COMMAND))
     code, machine = tick_code(rig.tick_model, name), _machine(target, cpu)
     functions = [f"{name}_{function}" for function in FUNCTIONS]
-    module = module_of(compiled_here(code.ir, machine), functions)
+    module = module_of(compiled_here(code.ir, machine), functions, stack_need(code.ir))
     facts = description_of(rig, code, machine, functions) | {"imports": list(module.imports)}
     return {".wasm": module.code, ".json": as_text(facts).encode()}
 
