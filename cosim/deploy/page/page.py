@@ -7,11 +7,17 @@ import html
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
 
+from cosim.compile.object_code import CodeTarget
+from cosim.deploy.page.references import with_open_references
+from cosim.deploy.page.scene_facts import scene_facts
+from cosim.deploy.page.verdict_facts import verdict_facts
+from cosim.deploy.wasm_rig import wasm_rig
 from cosim.errors import InputError
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.scene import scene_of_page
 
 # in the order in which they are put together: each uses only what stands before it
 SCRIPTS = (
@@ -22,24 +28,40 @@ _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _FUNCTION = re.compile(r"^  (\w+): ", re.MULTILINE)
 
 
-def page(module: bytes, facts: Mapping[str, Any], needed: Sequence[str]) -> str:
-    """The file. module: wasm; facts: its description with what `page_facts` adds; needed: names of the functions that
-    it imports. Raises InputError for one that the page does not have."""
-    check_functions(needed)
-    parts = {
-        "name": html.escape(facts["name"]),
-        "description": html.escape(facts["about"]),
-        "rig": html.escape(facts["rig"]),
-        "version": html.escape(facts["cosim"]),
+def page_of(rig: WiredRig, name: str, machine: CodeTarget) -> str:
+    """The file, of a rig that `exportable.check_rig` accepts; name: with which the functions of the module begin.
+
+    Raises InputError for a function of C that the page does not have."""
+    opened = with_open_references(rig)
+    module, facts = wasm_rig(opened.rig, name, machine)
+    check_functions(module.imports)
+    spec = rig.spec
+    facts |= {
+        "duration": spec.schedule.duration_ns * 1e-9,
+        "parameters": [*opened.parameters, *facts["parameters"]],
+        "notes": opened.notes,
+        "scene": scene_facts(scene_of_page(rig)),
+        "verdicts": verdict_facts(opened.rig.tick_model),
+    }
+    texts = {
+        "title": spec.name,
+        "about": spec.description,
+        "version": facts["cosim"],
         "step": f"{1e3 * facts['step']:g} ms",
-        "notes": "".join(f'<p class="note">{html.escape(note)}</p>' for note in facts["notes"]),
+    }
+    parts = {
         "style": stripped(source("page.css")),
         "script": "\n".join(stripped(source(f"{name}.js")) for name in SCRIPTS),
-        # no end of a script in it
-        "facts": json.dumps(facts, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
-        "module": base64.b64encode(zlib.compress(module, 9)).decode("ascii"),
+        "notes": "".join(f'<p class="note">{html.escape(note)}</p>' for note in opened.notes),
+        "facts": _packed(json.dumps(facts, separators=(",", ":"), allow_nan=False).encode()),
+        "module": _packed(module.code),
     }
+    parts |= {key: html.escape(text) for key, text in texts.items()}
     return _PLACE.sub(lambda found: parts[found[1]], stripped(source("page.html")))
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
 
 
 def check_functions(needed: Sequence[str]) -> None:
@@ -47,7 +69,9 @@ def check_functions(needed: Sequence[str]) -> None:
     if missing := sorted(set(needed) - set(known_functions())):
         names = ", ".join(f"'{name}'" for name in missing)
         what = f"the ticks need {names}, which a page does not have"
-        raise InputError(f"{what}; use --target wasm and give it to the module, or compute it with cosim.ops", "--target")
+        raise InputError(
+            f"{what}; use --target wasm and give it to the module, or compute it with cosim.ops", "--target"
+        )
 
 
 def known_functions() -> tuple[str, ...]:

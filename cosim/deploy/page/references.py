@@ -6,6 +6,7 @@ not work, because they are planned from numbers when the rig is loaded, stay as 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from cosim.compile.trace import OpenNumbers, symbols
 from cosim.control.control_loop import ControlLoop
 from cosim.control.tunables import Leaf, leaves_of, replaced
 from cosim.errors import CompileError
-from cosim.fmu_export.variables import bounds_of
+from cosim.deploy.parameters import bounds_of
 from cosim.rig.build.control_loops import build_loops
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.schema import Reading
@@ -81,16 +82,16 @@ def _loops(rig: WiredRig, numbers: Sequence[_Number], given: Numeric) -> dict[in
 
 
 def _can_be_open(rig: WiredRig, numbers: Sequence[_Number]) -> bool:
-    count = OpenNumbers(sum(len(number.values) for number in numbers))
-    if (loops := _loops(rig, numbers, count.symbols)) is None:
-        return False
-    _, time = symbols("t", ())
-    try:
-        for loop in loops.values():
-            loop.trajectory.sample(time)
-    except Exception:  # of the code of a trajectory, which may be a user's
-        return False
-    return True
+    opened, (_, time) = OpenNumbers(sum(len(number.values) for number in numbers)), symbols("t", ())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a function of numpy that knows no symbols may only warn
+        loops = _loops(rig, numbers, opened.symbols)
+        try:
+            for loop in () if loops is None else loops.values():
+                loop.trajectory.sample(time)
+        except Exception:  # of the code of a trajectory, which may be a user's
+            return False
+    return loops is not None
 
 
 def _opened(rig: WiredRig, numbers: Sequence[_Number]) -> Any:
@@ -154,5 +155,5 @@ def _notes(rig: WiredRig, found: Sequence[_Number], taken: Sequence[_Number]) ->
         if not any(one.controller == k for one in taken):
             notes.append(f"The numbers of {of} cannot be changed here: it is planned when the rig is loaded.")
         elif fixed:
-            notes.append(f"Of {of}, {' and '.join(fixed)} cannot be changed here: the form of the motion depends on it.")
+            notes.append(f"Of {of}, {' and '.join(fixed)} cannot be changed here: the motion is planned from that.")
     return notes

@@ -94,7 +94,7 @@ def _names(model: TickModel) -> dict[str, Any]:
     if (coupling := model.coupling) is None:
         return {"events": events, "bonds": [], "outputs": []}
     bonds = [
-        {"name": bond.name, "limit": float(limit)}
+        {"name": bond.name, "limit": float(limit) if np.isfinite(limit) else None}
         for bond, limit in zip(coupling.couplings.bonds, coupling.residual_limits, strict=True)
     ]
     outputs = [

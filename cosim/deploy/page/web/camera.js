@@ -14,7 +14,7 @@ class Camera {
   }
 
   goHome() {
-    Object.assign(this, { target: this.home.target, turn: -0.9, tilt: 0.35, distance: 2.3 * this.home.extent });
+    Object.assign(this, { target: this.home.target, turn: -0.9, tilt: 0.35, distance: 1.9 * this.home.extent });
     this.changed();
   }
 

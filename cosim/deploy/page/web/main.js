@@ -13,6 +13,9 @@ const SHORTCUTS = {
   "?": "help",
 };
 
+const SEEN_AHEAD = 30; // poses, to choose what the view shows
+const LOOKING_AHEAD = 40; // ms, at most
+
 class Page {
   constructor(simulation) {
     const { facts } = simulation;
@@ -23,7 +26,7 @@ class Page {
       ended: () => this.reset(),
       stopped: () => this.refresh(),
     });
-    this.view = new View3d(byId("view"), facts.scene, simulation.poses());
+    this.view = new View3d(byId("view"), facts.scene, simulation.ahead(facts.duration, SEEN_AHEAD, LOOKING_AHEAD));
     byId("no-view").hidden = this.view.works;
     byId("scene").hidden = !facts.scene.bodies.some((body) => body.shapes.length);
     this.panel = new Panel(byId("parameters"), simulation, () => (this.changed = true));
@@ -185,15 +188,15 @@ class Page {
   }
 }
 
-const inflated = async (text) => {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).arrayBuffer();
+// What the element of this id has in it, packed by zlib.
+const unpacked = (id) => {
+  const bytes = Uint8Array.from(atob(byId(id).textContent), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate")));
 };
 
 const start = async () => {
-  const facts = JSON.parse(byId("facts").textContent);
-  const simulation = await Simulation.load(facts, await inflated(byId("module").textContent));
+  const facts = await unpacked("facts").json();
+  const simulation = await Simulation.load(facts, await unpacked("module").arrayBuffer());
   const page = new Page(simulation);
   window.rig = page.interface;
   requestAnimationFrame((now) => {

@@ -1,35 +1,49 @@
 // The parameters: a slider and a number field for each, in groups as their names say.
 
-// "arm.kp/elbow" → [group "arm kp", label "elbow"]; "arm.bandwidth" → ["arm", "bandwidth"]
+const SHOWN_DIGITS = 6;
+const MOST_OPEN = 16; // rows; further groups are closed at first
+
+// "arm.kp/elbow" → ["arm kp", "elbow"]; "arm.bandwidth" → ["arm", "bandwidth"]
 const groupAndLabel = (name) => {
-  const cut = name.indexOf("/");
-  if (cut >= 0) return [name.slice(0, cut).replace(".", " "), name.slice(cut + 1)];
-  const dot = name.lastIndexOf(".");
-  return dot < 0 ? ["", name] : [name.slice(0, dot).replace(".", " "), name.slice(dot + 1)];
+  const cut = name.includes("/") ? name.indexOf("/") : name.lastIndexOf(".");
+  return [name.slice(0, Math.max(cut, 0)).replaceAll(".", " "), name.slice(cut + 1)];
+};
+
+const grouped = (parameters) => {
+  const groups = new Map();
+  for (const parameter of parameters) {
+    const [group, label] = groupAndLabel(parameter.name);
+    groups.set(group, [...(groups.get(group) ?? []), { parameter, label }]);
+  }
+  return groups;
 };
 
 class Panel {
   // changed(name): after a parameter was set
   constructor(root, simulation, changed) {
     Object.assign(this, { simulation, changed, rows: new Map() });
-    const groups = new Map();
-    for (const parameter of simulation.facts.parameters) {
-      const [group, label] = groupAndLabel(parameter.name);
-      if (!groups.has(group)) groups.set(group, this.group(root, group, parameter));
-      groups.get(group).append(this.row(parameter, label));
+    let shown = 0;
+    for (const [name, members] of grouped(simulation.facts.parameters)) {
+      root.append(this.group(name, members, shown < MOST_OPEN));
+      shown += members.length;
     }
   }
 
-  group(root, name, { about }) {
-    const made = element("details", { open: true }, element("summary", {}, name || "parameters"));
-    if (about) made.append(element("p", { className: "about" }, about));
-    root.append(made);
+  // of parameters with one unit it is told once
+  group(name, members, open) {
+    const units = new Set(members.map(({ parameter }) => shownUnit(parameter.unit)));
+    const heads = new Set(members.map(({ parameter }) => parameter.about));
+    const summary = element("summary", {}, name || "parameters");
+    if (units.size === 1) summary.append(" ", element("span", { className: "unit" }, [...units][0]));
+    const made = element("details", { open, className: units.size === 1 ? "one-unit" : "" }, summary);
+    if (heads.size === 1 && members[0].parameter.about) made.append(element("p", { className: "about" }, members[0].parameter.about));
+    made.append(...members.map(({ parameter, label }) => this.row(parameter, label)));
     return made;
   }
 
   row(parameter, label) {
-    const { name, unit: unitText, least, greatest } = parameter;
-    const scale = gainRange(parameter.value, least, greatest);
+    const { name, unit: unitText, least, greatest, usual = [] } = parameter;
+    const scale = gainRange(parameter.value, usual[0] ?? least, usual[1] ?? greatest);
     const [low, high] = sliderEnds(scale);
     const inUnit = shownUnit(unitText);
     const spoken = `${name} ${inUnit}`.trim();
@@ -86,7 +100,7 @@ class Panel {
     slider.setAttribute("aria-valuetext", `${general(value)} ${shownUnit(parameter.unit)}`.trim());
     const [low, high] = sliderEnds(scale);
     slider.style.setProperty("--filled", `${(100 * (Number(slider.value) - low)) / (high - low || 1)}%`);
-    field.value = Number(value.toPrecision(9));
+    field.value = Number(value.toPrecision(SHOWN_DIGITS));
     field.setCustomValidity("");
     line.classList.toggle("changed", value !== parameter.value);
   }

@@ -53,29 +53,33 @@ class Player {
     const { step } = this.simulation.facts;
     this.owed += (elapsed * 1e-3 * this.speed) / step;
     const begun = performance.now();
-    const first = this.simulation.tick;
-    while (this.running && this.owed >= 1 && performance.now() - begun < MOST_PER_FRAME) this.takeOwed();
-    const spent = performance.now() - begun;
-    const taken = this.simulation.tick - first;
-    if (taken > 0) this.cost = (1e3 * spent) / taken;
+    let taken = 0;
+    while (this.running && this.owed >= 1 && performance.now() - begun < MOST_PER_FRAME) taken += this.takeOwed();
+    if (taken > 0) this.cost = (1e3 * (performance.now() - begun)) / taken;
     // what this machine cannot keep up with is not made up for
     this.owed = this.owed >= 1 ? 0 : this.owed;
     this.measure(now, taken * step);
   }
 
+  // Some of the ticks that are owed; returns how many were complete.
   takeOwed() {
     const left = this.repeat ? Math.round(this.duration / this.simulation.facts.step) - this.simulation.tick : Infinity;
-    if (left <= 0) this.ended();
-    else this.owed -= this.take(Math.min(Math.floor(this.owed), CHUNK, left));
+    if (left <= 0) {
+      this.ended();
+      return 0;
+    }
+    const done = this.take(Math.min(Math.floor(this.owed), CHUNK, left));
+    this.owed -= done;
+    return done;
   }
 
   // the real-time factor: simulated over passed time
   measure(now, simulated) {
-    const [since, so_far] = this.window;
+    const [since, before] = this.window;
     if (!since || now - since > 4 * MEASURED) this.window = [now, 0];
-    else if (now - since < MEASURED) this.window = [since, so_far + simulated];
+    else if (now - since < MEASURED) this.window = [since, before + simulated];
     else {
-      this.factor = (1e3 * (so_far + simulated)) / (now - since);
+      this.factor = (1e3 * (before + simulated)) / (now - since);
       this.window = [now, 0];
     }
   }

@@ -15,12 +15,21 @@ class Simulation {
     this.parameters = new Map(facts.parameters.map((parameter) => [parameter.name, parameter]));
     this.places = new Map(Object.entries(facts.places));
     this.restart();
-    this.restoreParameters();
   }
 
   static async load(facts, bytes) {
     const { instance } = await WebAssembly.instantiate(bytes, { env: LIBM });
     return new Simulation(facts, instance.exports);
+  }
+
+  // Poses at the start and along the run, as far as they are found within `most` ms; then back at the start.
+  ahead(duration, count, most) {
+    const end = performance.now() + most;
+    const stride = Math.max(Math.round(duration / this.facts.step / count), 1);
+    const found = [Array.from(this.poses())];
+    while (found.length < count && performance.now() < end && this.take(stride) === stride) found.push(Array.from(this.poses()));
+    this.restart();
+    return found;
   }
 
   // To the start, with the parameters as they are.

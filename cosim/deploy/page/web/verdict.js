@@ -87,7 +87,7 @@ const endlessEvents = (simulation) => {
 const farthestBond = (simulation) => {
   const { bonds } = simulation.facts.verdicts;
   const energy = simulation.at("coupling.energy");
-  const k = largestOf(bonds.map(({ limit }, i) => Math.abs(energy[i]) / limit));
+  const k = largestOf(bonds.map(({ limit }, i) => Math.abs(energy[i]) / (limit ?? Infinity)));
   return { ...bonds[k], energy: energy[k] };
 };
 

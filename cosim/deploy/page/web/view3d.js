@@ -31,9 +31,14 @@ const LIGHT = unit([0.35, -0.45, 0.9]);
 const SPRING_WIDTH = 0.012; // over the extent of the mechanism
 const GRID_REACH = 12; // cells on each side
 const UNIT_SIZE = [1, 1, 1];
+const SMALLEST_FRAME = 0.6; // over the extent of the mechanism
+const FARTHEST_FRAME = 6; // times what is seen at the start
+
+const diagonal = ([low, high]) => Math.hypot(...minus(high, low));
 
 class View3d {
-  constructor(canvas, scene, poses) {
+  // ahead: poses of the bodies at the start and along the motion
+  constructor(canvas, scene, ahead) {
     Object.assign(this, { canvas, scene });
     const gl = canvas.getContext("webgl", { antialias: true, stencil: true, alpha: true });
     if (!gl) return; // the page says so and goes on with its charts
@@ -44,8 +49,8 @@ class View3d {
     this.buffers = Object.fromEntries(Object.entries(SOLIDS).map(([kind, solid]) => [kind, this.uploaded(solid())]));
     this.grid = this.uploaded(this.gridLines());
     this.shapes = scene.bodies.flatMap((body, k) => body.shapes.map((shape) => this.prepared(shape, k)));
-    const { target, extent } = this.framed(poses);
-    this.centre = target;
+    const { target, extent, floor } = this.framed(ahead);
+    Object.assign(this, { centre: target, floor });
     this.camera = new Camera(canvas, target, extent, () => (this.moved = true));
   }
 
@@ -57,15 +62,27 @@ class View3d {
     return { body, solid: this.buffers[shape.kind], size: shape.size, color: shape.color, local: placed(shape.position, shape.wxyz) };
   }
 
-  // the middle and the size of what is shown at the start
-  framed(poses) {
-    const { bodies } = this.scene;
-    const points = this.shapes.map((shape) => [...product(this.poseOf(poses, shape.body), shape.local).subarray(12, 15)]);
-    bodies.slice(1).forEach((_, k) => points.push([3, 7, 11].map((i) => poses[12 * k + i])));
-    points.push(points.length ? [points[0][0], points[0][1], this.scene.floor] : [0, 0, 0]);
-    const ends = [Math.min, Math.max].map((choose) => [0, 1, 2].map((i) => choose(...points.map((point) => point[i]))));
-    const extent = Math.max(Math.hypot(...minus(ends[1], ends[0])), 0.6 * this.scene.extent);
-    return { target: ends[0].map((x, i) => (x + ends[1][i]) / 2), extent };
+  // The middle, the size and the lowest point of what is shown: along the motion ahead, unless that leads far away.
+  framed(ahead) {
+    const start = this.boundsAt(ahead.slice(0, 1));
+    const whole = this.boundsAt(ahead);
+    const near = Math.max(diagonal(start), SMALLEST_FRAME * this.scene.extent);
+    const [low, high] = diagonal(whole) < FARTHEST_FRAME * near ? whole : start;
+    const target = low.map((x, i) => (x + high[i]) / 2);
+    return { target, extent: Math.max(diagonal([low, high]), SMALLEST_FRAME * this.scene.extent), floor: Math.min(low[2], this.scene.floor) };
+  }
+
+  // the corners of a box around all solids, at all of these poses
+  boundsAt(ahead) {
+    const [low, high] = [Array(3).fill(Infinity), Array(3).fill(-Infinity)];
+    for (const poses of ahead)
+      for (const { pose, size } of this.shapesAt(poses))
+        for (let i = 0; i < 3; i++) {
+          const half = (Math.abs(pose[i]) * size[0] + Math.abs(pose[4 + i]) * size[1] + Math.abs(pose[8 + i]) * size[2]) / 2;
+          low[i] = Math.min(low[i], pose[12 + i] - half);
+          high[i] = Math.max(high[i], pose[12 + i] + half);
+        }
+    return this.shapes.length ? [low, high] : [[0, 0, 0], [0, 0, 0]];
   }
 
   poseOf(poses, body) {
@@ -96,11 +113,11 @@ class View3d {
     return { corner: cornerBuffer, normal: normalBuffer, count: corners.length / 3 };
   }
 
-  // lines one cell apart, as corners of line segments
+  // lines one cell apart, in pieces: long ones that begin behind the eye are not drawn everywhere
   gridLines() {
     const corners = [];
     for (let k = -GRID_REACH; k <= GRID_REACH; k++)
-      corners.push(k, -GRID_REACH, 0, k, GRID_REACH, 0, -GRID_REACH, k, 0, GRID_REACH, k, 0);
+      for (let i = -GRID_REACH; i < GRID_REACH; i++) corners.push(k, i, 0, k, i + 1, 0, i, k, 0, i + 1, k, 0);
     return { corners, normals: corners.map((_, i) => (i % 3 === 2 ? 1 : 0)) };
   }
 
@@ -182,7 +199,7 @@ class View3d {
     const { gl } = this;
     const { cell } = this;
     const middle = this.centre.map((x) => Math.round(x / cell) * cell);
-    const at = new Float32Array([cell, 0, 0, 0, 0, cell, 0, 0, 0, 0, 1, 0, middle[0], middle[1], this.scene.floor, 1]);
+    const at = new Float32Array([cell, 0, 0, 0, 0, cell, 0, 0, 0, 0, 1, 0, middle[0], middle[1], this.floor, 1]);
     gl.depthMask(false);
     this.set("lit", 0);
     this.set("fade", cell * GRID_REACH);
@@ -192,7 +209,7 @@ class View3d {
     gl.enable(gl.STENCIL_TEST);
     gl.stencilFunc(gl.EQUAL, 0, 1);
     gl.stencilOp(gl.KEEP, gl.KEEP, gl.INCR);
-    const flat = shadowOn(this.scene.floor, LIGHT);
+    const flat = shadowOn(this.floor, LIGHT);
     for (const { solid, pose, size } of solids) this.paint(solid, product(flat, pose), size);
     gl.disable(gl.STENCIL_TEST);
     gl.depthMask(true);
