@@ -51,11 +51,13 @@ def freestanding(ir: str) -> str:
 
 def _copied(found: re.Match[str]) -> str:
     target, source, size = found.groups()
-    if int(size) <= _IN_PLACE:
-        return found[0]
+    if int(size) <= _IN_PLACE:  # of doubles: without that, a target that loads whole words only would copy bytes
+        return found[0].replace("(ptr ", "(ptr align 8 ").replace(", ptr ", ", ptr align 8 ")
     return f"call void @cosim.copy(ptr {target}, ptr {source}, i64 {int(size) // 8})"
 
 
 def _cleared(found: re.Match[str]) -> str:
     target, size = found.groups()
-    return found[0] if int(size) <= _IN_PLACE else f"call void @cosim.clear(ptr {target}, i64 {int(size) // 8})"
+    if int(size) <= _IN_PLACE:
+        return found[0].replace("(ptr ", "(ptr align 8 ")
+    return f"call void @cosim.clear(ptr {target}, i64 {int(size) // 8})"
