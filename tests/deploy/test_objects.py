@@ -159,7 +159,7 @@ def test_two_joints_that_are_one_in_c(refused):
 def test_two_controllers_that_are_one_in_c(refused):
     what = "controller 'x_y' and controller 'x-y' are both arm_controller_x_y in C"
     assert refused(renamed(controllers=("x-y", "x_y"))) == [
-        f"arm.yaml:21 controllers.1.name: {what}; rename one of them"
+        f"arm.yaml:23 controllers[1].name: {what}; rename one of them"
     ]
 
 
@@ -167,10 +167,11 @@ def test_two_signals_that_are_one_in_c(refused):
     """The reference of a joint, and the joint that is named like it."""
     rig = renamed("a_b_reference")
     rig["mechanism"]["bodies"][0]["joint"] = rig["controllers"][0]["joints"][0] = "a_b"
-    what = (
-        "signal 'a_b_reference/position' and signal 'a_b/reference_position' are both ARM_SIGNAL_A_B_REFERENCE_POSITION"
-    )
-    assert refused(rig) == [f"arm.yaml:14 joints.a_b_reference: {what} in C; rename one of them"]
+    assert refused(rig) == [
+        f"arm.yaml:14 joints.a_b: signal 'a_b/reference_{each}' and signal 'a_b_reference/{each}' are both"
+        f" ARM_SIGNAL_A_B_REFERENCE_{each.upper()} in C; rename one of them"
+        for each in ("position", "velocity", "acceleration")
+    ]
 
 
 def test_an_identifier_that_is_a_keyword():
