@@ -16,8 +16,8 @@ import numpy as np
 from cosim.compile.trace import OpenNumbers, symbols
 from cosim.control.control_loop import ControlLoop
 from cosim.control.tunables import Leaf, leaves_of, replaced
-from cosim.errors import CompileError
 from cosim.deploy.parameters import bounds_of
+from cosim.errors import CompileError
 from cosim.rig.build.control_loops import build_loops
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.schema import Reading
