@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cosim.compile.object_code import CodeTarget
 from cosim.compile.targets import processors, targets
+from cosim.deploy.check import compared
 from cosim.deploy.description import as_text
 from cosim.deploy.exportable import FileKind, check_rig
+from cosim.deploy.identifiers import prefix_of
+from cosim.deploy.object_files import PROCESSORS, object_files
 from cosim.deploy.page.page import page_of
+from cosim.deploy.playing import check_tools
 from cosim.deploy.wasm_rig import wasm_rig
 from cosim.errors import InputError, did_you_mean
 from cosim.output.console import refuse_inputs
@@ -25,26 +28,32 @@ COMMAND = "cosim build"
 Files = Mapping[str, bytes]
 
 
-def build(path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path) -> None:
-    """Write the files into the folder, named as the rig file. Raises InputError and CompileError."""
+def build(
+    path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path, recording: Path | None
+) -> None:
+    """Write the files into the folder, named as the rig file. recording: of the engine, which the code has to repeat.
+
+    Raises InputError, CompileError and, where it does not, RunError.
+    """
     if target not in TARGETS:
         raise InputError(f"there is no target '{target}'{did_you_mean(target, TARGETS)}", "--target")
     make, suffixes = TARGETS[target]
-    name = identifier(path.stem)
+    if recording is not None:
+        check_tools(target, _machine(target, cpu))
+    name = prefix_of(path.stem, str(path))
     files = {suffix: folder / f"{name}{suffix}" for suffix in suffixes}
     for suffix, file in files.items():
         check_output(file, "-o", (suffix,), {identity(path): "the rig itself"})
     rig = load_rig(path, overrides)
     for file in files.values():
         refuse_inputs(input_files(rig, overrides), file, "-o")
-    for suffix, content in make(rig, name, target, cpu).items():
+    made = make(rig, name, target, cpu)
+    for suffix, content in made.items():
         write_file(files[suffix], content, "code")
         print(f"wrote    {files[suffix]}: {len(content) / 1000:,.1f} kB")
-
-
-def identifier(name: str) -> str:
-    """The name with characters that C does not allow replaced."""
-    return re.sub(r"^(?=\d)|[^A-Za-z0-9_]", "_", name)
+    if recording is not None:
+        found = compared(rig, name, made[".o"], target, recording)
+        print(f"checked  {recording}: {found}")
 
 
 def _wasm(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
@@ -68,8 +77,13 @@ def _machine(target: str, cpu: str | None) -> CodeTarget:
     return found._replace(cpu=cpu)
 
 
+def _objects(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
+    return object_files(rig, name, _machine(target, cpu))
+
+
 # name -> what makes its files, and their suffixes
 TARGETS: dict[str, tuple[Callable[[WiredRig, str, str, str | None], Files], Sequence[str]]] = {
     "page": (_page, (".html",)),
     "wasm": (_wasm, (".wasm", ".json")),
+    **dict.fromkeys(PROCESSORS, (_objects, (".o", ".h", ".json"))),
 }
