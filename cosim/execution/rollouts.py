@@ -10,7 +10,8 @@ from threading import Event
 
 import numpy as np
 
-from cosim.timing.simd_loop import SimdLoop, SimdMemory, SimdProgram
+from cosim.timing.rollout_program import RolloutProgram
+from cosim.timing.simd_loop import SimdLoop, SimdMemory
 from cosim.timing.tick_ring import LoopStatus
 from cosim.types import Array
 
@@ -44,7 +45,7 @@ class Rollouts:
         self._cancelled = Event()
 
     @property
-    def program(self) -> SimdProgram:
+    def program(self) -> RolloutProgram:
         return self.loop.program
 
     @property

@@ -33,7 +33,8 @@ from cosim.tick.python_controller import inputs_routine
 from cosim.tick.signals import SignalMap
 from cosim.tick.tick_functions import GUARD_INPUTS, TickFunctions
 from cosim.timing.native_loop import NativeLoop
-from cosim.timing.simd_loop import SimdLoop, SimdProgram
+from cosim.timing.rollout_program import RolloutProgram
+from cosim.timing.simd_loop import SimdLoop
 from cosim.timing.tick_ring import LoopTask, PythonCall, RoutineCall, TickProgram
 from cosim.types import COMMAND, Numeric, State
 
@@ -247,10 +248,10 @@ class TickModel(TickFunctions):
         as long as these are the same. Raises CompileError for a metric that cannot be traced."""
         key = accumulation and accumulation.key, samples
         if self._simd_loop is None or self._simd_loop[0] != key:
-            self._simd_loop = key, SimdLoop(self._simd_program(accumulation, samples), vector_lanes())
+            self._simd_loop = key, SimdLoop(self._rollout_program(accumulation, samples), vector_lanes())
         return self._simd_loop[1]
 
-    def _simd_program(self, accumulation: Accumulation | None, samples: tuple[str, ...]) -> SimdProgram:
+    def _rollout_program(self, accumulation: Accumulation | None, samples: tuple[str, ...]) -> RolloutProgram:
         start, row = self.layout.place("bumpless_start"), (self.row.size,)
 
         def sample(start: Numeric, row: Numeric) -> Numeric:
@@ -263,7 +264,7 @@ class TickModel(TickFunctions):
 
         sizes = [start.shape, row]
         accumulators = None if accumulation is None else (accumulation.layout.size,)
-        return SimdProgram(
+        return RolloutProgram(
             self.compiled_program,
             self.layout.size,
             start.where,
