@@ -19,13 +19,9 @@ from cosim.paths import cache_folder
 DIGEST_SIZE = hashlib.sha256().digest_size
 
 
-@cache
 def vector_lanes() -> int:
     """Doubles per vector register of this machine."""
-    features = host()[2].split(",")
-    if "+avx512f" in features:
-        return 8
-    return 4 if "+avx" in features else 2
+    return host().lanes
 
 
 @cache
@@ -43,7 +39,7 @@ class Library:
         import llvmlite
 
         self._exports, self._imports, texts = exports, imports, modules(ir)
-        described = llvmlite.__version__, *host()
+        described = llvmlite.__version__, *map(str, host())
         self._keys = [hashlib.sha256("\n".join([*described, text]).encode()).hexdigest() for text in texts]
         self.key, self._codes = self._keys[0], [cached(f"{key}.o") for key in self._keys]
         self._missing = [k for k, code in enumerate(self._codes) if code is None]

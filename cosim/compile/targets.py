@@ -1,0 +1,23 @@
+"""The table of the targets that code is made for: this machine and others."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from cosim.compile.object_code import CodeTarget, host
+
+# bulk memory, whole numbers from any float: in all browsers since 2021, WebAssembly 2.0
+_WASM = "+bulk-memory,+sign-ext,+mutable-globals,+nontrapping-fptoint,+simd128"
+HOST = "host"
+
+
+@cache
+def targets() -> dict[str, CodeTarget]:
+    """By name; those of a family of processors have a CPU that nearly all in use contain."""
+    return {
+        HOST: host(),
+        "x86_64": CodeTarget("x86_64-unknown-linux-gnu", "x86-64-v3", lanes=4),
+        "aarch64": CodeTarget("aarch64-unknown-linux-gnu", "cortex-a53", lanes=2),
+        "riscv64": CodeTarget("riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c", code_model="medium"),
+        "wasm": CodeTarget("wasm32-unknown-unknown", "generic", _WASM, lanes=2, relocation="static"),
+    }
