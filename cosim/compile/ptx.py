@@ -11,15 +11,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cosim.compile.object_code import llvm
+from cosim.compile.freestanding import freestanding
+from cosim.compile.object_code import CodeTarget, llvm, target_machine
 from cosim.compile.operations import LIBM, OF_TWO
+from cosim.compile.targets import PTX, targets
 from cosim.errors import CompileError
 
-TRIPLE = "nvptx64-nvidia-cuda"
-OLDEST = 7, 5  # compute capability
-VERSION = "ptx70"  # of PTX: drivers since CUDA 11.0
 THREADS = 128  # of a block, at most
-LOCAL_BYTES = 512 << 10  # that a thread may have
+LOCAL_BYTES = 512 << 10  # that CUDA gives a thread, at most
+LIBDEVICE = "nvvm/libdevice/libdevice.10.bc"
 INSTALL = "pip install 'cosim[cuda]'"
 
 
@@ -35,17 +35,16 @@ class Kernel:
     @property
     def head(self) -> str:
         """The first line of the body."""
-        return f"define internal void @{self.name}.run({self.parameters('ptr noalias')}, i64 %run) nounwind {{"
+        return f"define internal void @{self.name}.run({self._parameters('ptr noalias')}, i64 %run) nounwind {{"
 
-    def parameters(self, pointer: str = "ptr") -> str:
+    def _parameters(self, pointer: str) -> str:
         return ", ".join([*(f"{pointer} %{name}" for name in self.arrays), *(f"i64 %{name}" for name in self.numbers)])
 
     @property
     def entry(self) -> str:
-        """IR of the kernel: the body for the number of the thread."""
-        first = self.numbers[0]
+        """IR of the kernel."""
         return f"""
-define ptx_kernel void @{self.name}({self.parameters()}) "nvvm.maxntid"="{THREADS}" {{
+define ptx_kernel void @{self.name}({self._parameters("ptr")}) "nvvm.maxntid"="{THREADS}" {{
 entry:
   %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
   %size = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
@@ -55,10 +54,10 @@ entry:
   %thread.wide = zext i32 %thread to i64
   %before = mul i64 %block.wide, %size.wide
   %run = add i64 %before, %thread.wide
-  %has = icmp slt i64 %run, %{first}
-  br i1 %has, label %work, label %end
+  %has.work = icmp slt i64 %run, %{self.numbers[0]}
+  br i1 %has.work, label %work, label %end
 work:
-  call void @{self.name}.run({self.parameters()}, i64 %run)
+  call void @{self.name}.run({self._parameters("ptr")}, i64 %run)
   br label %end
 end:
   ret void
@@ -67,35 +66,30 @@ end:
 
 
 _SPECIAL = "".join(f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x()\n" for name in ("ctaid", "ntid", "tid"))
-
-
-def ptx(ir: str, kernels: Sequence[Kernel], cpu: str = "sm_%d%d" % OLDEST) -> str:
-    """The PTX of kernels whose bodies are in the IR. Raises CompileError for IR that no GPU can run."""
-    binding = targets()
-    machine = binding.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, features=f"+{VERSION}", opt=2)
-    whole = "\n".join([_SPECIAL, ir, *(kernel.entry for kernel in kernels)])
-    module = _parsed(binding.parse_assembly, whole, machine)
-    called = [name for name in _MATHEMATICS if re.search(rf"call double @{name}\(", whole)]
-    if called:
-        module.link_in(_parsed(binding.parse_assembly, "".join(map(_by_libdevice, called)), machine))
-        module.link_in(_parsed(binding.parse_bitcode, libdevice().read_bytes(), machine))
-    names = {kernel.name for kernel in kernels}
-    for function in module.functions:
-        if not function.is_declaration and function.name not in names:
-            function.linkage = "internal"
-    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=0))
-    passes = builder.getModulePassManager()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, builder)
-    return machine.emit_assembly(module)
-
-
 _MATHEMATICS = sorted({*LIBM.values(), "sin", "cos"})
+
+
+def ptx(ir: str, kernels: Sequence[Kernel], target: CodeTarget | None = None) -> str:
+    """The PTX of kernels whose bodies are in the IR; target: by default the oldest GPUs. Raises CompileError for code
+    that needs more memory than a thread has, and without `libdevice` where it is needed."""
+    text = freestanding(ir)
+    for kernel in kernels:
+        if (needed := local_bytes(text, f"{kernel.name}.run")) > LOCAL_BYTES:
+            what = f"the ticks need {needed / 1024:,.0f} kB of memory in each run, a thread of a GPU has"
+            raise CompileError(f"{what} {LOCAL_BYTES >> 10} kB; simplify the mechanism, or compute on the CPU")
+    text = "\n".join([_SPECIAL, text, *(kernel.entry for kernel in kernels)])
+    machine = target_machine(target or targets()[PTX])
+    module = _parsed(llvm().parse_assembly, text, machine)
+    if called := [name for name in _MATHEMATICS if f"call double @{name}(" in text]:
+        module.link_in(_parsed(llvm().parse_assembly, "".join(map(_by_libdevice, called)), machine))
+        module.link_in(_parsed(llvm().parse_bitcode, libdevice().read_bytes(), machine))
+    _keep_only([kernel.name for kernel in kernels], module, machine)
+    return machine.emit_assembly(module)
 
 
 def _parsed(parse: Any, source: str | bytes, machine: Any) -> Any:
     module = parse(source)
-    module.triple, module.data_layout = TRIPLE, str(machine.target_data)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
     return module
 
 
@@ -111,22 +105,42 @@ define double @{name}({given}) noinline nounwind {{
 """
 
 
-@cache
-def targets() -> Any:
-    """LLVM with all its targets."""
-    binding = llvm()
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    return binding
+def _keep_only(names: Sequence[str], module: Any, machine: Any) -> None:
+    """Remove what the functions of these names do not use."""
+    for function in module.functions:
+        if not function.is_declaration and function.name not in names:
+            function.linkage = "internal"
+    builder = llvm().create_pass_builder(machine, llvm().create_pipeline_tuning_options(speed_level=0))
+    passes = builder.getModulePassManager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)
+
+
+_FUNCTION = re.compile(r"^define [^@]*@([\w.]+)\(.*?^}", re.MULTILINE | re.DOTALL)
+_ARRAY = re.compile(r"= alloca (?:\[(\d+) x (i8|double)\]|double)")
+_CALL = re.compile(r"call [^@\n]*@([\w.]+)\(")
+
+
+def local_bytes(ir: str, name: str) -> int:
+    """That the arrays of a function and of all that it calls take at the same time; nothing calls itself."""
+    functions = {found[1]: found[0] for found in _FUNCTION.finditer(ir)}
+
+    @cache
+    def needed(name: str) -> int:
+        text = functions.get(name, "")
+        own = sum(int(count or 1) * (1 if kind == "i8" else 8) for count, kind in _ARRAY.findall(text))
+        return own + max((needed(callee) for callee in set(_CALL.findall(text))), default=0)
+
+    return needed(name)
 
 
 @cache
 def libdevice() -> Path:
-    """NVIDIA's mathematics for GPUs as bitcode: of a package, else of a toolkit. Raises CompileError without it."""
-    found = importlib.util.find_spec("nvidia")
-    folders = [Path(each) / "*" for each in (found and found.submodule_search_locations) or ()]
+    """NVIDIA's mathematics for GPUs, as bitcode: of a package, else of a toolkit. Raises CompileError without it."""
+    package = importlib.util.find_spec("nvidia")
+    folders = [each for folder in (package and package.submodule_search_locations) or () for each in Path(folder).iterdir()]
     folders += [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
     for folder in [*folders, Path("/usr/local/cuda")]:
-        for file in sorted(Path(folder.anchor).glob(str((folder / "nvvm/libdevice/libdevice.10.bc").relative_to(folder.anchor)))):
+        if (file := folder / LIBDEVICE).is_file():
             return file
-    raise CompileError(f"the mathematics of GPUs is missing (libdevice.10.bc); run {INSTALL}")
+    raise CompileError(f"the mathematics of GPUs is missing (libdevice.10.bc); install it with {INSTALL}")

@@ -46,12 +46,10 @@ class _GpuLoopWriter(RolloutText):
 
     def text(self) -> str:
         program = self.program
-        samples = 0 if program.samples is None else program.samples.output_sizes[0]
-        accumulators = 0 if program.metrics is None else program.metrics.output_sizes[0]
         own = {
             "memory": program.size,
-            "accumulators": accumulators,
-            "samples": samples,
+            "accumulators": program.accumulated,
+            "samples": program.sampled,
             "signals": program.signals.output_sizes[0],
             "row": self.ticks.row,
         }
@@ -62,7 +60,7 @@ class _GpuLoopWriter(RolloutText):
         self(f"  %stopped = fcmp une double {fault}, {mathlib.constant(0.0)}")
         self("  br i1 %stopped, label %end, label %take", "take:")
         self._take("%memories", "%memory", program.size)
-        self._take("%accumulated", "%accumulators", accumulators)
+        self._take("%accumulated", "%accumulators", program.accumulated)
         # samples are counted from the first of these ticks on
         self("  %every.less = sub i64 %every, 1", "  %first.up = add i64 %first, %every.less")
         self("  %samples.before = sdiv i64 %first.up, %every")
@@ -76,7 +74,7 @@ class _GpuLoopWriter(RolloutText):
         self("  %ticks = phi i64 [ %number, %head ], [ %number.next, %again ]")
         self.observe(program.signals, "%signals")
         self._put("%memory", "%memories", program.size)
-        self._put("%accumulators", "%accumulated", accumulators)
+        self._put("%accumulators", "%accumulated", program.accumulated)
         self._put("%signals", "%last", own["signals"])
         self(f"  store i64 %ticks, ptr {self.place('%ran', '%run', 'i64')}, align 8")
         self("  br label %end", "end:", "  ret void", "}")

@@ -28,6 +28,15 @@ class RolloutProgram:
     signals: Routine
 
     @property
+    def sampled(self) -> int:
+        """Signals of a sample."""
+        return 0 if self.samples is None else self.samples.output_sizes[0]
+
+    @property
+    def accumulated(self) -> int:
+        return 0 if self.metrics is None else self.metrics.output_sizes[0]
+
+    @property
     def routines(self) -> list[Routine]:
         """That the ticks call, and those of the rows."""
         return [*self.ticks.routines, *(item for item in (self.metrics, self.samples, self.signals) if item)]
