@@ -138,7 +138,9 @@ def local_bytes(ir: str, name: str) -> int:
 def libdevice() -> Path:
     """NVIDIA's mathematics for GPUs, as bitcode: of a package, else of a toolkit. Raises CompileError without it."""
     package = importlib.util.find_spec("nvidia")
-    folders = [each for folder in (package and package.submodule_search_locations) or () for each in Path(folder).iterdir()]
+    folders = [
+        each for folder in (package and package.submodule_search_locations) or () for each in Path(folder).iterdir()
+    ]
     folders += [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
     for folder in [*folders, Path("/usr/local/cuda")]:
         if (file := folder / LIBDEVICE).is_file():

@@ -6,7 +6,7 @@ Nothing of CUDA is loaded before a GPU is opened. No GPU has run this so far.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -61,7 +61,9 @@ class CudaDriver:
         code = result.name
         if code in _SETTING:
             return InputError(_SETTING[code], PLACE)
-        return RunError(_RUNNING.get(code, f"the NVIDIA driver reports {code} of {call}; see nvidia-smi, {ON_CPU}"), PLACE)
+        return RunError(
+            _RUNNING.get(code, f"the NVIDIA driver reports {code} of {call}; see nvidia-smi, {ON_CPU}"), PLACE
+        )
 
 
 class CudaKernel:
@@ -101,8 +103,9 @@ class CudaKernel:
 
 
 @contextmanager
-def cuda_kernel(ptx: str, name: str) -> Iterator[CudaKernel]:
-    """A kernel of a PTX text on the first GPU. Raises InputError without one that can run it."""
+def cuda_kernel(ptx: Callable[[], str], name: str) -> Iterator[CudaKernel]:
+    """A kernel of a PTX text, which is made where there is a GPU for it, on the first GPU. Raises InputError without
+    one that can run it."""
     driver = CudaDriver()
     device = driver("cuDeviceGet", 0)
     _check_age(driver, device)
@@ -111,7 +114,7 @@ def cuda_kernel(ptx: str, name: str) -> Iterator[CudaKernel]:
         opened.callback(driver, "cuDevicePrimaryCtxRelease", device)
         driver("cuCtxPushCurrent", context)  # others in this process may have one of their own
         opened.callback(driver, "cuCtxPopCurrent")
-        module = driver("cuModuleLoadData", ptx.encode() + b"\0")
+        module = driver("cuModuleLoadData", ptx().encode() + b"\0")
         opened.callback(driver, "cuModuleUnload", module)
         function = driver("cuModuleGetFunction", module, name.encode())
         free, _ = driver("cuMemGetInfo")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.errors import CompileError, InputError
 from cosim.execution.cuda_device import ON_CPU, PLACE, CudaKernel, cuda_kernel
 from cosim.execution.rollouts import RolloutArrays
 from cosim.timing.gpu_loop import KERNEL, GpuLoop
@@ -31,14 +31,20 @@ class GpuRollouts:
     count: int
     every: int = 1  # ticks per sample
 
-    def run(self, k: int) -> RolloutArrays:
-        """k rollouts. Raises InputError without a GPU that can run them."""
+    def run(self, k: int, threads: None = None) -> RolloutArrays:
+        """k rollouts, each in a thread. Raises InputError without a GPU that can run them."""
         arrays = RolloutArrays.of(self.loop.program, k, self.accumulators.size, self.count, self.every)
-        with cuda_kernel(self.loop.ptx, KERNEL.name) as kernel:
+        with cuda_kernel(self._text, KERNEL.name) as kernel:
             width = min(k, self._fitting(kernel.free))
             for start in range(0, k, width):
                 self._run_chunk(kernel, slice(start, min(start + width, k)), arrays)
         return arrays
+
+    def _text(self) -> str:
+        try:
+            return self.loop.ptx
+        except CompileError as error:
+            raise InputError(error.what, PLACE) from None
 
     def _doubles(self) -> tuple[int, ...]:
         """Of a run in each of the arrays of KERNEL."""
