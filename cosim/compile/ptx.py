@@ -138,11 +138,10 @@ def local_bytes(ir: str, name: str) -> int:
 def libdevice() -> Path:
     """NVIDIA's mathematics for GPUs, as bitcode: of a package, else of a toolkit. Raises CompileError without it."""
     package = importlib.util.find_spec("nvidia")
-    folders = [
-        each for folder in (package and package.submodule_search_locations) or () for each in Path(folder).iterdir()
-    ]
-    folders += [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
-    for folder in [*folders, Path("/usr/local/cuda")]:
-        if (file := folder / LIBDEVICE).is_file():
+    folders = (package and package.submodule_search_locations) or ()
+    toolkits = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ] + ["/usr/local/cuda"]
+    files = [file for folder in folders for file in Path(folder).glob(f"*/{LIBDEVICE}")]
+    for file in [*files, *(Path(toolkit) / LIBDEVICE for toolkit in toolkits)]:
+        if file.is_file():
             return file
     raise CompileError(f"the mathematics of GPUs is missing (libdevice.10.bc); install it with {INSTALL}")

@@ -1,5 +1,8 @@
-"""Many runs of one rig from different memories on a GPU, a thread per run: in chunks of runs that fit its memory, and in
-launches of a fraction of a second. Experimental: no GPU has run it so far."""
+"""Many runs of one rig from different memories on a GPU, a thread per run.
+
+The runs go in chunks that fit the memory of the GPU, the ticks in launches of a fraction of a second. Experimental: no
+GPU has run it so far.
+"""
 
 from __future__ import annotations
 
