@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from functools import cache
 
 from cosim.compile.object_code import CodeTarget, host
@@ -22,3 +25,19 @@ def targets() -> dict[str, CodeTarget]:
         "wasm": CodeTarget("wasm32-unknown-unknown", "generic", _WASM, lanes=2, relocation="static"),
         PTX: CodeTarget("nvptx64-nvidia-cuda", "sm_75"),  # GPUs since 2018, by drivers since CUDA 10
     }
+
+
+_LIST = """
+import sys
+import llvmlite.binding as llvm
+llvm.initialize_all_targets()
+llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu="help")
+"""
+
+
+@cache
+def processors(triple: str) -> tuple[str, ...]:
+    """The names of the processors that LLVM knows: it prints them only, and takes any name without an error."""
+    run = subprocess.run([sys.executable, "-c", _LIST, triple], capture_output=True, text=True, check=True)
+    listed = run.stderr.partition("Available features")[0]
+    return tuple(re.findall(r"^\s+(\S+)\s+- Select", listed, re.MULTILINE))

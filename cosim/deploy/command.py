@@ -1,0 +1,73 @@
+"""`cosim build`: the ticks of a rig as a file for another machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cosim.compile.compilation import compiled_here
+from cosim.compile.object_code import CodeTarget
+from cosim.compile.targets import processors, targets
+from cosim.deploy.description import as_text, description_of
+from cosim.deploy.exportable import FileKind, check_rig
+from cosim.deploy.tick_code import FUNCTIONS, tick_code
+from cosim.deploy.wasm_module import module_of
+from cosim.errors import InputError, did_you_mean
+from cosim.output.console import refuse_inputs
+from cosim.output.output_files import check_output, identity, write_file
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.reading.yaml_source import Override
+from cosim.rig.rig import load_rig
+from cosim.rig.rig_files import input_files
+
+COMMAND = "cosim build"
+# suffix -> content of a file
+Files = Mapping[str, bytes]
+
+
+def build(path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path) -> None:
+    """Write the files into the folder, named as the rig file. Raises InputError and CompileError."""
+    if target not in TARGETS:
+        raise InputError(f"there is no target '{target}'{did_you_mean(target, TARGETS)}", "--target")
+    make, suffixes = TARGETS[target]
+    name = identifier(path.stem)
+    files = {suffix: folder / f"{name}{suffix}" for suffix in suffixes}
+    for suffix, file in files.items():
+        check_output(file, "-o", (suffix,), {identity(path): "the rig itself"})
+    rig = load_rig(path, overrides)
+    for file in files.values():
+        refuse_inputs(input_files(rig, overrides), file, "-o")
+    for suffix, content in make(rig, name, target, cpu).items():
+        write_file(files[suffix], content, "code")
+        print(f"wrote    {files[suffix]}: {len(content) / 1000:,.1f} kB")
+
+
+def identifier(name: str) -> str:
+    """The name with characters that C does not allow replaced."""
+    return re.sub(r"^(?=\d)|[^A-Za-z0-9_]", "_", name)
+
+
+def _wasm(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
+    check_rig(rig, FileKind("a module of WebAssembly", COMMAND))
+    code, machine = tick_code(rig.tick_model, name), _machine(target, cpu)
+    functions = [f"{name}_{function}" for function in FUNCTIONS]
+    module = module_of(compiled_here(code.ir, machine), functions)
+    facts = description_of(rig, code, machine, functions) | {"imports": list(module.imports)}
+    return {".wasm": module.code, ".json": as_text(facts).encode()}
+
+
+def _machine(target: str, cpu: str | None) -> CodeTarget:
+    """The row of the table, with this CPU instead of its own. Raises InputError for one that it does not have."""
+    found = targets()[target]
+    if cpu is None:
+        return found
+    if cpu not in (known := processors(found.triple)):
+        raise InputError(f"{target} has no processor '{cpu}'{did_you_mean(cpu, known)}", "--cpu")
+    return found._replace(cpu=cpu)
+
+
+# name -> what makes its files, and their suffixes
+TARGETS: dict[str, tuple[Callable[[WiredRig, str, str, str | None], Files], Sequence[str]]] = {
+    "wasm": (_wasm, (".wasm", ".json")),
+}

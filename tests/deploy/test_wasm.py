@@ -1,0 +1,60 @@
+"""Rigs as modules of WebAssembly: the same run as in the engine, and the same bits as native code without fused
+multiply-add."""
+
+import ctypes
+import platform
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.compile.object_code import object_code
+from cosim.compile.targets import targets
+from cosim.deploy.tick_code import tick_code
+from cosim.execution.native_engine import NativeEngine
+from tests.kit.linked_code import linked
+from tests.kit.samples import FOLDER, without_drivers
+from tests.kit.wasm import WasmRig, module
+
+TICKS = 1000
+# of a value, or of 1 where it is smaller: products and sums are fused in the engine and not in WebAssembly
+TOLERANCE = 1e-10
+FILES = without_drivers("**/*.yaml")
+
+
+def machine_code(path):
+    """The rig, or None where its ticks are not machine code alone."""
+    rig = load_rig(path, ["schedule.realtime=no"])
+    return rig if rig.native and not rig.tick_model.coupled_in_python else None
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the code without fused operations is for x86-64")
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(FOLDER).with_suffix("")) for path in FILES])
+def test_a_sample_rig_runs_as_in_the_engine(path):
+    rig = machine_code(path)
+    if rig is None:
+        pytest.skip("it has parts in Python")
+    model = rig.tick_model
+    engine, code = NativeEngine(model), tick_code(model, "rig")
+    rows, why = engine.run(TICKS)
+
+    wasm = WasmRig(code, module(code).code)
+    done = wasm.ticks(0, TICKS)
+    assert done == len(rows) - bool(why)
+    memory, signals = wasm.read(code.size), wasm.result("signals", len(model.signals.names))
+    expected = np.concatenate([engine.memory, rows[-1]])
+    assert_close(memory, expected)
+    assert_close(signals, rig.observe(engine.view("bumpless_start"), rows[-1:])[0])
+
+    plain = targets()["x86_64"]._replace(cpu="x86-64-v2")
+    objects, native = [object_code(code.ir, plain)], np.zeros(code.size)
+    linked(objects, "rig_reset")(native.ctypes.data)
+    assert linked(objects, "rig_ticks", ctypes.c_int32)(native.ctypes.data, 0, TICKS) == done
+    np.testing.assert_array_equal(native, memory)
+
+
+def assert_close(found, expected):
+    assert (np.isnan(found) == np.isnan(expected)).all()
+    with np.errstate(invalid="ignore"):
+        far = np.abs(found - expected) > TOLERANCE * np.maximum(1.0, np.abs(expected))
+    assert not far.any(), (found[far], expected[far])
