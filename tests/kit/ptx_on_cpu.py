@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cosim.compile.object_code import object_code
+from cosim.compile.object_code import llvm, object_code, target_machine
 from tests.kit.linked_code import linked
 
 _SPECIAL = ("%ctaid.x", "%ntid.x", "%tid.x")
@@ -69,7 +69,7 @@ class PtxProgram:
 
     def kernel(self, name: str) -> Callable[..., None]:
         """The function of addresses of the arguments, then block, threads per block, thread."""
-        return linked([object_code(self.ir)], name)
+        return linked([object_code(_in_registers(self.ir))], name)
 
     def launch(self, name: str) -> Callable[[int, int, Sequence[int]], None]:
         """The function that runs so many blocks of so many threads, one after the other."""
@@ -80,6 +80,18 @@ class PtxProgram:
                 run(*arguments, block, threads, thread)
 
         return launch
+
+
+def _in_registers(ir: str) -> str:
+    """The same with values instead of registers in memory, which LLVM compiles much faster."""
+    module, machine = llvm().parse_assembly(ir), target_machine()
+    builder = llvm().create_pass_builder(machine, llvm().create_pipeline_tuning_options(speed_level=0))
+    passes = llvm().create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+    return str(module)
 
 
 def _constant(text: str) -> str:
