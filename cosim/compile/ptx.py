@@ -33,9 +33,14 @@ class Kernel:
     numbers: Sequence[str]
 
     @property
+    def body(self) -> str:
+        """The name of the body."""
+        return f"{self.name}.run"
+
+    @property
     def head(self) -> str:
         """The first line of the body."""
-        return f"define internal void @{self.name}.run({self._parameters('ptr noalias')}, i64 %run) nounwind {{"
+        return f"define internal void @{self.body}({self._parameters('ptr noalias')}, i64 %run) nounwind {{"
 
     def _parameters(self, pointer: str) -> str:
         return ", ".join([*(f"{pointer} %{name}" for name in self.arrays), *(f"i64 %{name}" for name in self.numbers)])
@@ -57,7 +62,7 @@ entry:
   %has.work = icmp slt i64 %run, %{self.numbers[0]}
   br i1 %has.work, label %work, label %end
 work:
-  call void @{self.name}.run({self._parameters("ptr")}, i64 %run)
+  call void @{self.body}({self._parameters("ptr")}, i64 %run)
   br label %end
 end:
   ret void
@@ -74,7 +79,7 @@ def ptx(ir: str, kernels: Sequence[Kernel], target: CodeTarget | None = None) ->
     that needs more memory than a thread has, and without `libdevice` where it is needed."""
     text = freestanding(ir)
     for kernel in kernels:
-        if (needed := local_bytes(text, f"{kernel.name}.run")) > LOCAL_BYTES:
+        if (needed := local_bytes(text, kernel.body)) > LOCAL_BYTES:
             what = f"the ticks need {needed / 1024:,.0f} kB of memory in each run, a thread of a GPU has"
             raise CompileError(f"{what} {LOCAL_BYTES >> 10} kB; simplify the mechanism, or compute on the CPU")
     text = "\n".join([_SPECIAL, text, *(kernel.entry for kernel in kernels)])

@@ -26,10 +26,12 @@ _ORDER = {
 }
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor", "mul": "mul"}
-_OF_DOUBLES = {"abs": "fabs", "sqrt": "sqrt", "neg": "", "min": "minnum", "max": "maxnum", "fma": "fma"}
+_OF_FLOATS = {"abs": "fabs", "sqrt": "sqrt", "neg": "", "min": "minnum", "max": "maxnum", "fma": "fma", "ex2": "exp2"}
 _INTRINSICS = """
 declare double @llvm.fabs.f64(double)
 declare float @llvm.fabs.f32(float)
+declare float @llvm.rint.f32(float)
+declare float @llvm.exp2.f32(float)
 declare double @llvm.sqrt.f64(double)
 declare double @llvm.rint.f64(double)
 declare double @llvm.floor.f64(double)
@@ -113,9 +115,9 @@ class _Function:
         self.places = {name: f"%P{k}" for k, name in enumerate(self.parameters)} | {"func_retval0": "%result"}
         self.registers: dict[str, str] = {"carry": "i1"}  # name -> type
         self.allocations = ["  %carry = alloca i1"]
-        for line in (part.strip() for part in re.split(r"(?<=[;:{}])\s*\n", body)):
-            if line and line not in "{}":
-                self._line(line.removeprefix("{").strip())
+        for part in re.split(r"[;\n]", body):
+            if statement := re.sub(r"^[{}\s]+", "", part).strip():  # blocks have no meaning of their own
+                self._statement(statement)
         arguments = ["ptr %result"] * (not is_kernel) + [f"ptr %P{k}" for k in range(len(self.parameters))]
         arguments += [f'i64 %"{name}"' for name in _SPECIAL] * is_kernel
         link = "" if is_kernel else "internal "
@@ -126,14 +128,13 @@ class _Function:
 
     # --- declarations ---
 
-    def _line(self, line: str) -> None:
-        if line.endswith(":"):
-            self.lines += [f'  br label %"{line[:-1]}"', f'"{line[:-1]}":']
-        elif line.startswith("."):
-            self._declare(line.rstrip(";"))
+    def _statement(self, text: str) -> None:
+        if text.endswith(":"):
+            self.lines += [f'  br label %"{text[:-1]}"', f'"{text[:-1]}":']
+        elif text.startswith("."):
+            self._declare(text)
         else:
-            for instruction in filter(None, map(str.strip, line.split(";"))):
-                self._instruction(instruction)
+            self._instruction(text)
 
     def _declare(self, line: str) -> None:
         kind, rest = line.split(None, 1)
@@ -229,7 +230,7 @@ class _Function:
             type_ = _TYPES[kinds[-1]]
             values = [self._value(operand, type_) for operand in operands]
             if type_ in _BITS:
-                result = self._float(name, type_, values)
+                result = self._float(name, kinds, type_, values)
             elif "cc" in kinds or name.endswith("c"):
                 result = self._with_carry(name, kinds, type_, values)
             else:
@@ -238,17 +239,24 @@ class _Function:
 
         return op
 
-    def _float(self, name: str, type_: str, values: list[str]) -> str:
+    def _upper_half(self, value: str) -> str:
+        """What approximations leave of a double: the upper 32 bits."""
+        bits = self._add(f"and i64 {self._add(f'bitcast double {value} to i64')}, {-1 << 32}")
+        return self._add(f"bitcast i64 {bits} to double")
+
+    def _float(self, name: str, kinds: list[str], type_: str, values: list[str]) -> str:
         if name in _FLOAT:
             return self._add(f"{_FLOAT[name]} {type_} {values[0]}, {values[1]}")
-        if name == "rcp":
-            return self._add(f"fdiv {type_} 1.0, {values[0]}")
+        if name in ("rcp", "rsqrt"):
+            divisor = values[0] if name == "rcp" else self._add(f"call double @llvm.sqrt.f64(double {values[0]})")
+            exact = self._add(f"fdiv {type_} 1.0, {divisor}")
+            return self._upper_half(exact) if "approx" in kinds else exact
         if name == "neg":
             return self._add(f"fneg {type_} {values[0]}")
         if name == "copysign":  # the sign of the first on the second
             return self._add(f"call double @llvm.copysign.f64(double {values[1]}, double {values[0]})")
         typed = ", ".join(f"{type_} {value}" for value in values)
-        return self._add(f"call {type_} @llvm.{_OF_DOUBLES[name]}.f{(type_ == 'double' and 64) or 32}({typed})")
+        return self._add(f"call {type_} @llvm.{_OF_FLOATS[name]}.f{(type_ == 'double' and 64) or 32}({typed})")
 
     def _integer(self, name: str, kinds: list[str], type_: str, values: list[str]) -> str:
         signed = kinds[-1][0] == "s"
@@ -375,10 +383,11 @@ class _Function:
         types, value = (_TYPES[to], _TYPES[of]), self._value(source, _TYPES[of])
         rounding = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}.get(kinds[0])
         if rounding:
-            assert of == "f64", kinds
-            value = self._add(f"call double @llvm.{rounding}.f64(double {value})")
+            value = self._add(f"call {types[1]} @llvm.{rounding}.{of}({types[1]} {value})")
         if types[0] == types[1]:
             result = value
+        elif {*types} == {"double", "float"}:
+            result = self._add(f"{'fpext' if to == 'f64' else 'fptrunc'} {types[1]} {value} to {types[0]}")
         elif of == "f64":
             signed = "s" if to[0] == "s" else "u"
             result = self._add(f"call {types[0]} @llvm.fpto{signed}i.sat.{types[0]}.f64(double {value})")
