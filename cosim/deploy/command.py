@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cosim.compile.compilation import compiled_here
 from cosim.compile.object_code import CodeTarget
+from cosim.compile.stack_need import stack_need
 from cosim.compile.targets import processors, targets
+from cosim.deploy.check import compared
 from cosim.deploy.description import as_text, description_of
 from cosim.deploy.exportable import FileKind, check_rig
+from cosim.deploy.identifiers import prefix_of
+from cosim.deploy.object_files import PROCESSORS, object_files
+from cosim.deploy.playing import check_tools
 from cosim.deploy.tick_code import FUNCTIONS, tick_code
 from cosim.deploy.wasm_module import module_of
 from cosim.errors import InputError, did_you_mean
@@ -26,33 +30,39 @@ COMMAND = "cosim build"
 Files = Mapping[str, bytes]
 
 
-def build(path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path) -> None:
-    """Write the files into the folder, named as the rig file. Raises InputError and CompileError."""
+def build(
+    path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path, recording: Path | None
+) -> None:
+    """Write the files into the folder, named as the rig file. recording: of the engine, which the code has to repeat.
+
+    Raises InputError, CompileError and, where it does not, RunError.
+    """
     if target not in TARGETS:
         raise InputError(f"there is no target '{target}'{did_you_mean(target, TARGETS)}", "--target")
     make, suffixes = TARGETS[target]
-    name = identifier(path.stem)
+    if recording is not None:
+        check_tools(target, _machine(target, cpu))
+    name = prefix_of(path.stem, str(path))
     files = {suffix: folder / f"{name}{suffix}" for suffix in suffixes}
     for suffix, file in files.items():
         check_output(file, "-o", (suffix,), {identity(path): "the rig itself"})
     rig = load_rig(path, overrides)
     for file in files.values():
         refuse_inputs(input_files(rig, overrides), file, "-o")
-    for suffix, content in make(rig, name, target, cpu).items():
+    made = make(rig, name, target, cpu)
+    for suffix, content in made.items():
         write_file(files[suffix], content, "code")
         print(f"wrote    {files[suffix]}: {len(content) / 1000:,.1f} kB")
-
-
-def identifier(name: str) -> str:
-    """The name with characters that C does not allow replaced."""
-    return re.sub(r"^(?=\d)|[^A-Za-z0-9_]", "_", name)
+    if recording is not None:
+        found = compared(rig, name, made[".o"], target, recording)
+        print(f"checked  {recording}: {found}")
 
 
 def _wasm(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
     check_rig(rig, FileKind("a module of WebAssembly", COMMAND))
     code, machine = tick_code(rig.tick_model, name), _machine(target, cpu)
     functions = [f"{name}_{function}" for function in FUNCTIONS]
-    module = module_of(compiled_here(code.ir, machine), functions)
+    module = module_of(compiled_here(code.ir, machine), functions, stack_need(code.ir))
     facts = description_of(rig, code, machine, functions) | {"imports": list(module.imports)}
     return {".wasm": module.code, ".json": as_text(facts).encode()}
 
@@ -67,7 +77,12 @@ def _machine(target: str, cpu: str | None) -> CodeTarget:
     return found._replace(cpu=cpu)
 
 
+def _objects(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
+    return object_files(rig, name, _machine(target, cpu))
+
+
 # name -> what makes its files, and their suffixes
 TARGETS: dict[str, tuple[Callable[[WiredRig, str, str, str | None], Files], Sequence[str]]] = {
     "wasm": (_wasm, (".wasm", ".json")),
+    **dict.fromkeys(PROCESSORS, (_objects, (".o", ".h", ".json"))),
 }

@@ -10,11 +10,13 @@ from cosim.rig.build.wired_rig import WiredRig
 
 
 class FileKind(NamedTuple):
-    """name: with its article; command: that makes it; instead: what to do with a part that is an FMU."""
+    """name: with its article; command: that makes it; instead: what to do with a part that is an FMU; motors: whether a
+    rig may have real ones."""
 
     name: str
     command: str
     instead: str = "take it out"
+    motors: bool = False
 
     @property
     def needs(self) -> str:
@@ -23,7 +25,7 @@ class FileKind(NamedTuple):
 
 def check_rig(rig: WiredRig, kind: FileKind) -> None:
     """Raises InputError, at the place in the rig, for one whose ticks are not machine code."""
-    if rig.hardware:
+    if rig.hardware and not kind.motors:
         raise InputError(
             f"real motors cannot be in {kind.name}; {kind.needs}: take the drivers out", rig.place(("drivers",))
         )
@@ -38,7 +40,7 @@ def check_rig(rig: WiredRig, kind: FileKind) -> None:
     if rig.tick_model.coupling is not None:
         for name in rig.tick_model.coupling.parts:
             check_part(rig, name, kind)
-    if not rig.native:
+    if not (rig.native or rig.hardware):
         raise InputError(f"parts of a tick run in Python; {kind.needs}: take them out", str(rig.spec.path))
 
 

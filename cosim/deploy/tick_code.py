@@ -23,6 +23,7 @@ from cosim.compile import mathlib
 from cosim.compile.freestanding import freestanding
 from cosim.compile.routine import Routine
 from cosim.deploy.c_functions import definitions
+from cosim.deploy.stages import StageCode, stage_code, unarmed
 from cosim.tick.tick_model import TickModel
 from cosim.timing.loop_text import LoopText
 from cosim.timing.tick_function import tick_function
@@ -44,18 +45,23 @@ class TickCode:
     bodies: int
 
 
-def tick_code(model: TickModel, name: str) -> TickCode:
-    """name: an identifier in C. model: of a rig that `exportable.check_rig` accepts."""
+def tick_code(model: TickModel, name: str, blend: float | None = None) -> TickCode:
+    """name: an identifier in C; model: of a rig that `exportable.check_rig` accepts; blend [s]: of the stages of a
+    tick, see `stage_code`; None for code without them. Only stages take joints with real motors, of which the memory
+    is not armed."""
     observe, poses = observe_routine(model), poses_routine(model)
     program, row = model.compiled_program, model.layout.size
     (elements,) = poses.output_sizes
     start = model.layout.place("bumpless_start").where.start
     plant = model.row.place("plant").where.start
+    memory, real = model.memory(), bool(model.plant.real)
+    stages = StageCode((), "") if blend is None else stage_code(model, name, blend, row)
+    routines = [] if real else program.routines
     texts = [
-        definitions([*program.routines, observe, poses]),
-        tick_function(f"{name}.tick", program).replace("define ", "define internal ", 1),
-        _ticks(name, program, row),
-        _reset(name, np.concatenate([model.memory(), model.signals.first_row])),
+        definitions([*routines, *stages.routines, observe, poses]),
+        *([] if real else [_tick(name, program), _ticks(name, program, row)]),
+        stages.text,
+        _reset(name, np.concatenate([unarmed(model, memory) if real else memory, model.signals.first_row])),
         _on_memory(model, f"{name}_signals", observe, [start, row]),
         _on_memory(model, f"{name}_poses", poses, [row + program.time, row + plant]),
     ]
@@ -78,6 +84,10 @@ def poses_routine(model: TickModel) -> Routine:
         return equations.body_poses(q, t) if equations.timed else equations.body_poses(q)
 
     return Routine(poses, [(), (plant.layout.size,)], "poses")
+
+
+def _tick(name: str, program: TickProgram) -> str:
+    return tick_function(f"{name}.tick", program).replace("define ", "define internal ", 1)
 
 
 def _ticks(name: str, program: TickProgram, at: int) -> str:

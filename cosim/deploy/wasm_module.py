@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 PAGE = 65536  # bytes
-STACK = 1 << 18
+FRAMES = 1 << 12  # bytes of the stack beside its arrays
 ALIGNMENT = 64
 _MAGIC = b"\0asm\1\0\0\0"
 _I32, _MUTABLE, _CONST_I32, _END = 0x7F, 1, 0x41, 0x0B
 
 
-class _Section(IntEnum):
+class _WasmSection(IntEnum):
     CUSTOM, TYPE, IMPORT, FUNCTION, TABLE, MEMORY, GLOBAL, EXPORT, START, ELEMENT, CODE, DATA, DATA_COUNT = range(13)
 
 
-class _Kind(IntEnum):
+class _EntityKind(IntEnum):
     """Of imports and exports."""
 
     FUNCTION, TABLE, MEMORY, GLOBAL = range(4)
@@ -44,7 +44,7 @@ class WasmModule:
 
 
 @dataclass
-class _Reader:
+class _WasmReader:
     data: bytes
     at: int = 0
 
@@ -74,84 +74,85 @@ class _Reader:
 
 
 @dataclass
-class _Object:
+class _WasmObject:
     """sections: content by kind; linking: of the section for linkers."""
 
     sections: dict[int, bytes] = field(default_factory=dict)
     linking: bytes = b""
 
     @staticmethod
-    def read(data: bytes) -> _Object:
+    def read(data: bytes) -> _WasmObject:
         assert data[: len(_MAGIC)] == _MAGIC
-        found, reader = _Object(), _Reader(data, len(_MAGIC))
+        found, reader = _WasmObject(), _WasmReader(data, len(_MAGIC))
         while reader.more:
             kind, content = reader.byte(), reader.take(reader.number())
-            if kind != _Section.CUSTOM:
+            if kind != _WasmSection.CUSTOM:
                 found.sections[kind] = content
                 continue
-            custom = _Reader(content)
+            custom = _WasmReader(content)
             if custom.name() == "linking":
                 found.linking = content[custom.at :]
         return found
 
 
-def module_of(data: bytes, exported: Sequence[str]) -> WasmModule:
-    """data: an object that calls functions of the C library at most; exported: names of its functions. The module
-    exports them, `memory`, and the global `__heap_base`, from which on memory is free."""
-    source = _Object.read(data)
+def module_of(data: bytes, exported: Sequence[str], stack: int) -> WasmModule:
+    """data: an object that calls functions of the C library at most; exported: names of its functions; stack: bytes of
+    the arrays on it. The module exports them, `memory`, and the global `__heap_base`, from which on memory is free."""
+    source = _WasmObject.read(data)
     kept, imports = _function_imports(source)
     base = -(-_data_end(source) // ALIGNMENT) * ALIGNMENT
-    heap = base + STACK
+    heap = -(-(base + stack + FRAMES) // ALIGNMENT) * ALIGNMENT
     numbers = _functions(source)
-    exports = [(name, _Kind.FUNCTION, numbers[name]) for name in exported]
-    exports += [("memory", _Kind.MEMORY, 0), ("__heap_base", _Kind.GLOBAL, 1)]
+    exports = [(name, _EntityKind.FUNCTION, numbers[name]) for name in exported]
+    exports += [("memory", _EntityKind.MEMORY, 0), ("__heap_base", _EntityKind.GLOBAL, 1)]
     sections = source.sections | {
-        _Section.IMPORT: _vector(kept),
-        _Section.MEMORY: _vector([b"\0" + _leb(-(-heap // PAGE))]),
-        _Section.GLOBAL: _vector([_global(heap, _MUTABLE), _global(heap, 0)]),  # the stack grows down
-        _Section.EXPORT: _vector([_text(name) + bytes([kind]) + _leb(number) for name, kind, number in exports]),
+        _WasmSection.IMPORT: _vector(kept),
+        _WasmSection.MEMORY: _vector([b"\0" + _leb(-(-heap // PAGE))]),
+        _WasmSection.GLOBAL: _vector([_global(heap, _MUTABLE), _global(heap, 0)]),  # the stack grows down
+        _WasmSection.EXPORT: _vector([_text(name) + bytes([kind]) + _leb(number) for name, kind, number in exports]),
     }
-    order = [kind for kind in _Section if kind not in (_Section.CODE, _Section.DATA, _Section.DATA_COUNT)]
-    order += [_Section.DATA_COUNT, _Section.CODE, _Section.DATA]
+    # the number of data sections comes before the code, which uses it
+    last = [_WasmSection.DATA_COUNT, _WasmSection.CODE, _WasmSection.DATA]
+    order = [*(kind for kind in _WasmSection if kind not in last), *last]
     parts = (bytes([kind]) + _leb(len(sections[kind])) + sections[kind] for kind in order if kind in sections)
     return WasmModule(_MAGIC + b"".join(parts), tuple(imports))
 
 
-def _function_imports(source: _Object) -> tuple[list[bytes], list[str]]:
+def _function_imports(source: _WasmObject) -> tuple[list[bytes], list[str]]:
     """(entries, names) of the functions among the imports: memory, table and stack pointer become the module's own."""
-    reader, entries, names = _Reader(source.sections.get(_Section.IMPORT, b"\0")), list[bytes](), list[str]()
+    reader, entries, names = _WasmReader(source.sections.get(_WasmSection.IMPORT, b"\0")), list[bytes](), list[str]()
     for _ in range(reader.number()):
         begin = reader.at
         reader.name()
         name, kind = reader.name(), reader.byte()
-        if kind == _Kind.FUNCTION:
+        if kind == _EntityKind.FUNCTION:
             reader.number()
             entries.append(reader.data[begin : reader.at])
             names.append(name)
-        elif kind == _Kind.GLOBAL:
+        elif kind == _EntityKind.GLOBAL:
             assert name == "__stack_pointer", name
             reader.take(2)
         else:
-            if kind == _Kind.TABLE:
+            if kind == _EntityKind.TABLE:
                 reader.byte()
             for _ in range(1 + (reader.number() & 1)):
                 reader.number()
     return entries, names
 
 
-def _functions(source: _Object) -> dict[str, int]:
+def _functions(source: _WasmObject) -> dict[str, int]:
     """Numbers of the functions that the object defines for others."""
-    found, reader = dict[str, int](), _Reader(source.linking)
+    found, reader = dict[str, int](), _WasmReader(source.linking)
     reader.number()  # version
     while reader.more:
-        kind, content = reader.byte(), _Reader(reader.take(reader.number()))
+        kind, content = reader.byte(), _WasmReader(reader.take(reader.number()))
         if kind == _SYMBOL_TABLE:
             for _ in range(content.number()):
                 _symbol(content, found)
     return found
 
 
-def _symbol(reader: _Reader, found: dict[str, int]) -> None:
+def _symbol(reader: _WasmReader, found: dict[str, int]) -> None:
     kind, flags = reader.byte(), reader.number()
     if kind == 1:  # data
         reader.name()
@@ -167,13 +168,13 @@ def _symbol(reader: _Reader, found: dict[str, int]) -> None:
         found[name] = number
 
 
-def _data_end(source: _Object) -> int:
+def _data_end(source: _WasmObject) -> int:
     """The first address after all data."""
-    reader, end = _Reader(source.sections.get(_Section.DATA, b"\0")), 0
+    reader, end = _WasmReader(source.sections.get(_WasmSection.DATA, b"\0")), 0
     for _ in range(reader.number()):
         active, instruction = reader.number(), reader.byte()
         assert (active, instruction) == (0, _CONST_I32)
-        address = reader.number()  # small: the signed code is the same below 64, and else has one more bit
+        address = reader.number()  # the signed code of a number that is not negative reads the same
         assert reader.byte() == _END
         size = reader.number()
         reader.take(size)

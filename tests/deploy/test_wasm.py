@@ -19,6 +19,9 @@ from tests.kit.wasm import WasmRig, module
 TICKS = 1000
 # of a value, or of 1 where it is smaller: products and sums are fused in the engine and not in WebAssembly
 TOLERANCE = 1e-10
+# … of rigs in which rounding grows: a last place at the start changes the first by 5e-8 in the engine itself; the step
+# length of the second follows an error estimate that is all rounding; forces of constraints between stiff bodies
+SENSITIVE = {"drives/industrial_arm": 1e-6, "drives/lossy_gear": 1e-8, "elastic/slider_crank": 1e-9}
 FILES = without_drivers("**/*.yaml")
 
 
@@ -42,9 +45,9 @@ def test_a_sample_rig_runs_as_in_the_engine(path):
     done = wasm.ticks(0, TICKS)
     assert done == len(rows) - bool(why)
     memory, signals = wasm.read(code.size), wasm.result("signals", len(model.signals.names))
-    expected = np.concatenate([engine.memory, rows[-1]])
-    assert_close(memory, expected)
-    assert_close(signals, rig.observe(engine.view("bumpless_start"), rows[-1:])[0])
+    tolerance = SENSITIVE.get(str(path.relative_to(FOLDER).with_suffix("")), TOLERANCE)
+    assert_close(memory, np.concatenate([engine.memory, rows[-1]]), tolerance)
+    assert_close(signals, rig.observe(engine.view("bumpless_start"), rows[-1:])[0], tolerance)
 
     plain = targets()["x86_64"]._replace(cpu="x86-64-v2")
     objects, native = [object_code(code.ir, plain)], np.zeros(code.size)
@@ -53,8 +56,8 @@ def test_a_sample_rig_runs_as_in_the_engine(path):
     np.testing.assert_array_equal(native, memory)
 
 
-def assert_close(found, expected):
+def assert_close(found, expected, tolerance):
     assert (np.isnan(found) == np.isnan(expected)).all()
     with np.errstate(invalid="ignore"):
-        far = np.abs(found - expected) > TOLERANCE * np.maximum(1.0, np.abs(expected))
+        far = np.abs(found - expected) > tolerance * np.maximum(1.0, np.abs(expected))
     assert not far.any(), (found[far], expected[far])

@@ -12,6 +12,7 @@ import wasmtime
 
 from cosim.compile.compilation import compiled_here
 from cosim.compile.operations import OF_TWO
+from cosim.compile.stack_need import stack_need
 from cosim.compile.targets import targets
 from cosim.deploy.tick_code import FUNCTIONS, TickCode
 from cosim.deploy.wasm_module import WasmModule, module_of
@@ -20,7 +21,9 @@ _LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
 
 
 def module(code: TickCode) -> WasmModule:
-    return module_of(compiled_here(code.ir, targets()["wasm"]), [f"{code.name}_{name}" for name in FUNCTIONS])
+    return module_of(
+        compiled_here(code.ir, targets()["wasm"]), [f"{code.name}_{name}" for name in FUNCTIONS], stack_need(code.ir)
+    )
 
 
 class WasmRig:
