@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +13,7 @@ from typing import Any
 from cosim.compile.freestanding import freestanding
 from cosim.compile.object_code import CodeTarget, llvm, target_machine
 from cosim.compile.operations import LIBM, OF_TWO
+from cosim.compile.stack_need import stack_need
 from cosim.compile.targets import PTX, targets
 from cosim.errors import CompileError
 
@@ -78,10 +78,9 @@ def ptx(ir: str, kernels: Sequence[Kernel], target: CodeTarget | None = None) ->
     """The PTX of kernels whose bodies are in the IR; target: by default the oldest GPUs. Raises CompileError for code
     that needs more memory than a thread has, and without `libdevice` where it is needed."""
     text = freestanding(ir)
-    for kernel in kernels:
-        if (needed := local_bytes(text, kernel.body)) > LOCAL_BYTES:
-            what = f"the ticks need {needed / 1024:,.0f} kB of memory in each run, a thread of a GPU has"
-            raise CompileError(f"{what} {LOCAL_BYTES >> 10} kB; simplify the mechanism, or compute on the CPU")
+    if (needed := stack_need(text)) > LOCAL_BYTES:
+        what = f"the ticks need {needed / 1024:,.0f} kB of memory in each run, a thread of a GPU has"
+        raise CompileError(f"{what} {LOCAL_BYTES >> 10} kB; simplify the mechanism, or compute on the CPU")
     text = "\n".join([_SPECIAL, text, *(kernel.entry for kernel in kernels)])
     machine = target_machine(target or targets()[PTX])
     module = _parsed(llvm().parse_assembly, text, machine)
@@ -119,24 +118,6 @@ def _keep_only(names: Sequence[str], module: Any, machine: Any) -> None:
     passes = builder.getModulePassManager()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, builder)
-
-
-_FUNCTION = re.compile(r"^define [^@]*@([\w.]+)\(.*?^}", re.MULTILINE | re.DOTALL)
-_ARRAY = re.compile(r"= alloca (?:\[(\d+) x (i8|double)\]|double)")
-_CALL = re.compile(r"call [^@\n]*@([\w.]+)\(")
-
-
-def local_bytes(ir: str, name: str) -> int:
-    """That the arrays of a function and of all that it calls take at the same time; nothing calls itself."""
-    functions = {found[1]: found[0] for found in _FUNCTION.finditer(ir)}
-
-    @cache
-    def needed(name: str) -> int:
-        text = functions.get(name, "")
-        own = sum(int(count or 1) * (1 if kind == "i8" else 8) for count, kind in _ARRAY.findall(text))
-        return own + max((needed(callee) for callee in set(_CALL.findall(text))), default=0)
-
-    return needed(name)
 
 
 @cache

@@ -56,13 +56,15 @@ class GpuRollouts:
 
     def _places(self, first: int, until: int) -> int:
         """Samples of these ticks."""
+        if not self.loop.program.sampled:
+            return 0
         return -(-until // self.every) - -(-first // self.every)
 
     def _fitting(self, free: int) -> int:
         """Runs whose arrays take so many bytes."""
         each = 8 * sum(self._doubles())
         if free < each:
-            what = f"a run needs {each / 1e6:,.1f} MB of the GPU, {max(free, 0) / 1e6:,.1f} MB are free"
+            what = f"a run needs {each / 1e6:,.2f} MB of the GPU, {max(free, 0) / 1e6:,.2f} MB are free"
             raise InputError(f"{what}; end other programs that use it, {ON_CPU}", PLACE)
         return free // each
 

@@ -11,8 +11,9 @@ import pytest
 from cosim import load_rig, ops
 from cosim.compile import ArrayPort, compile, emit, mathlib, ptx
 from cosim.compile.operations import LIBM, OF_TWO
-from cosim.compile.ptx import LOCAL_BYTES, Kernel, local_bytes
+from cosim.compile.ptx import LOCAL_BYTES, Kernel
 from cosim.compile.stack_array import stack_array
+from cosim.compile.stack_need import stack_need
 from cosim.compile.targets import PTX, targets
 from cosim.errors import CompileError
 from cosim.timing.gpu_loop import KERNEL
@@ -59,7 +60,7 @@ def test_the_assembler_takes_the_ticks_of_sample_rigs(name, cpu, tmp_path):
     loop = load_rig(FOLDER / f"{name}.yaml").tick_model.gpu_loop(None, ())
     text = ptx.ptx(loop.code, [KERNEL], targets()[PTX]._replace(cpu=cpu))
     found = assemble(text, cpu, tmp_path)
-    assert found.registers <= 255 and found.stack <= 1.5 * local_bytes(loop.code, KERNEL.body) + ROOM_FOR_CALLS, found
+    assert found.registers <= 255 and found.stack <= 1.5 * stack_need(loop.code) + ROOM_FOR_CALLS, found
     # rounded operations: the assembler must not fuse a product with a sum
     assert "add.rn.f64" in text and not [each for each in ("add.f64", "mul.f64", "sub.f64") if each in text]
 
@@ -150,14 +151,6 @@ def test_more_memory_than_a_thread_has():
         " on the CPU"
     )
     assert LOCAL_BYTES == 512 * 1024
-
-
-def test_the_arrays_of_calls_that_follow_each_other_share_their_memory():
-    functions = ""
-    for k, (size, called) in enumerate([(100, []), (300, []), (50, [0]), (8, [1, 2])]):
-        lines = [f"  %b = alloca [{size} x i8], align 64", *(f"  call void @f{each}.1(ptr %b)" for each in called)]
-        functions += "\n".join([f"define internal void @f{k}.1(ptr %a) nounwind {{", *lines, "  ret void", "}"]) + "\n"
-    assert [local_bytes(functions, f"f{k}.1") for k in range(4)] == [100, 300, 150, 308]
 
 
 def test_without_the_mathematics_of_gpus(monkeypatch):

@@ -24,6 +24,7 @@ class CUresult(IntEnum):
     CUDA_ERROR_NOT_INITIALIZED = 3
     CUDA_ERROR_NO_DEVICE = 100
     CUDA_ERROR_INVALID_CONTEXT = 201
+    CUDA_ERROR_JIT_COMPILER_NOT_FOUND = 221
     CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222
     CUDA_ERROR_NOT_FOUND = 500
     CUDA_ERROR_LAUNCH_TIMEOUT = 702
@@ -64,7 +65,6 @@ class StandInDriver:
         self.arrays: dict[int, np.ndarray] = {}
         self.modules: list[Any] = []
         self.launches: list[tuple[int, tuple[int, ...]]] = []
-        self.chunks: list[int] = []
 
     def __getattribute__(self, name: str) -> Any:
         found = object.__getattribute__(self, name)

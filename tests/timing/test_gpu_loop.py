@@ -76,7 +76,7 @@ def test_memories_and_signals_are_those_of_the_engine(name):
         engine = engine_with(rig, memory)
         rows, why = engine.run(ticks)
         assert (host.ran[k], why) == (ticks, "")
-        np.testing.assert_array_equal(host.memories[:, k], engine.memory)
+        np.testing.assert_array_equal(host.memories[:, k].view(np.int64), engine.memory.view(np.int64))
         np.testing.assert_array_equal(host.last[:, k], rig.observe(engine.view("bumpless_start"), rows)[-1])
 
 
