@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cosim.compile.compilation import compiled_here
 from cosim.compile.object_code import CodeTarget
-from cosim.compile.stack_need import stack_need
 from cosim.compile.targets import processors, targets
 from cosim.deploy.check import compared
-from cosim.deploy.description import as_text, description_of
+from cosim.deploy.description import as_text
 from cosim.deploy.exportable import FileKind, check_rig
 from cosim.deploy.identifiers import prefix_of
 from cosim.deploy.object_files import PROCESSORS, object_files
+from cosim.deploy.page.page import page_of
 from cosim.deploy.playing import check_tools
-from cosim.deploy.tick_code import FUNCTIONS, tick_code
-from cosim.deploy.wasm_module import module_of
+from cosim.deploy.wasm_rig import wasm_rig
 from cosim.errors import InputError, did_you_mean
 from cosim.output.console import refuse_inputs
 from cosim.output.output_files import check_output, identity, write_file
@@ -60,11 +58,13 @@ def build(
 
 def _wasm(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
     check_rig(rig, FileKind("a module of WebAssembly", COMMAND))
-    code, machine = tick_code(rig.tick_model, name), _machine(target, cpu)
-    functions = [f"{name}_{function}" for function in FUNCTIONS]
-    module = module_of(compiled_here(code.ir, machine), functions, stack_need(code.ir))
-    facts = description_of(rig, code, machine, functions) | {"imports": list(module.imports)}
+    module, facts = wasm_rig(rig, name, _machine(target, cpu))
     return {".wasm": module.code, ".json": as_text(facts).encode()}
+
+
+def _page(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
+    check_rig(rig, FileKind("a page", COMMAND))
+    return {".html": page_of(rig, name, _machine("wasm", cpu)).encode()}
 
 
 def _machine(target: str, cpu: str | None) -> CodeTarget:
@@ -83,6 +83,7 @@ def _objects(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
 
 # name -> what makes its files, and their suffixes
 TARGETS: dict[str, tuple[Callable[[WiredRig, str, str, str | None], Files], Sequence[str]]] = {
+    "page": (_page, (".html",)),
     "wasm": (_wasm, (".wasm", ".json")),
     **dict.fromkeys(PROCESSORS, (_objects, (".o", ".h", ".json"))),
 }

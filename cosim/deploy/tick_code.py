@@ -75,9 +75,9 @@ def observe_routine(model: TickModel) -> Routine:
 
 
 def poses_routine(model: TickModel) -> Routine:
-    """(t, state of the plant) -> poses of the moving bodies (n, 3, 4)."""
+    """(t, state of the plant) -> poses (n, 3, 4) of the moving bodies, and of the stations of elastic links."""
     plant = model.plant
-    equations = plant.model.equations
+    equations = plant.model.drawn.equations
 
     def poses(t: Numeric, x: Numeric) -> Numeric:
         q = plant.motion(t, plant.layout.unpack(x))[0]
