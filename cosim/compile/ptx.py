@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cosim.compile.freestanding import freestanding
 from cosim.compile.object_code import CodeTarget, llvm, target_machine
 from cosim.compile.operations import LIBM, OF_TWO
 from cosim.compile.stack_need import stack_need
@@ -75,13 +74,14 @@ _MATHEMATICS = sorted({*LIBM.values(), "sin", "cos"})
 
 
 def ptx(ir: str, kernels: Sequence[Kernel], target: CodeTarget | None = None) -> str:
-    """The PTX of kernels whose bodies are in the IR; target: by default the oldest GPUs. Raises CompileError for code
-    that needs more memory than a thread has, and without `libdevice` where it is needed."""
-    text = freestanding(ir)
-    if (needed := stack_need(text)) > LOCAL_BYTES:
+    """The PTX of kernels whose bodies are in the IR, which is `freestanding`; target: by default the oldest GPUs.
+
+    Raises CompileError for code that needs more memory than a thread has, and without `libdevice` where it is needed.
+    """
+    if (needed := stack_need(ir)) > LOCAL_BYTES:
         what = f"the ticks need {needed / 1024:,.0f} kB of memory in each run, a thread of a GPU has"
         raise CompileError(f"{what} {LOCAL_BYTES >> 10} kB; simplify the mechanism, or compute on the CPU")
-    text = "\n".join([_SPECIAL, text, *(kernel.entry for kernel in kernels)])
+    text = "\n".join([_SPECIAL, ir, *(kernel.entry for kernel in kernels)])
     machine = target_machine(target or targets()[PTX])
     module = _parsed(llvm().parse_assembly, text, machine)
     if called := [name for name in _MATHEMATICS if f"call double @{name}(" in text]:

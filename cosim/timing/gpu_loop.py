@@ -1,8 +1,7 @@
 """The compiled loop of one run of many on a GPU: a thread takes its run out of interleaved arrays, runs ticks up to a
 given one or to a fault, and puts the run back.
 
-An array holds element i of run k at [i · runs + k], so that neighbouring threads access neighbouring words. While its
-ticks run, a run is in memory of its thread. The arithmetic is that of the loop of one rig.
+While its ticks run, a run is in memory of its thread. The arithmetic is that of the loop of one rig.
 """
 
 from __future__ import annotations
@@ -10,8 +9,10 @@ from __future__ import annotations
 from functools import cached_property
 
 from cosim.compile import emit, mathlib
+from cosim.compile.freestanding import freestanding
 from cosim.compile.ptx import Kernel, ptx
 from cosim.compile.routine import Routine, with_callees
+from cosim.timing.interleaved import STRIDED_COPY, InterleavedText
 from cosim.timing.rollout_program import RolloutProgram, RolloutText
 
 # memory (size, runs), accumulators (nm, runs), samples taken by these ticks (places, ns, runs), all signals of the last
@@ -33,7 +34,7 @@ class GpuLoop:
         """LLVM IR of the body of KERNEL."""
         needed = {item.symbol: item for routine in self.program.routines for item in with_callees(routine)}
         parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
-        return "\n".join([*parts, _STRIDED_COPY, _GpuLoopWriter(self.program).text()])
+        return freestanding("\n".join([*parts, STRIDED_COPY, _GpuLoopWriter(self.program).text()]))
 
     @cached_property
     def ptx(self) -> str:
@@ -41,26 +42,22 @@ class GpuLoop:
         return ptx(self.code, [KERNEL])
 
 
-class _GpuLoopWriter(RolloutText):
-    """Writes the IR of `void @rollouts.run(…)`, in running order."""
+class _GpuLoopWriter(RolloutText, InterleavedText):
+    """Writes the IR of the body of KERNEL, in running order."""
 
     def text(self) -> str:
-        program = self.program
-        own = {
-            "memory": program.size,
-            "accumulators": program.accumulated,
-            "samples": program.sampled,
-            "signals": program.signals.output_sizes[0],
-            "row": self.ticks.row,
-        }
+        program, (signals,) = self.program, self.program.signals.output_sizes
         self(KERNEL.head, "entry:")
-        self(*(f"  %{name} = alloca [{max(size, 1)} x double], align 64" for name, size in own.items()))
-        place = self.value(f"mul i64 {self.ticks.fault}, %runs")
-        fault = self.value(f"load double, ptr {self.place(self.place('%memories', place), '%run')}, align 8")
+        self.own("memory", program.size)
+        self.own("accumulators", program.accumulated)
+        self.own("samples", program.sampled)
+        self.own("signals", signals)
+        self.own("row", self.ticks.row)
+        fault = self.value(f"load double, ptr {self.element('%memories', self.ticks.fault)}, align 8")
         self(f"  %stopped = fcmp une double {fault}, {mathlib.constant(0.0)}")
         self("  br i1 %stopped, label %end, label %take", "take:")
-        self._take("%memories", "%memory", program.size)
-        self._take("%accumulated", "%accumulators", program.accumulated)
+        self.take("%memories", "%memory", program.size)
+        self.take("%accumulated", "%accumulators", program.accumulated)
         # samples are counted from the first of these ticks on
         self("  %every.less = sub i64 %every, 1", "  %first.up = add i64 %first, %every.less")
         self("  %samples.before = sdiv i64 %first.up, %every")
@@ -73,9 +70,9 @@ class _GpuLoopWriter(RolloutText):
         self("  br i1 %faulty, label %leave, label %head", "leave:")
         self("  %ticks = phi i64 [ %number, %head ], [ %number.next, %again ]")
         self.observe(program.signals, "%signals")
-        self._put("%memory", "%memories", program.size)
-        self._put("%accumulators", "%accumulated", program.accumulated)
-        self._put("%signals", "%last", own["signals"])
+        self.put("%memory", "%memories", program.size)
+        self.put("%accumulators", "%accumulated", program.accumulated)
+        self.put("%signals", "%last", signals)
         self(f"  store i64 %ticks, ptr {self.place('%ran', '%run', 'i64')}, align 8")
         self("  br label %end", "end:", "  ret void", "}")
         return "\n".join(self.lines) + "\n"
@@ -88,38 +85,4 @@ class _GpuLoopWriter(RolloutText):
         (width,) = routine.output_sizes
         self.observe(routine, "%samples")
         place = self.value(f"mul i64 {self.value(f'sub i64 {count}, %samples.before')}, {width}")
-        self._put("%samples", self.place("%kept", self.value(f"mul i64 {place}, %runs")), width)
-
-    def _take(self, interleaved: str, own: str, count: int) -> None:
-        self._strided(self.place(interleaved, "%run"), "%runs", own, "1", count)
-
-    def _put(self, own: str, interleaved: str, count: int) -> None:
-        self._strided(own, "1", self.place(interleaved, "%run"), "%runs", count)
-
-    def _strided(self, source: str, source_step: str, target: str, target_step: str, count: int) -> None:
-        arguments = f"ptr {source}, i64 {source_step}, ptr {target}, i64 {target_step}, i64 {count}"
-        self(f"  call void @copy.strided({arguments})")
-
-
-_STRIDED_COPY = """
-define internal void @copy.strided(ptr noalias %source, i64 %source.step, ptr noalias %target, i64 %target.step,
-    i64 %count) nounwind {
-entry:
-  br label %head
-head:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %element ]
-  %more = icmp slt i64 %k, %count
-  br i1 %more, label %element, label %end
-element:
-  %from = mul i64 %k, %source.step
-  %to = mul i64 %k, %target.step
-  %at = getelementptr inbounds double, ptr %source, i64 %from
-  %x = load double, ptr %at, align 8
-  %there = getelementptr inbounds double, ptr %target, i64 %to
-  store double %x, ptr %there, align 8
-  %k.next = add i64 %k, 1
-  br label %head
-end:
-  ret void
-}
-"""
+        self.put("%samples", self.place("%kept", self.value(f"mul i64 {place}, %runs")), width)

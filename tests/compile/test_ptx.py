@@ -10,6 +10,7 @@ import pytest
 
 from cosim import load_rig, ops
 from cosim.compile import ArrayPort, compile, emit, mathlib, ptx
+from cosim.compile.freestanding import freestanding
 from cosim.compile.operations import LIBM, OF_TWO
 from cosim.compile.ptx import LOCAL_BYTES, Kernel
 from cosim.compile.stack_array import stack_array
@@ -34,7 +35,8 @@ def run(text, inputs, results):
 
 
 def ir_of(*lines, before=""):
-    return "\n".join([emit.declarations({1}), mathlib.sincos(1), before, EACH.head, *lines, "  ret void", "}"]) + "\n"
+    parts = [emit.declarations({1}), mathlib.sincos(1), before, EACH.head, *lines, "  ret void", "}"]
+    return freestanding("\n".join(parts) + "\n")
 
 
 def element(name, base, kind="double", index="%run"):
@@ -130,9 +132,8 @@ def test_arrays_that_would_be_on_the_heap_are_in_the_memory_of_the_thread():
         element("%here", "%space", index="%same"), "  %y = load double, ptr %here, align 8",
         element("%to", "%results"), "  store double %y, ptr %to, align 8", *last,
     ]  # fmt: skip
-    ir = ir_of(*lines)
-    assert "@malloc(i64 102464)" in ir
-    text = ptx.ptx(ir, [EACH])
+    assert "@malloc(i64 102464)" in first[0]
+    text = ptx.ptx(ir_of(*lines), [EACH])
     assert "malloc" not in text and "__local_depot0[102400]" in text
     inputs = 12000.0 + np.arange(9)
     np.testing.assert_array_equal(run(text, inputs, np.zeros(9)), inputs)
