@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from cosim.compile.routine import Routine
 from cosim.tick.tick_model import TickModel
 from cosim.timing.loop_text import LoopText
-from cosim.timing.simd_loop import SimdProgram, simd_functions
+from cosim.timing.rollout_program import RolloutProgram
+from cosim.timing.simd_loop import simd_functions
 from cosim.timing.tick_ring import LoopStatus, SharedWord
 
 LANE_FUNCTIONS = ("lanes_reset", "lanes_ticks", "lanes_signals")
@@ -41,7 +42,7 @@ class LaneCode:
     def text(self) -> str:
         place = self.model.layout.place
         start, numbers = place("bumpless_start").where, place("numbers").where
-        loop = SimdProgram(
+        loop = RolloutProgram(
             self.model.compiled_program, self.model.layout.size, start, numbers, None, None, self.observe
         )
         functions = [text.replace("define ", "define internal ", 1) for text in simd_functions(loop, self.lanes)]
