@@ -30,7 +30,7 @@ Files = Mapping[str, bytes]
 
 
 def build(
-    path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path, recording: Path | None
+    path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path, recording: Path | None = None
 ) -> None:
     """Write the files into the folder, named as the rig file. recording: of the engine, which the code has to repeat.
 
