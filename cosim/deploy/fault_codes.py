@@ -46,10 +46,7 @@ def fault_codes() -> Sequence[FaultCode]:
     return [
         FaultCode(NOT_ARMED, "not_armed", "not armed", "the motors are not armed"),
         FaultCode(STOPPED, "stopped", "stopped as requested", "stopped as requested"),
-        *(
-            FaultCode(CODES[row.key], row.key, f"beyond the {row.meaning}", f"{OF_JOINT} {row.reason}")
-            for row in LIMITS
-        ),
+        *(FaultCode(*row) for row in of_limits),
         FaultCode(STALE, "stale", "feedback older than guard.stale", f"{OF_JOINT} {_STALE}"),
         FaultCode(NOT_FINITE, "not_finite", "a motion or a command that is not finite", f"{OF_JOINT} {_NOT_FINITE}"),
         *(FaultCode(code, key.lower(), text.partition(";")[0], text) for code, (key, text) in whole.items()),
