@@ -13,6 +13,7 @@ from cosim.bench import (
     rows_compile,
     rows_coupling,
     rows_dashboard,
+    rows_deploy_page,
     rows_drives,
     rows_dynamics,
     rows_elastic,
@@ -78,6 +79,7 @@ CASES: tuple[BenchCase, ...] = (
     *rows_scenarios.CASES,
     *rows_start.CASES,
     *rows_dashboard.CASES,
+    *rows_deploy_page.CASES,
     *rows_compile.CASES,
 )
 
