@@ -6,7 +6,7 @@ import re
 
 from cosim.compile.stack_array import on_stack
 
-# bytes up to which LLVM copies in place on every target
+# bytes up to which LLVM copies in place on every target, by whole doubles where it knows that they are aligned
 _IN_PLACE = 64
 _COPY = re.compile(r"call void @llvm\.memcpy\.p0\.p0\.i64\(ptr (\S+), ptr (\S+), i64 (\d+), i1 false\)")
 _CLEAR = re.compile(r"call void @llvm\.memset\.p0\.i64\(ptr (\S+), i8 0, i64 (\d+), i1 false\)")
@@ -52,10 +52,12 @@ def freestanding(ir: str) -> str:
 def _copied(found: re.Match[str]) -> str:
     target, source, size = found.groups()
     if int(size) <= _IN_PLACE:
-        return found[0]
+        return f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {target}, ptr align 8 {source}, i64 {size}, i1 false)"
     return f"call void @cosim.copy(ptr {target}, ptr {source}, i64 {int(size) // 8})"
 
 
 def _cleared(found: re.Match[str]) -> str:
     target, size = found.groups()
-    return found[0] if int(size) <= _IN_PLACE else f"call void @cosim.clear(ptr {target}, i64 {int(size) // 8})"
+    if int(size) <= _IN_PLACE:
+        return f"call void @llvm.memset.p0.i64(ptr align 8 {target}, i8 0, i64 {size}, i1 false)"
+    return f"call void @cosim.clear(ptr {target}, i64 {int(size) // 8})"

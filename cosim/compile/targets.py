@@ -11,7 +11,7 @@ from cosim.compile.object_code import CodeTarget, host
 
 # bulk memory, whole numbers from any float: in all browsers since 2021, WebAssembly 2.0
 _WASM = "+bulk-memory,+sign-ext,+mutable-globals,+nontrapping-fptoint,+simd128"
-HOST = "host"
+HOST, PTX = "host", "ptx"
 
 
 @cache
@@ -23,6 +23,7 @@ def targets() -> dict[str, CodeTarget]:
         "aarch64": CodeTarget("aarch64-unknown-linux-gnu", "cortex-a53", lanes=2),
         "riscv64": CodeTarget("riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c", code_model="medium"),
         "wasm": CodeTarget("wasm32-unknown-unknown", "generic", _WASM, lanes=2, relocation="static"),
+        PTX: CodeTarget("nvptx64-nvidia-cuda", "sm_75"),  # GPUs since 2018, by drivers since CUDA 10
     }
 
 

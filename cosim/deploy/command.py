@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cosim.compile.object_code import CodeTarget
-from cosim.compile.targets import processors, targets
+from cosim.compile.targets import PTX, processors, targets
 from cosim.deploy.check import compared
 from cosim.deploy.description import as_text
 from cosim.deploy.exportable import FileKind, check_rig
+from cosim.deploy.gpu_kernels import ptx_files
 from cosim.deploy.identifiers import prefix_of
 from cosim.deploy.object_files import PROCESSORS, object_files
 from cosim.deploy.page.page import page_of
@@ -58,7 +59,8 @@ def build(
 
 def _wasm(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
     check_rig(rig, FileKind("a module of WebAssembly", COMMAND))
-    module, facts = wasm_rig(rig, name, _machine(target, cpu))
+    machine = _machine(target, cpu)
+    module, facts = wasm_rig(rig, name, machine, machine.lanes)
     return {".wasm": module.code, ".json": as_text(facts).encode()}
 
 
@@ -77,6 +79,10 @@ def _machine(target: str, cpu: str | None) -> CodeTarget:
     return found._replace(cpu=cpu)
 
 
+def _ptx(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
+    return ptx_files(rig, name, _machine(target, cpu))
+
+
 def _objects(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
     return object_files(rig, name, _machine(target, cpu))
 
@@ -85,5 +91,6 @@ def _objects(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
 TARGETS: dict[str, tuple[Callable[[WiredRig, str, str, str | None], Files], Sequence[str]]] = {
     "page": (_page, (".html",)),
     "wasm": (_wasm, (".wasm", ".json")),
+    PTX: (_ptx, (".ptx", ".json")),
     **dict.fromkeys(PROCESSORS, (_objects, (".o", ".h", ".json"))),
 }
