@@ -39,37 +39,41 @@ def page_file() -> Iterator[Path]:
         yield file
 
 
-def opened(browser: Any, file: Path) -> Any:
-    page = browser.new_page(viewport=SIZE)
+def time_until_drawn(page: Any, file: Path) -> float:
+    """Seconds until it is drawn."""
+    begun = time.monotonic()
     page.goto(f"{file.as_uri()}#paused", wait_until="commit")
     page.wait_for_selector(DRAWN, timeout=PATIENCE, state="attached")
-    return page
+    return time.monotonic() - begun
 
 
 def size(budget: Budget) -> Measurement:
-    """Of the file, in units of 1000 bytes."""
+    """Of the file in bytes."""
     with page_file() as file:
-        return Measurement(Samples(np.array([file.stat().st_size / 1000.0])))
+        return Measurement(Samples(np.array([float(file.stat().st_size)])))
 
 
 def first_picture(budget: Budget) -> Measurement:
-    """From the start of loading, in a browser that runs, until mechanism and charts are drawn."""
+    """From the address in an empty tab until mechanism and charts are drawn."""
     spent = []
-    with page_file() as file, headless_browser() as browser:
+    with headless_browser() as browser, page_file() as file:
         for _ in range(budget.starts + 1):
-            begun = time.monotonic()
-            opened(browser, file).close()
-            spent.append(time.monotonic() - begun)
+            page = browser.new_page(viewport=SIZE)
+            spent.append(time_until_drawn(page, file))
+            page.close()
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
-    return Measurement(Samples(np.array(spent[1:])), note=f"drawn without a GPU, {load:.1f} processes per CPU at the end")
+    return Measurement(
+        Samples(np.array(spent[1:])), note=f"drawn without a GPU, {load:.1f} processes per CPU at the end"
+    )
 
 
 def times_real_time(budget: Budget) -> Measurement:
     """Simulated seconds in one of the browser, with the samples of the charts. Raises RunError for a run that stops."""
     rig = load_rig(sample_rig(), interpret=False)
     factors = []
-    with page_file() as file, headless_browser() as browser:
-        page = opened(browser, file)
+    with headless_browser() as browser, page_file() as file:
+        page = browser.new_page(viewport=SIZE)
+        time_until_drawn(page, file)
         for _ in range(budget.starts + 1):
             done, seconds = page.evaluate(TIMED, TICKS)
             if done < TICKS:
