@@ -59,7 +59,8 @@ def build(
 
 def _wasm(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
     check_rig(rig, FileKind("a module of WebAssembly", COMMAND))
-    module, facts = wasm_rig(rig, name, _machine(target, cpu))
+    machine = _machine(target, cpu)
+    module, facts = wasm_rig(rig, name, machine, machine.lanes)
     return {".wasm": module.code, ".json": as_text(facts).encode()}
 
 

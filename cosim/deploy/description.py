@@ -44,9 +44,5 @@ def as_text(description: Mapping[str, Any]) -> str:
 
 
 def _parameter(parameter: DeployedParameter) -> dict[str, Any]:
-    bounds = {
-        name: value if math.isfinite(value) else None
-        for name, value in parameter._asdict().items()
-        if name in ("least", "greatest")
-    }
-    return parameter._asdict() | bounds
+    """null for what is not bounded."""
+    return {k: v if isinstance(v, str) or math.isfinite(v) else None for k, v in parameter._asdict().items()}

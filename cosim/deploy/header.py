@@ -66,7 +66,12 @@ def _macros(rig: WiredRig, code: TickCode) -> Mapping[str, Sequence[Macro]]:
         "signals: elements of what is told of a tick": _signals(rig, prefix),
         "controllers: due when tick % TICKS == PHASE": _periods(rig, prefix),
         "faults, of each joint at the place GUARD_FAULT; the largest one at FAULT": [
-            Macro(f"{prefix}_FAULT_{macro(each.key)}", f"({each.code})", each.about, f"fault '{each.key}'")
+            Macro(
+                f"{prefix}_FAULT_{macro(each.key)}",
+                str(each.code) if each.code > 0 else f"({each.code})",
+                each.about,
+                f"fault '{each.key}'",
+            )
             for each in verdicts()
         ],
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import platform
 import shutil
 import subprocess
@@ -14,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.compile.object_code import CodeTarget, host, llvm, target_machine
+from cosim.compile.object_code import CodeTarget, host
+from cosim.deploy.native_code import NativeCode
 from cosim.errors import InputError, RunError
 from cosim.execution.execution_mode import PlannedChange
 
@@ -28,8 +28,6 @@ TOOLS = {
 }
 # what code for the CPU of the table needs of this one
 NEEDED = {"x86-64-v3": ("avx2", "fma"), "cortex-a53": (), "generic-rv64": ()}
-
-_numbers = itertools.count()
 
 
 class Played(NamedTuple):
@@ -75,18 +73,11 @@ def played(items: Sequence[Played], target: str) -> list[np.ndarray]:
 
 
 def _played_here(item: Played) -> np.ndarray:
-    builder, functions = llvm().JITLibraryBuilder().add_current_process(), ("reset", "ticks", "signals")
-    builder.add_object_img(item.code)
-    for function in functions:
-        builder.export_symbol(f"{item.name}_{function}")
-    tracker = builder.link(llvm().create_lljit_compiler(target_machine()), f"played{next(_numbers)}")
+    code = NativeCode(item.code, [f"{item.name}_{each}" for each in ("reset", "ticks", "signals")])
     pointer = ctypes.c_void_p
-    kinds = {
-        "reset": ctypes.CFUNCTYPE(None, pointer),
-        "ticks": ctypes.CFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, ctypes.c_int32),
-        "signals": ctypes.CFUNCTYPE(None, pointer, pointer),
-    }
-    reset, ticks, signals = (kinds[function](tracker[f"{item.name}_{function}"]) for function in functions)
+    reset = code.function(f"{item.name}_reset", None, pointer)
+    ticks = code.function(f"{item.name}_ticks", ctypes.c_int32, pointer, ctypes.c_int64, ctypes.c_int32)
+    signals = code.function(f"{item.name}_signals", None, pointer, pointer)
     memory, rows = np.zeros(item.memory), np.zeros((item.ticks, item.signals))
     reset(memory.ctypes.data)
     changes = list(item.changes)

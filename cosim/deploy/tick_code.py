@@ -22,7 +22,8 @@ import numpy as np
 from cosim.compile import mathlib
 from cosim.compile.freestanding import freestanding
 from cosim.compile.routine import Routine
-from cosim.deploy.c_functions import definitions
+from cosim.deploy.c_functions import NONE, definitions
+from cosim.deploy.lane_code import LaneCode
 from cosim.deploy.stages import StageCode, stage_code, unarmed
 from cosim.tick.tick_model import TickModel
 from cosim.timing.loop_text import LoopText
@@ -45,10 +46,10 @@ class TickCode:
     bodies: int
 
 
-def tick_code(model: TickModel, name: str, blend: float | None = None) -> TickCode:
+def tick_code(model: TickModel, name: str, blend: float | None = None, lanes: int = 1) -> TickCode:
     """name: an identifier in C; model: of a rig that `exportable.check_rig` accepts; blend [s]: of the stages of a
-    tick, see `stage_code`; None for code without them. Only stages take joints with real motors, of which the memory
-    is not armed."""
+    tick, see `stage_code`; None for code without them; lanes: of the functions of `lane_code`, 1 for code without
+    them. Only stages take joints with real motors, of which the memory is not armed."""
     observe, poses = observe_routine(model), poses_routine(model)
     program, row = model.compiled_program, model.layout.size
     (elements,) = poses.output_sizes
@@ -57,11 +58,15 @@ def tick_code(model: TickModel, name: str, blend: float | None = None) -> TickCo
     memory, real = model.memory(), bool(model.plant.real)
     stages = StageCode((), "") if blend is None else stage_code(model, name, blend, row)
     routines = [] if real else program.routines
+    side_by_side = LaneCode(name, model, observe, lanes) if lanes > 1 else None
     texts = [
-        definitions([*routines, *stages.routines, observe, poses]),
+        definitions(
+            [*routines, *stages.routines, observe, poses], {lanes: side_by_side.routines} if side_by_side else NONE
+        ),
         *([] if real else [_tick(name, program), _ticks(name, program, row)]),
         stages.text,
         _reset(name, np.concatenate([unarmed(model, memory) if real else memory, model.signals.first_row])),
+        side_by_side.text() if side_by_side else "",
         _on_memory(model, f"{name}_signals", observe, [start, row]),
         _on_memory(model, f"{name}_poses", poses, [row + program.time, row + plant]),
     ]

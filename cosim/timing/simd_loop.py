@@ -55,7 +55,7 @@ class SimdLoop:
         needed = {item.symbol: item for routine in program.routines for item in with_callees(routine)}
         parts = [emit.declarations({lanes}), mathlib.sincos(lanes)]
         parts += [item.definition(lanes) for item in needed.values()]
-        parts += [_SimdLoopWriter(program, lanes).text(), _SimdLoopWriter(program, lanes).signals()]
+        parts += simd_functions(program, lanes)
         self.library = Library("\n".join(parts), ["ticks.lanes", "signals.lanes"], {})
         pointers = [ctypes.c_void_p] * len(_ARRAYS)
         self._run = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self.library["ticks.lanes"])
@@ -73,6 +73,11 @@ class SimdLoop:
         found = np.empty((*self.program.signals.output_sizes, self.lanes))
         self._signals(*(array.ctypes.data for array in (runs.memory, runs.row, found)))
         return found
+
+
+def simd_functions(program: RolloutProgram, lanes: int) -> list[str]:
+    """IR of `ticks.lanes` and `signals.lanes`."""
+    return [_SimdLoopWriter(program, lanes).text(), _SimdLoopWriter(program, lanes).signals()]
 
 
 class _SimdLoopWriter(RolloutText):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,10 @@ from cosim.deploy.wasm_module import WasmModule, module_of
 _LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
 
 
-def module(code: TickCode) -> WasmModule:
-    return module_of(
-        compiled_here(code.ir, targets()["wasm"]), [f"{code.name}_{name}" for name in FUNCTIONS], stack_need(code.ir)
-    )
+def module(code: TickCode, further: Sequence[str] = ()) -> WasmModule:
+    """further: functions beside FUNCTIONS."""
+    functions = [f"{code.name}_{name}" for name in (*FUNCTIONS, *further)]
+    return module_of(compiled_here(code.ir, targets()["wasm"]), functions, stack_need(code.ir))
 
 
 class WasmRig:
@@ -35,6 +35,7 @@ class WasmRig:
         imports = [wasmtime.Func(self.store, each.type, _of_libm(each.name)) for each in compiled.imports]
         self.exports: Any = wasmtime.Instance(self.store, compiled, imports).exports(self.store)
         self._memory, self._at = self.exports["memory"], self.exports["__heap_base"].value(self.store)
+        self._reach(self._at + 8 * code.size)
         self.call("reset")
 
     def call(self, name: str, *arguments: int) -> Any:
@@ -50,13 +51,21 @@ class WasmRig:
         return np.frombuffer(bytes(self._memory.read(self.store, start, start + 8 * count)))
 
     def write(self, values: np.ndarray, at: int = 0) -> None:
-        self._memory.write(self.store, np.asarray(values, float).tobytes(), self._at + 8 * at)
+        self._reach(self._at + 8 * (at + values.size))
+        self._memory.write(self.store, values.astype(float).tobytes(), self._at + 8 * at)
 
     def result(self, name: str, count: int) -> np.ndarray:
         """(count,) doubles that a function of the memory returns."""
         self._reach(self._at + 8 * (self.code.size + count))
         self.call(name, self._at + 8 * self.code.size)
         return self.read(count, self.code.size)
+
+    def lane_signals(self, lanes: int, count: int) -> np.ndarray:
+        """(count, lanes) signals of runs side by side."""
+        free = lanes * self.code.size
+        self._reach(self._at + 8 * (free + lanes * count))
+        self.call("lanes_signals", self._at + 8 * free)
+        return self.read(lanes * count, free).reshape(count, lanes)
 
     def _reach(self, end: int) -> None:
         while self._memory.data_len(self.store) < end:

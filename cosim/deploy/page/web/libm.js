@@ -37,17 +37,20 @@ const erfOfSmall = (x) => {
   return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 };
 
+const FRACTION_TERMS = 200; // enough from FRACTION_FROM on
+const FRACTION_FROM = 1.5; // below, 1 − erf is as exact
+
 // erfc by its continued fraction, from its last term on (Abramowitz and Stegun, 7.1.14).
 const erfcOfLarge = (x) => {
   let fraction = x;
-  for (let n = 60; n > 0; n--) fraction = x + n / 2 / fraction;
+  for (let n = FRACTION_TERMS; n > 0; n--) fraction = x + n / 2 / fraction;
   return Math.exp(-x * x) / Math.sqrt(Math.PI) / fraction;
 };
 
 const SERIES_BELOW = 2.5;
 const errorFunction = (x) =>
   Math.abs(x) < SERIES_BELOW ? erfOfSmall(x) : Math.sign(x) * (1 - erfcOfLarge(Math.abs(x)));
-const complement = (x) => (x < SERIES_BELOW ? 1 - errorFunction(x) : erfcOfLarge(x));
+const complement = (x) => (x < FRACTION_FROM ? 1 - errorFunction(x) : erfcOfLarge(x));
 
 const LIBM = {
   acos: Math.acos,

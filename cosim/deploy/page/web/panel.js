@@ -9,9 +9,10 @@ const groupAndLabel = (name) => {
   return [name.slice(0, Math.max(cut, 0)).replaceAll(".", " "), name.slice(cut + 1)];
 };
 
+// but for those without a value: bounds that the rig leaves out
 const grouped = (parameters) => {
   const groups = new Map();
-  for (const parameter of parameters) {
+  for (const parameter of parameters.filter(({ value }) => value !== null)) {
     const [group, label] = groupAndLabel(parameter.name);
     groups.set(group, [...(groups.get(group) ?? []), { parameter, label }]);
   }

@@ -95,6 +95,6 @@ class Simulation {
   }
 
   restoreParameters() {
-    for (const { place, value } of this.facts.parameters) this.memory[place] = value;
+    for (const { place, value } of this.facts.parameters) this.memory[place] = value ?? Infinity;
   }
 }
