@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
 import sys
 from typing import Any
 
@@ -11,8 +15,11 @@ import pytest
 from cosim import InputError, Rig, RunError, load_rig
 from cosim.execution import gpu_rollouts
 from cosim.execution.gpu_rollouts import MOST_TICKS, next_ticks
+from tests.kit import cuda_library
 from tests.kit.cuda_driver import CUresult, StandInDriver
 from tests.kit.samples import FOLDER
+
+ROOT = FOLDER.parent
 
 BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
 ARM = {
@@ -73,7 +80,8 @@ def assert_equal(gpu, cpu):
     for found, expected in ((gpu.samples, cpu.samples), (gpu.metrics, cpu.metrics), (gpu.final, cpu.final)):
         assert list(found) == list(expected)
         for name, values in expected.items():
-            np.testing.assert_array_equal(found[name], values, err_msg=name)
+            bits = (np.ascontiguousarray(each).view(np.int64) for each in (found[name], values))
+            np.testing.assert_array_equal(*bits, err_msg=name)
     for name in ("t", "ticks", "stopped"):
         np.testing.assert_array_equal(getattr(gpu, name), getattr(cpu, name), err_msg=name)
 
@@ -161,6 +169,20 @@ def test_functions_of_another_library_differ_by_rounding(driver_of):
 )
 def test_launches_take_a_fraction_of_a_second(ticks, took, after):
     assert next_ticks(ticks, took) == after
+
+
+def test_through_cuda_python_itself(tmp_path):
+    """Whose library of the driver is the stand-in: its conversions of arguments, and its names and numbers."""
+    pytest.importorskip("cuda.bindings.driver")
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler for a library with the names of the driver's")
+    cuda_library.build(tmp_path)
+    command = [sys.executable, "-m", cuda_library.__name__]
+    run = subprocess.run(
+        command, env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}, cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert re.fullmatch(r"equal after \d+ launches\n", run.stdout)
 
 
 # --- what is wrong ----------------------------------------------------------------------------------
