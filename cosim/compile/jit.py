@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import os
 import tempfile
 from collections.abc import Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from cosim.compile.compilation import Compilation
+from cosim.compile.linked_objects import linked
 from cosim.compile.modules import modules
-from cosim.compile.object_code import host, llvm, target_machine
+from cosim.compile.object_code import host
 from cosim.paths import cache_folder
 
 DIGEST_SIZE = hashlib.sha256().digest_size
@@ -22,11 +22,6 @@ DIGEST_SIZE = hashlib.sha256().digest_size
 def vector_lanes() -> int:
     """Doubles per vector register of this machine."""
     return host().lanes
-
-
-@cache
-def _jit() -> Any:
-    return llvm().create_lljit_compiler(target_machine())
 
 
 class Library:
@@ -57,26 +52,11 @@ class Library:
             store(f"{self._keys[k]}.o", code)
         codes = [made.get(k, code) for k, code in enumerate(self._codes)]
         del self._codes, self._compilation
-        builder = llvm().JITLibraryBuilder().add_current_process()
-        for code in codes:
-            builder.add_object_img(code)
-        for name, address in self._imports.items():
-            builder.import_symbol(name, address)
-        for name in self._exports:
-            builder.export_symbol(name)
-        return builder.link(_jit(), _unique_name(self.key))
+        return linked(codes, self._exports, self._imports)
 
     def __getitem__(self, name: str) -> int:
         """The address of an exported function."""
         return self._tracker[name]
-
-
-_links = itertools.count()
-
-
-def _unique_name(key: str) -> str:
-    """A name per link: the same code may be linked several times in one process, also concurrently."""
-    return f"{key[:16]}_{next(_links)}"
 
 
 def cached(name: str) -> bytes | None:

@@ -43,6 +43,10 @@ def compared(rig: WiredRig, name: str, content: bytes, target: str, path: Path) 
     Raises InputError for a recording of another rig, and what `rerun.recorded` refuses; RunError for a signal that
     differs by more than the tolerance.
     """
+    if rig.hardware:
+        raise InputError(
+            "the rig has real motors, whose motion no code repeats; check it with --set drivers=[]", "--check"
+        )
     known, code = recorded(path, compiled=True), object_code_of(rig, name)
     _check_rig(rig, code, known, path)
     changes = [*_first_parameters(rig, known), *planned_of(rig, known.run.changes)]
@@ -60,13 +64,11 @@ def _check_rig(rig: WiredRig, code: TickCode, known: Recorded, path: Path) -> No
     fix = "build the rig that was recorded, or record this one"
     if known.run.rig.name != rig.spec.name:
         raise InputError(f"is of the rig '{known.run.rig.name}', not of '{rig.spec.name}'; {fix}", str(path))
-    other = object_code_of(known.rig, code.name)
-    if _without_memory(other) != _without_memory(code):
-        raise InputError(f"was recorded with another state of the rig '{rig.spec.name}'; {fix}", str(path))
+    codes = [_without_memory(each) for each in (code, object_code_of(known.rig, code.name))]
     parameters = rig.tick_model.layout.place("parameters").where
-    same = [np.delete(each.tick_model.memory(), parameters) for each in (rig, known.rig)]
-    if not np.array_equal(*same, equal_nan=True):
-        raise InputError(f"begins in another state than the rig '{rig.spec.name}'; {fix}", str(path))
+    memories = [np.delete(each.tick_model.memory(), parameters) for each in (rig, known.rig)]
+    if codes[0] != codes[1] or not np.array_equal(*memories, equal_nan=True):
+        raise InputError(f"was recorded with another state of the rig '{rig.spec.name}'; {fix}", str(path))
 
 
 def _without_memory(code: TickCode) -> list[str]:

@@ -14,7 +14,7 @@ from cosim.deploy.gpu_kernels import ptx_files
 from cosim.deploy.identifiers import prefix_of
 from cosim.deploy.object_files import PROCESSORS, object_files
 from cosim.deploy.page.page import page_of
-from cosim.deploy.playing import check_tools
+from cosim.deploy.playing import check_target, check_tools
 from cosim.deploy.wasm_rig import wasm_rig
 from cosim.errors import InputError, did_you_mean
 from cosim.output.console import refuse_inputs
@@ -30,7 +30,7 @@ Files = Mapping[str, bytes]
 
 
 def build(
-    path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path, recording: Path | None
+    path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path, recording: Path | None = None
 ) -> None:
     """Write the files into the folder, named as the rig file. recording: of the engine, which the code has to repeat.
 
@@ -40,6 +40,7 @@ def build(
         raise InputError(f"there is no target '{target}'{did_you_mean(target, TARGETS)}", "--target")
     make, suffixes = TARGETS[target]
     if recording is not None:
+        check_target(target)
         check_tools(target, _machine(target, cpu))
     name = prefix_of(path.stem, str(path))
     files = {suffix: folder / f"{name}{suffix}" for suffix in suffixes}

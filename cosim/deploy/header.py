@@ -6,11 +6,12 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from cosim.deploy.identifiers import CName, check_names, macro
 from cosim.deploy.parameters import DeployedParameter, parameters_of
-from cosim.deploy.prototypes import prototypes
+from cosim.deploy.prototypes import Prototype, prototypes
 from cosim.deploy.tick_code import TickCode
 from cosim.deploy.verdicts import verdicts
 from cosim.errors import SourceLocation
@@ -19,6 +20,7 @@ from cosim.rig.outline import signal_units
 from cosim.tick.tick_model import TickModel
 
 WIDTH = 100  # of comments
+_JOINTS = "joints: elements of what is an array of joints"
 
 
 class Macro(NamedTuple):
@@ -41,13 +43,12 @@ def header(rig: WiredRig, code: TickCode) -> str:
 
     Raises InputErrors for names of the rig that are the same identifier in C, or a keyword.
     """
-    groups, functions = _macros(rig, code).items(), prototypes(rig.tick_model, code.name)
-    check_names([CName(each.name, each.what, each.place) for _, macros in groups for each in macros])
-    check_names(CName(each.name, each.what, rig.place(each.key)) for each in functions)
+    groups, functions = _macros(rig, code), prototypes(rig.tick_model, code.name)
+    _check_names(rig, groups, functions)
     guard, title = f"COSIM_{macro(code.name)}_H", f"Rig '{rig.spec.name}': {rig.spec.description}"
     lines = [*_paragraph(title), *_paragraph("Link with -lm. Numbers are in SI; places are elements of the memory.")]
     lines += [f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>"]
-    for heading, macros in groups:
+    for heading, macros in groups.items():
         lines += ["", *_paragraph(heading), *(each.line for each in macros)]
     lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif"]
     for function in functions:
@@ -55,12 +56,23 @@ def header(rig: WiredRig, code: TickCode) -> str:
     return "\n".join([*lines, "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
 
 
+def _check_names(rig: WiredRig, groups: Mapping[str, Sequence[Macro]], functions: Sequence[Prototype]) -> None:
+    """Raises InputErrors; where controllers or joints have the same name in C, of these alone."""
+    check_names(CName(each.name, each.what, rig.place(each.key)) for each in functions)
+    names = {
+        heading: [CName(each.name, each.what, each.place or str(rig.spec.path)) for each in macros]
+        for heading, macros in groups.items()
+    }
+    check_names(names[_JOINTS])
+    check_names(chain.from_iterable(names.values()))
+
+
 def _macros(rig: WiredRig, code: TickCode) -> Mapping[str, Sequence[Macro]]:
     """By their heading."""
     prefix, model = macro(code.name), rig.tick_model
     return {
         "sizes": _sizes(prefix, model, code),
-        "joints: elements of what is an array of joints": _joints(rig, prefix),
+        _JOINTS: _joints(rig, prefix),
         "places in the memory, and their sizes": _places(rig, prefix),
         "parameters: places in the memory": [_parameter(rig, prefix, each) for each in parameters_of(rig)],
         "signals: elements of what is told of a tick": _signals(rig, prefix),

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from cosim.compile.compilation import compiled_here
 from cosim.compile.object_code import CodeTarget
 from cosim.compile.signed_zeros import with_signed_zeros
+from cosim.compile.stack_need import stack_need
 from cosim.deploy.description import as_text, description_of
 from cosim.deploy.exportable import FileKind, check_rig
 from cosim.deploy.header import header
 from cosim.deploy.prototypes import prototypes
 from cosim.deploy.tick_code import TickCode, tick_code
-from cosim.deploy.verdicts import verdicts
 from cosim.errors import InputError
 from cosim.rig.build.wired_rig import WiredRig
 
@@ -37,7 +37,7 @@ def object_files(rig: WiredRig, name: str, machine: CodeTarget) -> Mapping[str, 
     facts = description_of(rig, code, machine, [function.name for function in functions])
     facts |= {
         "prototypes": [function.declaration for function in functions],
-        "verdicts": [verdict._asdict() for verdict in verdicts()],
+        "stack": stack_need(code.ir),  # bytes of arrays; saved registers come on top
         "tasks": [
             {"name": task.name, "ticks": task.ticks, "phase": task.phase} for task in rig.tick_model.tasks if task.calls
         ],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,12 @@ class CudaDriver:
             raise self._error(name, result)
         return values[0] if len(values) == 1 else tuple(values) or None
 
+    def give_back(self, name: str, *arguments: Any) -> None:
+        """A call that frees something. After a launch that failed, calls fail until the context is gone, which frees
+        all; the error that counts is that of the launch."""
+        with suppress(CosimError):
+            self(name, *arguments)
+
     def _error(self, call: str, result: Any) -> CosimError:
         code = result.name
         if code in _SETTING:
@@ -80,7 +86,7 @@ class CudaKernel:
             pointers = []
             for size in sizes:
                 pointers.append(self.driver("cuMemAlloc", max(size, 8)))  # none is empty
-                made.callback(self.driver, "cuMemFree", pointers[-1])
+                made.callback(self.driver.give_back, "cuMemFree", pointers[-1])
             yield pointers
 
     def put(self, array: Array, pointer: Any) -> None:
@@ -111,11 +117,11 @@ def cuda_kernel(ptx: Callable[[], str], name: str) -> Iterator[CudaKernel]:
     _check_age(driver, device)
     with ExitStack() as opened:
         context = driver("cuDevicePrimaryCtxRetain", device)
-        opened.callback(driver, "cuDevicePrimaryCtxRelease", device)
+        opened.callback(driver.give_back, "cuDevicePrimaryCtxRelease", device)
         driver("cuCtxPushCurrent", context)  # others in this process may have one of their own
-        opened.callback(driver, "cuCtxPopCurrent")
+        opened.callback(driver.give_back, "cuCtxPopCurrent")
         module = driver("cuModuleLoadData", ptx().encode() + b"\0")
-        opened.callback(driver, "cuModuleUnload", module)
+        opened.callback(driver.give_back, "cuModuleUnload", module)
         function = driver("cuModuleGetFunction", module, name.encode())
         free, _ = driver("cuMemGetInfo")
         yield CudaKernel(driver, function, int(MEMORY_FRACTION * free) - _local_memory(driver, device, function))

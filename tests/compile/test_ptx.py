@@ -49,15 +49,20 @@ def element(name, base, kind="double", index="%run"):
 ROOM_FOR_CALLS = 8_000
 
 
-@pytest.mark.parametrize("cpu", ["sm_75", "sm_90"])
 @pytest.mark.parametrize(
-    "name",
+    ("name", "cpu"),
     [
-        "two_link", "ur5_sim", "crane", "pendulum_chain", "mechanisms/four_bar", "mechanisms/andrews",
-        "mechanisms/release", "elastic/cantilever", "drives/servo_axis", "bench/full_drive", "cosimulation/winch",
-        "impedance/ur5_contact",
+        *[
+            (name, "sm_75")
+            for name in (
+                *("two_link", "ur5_sim", "crane", "pendulum_chain", "mechanisms/four_bar", "mechanisms/andrews"),
+                *("mechanisms/release", "elastic/cantilever", "drives/servo_axis", "bench/full_drive"),
+                "cosimulation/winch",
+            )
+        ],
+        *[("ur5_sim", cpu) for cpu in ("sm_80", "sm_90", "sm_120")],
     ],
-)  # fmt: skip
+)
 def test_the_assembler_takes_the_ticks_of_sample_rigs(name, cpu, tmp_path):
     loop = load_rig(FOLDER / f"{name}.yaml").tick_model.gpu_loop(None, ())
     text = ptx.ptx(loop.code, [KERNEL], targets()[PTX]._replace(cpu=cpu))

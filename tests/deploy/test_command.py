@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cosim.deploy.lane_code import LANE_FUNCTIONS
+from cosim.deploy.tick_code import FUNCTIONS
 from tests.kit.samples import FOLDER
 
 RIG = FOLDER / "two_link.yaml"
@@ -15,7 +17,7 @@ def test_a_module_and_its_description_are_written(command, tmp_path):
     assert (code, err) == (0, [])
     assert out.startswith(f"wrote    {tmp_path / 'two_link.wasm'}: ")
     described = json.loads(Path("two_link.json").read_text())
-    assert described["functions"] == [f"two_link_{name}" for name in ("reset", "ticks", "signals", "poses")]
+    assert described["functions"] == [f"two_link_{name}" for name in (*FUNCTIONS, *LANE_FUNCTIONS)]
     (gain,) = (each for each in described["parameters"] if each["name"] == "swing.kp/shoulder")
     place = described["places"]["parameters"]
     assert place["at"] <= gain["place"] < place["at"] + place["shape"][0]

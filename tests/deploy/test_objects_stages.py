@@ -1,4 +1,5 @@
-"""The stages of a tick as C calls them: the same bits as whole ticks and as the engine, and no effort without a guard."""
+"""The stages of a tick as C calls them: the same bits as whole ticks and as the engine, and no effort without the
+guard."""
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from tests.system.test_real_joints import DRIVERS, arm, real, simulated  # noqa:
 
 CONTROLLERS = (
     "controllers=[{type: computed_torque, joints: [shoulder], bandwidth: 3 Hz},"
-    " {name: own, type: passthrough, joints: [elbow], kp: 10, kd: 1, trajectory: {type: sine, amplitude: 0.2, frequency: 1}}]"
+    " {name: own, type: passthrough, joints: [elbow], kp: 10, kd: 1,"
+    " trajectory: {type: sine, amplitude: 0.2, frequency: 1}}]"
 )
 STOP = "guard.deceleration=4"
 

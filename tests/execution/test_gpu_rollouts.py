@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
 import sys
 from typing import Any
 
@@ -9,10 +13,17 @@ import numpy as np
 import pytest
 
 from cosim import InputError, Rig, RunError, load_rig
+from cosim.compile import ptx
+from cosim.compile.ptx import LOCAL_BYTES
+from cosim.compile.stack_array import STACK_BYTES
 from cosim.execution import gpu_rollouts
 from cosim.execution.gpu_rollouts import MOST_TICKS, next_ticks
+from tests.kit import cuda_library
 from tests.kit.cuda_driver import CUresult, StandInDriver
+from tests.kit.ptxas import assemble
 from tests.kit.samples import FOLDER
+
+ROOT = FOLDER.parent
 
 BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
 ARM = {
@@ -73,7 +84,8 @@ def assert_equal(gpu, cpu):
     for found, expected in ((gpu.samples, cpu.samples), (gpu.metrics, cpu.metrics), (gpu.final, cpu.final)):
         assert list(found) == list(expected)
         for name, values in expected.items():
-            np.testing.assert_array_equal(found[name], values, err_msg=name)
+            bits = (np.ascontiguousarray(each).view(np.int64) for each in (found[name], values))
+            np.testing.assert_array_equal(*bits, err_msg=name)
     for name in ("t", "ticks", "stopped"):
         np.testing.assert_array_equal(getattr(gpu, name), getattr(cpu, name), err_msg=name)
 
@@ -143,6 +155,20 @@ def test_events_of_each_run(driver_of):
     assert_equal(rig.rollouts(initial=initial, keep="all", device="cuda"), rig.rollouts(initial=initial, keep="all"))
 
 
+def test_a_mechanism_whose_arrays_are_on_the_heap_of_the_cpu(driver_of, tmp_path):
+    driver_of()
+    bodies = [{"name": "b0", "joint": "j0", **BODY}]
+    for k in range(1, 120):
+        origin = {"xyz": [0.4, 0, 0]}
+        bodies.append({"name": f"b{k}", "parent": f"b{k - 1}", "joint": f"j{k}", "origin": origin, **BODY})
+    rig = Rig.from_dict({**ARM, "mechanism": {"bodies": bodies}, "controllers": []})
+    text = rig.tick_model.gpu_loop(None, ()).ptx
+    assert STACK_BYTES < assemble(text, "sm_75", tmp_path).stack < LOCAL_BYTES
+    initial = {"j3/velocity": np.array([0.0, 0.1, 0.2])}
+    given = {"duration": 0.01, "keep": "all"}
+    assert_equal(rig.rollouts(initial=initial, device="cuda", **given), rig.rollouts(initial=initial, **given))
+
+
 def test_functions_of_another_library_differ_by_rounding(driver_of):
     """Friction with exponentials: those of GPUs are not those of the C library."""
     driver_of()
@@ -161,6 +187,20 @@ def test_functions_of_another_library_differ_by_rounding(driver_of):
 )
 def test_launches_take_a_fraction_of_a_second(ticks, took, after):
     assert next_ticks(ticks, took) == after
+
+
+def test_through_cuda_python_itself(tmp_path):
+    """Whose library of the driver is the stand-in: its conversions of arguments, and its names and numbers."""
+    pytest.importorskip("cuda.bindings.driver")
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler for a library with the names of the driver's")
+    cuda_library.build(tmp_path)
+    command = [sys.executable, "-m", cuda_library.__name__]
+    run = subprocess.run(
+        command, env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}, cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert re.fullmatch(r"equal after \d+ launches\n", run.stdout)
 
 
 # --- what is wrong ----------------------------------------------------------------------------------
@@ -241,6 +281,20 @@ def test_a_run_that_does_not_fit(arm, driver_of):
     with pytest.raises(InputError) as caught:
         arm.rollouts(device="cuda")
     assert "0.00 MB are free" in str(caught.value)
+
+
+def test_without_the_mathematics_of_gpus(driver_of, monkeypatch):
+    driver_of()
+    monkeypatch.setattr(ptx, "LIBDEVICE", "nowhere/libdevice.10.bc")
+    ptx.libdevice.cache_clear()
+    try:
+        with pytest.raises(InputError) as caught:
+            Rig.from_dict(ARM).rollouts(device="cuda")
+    finally:
+        ptx.libdevice.cache_clear()
+    assert str(caught.value) == (
+        "device: the mathematics of GPUs is missing (libdevice.10.bc); install it with pip install 'cosim[cuda]'"
+    )
 
 
 def test_without_cuda_python(arm, monkeypatch):

@@ -2,6 +2,7 @@
 `cuda.bindings.driver`. Pointers of the GPU are addresses of arrays; a module is its PTX, which is run as it is.
 
 It is as strict as the driver: no call before `cuInit` or without a context, no copy beyond an array, nothing twice.
+After a launch that failed every call fails likewise.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ _DEVICE = IntEnum(
 )
 _FUNCTION = IntEnum("CUfunction_attribute", {"CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES": 3})
 _OK = CUresult.CUDA_SUCCESS
+_OF_CONTEXT = ("cuMem", "cuModule", "cuLaunch", "cuFunc", "cuCtxSync")
 
 
 @dataclass
@@ -64,6 +66,7 @@ class StandInDriver:
         self.ready, self.contexts, self.retained = False, 0, 0
         self.arrays: dict[int, np.ndarray] = {}
         self.modules: list[Any] = []
+        self.broken: CUresult | None = None  # after a launch that failed, until the context ends
         self.launches: list[tuple[int, tuple[int, ...]]] = []
 
     def __getattribute__(self, name: str) -> Any:
@@ -72,11 +75,15 @@ class StandInDriver:
             return found
 
         def call(*arguments: Any) -> tuple[Any, ...]:
+            if name.startswith(_OF_CONTEXT) and self.broken is not None:
+                return (self.broken,)
             if name in self.fails:
+                if name in ("cuLaunchKernel", "cuCtxSynchronize"):
+                    self.broken = self.fails[name]
                 return (self.fails[name],)
             if name != "cuInit" and not self.ready:
                 return (CUresult.CUDA_ERROR_NOT_INITIALIZED,)
-            if name.startswith(("cuMem", "cuModule", "cuLaunch", "cuFunc", "cuCtxSync")) and not self.contexts:
+            if name.startswith(_OF_CONTEXT) and not self.contexts:
                 return (CUresult.CUDA_ERROR_INVALID_CONTEXT,)
             result = found(*arguments)
             return result if isinstance(result, tuple) else (_OK, result) if result is not None else (_OK,)
@@ -115,6 +122,10 @@ class StandInDriver:
 
     def cuDevicePrimaryCtxRelease(self, device: int) -> None:
         self.retained -= 1
+        if self.broken is not None:  # its end is the only way on
+            self.arrays.clear()
+            self.modules.clear()
+            self.broken = None
 
     def cuCtxPushCurrent(self, context: str) -> None:
         assert context == "context"

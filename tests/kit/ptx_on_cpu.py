@@ -97,10 +97,10 @@ def _in_registers(ir: str) -> str:
 
 
 def _constant(text: str) -> str:
-    found = re.fullmatch(r"\.align (\d+) \.b8 (\w+)\[(\d+)\] = \{(.*)\}", text)
-    assert found is not None, text
-    align, name, size, values = found.groups()
-    given = [int(value) for value in values.split(",")]
+    found = re.fullmatch(r"\.align (\d+) \.b8 ([\w$]+)(?:\[(\d+)\])?(?: = \{(.*)\})?", text)
+    assert found is not None, text[:80]
+    align, name, size, values = found.groups("0")
+    given = [int(value) for value in values.split(",")][: int(size)]
     listed = ", ".join(f"i8 {value}" for value in given + [0] * (int(size) - len(given)))
     return f'@"{name}" = internal constant [{size} x i8] [{listed}], align {align}'
 

@@ -15,7 +15,8 @@ from cosim.errors import CompileError
 
 @dataclass(frozen=True)
 class Assembled:
-    """Of a kernel: registers of a thread, bytes of its stack with all calls, and bytes that left registers for it."""
+    """Of the kernels of a text: most registers of a thread, most bytes of its stack with all calls, and the bytes that
+    left registers for it in all functions."""
 
     registers: int
     stack: int
@@ -42,6 +43,6 @@ def assemble(text: str, cpu: str, folder: Path) -> Assembled:
     run = subprocess.run(command, capture_output=True, text=True)
     shown = run.stdout + run.stderr
     assert run.returncode == 0, shown
-    registers, stack = re.findall(r"Used (\d+) registers.*?(?:, (\d+) bytes cumulative stack size)?(?:,|\n)", shown)[0]
-    spilled = sum(int(each) for each in re.findall(r"(\d+) bytes spill stores", shown))
-    return Assembled(int(registers), int(stack or 0), spilled)
+    figures = (r"Used (\d+) registers", r"(\d+) bytes cumulative stack size", r"(\d+) bytes spill stores")
+    registers, stacks, spilled = ([int(each) for each in re.findall(figure, shown)] for figure in figures)
+    return Assembled(max(registers), max(stacks), sum(spilled))
