@@ -34,8 +34,9 @@ class GpuRollouts:
     count: int
     every: int = 1  # ticks per sample
 
-    def run(self, k: int, threads: None = None) -> RolloutArrays:
-        """k rollouts, each in a thread. Raises InputError without a GPU that can run them."""
+    def run(self, k: int, threads: int | None = None) -> RolloutArrays:
+        """k rollouts, each in a thread of the GPU, whatever `threads` of the CPU. Raises InputError without a GPU that
+        can run them."""
         arrays = RolloutArrays.of(self.loop.program, k, self.accumulators.size, self.count, self.every)
         with cuda_kernel(self._text, KERNEL.name) as kernel:
             width = min(k, self._fitting(kernel.free))
