@@ -14,6 +14,7 @@ from cosim.bench import (
     rows_coupling,
     rows_dashboard,
     rows_deploy,
+    rows_deploy_page,
     rows_drives,
     rows_dynamics,
     rows_elastic,
@@ -80,6 +81,7 @@ CASES: tuple[BenchCase, ...] = (
     *rows_scenarios.CASES,
     *rows_start.CASES,
     *rows_dashboard.CASES,
+    *rows_deploy_page.CASES,
     *rows_compile.CASES,
 )
 

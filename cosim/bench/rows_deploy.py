@@ -16,8 +16,8 @@ from cosim.bench.peers import import_peer, relative_difference
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, Target, beside
 from cosim.compile.compilation import compiled_here
-from cosim.compile.linked_objects import linked
 from cosim.compile.targets import targets
+from cosim.deploy.native_code import NativeCode
 from cosim.deploy.object_files import object_files
 from cosim.deploy.page.page import page_of
 from cosim.deploy.tick_code import TickCode, tick_code
@@ -60,12 +60,11 @@ class ObjectTicks:
     """The ticks of an object of this machine; number: of the next one."""
 
     def __init__(self, code: TickCode, content: bytes) -> None:
-        self._addresses = linked([content], [f"{code.name}_{name}" for name in ("reset", "ticks")])
         self.memory, self.number = np.zeros(code.size), 0
-        pointer = ctypes.c_void_p
-        ctypes.CFUNCTYPE(None, pointer)(self._addresses[f"{code.name}_reset"])(self.memory.ctypes.data)
-        kind = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, ctypes.c_int32)
-        self._ticks = kind(self._addresses[f"{code.name}_ticks"])
+        native, pointer = NativeCode(content, [f"{code.name}_{name}" for name in ("reset", "ticks")]), ctypes.c_void_p
+        native.function(f"{code.name}_reset", None, pointer)(self.memory.ctypes.data)
+        self._native = native
+        self._ticks = native.function(f"{code.name}_ticks", ctypes.c_int32, pointer, ctypes.c_int64, ctypes.c_int32)
 
     def run(self, count: int) -> None:
         """Raises RunError for a stop by the guard."""

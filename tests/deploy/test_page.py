@@ -83,7 +83,7 @@ def test_a_function_that_the_page_lacks_is_refused_by_name() -> None:
 def test_real_motors_are_refused(tmp_path) -> None:
     path = FOLDER / "arm_can.yaml"
     with pytest.raises(InputError) as refused:
-        build(path, [], "page", None, tmp_path)
+        build(path, [], "page", None, tmp_path, None)
     assert str(refused.value) == (
         f"{path}:4 drivers: real motors cannot be in a page; a page holds machine code only: take the drivers out"
     )
@@ -131,7 +131,7 @@ def test_a_controller_in_python_is_refused(tmp_path) -> None:
     (tmp_path / "branching.py").write_text(UNTRACEABLE)
     path = arm(tmp_path, "branching.py", "{type: quintic, goal: 1 rad, duration: 1 s}")
     with pytest.raises(InputError) as refused:
-        build(path, [], "page", None, tmp_path)
+        build(path, [], "page", None, tmp_path, None)
     said = str(refused.value)
     assert said.startswith(f"{path}:6 controllers[0]: controller 'hold' runs in Python (")
     assert said.endswith("; a page holds machine code only: write it with cosim.ops")

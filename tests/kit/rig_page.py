@@ -13,7 +13,7 @@ DRAWN = 20_000  # ms
 
 
 def built_page(rig: Path, folder: Path, overrides: Sequence[str] = ()) -> Path:
-    build(rig, overrides, "page", None, folder)
+    build(rig, overrides, "page", None, folder, None)
     return folder / f"{rig.stem}.html"
 
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 from cosim.compile.object_code import CodeTarget
 from cosim.deploy.page.references import with_open_references
 from cosim.deploy.page.scene_facts import scene_facts
-from cosim.deploy.page.verdict_facts import verdict_facts
+from cosim.deploy.page.stop_facts import stop_facts
 from cosim.deploy.wasm_rig import wasm_rig
 from cosim.errors import InputError
 from cosim.rig.build.wired_rig import WiredRig
@@ -21,7 +21,7 @@ from cosim.rig.scene import scene_of_page
 
 # in the order in which they are put together: each uses only what stands before it
 SCRIPTS = (
-    "libm", "general_format", "gain_range", "matrices", "solids", "elements", "simulation", "verdict", "history",
+    "libm", "general_format", "gain_range", "matrices", "solids", "elements", "simulation", "stop_reason", "history",
     "player", "look", "camera", "view3d", "curves", "chart", "panel", "main",
 )  # fmt: skip
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -41,7 +41,7 @@ def page_of(rig: WiredRig, name: str, machine: CodeTarget) -> str:
         "parameters": [*opened.parameters, *facts["parameters"]],
         "notes": opened.notes,
         "scene": scene_facts(scene_of_page(rig)),
-        "verdicts": verdict_facts(opened.rig.tick_model),
+        "stop": stop_facts(opened.rig.tick_model),
     }
     texts = {
         "title": spec.name,

@@ -1,7 +1,7 @@
 """References that a page can change: the numbers of the trajectories of controllers as open numbers of the ticks.
 
 A trajectory and its controller are loaded again with symbols in the place of the numbers. Those with which that does
-not work, because they are planned from numbers when the rig is loaded, stay as they are, and a note says so.
+not work, because they are planned from numbers when the rig is loaded, stay as they are, and a note names them.
 """
 
 from __future__ import annotations

@@ -1,20 +1,31 @@
 // Where the mechanism is seen from: an orbit about a point, by mouse, touch and keyboard.
 
 const VIEW_ANGLE = 0.6; // rad, from the lower to the upper edge
+const CLOSE = 1.75; // distance over what is shown
 const STEEPEST = 1.55; // rad
 const TURN_PER_PIXEL = 0.008;
 const KEY_TURN = 0.12;
 
+const FLAT = 0.3; // a thinner box is seen from its broad side
+
+// {turn, tilt} from which a box of this size is seen well
+const viewpointOf = (size) => {
+  const thinnest = size.indexOf(Math.min(...size));
+  if (size[thinnest] > FLAT * Math.max(...size)) return { turn: -0.9, tilt: 0.35 };
+  return [{ turn: -0.35, tilt: 0.25 }, { turn: -1.25, tilt: 0.25 }, { turn: -1.3, tilt: 0.95 }][thinnest];
+};
+
 class Camera {
-  // the point it looks at, and the length [m] that it shows
-  constructor(canvas, target, extent, changed) {
-    Object.assign(this, { canvas, home: { target, extent }, changed, fingers: new Map() });
+  // home: {target, extent, size}: the middle of what it shows at first, the length [m] of that, and of each of its edges
+  constructor(canvas, home, changed) {
+    Object.assign(this, { canvas, home, changed, fingers: new Map() });
     this.goHome();
     this.listen();
   }
 
   goHome() {
-    Object.assign(this, { target: this.home.target, turn: -0.9, tilt: 0.35, distance: 1.9 * this.home.extent });
+    const { target, extent, size } = this.home;
+    Object.assign(this, { target, distance: CLOSE * extent, ...viewpointOf(size) });
     this.changed();
   }
 

@@ -17,7 +17,8 @@ const shortNumber = (value, digits = 4) =>
   Number.isFinite(value) ? general(value, digits).replace("e-0", "e-").replace("e+0", "e").replaceAll("-", "−") : "–";
 
 class Chart {
-  constructor(content, history, close) {
+  // remove(): its button; changed(): it has to be drawn again
+  constructor(content, history, { remove, changed }) {
     Object.assign(this, { content, history });
     const { owner, quantity, unit: unitText } = content;
     this.canvas = element("canvas", { tabIndex: 0, role: "img", ariaLabel: `${owner} ${quantity} over time` });
@@ -30,12 +31,16 @@ class Chart {
     const title = element("strong", {}, `${owner} ${quantity}`.trim());
     const inUnit = element("span", { className: "unit" }, unitText);
     this.spread = element("span", { className: "reading", title: "root of the mean square over the chart" });
-    const button = element("button", { className: "quiet", ariaLabel: `Remove the chart ${owner} ${quantity}`, onclick: close }, "✕");
+    const button = element("button", { className: "quiet", ariaLabel: `Remove the chart ${owner} ${quantity}`, onclick: remove }, "✕");
     const head = element("figcaption", {}, title, inUnit, button);
     const legend = element("div", { className: "legend" }, ...this.readings.map(({ item }) => item), this.spread);
     this.figure = element("figure", { className: "chart" }, head, this.canvas, legend);
-    this.canvas.addEventListener("pointermove", (event) => (this.pointer = event.offsetX));
-    this.canvas.addEventListener("pointerleave", () => (this.pointer = undefined));
+    const point = (x) => {
+      this.pointer = x;
+      changed();
+    };
+    this.canvas.addEventListener("pointermove", (event) => point(event.offsetX));
+    this.canvas.addEventListener("pointerleave", () => point(undefined));
   }
 
   // times from the first to the last that is shown

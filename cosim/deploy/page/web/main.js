@@ -118,10 +118,11 @@ class Page {
   }
 
   addChart(content) {
-    const chart = new Chart(content, this.history, () => {
+    const remove = () => {
       chart.figure.remove();
       this.charts = this.charts.filter((other) => other !== chart);
-    });
+    };
+    const chart = new Chart(content, this.history, { remove, changed: () => (this.changed = true) });
     this.charts.push(chart);
     byId("charts").append(chart.figure);
     this.changed = true;
@@ -129,22 +130,29 @@ class Page {
 
   frame(now) {
     const { player, simulation, view } = this;
-    const tick = simulation.tick;
+    const before = simulation.tick;
     player.frame(now);
-    view.draw(simulation.poses(), this.look);
-    for (const chart of this.charts) chart.draw(this.look);
-    if (tick !== simulation.tick || player.running) this.showTime();
+    if (this.changed || view.moved || before !== simulation.tick) this.draw();
     requestAnimationFrame((next) => this.frame(next));
+  }
+
+  draw() {
+    this.changed = false;
+    this.view.draw(this.simulation.poses(), this.look);
+    for (const chart of this.charts) chart.draw(this.look);
+    this.showTime();
   }
 
   showTime() {
     const { player, simulation } = this;
     byId("time").textContent = `${simulation.time.toFixed(2)} s`;
     byId("factor").textContent = player.running && player.factor ? `${shortNumber(player.factor, 3)} × real time` : "";
-    byId("cost").textContent = player.cost ? `${shortNumber(player.cost, 2)} µs a tick` : "";
+    byId("cost").textContent = player.cost ? `${shortNumber(player.cost, 3)} µs a tick` : "";
   }
 
+  // after anything but a tick
   refresh() {
+    this.changed = true;
     const { player, simulation } = this;
     const state = simulation.stopped ? "stopped" : player.running ? "running" : "paused";
     document.body.dataset.state = state;

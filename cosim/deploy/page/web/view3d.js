@@ -49,9 +49,9 @@ class View3d {
     this.buffers = Object.fromEntries(Object.entries(SOLIDS).map(([kind, solid]) => [kind, this.uploaded(solid())]));
     this.grid = this.uploaded(this.gridLines());
     this.shapes = scene.bodies.flatMap((body, k) => body.shapes.map((shape) => this.prepared(shape, k)));
-    const { target, extent, floor } = this.framed(ahead);
-    Object.assign(this, { centre: target, floor });
-    this.camera = new Camera(canvas, target, extent, () => (this.moved = true));
+    const { floor, ...home } = this.framed(ahead);
+    Object.assign(this, { centre: home.target, floor });
+    this.camera = new Camera(canvas, home, () => (this.moved = true));
   }
 
   get works() {
@@ -69,7 +69,8 @@ class View3d {
     const near = Math.max(diagonal(start), SMALLEST_FRAME * this.scene.extent);
     const [low, high] = diagonal(whole) < FARTHEST_FRAME * near ? whole : start;
     const target = low.map((x, i) => (x + high[i]) / 2);
-    return { target, extent: Math.max(diagonal([low, high]), SMALLEST_FRAME * this.scene.extent), floor: Math.min(low[2], this.scene.floor) };
+    const extent = Math.max(diagonal([low, high]), SMALLEST_FRAME * this.scene.extent);
+    return { target, extent, size: minus(high, low), floor: Math.min(low[2], this.scene.floor) };
   }
 
   // the corners of a box around all solids, at all of these poses

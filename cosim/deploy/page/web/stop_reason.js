@@ -13,8 +13,8 @@ const requestedEffort = (simulation, k) => {
 
 // What the messages of limits say of joint k; read only as far as a message has it.
 const figuresOf = (simulation, k, limit) => {
-  const { step, verdicts } = simulation.facts;
-  const { name, unit, effort_unit: effortUnit } = verdicts.joints[k];
+  const { step, stop } = simulation.facts;
+  const { name, unit, effort_unit: effortUnit } = stop.joints[k];
   const value = (path) => simulation.at(path)[k];
   const shown = (number, of) => `${general(number)} ${of}`;
   const effort = () => requestedEffort(simulation, k);
@@ -40,10 +40,10 @@ const figuresOf = (simulation, k, limit) => {
   };
 };
 
-const ofJoint = (simulation, k, text) => `joint '${simulation.facts.verdicts.joints[k].name}' ${text}`;
+const ofJoint = (simulation, k, text) => `joint '${simulation.facts.stop.joints[k].name}' ${text}`;
 
 const guardFault = (simulation) => {
-  const { limits, codes, stale } = simulation.facts.verdicts;
+  const { limits, codes, stale } = simulation.facts.stop;
   const faults = simulation.at("guard_fault");
   const k = largestOf(faults);
   if (faults[k] === codes.not_finite) return notFinite(simulation, k);
@@ -57,7 +57,7 @@ const guardFault = (simulation) => {
 };
 
 const notFinite = (simulation, k) => {
-  const { joints, overflowing, plausible } = simulation.facts.verdicts;
+  const { joints, overflowing, plausible } = simulation.facts.stop;
   const { unit, diverged } = joints[k];
   const [position, velocity] = ["position", "velocity"].map((name) => simulation.at(`measured.${name}`)[k]);
   const largest = Math.max(Math.abs(position), Math.abs(velocity)); // NaN if one is
@@ -68,7 +68,7 @@ const notFinite = (simulation, k) => {
 };
 
 const controlledStop = (simulation) => {
-  const { limits, joints } = simulation.facts.verdicts;
+  const { limits, joints } = simulation.facts.stop;
   const k = largestOf(simulation.at("controlled_stop.first_guard_fault"));
   const limit = limits[simulation.at("controlled_stop.reason")[0]];
   const begun = simulation.at("bumpless_start")[2 + 2 * joints.length];
@@ -78,14 +78,14 @@ const controlledStop = (simulation) => {
 };
 
 const endlessEvents = (simulation) => {
-  const { events } = simulation.facts.verdicts;
+  const { events } = simulation.facts.stop;
   const fired = simulation.at("plant.modes.fired");
   const often = events.filter((_, k) => fired[k] > 0.5 * Math.max(...fired));
   return [...new Set(often)].map((name) => `'${name}'`).join(" and ");
 };
 
 const farthestBond = (simulation) => {
-  const { bonds } = simulation.facts.verdicts;
+  const { bonds } = simulation.facts.stop;
   const energy = simulation.at("coupling.energy");
   const k = largestOf(bonds.map(({ limit }, i) => Math.abs(energy[i]) / (limit ?? Infinity)));
   return { ...bonds[k], energy: energy[k] };
@@ -93,7 +93,7 @@ const farthestBond = (simulation) => {
 
 const firstNotFinite = (simulation) => {
   const values = simulation.at("coupling.values");
-  const { outputs } = simulation.facts.verdicts;
+  const { outputs } = simulation.facts.stop;
   return outputs.find(({ at, size }) => !values.subarray(at, at + size).every(Number.isFinite)).name;
 };
 
@@ -110,7 +110,7 @@ const otherFault = (simulation, template) =>
   });
 
 const stopReason = (simulation) => {
-  const { codes, others, parts_from: partsFrom } = simulation.facts.verdicts;
+  const { codes, others, parts_from: partsFrom } = simulation.facts.stop;
   const fault = simulation.at("fault")[0];
   if (fault > partsFrom) return otherFault(simulation, others[fault]);
   if (simulation.at("guard_fault").includes(codes.not_finite)) return guardFault(simulation);

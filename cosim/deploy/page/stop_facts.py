@@ -19,7 +19,7 @@ from cosim.tick.tick_model import TickModel
 from cosim.units import JOINT_DIMENSIONS
 
 
-def verdict_facts(model: TickModel) -> dict[str, Any]:
+def stop_facts(model: TickModel) -> dict[str, Any]:
     names, units, guard = model.plant.model.dof_names, model.plant.model.dof_units, model.guard
     joints = [
         {
