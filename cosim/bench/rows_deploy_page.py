@@ -62,9 +62,8 @@ def first_picture(budget: Budget) -> Measurement:
             spent.append(time_until_drawn(page, file))
             page.close()
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
-    return Measurement(
-        Samples(np.array(spent[1:])), note=f"drawn without a GPU, {load:.1f} processes per CPU at the end"
-    )
+    note = f"drawn without a GPU, {load:.1f} processes per CPU at the end"
+    return Measurement(Samples(np.array(spent[1:])), note=note)
 
 
 def times_real_time(budget: Budget) -> Measurement:

@@ -40,7 +40,7 @@ static void motor_turn(void)
 
 static void motor_send(double effort)
 {
-    motor.effort = fmin(fmax(effort, -MAX_EFFORT), MAX_EFFORT);
+    motor.effort = isfinite(effort) ? fmin(fmax(effort, -MAX_EFFORT), MAX_EFFORT) : 0.0;
 }
 
 static void motor_off(void)

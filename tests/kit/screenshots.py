@@ -46,7 +46,7 @@ def recording(browser: Any, path: Path, file: str) -> None:
 
 
 def simulated(browser: Any, light: Path, phone: Path) -> None:
-    """A page of a rig that has run once, and again with a gain that was changed; and on a phone, stopped in its motion."""
+    """A page of a rig that ran once, and again with a gain that was changed; and on a phone, paused in its motion."""
     with tempfile.TemporaryDirectory() as folder:
         file = built_page(Path(RIG), Path(folder))
         page = RigPage(browser, file, 1280, 860)

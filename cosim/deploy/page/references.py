@@ -21,6 +21,7 @@ from cosim.errors import CompileError
 from cosim.rig.build.control_loops import build_loops
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.schema import Reading
+from cosim.tick.tick_model import TickModel
 from cosim.types import Numeric
 from cosim.units import JOINT_DIMENSIONS, UNITS
 
@@ -94,11 +95,13 @@ def _can_be_open(rig: WiredRig, numbers: Sequence[_Number]) -> bool:
     return loops is not None
 
 
-def _opened(rig: WiredRig, numbers: Sequence[_Number]) -> Any:
+def _opened(rig: WiredRig, numbers: Sequence[_Number]) -> TickModel | None:
     """The ticks with these numbers as inputs; None where their code depends on the numbers."""
     values = np.array([value for number in numbers for value in number.values], dtype=float)
     opened = OpenNumbers(values.size)
-    before, loops = rig.tick_model, _loops(rig, numbers, opened.symbols) or {}
+    before, loops = rig.tick_model, _loops(rig, numbers, opened.symbols)
+    if loops is None:
+        return None
     own = [loops.get(k, loop) for k, loop in enumerate(before.loops)]
     try:
         model = replace(before, loops=own, open_numbers=opened, numbers=values)
@@ -155,5 +158,7 @@ def _notes(rig: WiredRig, found: Sequence[_Number], taken: Sequence[_Number]) ->
         if not any(one.controller == k for one in taken):
             notes.append(f"The numbers of {of} cannot be changed here: it is planned when the rig is loaded.")
         elif fixed:
-            notes.append(f"Of {of}, {' and '.join(fixed)} cannot be changed here: the motion is planned from that.")
+            notes.append(
+                f"Of {of}, {' and '.join(fixed)} cannot be changed here: the code of the motion depends on that."
+            )
     return notes

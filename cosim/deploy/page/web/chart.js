@@ -2,15 +2,18 @@
 
 const MARGIN = { left: 52, right: 10, top: 8, bottom: 20 };
 const BEFORE_OPACITY = 0.3;
+const MOST_DECIMALS = 5; // of the numbers at an axis
 
-// at most `most` round numbers from low to high
+// at most `most` round numbers from low to high, and each in as many digits as it takes to tell them apart
 const ticksBetween = (low, high, most) => {
   const about = (high - low) / most;
   const decade = 10 ** Math.floor(Math.log10(about));
   const step = decade * [1, 2, 5, 10].find((factor) => factor * decade >= about);
   const first = Math.ceil(low / step - 1e-9);
   const count = Math.floor(high / step + 1e-9) - first + 1;
-  return Array.from({ length: Math.max(count, 0) }, (_, k) => (first + k) * step);
+  const decimals = Math.max(-Math.floor(Math.log10(step) + 1e-9), 0);
+  const shown = (value) => (decimals > MOST_DECIMALS || Math.abs(value) >= 1e6 ? shortNumber(value) : value.toFixed(decimals).replace("-", "−"));
+  return Array.from({ length: Math.max(count, 0) }, (_, k) => (first + k) * step).map((value) => ({ value, label: shown(value) }));
 };
 
 const shortNumber = (value, digits = 4) =>
@@ -106,15 +109,15 @@ class Chart {
     pen.textAlign = "right";
     pen.textBaseline = "middle";
     const values = ticksBetween(...bounds, Math.max((frame.bottom - frame.top) / 28, 2));
-    for (const value of values) {
+    for (const { value, label } of values) {
       line([frame.left, y(value)], [frame.right, y(value)]);
-      pen.fillText(shortNumber(Number(value.toPrecision(12))), frame.left - 6, y(value));
+      pen.fillText(label, frame.left - 6, y(value));
     }
     pen.textAlign = "center";
     pen.textBaseline = "top";
-    for (const time of ticksBetween(...span, Math.max((frame.right - frame.left) / 70, 2))) {
+    for (const { value: time, label } of ticksBetween(...span, Math.max((frame.right - frame.left) / 70, 2))) {
       line([x(time), frame.bottom], [x(time), frame.bottom + 3]);
-      pen.fillText(`${shortNumber(Number(time.toPrecision(12)))} s`, Math.min(x(time), frame.right - 10), frame.bottom + 6);
+      pen.fillText(`${label} s`, Math.min(x(time), frame.right - 10), frame.bottom + 6);
     }
   }
 

@@ -146,8 +146,8 @@ class Page {
   showTime() {
     const { player, simulation } = this;
     byId("time").textContent = `${simulation.time.toFixed(2)} s`;
-    byId("factor").textContent = player.running && player.factor ? `${shortNumber(player.factor, 3)} × real time` : "";
-    byId("cost").textContent = player.cost ? `${shortNumber(player.cost, 3)} µs a tick` : "";
+    byId("factor").textContent = player.running && player.factor ? `${Number(player.factor.toPrecision(3))} × real time` : "";
+    byId("cost").textContent = player.cost ? `${Number(player.cost.toPrecision(3))} µs a tick` : "";
   }
 
   // after anything but a tick
