@@ -9,6 +9,7 @@ from cosim.control.limits import CODES, STALE
 from cosim.deploy.stages import NOT_ARMED, STOPPED
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
+from cosim.tick.arming import armed
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.objects import ObjectRig
 from tests.system.test_real_joints import DRIVERS, arm, real, simulated  # noqa: F401 a fixture
@@ -68,6 +69,24 @@ def test_arming_is_that_of_the_engine(sample, name):
     assert code.call("arm", 123) == 0
     code.place("t")[...] = engine.view("t")  # the engine sets it with the first tick
     assert_same(code.memory[:size], engine.memory)
+
+
+@pytest.mark.parametrize("name", ["leg_mit", "arm_mixed", "arm_twin", "dynamometer/elbow"])
+def test_real_joints_are_armed_by_the_function_of_the_engine(sample, name):
+    rig = sample(name)
+    model, code = rig.tick_model, ObjectRig(rig)
+    position, velocity = 0.05 * np.arange(1, 1 + model.nv), 0.02 * np.ones(model.nv)
+    code.call("reset")
+    real = np.isin(model.plant.model.dof_names, model.plant.real)
+    code.place("measured", "position")[:], code.place("measured", "velocity")[:] = position, velocity
+    plant = code.place("plant").copy()
+    state = model.plant.layout.unpack(plant)
+    q, v, _ = model.plant.motion(0.0, state)
+    q = model.plant.model.equations.chart(q)  # simulated joints are where the model has them
+    measured = np.where(real, position, q), np.where(real, velocity, v)
+    assert code.call("arm", 7) == 0
+    for path, value in armed(model, rig.spec.schedule.blend, 7 * model.step, plant, *measured).items():
+        assert_same(code.memory[model.layout.place(*path).where], np.ravel(np.asarray(value, dtype=float)))
 
 
 def test_a_real_joint_is_controlled_as_by_the_engine(arm):  # noqa: F811
