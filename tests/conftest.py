@@ -4,10 +4,13 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Generator
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 
+from cosim.rig.cached_parts import CachedParts
 from tests.kit import durations
 from tests.kit.command import command
 from tests.kit.rigs import rig_of
@@ -24,6 +27,21 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 # a job in the background ignores it, and so would the programs that tests send it to
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parts_of_passing_rigs_are_not_kept() -> Iterator[None]:
+    """No other process loads a rig of a temporary folder. Keeping what is known of it, among all the object code of the
+    tests, takes half the time of a short run. In a cache folder of its own, a test has what a user has."""
+    keep, passing = CachedParts.save, Path(tempfile.gettempdir()).resolve()
+
+    def save(parts: CachedParts) -> None:
+        if "COSIM_CACHE_DIR" in os.environ or not any(Path(file).is_relative_to(passing) for file in parts.files):
+            keep(parts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CachedParts, "save", save)
+        yield
 
 
 def pytest_xdist_auto_num_workers() -> int:

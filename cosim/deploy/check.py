@@ -14,13 +14,13 @@ from cosim.errors import InputError, RunError
 from cosim.execution.execution_mode import PlannedChange
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.changes import planned_of
-from cosim.rig.rerun import Recorded, recorded
+from cosim.rig.rerun import RecordedRig, recorded
 
 # of a value, or of 1 where it is smaller: what the mathematics of other C libraries may differ by
 TOLERANCE = 1e-10
 
 
-class Comparison(NamedTuple):
+class CheckedRecording(NamedTuple):
     """largest: difference of a value that is not equal to the bit, with its signal and its tick; 0 where all are."""
 
     ticks: int
@@ -36,7 +36,7 @@ class Comparison(NamedTuple):
         return f"{what}, largest difference {self.largest:.3g} ('{self.signal}' at tick {self.tick})"
 
 
-def compared(rig: WiredRig, name: str, content: bytes, target: str, path: Path) -> Comparison:
+def compared(rig: WiredRig, name: str, content: bytes, target: str, path: Path) -> CheckedRecording:
     """An object of the rig run as a recording was: with its parameters and their changes. name: with which its
     functions begin; content: of the object; path: of the recording.
 
@@ -59,7 +59,7 @@ def compared(rig: WiredRig, name: str, content: bytes, target: str, path: Path) 
     return _comparison(chosen, expected, built, rig.tick_model.step, path)
 
 
-def _check_rig(rig: WiredRig, code: TickCode, known: Recorded, path: Path) -> None:
+def _check_rig(rig: WiredRig, code: TickCode, known: RecordedRig, path: Path) -> None:
     """Raises InputError unless the rig of the recording has the same code, whatever its parameters are."""
     fix = "build the rig that was recorded, or record this one"
     if known.run.rig.name != rig.spec.name:
@@ -75,7 +75,7 @@ def _without_memory(code: TickCode) -> list[str]:
     return [line for line in code.ir.splitlines() if not line.startswith(f"@{code.name}.initial")]
 
 
-def _first_parameters(rig: WiredRig, known: Recorded) -> list[PlannedChange]:
+def _first_parameters(rig: WiredRig, known: RecordedRig) -> list[PlannedChange]:
     """Those of the recording, where they are others than the built ones."""
     before, after = (each.tick_model.parameters for each in (rig, known.rig))
     places = np.flatnonzero(before != after)
@@ -83,7 +83,7 @@ def _first_parameters(rig: WiredRig, known: Recorded) -> list[PlannedChange]:
     return [PlannedChange(0, first + places, after[places])] if len(places) else []
 
 
-def _comparison(names: list[str], expected: np.ndarray, found: np.ndarray, step: float, path: Path) -> Comparison:
+def _comparison(names: list[str], expected: np.ndarray, found: np.ndarray, step: float, path: Path) -> CheckedRecording:
     common = min(len(expected), len(found))
     a, b = expected[:common], found[:common]
     same = (a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))
@@ -99,6 +99,6 @@ def _comparison(names: list[str], expected: np.ndarray, found: np.ndarray, step:
     if len(found) < len(expected):
         raise RunError(f"the guard stops the built rig at tick {len(found) - 1}, and not the recorded one", str(path))
     if same.all():
-        return Comparison(len(expected), len(names), 0.0)
+        return CheckedRecording(len(expected), len(names), 0.0)
     tick, column = np.unravel_index(int(difference.argmax()), difference.shape)
-    return Comparison(len(expected), len(names), float(difference[tick, column]), names[column], int(tick))
+    return CheckedRecording(len(expected), len(names), float(difference[tick, column]), names[column], int(tick))

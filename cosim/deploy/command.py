@@ -10,7 +10,7 @@ from cosim.compile.targets import PTX, processors, targets
 from cosim.deploy.check import compared
 from cosim.deploy.description import as_text
 from cosim.deploy.exportable import FileKind, check_rig
-from cosim.deploy.gpu_kernels import ptx_files
+from cosim.deploy.gpu_kernels import EXPERIMENTAL, ptx_files
 from cosim.deploy.identifiers import prefix_of
 from cosim.deploy.object_files import PROCESSORS, object_files
 from cosim.deploy.page.page import page_of
@@ -81,7 +81,9 @@ def _machine(target: str, cpu: str | None) -> CodeTarget:
 
 
 def _ptx(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
-    return ptx_files(rig, name, _machine(target, cpu))
+    files = ptx_files(rig, name, _machine(target, cpu))
+    print(f"note     {EXPERIMENTAL}")
+    return files
 
 
 def _objects(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:

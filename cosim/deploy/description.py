@@ -10,9 +10,9 @@ from importlib.metadata import version
 from typing import Any
 
 from cosim.compile.object_code import CodeTarget
+from cosim.deploy.fault_codes import fault_codes
 from cosim.deploy.parameters import DeployedParameter, parameters_of
 from cosim.deploy.tick_code import TickCode
-from cosim.deploy.verdicts import verdicts
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import signal_units
 
@@ -36,7 +36,7 @@ def description_of(rig: WiredRig, code: TickCode, target: CodeTarget, functions:
         },
         "signals": [{"name": name, "unit": unit} for name, unit in signal_units(rig).items()],
         "parameters": [_parameter(parameter) for parameter in parameters_of(rig)],
-        "verdicts": [verdict._asdict() for verdict in verdicts()],
+        "faults": [fault._asdict() for fault in fault_codes()],
     }
 
 

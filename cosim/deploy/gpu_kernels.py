@@ -1,7 +1,6 @@
 """The functions of `tick_code` as kernels of a GPU, a thread per run.
 
-The memories of all runs, and what the functions return, are interleaved as in `timing.interleaved`. Experimental: no
-GPU has run it so far.
+The memories of all runs, and what the functions return, are interleaved as in `timing.interleaved`.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from cosim.rig.build.wired_rig import WiredRig
 from cosim.timing.interleaved import STRIDED_COPY, InterleavedText
 
 KIND = FileKind("a kernel of a GPU", "cosim build")
+EXPERIMENTAL = "experimental: no GPU has run code of cosim so far"
 # function -> arrays besides the memories, numbers besides how many runs there are
 _ARGUMENTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "reset": ((), ()),
@@ -39,6 +39,7 @@ def ptx_files(rig: WiredRig, name: str, machine: CodeTarget) -> Mapping[str, byt
         "prototypes": [_prototype(kernel) for kernel in kernels],
         "interleaved": "element i of run k is at [i * runs + k]",
         "threads": THREADS,
+        "note": EXPERIMENTAL,
     }
     return {".ptx": ptx(text, kernels, machine).encode(), ".json": as_text(facts).encode()}
 

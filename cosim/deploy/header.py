@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from cosim.deploy.fault_codes import fault_codes
 from cosim.deploy.identifiers import CName, check_names, macro
 from cosim.deploy.parameters import DeployedParameter, parameters_of
 from cosim.deploy.prototypes import Prototype, prototypes
 from cosim.deploy.tick_code import TickCode
-from cosim.deploy.verdicts import verdicts
 from cosim.errors import SourceLocation
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import signal_units
@@ -75,7 +75,7 @@ def _macros(rig: WiredRig, code: TickCode) -> Mapping[str, Sequence[Macro]]:
         _JOINTS: _joints(rig, prefix),
         "places in the memory, and their sizes": _places(rig, prefix),
         "parameters: places in the memory": [_parameter(rig, prefix, each) for each in parameters_of(rig)],
-        "signals: elements of what is told of a tick": _signals(rig, prefix),
+        "signals: elements of what `signals` gives": _signals(rig, prefix),
         "controllers: due when tick % TICKS == PHASE": _periods(rig, prefix),
         "faults, of each joint at the place GUARD_FAULT; the largest one at FAULT": [
             Macro(
@@ -84,7 +84,7 @@ def _macros(rig: WiredRig, code: TickCode) -> Mapping[str, Sequence[Macro]]:
                 each.about,
                 f"fault '{each.key}'",
             )
-            for each in verdicts()
+            for each in fault_codes()
         ],
     }
 
@@ -92,7 +92,7 @@ def _macros(rig: WiredRig, code: TickCode) -> Mapping[str, Sequence[Macro]]:
 def _sizes(prefix: str, model: TickModel, code: TickCode) -> list[Macro]:
     sizes = {
         "MEMORY": (code.size, "doubles that pass from tick to tick"),
-        "SIGNALS": (len(model.signals.names), "doubles that are told of a tick"),
+        "SIGNALS": (len(model.signals.names), "doubles that `signals` gives"),
         "JOINTS": (model.nv, ""),
         "BODIES": (code.bodies, ""),
         "STEP": (repr(model.step), "s from tick to tick"),

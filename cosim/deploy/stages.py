@@ -32,7 +32,7 @@ from cosim.timing.loop_text import LoopText
 from cosim.timing.tick_ring import RoutineCall
 from cosim.types import COMMAND, FEEDBACK, Numeric
 
-# what `guard` and `arm` tell besides fault codes
+# what `guard` and `arm` return besides fault codes
 STOPPED = -1  # a controlled stop that was requested has ended
 NOT_ARMED = -2
 # where the memory keeps the length of the blend, 0 where it is not armed
@@ -104,7 +104,7 @@ class _Stages:
         text = self._begin_tick("i32", "arm")
         inputs = [("t",), ("plant",), ("sensors",), ("request",), *feedback]
         self._call(text, self._made(arm, "arm", inputs, paths))
-        return self._end(text, self._verdict(text))
+        return self._end(text, self._result(text))
 
     @property
     def _at_rest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -147,7 +147,7 @@ class _Stages:
         """Once there is a fault it stays."""
         text = self._begin("i32", "guard")
         self._compute(text, self._is_live(text), calls)
-        return self._end(text, self._verdict(text))
+        return self._end(text, self._result(text))
 
     def _write(self, calls: Sequence[RoutineCall]) -> str:
         command = [("command", name) for name in COMMAND]
@@ -196,7 +196,7 @@ class _Stages:
         is_armed = text.value(f"fcmp ogt double {length}, {zero}")
         return text.value(f"and i1 {is_armed}, {text.value(f'fcmp oeq double {fault}, {zero}')}")
 
-    def _verdict(self, text: LoopText) -> str:
+    def _result(self, text: LoopText) -> str:
         """The fault as a whole number."""
         fault = text.value(f"load double, ptr {text.place('%memory', self.program.fault)}, align 8")
         length = text.value(f"load double, ptr {text.place('%memory', self.length)}, align 8")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,14 @@ _RUNNING = {
     "CUDA_ERROR_LAUNCH_TIMEOUT": f"the system ended a launch that took too long; use a GPU without a screen, {ON_CPU}",
     "CUDA_ERROR_ILLEGAL_ADDRESS": f"the code of the ticks left its memory on the GPU; {ON_CPU.removeprefix('or ')}",
 }
+
+
+class PtxCode(NamedTuple):
+    """A text, the name of its kernel, and bytes of the arrays of a thread."""
+
+    text: str
+    kernel: str
+    local: int
 
 
 class CudaDriver:
@@ -109,9 +117,9 @@ class CudaKernel:
 
 
 @contextmanager
-def cuda_kernel(ptx: Callable[[], str], name: str) -> Iterator[CudaKernel]:
-    """A kernel of a PTX text, which is made where there is a GPU for it, on the first GPU. Raises InputError without
-    one that can run it."""
+def cuda_kernel(code: Callable[[], PtxCode]) -> Iterator[CudaKernel]:
+    """A kernel on the first GPU; code: makes its text where there is a GPU for it. Raises InputError without one that
+    can run it."""
     driver = CudaDriver()
     device = driver("cuDeviceGet", 0)
     _check_age(driver, device)
@@ -120,11 +128,14 @@ def cuda_kernel(ptx: Callable[[], str], name: str) -> Iterator[CudaKernel]:
         opened.callback(driver.give_back, "cuDevicePrimaryCtxRelease", device)
         driver("cuCtxPushCurrent", context)  # others in this process may have one of their own
         opened.callback(driver.give_back, "cuCtxPopCurrent")
-        module = driver("cuModuleLoadData", ptx().encode() + b"\0")
+        made = code()
+        module = driver("cuModuleLoadData", made.text.encode() + b"\0")
         opened.callback(driver.give_back, "cuModuleUnload", module)
-        function = driver("cuModuleGetFunction", module, name.encode())
+        function = driver("cuModuleGetFunction", module, made.kernel.encode())
         free, _ = driver("cuMemGetInfo")
-        yield CudaKernel(driver, function, int(MEMORY_FRACTION * free) - _local_memory(driver, device, function))
+        yield CudaKernel(
+            driver, function, int(MEMORY_FRACTION * free) - _local_memory(driver, device, function, made.local)
+        )
 
 
 def _attribute(driver: CudaDriver, device: Any, name: str) -> int:
@@ -141,10 +152,11 @@ def _check_age(driver: CudaDriver, device: Any) -> None:
         raise InputError(f"'{name}' has the compute capability {has}, and {needed} is needed; use device='cpu'", PLACE)
 
 
-def _local_memory(driver: CudaDriver, device: Any, function: Any) -> int:
-    """Bytes that the driver takes for the memory of all threads that the GPU can run at the same time."""
+def _local_memory(driver: CudaDriver, device: Any, function: Any, arrays: int) -> int:
+    """Bytes that the driver takes for the memory of all threads that the GPU can run at the same time; arrays: those
+    of a thread, with the functions that the kernel calls."""
     which = driver.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
     processors, threads = (
         _attribute(driver, device, each) for each in ("MULTIPROCESSOR_COUNT", "MAX_THREADS_PER_MULTIPROCESSOR")
     )
-    return driver("cuFuncGetAttribute", which, function) * processors * threads
+    return max(arrays, driver("cuFuncGetAttribute", which, function)) * processors * threads

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.errors import CompileError, InputError
-from cosim.execution.cuda_device import ON_CPU, PLACE, CudaKernel, cuda_kernel
+from cosim.execution.cuda_device import ON_CPU, PLACE, CudaKernel, PtxCode, cuda_kernel
 from cosim.execution.rollouts import RolloutArrays
 from cosim.timing.gpu_loop import KERNEL, GpuLoop
 from cosim.types import Array
@@ -34,18 +34,19 @@ class GpuRollouts:
     count: int
     every: int = 1  # ticks per sample
 
-    def run(self, k: int, threads: None = None) -> RolloutArrays:
-        """k rollouts, each in a thread. Raises InputError without a GPU that can run them."""
+    def run(self, k: int, threads: int | None = None) -> RolloutArrays:
+        """k rollouts, each in a thread of the GPU, whatever `threads` of the CPU. Raises InputError without a GPU that
+        can run them."""
         arrays = RolloutArrays.of(self.loop.program, k, self.accumulators.size, self.count, self.every)
-        with cuda_kernel(self._text, KERNEL.name) as kernel:
+        with cuda_kernel(self._code) as kernel:
             width = min(k, self._fitting(kernel.free))
             for start in range(0, k, width):
                 self._run_chunk(kernel, slice(start, min(start + width, k)), arrays)
         return arrays
 
-    def _text(self) -> str:
+    def _code(self) -> PtxCode:
         try:
-            return self.loop.ptx
+            return PtxCode(self.loop.ptx, KERNEL.name, self.loop.local)
         except CompileError as error:
             raise InputError(error.what, PLACE) from None
 

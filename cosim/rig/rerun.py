@@ -48,7 +48,7 @@ class Rerun:
     difference: FirstDifference | None
 
 
-class Recorded(NamedTuple):
+class RecordedRig(NamedTuple):
     """A recording that can be run again, and its rig from the files in it, with the parameters of the run."""
 
     run: Run
@@ -56,7 +56,7 @@ class Recorded(NamedTuple):
     ticks: int
 
 
-def recorded(path: str | Path, compiled: bool = False) -> Recorded:
+def recorded(path: str | Path, compiled: bool = False) -> RecordedRig:
     """compiled: the rig, also where that of the run was not.
 
     Raises InputError for a recording that cannot be run again: of real motors, of 32-bit numbers, of plug-ins that have
@@ -72,7 +72,7 @@ def recorded(path: str | Path, compiled: bool = False) -> Recorded:
     wanted = {name: value for name, value in run.rig.parameters.items() if rig.parameters.get(name) != value}
     for name, value in wanted.items():
         rig.set(name, value)
-    return Recorded(run, rig, samples.count)
+    return RecordedRig(run, rig, samples.count)
 
 
 def rerun(path: str | Path) -> Rerun:

@@ -12,6 +12,7 @@ from cosim.compile import emit, mathlib
 from cosim.compile.freestanding import freestanding
 from cosim.compile.ptx import Kernel, ptx
 from cosim.compile.routine import Routine, with_callees
+from cosim.compile.stack_need import stack_need
 from cosim.timing.interleaved import STRIDED_COPY, InterleavedText
 from cosim.timing.rollout_program import RolloutProgram, RolloutText
 
@@ -35,6 +36,11 @@ class GpuLoop:
         needed = {item.symbol: item for routine in self.program.routines for item in with_callees(routine)}
         parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
         return freestanding("\n".join([*parts, STRIDED_COPY, _GpuLoopWriter(self.program).text()]))
+
+    @cached_property
+    def local(self) -> int:
+        """Bytes of the arrays of a thread; values that leave registers come on top."""
+        return stack_need(self.code)
 
     @cached_property
     def ptx(self) -> str:

@@ -153,7 +153,7 @@ def test_more_memory_than_a_thread_has():
     with pytest.raises(CompileError) as caught:
         ptx.ptx(ir_of(*first, "  call void @inner.1(ptr %space)", before=inner), [EACH])
     assert str(caught.value) == (
-        "the ticks need 605 kB of memory in each run, a thread of a GPU has 512 kB; simplify the mechanism, or compute"
+        "the ticks need 606 kB of memory in each run, a thread of a GPU has 512 kB; simplify the mechanism, or compute"
         " on the CPU"
     )
     assert LOCAL_BYTES == 512 * 1024

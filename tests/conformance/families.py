@@ -31,7 +31,7 @@ from cosim.drivers.transport import CanParams, SerialParams, now
 from cosim.hardware.emulation.fault_injection import FaultInjection
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
-from cosim.rig.sections.rig_spec import read_rig
+from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.types import JointCommand, JointState
 
 from .compiled import InMachineCode
@@ -126,19 +126,26 @@ def cases() -> tuple[Case, ...]:
 
 
 def compiles(case: Case) -> bool:
-    """Whether its cycle can run in machine code; it is compiled then, before any test is timed."""
+    """Whether its cycle can run in machine code."""
+    return not unwired(case).why_not_compiled
+
+
+@cache
+def load_cycle(case: Case) -> None:
+    """Compile what the cycles of all its drivers share: that takes longer than a test may."""
+    if case.compiled:
+        unwired(case).load_cycle()
+
+
+def unwired(case: Case) -> Any:
+    """A driver in Python that is not opened."""
     with TemporaryDirectory() as folder:
         data = rig(section(case, Path(folder)), addresses(case))
-        driver = driver_of(case, write_rig(Path(folder) / "rig.yaml", data))
-    if driver.why_not_compiled:
-        return False
-    driver.load_cycle()
-    return True
+        return driver_of(case._replace(compiled=False), read_rig(write_rig(Path(folder) / "rig.yaml", data)))
 
 
-def driver_of(case: Case, path: Path) -> Any:
+def driver_of(case: Case, spec: RigSpec) -> Any:
     """The driver of a rig of one driver; in machine code if the case says so."""
-    spec = read_rig(path)
     context = Rig(spec, interpret=True).contexts[spec.drivers[0].name]
     driver = spec.drivers[0].plugin.module.load(spec.drivers[0].plugin.params, context)
     return InMachineCode(driver) if case.compiled else driver
@@ -221,8 +228,9 @@ class Bench:
         host(here)
         device(there)
         there["schedule"]["step"] = "1 ms"
-        self.spec = read_rig(write_rig(folder / "rig.yaml", here)).drivers[0]
-        self.driver: Any = driver_of(case, folder / "rig.yaml")
+        spec = read_rig(write_rig(folder / "rig.yaml", here))
+        self.spec = spec.drivers[0]
+        self.driver: Any = driver_of(case, spec)
         self.emulation = emulation_of(read_rig(write_rig(folder / "device.yaml", there)))
         self.line = self.emulation.connections[0]
         self.motors = self.emulation.motors.motors

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from .families import cases
-
-every = pytest.mark.parametrize("case", cases(), ids=str)
+from .families import Case, cases
 
 
+def on(condition: Callable[[Case], bool]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", [case for case in cases() if condition(case)], ids=str)
+
+
+# what a connection can change
+every = on(lambda case: True)
+# what drives and drivers do: beyond a bus between processes these are the same as on one inside a process
+engines = on(lambda case: case.compiled or case.line != "udp_multicast")
+# what drivers do while motors are off, where none runs in machine code
+drivers = on(lambda case: not case.compiled and case.line != "udp_multicast")
 # buses between processes are tested elsewhere
-apart = pytest.mark.parametrize("case", [case for case in cases() if case.line != "udp_multicast"], ids=str)
-
-
-on_frames = pytest.mark.parametrize("case", [case for case in cases() if case.line != "pty"], ids=str)
+apart = on(lambda case: case.line != "udp_multicast")
+on_frames = on(lambda case: case.line != "pty")
 
 
 PUSH = 0.02  # N·m, moves a joint at about 0.6 and 2.5 rad/s

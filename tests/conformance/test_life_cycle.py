@@ -9,7 +9,7 @@ import pytest
 
 from cosim.drivers.transport import CanBus, CanFrame, CanParams, now
 from cosim.errors import RunError
-from tests.conformance.marks import PUSH, every
+from tests.conformance.marks import PUSH, drivers, engines, every
 from tests.kit.clock import MS
 
 from .families import JOINTS, SCALES, START, Bench, cases, folders, lacking
@@ -58,7 +58,7 @@ def test_open_leaves_the_motors_off_and_measures_their_positions(bench):
     np.testing.assert_allclose(bench.truth[0], START, atol=1e-9)
 
 
-@every
+@drivers
 @rule(2)
 def test_nothing_is_written_before_the_motors_are_on(bench):
     with pytest.raises(RunError):
@@ -69,7 +69,7 @@ def test_nothing_is_written_before_the_motors_are_on(bench):
     bench.off()
 
 
-@every
+@engines
 @pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
 @rule(3)
 def test_a_mode_switches_on_and_holds_still_and_stop_switches_off(case, mode, tmp_path):
@@ -84,7 +84,7 @@ def test_a_mode_switches_on_and_holds_still_and_stop_switches_off(case, mode, tm
             bench.write()
 
 
-@every
+@drivers
 @rule(3)
 def test_an_unknown_mode_is_refused(bench):
     driver = bench.open()
@@ -112,7 +112,7 @@ def test_an_effort_arrives_with_sign_ratio_and_size_and_its_motion_is_measured(b
     np.testing.assert_allclose(state.effort, asked, atol=quantum.max() + 1e-4)
 
 
-@every
+@engines
 @rule(6)
 def test_a_position_is_reached(case, tmp_path):
     with Bench(case, tmp_path, mode="position") as bench:
@@ -122,7 +122,7 @@ def test_a_position_is_reached(case, tmp_path):
         np.testing.assert_allclose(bench.truth[0], goal, atol=0.05)
 
 
-@every
+@engines
 @rule(6)
 def test_a_velocity_is_held(case, tmp_path):
     with Bench(case, tmp_path, mode="velocity") as bench:
@@ -151,7 +151,7 @@ def test_stop_from_any_state_twice(case, tmp_path):
         bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
 
 
-@every
+@engines
 @pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
 @rule(4)
 def test_moving_motors_switch_off_in_time_when_another_thread_stops_them_twice(case, tmp_path, mode):

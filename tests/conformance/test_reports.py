@@ -12,7 +12,7 @@ from cosim.drivers.common.motor import FAULT_CAUSES
 from cosim.drivers.transport import ConnectionLost, now
 from cosim.errors import InputError, InputErrors, RunError
 from cosim.rig.sections.rig_spec import read_rig
-from tests.conformance.marks import PUSH, assert_has_fix, every, without_b
+from tests.conformance.marks import PUSH, assert_has_fix, drivers, engines, every, without_b
 from tests.kit.clock import MS
 
 from .families import JOINTS, Bench, addresses, rig, section, write_rig
@@ -32,7 +32,7 @@ STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] =
 }
 
 
-@every
+@engines
 @pytest.mark.parametrize("cause", FAULT_CAUSES)
 @rule(11)
 def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, cause):
@@ -75,7 +75,7 @@ def cleared(bench: Bench) -> None:
     bench.driver.open()
 
 
-@every
+@engines
 @rule(11)
 def test_drives_that_are_too_hot_switch_off(bench):
     bench.open("effort")
@@ -87,7 +87,7 @@ def test_drives_that_are_too_hot_switch_off(bench):
     assert_has_fix(bench.words()[0])
 
 
-@every
+@engines
 @rule(11)
 def test_a_loss_of_power_is_reported(bench):
     bench.open("effort")
@@ -101,7 +101,7 @@ def test_a_loss_of_power_is_reported(bench):
     bench.off()
 
 
-@every
+@drivers
 @rule(11)
 def test_any_fault_code_has_a_description(bench):
     for code in (1, -1, 99, -99, 123456, 0x7FFFFFFF, -(2**31), 2**40):
@@ -122,7 +122,7 @@ def refused(bench: Bench, joint: str) -> str:
     return caught.value.what
 
 
-@every
+@drivers
 @rule(12)
 def test_silence_is_refused_with_what_to_check(bench):
     bench.disturb("drop")
@@ -131,14 +131,14 @@ def test_silence_is_refused_with_what_to_check(bench):
     bench.open("effort")  # the first attempt has no effect
 
 
-@every
+@drivers
 @rule(12)
 def test_a_drive_with_another_address_is_refused(case, tmp_path):
     with Bench(case, tmp_path, device=without_b) as bench:
         refused(bench, "b")
 
 
-@every
+@drivers
 @rule(12)
 def test_a_drive_of_another_kind_is_refused(case, tmp_path, monkeypatch):
     if case.family not in STRANGERS:
@@ -169,7 +169,7 @@ def _of_another_firmware(emulator: Any) -> None:
         node.firmware = (0, 5, 6)
 
 
-@every
+@drivers
 @pytest.mark.parametrize("limit", ["effort", "velocity"])
 @rule(13)
 def test_a_limit_beyond_the_drives_own_is_refused(case, tmp_path, limit):
@@ -181,7 +181,7 @@ def test_a_limit_beyond_the_drives_own_is_refused(case, tmp_path, limit):
         assert limit in what and "limit" in what
 
 
-@every
+@drivers
 def test_two_joints_at_one_node_are_a_mistake(case, tmp_path):
     first, _ = addresses(case)
     path = write_rig(tmp_path / "rig.yaml", rig(section(case, tmp_path), (first, dict(first))))
@@ -189,7 +189,7 @@ def test_two_joints_at_one_node_are_a_mistake(case, tmp_path):
         read_rig(path)
 
 
-@every
+@engines
 @rule(13)
 def test_efforts_beyond_the_field_are_clipped_and_counted(bench):
     driver = bench.open("effort")

@@ -97,7 +97,10 @@ def test_the_files_of_the_command(tmp_path, capsys):
     )
     assert facts["target"]["cpu"] == "sm_90" and ".target sm_90" in text
     assert all(f".visible .entry {name}(" in text for name in facts["functions"])
-    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
+    assert facts["note"] == "experimental: no GPU has run code of cosim so far"
+    note, *wrote = capsys.readouterr().out.splitlines()
+    assert note == f"note     {facts['note']}"
+    assert [line.split(":")[0] for line in wrote] == [
         f"wrote    {tmp_path / 'two_link.ptx'}", f"wrote    {tmp_path / 'two_link.json'}",
     ]  # fmt: skip
     assert assemble(text, "sm_90", tmp_path).registers <= 255

@@ -112,7 +112,7 @@ def test_the_description_tells_what_the_header_does(files):
     assert int(macros["ARM_SIM_PARAMETER_ARM_KP_SHOULDER"]) == kp["place"]
     shown = "arm.kp/shoulder, N*m/rad, at least 0, 60.0 in the rig: effort per position error"
     assert f"#define ARM_SIM_PARAMETER_ARM_KP_SHOULDER {kp['place']} /* {shown} */" in text
-    assert {each["key"]: each["code"] for each in facts["verdicts"] if each["key"] in CODES} == CODES
+    assert {each["key"]: each["code"] for each in facts["faults"] if each["key"] in CODES} == CODES
     assert all(line in text for line in facts["prototypes"])
     assert facts["tasks"][1] == {"name": "arm", "ticks": 1, "phase": 0}
 

@@ -17,9 +17,10 @@ from cosim.compile import ptx
 from cosim.compile.ptx import LOCAL_BYTES
 from cosim.compile.stack_array import STACK_BYTES
 from cosim.execution import gpu_rollouts
+from cosim.execution.cuda_device import MEMORY_FRACTION
 from cosim.execution.gpu_rollouts import MOST_TICKS, next_ticks
 from tests.kit import cuda_library
-from tests.kit.cuda_driver import CUresult, StandInDriver
+from tests.kit.cuda_driver import PROCESSORS, THREADS, CUresult, StandInDriver
 from tests.kit.ptxas import assemble
 from tests.kit.samples import FOLDER
 
@@ -80,6 +81,12 @@ def speeds():
     return {"elbow/velocity": speed}
 
 
+def memory_for(rig, size, *samples):
+    """Bytes of a GPU of which, beside the memory of its threads, so many are for arrays."""
+    local = rig.tick_model.gpu_loop(None, samples).local
+    return int((size + local * PROCESSORS * THREADS) / MEMORY_FRACTION)
+
+
 def assert_equal(gpu, cpu):
     for found, expected in ((gpu.samples, cpu.samples), (gpu.metrics, cpu.metrics), (gpu.final, cpu.final)):
         assert list(found) == list(expected)
@@ -113,7 +120,7 @@ def test_runs_that_do_not_fit_together_go_one_chunk_after_the_other(arm, driver_
     """Memory for 5 runs: the last chunk has 4."""
     model = arm.tick_model
     each = 8 * (model.layout.size + len(model.signals.names) + 1 + 2 * 101)
-    driver = driver_of(memory=int(5.5 * each / 0.9), local=0)
+    driver = driver_of(memory=memory_for(arm, 5.5 * each, "elbow/position", "elbow/effort"))
     given = {"signals": ["elbow/position", "elbow/effort"]}
     assert_equal(arm.rollouts(gains(), speeds(), device="cuda", **given), arm.rollouts(gains(), speeds(), **given))
     assert [numbers[0] for _, numbers in driver.launches if numbers[1] == 0] == [5, 5, 5, 4]
@@ -270,12 +277,12 @@ def test_an_old_gpu(arm, driver_of):
 def test_a_run_that_does_not_fit(arm, driver_of):
     model = arm.tick_model
     needed = 8 * (model.layout.size + len(model.signals.names) + 1 + 101 * len(model.signals.names))
-    driver_of(memory=20_000, local=0)
+    driver_of(memory=memory_for(arm, 0.5 * needed, *model.signals.names))
     with pytest.raises(InputError) as caught:
         arm.rollouts(device="cuda", keep="all")
     assert str(caught.value) == (
-        f"device: a run needs {needed / 1e6:.2f} MB of the GPU, 0.02 MB are free; end other programs that use it,"
-        f" {ON_CPU}"
+        f"device: a run needs {needed / 1e6:.2f} MB of the GPU, {needed / 2e6:.2f} MB are free; end other programs that"
+        f" use it, {ON_CPU}"
     )
     driver_of(memory=90_000_000, local=21_000)  # all threads that run at the same time take 86 MB of them
     with pytest.raises(InputError) as caught:

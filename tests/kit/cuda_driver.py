@@ -46,17 +46,18 @@ _DEVICE = IntEnum(
     },
 )
 _FUNCTION = IntEnum("CUfunction_attribute", {"CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES": 3})
+PROCESSORS, THREADS = 4, 1024
 _OK = CUresult.CUDA_SUCCESS
 _OF_CONTEXT = ("cuMem", "cuModule", "cuLaunch", "cuFunc", "cuCtxSync")
 
 
 @dataclass
 class StandInDriver:
-    """memory: bytes that are free; local: of a thread; fails: call -> result instead of success; the number of ticks of
-    each launch is kept in `launches`, with its threads."""
+    """memory: bytes that are free; local: of a thread in the kernel itself; fails: call -> result instead of success.
+    `launches` has the threads and the whole numbers of each launch."""
 
     memory: int = 1 << 30
-    local: int = 6640
+    local: int = 1000
     capability: tuple[int, int] = (8, 6)
     fails: dict[str, CUresult] = field(default_factory=dict)
 
@@ -109,8 +110,8 @@ class StandInDriver:
 
     def cuDeviceGetAttribute(self, which: IntEnum, device: int) -> int:
         known = {
-            _DEVICE.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: 4,
-            _DEVICE.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: 1024,
+            _DEVICE.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: PROCESSORS,
+            _DEVICE.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: THREADS,
             _DEVICE.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: self.capability[0],
             _DEVICE.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: self.capability[1],
         }

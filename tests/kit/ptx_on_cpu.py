@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -69,9 +70,13 @@ class PtxProgram:
                     self.kernels[function.name] = function
         self.ir = "\n".join(lines)
 
+    @cached_property
+    def _code(self) -> bytes:
+        return object_code(_in_registers(self.ir))
+
     def kernel(self, name: str) -> Callable[..., None]:
         """The function of addresses of the arguments, then block, threads per block, thread."""
-        return linked([object_code(_in_registers(self.ir))], name)
+        return linked([self._code], name)
 
     def launch(self, name: str) -> Callable[[int, int, Sequence[int]], None]:
         """The function that runs so many blocks of so many threads, one after the other."""

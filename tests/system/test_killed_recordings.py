@@ -55,6 +55,11 @@ class RunWithAll:
             self.seen = sample.tick
         return self.seen
 
+    def heard(self, event):
+        """Whether the stream has told of the event; what waits in it comes one by one."""
+        self._follow()
+        return event in [each["event"] for each in self.subscriber.events]
+
     def finish(self):
         """(exit code, stdout, stderr); no process is left."""
         out, err = self.process.communicate(timeout=60)
@@ -106,9 +111,7 @@ def test_a_killed_recorder_loses_at_most_the_last_second_and_the_run_goes_on(run
     assert warnings(out) == []
     opened = recorded(running, running.seen - LOST)
     assert len(opened.t) < TICKS and opened.fault.startswith(f"the recording is cut off after t = {opened.t[-1]:g} s")
-    running._follow()
-    assert running.seen == TICKS
-    assert f"{running.path}: {what}" in [event["event"] for event in running.subscriber.events]
+    until(lambda: running.heard(f"{running.path}: {what}") and running.seen == TICKS)
 
 
 def test_a_killed_publisher_harms_neither_run_nor_recording(running):

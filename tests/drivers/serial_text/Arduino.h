@@ -18,8 +18,8 @@ inline void noInterrupts() {}
 inline void interrupts() {}
 
 namespace motor {
-const double INERTIA = 1e-3, FRICTION = 2e-3, FULL = 0.5, COUNTS = 4096 / 6.283185307179586, STEP_US = 100;
-double position = 0.4, velocity = 0, torque = 0, done_us = 0, begun_us = 0;
+const double INERTIA = 1e-3, FRICTION = 2e-3, FULL = 0.5, COUNTS = 4096 / 6.283185307179586, STEP_US = 100, LONGEST_US = 1000;
+double position = 0.4, velocity = 0, torque = 0, board_us = 0, done_us = 0;
 bool reversed = false, a = false, b = false;
 volatile sig_atomic_t faulty = 0;
 void (*on_a)() = nullptr, (*on_b)() = nullptr;
@@ -39,9 +39,13 @@ inline void count(long n) {
   if (changed_b && on_b) on_b();
 }
 
+// While this process waits for a processor, time stands still for the board too: it does not step its loops then.
 inline void advance() {
   static long counted = 0;
-  for (double now = us(); done_us < now; done_us += STEP_US) {
+  static double before = us();
+  double now = us();
+  board_us += fmin(now - before, LONGEST_US), before = now;
+  for (; done_us < board_us; done_us += STEP_US) {
     velocity += STEP_US * 1e-6 * (torque - FRICTION * velocity) / INERTIA;
     position += STEP_US * 1e-6 * velocity;
     for (long n = lround(position * COUNTS); counted != n;) count(counted += counted < n ? 1 : -1);
@@ -49,7 +53,7 @@ inline void advance() {
 }
 }  // namespace motor
 
-inline unsigned long millis() { return (unsigned long)((motor::us() - motor::begun_us) / 1000); }
+inline unsigned long millis() { return (unsigned long)(motor::board_us / 1000); }
 inline int digitalRead(int pin) { return pin == 2 ? motor::a : pin == 3 ? motor::b : !motor::faulty; }
 inline void digitalWrite(int, bool level) { motor::reversed = level; }
 inline void analogWrite(int, int duty) { motor::torque = motor::FULL * duty / 255 * (motor::reversed ? -1 : 1); }
@@ -78,7 +82,6 @@ void setup();
 void loop();
 int main() {
   signal(SIGUSR1, [](int) { motor::faulty = !motor::faulty; });
-  motor::begun_us = motor::done_us = motor::us();
   setup();
   for (;; usleep(100)) {
     motor::advance();

@@ -28,7 +28,7 @@ _STALE = "has sent no feedback for {age}; check its power, its cable and its bus
 _NOT_FINITE = "has a motion or a command that is not finite; check its controller"
 
 
-class Verdict(NamedTuple):
+class FaultCode(NamedTuple):
     """code: of a fault, below 0 of what is none; about: what it means; text: of a run that it stops, a template with
     the fields of `stop_reason.figures`, of the joint whose `guard_fault` has the code."""
 
@@ -38,15 +38,16 @@ class Verdict(NamedTuple):
     text: str
 
 
-def verdicts() -> Sequence[Verdict]:
+def fault_codes() -> Sequence[FaultCode]:
     """In the order of their codes, which is that of precedence."""
     parts = {int(FIRST_OF_PARTS) + fault: (f"part_{fault.name}", text) for fault, text in PART_FAULTS.items()}
     whole = {NOT_FINITE + fault: (fault.name, text) for fault, text in FAULTS.items()} | parts
+    of_limits = [(CODES[row.key], row.key, f"beyond the {row.meaning}", f"{OF_JOINT} {row.reason}") for row in LIMITS]
     return [
-        Verdict(NOT_ARMED, "not_armed", "not armed", "the motors are not armed"),
-        Verdict(STOPPED, "stopped", "stopped as requested", "stopped as requested"),
-        *(Verdict(CODES[row.key], row.key, f"beyond the {row.meaning}", f"{OF_JOINT} {row.reason}") for row in LIMITS),
-        Verdict(STALE, "stale", "feedback older than guard.stale", f"{OF_JOINT} {_STALE}"),
-        Verdict(NOT_FINITE, "not_finite", "a motion or a command that is not finite", f"{OF_JOINT} {_NOT_FINITE}"),
-        *(Verdict(code, key.lower(), text.partition(";")[0], text) for code, (key, text) in whole.items()),
+        FaultCode(NOT_ARMED, "not_armed", "not armed", "the motors are not armed"),
+        FaultCode(STOPPED, "stopped", "stopped as requested", "stopped as requested"),
+        *(FaultCode(*row) for row in of_limits),
+        FaultCode(STALE, "stale", "feedback older than guard.stale", f"{OF_JOINT} {_STALE}"),
+        FaultCode(NOT_FINITE, "not_finite", "a motion or a command that is not finite", f"{OF_JOINT} {_NOT_FINITE}"),
+        *(FaultCode(code, key.lower(), text.partition(";")[0], text) for code, (key, text) in whole.items()),
     ]
