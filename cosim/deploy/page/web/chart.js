@@ -66,7 +66,7 @@ class Chart {
         }
       });
     if (!(low <= high)) return [-1, 1];
-    const air = 0.06 * (high - low) || Math.max(0.05 * Math.abs(high), 1e-9);
+    const air = 0.06 * (high - low) || 0.05 * Math.abs(high) || 1;
     return [low - air, high + air];
   }
 
