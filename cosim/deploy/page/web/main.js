@@ -31,7 +31,7 @@ class Page {
     byId("no-view").hidden = this.view.works;
     byId("scene").hidden = !facts.scene.bodies.some((body) => body.shapes.length);
     this.panel = new Panel(byId("parameters"), simulation, () => (this.changed = true));
-    byId("panel").hidden = !facts.parameters.length;
+    byId("panel").hidden = !facts.parameters.length && !facts.notes.length;
     this.offerCharts(chartsOf(facts.signals));
     this.actions = this.listActions();
     this.listen();
