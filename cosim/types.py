@@ -181,7 +181,7 @@ class Actuator(ContinuousBlock, Protocol):
     reflected_inertia: float  # rigidly coupled to the joint; part of the mechanism [kg m² or kg]
     positions: Sequence[str]  # states that are positions; the semi-implicit method takes their rates at its end
 
-    def initial(self, position: float, velocity: float) -> State:
+    def initial(self, position: Numeric, velocity: Numeric) -> State:
         """The state without currents, with the joint at this position and velocity."""
         ...
 

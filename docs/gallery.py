@@ -1,4 +1,5 @@
-"""A hook of mkdocs: every comment `<!-- cosim derive … -->` of gallery.md becomes what that command makes."""
+"""A hook of mkdocs: every comment `<!-- cosim derive … -->` of gallery.md becomes what that command makes, and every
+`<!-- cosim build … --target page -->` the page that simulates the rig."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from cosim.cli.command_line import parse
 ROOT = Path(__file__).parents[1]
 PAGE = "gallery.md"
 MARK = re.compile(r"^<!-- cosim (derive .*?) -->$", re.MULTILINE)
+BUILT = re.compile(r"^<!-- cosim (build (\S+) --target page) -->$", re.MULTILINE)
 FACTOR_AND_FUNCTION = re.compile(r"(</m(?:n|sub|subsup|row)>)(<mi>(?:sin|cos|tan)</mi>)")
 THIN_SPACE = '<mspace width="0.17em"></mspace>'
 SENTENCE = "\\noindent "  # begins a line of text
@@ -31,8 +33,9 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     _results.clear()
+    text = (Path(config.docs_dir) / PAGE).read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        for number, words in enumerate(MARK.findall((Path(config.docs_dir) / PAGE).read_text(encoding="utf-8")), 1):
+        for number, words in enumerate(MARK.findall(text), 1):
             suffix = "tex" if "--equations" in words else "svg"
             file = Path(folder) / f"{number}_{Path(shlex.split(words)[1]).stem}.{suffix}"
             printed = run(words, file)
@@ -41,12 +44,18 @@ def on_files(files: Any, config: Any) -> Any:
                 _results[words] = figure(words, f"gallery/{file.name}")
             else:
                 _results[words] = equations(words, file.read_text(encoding="utf-8"), printed)
+        for words, rig in BUILT.findall(text):
+            built = simulated(rig, Path(folder))
+            files.append(File.generated(config, f"gallery/{built.name}", content=built.read_bytes()))
+            _results[words] = frame(words, f"gallery/{built.name}")
     return files
 
 
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
     """Puts the results in the places of the commands; leaves all other pages."""
-    return MARK.sub(lambda found: _results[found[1]], content) if page.file.src_uri == PAGE else content
+    if page.file.src_uri != PAGE:
+        return content
+    return BUILT.sub(lambda found: _results[found[1]], MARK.sub(lambda found: _results[found[1]], content))
 
 
 def run(words: str, file: Path) -> str:
@@ -57,6 +66,22 @@ def run(words: str, file: Path) -> str:
     with redirect_stdout(out):
         parse([command, paths[0], str(file), *paths[1:], *["--to", "latex"] * (file.suffix == ".tex")])()
     return out.getvalue()
+
+
+def simulated(rig: str, folder: Path) -> Path:
+    """The page of a rig of the repository, written by `cosim build`."""
+    with redirect_stdout(io.StringIO()):
+        parse(["build", str(ROOT / rig), "--target", "page", "-o", str(folder)])()
+    return folder / f"{Path(rig).stem}.html"
+
+
+def frame(words: str, source: str) -> str:
+    """A frame in which the page waits to be run, and a link to it alone."""
+    kind = Path(shlex.split(words)[1]).stem
+    return (
+        f'<figure class="simulated"><iframe src="{source}#paused" title="{kind}, simulated" loading="lazy"></iframe>'
+        f'<figcaption><a href="{source}">Open alone</a>: <code>cosim {html.escape(words)}</code></figcaption></figure>'
+    )
 
 
 def figure(words: str, source: str) -> str:

@@ -64,9 +64,9 @@ class GraphActuator:
         self._rigid = self._rigid_inertias()
         self.reflected_inertia: Numeric = self._inertia_at_joint()
 
-    def initial(self, position: float, velocity: float) -> State:
+    def initial(self, position: Numeric, velocity: Numeric) -> State:
         state = self.assembly.initial()
-        return state | {name: np.array(float(ratio * velocity)) for name, ratio in self._moving.items()}
+        return state | {name: ops.array(ratio * velocity) for name, ratio in self._moving.items()}
 
     def flow(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         given = [t, *(x[name] for name in self._states), *u.values()]

@@ -63,13 +63,13 @@ class ServoDrive(GraphActuator):
 
     # --- state ---
 
-    def initial(self, position: float, velocity: float) -> State:
+    def initial(self, position: Numeric, velocity: Numeric) -> State:
         angle, p = self.ratio * position, self.loops.encoder
         graph = super().initial(position, velocity)
-        state = graph if self.rigid else graph | {"angle": np.array(float(angle))}
+        state = graph if self.rigid else graph | {"angle": ops.array(angle)}
         return state | self._initially_held(angle, velocity, p)
 
-    def _initially_held(self, angle: float, velocity: float, p: encoder.ShaftEncoder | None) -> State:
+    def _initially_held(self, angle: Numeric, velocity: Numeric, p: encoder.ShaftEncoder | None) -> State:
         """Before the first sample."""
         state = {"sample": np.zeros(()), **cascade.initial()}
         state |= self.current.initial() if self.current else {}

@@ -22,7 +22,7 @@ class Ideal:
     def __init__(self, params: Params) -> None:
         self.params = params
 
-    def initial(self, position: float, velocity: float) -> State:
+    def initial(self, position: Numeric, velocity: Numeric) -> State:
         return {}
 
     def flow(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:

@@ -13,6 +13,8 @@ from cosim.bench import (
     rows_compile,
     rows_coupling,
     rows_dashboard,
+    rows_deploy,
+    rows_deploy_page,
     rows_drives,
     rows_dynamics,
     rows_elastic,
@@ -53,6 +55,7 @@ CASES: tuple[BenchCase, ...] = (
     *rows_exported.CASES,
     *rows_tick.CASES,
     *rows_fmu_export.CASES,
+    *rows_deploy.CASES,
     *rows_fmu_parts.CASES,
     *rows_python.CASES,
     *rows_precision.CASES,
@@ -78,6 +81,7 @@ CASES: tuple[BenchCase, ...] = (
     *rows_scenarios.CASES,
     *rows_start.CASES,
     *rows_dashboard.CASES,
+    *rows_deploy_page.CASES,
     *rows_compile.CASES,
 )
 

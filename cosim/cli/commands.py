@@ -421,6 +421,15 @@ def fmu(
         export_fmu(rig, overrides, int(fmi), part, inputs, output)
 
 
+def build(rig: Path, target: str, cpu: str | None, output: Path, check: Path | None, overrides: list[Override]) -> None:
+    """Write the ticks of a rig as code for another machine, with a description of it."""
+    from cosim.deploy.command import build as build_rig
+    from cosim.output.slow_code import named_when_slow
+
+    with named_when_slow():
+        build_rig(rig, overrides, target, cpu, output, check)
+
+
 def new(
     rig: Path,
     robot: str,

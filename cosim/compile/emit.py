@@ -13,12 +13,12 @@ from cosim.compile import stack_array
 from cosim.compile.loops import gathering
 from cosim.compile.lower import Graph, GraphNode
 from cosim.compile.mathlib import TOGETHER, constant, lane_calls, real, suffix
-from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LEAVES, LIBM, LOGIC, OF_TWO
+from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LEAVES, LIBM, LOGIC, OF_TWO, SELECTIONS
 from cosim.compile.split import dependencies_first, is_long, split
 from cosim.compile.trace import RecordedCall
 
 _WRITTEN_OUT = {"ASSIGN", "NEG", "SQ", "TWICE", "INV", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS"}
-_SUPPORTED = _WRITTEN_OUT.union(INSTRUCTIONS, INTRINSICS, LIBM, COMPARISONS, LOGIC)
+_SUPPORTED = _WRITTEN_OUT.union(INSTRUCTIONS, INTRINSICS, SELECTIONS, LIBM, COMPARISONS, LOGIC)
 
 
 def supported(operation: str) -> bool:
@@ -169,6 +169,12 @@ class Emitter:
         if kind in INTRINSICS:
             typed = ", ".join(f"{t} {v}" for v in values)
             return self.add(f"call {t} @{INTRINSICS[kind]}.{self.s}({typed})")
+        if kind in SELECTIONS:
+            a, b = values
+            second = self.add(f"fcmp {SELECTIONS[kind]} {t} {b}, {a}")
+            one = self.add(f"select {bit} {second}, {t} {b}, {t} {a}")
+            missing = self.add(f"fcmp uno {t} {a}, {a}")
+            return self.add(f"select {bit} {missing}, {t} {b}, {t} {one}")
         if kind in ("SIN", "COS"):
             if operands[0] not in self.sincos:
                 self.sincos[operands[0]] = self._sin_and_cos(str(self.lanes), t, values[0])
@@ -332,11 +338,10 @@ def declarations(lanes: set[int]) -> str:
     lines = ['!0 = !{!"branch_weights", i32 1, i32 1000000}']
     if 1 in lanes:
         lanes = lanes | {TOGETHER}  # `mathlib.sincos`
-    binary = {"llvm.copysign", "llvm.minnum", "llvm.maxnum"}
     for n in sorted(lanes):
         t, s = real(n), suffix(n)
         for intrinsic in [*INTRINSICS.values(), "llvm.rint"]:
-            arguments = f"{t}, {t}" if intrinsic in binary else t
+            arguments = f"{t}, {t}" if intrinsic == "llvm.copysign" else t
             lines.append(f"declare {t} @{intrinsic}.{s}({arguments})")
         lines += [f"declare {t} @llvm.{fused}.{s}({t}, {t}, {t})" for fused in ("fma", "fmuladd")]
         if n > 1:

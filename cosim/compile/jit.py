@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import os
 import tempfile
 from collections.abc import Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from cosim.compile.compilation import Compilation
+from cosim.compile.linked_objects import linked
 from cosim.compile.modules import modules
-from cosim.compile.object_code import host, llvm, target_machine
+from cosim.compile.object_code import host
 from cosim.paths import cache_folder
 
 DIGEST_SIZE = hashlib.sha256().digest_size
 
 
-@cache
 def vector_lanes() -> int:
     """Doubles per vector register of this machine."""
-    features = host()[2].split(",")
-    if "+avx512f" in features:
-        return 8
-    return 4 if "+avx" in features else 2
-
-
-@cache
-def _jit() -> Any:
-    return llvm().create_lljit_compiler(target_machine())
+    return host().lanes
 
 
 class Library:
@@ -43,7 +34,7 @@ class Library:
         import llvmlite
 
         self._exports, self._imports, texts = exports, imports, modules(ir)
-        described = llvmlite.__version__, *host()
+        described = llvmlite.__version__, *map(str, host())
         self._keys = [hashlib.sha256("\n".join([*described, text]).encode()).hexdigest() for text in texts]
         self.key, self._codes = self._keys[0], [cached(f"{key}.o") for key in self._keys]
         self._missing = [k for k, code in enumerate(self._codes) if code is None]
@@ -61,26 +52,11 @@ class Library:
             store(f"{self._keys[k]}.o", code)
         codes = [made.get(k, code) for k, code in enumerate(self._codes)]
         del self._codes, self._compilation
-        builder = llvm().JITLibraryBuilder().add_current_process()
-        for code in codes:
-            builder.add_object_img(code)
-        for name, address in self._imports.items():
-            builder.import_symbol(name, address)
-        for name in self._exports:
-            builder.export_symbol(name)
-        return builder.link(_jit(), _unique_name(self.key))
+        return linked(codes, self._exports, self._imports)
 
     def __getitem__(self, name: str) -> int:
         """The address of an exported function."""
         return self._tracker[name]
-
-
-_links = itertools.count()
-
-
-def _unique_name(key: str) -> str:
-    """A name per link: the same code may be linked several times in one process, also concurrently."""
-    return f"{key[:16]}_{next(_links)}"
 
 
 def cached(name: str) -> bytes | None:

@@ -1,25 +1,28 @@
 """sin and cos in LLVM IR, for one double or a vector of SIMD lanes, with a common range reduction.
 
-Argument reduction by three parts of π/2 with fused multiply-adds (Cody and Waite), then the minimax
-polynomials of fdlibm on [−π/4, π/4]. Errors in units in the last place:
+Argument reduction by three parts of π/2 (Cody and Waite), then the minimax polynomials of fdlibm on [−π/4, π/4], in
+products and sums that no target fuses: the bits are the same on all. Errors in units in the last place:
 
     range           bound   largest found    at
-    |x| ≤ π/4       0.76    0.7535 (cos)     0x1.6bd157e93b6cap-1
-                            0.6733 (sin)     0x1.89bab9b6e9c11p-1
-    |x| < 2³¹       1.50    1.4919 (sin)     0x1.80b78b5fe5d45p+10
-                            1.4895 (cos)     0x1.03edad24bb8e8p+28
+    |x| ≤ π/4       0.76    0.7563 (cos)     0x1.6ff63794cd228p-1
+                            0.7295 (sin)     0x1.89ba89b905429p-1
+    |x| < 1.6 · 10⁶ 1.55    1.5234 (sin)     0x1.9de94547e613ap+19
+                            1.5288 (cos)     0x1.2bcbff3c839a7p+20
 
-Found among several 10⁸ arguments, most of them where the rounding of the remainder r of the reduction weighs most: |r|
-just above ½ has the unit 2⁻⁵³, its sine below ½ the unit 2⁻⁵⁴. All roundings together stay below 1.55. Lanes beyond the
-range (or not finite) use the C library.
+Found among some 10⁸ arguments, most of them where the rounding of the remainder r of the reduction weighs most: |r|
+just above ½ has the unit 2⁻⁵³, its sine below ½ the unit 2⁻⁵⁴. Lanes beyond the range (or not finite) use the C
+library.
 """
 
 from __future__ import annotations
 
+import itertools
 import struct
+from collections.abc import Sequence
 
 TWO_OVER_PI = 0.6366197723675814
-PIO2_PARTS = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
+# π/2 in two parts of 33 bits, whose products with whole numbers below 2²⁰ are exact, and the rest
+PIO2_PARTS = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 SIN_COEFFICIENTS = (
     -1.66666666666666324348e-01,
     8.33333333332248946124e-03,
@@ -36,8 +39,8 @@ COS_COEFFICIENTS = (
     2.08757232129817482790e-09,
     -1.13596475577881948265e-11,
 )
-REDUCIBLE = 2147483000.0
-MAX_ULP_REDUCED, MAX_ULP = 0.76, 1.5  # for |x| ≤ π/4, and for all reducible x
+REDUCIBLE = 1.6e6  # for these parts
+MAX_ULP_REDUCED, MAX_ULP = 0.76, 1.55  # for |x| ≤ π/4, and for all reducible x
 
 
 def real(lanes: int) -> str:
@@ -75,15 +78,22 @@ def _sincos(lanes: int, name: str) -> str:
     def splat(value: int) -> str:
         return str(value) if lanes == 1 else f"splat (i32 {value})"
 
-    def fma(name: str, a: str, b: str, c: str) -> str:
-        return f"  %{name} = call {t} @llvm.fma.{s}({t} {a}, {t} {b}, {t} {c})"
+    fresh = itertools.count()
 
-    def horner(prefix: str, coefficients: tuple[float, ...]) -> list[str]:
-        lines, last = [], constant(coefficients[-1], n)
-        for k in range(len(coefficients) - 2, -1, -1):
-            lines.append(fma(f"{prefix}{k}", last, "%z", constant(coefficients[k], n)))
-            last = f"%{prefix}{k}"
-        return lines
+    def op(instruction: str, a: str, b: str, name: str = "") -> str:
+        name = name or f"%t{next(fresh)}"
+        body.append(f"  {name} = {instruction} {t} {a}, {b}")
+        return name
+
+    def number(value: float) -> str:
+        return constant(value, n)
+
+    def polynomial(z: str, coefficients: Sequence[float]) -> str:
+        """By Horner's rule."""
+        value = number(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            value = op("fadd", number(coefficient), op("fmul", z, value))
+        return value
 
     if lanes == 1:
         reduce_any = ["  %any = or i1 %far, false"]
@@ -98,22 +108,20 @@ def _sincos(lanes: int, name: str) -> str:
         f"  %turns = fmul {t} %x, {constant(TWO_OVER_PI, n)}",
         f"  %k = call {t} @llvm.rint.{s}({t} %turns)",
         f"  %quadrant = fptosi {t} %k to {integer}",
-        f"  %minus = fneg {t} %k",
-        fma("r1", "%minus", constant(PIO2_PARTS[0], n), "%x"),
-        fma("r2", "%minus", constant(PIO2_PARTS[1], n), "%r1"),
-        fma("r", "%minus", constant(PIO2_PARTS[2], n), "%r2"),
-        f"  %z = fmul {t} %r, %r",
-        f"  %rz = fmul {t} %r, %z",
-        *horner("s", SIN_COEFFICIENTS),
-        fma("sine", "%rz", "%s0", "%r"),
-        *horner("c", COS_COEFFICIENTS),
-        f"  %half = fmul {t} %z, {constant(0.5, n)}",
-        f"  %near = fsub {t} {constant(1.0, n)}, %half",
-        f"  %lost = fsub {t} {constant(1.0, n)}, %near",
-        f"  %rest = fsub {t} %lost, %half",
-        f"  %zz = fmul {t} %z, %z",
-        fma("tail", "%zz", "%c0", "%rest"),
-        f"  %cosine = fadd {t} %near, %tail",
+    ]
+    first, second, third = (op("fmul", "%k", number(part)) for part in PIO2_PARTS)  # the last one alone is rounded
+    exact = op("fsub", "%x", first)
+    close = op("fsub", exact, second)
+    rounded = op("fsub", op("fsub", exact, close), second)  # what `close` was rounded by
+    r = op("fsub", close, op("fsub", third, rounded))
+    z = op("fmul", r, r)
+    op("fadd", r, op("fmul", op("fmul", r, z), polynomial(z, SIN_COEFFICIENTS)), "%sine")
+    half = op("fmul", z, number(0.5))
+    near = op("fsub", number(1.0), half)
+    rest = op("fsub", op("fsub", number(1.0), near), half)  # what `near` was rounded by
+    tail = op("fmul", op("fmul", z, z), polynomial(z, COS_COEFFICIENTS))
+    op("fadd", near, op("fadd", tail, rest), "%cosine")
+    body += [
         f"  %odd.bit = and {integer} %quadrant, {splat(1)}",
         f"  %odd = icmp ne {integer} %odd.bit, {splat(0)}",
         f"  %sin.abs = select {bit} %odd, {t} %cosine, {t} %sine",

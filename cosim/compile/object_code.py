@@ -13,42 +13,52 @@ from typing import Any, NamedTuple
 
 
 class CodeTarget(NamedTuple):
-    """What code is made for, in LLVM's words; `features` with commas, on top of those of the CPU."""
+    """What code is made for, in LLVM's words; `features` with commas, on top of those of the CPU. lanes: doubles per
+    vector register."""
 
     triple: str
     cpu: str
     features: str = ""
+    lanes: int = 1
+    relocation: str = "pic"
+    code_model: str = "small"
 
 
 @cache
 def llvm() -> Any:
     import llvmlite.binding
 
-    llvmlite.binding.initialize_native_target()
-    llvmlite.binding.initialize_native_asmprinter()
+    llvmlite.binding.initialize_all_targets()
+    llvmlite.binding.initialize_all_asmprinters()
     return llvmlite.binding
 
 
 @cache
 def host() -> CodeTarget:
     """This machine."""
-    binding = llvm()
-    return CodeTarget(
-        binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    )
+    features = llvm().get_host_cpu_features().flatten()
+    lanes = next((n for n, name in ((8, "+avx512f"), (4, "+avx")) if name in features.split(",")), 2)
+    return CodeTarget(llvm().get_process_triple(), llvm().get_host_cpu_name(), features, lanes)
 
 
 def target_machine(target: CodeTarget | None = None) -> Any:
     """target: of code that other machines run; None for code of this process."""
-    triple, cpu, features = target or host()
-    make, for_process = llvm().Target.from_triple(triple).create_target_machine, target is None
-    return make(cpu=cpu, features=features, opt=1, reloc="pic", codemodel="small", jit=for_process)
+    code, for_process = target or host(), target is None
+    make = llvm().Target.from_triple(code.triple).create_target_machine
+    return make(
+        cpu=code.cpu,
+        features=code.features,
+        opt=1,
+        reloc=code.relocation,
+        codemodel=code.code_model,
+        jit=for_process,
+    )
 
 
 def object_code(ir: str, target: CodeTarget | None = None) -> bytes:
     """target: see `target_machine`. Raises RuntimeError with LLVM's message for IR that is wrong."""
     machine, module = target_machine(target), llvm().parse_assembly(ir)
-    module.triple = (target or host()).triple
+    module.triple, module.data_layout = (target or host()).triple, str(machine.target_data)
     # the graph has no repeated or constant operations: more passes cost time without effect
     builder = llvm().create_pass_builder(machine, llvm().create_pipeline_tuning_options(speed_level=0))
     builder.getModulePassManager().run(module, builder)

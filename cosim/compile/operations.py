@@ -17,9 +17,11 @@ INTRINSICS = {
     "FLOOR": "llvm.floor",
     "CEIL": "llvm.ceil",
     "COPYSIGN": "llvm.copysign",
-    "FMIN": "llvm.minnum",
-    "FMAX": "llvm.maxnum",
 }
+
+# casadi name -> when its second operand is the result of two numbers. LLVM's own minimum and maximum leave the sign of
+# zero to the machine
+SELECTIONS = {"FMIN": "olt", "FMAX": "ogt"}
 
 # casadi name -> function of the C library (called per lane)
 LIBM = {

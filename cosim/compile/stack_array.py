@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # larger arrays are allocated on the heap: threads may have small stacks
 STACK_BYTES = 1 << 16
 
@@ -17,3 +19,21 @@ def stack_array(pointer: str, size: int) -> tuple[list[str], list[str]]:
         f"  {pointer}.aligned = and i64 {pointer}.beyond, -64",
         f"  {pointer} = inttoptr i64 {pointer}.aligned to ptr",
     ], [f"  call void @free(ptr {pointer}.memory)"]
+
+
+# the form of the first and last lines above
+_HEAP = re.compile(
+    r"  (%[\w.]+)\.memory = call ptr @malloc\(i64 (\d+)\)\n"
+    r"  \1\.address = .*\n  \1\.beyond = .*\n  \1\.aligned = .*\n  \1 = inttoptr .*\n"
+)
+_FREE = re.compile(r"  call void @free\(ptr %[\w.]+\)\n")
+_DECLARED = re.compile(r"declare (ptr @malloc\(i64\)|void @free\(ptr\))\n")
+
+
+def on_stack(ir: str) -> str:
+    """The same functions with every array on the stack."""
+    return _DECLARED.sub("", _FREE.sub("", _HEAP.sub(_as_allocation, ir)))
+
+
+def _as_allocation(found: re.Match[str]) -> str:
+    return f"  {found[1]} = alloca [{int(found[2]) - 64} x i8], align 64\n"

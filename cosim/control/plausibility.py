@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cosim import ops
 from cosim.control.limits import POSITION_TOLERANCE
 from cosim.types import Numeric
 
@@ -42,9 +43,9 @@ def is_stale(age: Numeric, limit: Numeric) -> Numeric:
 def starts_outside(position: Numeric, lower: Numeric, upper: Numeric) -> Numeric:
     """Where a joint is outside its position limits at the start, as the guard sees it."""
     lowest, highest = lower - POSITION_TOLERANCE, upper + POSITION_TOLERANCE
-    return np.logical_not((lowest <= position) & (position <= highest))
+    return ops.logical_not(ops.logical_and(lowest <= position, position <= highest))
 
 
 def starts_moving(velocity: Numeric, max_velocity: Numeric) -> Numeric:
     """Where a joint exceeds its velocity limit at the start."""
-    return np.abs(velocity) > max_velocity
+    return ops.absolute(velocity) > max_velocity

@@ -13,21 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.control.bumpless_start import BumplessStart
-from cosim.control.controlled_stop import REQUESTED, ControlledStop
-from cosim.control.limits import STOP
-from cosim.control.plausibility import starts_moving, starts_outside
+from cosim.control.controlled_stop import REQUESTED
+from cosim.control.limits import CODES
 from cosim.errors import InputError, RunError
+from cosim.tick.arming import armed, refused
 from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 
 if TYPE_CHECKING:
     from cosim.hardware.manager import HardwareManager
     from cosim.tick.tick_model import TickModel, TickTask
-
-# top speed of a quintic of unit length in unit time
-QUINTIC_SPEED = 1.875
-# of a joint's velocity limit, for the blend to the trajectory; the rest is for the trajectory itself and for overshoot
-BLEND_SPEED = 0.5
 
 
 @dataclass(frozen=True)
@@ -164,47 +158,27 @@ class Engine(ABC):
 
         Raises RunError for a real joint that would stop the first tick.
         """
-        tick_model, nv = self.tick_model, self.tick_model.nv
+        model = self.tick_model
         position, velocity = self.measure_once(until)
-        offset = BumplessStart(self.number * tick_model.step, blend, np.zeros(nv), np.zeros(nv))
-        for loop in tick_model.loops:
-            self.view("controllers", loop.name)[:] = loop.layout.pack(loop.initial())
-            self.view("fallback_active", loop.name)[:] = 0.0
-            self.view("controller_commands", loop.name)[:] = 0.0
-            loop.failure = ""
-            if loop.needs_reference("position"):
-                sample = loop.trajectory.sample(0.0)
-                offset.position[loop.index] = position[loop.index] - sample["position"]
-                offset.velocity[loop.index] = velocity[loop.index] - sample["velocity"]
-        self.view("command")[:] = 0.0
         self._check_start(position, velocity)
-        plant, real = tick_model.plant, [tick_model.plant.model.dof_index(name) for name in tick_model.plant.real]
-        if real:
-            state = plant.start_from_measured(
-                plant.layout.unpack(self.view("plant").copy()), position[real], velocity[real]
-            )
-            self.view("plant")[:] = plant.layout.pack(state)
-        needed = float(np.max(np.abs(offset.position) / (BLEND_SPEED * tick_model.limits.velocity), initial=0.0))
-        length = max(blend, tick_model.step, QUINTIC_SPEED * needed)
-        stop = ControlledStop.inactive(nv) if tick_model.has_controlled_stop else []
-        self.view("bumpless_start")[:] = np.concatenate([[offset.t, length], offset.position, offset.velocity, stop])
-        for name in ("requested", "reason", "first_guard_fault"):
-            self.view("controlled_stop", name)[...] = 0.0
+        for loop in model.loops:
+            loop.failure = ""
+        t, plant = self.number * model.step, self.view("plant")
+        for path, value in armed(model, blend, t, plant, position, velocity).items():
+            self.memory[model.layout.place(*path).where] = value
 
     def _check_start(self, position: np.ndarray, velocity: np.ndarray) -> None:
         """Raises RunError for a real joint whose position or velocity would stop the first tick."""
-        guard, model = self.tick_model.guard, self.tick_model.plant.model
-        for name in self.tick_model.plant.real:
-            k = model.dof_index(name)
-            limits, unit = guard.limits, model.dof_units[k]
-            lower, upper, fastest = limits.lower[k], limits.upper[k], limits.velocity[k]
-            if guard.has_action(STOP, "position")[k] and starts_outside(position[k], lower, upper):
+        limits, model = self.tick_model.limits, self.tick_model.plant.model
+        codes = refused(self.tick_model, position, velocity)
+        for k in np.flatnonzero(codes)[:1]:
+            name, unit = model.dof_names[k], model.dof_units[k]
+            if codes[k] == CODES["position"]:
                 what = f"joint '{name}' is at {position[k]:.6g} {unit} before the first command, outside its limits"
                 fix = "move it back by hand, or check its zero"
-                raise RunError(f"{what} {lower:.6g} to {upper:.6g} {unit}; {fix}")
-            if guard.has_action(STOP, "velocity")[k] and starts_moving(velocity[k], fastest):
-                what = f"joint '{name}' moves at {velocity[k]:.6g} {unit}/s before the first command"
-                raise RunError(f"{what}, above its limit of {fastest:.6g} {unit}/s; wait until it is at rest")
+                raise RunError(f"{what} {limits.lower[k]:.6g} to {limits.upper[k]:.6g} {unit}; {fix}")
+            what = f"joint '{name}' moves at {velocity[k]:.6g} {unit}/s before the first command"
+            raise RunError(f"{what}, above its limit of {limits.velocity[k]:.6g} {unit}/s; wait until it is at rest")
 
     # --- stop ---
 

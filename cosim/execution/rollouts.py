@@ -10,7 +10,8 @@ from threading import Event
 
 import numpy as np
 
-from cosim.timing.simd_loop import SimdLoop, SimdMemory, SimdProgram
+from cosim.timing.rollout_program import RolloutProgram
+from cosim.timing.simd_loop import SimdLoop, SimdMemory
 from cosim.timing.tick_ring import LoopStatus
 from cosim.types import Array
 
@@ -29,6 +30,18 @@ class RolloutArrays:
     samples: Array
     faulty: Array
 
+    @classmethod
+    def of(cls, program: RolloutProgram, k: int, accumulators: int, count: int, every: int) -> RolloutArrays:
+        """For k runs of `count` ticks with so many accumulators, sampled every so many ticks."""
+        places = -(-count // every) if program.sampled else 0
+        return cls(
+            ticks=np.zeros(k, dtype=np.int64),
+            final=np.empty((k, *program.signals.output_sizes)),
+            accumulators=np.empty((k, accumulators)),
+            samples=np.full((k, places, program.sampled), np.nan),
+            faulty=np.zeros(k, dtype=bool),
+        )
+
 
 @dataclass
 class Rollouts:
@@ -44,7 +57,7 @@ class Rollouts:
         self._cancelled = Event()
 
     @property
-    def program(self) -> SimdProgram:
+    def program(self) -> RolloutProgram:
         return self.loop.program
 
     @property
@@ -54,15 +67,7 @@ class Rollouts:
 
     def run(self, k: int, threads: int | None = None) -> RolloutArrays:
         """k rollouts in so many threads (default: one per core)."""
-        signals = 0 if self.program.samples is None else self.program.samples.output_sizes[0]
-        places = -(-self.count // self.every) if signals else 0
-        arrays = RolloutArrays(
-            ticks=np.zeros(k, dtype=np.int64),
-            final=np.empty((k, *self.program.signals.output_sizes)),
-            accumulators=np.empty((k, self.accumulators.size)),
-            samples=np.full((k, places, signals), np.nan),
-            faulty=np.zeros(k, dtype=bool),
-        )
+        arrays = RolloutArrays.of(self.program, k, self.accumulators.size, self.count, self.every)
         chunks = [slice(a, min(a + self.width, k)) for a in range(0, k, self.width)]
         with ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool:
             try:

@@ -8,8 +8,8 @@ import io
 import zipfile
 from collections.abc import Sequence
 
+from cosim.deploy.c_functions import objects_of
 from cosim.fmu_export.c_data import text
-from cosim.fmu_export.functions import objects_of
 from cosim.fmu_export.linking import compiler_of, linked
 from cosim.fmu_export.model_description import UnitOutline, description
 from cosim.fmu_export.part_unit import unit_of_part

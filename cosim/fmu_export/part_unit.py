@@ -11,13 +11,13 @@ import numpy as np
 from cosim.compile.routine import Routine
 from cosim.compile.trace import OpenNumbers
 from cosim.coupling.block_part import MAX_STEPS, BlockPart
+from cosim.deploy.c_functions import definitions, function
+from cosim.deploy.exportable import check_machine_code, check_part, place_of_part
 from cosim.errors import InputError, did_you_mean
 from cosim.fmu_export.c_data import array, data_text, number, text
-from cosim.fmu_export.exportable import check_machine_code, check_part, place_of_part
-from cosim.fmu_export.functions import definitions, function
 from cosim.fmu_export.model_description import UnitOutline
 from cosim.fmu_export.tunable_part import TunablePart
-from cosim.fmu_export.unit import UnitContent
+from cosim.fmu_export.unit import FMU, UnitContent
 from cosim.fmu_export.variables import UnitVariable, time_variable
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.types import Numeric
@@ -46,8 +46,8 @@ def _part(rig: WiredRig, name: str) -> BlockPart:
         raise InputError("the rig has no parts; leave the option out to export the rig", OPTION)
     if name not in coupling.parts:
         raise InputError(f"there is no part '{name}'{did_you_mean(name, coupling.parts)}", OPTION)
-    check_machine_code(rig)
-    check_part(rig, name)
+    check_machine_code(rig, FMU)
+    check_part(rig, name, FMU)
     part = coupling.parts[name]
     assert isinstance(part, BlockPart)
     return part

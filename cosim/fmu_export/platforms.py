@@ -6,6 +6,7 @@ import platform
 from typing import NamedTuple
 
 from cosim.compile.object_code import CodeTarget
+from cosim.compile.targets import targets
 from cosim.errors import InputError
 
 
@@ -22,7 +23,7 @@ class Platform(NamedTuple):
 # (system, machine) as Python names them
 PLATFORMS = {
     ("Linux", "x86_64"): Platform(
-        CodeTarget("x86_64-unknown-linux-gnu", "x86-64-v3"),
+        targets()["x86_64"],
         {2: "linux64", 3: "x86_64-linux"},
         ".so",
         "x86_64-linux-gnu.2.17",

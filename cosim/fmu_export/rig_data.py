@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cosim.control.limits import LIMITS, NOT_FINITE, STALE
+from cosim.deploy.fault_codes import FAULTS as WHOLE_FAULTS
+from cosim.deploy.fault_codes import PART_FAULTS
 from cosim.fmu_export.c_data import array, data_text, number, text
 from cosim.fmu_export.variables import UnitVariable
 from cosim.plant.event_stepper import PlantFault
-from cosim.tick.coupled_plant import CouplingFault
 from cosim.tick.tick_model import TickModel
 
-# why the whole mechanism cannot continue, by its fault
-FAULTS = {
-    PlantFault.CONSTRAINT_VIOLATED: "a constraint is violated; try a smaller schedule.step",
-    PlantFault.ENDLESS_EVENTS: "events trigger each other without end; change their conditions",
-    PlantFault.NO_STEP: "no step keeps the schedule.tolerance; raise it",
-    len(PlantFault) + CouplingFault.RESIDUAL_ENERGY: "a bond has more residual energy than its limit",
-    len(PlantFault) + CouplingFault.NOT_FINITE: "an output of a part is not finite",
-}
+# why the whole mechanism cannot continue, by what its fault exceeds NOT_FINITE
+FAULTS = {**WHOLE_FAULTS, **{len(PlantFault) + fault: text for fault, text in PART_FAULTS.items()}}
 
 
 def rig_data(model: TickModel, variables: Sequence[UnitVariable], moving: int) -> str:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cosim.deploy.exportable import check_rig
+from cosim.deploy.tick_code import observe_routine
 from cosim.fmu_export.dependencies import inputs_of_signals
-from cosim.fmu_export.exportable import check_rig
 from cosim.fmu_export.inputs import opened
 from cosim.fmu_export.model_description import UnitOutline
-from cosim.fmu_export.rig_code import observe_routine, rig_code
+from cosim.fmu_export.rig_code import rig_code
 from cosim.fmu_export.rig_data import rig_data
-from cosim.fmu_export.unit import UnitContent
+from cosim.fmu_export.unit import FMU, UnitContent
 from cosim.fmu_export.variables import variables_of
 from cosim.rig.build.wired_rig import WiredRig
 
 
 def unit_of_rig(rig: WiredRig, inputs: Sequence[str]) -> UnitContent:
     """inputs: see `inputs.opened`. Raises InputError for a rig whose ticks are not machine code."""
-    check_rig(rig)
+    check_rig(rig, FMU)
     rig, given, of_parts, references = opened(rig, inputs)
     observe = observe_routine(rig.tick_model)
     variables = variables_of(rig, given, of_parts, inputs_of_signals(rig.tick_model, observe, given))

@@ -12,7 +12,8 @@ import numpy as np
 from cosim.compile.trace import OpenNumbers
 from cosim.control.tunables import Leaf, leaves_of, replaced
 from cosim.coupling.block_part import BlockPart
-from cosim.fmu_export.variables import UnitVariable, bounds_of
+from cosim.deploy.parameters import bounds_of
+from cosim.fmu_export.variables import UnitVariable
 from cosim.types import Numeric
 from cosim.units import UNITS
 

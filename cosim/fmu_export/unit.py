@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cosim.deploy.exportable import FileKind
 from cosim.fmu_export.model_description import UnitOutline
 from cosim.fmu_export.variables import UnitVariable
+
+FMU = FileKind("an FMU", "cosim fmu", "couple the file in the importer")
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
+from cosim.deploy.parameters import DeployedParameter, parameters_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import signal_units
-from cosim.rig.parameters import joints_of, tunables_of, unit_of
-from cosim.units import JOINT_DIMENSIONS
 
 PlaceKind = Literal["TIME", "SIGNAL", "MEMORY"]
 
@@ -58,38 +57,18 @@ def variables_of(
         for k, (name, unit) in enumerate(signals)
         if name not in given
     )
-    return time_variable(), *outputs, *inputs, *_parameters(rig), *of_parts
+    return time_variable(), *outputs, *inputs, *map(_variable, parameters_of(rig)), *of_parts
 
 
-def _parameters(rig: WiredRig) -> Iterator[UnitVariable]:
-    """`arm.kp`, of one with a list `arm.kp/<joint>`, or `arm.kp/<index>` where its elements are not of joints."""
-    model = rig.tick_model
-    first = model.layout.place("parameters").where.start
-    units = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
-    for name, item in tunables_of(rig).items():
-        declared, joints = item.loop.tunables.leaves[item.field].declared, joints_of(rig, name)
-        single = item.loop.tunables.is_single(item.field)
-        for k, place in enumerate(range(item.where.start, item.where.stop)):
-            label = joints[k] if joints else str(k)
-            unit = unit_of(rig, name)
-            if joints and (dimensions := JOINT_DIMENSIONS.get(declared.get("unit", "1"))):
-                unit = dimensions[units[joints[k]] == "m"]
-            yield UnitVariable(
-                name if single else f"{name}/{label}",
-                "parameter",
-                unit,
-                "MEMORY",
-                first + place,
-                float(model.parameters[place]),
-                *bounds_of(declared),
-                declared.get("doc") or "",
-            )
-
-
-def bounds_of(declared: Mapping[str, Any]) -> tuple[float, float]:
-    """Inclusive bounds of what a parameter declares; an exclusive one begins with the next number."""
-    least, above, greatest = (declared.get(key) for key in ("min", "above", "max"))
-    lowest = -math.inf if least is None else float(least)
-    if above is not None:
-        lowest = max(lowest, math.nextafter(float(above), math.inf))
-    return lowest, math.inf if greatest is None else float(greatest)
+def _variable(parameter: DeployedParameter) -> UnitVariable:
+    return UnitVariable(
+        parameter.name,
+        "parameter",
+        parameter.unit,
+        "MEMORY",
+        parameter.place,
+        parameter.value,
+        parameter.least,
+        parameter.greatest,
+        parameter.about,
+    )

@@ -48,28 +48,44 @@ class Rerun:
     difference: FirstDifference | None
 
 
-def rerun(path: str | Path) -> Rerun:
-    """Run the rig of a recording again, from the files in it, and compare all of its signals but the timing.
+class RecordedRig(NamedTuple):
+    """A recording that can be run again, and its rig from the files in it, with the parameters of the run."""
+
+    run: Run
+    rig: Rig
+    ticks: int
+
+
+def recorded(path: str | Path, compiled: bool = False) -> RecordedRig:
+    """compiled: the rig, also where that of the run was not.
 
     Raises InputError for a recording that cannot be run again: of real motors, of 32-bit numbers, of plug-ins that have
     changed, and for one that lacks ticks before its end.
     """
     indexes = recordings_of(path)
-    samples, recorded = RecordedSamples(indexes), open_recording(path)
-    _check(samples, recorded, str(path))
+    samples, run = RecordedSamples(indexes), open_recording(path)
+    _check(samples, run, str(path))
     files = {name: content for index in reversed(indexes) for name, content in index.files().items()}
-    interpret = True if "everything" in recorded.rig.engine else None
+    interpret = True if "everything" in run.rig.engine and not compiled else None
     rig = rig_of_files(files, samples.metadata["as_run"], SETTINGS, interpret)
     _check_plugins(rig, indexes[0])
-    wanted = {name: value for name, value in recorded.rig.parameters.items() if rig.parameters.get(name) != value}
+    wanted = {name: value for name, value in run.rig.parameters.items() if rig.parameters.get(name) != value}
     for name, value in wanted.items():
         rig.set(name, value)
-    ticks = samples.count - 1
+    return RecordedRig(run, rig, samples.count)
+
+
+def rerun(path: str | Path) -> Rerun:
+    """Run the rig of a recording again, from the files in it, and compare all of its signals but the timing.
+
+    Raises InputError as `recorded` does.
+    """
+    before, rig, count = recorded(path)
     try:
-        run = run_session(rig, ticks * recorded.rig.step_ns * 1e-9, changes=recorded.changes)
+        run = run_session(rig, (count - 1) * before.rig.step_ns * 1e-9, changes=before.changes)
     except StoppedRun as stopped:
         run = stopped.run
-    return Rerun(recorded, run, recorded.changes, _first_difference(recorded, run))
+    return Rerun(before, run, before.changes, _first_difference(before, run))
 
 
 def _check(samples: RecordedSamples, recorded: Run, place: str) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cosim.rig.reading.yaml_source import Override, YamlSource
     from cosim.rig.recorded_run import Change
     from cosim.rig.rollout_batch import RolloutBatch
-    from cosim.rig.rollouts import Keep
+    from cosim.rig.rollouts import Device, Keep
     from cosim.rig.sections.keep import Keep as KeepSignals
     from cosim.rig.sections.rig_spec import RigSpec
     from cosim.tick.accumulation import UserMetric
@@ -140,6 +140,7 @@ class Rig(WiredRig):
         metrics: Sequence[str | UserMetric] = (),
         threads: int | None = None,
         unknown: Collection[str] = (),
+        device: Device = "cpu",
     ) -> RolloutBatch:
         """k runs from t = 0, side by side in SIMD lanes and threads; each equals a single run to the bit.
 
@@ -148,14 +149,16 @@ class Rig(WiredRig):
         `all` signals over time; signals: keep these over time; every: keep every n-th tick; metrics: accumulated over
         all ticks, names out of `cosim.METRICS` or functions of (t, signals by name) that are integrated over time;
         threads: one per core by default; unknown: numbers of the plant among the parameters that the models of the
-        controllers do not have: these keep the numbers of the rig file. A run that is stopped keeps what it had;
-        `faults` has the reason.
-        Raises InputErrors for names, shapes and values that do not fit, and for a rig whose ticks are not compiled.
+        controllers do not have: these keep the numbers of the rig file; device: `cuda` for the first GPU of NVIDIA, a
+        thread per run, where functions such as the exponential round otherwise. That is experimental: no GPU has run it
+        so far. A run that is stopped keeps what it had; `faults` has the reason.
+        Raises InputErrors for names, shapes and values that do not fit, for a rig whose ticks are not compiled, and
+        without a GPU that can run them.
         """
         from cosim.rig.rollouts import run_rollouts
 
         ticks = ticks_of(self, _seconds(duration))
-        return run_rollouts(self, parameters, initial, ticks, keep, every, signals, metrics, threads, unknown)
+        return run_rollouts(self, parameters, initial, ticks, keep, every, signals, metrics, threads, unknown, device)
 
     def gradient(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.errors import CompileError, InputError, InputErrors, did_you_mean
+from cosim.execution.gpu_rollouts import GpuRollouts
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.rollouts import Rollouts
 from cosim.rig.build.wired_rig import WiredRig
@@ -20,10 +21,17 @@ from cosim.rig.rollout_starts import Starts, read_starts
 from cosim.tick.accumulation import Accumulation, UserMetric
 from cosim.tick.metrics import METRICS
 from cosim.tick.tick_model import TickModel
-from cosim.timing.simd_loop import SimdLoop
 from cosim.types import Array
 
 Keep = Literal["final", "all"]
+Device = Literal["cpu", "cuda"]
+# loop of a model, and what runs it
+_ENGINES: dict[Device, tuple[Callable[..., Any], Callable[..., Rollouts | GpuRollouts]]] = {
+    "cpu": (TickModel.simd_loop, Rollouts),
+    "cuda": (TickModel.gpu_loop, GpuRollouts),
+}
+# why a run stopped that is near a limit, where the GPU rounds otherwise than the CPU
+NOT_REPEATED = "stopped on the GPU; the same run on the CPU is not, so a limit was passed by no more than rounding"
 # fraction of the machine's memory that the kept signals may take
 MEMORY_SHARE = 0.5
 
@@ -39,9 +47,11 @@ def run_rollouts(
     metrics: Sequence[str | UserMetric],
     threads: int | None,
     unknown: Collection[str],
+    device: Device,
 ) -> RolloutBatch:
     """See `Rig.rollouts`. ticks: after the first."""
     check_compiled(rig, "rollouts")
+    _check_device(device, threads)
     given = read_arrays(rig, parameters)
     model = opened_model(rig, given.numbers, _unknown(unknown, given.numbers))
     starts = read_starts(rig, model, initial)
@@ -56,7 +66,8 @@ def run_rollouts(
     first = first_memories(rig, model, given, starts)
 
     accumulators = np.zeros(0) if accumulation is None else accumulation.initial()
-    engine = Rollouts(_loop(model, accumulation, kept), first, accumulators, count, step)
+    make_loop, make_engine = _ENGINES[device]
+    engine = make_engine(_loop(make_loop, model, accumulation, kept), first, accumulators, count, step)
     found = engine.run(k, threads)
     return RolloutBatch(
         rig=rig.spec.name,
@@ -68,7 +79,7 @@ def run_rollouts(
         final={name: found.final[:, j] for j, name in enumerate(model.signals.names)},
         ticks=found.ticks - 1,
         stopped=found.faulty,
-        faults=Faults(found.faulty, lambda number: reason_of_stop(model, first, number, count)),
+        faults=Faults(found.faulty, lambda number: reason_of_stop(model, first, number, count) or NOT_REPEATED),
     )
 
 
@@ -195,9 +206,17 @@ def accumulation_of(model: TickModel, metrics: Sequence[str | UserMetric], ticks
     return Accumulation(model.signals, tuple(names), functions, model.limits.effort, target, model.step)
 
 
-def _loop(model: TickModel, accumulation: Accumulation | None, kept: tuple[str, ...]) -> SimdLoop:
+def _check_device(device: str, threads: int | None) -> None:
+    """Raises InputError for a device that does not exist, and for threads of a GPU."""
+    if device not in _ENGINES:
+        raise InputError(f"expected one of {', '.join(_ENGINES)}; got {device!r}", "device")
+    if device == "cuda" and threads is not None:
+        raise InputError("a GPU has a thread per run; leave it out", "threads")
+
+
+def _loop(make: Callable[..., Any], model: TickModel, accumulation: Accumulation | None, kept: tuple[str, ...]) -> Any:
     """Raises InputError for a metric that cannot be compiled."""
     try:
-        return model.simd_loop(accumulation, kept)
+        return make(model, accumulation, kept)
     except CompileError as error:
         raise InputError(f"{error.place}: {error.what}" if error.place else error.what, "metrics") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,9 +19,16 @@ from cosim.rig.sections.mechanism import packages_of, xacro_arguments_of
 
 def scene_of_rig(rig: WiredRig) -> Scene:
     """At the rig's initial positions. Kept with the other parts of the rig for other processes."""
-    scene = rig.cached.recall("scene", lambda: _scene(rig))
+    scene = rig.cached.recall("scene", lambda: _scene(rig, *_visuals(rig)))
     rig.cached.save()
     return scene
+
+
+def scene_of_page(rig: WiredRig) -> Scene:
+    """As `scene_of_rig`, without files of meshes: a link that is shown by one is a bar between its joints."""
+    visuals, notes = _visuals(rig)
+    solid = {link: own for link, own in visuals.items() if all(visual.kind != "mesh" for visual in own)}
+    return _scene(rig, solid, notes)
 
 
 def view_of(rig: WiredRig, signals: Sequence[str], rate: float | None) -> View | None:
@@ -53,10 +60,9 @@ def _batch_poses(model: Model) -> BatchFunction:
     return poses
 
 
-def _scene(rig: WiredRig) -> Scene:
+def _scene(rig: WiredRig, visuals: Mapping[str, Sequence[Visual]], notes: Sequence[str]) -> Scene:
     plant = rig.plant
     actuated = {name.partition(".")[0] for name in (*plant.actuators, *plant.real)}
-    visuals, notes = _visuals(rig)
     return scene_of(plant.model, plant.start.q, actuated, visuals, notes)
 
 

@@ -45,10 +45,10 @@ def counted(p: ShaftEncoder, angle: Numeric) -> Numeric:
     return ops.quantised(angle, TURN / p.cpr)
 
 
-def initial(p: ShaftEncoder, angle: float, speed: float) -> State:
+def initial(p: ShaftEncoder, angle: Numeric, speed: Numeric) -> State:
     """The state when it is switched on, after a motion at constant speed [rad/s]."""
-    first = np.asarray(counted(p, angle), dtype=float)
-    state = {"angle": first, "speed": np.array(float(speed))}
+    first = ops.array(counted(p, angle))
+    state = {"angle": first, "speed": ops.array(speed)}
     if p.observes:
         state["estimate"] = first
     return state | ({"start": first, "known": np.zeros(())} if p.indexed else {})

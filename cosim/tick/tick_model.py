@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,8 +32,10 @@ from cosim.tick.memory_call import MemoryCall
 from cosim.tick.python_controller import inputs_routine
 from cosim.tick.signals import SignalMap
 from cosim.tick.tick_functions import GUARD_INPUTS, TickFunctions
+from cosim.timing.gpu_loop import GpuLoop
 from cosim.timing.native_loop import NativeLoop
-from cosim.timing.simd_loop import SimdLoop, SimdProgram
+from cosim.timing.rollout_program import RolloutProgram
+from cosim.timing.simd_loop import SimdLoop
 from cosim.timing.tick_ring import LoopTask, PythonCall, RoutineCall, TickProgram
 from cosim.types import COMMAND, Numeric, State
 
@@ -53,6 +55,7 @@ SHADOW_ROW = ("shadow",)
 SHADOWS = ("effort", "drive", "position", "slip")
 
 Path = str | tuple[str, ...]
+T = TypeVar("T")
 
 
 class TickTask(NamedTuple):
@@ -74,7 +77,7 @@ class TickModel(TickFunctions):
     open_numbers: OpenNumbers | None = None
     numbers: np.ndarray = field(default_factory=lambda: np.zeros(0))
     coupling_start: State | None = None  # of the coupling at t = 0, where numbers of its parts are open
-    _simd_loop: tuple[object, SimdLoop] | None = field(default=None, init=False, repr=False, compare=False)
+    _rollout_loops: dict[str, tuple[object, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.parameters = np.concatenate([np.zeros(0), *(loop.tunables.values for loop in self.loops)])
@@ -245,12 +248,25 @@ class TickModel(TickFunctions):
     def simd_loop(self, accumulation: Accumulation | None, samples: tuple[str, ...]) -> SimdLoop:
         """The ticks of several rigs in SIMD lanes, with accumulated metrics and samples of these signals; the same loop
         as long as these are the same. Raises CompileError for a metric that cannot be traced."""
-        key = accumulation and accumulation.key, samples
-        if self._simd_loop is None or self._simd_loop[0] != key:
-            self._simd_loop = key, SimdLoop(self._simd_program(accumulation, samples), vector_lanes())
-        return self._simd_loop[1]
+        return self._rollout_loop("cpu", lambda program: SimdLoop(program, vector_lanes()), accumulation, samples)
 
-    def _simd_program(self, accumulation: Accumulation | None, samples: tuple[str, ...]) -> SimdProgram:
+    def gpu_loop(self, accumulation: Accumulation | None, samples: tuple[str, ...]) -> GpuLoop:
+        """The same for one of many threads of a GPU."""
+        return self._rollout_loop("gpu", GpuLoop, accumulation, samples)
+
+    def _rollout_loop(
+        self,
+        device: str,
+        make: Callable[[RolloutProgram], T],
+        accumulation: Accumulation | None,
+        samples: tuple[str, ...],
+    ) -> T:
+        key = accumulation and accumulation.key, samples
+        if device not in self._rollout_loops or self._rollout_loops[device][0] != key:
+            self._rollout_loops[device] = key, make(self._rollout_program(accumulation, samples))
+        return self._rollout_loops[device][1]
+
+    def _rollout_program(self, accumulation: Accumulation | None, samples: tuple[str, ...]) -> RolloutProgram:
         start, row = self.layout.place("bumpless_start"), (self.row.size,)
 
         def sample(start: Numeric, row: Numeric) -> Numeric:
@@ -263,7 +279,7 @@ class TickModel(TickFunctions):
 
         sizes = [start.shape, row]
         accumulators = None if accumulation is None else (accumulation.layout.size,)
-        return SimdProgram(
+        return RolloutProgram(
             self.compiled_program,
             self.layout.size,
             start.where,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -31,15 +32,15 @@ class Trapezoidal:
     distance: Array  # (n,)
     ramp: Array  # (n,), in (0, 1/2]
     delay: float
-    duration: float
+    duration: Numeric
 
     @property
-    def end(self) -> float:
+    def end(self) -> Numeric:
         return self.delay + self.duration
 
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         # with zero distances the duration is 0: any rate keeps the positions
-        rate = 1.0 / self.duration if self.duration > 0 else 1.0
+        rate = _ratio(1.0, self.duration, 1.0)
         time = (t - self.delay) * rate
         s = ops.clip(time, 0.0, 1.0)
         rise = ops.clip(s / self.ramp, 0.0, 1.0)
@@ -63,10 +64,16 @@ def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) ->
     A joint that reaches its maximum velocity v takes |distance| / v + v / a, of which v / a is the rise; a shorter
     distance takes 2 √(|distance| / a), half of it rising (Biagiotti and Melchiorri, Trajectory Planning, §3.2).
     """
-    distance = np.array(params.goal) - start
-    velocity, acceleration = np.array(params.max_velocity), np.array(params.max_acceleration)
-    rise = np.minimum(velocity / acceleration, np.sqrt(np.abs(distance) / acceleration))
+    distance = ops.array(params.goal) - start
+    velocity, acceleration = ops.array(params.max_velocity), ops.array(params.max_acceleration)
+    rise = ops.minimum(velocity / acceleration, ops.sqrt(ops.absolute(distance) / acceleration))
     top = rise * acceleration
-    duration = np.divide(np.abs(distance), top, out=np.zeros(len(distance)), where=top > 0) + rise
-    ramp = np.divide(rise, duration, out=np.full(len(distance), 0.5), where=duration > 0)
-    return Trapezoidal(start, distance, ramp, params.delay, float(duration.max(initial=0.0)))
+    duration = _ratio(ops.absolute(distance), top, 0.0) + rise
+    longest = reduce(ops.maximum, duration, 0.0)
+    return Trapezoidal(start, distance, _ratio(rise, duration, 0.5), params.delay, longest)
+
+
+def _ratio(numerator: Numeric, denominator: Numeric, otherwise: float) -> Numeric:
+    """Of numbers that are not negative; otherwise: the value where the denominator is 0."""
+    moves = denominator > 0.0
+    return ops.where(moves, numerator / ops.where(moves, denominator, 1.0), otherwise)

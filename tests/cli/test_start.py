@@ -23,6 +23,7 @@ HEAVY = {
     "mujoco",
     "pinocchio",
     "rich",
+    "cuda",
 }
 
 

@@ -31,8 +31,9 @@ def gallery() -> ModuleType:
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_mechanism_has_its_picture_its_graph_and_its_equations(gallery, section):
-    found = gallery.MARK.findall(SECTIONS[section])
-    assert len(found) == SECTIONS[section].count("<!--")
+    found, built = gallery.MARK.findall(SECTIONS[section]), gallery.BUILT.findall(SECTIONS[section])
+    assert len(found) + len(built) == SECTIONS[section].count("<!--")
+    assert all((ROOT / rig).is_file() for _, rig in built)
     modes = [mode for words in found for mode in ("--picture", "--graph", "--equations") if mode in shlex.split(words)]
     assert modes == ["--picture", "--graph", "--equations"]
     for words in found:
@@ -49,6 +50,16 @@ def test_a_picture_becomes_a_figure(gallery, tmp_path):
         '<figure class="mechanism"><img src="gallery/1.svg" alt="the mechanism four_bar" loading="lazy"><figcaption>'
         "<code>cosim derive rigs/mechanisms/four_bar.yaml F.svg --picture --at 0,-0.93,-1.57</code>"
         "</figcaption></figure>"
+    )
+
+
+def test_a_page_becomes_a_frame_beside_a_link(gallery, tmp_path):
+    ((words, rig),) = gallery.BUILT.findall(SECTIONS["Four-bar linkage"])
+    assert gallery.simulated(rig, tmp_path).read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert gallery.frame(words, "gallery/four_bar.html") == (
+        '<figure class="simulated"><iframe src="gallery/four_bar.html#paused" title="four_bar, simulated"'
+        ' loading="lazy"></iframe><figcaption><a href="gallery/four_bar.html">Open alone</a>:'
+        " <code>cosim build rigs/mechanisms/four_bar.yaml --target page</code></figcaption></figure>"
     )
 
 

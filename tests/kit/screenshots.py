@@ -1,4 +1,4 @@
-"""Pictures of the dashboard for the documentation: `python -m tests.kit.screenshots`."""
+"""Pictures of the dashboard and of a page for the documentation: `python -m tests.kit.screenshots`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kit.browser import Dash, OpenedPage, browser_or_reason
+from tests.kit.rig_page import RigPage, built_page
 
 FOLDER = Path("docs") / "howto"
 RIG = "rigs/ur5_sim.yaml"
@@ -44,10 +45,27 @@ def recording(browser: Any, path: Path, file: str) -> None:
     page.close()
 
 
+def simulated(browser: Any, light: Path, phone: Path) -> None:
+    """A page of a rig that ran once, and again with a gain that was changed; and on a phone, paused in its motion."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = built_page(Path(RIG), Path(folder))
+        page = RigPage(browser, file, 1280, 860)
+        page.do("rig.take(5000), rig.reset(), rig.set('arm.kp/shoulder_lift_joint', 1200), rig.take(2500)")
+        page.tab.wait_for_timeout(500)
+        page.tab.screenshot(path=light)
+        page.close()
+        page = RigPage(browser, file, 390, 844, color_scheme="dark", has_touch=True, is_mobile=True)
+        page.do("rig.take(2000)")
+        page.tab.wait_for_timeout(500)
+        page.tab.screenshot(path=phone)
+        page.close()
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, browser_or_reason() as browser:
         if isinstance(browser, str):
             sys.exit(browser)
+        simulated(browser, FOLDER / "page_light.png", FOLDER / "page_phone.png")
         run(browser, FOLDER / "dashboard_light.png")
         file = str(Path(folder) / "ur5.mcap")
         subprocess.run([sys.executable, "-m", "cosim", "run", RIG, "--record", file], check=True)

@@ -110,12 +110,12 @@ def test_runs_are_equal_to_the_bit(tmp_path, encoding, realtime):
     assert again.difference is None and len(again.run.t) == 51
 
 
-def with_changes(path, changes):
+def with_changes(path, changes, make=lambda: Rig.from_dict(MOVING)):
     """A recording of a run in which parameters were changed."""
-    rig = Rig.from_dict(MOVING)
+    rig = make()
     run = run_session(rig, 0.1, changes=changes)
     files = files_of(rig)
-    Rig.from_dict(MOVING).run(0.1, record=path)
+    make().run(0.1, record=path)
     metadata = read_index(path).metadata
     with Recorder(path, tuple(run.units.items()), metadata) as recorder:
         for name, content in files.contents.items():

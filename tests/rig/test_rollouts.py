@@ -297,6 +297,8 @@ MISTAKES = {
     "keep": ({"keep": "everything"}, "keep: expected one of final, all; got 'everything'"),
     "every": ({"every": 0}, "every: give a whole number of 1 or more, got 0"),
     "threads": ({"threads": 0}, "threads: give a whole number of 1 or more, got 0"),
+    "device": ({"device": "gpu"}, "device: expected one of cpu, cuda; got 'gpu'"),
+    "threads of a GPU": ({"device": "cuda", "threads": 2}, "threads: a GPU has a thread per run; leave it out"),
 }
 
 

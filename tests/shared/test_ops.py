@@ -98,7 +98,7 @@ TAKEN_APART = {"SQ": "MUL", "TWICE": "ADD", "INV": "DIV"}  # casadi's shorthands
 
 
 def test_every_operation_of_the_table_is_tested():
-    tables = [operations.INSTRUCTIONS, operations.INTRINSICS, operations.LIBM]
+    tables = [operations.INSTRUCTIONS, operations.INTRINSICS, operations.SELECTIONS, operations.LIBM]
     tables += [operations.COMPARISONS, operations.LOGIC]
     written_out = {"NEG", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS", *TAKEN_APART}
     assert set().union(*tables, written_out) == set(OPERATIONS)

@@ -19,7 +19,7 @@ void unit_initialise(Unit *unit) {}
 static int compute(Unit *unit) {
     if (unit->computed) return unit->faulty;
     memcpy(unit->next, unit->now, sizeof(double) * unit_memory_size);
-    unit->faulty = (int)cosim_tick(unit->next, unit->number);
+    unit->faulty = cosim_tick(unit->next, unit->number);
     unit->computed = 1, unit->observed = 0;
     return unit->faulty;
 }

@@ -6,7 +6,7 @@
 #include "unit.h"
 
 /* One tick of this number on the memory: 0, or 1 after a fault. */
-int64_t cosim_tick(double *memory, int64_t number);
+int32_t cosim_tick(double *memory, int64_t number);
 /* All signals of a row; start: the flat BumplessStart of the memory; numbers: those that are no constants. */
 void cosim_observe(const double *start, const double *row, const double *numbers, double *signals);
 

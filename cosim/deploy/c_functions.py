@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from cosim.compile import emit, mathlib
 from cosim.compile.compilation import Compilation
@@ -11,11 +12,21 @@ from cosim.compile.object_code import CodeTarget
 from cosim.compile.routine import with_callees
 from cosim.compile.trace import RoutineBase
 
+NONE: Mapping[int, Sequence[RoutineBase]] = MappingProxyType({})
 
-def definitions(routines: Sequence[RoutineBase]) -> str:
-    """LLVM IR of the routines and of all that they call, each once."""
-    needed = {item.symbol: item for routine in routines for item in with_callees(routine)}
-    return "\n".join([emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())])
+
+def definitions(routines: Sequence[RoutineBase], in_lanes: Mapping[int, Sequence[RoutineBase]] = NONE) -> str:
+    """LLVM IR of the routines and of all that they call, each once; in_lanes: others by a number of SIMD lanes."""
+    wanted = {1: routines, **in_lanes}
+    # scalar code has those of TOGETHER lanes
+    sines = (mathlib.sincos(lanes) for lanes in wanted if lanes != mathlib.TOGETHER)
+    needed = {
+        f"{item.symbol}.{lanes}": item.definition(lanes)
+        for lanes, each in wanted.items()
+        for routine in each
+        for item in with_callees(routine)
+    }
+    return "\n".join([emit.declarations(set(wanted)), *sines, *needed.values()])
 
 
 def function(name: str, routine: RoutineBase, inputs: Sequence[str], outputs: Sequence[str]) -> str:

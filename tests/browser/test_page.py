@@ -1,0 +1,297 @@
+"""A rig simulated by its page: the same numbers and words as in the engine, whatever moves the sliders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.control.limits import LIMIT_OF
+from cosim.dashboard.gain_range import gain_range
+from cosim.output.limit_alarms import alarm_texts
+from tests.kit.rig_page import RigPage, built_page, evaluated
+
+UR5 = Path("rigs/ur5_sim.yaml")
+GAIN = "arm.kp/elbow_joint"
+ERROR = ("elbow_joint/reference_position", "elbow_joint/position")
+TOLERANCE = 1e-10
+
+PENDULUM = """\
+name: pendulum
+mechanism:
+  bodies:
+    - {name: link, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+joints:
+  hinge: {limits: LIMITS}
+controllers:
+  - {name: hold, type: pid, kp: 50, ki: 0, kd: 5, trajectory: {type: sine, amplitude: 0.5, frequency: 1 Hz, ramp: 0.5}}
+guard: GUARD
+schedule: {duration: 3 s}
+"""
+
+
+@pytest.fixture(scope="module")
+def ur5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built_page(UR5, tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture
+def opened(browser) -> Iterator[Callable[..., RigPage]]:
+    pages: list[RigPage] = []
+
+    def open_page(file: Path, *size: int, **options) -> RigPage:
+        pages.append(RigPage(browser, file, *size, **options))
+        return pages[-1]
+
+    yield open_page
+    for page in pages:
+        assert page.errors == []
+        assert page.requests == [page.address.partition("#")[0]]
+        page.close()
+
+
+class Engine:
+    """A rig in the compiled engine; signals are those of the last tick."""
+
+    def __init__(self, path: Path) -> None:
+        self.rig = load_rig(path, ["schedule.realtime=no"])
+        self.engine = self.rig.engine()
+        self.why = ""
+
+    def take(self, ticks: int) -> dict[str, float]:
+        rows, self.why = self.engine.run(ticks)
+        values = self.rig.observe(self.engine.view("bumpless_start"), rows[-1:])[0]
+        return dict(zip(self.rig.tick_model.signals.names, values, strict=True))
+
+    def set(self, gain: int, value: float) -> None:
+        """gain: number of the parameter."""
+        self.engine.view("parameters")[gain] = value
+
+
+def error(signals: dict[str, float]) -> float:
+    reference, position = ERROR
+    return signals[reference] - signals[position]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_draws_the_mechanism_and_charts_from_a_file_alone(opened, ur5, scheme) -> None:
+    page = opened(ur5, color_scheme=scheme)
+    page.do("rig.take(1000)")
+    page.tab.wait_for_timeout(300)
+    assert page.pixels("#view") > 500
+    assert page.pixels(".chart canvas") > 20
+    before = page.tab.locator("#view").screenshot()
+    page.tab.locator("#view").press("ArrowLeft")
+    page.tab.wait_for_timeout(300)
+    assert page.tab.locator("#view").screenshot() != before
+
+
+def test_a_slider_moved_by_keys_changes_the_tracking_error_as_in_the_engine(opened, ur5) -> None:
+    page, engine = opened(ur5), Engine(UR5)
+    page.do("rig.take(700)")
+    engine.take(700)
+    slider = page.slider(GAIN)
+    slider.focus()
+    for _ in range(3):
+        slider.press("PageDown")
+    gain = page.state["parameters"][GAIN]
+    assert gain < 1000.0
+    page.do("rig.take(800)")
+    engine.set(2, gain)
+    expected = engine.take(800)
+    found = page.do("rig.signals()")
+    assert abs(error(found) - error(expected)) < TOLERANCE
+    for name, value in expected.items():
+        assert abs(found[name] - value) < TOLERANCE * max(1.0, abs(value)), name
+    untouched = Engine(UR5).take(1500)
+    assert abs(error(found) - error(untouched)) > 1e-4
+
+
+def test_a_pointer_and_the_field_move_a_slider_and_reset_keeps_it(opened, ur5) -> None:
+    page = opened(ur5)
+    own = page.state["parameters"]
+    box = page.slider(GAIN).bounding_box()
+    page.tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.tab.mouse.down()
+    page.tab.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + box["height"] / 2, steps=4)
+    page.tab.mouse.up()
+    moved = page.state["parameters"][GAIN]
+    assert moved < 0.5 * own[GAIN]
+    assert float(page.field(GAIN).input_value()) == moved
+    page.field("arm.kd/elbow_joint").fill("123.5")
+    page.field("arm.kd/elbow_joint").press("Enter")
+    page.do("rig.take(10)")
+    page.press("Reset")
+    state = page.state
+    assert state["tick"] == 0
+    assert state["parameters"] == own | {GAIN: moved, "arm.kd/elbow_joint": 123.5}
+    page.press("The rig's own")
+    assert page.state["parameters"] == own
+
+
+def test_a_field_refuses_what_the_rig_could_not_have(opened, ur5) -> None:
+    page = opened(ur5)
+    page.field(GAIN).fill("-1")
+    page.field(GAIN).press("Enter")
+    assert page.state["parameters"][GAIN] == 2000.0
+    message = page.field(GAIN).evaluate("field => field.validationMessage")
+    assert message == f"{GAIN} is from 0 to ∞, not -1"
+
+
+def test_a_reference_that_is_changed_is_that_of_a_rig_with_the_changed_trajectory(opened, ur5, tmp_path) -> None:
+    page = opened(ur5)
+    page.do("rig.set('arm.trajectory.goal/elbow_joint', 1.25), rig.set('arm.trajectory.duration', 1.5), rig.take(1400)")
+    text = UR5.read_text().replace("95 deg, -40 deg", "1.25 rad, -40 deg").replace("duration: 2 s", "duration: 1.5 s")
+    changed = tmp_path / "changed.yaml"
+    changed.write_text(text.replace("robots/ur5.urdf", str(UR5.parent.resolve() / "robots/ur5.urdf")))
+    expected, found = Engine(changed).take(1400), page.do("rig.signals()")
+    for name, value in expected.items():
+        assert abs(found[name] - value) < TOLERANCE * max(1.0, abs(value)), name
+
+
+STOPS = {
+    "effort": ("{effort: 1 N*m}", "{actions: {effort: stop}}"),
+    "rate": ("{rate: 1 N*m/s}", "{actions: {rate: stop}}"),
+    "power": ("{power: 0.01 W}", "{actions: {power: stop}}"),
+    "immediate": ("{effort: 1 N*m}", "{actions: {effort: stop}, deceleration: 1e-3 rad/s^2}"),
+    "stall": ("{effort: 0.01 N*m, stall: 0.2 s}", "{}"),
+}
+
+
+@pytest.mark.parametrize("what", STOPS)
+def test_it_says_of_a_stop_by_the_guard_what_the_engine_says(opened, tmp_path, what) -> None:
+    limits, guard = STOPS[what]
+    path = tmp_path / "pendulum.yaml"
+    path.write_text(PENDULUM.replace("LIMITS", limits).replace("GUARD", guard))
+    engine = Engine(path)
+    engine.take(3000)
+    assert engine.why
+    page = opened(built_page(path, tmp_path))
+    page.do("rig.take(3000)")
+    state = page.state
+    assert state["stopped"]
+    assert state["said"] == engine.why
+    assert page.tab.locator("[role=alert]").inner_text().startswith(engine.why)
+    page.tab.locator("[role=alert]").get_by_role("button", name="Reset").click()
+    assert not page.state["stopped"]
+
+
+DIVERGED = {
+    "velocity": ("{velocity: 0.1 rad/s}", "{actions: {velocity: stop}}"),
+    "position": ("{lower: -0.2 rad, upper: 0.2 rad}", "{actions: {position: stop}}"),
+}
+
+
+@pytest.mark.parametrize("what", DIVERGED)
+def test_where_the_engine_looks_for_a_cause_it_gives_the_usual_fix(opened, tmp_path, what) -> None:
+    limits, guard = DIVERGED[what]
+    path = tmp_path / "pendulum.yaml"
+    path.write_text(PENDULUM.replace("LIMITS", limits).replace("GUARD", guard))
+    engine = Engine(path)
+    engine.take(3000)
+    page = opened(built_page(path, tmp_path))
+    page.do("rig.take(3000)")
+    happened, _, fix = page.state["said"].partition("; ")
+    assert happened == engine.why.partition("; ")[0]
+    assert fix == LIMIT_OF[what].reason.partition("; ")[2].format(joint="hinge")
+
+
+def test_limits_that_saturate_are_named_in_the_words_of_the_run(opened, tmp_path) -> None:
+    path = tmp_path / "pendulum.yaml"
+    path.write_text(PENDULUM.replace("LIMITS", "{effort: 1 N*m}").replace("GUARD", "{}"))
+    page = opened(built_page(path, tmp_path))
+    assert page.state["alarms"] == []
+    page.do("rig.take(600)")
+    said = list(alarm_texts(load_rig(path).tick_model).values())
+    assert said == ["hinge: effort cut to its limit of 1 N*m"]
+    assert page.state["alarms"] == said
+    page.tab.get_by_text(said[0]).wait_for(timeout=5000)
+
+
+def test_run_pause_step_and_speed(opened, ur5) -> None:
+    page = opened(ur5)
+    page.tab.keyboard.press(".")
+    assert page.state["tick"] == 1
+    page.tab.keyboard.press("]")
+    assert page.state["speed"] == 2
+    page.tab.keyboard.press(" ")
+    while page.state["time"] < 0.3:
+        page.tab.wait_for_timeout(50)
+    page.press("❚❚ Pause")
+    assert not page.state["running"]
+    page.tab.keyboard.press("?")
+    assert page.tab.locator("#help").is_visible()
+    page.tab.keyboard.press("Escape")
+    page.tab.keyboard.press("r")
+    assert page.state["tick"] == 0
+
+
+def test_it_fits_a_phone(opened, ur5) -> None:
+    page = opened(ur5, 360, 740, has_touch=True, is_mobile=True)
+    assert page.tab.evaluate("document.documentElement.scrollWidth") <= 360
+    page.slider(GAIN).tap()
+    assert page.slider(GAIN).bounding_box()["height"] >= 30
+
+
+def test_every_control_has_a_name(opened, ur5) -> None:
+    page = opened(ur5)
+    nameless = """[...document.querySelectorAll("button, select, input, canvas")].filter(each =>
+        !(each.ariaLabel || each.textContent.trim() || each.closest("label"))).length"""
+    assert page.tab.evaluate(nameless) == 0
+
+
+# --- the scripts by themselves -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def tab(browser) -> Iterator:
+    page = browser.new_page()
+    yield page
+    page.close()
+
+
+def test_numbers_are_written_as_python_writes_them(tab) -> None:
+    drawn = np.random.default_rng(1).normal(size=400) * 10.0 ** np.random.default_rng(2).integers(-12, 12, 400)
+    values = [*drawn.tolist(), 0.0, 1e5, 999999.5, 1e6, 1e-4, 9.99999e-5, 1000.125, 1000.375, -0.5, 1e300, 123456.5]
+    found = evaluated(tab, ["general_format"], "values[0].map(value => general(value))", values)
+    assert found == [f"{value:.6g}" for value in values]
+
+
+@pytest.mark.parametrize("lower", [None, 0.0, 1e-3, -2.0])
+@pytest.mark.parametrize("upper", [None, 5.0, 1e4])
+@pytest.mark.parametrize("value", [0.0, 1e-2, 1.0, 4.0])
+def test_sliders_have_the_scale_of_the_dashboard(tab, lower, upper, value) -> None:
+    scale = gain_range(value, lower, upper)
+    low, high = scale.ends
+    positions = np.linspace(low, high, 7).tolist()
+    expression = """(() => { const scale = gainRange(values[0], values[1], values[2]);
+        return [scale.low, scale.high, scale.logarithmic, values[3].map(at => sliderValue(scale, at)),
+        sliderPosition(scale, values[0])]; })()"""
+    found = evaluated(tab, ["gain_range"], expression, value, lower, upper, positions)
+    assert found[2] is scale.logarithmic
+    np.testing.assert_allclose(found[:2], [scale.low, scale.high], rtol=1e-14)
+    np.testing.assert_allclose(found[3], [scale.value(at) for at in positions], rtol=1e-14)
+    np.testing.assert_allclose(found[4], scale.position(value), rtol=1e-14)
+
+
+PAIRS = [(x, y) for x in (-7.25, -2.5, -0.3, 0.0, 0.5, 1.5, 3.0, 1e9 + 0.5) for y in (-3.0, 0.7, 1.0, 2.0)]
+OF_ONE = ("acos", "asin", "atan", "cbrt", "cos", "cosh", "erf", "erfc", "exp", "expm1", "log1p", "sin", "sinh", "tanh")
+POINTS = [-0.99, -0.5, -1e-3, 0.0, 1e-8, 0.3, 0.999]
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder", "atan2", "hypot", "pow", "copysign"])
+def test_functions_of_two_numbers_are_those_of_c(tab, name) -> None:
+    pairs = [(abs(x), y) if name == "pow" else (x, y) for x, y in PAIRS if not (name == "pow" and x == 0.0)]
+    found = evaluated(tab, ["libm"], f"values[0].map(([x, y]) => LIBM.{name}(x, y))", pairs)
+    np.testing.assert_allclose(found, [getattr(math, name)(x, y) for x, y in pairs], rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_functions_of_one_number_are_those_of_c(tab, name) -> None:
+    wide = [-6.0, -3.2, -2.4, -1.7, 1.2, 2.49, 2.51, 4.0, 8.0] if name.startswith("erf") else []
+    found = evaluated(tab, ["libm"], f"values[0].map(x => LIBM.{name}(x))", [*POINTS, *wide])
+    np.testing.assert_allclose(found, [getattr(math, name)(x) for x in (*POINTS, *wide)], rtol=2e-14, atol=1e-17)

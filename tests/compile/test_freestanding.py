@@ -1,0 +1,72 @@
+"""IR that needs no C library: the same results without heap and without its copies."""
+
+import numpy as np
+import pytest
+
+from cosim import ops
+from cosim.compile import Routine, emit, mathlib
+from cosim.compile.freestanding import freestanding
+from cosim.compile.object_code import object_code
+from cosim.compile.routine import with_callees
+from cosim.compile.stack_need import stack_need
+from cosim.compile.targets import targets
+from tests.kit.linked_code import linked
+
+LONG = 9000  # elements of an array that does not fit the stack of a thread
+
+
+@pytest.fixture(scope="module")
+def ir():
+    """A function with a workspace on the heap, and copies of whole arrays."""
+
+    def fn(x):
+        a = ops.array([ops.sin(x[k % 50] * (k + 1.0)) for k in range(LONG)])
+        return a, a * a
+
+    routine = Routine(fn, [(50,)], "long")
+    texts = [item.definition(1) for item in with_callees(routine)]
+    wrapper = (
+        "define void @entry(ptr %a, ptr %b, ptr %c) {{\n  call void @{}.1(ptr %a, ptr %b, ptr %c)\n  ret void\n}}\n"
+    )
+    return "\n".join([emit.declarations({1}), mathlib.sincos(1), *texts, wrapper.format(routine.symbol)])
+
+
+def test_heap_and_copies_are_gone_and_the_results_are_the_same(ir):
+    free = freestanding(ir)
+    assert "@malloc(i64 " in ir
+    assert "@malloc" not in free
+    assert "@free" not in free
+    assert "@cosim.copy(ptr" in free
+    x, found = np.linspace(-3.0, 3.0, 50), []
+    for text in (ir, free):
+        results = np.zeros((2, LONG))
+        linked([object_code(text, targets()["host"])], "entry")(x.ctypes.data, *(row.ctypes.data for row in results))
+        found.append(results)
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0][1], found[0][0] ** 2)
+
+
+def test_the_stack_of_the_deepest_chain_of_calls_counts():
+    ir = """\
+define void @leaf() {
+  %a = alloca [100 x double], align 64
+  %b = alloca <4 x double>, align 64
+  ret void
+}
+define void @other() {
+  %a = alloca [10 x i8], align 64
+  ret void
+}
+define void @root() {
+  %a = alloca [3 x <8 x double>], align 64
+  call void @leaf()
+  call void @other()
+  call double @sin(double 0.0)
+  ret void
+}
+"""
+    assert stack_need(ir) == 192 + (832 + 64)
+
+
+def test_the_workspace_is_part_of_the_stack(ir):
+    assert stack_need(freestanding(ir)) > 8 * LONG

@@ -1,0 +1,37 @@
+"""`cosim build`: the files it writes, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cosim.deploy.lane_code import LANE_FUNCTIONS
+from cosim.deploy.tick_code import FUNCTIONS
+from tests.kit.samples import FOLDER
+
+RIG = FOLDER / "two_link.yaml"
+
+
+def test_a_module_and_its_description_are_written(command, tmp_path):
+    code, out, err = command("build", RIG, "--target", "wasm", "-o", tmp_path)
+    assert (code, err) == (0, [])
+    assert out.startswith(f"wrote    {tmp_path / 'two_link.wasm'}: ")
+    described = json.loads(Path("two_link.json").read_text())
+    assert described["functions"] == [f"two_link_{name}" for name in (*FUNCTIONS, *LANE_FUNCTIONS)]
+    (gain,) = (each for each in described["parameters"] if each["name"] == "swing.kp/shoulder")
+    place = described["places"]["parameters"]
+    assert place["at"] <= gain["place"] < place["at"] + place["shape"][0]
+    assert (gain["value"], gain["least"], gain["greatest"]) == (400.0, 0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--target", "wsm"], "--target: there is no target 'wsm'; did you mean 'wasm'?"),
+        (["--target", "wasm", "--cpu", "generik"], "--cpu: wasm has no processor 'generik'; did you mean 'generic'?"),
+    ],
+)
+def test_a_wrong_target_is_refused(words, message, command, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    assert command.refuses("build", RIG, *words) == [message]
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,0 +1,127 @@
+"""Rigs as kernels of a GPU: their PTX, run on the CPU, against the functions of the same rig for one run."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim import InputError, load_rig
+from cosim.compile.object_code import object_code
+from cosim.compile.targets import PTX, targets
+from cosim.deploy.command import build
+from cosim.deploy.gpu_kernels import ptx_files
+from cosim.deploy.tick_code import tick_code
+from tests.kit.linked_code import linked
+from tests.kit.ptx_on_cpu import PtxProgram, addresses
+from tests.kit.ptxas import assemble
+from tests.kit.samples import FOLDER
+
+RUNS = 3
+
+
+class Kernels:
+    """The kernels of a rig and the interleaved memories of RUNS runs."""
+
+    def __init__(self, name: str) -> None:
+        self.rig = load_rig(FOLDER / f"{name}.yaml")
+        files = ptx_files(self.rig, "rig", targets()[PTX])
+        self.facts = json.loads(files[".json"])
+        self.program = PtxProgram(files[".ptx"].decode())
+        self.memory = np.full((self.facts["memory"], RUNS), np.nan)
+        self.call("reset")
+
+    def call(self, function: str, *given: np.ndarray | int) -> None:
+        """A kernel with the memories, other arrays, how many runs there are, other numbers."""
+        arrays = [self.memory, *(each for each in given if isinstance(each, np.ndarray))]
+        numbers = [RUNS, *(each for each in given if isinstance(each, int))]
+        values = np.array([*(array.ctypes.data for array in arrays), *numbers], dtype=np.int64)
+        self.program.launch(f"rig_{function}")(2, 2, addresses(values))
+
+
+def bits(array):
+    return np.ascontiguousarray(array).view(np.int64)
+
+
+@pytest.mark.parametrize("name", ["two_link", "mechanisms/four_bar", "drives/servo_axis"])
+def test_each_run_has_the_bits_of_the_functions_for_one(name):
+    kernels = Kernels(name)
+    code = tick_code(kernels.rig.tick_model, "rig")
+    objects = [object_code(code.ir)]
+    gains = [parameter["place"] for parameter in kernels.facts["parameters"]]
+    scales = np.array([1.0, 0.95, 0.9])
+    kernels.memory[gains] *= scales
+    done = np.zeros(RUNS, dtype=np.int64)
+    signals, poses = np.empty((len(kernels.facts["signals"]), RUNS)), np.empty((12 * kernels.facts["bodies"], RUNS))
+    for first, count in ((0, 1), (1, 29)):
+        kernels.call("ticks", done, first, count)
+        assert done.tolist() == [count] * RUNS
+    kernels.call("signals", signals)
+    kernels.call("poses", poses)
+    for k, scale in enumerate(scales):
+        memory, own_signals, own_poses = np.empty(code.size), np.empty(len(signals)), np.empty(len(poses))
+        linked(objects, "rig_reset")(memory.ctypes.data)
+        memory[gains] *= scale
+        assert linked(objects, "rig_ticks", ctypes.c_int32)(memory.ctypes.data, 0, 30) == 30
+        linked(objects, "rig_signals")(memory.ctypes.data, own_signals.ctypes.data)
+        linked(objects, "rig_poses")(memory.ctypes.data, own_poses.ctypes.data)
+        np.testing.assert_array_equal(bits(kernels.memory[:, k]), bits(memory))
+        np.testing.assert_array_equal(bits(signals[:, k]), bits(own_signals))
+        np.testing.assert_array_equal(bits(poses[:, k]), bits(own_poses))
+
+
+def test_a_run_that_the_guard_stopped_stays_as_it_is():
+    kernels = Kernels("ur5_sim")
+    plant = kernels.facts["places"]["plant.position"]["at"]
+    kernels.memory[plant + 1, 1] += 10.0
+    done = np.full(RUNS, -1, dtype=np.int64)
+    kernels.call("ticks", done, 0, 5)
+    assert done.tolist() == [5, 0, 5]
+    before = kernels.memory.copy()
+    kernels.call("ticks", done, 5, 5)
+    assert done.tolist() == [5, 0, 5]
+    np.testing.assert_array_equal(bits(kernels.memory[:, 1]), bits(before[:, 1]))
+    assert (kernels.memory[plant + 1, [0, 2]] != before[plant + 1, [0, 2]]).any()
+
+
+def test_the_files_of_the_command(tmp_path, capsys):
+    build(FOLDER / "two_link.yaml", [], "ptx", "sm_90", tmp_path, None)
+    facts = json.loads((tmp_path / "two_link.json").read_text())
+    text = (tmp_path / "two_link.ptx").read_text()
+    assert facts["functions"] == [f"two_link_{each}" for each in ("reset", "ticks", "signals", "poses")]
+    assert facts["prototypes"][1] == (
+        "void two_link_ticks(double *memory, int64_t *done, int64_t runs, int64_t first, int64_t count)"
+    )
+    assert facts["target"]["cpu"] == "sm_90" and ".target sm_90" in text
+    assert all(f".visible .entry {name}(" in text for name in facts["functions"])
+    assert facts["note"] == "experimental: no GPU has run code of cosim so far"
+    note, *wrote = capsys.readouterr().out.splitlines()
+    assert note == f"note     {facts['note']}"
+    assert [line.split(":")[0] for line in wrote] == [
+        f"wrote    {tmp_path / 'two_link.ptx'}", f"wrote    {tmp_path / 'two_link.json'}",
+    ]  # fmt: skip
+    assert assemble(text, "sm_90", tmp_path).registers <= 255
+
+
+MISTAKES = {
+    "a GPU that does not exist": ("two_link", "sm_99", "--cpu: ptx has no processor 'sm_99'; did you mean 'sm_90'?"),
+    "real motors": (
+        "arm_can",
+        None,
+        "{path}:4 drivers: real motors cannot be in a kernel of a GPU; a kernel of a GPU holds machine code only: take"
+        " the drivers out",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(name, tmp_path):
+    rig, cpu, message = MISTAKES[name]
+    path = FOLDER / f"{rig}.yaml"
+    with pytest.raises(InputError) as caught:
+        build(path, [], "ptx", cpu, tmp_path, None)
+    assert str(caught.value) == message.format(path=path)
+    assert not list(Path(tmp_path).iterdir())

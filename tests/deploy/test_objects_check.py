@@ -1,0 +1,168 @@
+"""`cosim build --check`: the code that was built repeats a recording of the engine; what cannot be is refused."""
+
+import platform
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.compile.object_code import CodeTarget
+from cosim.deploy import check, playing
+from cosim.deploy.playing import TOOLS, Played, check_tools, played
+from cosim.errors import InputError, RunError
+from cosim.execution.execution_mode import PlannedChange
+from cosim.rig.recorded_run import Change
+from tests.kit.command import RIG
+from tests.kit.samples import FOLDER
+from tests.rig.test_rerun import with_changes
+
+TARGET = platform.machine()
+pytestmark = pytest.mark.skipif(TARGET not in TOOLS, reason=f"there is no target for {TARGET}")
+
+
+def build(target=TARGET, *words):
+    return ["build", "rig.yaml", "--target", target, "--check", "run.mcap", *words]
+
+
+def record(command, *words):
+    code, _, err = command("run", "rig.yaml", "--record", "run.mcap", *words)
+    assert (code, err) == (0, [])
+
+
+@pytest.mark.parametrize("target", TOOLS)
+def test_the_code_repeats_a_recording(command, target):
+    if target != TARGET and (missing := [each for each in TOOLS[target][:2] if shutil.which(each) is None]):
+        pytest.skip(f"there is no {', '.join(missing)}")
+    record(command)
+    code, out, err = command(*build(target))
+    assert (code, err) == (0, [])
+    assert out.splitlines()[-1] == "checked  run.mcap: 401 ticks of 14 signals, equal to the bit"
+    assert sorted(path.name for path in Path().glob("rig.*")) == ["rig.h", "rig.json", "rig.o", "rig.yaml"]
+
+
+@pytest.mark.parametrize("target", TOOLS)
+def test_parameters_of_the_recording_and_their_changes_are_applied(command, target):
+    if target != TARGET and (missing := [each for each in TOOLS[target][:2] if shutil.which(each) is None]):
+        pytest.skip(f"there is no {', '.join(missing)}")
+    changes = [Change(30, "hold.kp", (20.0,)), Change(70, "hold.kd", (8.0,))]
+    with_changes("run.mcap", changes, lambda: load_rig("rig.yaml", ["controllers.hold.kp=70"]))
+    code, out, err = command(*build(target))
+    assert (code, err) == (0, [])
+    assert out.splitlines()[-1] == "checked  run.mcap: 101 ticks of 14 signals, equal to the bit"
+
+
+def test_the_first_difference_is_told(command, monkeypatch):
+    record(command)
+
+    def wrong(items, target):
+        (values,) = played(items, target)
+        values[17:, 2] += 1e-6
+        return [values]
+
+    monkeypatch.setattr(check, "played", wrong)
+    code, _, (line,) = command(*build())
+    assert code == 1
+    number = r"-?[0-9.e-]+"
+    assert re.fullmatch(
+        rf"run.mcap: 'hinge/acceleration' differs first, at tick 17 \(t = 0.017 s\): recorded {number}, built {number};"
+        r" look for other versions of the compiler or of the C library's mathematics",
+        line,
+    )
+
+
+def test_a_difference_within_the_tolerance_is_told(command, monkeypatch):
+    record(command)
+
+    def rounded(items, target):
+        (values,) = played(items, target)
+        values[30, 0] += 3e-13
+        return [values]
+
+    monkeypatch.setattr(check, "played", rounded)
+    code, out, _ = command(*build())
+    assert code == 0
+    assert re.fullmatch(
+        r"checked  run.mcap: 401 ticks of 14 signals, largest difference 3e-13 \('hinge/position' at tick 30\)",
+        out.splitlines()[-1],
+    )
+
+
+def test_a_run_that_its_guard_stopped(command):
+    Path("rig.yaml").write_text(RIG.replace("hinge:\n", "hinge:\n    limits: {velocity: 0.4}\n"))
+    code, _, _ = command("run", "rig.yaml", "--record", "run.mcap")
+    assert code == 1
+    code, out, err = command(*build())
+    assert (code, err) == (0, [])
+    assert re.search(r"run.mcap: [0-9]+ ticks of 14 signals, equal to the bit$", out.splitlines()[-1])
+
+
+# --- recordings that are refused ------------------------------------------------------------------
+
+
+def failed(command, *words):
+    code, _, (line,) = command(*build(*words))
+    assert code == 2
+    return line
+
+
+def test_of_another_rig(command):
+    record(command, "--set", "name=other")
+    fix = "build the rig that was recorded, or record this one"
+    assert failed(command) == f"run.mcap: is of the rig 'other', not of 'swing'; {fix}"
+
+
+@pytest.mark.parametrize("change", ["schedule.integrator=semi_implicit_euler", "joints.hinge.initial.position=11 deg"])
+def test_of_another_state_of_the_rig(command, change):
+    record(command, "--set", change)
+    fix = "build the rig that was recorded, or record this one"
+    assert failed(command) == f"run.mcap: was recorded with another state of the rig 'swing'; {fix}"
+
+
+def test_of_32_bit_numbers(command):
+    record(command, "--set", "recording.numbers=float32")
+    what = "holds numbers of 32 bits, which cannot be compared to the bit"
+    assert failed(command) == f"run.mcap: {what}; record with recording.numbers: float64"
+
+
+def test_of_a_rig_with_real_motors(command):
+    record(command)
+    leg = FOLDER / "leg_mit.yaml"
+    code, _, err = command("build", leg, "--target", TARGET, "--check", "run.mcap")
+    what = "the rig has real motors, whose motion no code repeats"
+    assert (code, err) == (2, [f"--check: {what}; check it with --set drivers=[]"])
+
+
+def test_that_is_missing(command):
+    assert failed(command).startswith("run.mcap: ")
+
+
+def test_targets_that_are_no_processors(command):
+    assert command.refuses(*build("wasm")) == [
+        "--check: code for wasm is not run here; use one of x86_64, aarch64, riscv64"
+    ]
+
+
+def test_a_processor_that_is_not_this_one():
+    with pytest.raises(InputError, match=r"^--check: this machine is a .*, which may not run code for a64fx; check it"):
+        check_tools(TARGET, CodeTarget("", "a64fx"))
+
+
+def test_without_an_emulator(monkeypatch):
+    other = next(target for target in TOOLS if target != TARGET)
+    monkeypatch.setattr(playing.shutil, "which", lambda program: None)
+    compiler, _, packages = TOOLS[other]
+    with pytest.raises(InputError) as error:
+        check_tools(other, CodeTarget("", ""))
+    what = f"there is no {compiler}, with which code for {other} runs here"
+    assert str(error.value) == f"--check: {what}; install {packages}"
+
+
+def test_a_program_that_fails():
+    other = next(target for target in TOOLS if target != TARGET)
+    if shutil.which(TOOLS[other][0]) is None:
+        pytest.skip(f"there is no {TOOLS[other][0]}")
+    with pytest.raises(RunError, match=f"^--check: {TOOLS[other][0]} failed: "):
+        played([Played("rig", b"no object", 1, 1, 1, [PlannedChange(0, np.zeros(1, int), np.zeros(1))])], other)

@@ -1,0 +1,138 @@
+"""Pages of rigs: what they are made of, how large they are, and what is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from pathlib import Path
+
+import pytest
+
+from cosim.compile.operations import OF_TWO
+from cosim.deploy.command import build
+from cosim.deploy.page.page import SCRIPTS, check_functions, known_functions, source, stripped
+from cosim.errors import InputError
+from tests.kit.rig_page import built_page
+from tests.kit.samples import FOLDER
+
+UR5 = FOLDER / "ur5_sim.yaml"
+LARGEST = 100_000  # bytes of the page of the UR5
+
+
+@pytest.fixture(scope="module")
+def ur5(tmp_path_factory) -> str:
+    return built_page(UR5, tmp_path_factory.mktemp("page")).read_text(encoding="utf-8")
+
+
+def packed(page: str, name: str) -> bytes:
+    found = re.search(rf'id="{name}">([^<]*)</script>', page)
+    assert found is not None
+    return zlib.decompress(base64.b64decode(found[1]))
+
+
+def test_the_page_of_an_arm_is_small(ur5) -> None:
+    assert len(ur5.encode()) <= LARGEST
+
+
+def test_a_page_has_all_that_it_needs_inside(ur5) -> None:
+    assert "{{" not in ur5
+    assert not re.findall(r"""(?:src|href)=["'](?!data:)|https?://|@import|url\(""", ur5)
+    assert packed(ur5, "module")[:4] == b"\0asm"
+
+
+def test_what_is_known_of_the_rig(ur5) -> None:
+    facts = json.loads(packed(ur5, "facts"))
+    names = [parameter["name"] for parameter in facts["parameters"]]
+    assert names[:2] == ["arm.trajectory.goal/shoulder_pan_joint", "arm.trajectory.goal/shoulder_lift_joint"]
+    assert {"arm.trajectory.duration", "arm.trajectory.delay", "arm.kp/elbow_joint"} <= set(names)
+    assert facts["bodies"] == len(facts["scene"]["bodies"]) - 1
+    goal = facts["parameters"][0]
+    assert goal["unit"] == "rad"
+    assert goal["usual"] == pytest.approx([-6.283, 6.283], abs=1e-3)
+    assert facts["notes"] == []
+
+
+def test_all_scripts_are_put_together() -> None:
+    folder = Path(__file__).parents[2] / "cosim" / "deploy" / "page" / "web"
+    assert {f"{name}.js" for name in SCRIPTS} == {file.name for file in folder.glob("*.js")}
+
+
+def test_comments_and_indentation_are_left_out() -> None:
+    text = "// a comment\n  const a = 1; // kept\n\n    /* one line */\n  b('//');\n"
+    assert stripped(text) == "const a = 1; // kept\nb('//');"
+    assert all("`\n" not in source(f"{name}.js").replace(">`\n", "") or name == "view3d" for name in SCRIPTS)
+
+
+def test_a_page_has_the_functions_that_ticks_can_need() -> None:
+    assert set(known_functions()) >= OF_TWO
+    assert {"sin", "cos", "erf", "tanh", "exp", "log"} <= set(known_functions())
+
+
+def test_a_function_that_the_page_lacks_is_refused_by_name() -> None:
+    check_functions(["sin", "fmod"])
+    with pytest.raises(InputError) as refused:
+        check_functions(["sin", "tgamma", "lgamma"])
+    assert str(refused.value) == (
+        "--target: the ticks need 'lgamma', 'tgamma', which a page does not have; use --target wasm and give it to the"
+        " module, or compute it with cosim.ops"
+    )
+
+
+def test_real_motors_are_refused(tmp_path) -> None:
+    path = FOLDER / "arm_can.yaml"
+    with pytest.raises(InputError) as refused:
+        build(path, [], "page", None, tmp_path, None)
+    assert str(refused.value) == (
+        f"{path}:4 drivers: real motors cannot be in a page; a page holds machine code only: take the drivers out"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+ARM = """\
+name: arm
+mechanism:
+  bodies:
+    - {name: link, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+controllers:
+  - {name: hold, type: CONTROLLER, trajectory: TRAJECTORY}
+schedule: {duration: 1 s}
+"""
+UNTRACEABLE = """\
+import numpy as np
+from cosim.types import joint_signals, params
+
+@params
+class Params:
+    pass
+
+class Branching:
+    inputs = joint_signals(("position",), 1)
+    outputs = joint_signals(("effort",), 1)
+    params = Params()
+    def initial(self):
+        return {}
+    def update(self, t, p, x, u):
+        return {}, {"effort": np.ones(1) if u["position"][0] > 0.0 else np.zeros(1)}
+
+def load(params, context):
+    return Branching()
+"""
+
+
+def arm(folder, controller: str, trajectory: str) -> Path:
+    path = folder / "arm.yaml"
+    path.write_text(ARM.replace("CONTROLLER", controller).replace("TRAJECTORY", trajectory))
+    return path
+
+
+def test_a_controller_in_python_is_refused(tmp_path) -> None:
+    (tmp_path / "branching.py").write_text(UNTRACEABLE)
+    path = arm(tmp_path, "branching.py", "{type: quintic, goal: 1 rad, duration: 1 s}")
+    with pytest.raises(InputError) as refused:
+        build(path, [], "page", None, tmp_path, None)
+    said = str(refused.value)
+    assert said.startswith(f"{path}:6 controllers[0]: controller 'hold' runs in Python (")
+    assert said.endswith("; a page holds machine code only: write it with cosim.ops")
+    assert [file.suffix for file in tmp_path.glob("*.html")] == []
