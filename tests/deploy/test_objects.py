@@ -4,7 +4,6 @@ import copy
 import json
 import re
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from cosim.deploy.header import header
 from cosim.deploy.identifiers import CName, check_names
 from cosim.deploy.object_files import PROCESSORS, object_code_of, object_files
 from cosim.errors import InputError
+from tests.kit.object_file import assert_freestanding, elf
 from tests.kit.samples import FOLDER
 
 COMPILERS = {
@@ -26,7 +26,6 @@ COMPILERS = {
     "c++17": ["g++", "-std=c++17", "-x", "c++"],
 }
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"]
-LIBM = {"acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "fmod", "log", "pow", "sin", "sinh", "tan", "tanh"}
 ARM = {
     "mechanism": {
         "bodies": [
@@ -66,35 +65,10 @@ def test_the_header_is_strict_c_and_cpp(files, tmp_path, standard, name):
 @pytest.mark.parametrize("name", ["ur5_sim", "leg_mit", "drives/electromechanical"])
 def test_an_object_needs_libm_and_has_no_writable_data(files, tmp_path, target, name):
     content = files(name, target)[".o"]
-    sections, undefined, defined = elf(content)
-    assert undefined <= LIBM
-    assert not [name for name, flags in sections.items() if flags & WRITABLE]
+    assert_freestanding(content)
+    _, _, defined = elf(content)
     facts = json.loads(files(name, target)[".json"])
     assert defined == set(facts["functions"])
-
-
-WRITABLE, SYMBOLS, UNDEFINED, GLOBAL = 1, 2, 0, 1
-
-
-def elf(content):
-    """(section -> flags of those with content, undefined, defined global symbols) of an ELF file of 64 bits."""
-    (table,) = struct.unpack_from("<Q", content, 0x28)
-    size, count, names = struct.unpack_from("<HHH", content, 0x3A)
-    rows = [struct.unpack_from("<IIQQQQII", content, table + k * size) for k in range(count)]
-
-    def text(strings, at):
-        begin = rows[strings][4] + at
-        return content[begin : content.index(b"\0", begin)].decode()
-
-    found = {text(names, row[0]): row[2] for row in rows if row[5]}
-    undefined, defined = set(), set()
-    for row in rows:
-        if row[1] == SYMBOLS:
-            for at in range(row[4], row[4] + row[5], 24):
-                name, info, _, section = struct.unpack_from("<IBBH", content, at)
-                if info >> 4 == GLOBAL:
-                    (undefined if section == UNDEFINED else defined).add(text(row[6], name))
-    return found, undefined, defined
 
 
 def test_the_description_tells_what_the_header_does(files):

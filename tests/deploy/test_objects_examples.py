@@ -10,9 +10,11 @@ import sys
 import pytest
 
 from cosim.deploy.playing import TOOLS
+from tests.docs.documents import ROOT
 from tests.kit.samples import FOLDER
 
 NATIVE = platform.machine()
+PAGE = ROOT / "docs" / "howto" / "embed-a-controller.md"
 
 
 def run(folder, target):
@@ -71,3 +73,14 @@ def test_another_recording_is_told(examples, tmp_path):
     done = subprocess.run([folder / "main", file], capture_output=True, text=True)
     assert done.returncode == 2
     assert re.fullmatch(r".*: the line of tick [0-9]+ is not that of this rig\n", done.stderr)
+
+
+def test_the_example_of_the_page_is_strict_c(examples, tmp_path):
+    folder = examples[0] / "build" / NATIVE
+    (code,) = re.findall(r"```c\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    text = f'#include "arm_sim.h"\n#include <stdio.h>\nint main(void)\n{{\n{code}return 0;\n}}\n'
+    (tmp_path / "page.c").write_text(text)
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I", folder, "-o", tmp_path / "page"]
+    subprocess.run(["cc", *flags, tmp_path / "page.c", folder / "arm_sim.o", "-lm"], check=True)
+    printed = subprocess.run([tmp_path / "page"], capture_output=True, text=True, check=True).stdout
+    assert re.fullmatch(r"-?[0-9.]+ rad\n", printed)

@@ -13,6 +13,7 @@ from cosim.compile.targets import HOST, targets
 from cosim.deploy.playing import TOOLS, Played, played
 from cosim.deploy.tick_code import tick_code
 from cosim.execution.native_engine import NativeEngine
+from tests.kit.object_file import assert_freestanding
 from tests.kit.samples import COVERED, FOLDER, without_drivers
 
 TICKS = 1000
@@ -43,6 +44,8 @@ def test_rigs_run_on_other_processors_as_in_the_engine(first):
     texts = [with_signed_zeros(code.ir) for code, _ in rigs.values()]
     for target in OTHERS:
         objects = Compilation(texts, targets()[target]).result()
+        for content in objects:
+            assert_freestanding(content)
         items = [
             Played(code.name, content, code.size, expected.shape[1], TICKS)
             for content, (code, expected) in zip(objects, rigs.values(), strict=True)
