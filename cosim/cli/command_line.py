@@ -383,7 +383,7 @@ def command_parser() -> CommandParser:
     parser.add_command(
         commands.build,
         rig,
-        _word("--target", metavar="T", required=True, help="what the code is for: x86_64, aarch64, riscv64 or wasm"),
+        _word("--target", metavar="T", required=True, help="page, wasm, x86_64, aarch64, riscv64 or ptx"),
         _word("--cpu", metavar="CPU", help="the processor, by LLVM's name; default: one that is in wide use"),
         _word("-o", "--output", metavar="FOLDER", type=Path, default=Path(), help="where to write; default: here"),
         _word("--check", metavar="F.mcap", type=Path, help="a recording of the rig, which the code has to repeat"),

@@ -50,7 +50,7 @@ class Library:
         made = dict(zip(self._missing, self._compilation.result(), strict=True))
         for k, code in made.items():
             store(f"{self._keys[k]}.o", code)
-        codes = [made.get(k, code) for k, code in enumerate(self._codes)]
+        codes = [made[k] if code is None else code for k, code in enumerate(self._codes)]
         del self._codes, self._compilation
         return linked(codes, self._exports, self._imports)
 

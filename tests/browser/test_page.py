@@ -12,6 +12,7 @@ import pytest
 from cosim import load_rig
 from cosim.control.limits import LIMIT_OF
 from cosim.dashboard.gain_range import gain_range
+from cosim.output.limit_alarms import alarm_texts
 from tests.kit.rig_page import RigPage, built_page, evaluated
 
 UR5 = Path("rigs/ur5_sim.yaml")
@@ -197,6 +198,18 @@ def test_where_the_engine_looks_for_a_cause_it_gives_the_usual_fix(opened, tmp_p
     happened, _, fix = page.state["said"].partition("; ")
     assert happened == engine.why.partition("; ")[0]
     assert fix == LIMIT_OF[what].reason.partition("; ")[2].format(joint="hinge")
+
+
+def test_limits_that_saturate_are_named_in_the_words_of_the_run(opened, tmp_path) -> None:
+    path = tmp_path / "pendulum.yaml"
+    path.write_text(PENDULUM.replace("LIMITS", "{effort: 1 N*m}").replace("GUARD", "{}"))
+    page = opened(built_page(path, tmp_path))
+    assert page.state["alarms"] == []
+    page.do("rig.take(600)")
+    said = list(alarm_texts(load_rig(path).tick_model).values())
+    assert said == ["hinge: effort cut to its limit of 1 N*m"]
+    assert page.state["alarms"] == said
+    page.tab.get_by_text(said[0]).wait_for(timeout=5000)
 
 
 def test_run_pause_step_and_speed(opened, ur5) -> None:

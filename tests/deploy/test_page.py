@@ -80,14 +80,12 @@ def test_a_function_that_the_page_lacks_is_refused_by_name() -> None:
     )
 
 
-def test_real_motors_are_refused(tmp_path) -> None:
+def test_real_motors_are_refused(command) -> None:
     path = FOLDER / "arm_can.yaml"
-    with pytest.raises(InputError) as refused:
-        build(path, [], "page", None, tmp_path, None)
-    assert str(refused.value) == (
+    assert command.refuses("build", path, "--target", "page") == [
         f"{path}:4 drivers: real motors cannot be in a page; a page holds machine code only: take the drivers out"
-    )
-    assert not list(tmp_path.iterdir())
+    ]
+    assert not list(Path().glob("*.html"))
 
 
 ARM = """\
@@ -125,6 +123,20 @@ def arm(folder, controller: str, trajectory: str) -> Path:
     path = folder / "arm.yaml"
     path.write_text(ARM.replace("CONTROLLER", controller).replace("TRAJECTORY", trajectory))
     return path
+
+
+def test_an_emergency_stop_is_refused(command, tmp_path) -> None:
+    path = arm(tmp_path, "pid, kp: 50, ki: 0, kd: 5", "{type: quintic, goal: 1 rad, duration: 1 s}")
+    path.write_text(path.read_text() + "guard: {estop: {key: space}}\n")
+    what = "an emergency stop cannot be in a page; a page holds machine code only: take it out"
+    assert command.refuses("build", path, "--target", "page") == [f"{path}:8 guard.estop: {what}"]
+
+
+def test_a_page_is_written_beside_its_size(command) -> None:
+    code, out, err = command("build", FOLDER / "two_link.yaml", "--target", "page")
+    assert (code, err) == (0, [])
+    assert re.fullmatch(r"wrote    two_link\.html: \d+\.\d kB", out.strip())
+    assert Path("two_link.html").stat().st_size < LARGEST
 
 
 def test_a_controller_in_python_is_refused(tmp_path) -> None:

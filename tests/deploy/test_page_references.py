@@ -17,8 +17,8 @@ name: arm
 mechanism:
   bodies:
     - {name: upper, joint: shoulder, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
-    - {name: lower, joint: elbow, parent: upper, origin: {xyz: [0, 0, -1]}, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5],
-       inertia: [0.1, 0.1, 0.1]}
+    - {name: lower, joint: elbow, parent: upper, origin: {xyz: [0, 0, -1]}, axis: [0, 1, 0], mass: 1 kg,
+       com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
 controllers:
   - {name: hold, type: feedforward_pd, kp: 50, kd: 5, trajectory: TRAJECTORY}
 schedule: {step: 1 ms, duration: 1 s}

@@ -116,8 +116,9 @@ WHOLE = {"most", "dropped", "share", "rise", "observed", "gap", "counts", "rests
 # (path, pattern of the occurrence in its context, reason)
 EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
     ("cosim/compile/", r"(?i)lane", "SIMD lanes: this room has no other"),
+    ("cosim/deploy/", r"(?i)lane", "SIMD lanes: this room has no other"),
     (
-        "cosim/timing/(simd_loop|reverse_loop|rollout_program|loop_text)",
+        "cosim/(timing/(simd_loop|reverse_loop|rollout_program|loop_text)|bench/rows_deploy)",
         r"(?i)lane",
         "SIMD lanes: these files have no other",
     ),

@@ -40,25 +40,14 @@ def run(k=300, late=None, names=NAMES, **settings):
 
 
 @pytest.fixture
-def draw(monkeypatch, tmp_path):
+def draw(drawn, tmp_path):
     """Draws a run; the figure that was saved."""
-    from matplotlib.figure import Figure
 
-    figures = []
-    save = Figure.savefig
-
-    def saved(figure, *arguments, **settings):
-        save(figure, *arguments, **settings)
-        figure.draw_without_rendering()
-        figures.append(figure)
-
-    monkeypatch.setattr(Figure, "savefig", saved)
-
-    def drawn(timing, title="arm", note=""):
+    def draw(timing, title="arm", note=""):
         plot_timing(tmp_path / "a.png", timing, title, note)
-        return figures.pop()
+        return drawn.pop()
 
-    return drawn
+    return draw
 
 
 def titles(figure):

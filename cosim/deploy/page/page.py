@@ -21,8 +21,8 @@ from cosim.rig.scene import scene_of_page
 
 # in the order in which they are put together: each uses only what stands before it
 SCRIPTS = (
-    "libm", "general_format", "gain_range", "matrices", "solids", "elements", "simulation", "stop_reason", "history",
-    "player", "look", "camera", "view3d", "curves", "chart", "panel", "main",
+    "libm", "general_format", "gain_range", "matrices", "solids", "elements", "simulation", "stop_reason", "alarms",
+    "history", "player", "look", "camera", "view3d", "curves", "chart", "panel", "main",
 )  # fmt: skip
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _FUNCTION = re.compile(r"^  (\w+): ", re.MULTILINE)

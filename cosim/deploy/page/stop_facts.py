@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE
+from cosim.control.limits import BITS, CODES, LIMIT_OF, NOT_FINITE, STALE
 from cosim.execution.rig_state import PLAUSIBLE
 from cosim.execution.stop_reason import OVERFLOWING
+from cosim.output.limit_alarms import alarm_texts
 from cosim.plant.event_stepper import PlantFault
 from cosim.plant.integration import MAX_STEPS
 from cosim.tick.coupled_plant import CouplingFault
@@ -34,6 +35,7 @@ def stop_facts(model: TickModel) -> dict[str, Any]:
         "joints": joints,
         "stale": [f"{1e3 * float(limit):.6g}" for limit in guard.stale],
         "limits": {str(code): _limit(model, key) for key, code in CODES.items() if _bounded(model, key)},
+        "alarms": [{"joint": k, "bit": BITS[key], "text": text} for (k, key), text in alarm_texts(model).items()],
         "codes": {"stale": STALE, "not_finite": NOT_FINITE},
         "parts_from": FIRST_OF_PARTS,
         "others": {f"{code:g}": text for code, text in _other_faults(model).items()},

@@ -24,9 +24,9 @@ class Chart {
   constructor(content, history, { remove, changed }) {
     Object.assign(this, { content, history });
     const { owner, quantity, unit: unitText } = content;
-    this.canvas = element("canvas", { tabIndex: 0, role: "img", ariaLabel: `${owner} ${quantity} over time` });
+    this.canvas = element("canvas", { role: "img", label: `${owner} ${quantity} over time` });
     this.readings = content.curves.map(({ label, color, dashed }) => {
-      const reading = element("output", {});
+      const reading = element("b", {});
       const key = element("i", { className: dashed ? "key dashed" : "key" });
       key.style.color = `var(${color})`;
       return { reading, item: element("span", { className: "reading" }, key, `${label} `, reading) };
@@ -34,7 +34,7 @@ class Chart {
     const title = element("strong", {}, `${owner} ${quantity}`.trim());
     const inUnit = element("span", { className: "unit" }, unitText);
     this.spread = element("span", { className: "reading", title: "root of the mean square over the chart" });
-    const button = element("button", { className: "quiet", ariaLabel: `Remove the chart ${owner} ${quantity}`, onclick: remove }, "✕");
+    const button = element("button", { className: "quiet", label: `Remove the chart ${owner} ${quantity}`, onclick: remove }, "✕");
     const head = element("figcaption", {}, title, inUnit, button);
     const legend = element("div", { className: "legend" }, ...this.readings.map(({ item }) => item), this.spread);
     this.figure = element("figure", { className: "chart" }, head, this.canvas, legend);
@@ -66,7 +66,7 @@ class Chart {
         }
       });
     if (!(low <= high)) return [-1, 1];
-    const air = 0.06 * (high - low) || Math.max(0.05 * Math.abs(high), 1e-9);
+    const air = 0.06 * (high - low) || 0.05 * Math.abs(high) || 1;
     return [low - air, high + air];
   }
 
@@ -150,7 +150,7 @@ class Chart {
       pen.lineTo(this.pointer, frame.bottom);
       pen.stroke();
     }
-    this.content.curves.forEach((curve, i) => (this.readings[i].reading.value = k < 0 ? "–" : shortNumber(valueOf(curve, rows[k]))));
+    this.content.curves.forEach((curve, i) => (this.readings[i].reading.textContent = k < 0 ? "–" : shortNumber(valueOf(curve, rows[k]))));
     if (this.content.quantity === "tracking error") this.spread.textContent = this.spreads();
   }
 

@@ -21,7 +21,8 @@ class Page {
     const { facts } = simulation;
     Object.assign(this, { simulation, charts: [], look: currentLook() });
     this.history = new SignalHistory(facts.signals.length, facts.step, Math.min(facts.duration, 10));
-    this.player = new Player(simulation, this.history, {
+    this.alarms = new Alarms(simulation);
+    this.player = new Player(simulation, this.history, this.alarms, {
       duration: facts.duration,
       ended: () => this.reset(),
       stopped: () => this.refresh(),
@@ -30,7 +31,7 @@ class Page {
     byId("no-view").hidden = this.view.works;
     byId("scene").hidden = !facts.scene.bodies.some((body) => body.shapes.length);
     this.panel = new Panel(byId("parameters"), simulation, () => (this.changed = true));
-    byId("panel").hidden = !facts.parameters.length;
+    byId("panel").hidden = !facts.parameters.length && !facts.notes.length;
     this.offerCharts(chartsOf(facts.signals));
     this.actions = this.listActions();
     this.listen();
@@ -97,6 +98,7 @@ class Page {
   reset() {
     this.simulation.reset();
     this.history.restart();
+    this.alarms.clear();
     this.player.owed = 0;
     this.player.sample();
     this.refresh();
@@ -140,6 +142,7 @@ class Page {
     this.changed = false;
     this.view.draw(this.simulation.poses(), this.look);
     for (const chart of this.charts) chart.draw(this.look);
+    byId("alarms").textContent = this.alarms.present.join("\n");
     this.showTime();
   }
 
@@ -181,6 +184,7 @@ class Page {
         running: player.running,
         speed: player.speed,
         stopped: simulation.stopped,
+        alarms: this.alarms.present,
         said: simulation.stopped ? stopSentence(simulation) : "",
         parameters: Object.fromEntries(facts.parameters.map(({ name }) => [name, simulation.get(name)])),
       }),

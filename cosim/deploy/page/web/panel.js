@@ -48,8 +48,8 @@ class Panel {
     const [low, high] = sliderEnds(scale);
     const inUnit = shownUnit(unitText);
     const spoken = `${name} ${inUnit}`.trim();
-    const slider = element("input", { type: "range", min: low, max: high, step: "any", ariaLabel: spoken });
-    const field = element("input", { type: "number", step: "any", inputMode: "decimal", ariaLabel: `${spoken}, as a number` });
+    const slider = element("input", { type: "range", min: low, max: high, step: "any", label: spoken });
+    const field = element("input", { type: "number", step: "any", inputMode: "decimal", label: `${spoken}, as a number` });
     if (least !== null) field.min = least;
     if (greatest !== null) field.max = greatest;
     const line = element("div", { className: "parameter", title: this.hint(parameter, inUnit) });

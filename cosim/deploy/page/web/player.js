@@ -7,14 +7,15 @@ const CHUNK = 50; // ticks between two looks at the clock
 
 class Player {
   // sampled(): after a sample is due; ended(): at the end of a run that repeats
-  constructor(simulation, history, { duration, ended, stopped }) {
-    Object.assign(this, { simulation, history, duration, ended, stopped });
+  constructor(simulation, history, alarms, { duration, ended, stopped }) {
+    Object.assign(this, { simulation, history, alarms, duration, ended, stopped });
     Object.assign(this, { running: false, speed: 1, repeat: true, owed: 0, factor: 0, cost: 0, window: [0, 0] });
     this.sample();
   }
 
   sample() {
     this.history.add(this.simulation.time, this.simulation.signals());
+    this.alarms.note();
   }
 
   run() {

@@ -1,0 +1,86 @@
+"""The scene of a page: solids only, no files, nothing too small to be seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.deploy.page.scene_facts import SMALLEST, scene_facts
+from cosim.output.scene.scene import Scene, SceneBody, ScenePose, Shape
+from cosim.rig.scene import scene_of_page, scene_of_rig
+from tests.kit.samples import FOLDER
+
+ORIGIN = ScenePose((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
+ROBOT = """\
+<robot name="arm">
+  <link name="base"/>
+  <link name="upper"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <visual><geometry><box size="0.1 0.2 0.3"/></geometry></visual></link>
+  <link name="lower"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <visual><geometry><mesh filename="lower.stl"/></geometry></visual></link>
+  <joint name="shoulder" type="continuous"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/></joint>
+  <joint name="elbow" type="continuous"><parent link="upper"/><child link="lower"/><origin xyz="0 0 -1"/>
+    <axis xyz="0 1 0"/></joint>
+</robot>
+"""
+TETRAHEDRON = """\
+solid lower
+facet normal 0 0 1
+outer loop
+vertex 0 0 0
+vertex 1 0 0
+vertex 0 1 0
+endloop
+endfacet
+endsolid lower
+"""
+
+
+def test_a_link_that_a_mesh_shows_is_a_bar_and_others_stay_as_the_robot_file_has_them(tmp_path) -> None:
+    (tmp_path / "lower.stl").write_text(TETRAHEDRON)
+    (tmp_path / "arm.urdf").write_text(ROBOT)
+    (tmp_path / "arm.yaml").write_text("name: arm\nmechanism: {urdf: arm.urdf}\nschedule: {duration: 1 s}\n")
+    rig = load_rig(tmp_path / "arm.yaml")
+    assert {shape.kind for _, shape in scene_of_rig(rig).shapes} >= {"mesh", "box"}
+    scene = scene_of_page(rig)
+    upper, lower = scene.bodies[1:]
+    assert [(shape.kind, shape.role, shape.size) for shape in upper.shapes if shape.role == "visual"] == [
+        ("box", "visual", (0.1, 0.2, 0.3))
+    ]
+    assert {shape.kind for shape in lower.shapes} == {"cylinder", "box"}
+    assert {shape.role for shape in lower.shapes} == {"joint", "link", "inertia"}
+
+
+def body(*shapes: Shape) -> Scene:
+    bodies = tuple(SceneBody(name, 0, ORIGIN, own) for name, own in (("base", ()), ("link", shapes)))
+    return Scene("arm", bodies, (), ("q",), 2.0, 0.0, False, False)
+
+
+def test_the_box_of_an_inertia_is_shown_only_where_a_body_has_nothing_else() -> None:
+    box = Shape("box", "inertia", "link", ORIGIN, (1.0, 0.5, 0.5))
+    bar = Shape("cylinder", "link", "link", ORIGIN, (0.1, 0.1, 1.0))
+    kinds = [
+        [shape["kind"] for shape in scene_facts(body(*own))["bodies"][1]["shapes"]] for own in ((box, bar), (box,))
+    ]
+    assert kinds == [["cylinder"], ["box"]]
+
+
+def test_a_point_mass_is_enlarged_and_keeps_its_form() -> None:
+    found = scene_facts(body(Shape("box", "drive", "link", ORIGIN, (1e-4, 1e-4, 2e-4))))["bodies"][1]["shapes"][0]
+    assert found["size"] == pytest.approx([SMALLEST, SMALLEST, 2.0 * SMALLEST])
+    assert found["color"] == [0.169, 0.424, 0.69, 1.0]
+
+
+def test_an_elastic_link_has_a_pose_for_each_of_its_pieces() -> None:
+    from cosim.deploy.tick_code import poses_routine
+
+    rig = load_rig(FOLDER / "elastic" / "cantilever.yaml")
+    model = rig.tick_model
+    poses = np.asarray(poses_routine(model).fn(0.0, model.plant.layout.pack(model.initial()["plant"])))
+    scene = scene_of_page(rig)
+    assert poses.shape == (len(scene.bodies) - 1, 3, 4)
+    assert len(poses) > rig.plant.model.nv
+    expected = np.array([body.pose.position for body in scene.bodies[1:]])
+    np.testing.assert_allclose(poses[:, :, 3], expected, atol=1e-12)
