@@ -27,7 +27,7 @@ def scene_of_rig(rig: WiredRig) -> Scene:
 def scene_of_page(rig: WiredRig) -> Scene:
     """As `scene_of_rig`, without files of meshes: a link that is shown by one is a bar between its joints."""
     visuals, notes = _visuals(rig)
-    solid = {link: own for link, own in visuals.items() if all(visual.kind != "mesh" for visual in own)}
+    solid = {link: () if any(visual.kind == "mesh" for visual in own) else own for link, own in visuals.items()}
     return _scene(rig, solid, notes)
 
 

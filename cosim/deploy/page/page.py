@@ -19,7 +19,7 @@ from cosim.errors import InputError
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.scene import scene_of_page
 
-# in the order in which they are put together: each uses only what stands before it
+# in the order in which they are put together: each uses only what stands before it, and what start.js has
 SCRIPTS = (
     "libm", "general_format", "gain_range", "matrices", "solids", "elements", "simulation", "stop_reason", "alarms",
     "history", "player", "look", "camera", "view3d", "curves", "chart", "panel", "main",
@@ -51,13 +51,20 @@ def page_of(rig: WiredRig, name: str, machine: CodeTarget) -> str:
     }
     parts = {
         "style": stripped(source("page.css")),
-        "script": "\n".join(stripped(source(f"{name}.js")) for name in SCRIPTS),
+        "start": stripped(source("start.js")),
+        "script": _packed(scripts().encode()),
         "notes": "".join(f'<p class="note">{html.escape(note)}</p>' for note in opened.notes),
         "facts": _packed(json.dumps(facts, separators=(",", ":"), allow_nan=False).encode()),
         "module": _packed(module.code),
     }
     parts |= {key: html.escape(text) for key, text in texts.items()}
     return _PLACE.sub(lambda found: parts[found[1]], stripped(source("page.html")))
+
+
+def scripts() -> str:
+    """Those that a page unpacks when it is opened, in one block."""
+    texts = "\n".join(stripped(source(f"{name}.js")) for name in SCRIPTS)
+    return f'"use strict";\n{{\n{texts}\n}}\n'
 
 
 def _packed(content: bytes) -> str:

@@ -93,7 +93,8 @@ def _shapes(
     for joint, body, frame, start in frames:
         diameter = diameters[body] if start or body else diameters[_body_of(tree, joint.child)[0]]
         if not shown[body]:
-            found[body] += bar(joint.child, np.zeros(3), frame.position, BAR * diameter) if body or start else []
+            origin = np.zeros(3) if body or start else _base_of(joint, tree, visuals)
+            found[body] += [] if origin is None else bar(joint.child, origin, frame.position, BAR * diameter)
             found[body] += joint_shape(joint, frame, diameter, joint.name in actuated) if start else []
     for link in inertials:
         body, pose = _body_of(tree, link.name)
@@ -107,6 +108,17 @@ def _shapes(
             inertia = pose.rotation @ inertial.inertia @ pose.rotation.T
             found[body] += inertia_box(link.name, Inertial(inertial.mass, com, inertia))
     return found
+
+
+def _base_of(joint: Joint, tree: Tree, visuals: Collection[str]) -> np.ndarray | None:
+    """Origin (3,) of the link that carries a joint on the ground, up its fixed joints to one with a mass or with
+    visuals; None where the joint is on the bare ground."""
+    masses = {link.name for link in tree.mechanism.links if link.inertial is not None and link.inertial.mass > 0.0}
+    above = {fixed.child: fixed.parent for fixed in tree.mechanism.joints}
+    link: str | None = joint.parent
+    while link is not None and link not in masses and link not in visuals:
+        link = above.get(link)
+    return None if link is None else _body_of(tree, link)[1].position
 
 
 def _visual(link: str, pose: Pose, visual: Visual) -> Shape:

@@ -2,19 +2,30 @@
 
 const MARGIN = { left: 52, right: 10, top: 8, bottom: 20 };
 const BEFORE_OPACITY = 0.3;
-const MOST_DECIMALS = 5; // of the numbers at an axis
+const LABEL_GAP = 6;
+const POWER_HEIGHT = 14; // of the power of ten above an axis
 
-// at most `most` round numbers from low to high, and each in as many digits as it takes to tell them apart
-const ticksBetween = (low, high, most) => {
+// At most `most` round numbers from low to high, each in as many digits as it takes to tell them apart, over 10^power.
+const ticksBetween = (low, high, most, power = 0) => {
   const about = (high - low) / most;
   const decade = 10 ** Math.floor(Math.log10(about));
   const step = decade * [1, 2, 5, 10].find((factor) => factor * decade >= about);
   const first = Math.ceil(low / step - 1e-9);
   const count = Math.floor(high / step + 1e-9) - first + 1;
-  const decimals = Math.max(-Math.floor(Math.log10(step) + 1e-9), 0);
-  const shown = (value) => (decimals > MOST_DECIMALS || Math.abs(value) >= 1e6 ? shortNumber(value) : value.toFixed(decimals).replace("-", "−"));
-  return Array.from({ length: Math.max(count, 0) }, (_, k) => (first + k) * step).map((value) => ({ value, label: shown(value) }));
+  const decimals = Math.max(power - Math.floor(Math.log10(step) + 1e-9), 0);
+  return Array.from({ length: Math.max(count, 0) }, (_, k) => (first + k) * step).map((value) => ({
+    value,
+    label: (value / 10 ** power).toFixed(decimals).replace("-", "−"),
+  }));
 };
+
+// The power of ten, a multiple of 3, over which numbers up to these are short; 0 for those that are short by themselves.
+const powerOf = (low, high) => {
+  const decade = Math.floor(Math.log10(Math.max(Math.abs(low), Math.abs(high))));
+  return decade >= -2 && decade < 5 ? 0 : 3 * Math.floor(decade / 3);
+};
+
+const raised = (power) => `×10${[...String(power)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit] ?? "⁻").join("")}`;
 
 const shortNumber = (value, digits = 4) =>
   Number.isFinite(value) ? general(value, digits).replace("e-0", "e-").replace("e+0", "e").replaceAll("-", "−") : "–";
@@ -81,10 +92,19 @@ class Chart {
     pen.clearRect(0, 0, width, height);
     const span = this.times;
     const bounds = this.bounds(span);
-    const frame = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom };
+    pen.font = `11px ${look.font}`;
+    const power = powerOf(...bounds);
+    const labels = ticksBetween(...bounds, Math.max((height - MARGIN.top - MARGIN.bottom) / 28, 2), power);
+    const widest = Math.max(0, ...labels.map(({ label }) => pen.measureText(label).width));
+    const frame = {
+      left: Math.max(MARGIN.left, Math.ceil(widest) + 2 * LABEL_GAP),
+      right: width - MARGIN.right,
+      top: MARGIN.top + (power ? POWER_HEIGHT : 0),
+      bottom: height - MARGIN.bottom,
+    };
     const x = (time) => frame.left + ((time - span[0]) / (span[1] - span[0])) * (frame.right - frame.left);
     const y = (value) => frame.bottom - ((value - bounds[0]) / (bounds[1] - bounds[0])) * (frame.bottom - frame.top);
-    this.drawAxes(pen, look, frame, { span, bounds, x, y });
+    this.drawAxes(pen, look, frame, { span, labels, power, x, y });
     pen.save();
     pen.beginPath();
     pen.rect(frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top);
@@ -95,11 +115,10 @@ class Chart {
     this.read(pen, look, frame, span);
   }
 
-  drawAxes(pen, look, frame, { span, bounds, x, y }) {
+  drawAxes(pen, look, frame, { span, labels, power, x, y }) {
     pen.strokeStyle = look.rule;
     pen.fillStyle = look.faint;
     pen.lineWidth = 1;
-    pen.font = `11px ${look.font}`;
     pen.setLineDash([]);
     const line = (...points) => {
       pen.beginPath();
@@ -108,16 +127,17 @@ class Chart {
     };
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    const values = ticksBetween(...bounds, Math.max((frame.bottom - frame.top) / 28, 2));
-    for (const { value, label } of values) {
+    for (const { value, label } of labels) {
       line([frame.left, y(value)], [frame.right, y(value)]);
-      pen.fillText(label, frame.left - 6, y(value));
+      pen.fillText(label, frame.left - LABEL_GAP, y(value));
     }
+    if (power) pen.fillText(raised(power), frame.left - LABEL_GAP, POWER_HEIGHT / 2);
     pen.textAlign = "center";
     pen.textBaseline = "top";
     for (const { value: time, label } of ticksBetween(...span, Math.max((frame.right - frame.left) / 70, 2))) {
       line([x(time), frame.bottom], [x(time), frame.bottom + 3]);
-      pen.fillText(`${label} s`, Math.min(x(time), frame.right - 10), frame.bottom + 6);
+      const half = pen.measureText(`${label} s`).width / 2;
+      pen.fillText(`${label} s`, Math.min(x(time), frame.right + MARGIN.right - half), frame.bottom + 6);
     }
   }
 

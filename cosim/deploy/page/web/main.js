@@ -13,6 +13,11 @@ const SHORTCUTS = {
   "?": "help",
 };
 
+const wholeNumber = (n) => {
+  if (Number.isSafeInteger(n) && n >= 0) return n;
+  throw new RangeError(`take has a whole number of ticks, 0 or more, not ${written(n)}`);
+};
+
 const SEEN_AHEAD = 30; // poses, to choose what the view shows
 const LOOKING_AHEAD = 40; // ms, at most
 
@@ -99,8 +104,7 @@ class Page {
     this.simulation.reset();
     this.history.restart();
     this.alarms.clear();
-    this.player.owed = 0;
-    this.player.sample();
+    this.player.restart();
     this.refresh();
   }
 
@@ -191,7 +195,7 @@ class Page {
       signals: () => Object.fromEntries([...simulation.signals()].map((value, k) => [facts.signals[k].name, value])),
       poses: () => Array.from(simulation.poses()),
       set: told((name, value) => panel.set(name, value)),
-      take: told((n) => player.take(n)),
+      take: told((n) => player.take(wholeNumber(n))),
       run: told(() => player.run()),
       pause: told(() => player.pause()),
       reset: told(() => this.reset()),
@@ -200,15 +204,9 @@ class Page {
   }
 }
 
-// What the element of this id has in it, packed by zlib.
-const unpacked = (id) => {
-  const bytes = Uint8Array.from(atob(byId(id).textContent), (letter) => letter.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate")));
-};
-
 const start = async () => {
-  const facts = await unpacked("facts").json();
-  const simulation = await Simulation.load(facts, await unpacked("module").arrayBuffer());
+  const facts = await (await unpacked("facts")).json();
+  const simulation = await Simulation.load(facts, await (await unpacked("module")).arrayBuffer());
   const page = new Page(simulation);
   window.rig = page.interface;
   requestAnimationFrame((now) => {
@@ -218,7 +216,4 @@ const start = async () => {
   if (!matchMedia("(prefers-reduced-motion: reduce)").matches && !location.hash.includes("paused")) page.act("run");
 };
 
-start().catch((error) => {
-  byId("said").hidden = false;
-  byId("said-text").textContent = `This browser cannot run the page: ${error.message}`;
-});
+start().catch(refused);

@@ -19,6 +19,11 @@ const grouped = (parameters) => {
   return groups;
 };
 
+const rangeText = ([least, greatest], inUnit = "") => {
+  const end = (value, none) => (value == null ? none : general(value).replace("-", "−"));
+  return `${end(least, "−∞")} to ${end(greatest, "∞")} ${inUnit}`.trim();
+};
+
 class Panel {
   // changed(name): after a parameter was set
   constructor(root, simulation, changed) {
@@ -30,13 +35,14 @@ class Panel {
     }
   }
 
-  // of parameters with one unit it is told once
+  // of a quantity of several joints with one unit it is told once
   group(name, members, open) {
     const units = new Set(members.map(({ parameter }) => shownUnit(parameter.unit)));
+    const once = units.size === 1 && members[0].parameter.name.includes("/");
     const heads = new Set(members.map(({ parameter }) => parameter.about));
     const summary = element("summary", {}, name || "parameters");
-    if (units.size === 1) summary.append(" ", element("span", { className: "unit" }, [...units][0]));
-    const made = element("details", { open, className: units.size === 1 ? "one-unit" : "" }, summary);
+    if (once) summary.append(" ", element("span", { className: "unit" }, [...units][0]));
+    const made = element("details", { open, className: once ? "one-unit" : "" }, summary);
     if (heads.size === 1 && members[0].parameter.about) made.append(element("p", { className: "about" }, members[0].parameter.about));
     made.append(...members.map(({ parameter, label }) => this.row(parameter, label)));
     return made;
@@ -53,17 +59,18 @@ class Panel {
     if (least !== null) field.min = least;
     if (greatest !== null) field.max = greatest;
     const line = element("div", { className: "parameter", title: this.hint(parameter, inUnit) });
-    line.append(element("label", {}, label), slider, field, element("span", { className: "unit" }, inUnit));
+    const beyond = element("small", { hidden: true }, `beyond the joint's range of ${rangeText(usual, inUnit)}`);
+    line.append(element("label", {}, label), slider, field, element("span", { className: "unit" }, inUnit), beyond);
     slider.addEventListener("input", () => this.set(name, sliderValue(scale, Number(slider.value))));
     slider.addEventListener("keydown", (event) => this.key(event, slider, scale, name));
     field.addEventListener("change", () => this.typed(name, field));
-    this.rows.set(name, { slider, field, scale, line, parameter });
+    this.rows.set(name, { slider, field, scale, line, parameter, beyond });
     this.show(name);
     return line;
   }
 
   hint({ name, value, least, greatest, about }, inUnit) {
-    const bounds = least === null && greatest === null ? "" : `, from ${least ?? "−∞"} to ${greatest ?? "∞"}`;
+    const bounds = least === null && greatest === null ? "" : `, from ${rangeText([least, greatest])}`;
     return `${name}: ${about || "a parameter"}${bounds}; in the rig ${general(value)} ${inUnit}`.trim();
   }
 
@@ -95,7 +102,8 @@ class Panel {
   }
 
   show(name) {
-    const { slider, field, scale, line, parameter } = this.rows.get(name);
+    if (!this.rows.has(name)) return; // a bound that the rig leaves out has no row
+    const { slider, field, scale, line, parameter, beyond } = this.rows.get(name);
     const value = this.simulation.get(name);
     slider.value = sliderPosition(scale, value);
     slider.setAttribute("aria-valuetext", `${general(value)} ${shownUnit(parameter.unit)}`.trim());
@@ -103,6 +111,9 @@ class Panel {
     slider.style.setProperty("--filled", `${(100 * (Number(slider.value) - low)) / (high - low || 1)}%`);
     field.value = Number(value.toPrecision(SHOWN_DIGITS));
     field.setCustomValidity("");
+    const [least, greatest] = parameter.usual ?? [];
+    beyond.hidden = value >= (least ?? -Infinity) && value <= (greatest ?? Infinity);
+    line.classList.toggle("beyond", !beyond.hidden);
     line.classList.toggle("changed", value !== parameter.value);
   }
 

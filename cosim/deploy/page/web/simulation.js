@@ -1,5 +1,8 @@
 // The rig: its module and the memory that its ticks work on. Everything here is numbers, nothing is drawn.
 
+// As in a script: "9", null, 1.5.
+const written = (value) => (typeof value === "string" ? JSON.stringify(value) : String(value));
+
 class Simulation {
   // facts: what is known of the rig; exports: of its module
   constructor(facts, exports) {
@@ -80,9 +83,11 @@ class Simulation {
     return this.memory[this.parameterNamed(name).place];
   }
 
-  // Raises RangeError beyond the bounds of the parameter.
+  // Raises TypeError for what is no number, RangeError beyond the bounds of the parameter.
   set(name, value) {
     const { place, least, greatest } = this.parameterNamed(name);
+    if (typeof value !== "number") throw new TypeError(`${name} is a number, not ${written(value)}`);
+    if (!Number.isFinite(value)) throw new RangeError(`${name} is a finite number, not ${value}`);
     if (!(value >= (least ?? -Infinity) && value <= (greatest ?? Infinity)))
       throw new RangeError(`${name} is from ${least ?? "−∞"} to ${greatest ?? "∞"}, not ${value}`);
     this.memory[place] = value;
