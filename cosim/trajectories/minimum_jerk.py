@@ -1,8 +1,8 @@
 """The motion of least jerk from rest to rest, through via points: the least integral of the squared jerk over time.
 
 Between its ends it is a quintic spline with four continuous derivatives (Flash and Hogan, The coordination of arm
-movements, J. Neurosci. 5, 1985), which without via points is the motion of `quintic`. Via points without times are
-passed when that costs the least jerk.
+movements, J. Neurosci. 5, 1985), which without via points is the motion of `quintic`, and computed as that. Via points
+without times are passed when that costs the least jerk.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from cosim.trajectories._piecewise import PiecewisePolynomial
 from cosim.trajectories._splines import increasing, spline_coefficients
+from cosim.trajectories.quintic import Quintic
 from cosim.types import Array, PerJoint, param, params
 
 
@@ -33,7 +34,9 @@ class Params:
             raise ValueError(f"{late}; lengthen duration")
 
 
-def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> PiecewisePolynomial:
+def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> PiecewisePolynomial | Quintic:
+    if not params.via:
+        return Quintic(np.array(start), np.array(params.goal), params.delay, params.duration, back=False)
     points = np.array([start, *params.via, params.goal])
     if params.times is None:
         times = params.duration * _times_of_least_jerk(points)
@@ -60,7 +63,7 @@ def _times_of_least_jerk(points: Array) -> Array:
     from scipy.optimize import minimize
 
     distances = np.linalg.norm(np.diff(points, axis=0), axis=1)
-    if len(distances) == 1 or not distances.all():  # between equal points no time is best
+    if not distances.all():  # between equal points no time is best
         return np.linspace(0.0, 1.0, len(points))
 
     def times(logarithms: Array) -> Array:

@@ -142,6 +142,72 @@ def test_a_field_refuses_what_the_rig_could_not_have(opened, ur5) -> None:
     assert message == f"{GAIN} is from 0 to ∞, not -1"
 
 
+RAISED = """(() => { try { ACTION; return "nothing"; }
+    catch (error) { return `${error.name}: ${error.message}`; } })()"""
+NO_TICKS = {"1.5": "1.5", "NaN": "NaN", "": "undefined", "null": "null", "-1": "-1", "'3'": '"3"'}
+NO_VALUES = {
+    "null": "TypeError: arm.kp/elbow_joint is a number, not null",
+    "true": "TypeError: arm.kp/elbow_joint is a number, not true",
+    "'9'": 'TypeError: arm.kp/elbow_joint is a number, not "9"',
+    "undefined": "TypeError: arm.kp/elbow_joint is a number, not undefined",
+    "NaN": "RangeError: arm.kp/elbow_joint is a finite number, not NaN",
+    "Infinity": "RangeError: arm.kp/elbow_joint is a finite number, not Infinity",
+    "-1": "RangeError: arm.kp/elbow_joint is from 0 to ∞, not -1",
+}
+
+
+def test_scripts_that_pass_no_numbers_are_refused_and_change_nothing(opened, ur5) -> None:
+    page = opened(ur5)
+    before = page.state
+    for given, said in NO_TICKS.items():
+        raised = page.do(RAISED.replace("ACTION", f"rig.take({given})"))
+        assert raised == f"RangeError: take has a whole number of ticks, 0 or more, not {said}"
+    for given, said in NO_VALUES.items():
+        assert page.do(RAISED.replace("ACTION", f"rig.set('{GAIN}', {given})")) == said
+    assert page.state == before
+    assert page.do("rig.take(2)") == 2
+    assert page.tab.locator("[role=alert]").is_hidden()
+
+
+def test_a_goal_beyond_the_joint_is_marked_and_a_long_name_is_shown_whole(opened, ur5) -> None:
+    page, goal = opened(ur5), "arm.trajectory.goal/shoulder_lift_joint"
+    marks = page.tab.locator(".parameter small")
+    assert not any(mark.is_visible() for mark in marks.all())
+    page.do(f"rig.set('{goal}', -8)")
+    (mark,) = [mark.inner_text() for mark in marks.all() if mark.is_visible()]
+    assert mark == "beyond the joint's range of −6.28319 to 6.28319 rad"
+    cut = """[...document.querySelectorAll(".parameter label")].filter(each => each.scrollWidth > each.clientWidth)"""
+    assert page.do(f"{cut}.length") == 0
+    page.do(f"rig.set('{goal}', -1)")
+    assert not any(mark.is_visible() for mark in marks.all())
+
+
+def test_a_unit_stands_beside_the_group_of_a_quantity_and_else_beside_the_number(opened, ur5) -> None:
+    page = opened(ur5)
+    groups = [group.inner_text() for group in page.tab.locator("summary").all()]
+    assert groups[:3] == ["arm trajectory goal rad", "arm trajectory", "arm kp N·m/rad"]
+    row = page.tab.locator(".parameter", has=page.field("arm.trajectory.delay"))
+    assert row.locator(".unit").inner_text() == "s"
+
+
+SEEN = """new Promise(found => {
+    const times = [], look = () => times.push(rig.state().time) < 120 ? requestAnimationFrame(look) : found(times);
+    requestAnimationFrame(look); })"""
+
+
+def test_the_motion_of_a_short_run_is_seen_at_the_fastest_speed(opened, tmp_path) -> None:
+    path = tmp_path / "pendulum.yaml"
+    short = PENDULUM.replace("LIMITS", "{}").replace("GUARD", "{}").replace("duration: 3 s", "duration: 0.2 s")
+    path.write_text(short)
+    page = opened(built_page(path, tmp_path))
+    page.tab.get_by_label("Speed").select_option("fastest")
+    page.do("rig.run()")
+    times = np.array(page.do(SEEN))
+    assert np.mean((times > 0.0) & (times < 0.2 - 1e-9)) > 1 / 3
+    assert (np.diff(times) < 0.0).any()  # it repeats
+    page.do("rig.pause()")
+
+
 def test_a_reference_that_is_changed_is_that_of_a_rig_with_the_changed_trajectory(opened, ur5, tmp_path) -> None:
     page = opened(ur5)
     page.do("rig.set('arm.trajectory.goal/elbow_joint', 1.25), rig.set('arm.trajectory.duration', 1.5), rig.take(1400)")
@@ -259,6 +325,23 @@ def test_numbers_are_written_as_python_writes_them(tab) -> None:
     values = [*drawn.tolist(), 0.0, 1e5, 999999.5, 1e6, 1e-4, 9.99999e-5, 1000.125, 1000.375, -0.5, 1e300, 123456.5]
     found = evaluated(tab, ["general_format"], "values[0].map(value => general(value))", values)
     assert found == [f"{value:.6g}" for value in values]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels", "power"),
+    [
+        (-1.2e-5, 1.1e-5, ["−10", "−5", "0", "5", "10"], "×10⁻⁶"),
+        (-3e-13, 4e-13, ["−200", "0", "200", "400"], "×10⁻¹⁵"),
+        (-0.5, 1.5, ["−0.5", "0.0", "0.5", "1.0", "1.5"], ""),
+        (1.00001, 1.00005, ["1.00001", "1.00002", "1.00003", "1.00004", "1.00005"], ""),
+        (0.0, 3.1e7, ["0", "10", "20", "30"], "×10⁶"),
+    ],
+)
+def test_labels_of_an_axis_are_short_and_differ(tab, low, high, labels, power) -> None:
+    expression = """(() => { const power = powerOf(values[0], values[1]);
+        const labels = ticksBetween(values[0], values[1], 5, power).map(({ label }) => label);
+        return [labels, power ? raised(power) : ""]; })()"""
+    assert evaluated(tab, ["chart"], expression, low, high) == [labels, power]
 
 
 @pytest.mark.parametrize("lower", [None, 0.0, 1e-3, -2.0])

@@ -29,6 +29,10 @@ CASES = {
         "{type: quintic, goal: [GOAL, 0.2], duration: DURATION, delay: 0.1}",
         {"goal/shoulder": ("GOAL", 0.5, -0.3), "duration": ("DURATION", 0.8, 0.6)},
     ),
+    "minimum_jerk": (
+        "{type: minimum_jerk, goal: [GOAL, 0.2], duration: DURATION}",
+        {"goal/shoulder": ("GOAL", 0.5, -0.3), "duration": ("DURATION", 0.8, 0.6)},
+    ),
     "sine": (
         "{type: sine, amplitude: [AMPLITUDE, 0.2], frequency: FREQUENCY, ramp: 0.5}",
         {"amplitude/shoulder": ("AMPLITUDE", 0.5, 0.2), "frequency/elbow": ("FREQUENCY", 1.0, 1.0)},

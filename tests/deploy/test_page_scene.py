@@ -53,6 +53,24 @@ def test_a_link_that_a_mesh_shows_is_a_bar_and_others_stay_as_the_robot_file_has
     assert {shape.role for shape in lower.shapes} == {"joint", "link", "inertia"}
 
 
+def test_bars_lead_from_the_fixed_base_to_the_joints_on_it(tmp_path) -> None:
+    based = ROBOT.replace(
+        '<link name="base"/>',
+        '<link name="world"/><link name="base"><visual><geometry><mesh filename="base.stl"/></geometry></visual></link>'
+        '<joint name="stand" type="fixed"><parent link="world"/><child link="base"/><origin xyz="0 0 0.4"/></joint>',
+    ).replace('<child link="upper"/>', '<child link="upper"/><origin xyz="0.3 0 0"/>')
+    (tmp_path / "arm.urdf").write_text(based)
+    for name in ("lower", "base"):
+        (tmp_path / f"{name}.stl").write_text(TETRAHEDRON)
+    (tmp_path / "arm.yaml").write_text("name: arm\nmechanism: {urdf: arm.urdf}\nschedule: {duration: 1 s}\n")
+    (bar,) = scene_of_page(load_rig(tmp_path / "arm.yaml")).bodies[0].shapes
+    assert (bar.kind, bar.role) == ("cylinder", "link")
+    assert bar.size[2] == pytest.approx(0.3)
+    assert bar.pose.position == pytest.approx((0.15, 0.0, 0.4))
+    (tmp_path / "arm.urdf").write_text(ROBOT)
+    assert scene_of_page(load_rig(tmp_path / "arm.yaml")).bodies[0].shapes == ()  # a frame without a mass
+
+
 def body(*shapes: Shape) -> Scene:
     bodies = tuple(SceneBody(name, 0, ORIGIN, own) for name, own in (("base", ()), ("link", shapes)))
     return Scene("arm", bodies, (), ("q",), 2.0, 0.0, False, False)
