@@ -39,7 +39,7 @@ from cosim.types import (
 @params
 class Params:
     kp: PerJoint = param(unit="joint stiffness", min=0, doc="effort per position error")
-    ki: PerJoint = param(unit="1", min=0, doc="integral gain: effort per position error and time, N·m/(rad·s)")
+    ki: PerJoint = param(unit="joint stiffness rate", min=0, doc="integral gain: effort per position error and time")
     kd: PerJoint = param(unit="joint damping", min=0, doc="effort per velocity error")
     integral_limit: PerJoint = param(unit="joint effort", min=0, default=math.inf, doc="bound of the integral")
     tracking_time: PerJoint | None = param(unit="s", above=0, default=None, doc="of back-calculation; none: clamping")

@@ -38,6 +38,8 @@ UNITS: dict[str, tuple[str, float]] = {
     "N*m*s/rad": ("N*m*s/rad", 1.0),
     **{u: ("N/m", f) for u, f in {"N/m": 1.0, "N/mm": 1e3}.items()},
     "N*s/m": ("N*s/m", 1.0),
+    "N*m/rad/s": ("N*m/rad/s", 1.0),
+    "N/m/s": ("N/m/s", 1.0),
     **{u: ("N*m/A", f) for u, f in {"N*m/A": 1.0, "mN*m/A": 1e-3}.items()},
     **{u: ("V", f) for u, f in {"V": 1.0, "mV": 1e-3}.items()},
     **{u: ("A", f) for u, f in {"A": 1.0, "mA": 1e-3}.items()},
@@ -92,6 +94,7 @@ JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "joint inertia": ("kg*m^2", "kg"),
     "joint effort rate": ("N*m/s", "N/s"),
     "joint stiffness": ("N*m/rad", "N/m"),
+    "joint stiffness rate": ("N*m/rad/s", "N/m/s"),
     "joint ratio": ("1", "rad/m"),
     "joint damping": ("N*m*s/rad", "N*s/m"),
 }

@@ -159,6 +159,8 @@ NO_VALUES = {
 def test_scripts_that_pass_no_numbers_are_refused_and_change_nothing(opened, ur5) -> None:
     page = opened(ur5)
     before = page.state
+    said = page.do(RAISED.replace("ACTION", "rig.set('arm.trajectory.duration', 0)"))
+    assert said == "RangeError: arm.trajectory.duration is above 0, not 0"
     for given, said in NO_TICKS.items():
         raised = page.do(RAISED.replace("ACTION", f"rig.take({given})"))
         assert raised == f"RangeError: take has a whole number of ticks, 0 or more, not {said}"

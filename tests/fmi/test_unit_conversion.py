@@ -32,7 +32,8 @@ ENERGY = {"kg": 1, "m": 2, "s": -2}
         ("W/(m2.K)", {"kg": 1, "s": -3, "K": -1}, Conversion("kg/s^3/K")),
         ("mol/m3", {"mol": 1, "m": -3}, Conversion("mol/m^3")),
         ("kN", None, Conversion("N", 1e3)),
-        ("N.m/(rad.s)", None, Conversion("N.m/(rad.s)")),
+        ("N.m/(rad.s)", None, Conversion("N*m/rad/s")),
+        ("N.m/(rad.s2)", None, Conversion("N.m/(rad.s2)")),
         ("smoots", None, Conversion("smoots")),
     ],
 )

@@ -19,7 +19,7 @@ const grouped = (parameters) => {
   return groups;
 };
 
-const rangeText = ([least, greatest], inUnit = "") => {
+const rangeText = ([least, greatest] = [], inUnit) => {
   const end = (value, none) => (value == null ? none : general(value).replace("-", "−"));
   return `${end(least, "−∞")} to ${end(greatest, "∞")} ${inUnit}`.trim();
 };
@@ -70,7 +70,7 @@ class Panel {
   }
 
   hint({ name, value, least, greatest, about }, inUnit) {
-    const bounds = least === null && greatest === null ? "" : `, from ${rangeText([least, greatest])}`;
+    const bounds = least === null && greatest === null ? "" : `, ${boundsText(least, greatest)}`;
     return `${name}: ${about || "a parameter"}${bounds}; in the rig ${general(value)} ${inUnit}`.trim();
   }
 

@@ -3,6 +3,12 @@
 // As in a script: "9", null, 1.5.
 const written = (value) => (typeof value === "string" ? JSON.stringify(value) : String(value));
 
+// a bound "above 0" is the next number
+const boundsText = (least, greatest) =>
+  least === Number.MIN_VALUE
+    ? `above 0${greatest === null ? "" : ` and up to ${greatest}`}`
+    : `from ${least ?? "−∞"} to ${greatest ?? "∞"}`;
+
 class Simulation {
   // facts: what is known of the rig; exports: of its module
   constructor(facts, exports) {
@@ -89,7 +95,7 @@ class Simulation {
     if (typeof value !== "number") throw new TypeError(`${name} is a number, not ${written(value)}`);
     if (!Number.isFinite(value)) throw new RangeError(`${name} is a finite number, not ${value}`);
     if (!(value >= (least ?? -Infinity) && value <= (greatest ?? Infinity)))
-      throw new RangeError(`${name} is from ${least ?? "−∞"} to ${greatest ?? "∞"}, not ${value}`);
+      throw new RangeError(`${name} is ${boundsText(least, greatest)}, not ${value}`);
     this.memory[place] = value;
   }
 
