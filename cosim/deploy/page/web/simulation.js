@@ -4,10 +4,10 @@
 const written = (value) => (typeof value === "string" ? JSON.stringify(value) : String(value));
 
 // a bound "above 0" is the next number
-const boundsText = (least, greatest) =>
-  least === Number.MIN_VALUE
-    ? `above 0${greatest === null ? "" : ` and up to ${greatest}`}`
-    : `from ${least ?? "−∞"} to ${greatest ?? "∞"}`;
+const boundsText = (least, greatest) => {
+  if (least !== Number.MIN_VALUE) return `from ${least ?? "−∞"} to ${greatest ?? "∞"}`;
+  return greatest === null ? "above 0" : `above 0 and up to ${greatest}`;
+};
 
 class Simulation {
   // facts: what is known of the rig; exports: of its module
