@@ -9,7 +9,7 @@
     void NAME_step(double *memory)                      what the model does until the next tick
 
 A memory that is not armed, and one with a fault, gives a command without effort and gains that holds the measured
-position, whatever the controllers want.
+position, whatever the controllers want; 0 where that is not finite.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from cosim.compile import mathlib
 from cosim.compile.routine import Routine
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import REQUESTED
+from cosim.control.guard import is_finite
 from cosim.deploy.identifiers import identifier
 from cosim.layout import Region
 from cosim.tick.arming import armed, refused
@@ -155,7 +156,8 @@ class _Stages:
 
         def safe(start: Numeric, fault: Numeric, position: Numeric, *values: Numeric) -> tuple[Numeric, ...]:
             live = ops.logical_and(start[_LENGTH] > 0.0, fault <= 0.0)
-            return ops.where(live, values[0], position), *(ops.where(live, value, 0.0) for value in values[1:])
+            hold = ops.where(is_finite(position), position, 0.0)
+            return ops.where(live, values[0], hold), *(ops.where(live, value, 0.0) for value in values[1:])
 
         text = self._begin("void", "write")
         inputs = [("bumpless_start",), ("fault",), ("measured", "position"), *command, *efforts]

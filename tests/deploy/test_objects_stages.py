@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.control.limits import CODES, STALE
+from cosim.control.limits import CODES, NOT_FINITE, STALE
 from cosim.deploy.stages import NOT_ARMED, STOPPED
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
@@ -161,6 +161,21 @@ def test_a_fault_stays_until_the_motors_are_armed_again(arm):  # noqa: F811
     np.testing.assert_array_equal(code.place("plant"), before)
     assert code.call("arm", 12) == 0
     assert code.stages(12) == 0
+
+
+@pytest.mark.parametrize("what", ["position", "velocity"])
+def test_a_measurement_that_is_not_finite_is_a_fault_whose_command_is(arm, what):  # noqa: F811
+    code = ObjectRig(arm(drivers=DRIVERS))
+    code.call("reset")
+    code.place("measured", "position")[1] = 0.3
+    assert code.call("arm", 0) == 0
+    assert code.stages(0) == 0
+    code.place("measured", what)[1] = np.nan
+    assert code.stages(1) == NOT_FINITE
+    for name in ("velocity", "effort", "kp", "kd"):
+        assert not code.place("command", name).any()
+    assert code.place("command", "position")[1] == (0.0 if what == "position" else 0.3)
+    assert code.stages(2) == NOT_FINITE
 
 
 def test_a_joint_outside_its_limits_is_not_armed(tmp_path, arm):  # noqa: F811

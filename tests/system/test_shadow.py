@@ -57,7 +57,7 @@ ENCODER = "encoder: {noise: 5e-5, cpr: 65536, delay: 1}"
 LIMITS = {
     "shadow_effort": (0.285, 0.076),
     "shadow_drive": (0.027, 0.0176),
-    "shadow_position": (7.2e-4, 8.2e-4),
+    "shadow_position": (7.2e-4, 7.4e-4),
     "shadow_slip": (1.86e-3, 3.03e-3),
 }
 HOUR, FAULT = 3600.0, 5.0  # s
@@ -202,7 +202,7 @@ class WeakMeasured(Weak):
 
 
 # what the reason says, and within how many s after the fault; the size of each fault is in its class
-POSITION = "from where its motion predicts it, beyond its limit of 0.00082 rad; check its encoder and its mounting"
+POSITION = "from where its motion predicts it, beyond its limit of 0.00074 rad; check its encoder and its mounting"
 SLIP = "more motion than its measured velocity gives, beyond its limit of 0.00303 rad; check its encoder for drift"
 EFFORT = "acted on it beside its twin, beyond its limit of 0.076 N*m; check its load, its friction, for an obstruction"
 DRIVE = "beside its twin, beyond its limit of 0.0176 N*m; check the torque constant, the current limit and the supply"
