@@ -27,17 +27,38 @@ def targets() -> dict[str, CodeTarget]:
     }
 
 
-_LIST = """
+_MACHINE = """
 import sys
 import llvmlite.binding as llvm
 llvm.initialize_all_targets()
-llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu="help")
+llvm.initialize_all_asmprinters()
+machine = llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2])
 """
+_EMIT = """
+machine.emit_assembly(llvm.parse_assembly("define void @nothing() { ret void }"))
+"""
+_OLDEST_GPU = 75
 
 
 @cache
 def processors(triple: str) -> tuple[str, ...]:
     """The names of the processors that LLVM knows: it prints them only, and takes any name without an error."""
-    run = subprocess.run([sys.executable, "-c", _LIST, triple], capture_output=True, text=True, check=True)
-    listed = run.stderr.partition("Available features")[0]
-    return tuple(re.findall(r"^\s+(\S+)\s+- Select", listed, re.MULTILINE))
+    listed = _llvm(_MACHINE, triple, "help").stderr.partition("Available features")[0]
+    names = re.findall(r"^\s+(\S+)\s+- Select", listed, re.MULTILINE)
+    return tuple(name for name in names if not _too_old(name))
+
+
+@cache
+def compiles(triple: str, cpu: str) -> bool:
+    """Whether LLVM makes code for this processor: for one of another word length it ends the program."""
+    return _llvm(_MACHINE + _EMIT, triple, cpu).returncode == 0
+
+
+def _llvm(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+
+
+def _too_old(cpu: str) -> bool:
+    """Of a GPU."""
+    found = re.fullmatch(r"sm_(\d+)\D?", cpu)
+    return found is not None and int(found[1]) < _OLDEST_GPU

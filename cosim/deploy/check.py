@@ -14,7 +14,7 @@ from cosim.errors import InputError, RunError
 from cosim.execution.execution_mode import PlannedChange
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.changes import planned_of
-from cosim.rig.rerun import RecordedRig, recorded
+from cosim.rig.rerun import RecordedRig
 
 # of a value, or of 1 where it is smaller: what the mathematics of other C libraries may differ by
 TOLERANCE = 1e-10
@@ -36,19 +36,30 @@ class CheckedRecording(NamedTuple):
         return f"{what}, largest difference {self.largest:.3g} ('{self.signal}' at tick {self.tick})"
 
 
-def compared(rig: WiredRig, name: str, content: bytes, target: str, path: Path) -> CheckedRecording:
-    """An object of the rig run as a recording was: with its parameters and their changes. name: with which its
-    functions begin; content: of the object; path: of the recording.
-
-    Raises InputError for a recording of another rig, and what `rerun.recorded` refuses; RunError for a signal that
-    differs by more than the tolerance.
-    """
+def check_same(rig: WiredRig, name: str, known: RecordedRig, path: Path) -> None:
+    """Raises InputError unless a recording is of the same code, whatever its parameters are. name: with which the
+    functions begin; path: of the recording."""
     if rig.hardware:
         raise InputError(
             "the rig has real motors, whose motion no code repeats; check it with --set drivers=[]", "--check"
         )
-    known, code = recorded(path, compiled=True), object_code_of(rig, name)
-    _check_rig(rig, code, known, path)
+    fix = "build the rig that was recorded, or record this one"
+    if known.run.rig.name != rig.spec.name:
+        raise InputError(f"is of the rig '{known.run.rig.name}', not of '{rig.spec.name}'; {fix}", str(path))
+    codes = [_without_memory(object_code_of(each, name)) for each in (rig, known.rig)]
+    parameters = rig.tick_model.layout.place("parameters").where
+    memories = [np.delete(each.tick_model.memory(), parameters) for each in (rig, known.rig)]
+    if codes[0] != codes[1] or not np.array_equal(*memories, equal_nan=True):
+        raise InputError(f"was recorded with another state of the rig '{rig.spec.name}'; {fix}", str(path))
+
+
+def compared(rig: WiredRig, name: str, content: bytes, target: str, known: RecordedRig, path: Path) -> CheckedRecording:
+    """An object of the rig run as a recording was: with its parameters and their changes. name: with which its
+    functions begin; content: of the object; known, path: a recording that `check_same` accepts.
+
+    Raises RunError for a signal that differs by more than the tolerance.
+    """
+    code = object_code_of(rig, name)
     changes = [*_first_parameters(rig, known), *planned_of(rig, known.run.changes)]
     names = rig.tick_model.signals.names
     item = Played(code.name, content, code.size, len(names), known.ticks, changes)
@@ -57,18 +68,6 @@ def compared(rig: WiredRig, name: str, content: bytes, target: str, path: Path) 
     expected = np.column_stack([*known.run.chosen(chosen).values()])
     built = values[:, [names.index(signal) for signal in chosen]]
     return _comparison(chosen, expected, built, rig.tick_model.step, path)
-
-
-def _check_rig(rig: WiredRig, code: TickCode, known: RecordedRig, path: Path) -> None:
-    """Raises InputError unless the rig of the recording has the same code, whatever its parameters are."""
-    fix = "build the rig that was recorded, or record this one"
-    if known.run.rig.name != rig.spec.name:
-        raise InputError(f"is of the rig '{known.run.rig.name}', not of '{rig.spec.name}'; {fix}", str(path))
-    codes = [_without_memory(each) for each in (code, object_code_of(known.rig, code.name))]
-    parameters = rig.tick_model.layout.place("parameters").where
-    memories = [np.delete(each.tick_model.memory(), parameters) for each in (rig, known.rig)]
-    if codes[0] != codes[1] or not np.array_equal(*memories, equal_nan=True):
-        raise InputError(f"was recorded with another state of the rig '{rig.spec.name}'; {fix}", str(path))
 
 
 def _without_memory(code: TickCode) -> list[str]:

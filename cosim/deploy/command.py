@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cosim.compile.object_code import CodeTarget
-from cosim.compile.targets import PTX, processors, targets
-from cosim.deploy.check import compared
+from cosim.compile.targets import PTX, compiles, processors, targets
+from cosim.deploy.check import check_same, compared
 from cosim.deploy.description import as_text
 from cosim.deploy.exportable import FileKind, check_rig
 from cosim.deploy.gpu_kernels import EXPERIMENTAL, ptx_files
@@ -21,6 +22,7 @@ from cosim.output.console import refuse_inputs
 from cosim.output.output_files import check_output, identity, write_file
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.yaml_source import Override
+from cosim.rig.rerun import recorded
 from cosim.rig.rig import load_rig
 from cosim.rig.rig_files import input_files
 
@@ -38,62 +40,77 @@ def build(
     """
     if target not in TARGETS:
         raise InputError(f"there is no target '{target}'{did_you_mean(target, TARGETS)}", "--target")
-    make, suffixes = TARGETS[target]
+    make, row, suffixes = TARGETS[target]
+    machine = _machine(target, row, cpu)
+    _check_folder(folder)
+    known = None
     if recording is not None:
         check_target(target)
-        check_tools(target, _machine(target, cpu))
+        check_tools(target, machine)
+        known = recorded(recording, compiled=True)
+    rig = load_rig(path, overrides)
     name = prefix_of(path.stem, str(path))
+    if recording is not None and known is not None:
+        check_same(rig, name, known, recording)
+    made = make(rig, name, machine)
+    folder.mkdir(parents=True, exist_ok=True)
     files = {suffix: folder / f"{name}{suffix}" for suffix in suffixes}
     for suffix, file in files.items():
         check_output(file, "-o", (suffix,), {identity(path): "the rig itself"})
-    rig = load_rig(path, overrides)
-    for file in files.values():
         refuse_inputs(input_files(rig, overrides), file, "-o")
-    made = make(rig, name, target, cpu)
     for suffix, content in made.items():
         write_file(files[suffix], content, "code")
         print(f"wrote    {files[suffix]}: {len(content) / 1000:,.1f} kB")
-    if recording is not None:
-        found = compared(rig, name, made[".o"], target, recording)
-        print(f"checked  {recording}: {found}")
+    if recording is not None and known is not None:
+        print(f"checked  {recording}: {compared(rig, name, made['.o'], target, known, recording)}")
+        if known.run.lacks:
+            print(f"warning  {recording}: {known.run.lacks}")
 
 
-def _wasm(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
+def _check_folder(folder: Path) -> None:
+    """Raises InputError for one that neither exists nor can be made."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if not there.is_dir():
+        raise InputError(f"{there}: is no folder; name one", "-o")
+    if not os.access(there, os.W_OK):
+        raise InputError(f"{there}: cannot be written to; choose another folder", "-o")
+
+
+def _wasm(rig: WiredRig, name: str, machine: CodeTarget) -> Files:
     check_rig(rig, FileKind("a module of WebAssembly", COMMAND))
-    machine = _machine(target, cpu)
     module, facts = wasm_rig(rig, name, machine, machine.lanes)
     return {".wasm": module.code, ".json": as_text(facts).encode()}
 
 
-def _page(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
+def _page(rig: WiredRig, name: str, machine: CodeTarget) -> Files:
     check_rig(rig, FileKind("a page", COMMAND))
-    return {".html": page_of(rig, name, _machine("wasm", cpu)).encode()}
+    return {".html": page_of(rig, name, machine).encode()}
 
 
-def _machine(target: str, cpu: str | None) -> CodeTarget:
-    """The row of the table, with this CPU instead of its own. Raises InputError for one that it does not have."""
-    found = targets()[target]
-    if cpu is None:
-        return found
-    if cpu not in (known := processors(found.triple)):
-        raise InputError(f"{target} has no processor '{cpu}'{did_you_mean(cpu, known)}", "--cpu")
-    return found._replace(cpu=cpu)
-
-
-def _ptx(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
-    files = ptx_files(rig, name, _machine(target, cpu))
+def _ptx(rig: WiredRig, name: str, machine: CodeTarget) -> Files:
+    files = ptx_files(rig, name, machine)
     print(f"note     {EXPERIMENTAL}")
     return files
 
 
-def _objects(rig: WiredRig, name: str, target: str, cpu: str | None) -> Files:
-    return object_files(rig, name, _machine(target, cpu))
+def _machine(target: str, row: str, cpu: str | None) -> CodeTarget:
+    """The row of the table, with this CPU instead of its own. Raises InputError for one that the target does not
+    have."""
+    found = targets()[row]
+    if cpu is None:
+        return found
+    known = processors(found.triple)
+    if cpu not in known:
+        raise InputError(f"{target} has no processor '{cpu}'{did_you_mean(cpu, known)}", "--cpu")
+    if not compiles(found.triple, cpu):
+        raise InputError(f"'{cpu}' runs no code for {target}; name another processor", "--cpu")
+    return found._replace(cpu=cpu)
 
 
-# name -> what makes its files, and their suffixes
-TARGETS: dict[str, tuple[Callable[[WiredRig, str, str, str | None], Files], Sequence[str]]] = {
-    "page": (_page, (".html",)),
-    "wasm": (_wasm, (".wasm", ".json")),
-    PTX: (_ptx, (".ptx", ".json")),
-    **dict.fromkeys(PROCESSORS, (_objects, (".o", ".h", ".json"))),
+# name -> what makes its files, its row in the table of the compiler, and their suffixes
+TARGETS: dict[str, tuple[Callable[[WiredRig, str, CodeTarget], Files], str, Sequence[str]]] = {
+    "page": (_page, "wasm", (".html",)),
+    "wasm": (_wasm, "wasm", (".wasm", ".json")),
+    PTX: (_ptx, PTX, (".ptx", ".json")),
+    **{name: (object_files, name, (".o", ".h", ".json")) for name in PROCESSORS},
 }

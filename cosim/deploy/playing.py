@@ -27,7 +27,10 @@ TOOLS = {
     "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64", "gcc-riscv64-linux-gnu and qemu-user"),
 }
 # what code for the CPU of the table needs of this one
-NEEDED = {"x86-64-v3": ("avx2", "fma"), "cortex-a53": (), "generic-rv64": ()}
+NEEDED = {
+    **{"x86-64": (), "x86-64-v2": ("sse4.2",), "x86-64-v3": ("avx2", "fma"), "x86-64-v4": ("avx512f",)},
+    **dict.fromkeys(("cortex-a53", "generic-rv64"), ()),
+}
 
 
 class Played(NamedTuple):

@@ -44,10 +44,11 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class StageCode:
-    """routines: that the functions of `text` call."""
+    """routines: that the functions of `text` call; size: of what they keep behind the row, in doubles."""
 
-    routines: tuple[Routine, ...]
-    text: str
+    routines: tuple[Routine, ...] = ()
+    text: str = ""
+    size: int = 0
 
 
 def stage_code(model: TickModel, name: str, blend: float, row: int) -> StageCode:
@@ -77,7 +78,7 @@ class _Stages:
         for task, loop_task in zip(self.model.tasks, self.program.tasks, strict=True):
             if calls := [call for call in loop_task.calls if isinstance(call, RoutineCall)]:
                 texts.append(self._of_task(task, calls))
-        return StageCode(tuple(self.routines), "\n".join(texts))
+        return StageCode(tuple(self.routines), "\n".join(texts), self.model.nv)
 
     def _of_task(self, task: TickTask, calls: Sequence[RoutineCall]) -> str:
         if task.loop is not None:
@@ -151,19 +152,27 @@ class _Stages:
         return self._end(text, self._result(text))
 
     def _write(self, calls: Sequence[RoutineCall]) -> str:
-        command = [("command", name) for name in COMMAND]
-        efforts = [("request",), *([("load_effort",)] if self.model.loads else [])]
+        command: list[Path] = [("command", name) for name in COMMAND]
+        efforts: list[Path] = [("request",), *([("load_effort",)] if self.model.loads else [])]
 
-        def safe(start: Numeric, fault: Numeric, position: Numeric, *values: Numeric) -> tuple[Numeric, ...]:
+        def safe(
+            start: Numeric, fault: Numeric, position: Numeric, held: Numeric, *values: Numeric
+        ) -> tuple[Numeric, ...]:
             live = ops.logical_and(start[_LENGTH] > 0.0, fault <= 0.0)
-            hold = ops.where(is_finite(position), position, 0.0)
-            return ops.where(live, values[0], hold), *(ops.where(live, value, 0.0) for value in values[1:])
+            held = ops.where(is_finite(position), position, held)
+            return held, ops.where(live, values[0], held), *(ops.where(live, value, 0.0) for value in values[1:])
 
-        text = self._begin("void", "write")
-        inputs = [("bumpless_start",), ("fault",), ("measured", "position"), *command, *efforts]
-        for call in [*calls, self._made(safe, "safe_command", inputs, [*command, *efforts])]:
+        text, held = self._begin("void", "write"), self._held
+        inputs = [("bumpless_start",), ("fault",), ("measured", "position"), held, *command, *efforts]
+        for call in [*calls, self._made(safe, "safe_command", inputs, [held, *command, *efforts])]:
             self._call(text, call)
         return self._end(text)
+
+    @property
+    def _held(self) -> Region:
+        """The last measured positions that are finite, behind the row."""
+        first = self.row + self.program.row
+        return Region(slice(first, first + self.model.nv), (self.model.nv,))
 
     def _step(self, calls: Sequence[RoutineCall]) -> str:
         text = self._begin("void", "step")
@@ -222,10 +231,14 @@ class _Stages:
         text.call(call, "%memory")
 
     def _made(
-        self, fn: Callable[..., tuple[Numeric, ...]], name: str, inputs: Sequence[Path], outputs: Sequence[Path]
+        self,
+        fn: Callable[..., tuple[Numeric, ...]],
+        name: str,
+        inputs: Sequence[Path | Region],
+        outputs: Sequence[Path | Region],
     ) -> RoutineCall:
-        def regions(paths: Sequence[Path]) -> list[Region]:
-            return [self.model.layout.place(*path) for path in paths]
+        def regions(paths: Sequence[Path | Region]) -> list[Region]:
+            return [path if isinstance(path, Region) else self.model.layout.place(*path) for path in paths]
 
         given = regions(inputs)
         routine = Routine(fn, [region.shape for region in given], name)

@@ -9,7 +9,7 @@
     void NAME_poses(const double *memory, double *poses)
                                                 (bodies, 3, 4): axes and origins of the moving bodies in the base frame
 
-The memory is that of `TickModel.layout`, followed by the row of the last tick.
+The memory is that of `TickModel.layout`, followed by the row of the last tick, and by what the stages of a tick keep.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ def tick_code(model: TickModel, name: str, blend: float | None = None, lanes: in
     start = model.layout.place("bumpless_start").where.start
     plant = model.row.place("plant").where.start
     memory, real = model.memory(), bool(model.plant.real)
-    stages = StageCode((), "") if blend is None else stage_code(model, name, blend, row)
+    stages = StageCode() if blend is None else stage_code(model, name, blend, row)
     routines = [] if real else program.routines
+    beyond = model.signals.first_row, np.zeros(stages.size)
     side_by_side = LaneCode(name, model, observe, lanes) if lanes > 1 else None
     texts = [
         definitions(
@@ -65,12 +66,12 @@ def tick_code(model: TickModel, name: str, blend: float | None = None, lanes: in
         ),
         *([] if real else [_tick(name, program), _ticks(name, program, row)]),
         stages.text,
-        _reset(name, np.concatenate([unarmed(model, memory) if real else memory, model.signals.first_row])),
+        _reset(name, np.concatenate([unarmed(model, memory) if real else memory, *beyond])),
         side_by_side.text() if side_by_side else "",
         _on_memory(model, f"{name}_signals", observe, [start, row]),
         _on_memory(model, f"{name}_poses", poses, [row + program.time, row + plant]),
     ]
-    return TickCode(name, model, freestanding("\n".join(texts)), row + program.row, elements // 12)
+    return TickCode(name, model, freestanding("\n".join(texts)), row + program.row + stages.size, elements // 12)
 
 
 def observe_routine(model: TickModel) -> Routine:

@@ -166,3 +166,14 @@ def test_a_program_that_fails():
         pytest.skip(f"there is no {TOOLS[other][0]}")
     with pytest.raises(RunError, match=f"^--check: {TOOLS[other][0]} failed: "):
         played([Played("rig", b"no object", 1, 1, 1, [PlannedChange(0, np.zeros(1, int), np.zeros(1))])], other)
+
+
+def test_a_recording_that_is_cut_off_is_repeated_as_far_as_it_goes(command):
+    record(command)
+    whole = Path("run.mcap").read_bytes()
+    Path("run.mcap").write_bytes(whole[: 4 * len(whole) // 5])
+    code, out, err = command(*build())
+    assert (code, err) == (0, [])
+    checked, warning = out.splitlines()[-2:]
+    assert re.fullmatch(r"checked  run.mcap: [0-9]+ ticks of 14 signals, equal to the bit", checked)
+    assert re.match(r"warning  run.mcap: the recording is cut off after t = [0-9.]+ s: ", warning)

@@ -53,7 +53,8 @@ def test_stages_in_turn_are_a_tick(sample, name, overrides):
             assert said in CODES.values()
             break
         assert said == 0
-        assert_same(apart.memory, whole.memory)
+        held = len(rig.joints)  # which the stages keep behind the row
+        assert_same(apart.memory[:-held], whole.memory[:-held])
     assert_same(apart.signals(), whole.signals())
 
 
@@ -164,7 +165,7 @@ def test_a_fault_stays_until_the_motors_are_armed_again(arm):  # noqa: F811
 
 
 @pytest.mark.parametrize("what", ["position", "velocity"])
-def test_a_measurement_that_is_not_finite_is_a_fault_whose_command_is(arm, what):  # noqa: F811
+def test_a_measurement_that_is_not_finite_is_a_fault_in_which_the_command_holds(arm, what):  # noqa: F811
     code = ObjectRig(arm(drivers=DRIVERS))
     code.call("reset")
     code.place("measured", "position")[1] = 0.3
@@ -174,7 +175,7 @@ def test_a_measurement_that_is_not_finite_is_a_fault_whose_command_is(arm, what)
     assert code.stages(1) == NOT_FINITE
     for name in ("velocity", "effort", "kp", "kd"):
         assert not code.place("command", name).any()
-    assert code.place("command", "position")[1] == (0.0 if what == "position" else 0.3)
+    assert code.place("command", "position")[1] == 0.3  # where it was seen last
     assert code.stages(2) == NOT_FINITE
 
 

@@ -502,7 +502,7 @@ def test_garbage_is_distinguished_from_input(section):
     """Whatever stands there is read, or refused with lines that have a place; nothing else is ever raised."""
     dice = random.Random(section)
     refused = 0
-    for _ in range(120):
+    for _ in range(60):
         keys = dice.sample(KEYS[section].split(), dice.randint(1, 5))
         entry = "{" + ", ".join(f"{key}: {dice.choice(VALUES)}" for key in keys) + "}"
         entry = dice.choice(VALUES) if dice.random() < 0.1 else entry
@@ -522,4 +522,4 @@ def test_garbage_is_distinguished_from_input(section):
         except CosimError as error:
             refused += 1
             assert re.match(r"rig\.yaml(:\d+)? .+: [^\n]+$", str(error))
-    assert refused > 60
+    assert refused > 30
