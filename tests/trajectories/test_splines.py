@@ -90,7 +90,7 @@ def test_without_via_points_the_least_jerk_is_the_quintic() -> None:
     keys: dict[str, Any] = {"goal": (1.0, 2.0), "duration": 2.0, "delay": 0.3}
     reference = quintic.load(quintic.Params(**keys), JOINTS, Path(), START)
     ends = np.array([0.0, 2.0])
-    of_one_piece = spline_coefficients(ends, np.array([START, (1.0, 2.0)]), 5, "clamped")
+    of_one_piece = spline_coefficients(ends, np.array([START, np.array([1.0, 2.0])]), 5, "clamped")
     least = PiecewisePolynomial.of(0.3 + ends, of_one_piece, "least")
     loaded = minimum_jerk.load(minimum_jerk.Params(**keys), JOINTS, Path(), START)
     times = np.linspace(-0.5, 3.0, 71)
