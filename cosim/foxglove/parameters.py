@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from foxglove import Parameter, StatusLevel
@@ -73,6 +74,8 @@ class RunParameters(ServerListener):
             self.withdraw([REFUSED])
         except CosimError as error:
             self.report(str(error), StatusLevel.Error, REFUSED)
+            with suppress(CosimError):  # the stream may be behind a set before
+                self._get(values)
         return self._present(list(values))
 
     def _present(self, names: Sequence[str]) -> list[Parameter]:
@@ -92,7 +95,12 @@ class RunParameters(ServerListener):
             self._client = ControlClient(self._endpoint, CLIENT, key=self._key)
         with self._client.control() as client:
             client.set(values)
-        self._values |= self._client.get(*values)
+        self._get(values)
+
+    def _get(self, names: Iterable[str]) -> None:
+        """Raises InputError or RunError."""
+        if self._client is not None:
+            self._values |= self._client.get(*names)
 
 
 def _parameters(values: Mapping[str, Any]) -> list[Parameter]:
