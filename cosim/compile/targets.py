@@ -37,7 +37,6 @@ machine = llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.arg
 _EMIT = """
 machine.emit_assembly(llvm.parse_assembly("define void @nothing() { ret void }"))
 """
-_OLDEST_GPU = 75
 
 
 @cache
@@ -59,6 +58,6 @@ def _llvm(program: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def _too_old(cpu: str) -> bool:
-    """Of a GPU."""
-    found = re.fullmatch(r"sm_(\d+)\D?", cpu)
-    return found is not None and int(found[1]) < _OLDEST_GPU
+    """Of a GPU: before that of the table."""
+    capability, oldest = (re.fullmatch(r"sm_(\d+)\D?", name) for name in (cpu, targets()[PTX].cpu))
+    return capability is not None and oldest is not None and int(capability[1]) < int(oldest[1])

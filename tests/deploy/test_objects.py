@@ -91,7 +91,7 @@ def test_the_description_tells_what_the_header_does(files):
     assert facts["tasks"][1] == {"name": "arm", "ticks": 1, "phase": 0}
 
 
-def test_a_period_is_told_in_ticks(sample):
+def test_a_period_is_in_ticks(sample):
     rig = sample("arm_sim", "controllers.arm.period=4 ms", "schedule.realtime=no")
     text = header(rig, object_code_of(rig, "arm_sim"))
     assert "#define ARM_SIM_CONTROLLER_ARM_TICKS 4\n#define ARM_SIM_CONTROLLER_ARM_PHASE 0\n" in text

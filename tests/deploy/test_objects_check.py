@@ -54,7 +54,7 @@ def test_parameters_of_the_recording_and_their_changes_are_applied(command, targ
     assert out.splitlines()[-1] == "checked  run.mcap: 101 ticks of 14 signals, equal to the bit"
 
 
-def test_the_first_difference_is_told(command, monkeypatch):
+def test_the_first_difference_is_reported(command, monkeypatch):
     record(command)
 
     def wrong(items, target):
@@ -73,7 +73,7 @@ def test_the_first_difference_is_told(command, monkeypatch):
     )
 
 
-def test_a_difference_within_the_tolerance_is_told(command, monkeypatch):
+def test_a_difference_within_the_tolerance_is_reported(command, monkeypatch):
     record(command)
 
     def rounded(items, target):

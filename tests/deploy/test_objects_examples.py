@@ -59,7 +59,7 @@ def test_the_examples_run(examples, target):
     assert silent.returncode == 1
 
 
-def test_another_recording_is_told(examples, tmp_path):
+def test_another_recording_is_reported(examples, tmp_path):
     folder, file = examples[0] / "build" / NATIVE, tmp_path / "arm_sim.csv"
     lines = (folder / "arm_sim.csv").read_text().splitlines()
     numbers = lines[1001].split(",")

@@ -192,7 +192,7 @@ def test_a_joint_outside_its_limits_is_not_armed(tmp_path, arm):  # noqa: F811
     assert code.call("arm", 0) == 0
 
 
-def test_a_controlled_stop_that_was_requested_is_told_from_faults(sample):
+def test_a_controlled_stop_that_was_requested_is_distinct_from_faults(sample):
     code = ObjectRig(sample("two_link", STOP))
     code.call("reset")
     for tick in range(1000):

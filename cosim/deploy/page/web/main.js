@@ -175,7 +175,7 @@ class Page {
   get interface() {
     const { simulation, player, panel } = this;
     const { facts } = simulation;
-    const told = (action) => (...values) => {
+    const refreshing = (action) => (...values) => {
       const result = action(...values);
       this.refresh();
       return result;
@@ -194,12 +194,12 @@ class Page {
       }),
       signals: () => Object.fromEntries([...simulation.signals()].map((value, k) => [facts.signals[k].name, value])),
       poses: () => Array.from(simulation.poses()),
-      set: told((name, value) => panel.set(name, value)),
-      take: told((n) => player.take(wholeNumber(n))),
-      run: told(() => player.run()),
-      pause: told(() => player.pause()),
-      reset: told(() => this.reset()),
-      restore: told(() => this.actions.restore()),
+      set: refreshing((name, value) => panel.set(name, value)),
+      take: refreshing((n) => player.take(wholeNumber(n))),
+      run: refreshing(() => player.run()),
+      pause: refreshing(() => player.pause()),
+      reset: refreshing(() => this.reset()),
+      restore: refreshing(() => this.actions.restore()),
     });
   }
 }

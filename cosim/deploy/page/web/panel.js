@@ -35,7 +35,7 @@ class Panel {
     }
   }
 
-  // of a quantity of several joints with one unit it is told once
+  // of a quantity of several joints with one unit it is shown once
   group(name, members, open) {
     const units = new Set(members.map(({ parameter }) => shownUnit(parameter.unit)));
     const once = units.size === 1 && members[0].parameter.name.includes("/");
