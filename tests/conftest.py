@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cosim.rig.cached_parts import CachedParts
-from tests.kit import durations
+from tests.kit import durations, real_time
 from tests.kit.command import command
 from tests.kit.rigs import rig_of
 from tests.kit.samples import sample
@@ -62,6 +62,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     durations.sort_and_mark(items, durations.read())
+    real_time.mark(items)
 
 
 def pytest_collection_finish() -> None:

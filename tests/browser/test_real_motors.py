@@ -5,11 +5,6 @@ import signal
 import subprocess
 import sys
 
-import pytest
-
-# a machine that stalls disturbs runs in real time
-pytestmark = pytest.mark.flaky(reruns=2)
-
 # a machine that stalls for a while stops no run, and an arm without gravity stays where it is left
 EASY = ("guard.stale=0.5", "guard.watchdog=3", "mechanism.gravity=[0, 0, 0]", "drivers.moteus.watchdog=2")
 

@@ -15,15 +15,15 @@ RIG = """
 drivers: [{DRIVER, observer: 5 Hz, watchdog: 2 s, joints: {hinge: {id: 1}}}]
 mechanism:
   gravity: [0, 0, 0]
-  bodies: [{name: disc, joint: hinge, axis: [0, 0, 1], mass: 1, inertia: [0.002, 0.002, 0.002], damping: 0.1}]
+  bodies: [{name: disc, joint: hinge, axis: [0, 0, 1], mass: 1, inertia: [0.002, 0.002, 0.002], damping: 0.6}]
 joints:
   hinge: {limits: {velocity: VELOCITY, effort: 2}}
-controllers: [{type: pid, kp: 2, ki: 0, kd: 0.1, trajectory: {type: sine, amplitude: 0.8, frequency: 0.5, ramp: 0.5}}]
+controllers: [{type: pid, kp: 2, ki: 0, kd: 0.1, trajectory: {type: sine, amplitude: 0.4, frequency: 0.25, ramp: 0.5}}]
 emulator: {voltage: 12 V}
 guard: {stale: 1 s, watchdog: 10 s}
 schedule: {step: 10 ms, duration: 2.5 s, realtime: {overrun: skip, warm_up: 60}}
 """
-# a driver and the velocity limit: a busy machine delays samples, which looks like a jump
+# a driver and the velocity limit, far above the motion: a busy machine delays samples, which looks like a jump
 DRIVES = {
     "serial": ("type: dynamixel, port: {port: PORT, baudrate: 1e6}", 4.5),
     "CAN": ("type: moteus, bus: {interface: virtual, channel: energy, fd: true}", 30),
@@ -45,7 +45,7 @@ def test_the_account_of_an_emulated_drive_is_finite_and_small(tmp_path, line):
     assert read.summary["real_joints"]["hinge"] == pytest.approx(account)
     power, model_power = read["hinge/power"], read["hinge/model_power"]
     np.testing.assert_allclose(power, read["hinge/effort"] * read["hinge/measured_velocity"], rtol=0, atol=1e-12)
-    # friction takes 0.1 · v² on average; the emulator moves the same arm, up to delays and the filter
+    # friction takes 0.6 · v² on average; the emulator moves the same arm, up to delays and the filter
     taken = float(np.sum(model_power)) * 10e-3
     assert taken > 0.1
     assert account["residual_max"] < 0.5 * taken

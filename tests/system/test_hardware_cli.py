@@ -21,9 +21,6 @@ import yaml
 
 from tests.kit.recordings import recorded_messages
 
-# a machine that stalls disturbs runs in real time
-pytestmark = pytest.mark.flaky(reruns=2)
-
 RIGS = Path(__file__).parents[2] / "rigs"
 PATIENCE = 60.0  # s; what takes so long has failed
 # a machine that stalls for a while stops no run, and an arm without gravity stays where it is left

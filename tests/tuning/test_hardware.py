@@ -30,9 +30,6 @@ from cosim.tuning.trying import Trying
 from tests.kit.command import Command
 from tests.tuning.textbook import turntable
 
-# experiments in real time, which a machine that stalls disturbs
-pytestmark = pytest.mark.flaky(reruns=2)
-
 RIGS = Path(__file__).parents[2] / "rigs"
 GAINS = {"arm.kp": "x1.5..x3", "arm.kd": "x1.5..x3"}
 MARGINS = {"disk_margin": 0.9, "phase_margin": "52 deg", "gain_margin": 3.0}

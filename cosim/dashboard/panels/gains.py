@@ -56,8 +56,9 @@ class GainRow:
 
     def _slid(self, event: Any) -> None:
         if event.client is not None:  # not by `show`
-            self._slider_known = self.slider.value
-            self.panel.move(self, self.range.value(self._slider_known))
+            position = self.slider.value
+            self.panel.move(self, self.range.value(position))
+            self._slider_known = position  # once it is taken: `show` leaves one alone that it does not know
 
     def _type(self, event: Any) -> None:
         if event.client is not None:

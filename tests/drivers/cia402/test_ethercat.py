@@ -26,8 +26,6 @@ from tests.conformance.families import PATIENCE, rig, write_rig
 from tests.kit.clock import MS
 
 pytest.importorskip("pysoem", reason="pysoem is not installed")
-# a machine that stalls delays the slaves, which are a process of their own
-pytestmark = pytest.mark.flaky(reruns=2)
 ROOT = Path(__file__).parents[3]
 START = np.array([-0.1 / 2 + 0.3, 0.2])  # of the joints
 PUSH = 0.02  # N·m at the drive

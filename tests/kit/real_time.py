@@ -1,0 +1,43 @@
+"""Tests in real time: a machine that stalls disturbs what they see.
+
+One that fails is run again, twice at most; a defect fails each time. Those that were run again are named at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+AGAIN = 2
+# rooms with emulated drives, processes, sockets or pages in real time; all others compute, and fail once
+ROOMS = {
+    "browser",
+    "cli",
+    "client",
+    "commissioning",
+    "conformance",
+    "control",
+    "dashboard",
+    "doctor",
+    "drivers",
+    "execution",
+    "federation",
+    "foxglove",
+    "hardware",
+    "output",
+    "post_mortem",
+    "remote",
+    "rig",
+    "scenario",
+    "system",
+    "timing",
+    "tuning",
+}
+
+
+def mark(items: Iterable[pytest.Item]) -> None:
+    """Mark the tests of these rooms for pytest-rerunfailures."""
+    for item in items:
+        if item.nodeid.split("/")[1] in ROOMS:
+            item.add_marker(pytest.mark.flaky(reruns=AGAIN))
