@@ -26,10 +26,11 @@ def get(names: list[str], connect: str, key: Path | None) -> None:
         known, values = client.parameters(), client.get(*names)
     table = TextTable(("parameter", "unit"), ("value", "min", "max"))
     for name, value in values.items():
+        about = known[name.partition("/")[0]]
         numbers = value if isinstance(value, list) else [value]
-        bounds = ("–" if known[name][bound] is None else f"{known[name][bound]:g}" for bound in ("min", "max"))
+        bounds = ("–" if about[bound] is None else f"{about[bound]:g}" for bound in ("min", "max"))
         shown = ("∞" if number is None else f"{number:g}" for number in numbers)
-        table.add_row(name, known[name]["unit"], ", ".join(shown), *bounds)
+        table.add_row(name, about["unit"], ", ".join(shown), *bounds)
     print("\n".join(table.lines()))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.parameters import joints_of, tunables_of, unit_of
+from cosim.rig.parameters import joints_of, labels_of, tunables_of, unit_of
 from cosim.units import JOINT_DIMENSIONS
 
 
@@ -30,14 +30,13 @@ def parameters_of(rig: WiredRig) -> Iterator[DeployedParameter]:
     units = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
     for name, item in tunables_of(rig).items():
         declared, joints = item.loop.tunables.leaves[item.field].declared, joints_of(rig, name)
-        single = item.loop.tunables.is_single(item.field)
+        names = [f"{name}/{label}" for label in labels_of(rig, name)] or [name]
         for k, place in enumerate(range(item.where.start, item.where.stop)):
-            label = joints[k] if joints else str(k)
             unit = unit_of(rig, name)
             if joints and (dimensions := JOINT_DIMENSIONS.get(declared.get("unit", "1"))):
                 unit = dimensions[units[joints[k]] == "m"]
             yield DeployedParameter(
-                name if single else f"{name}/{label}",
+                names[k],
                 unit,
                 first + place,
                 float(model.parameters[place]),

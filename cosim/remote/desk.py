@@ -107,12 +107,23 @@ class ControlDesk:
         return {"parameters": self.status["parameters"]}
 
     def _get(self, client: Client, request: Request, now: float) -> Reply:
+        names = request.fields.get("names", list(self.status["parameters"]))
+        return {"values": {name: self._value(name) for name in names}}
+
+    def _value(self, name: str) -> Any:
+        """Of a parameter, or of one of its elements, such as `arm.kp/elbow`."""
         known = self.status["parameters"]
-        names = request.fields.get("names", list(known))
-        for name in names:
-            if name not in known:
-                raise UnknownName(f"there is no parameter '{name}'{did_you_mean(name, known)}")
-        return {"values": {name: known[name]["value"] for name in names}}
+        whole, sign, label = name.partition("/")
+        if whole not in known:
+            raise UnknownName(f"there is no parameter '{name}'{did_you_mean(name, known)}")
+        value = known[whole]["value"]
+        if not sign:
+            return value
+        numbers = value if isinstance(value, list) else []
+        elements = dict(zip(known[whole].get("joints") or map(str, range(len(numbers))), numbers, strict=False))
+        if label not in elements:
+            raise UnknownName(f"'{whole}' has no element for '{label}'{did_you_mean(label, elements)}")
+        return elements[label]
 
     def _files(self, client: Client, request: Request, now: float) -> Reply:
         return {"files": self.files, "rig": next(iter(self.files), None)}

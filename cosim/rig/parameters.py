@@ -60,7 +60,8 @@ def values_from(rig: WiredRig, parameters: np.ndarray) -> dict[str, float | list
 
 
 def set_values(rig: WiredRig, values: Mapping[str, ParameterValue]) -> None:
-    """Set parameters, as numbers in SI or as text with a unit; nothing compiled changes.
+    """Set parameters, as numbers in SI or as text with a unit; `arm.kp/elbow` is one element of a list. Nothing
+    compiled changes.
 
     Raises InputErrors for names that do not exist and values that the rig file could not have; then none is set.
     """
@@ -82,7 +83,8 @@ def read_values(
     Raises InputErrors for names that do not exist and values that the rig file could not have.
     """
     errors: list[InputError] = []
-    found = {name: _read(rig, name, value, errors) for name, value in values.items()}
+    lists = _with_elements(rig, values, present, errors)
+    found = {name: _read(rig, name, value, errors) for name, value in lists.items()}
     if errors:
         raise InputErrors(errors)
     new, after, known = (
@@ -137,6 +139,30 @@ def set_for_a_run(rig: WiredRig, values: Mapping[str, ParameterValue]) -> Iterat
         yield
     finally:
         rig.tick_model.parameters[:] = before
+
+
+def _with_elements(
+    rig: WiredRig, values: Mapping[str, ParameterValue], present: np.ndarray, errors: list[InputError]
+) -> dict[str, Any]:
+    """Name -> value, those of elements such as `arm.kp/elbow` within the list `present` of their parameter."""
+    known, found = tunables_of(rig), dict[str, Any]()
+    for name, value in values.items():
+        whole, sign, label = str(name).partition("/")
+        if not sign or whole not in known:
+            found[name] = value
+            continue
+        labels = labels_of(rig, whole)
+        if label not in labels:
+            what = f"it has no element for '{label}'{did_you_mean(label, labels)}"
+        elif whole in values:
+            what = f"'{whole}' is given as a whole too; give one of the two"
+        elif isinstance(_plain(value), list):
+            what = "expected one number, got a list"
+        else:
+            found.setdefault(whole, present[known[whole].where].tolist())[labels.index(label)] = value
+            continue
+        errors.append(InputError(what, SourceLocation(f"parameter '{name}'")))
+    return found
 
 
 def _read(
@@ -209,6 +235,15 @@ def joints_of(rig: WiredRig, name: str) -> tuple[str, ...]:
     tunable = tunables_of(rig)[name]
     joints, count = _place_of(rig, tunable).joints, tunable.where.stop - tunable.where.start
     return () if tunable.loop.tunables.is_single(tunable.field) or count != len(joints) else joints
+
+
+def labels_of(rig: WiredRig, name: str) -> tuple[str, ...]:
+    """What the elements of a parameter are called, as in `arm.kp/elbow`: after its joints, else by their numbers; none
+    of one that is a single number."""
+    tunable = tunables_of(rig)[name]
+    if tunable.loop.tunables.is_single(tunable.field):
+        return ()
+    return joints_of(rig, name) or tuple(map(str, range(tunable.where.stop - tunable.where.start)))
 
 
 def _of_joints(rig: WiredRig, place: _Place, reading: Reading) -> Reading:

@@ -86,8 +86,8 @@ class Rig(WiredRig):
     def set(self, name: str, value: ParameterValue) -> None:
         """Set a parameter such as `arm.kp` for all further runs, without building anything anew.
 
-        value: a number in SI or text with a unit, one for all joints or one per joint. Raises InputErrors for a name
-        that does not exist and for a value that the rig file could not have.
+        value: a number in SI or text with a unit, one for all joints or one per joint; `arm.kp/elbow` is that of one
+        joint. Raises InputErrors for a name that does not exist and for a value that the rig file could not have.
         """
         from cosim.rig.parameters import set_values
 

@@ -31,6 +31,9 @@ def test_what_is_known_is_answered_without_the_run(desk):
     assert ask(desk, A, "get") == {"id": 1, "ok": True, "values": {"arm.kp": [1.0, 2.0]}}
     assert ask(desk, A, "list")["parameters"]["arm.kp"]["unit"] == "N*m/rad"
     assert ask(desk, A, "files") == {"id": 1, "ok": True, "files": {"rig.yaml": "name: rig"}, "rig": "rig.yaml"}
+    assert ask(desk, A, "get", names=["arm.kp/1"])["values"] == {"arm.kp/1": 2.0}
+    assert error(desk, A, "get", names=["arm.kp/2"]) == "get: 'arm.kp' has no element for '2'; known: 0, 1"
+    assert error(desk, A, "get", names=["arm.kd/1"]) == "get: there is no parameter 'arm.kd/1'; did you mean 'arm.kp'?"
     assert error(desk, A, "get", names=["arm.kd"]) == "get: there is no parameter 'arm.kd'; did you mean 'arm.kp'?"
 
 

@@ -10,6 +10,7 @@ import pytest
 import cosim
 from cosim.errors import InputError, InputErrors
 from cosim.rig import Rig
+from cosim.rig.parameters import set_values
 
 BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
 ARM = {
@@ -62,6 +63,40 @@ def test_parameters_of_a_run_count_for_that_run_only(rig):
     np.testing.assert_array_equal(softer.values, fresh(kp=20).run(0.1).values)
     assert rig.parameters["hold.kp"] == [100.0, 100.0]
     np.testing.assert_array_equal(rig.run().values, before.values)
+
+
+def test_elements_are_set_by_the_names_of_their_joints(rig):
+    rig.set("hold.kp/elbow", "40 N*m/rad")
+    assert rig.parameters == {"hold.kp": [100.0, 40.0], "hold.kd": [5.0, 3.0]}
+    set_values(rig, {"hold.kp/shoulder": 1, "hold.kp/elbow": 2, "hold.kd": 4})
+    assert rig.parameters == {"hold.kp": [1.0, 2.0], "hold.kd": [4.0, 4.0]}
+
+
+ELEMENT_MISTAKES = {
+    "unknown joint": (
+        {"hold.kp/elbo": 1},
+        "parameter 'hold.kp/elbo': it has no element for 'elbo'; did you mean 'elbow'?",
+    ),
+    "also whole": (
+        {"hold.kp/elbow": 1, "hold.kp": 2},
+        "parameter 'hold.kp/elbow': 'hold.kp' is given as a whole too; give one of the two",
+    ),
+    "a list": ({"hold.kp/elbow": [1, 2]}, "parameter 'hold.kp/elbow': expected one number, got a list"),
+    "unknown parameter": (
+        {"hold.kq/elbow": 1},
+        "parameter 'hold.kq/elbow': there is no such parameter; did you mean 'hold.kp'?",
+    ),
+    "negative": ({"hold.kp/elbow": -1}, "parameter 'hold.kp': must be at least 0 N*m/rad, is -1 N*m/rad"),
+}
+
+
+@pytest.mark.parametrize("mistake", ELEMENT_MISTAKES)
+def test_mistakes_with_elements_are_named_and_nothing_is_set(rig, mistake):
+    values, message = ELEMENT_MISTAKES[mistake]
+    with pytest.raises(InputErrors) as raised:
+        set_values(rig, values)
+    assert str(raised.value) == message
+    assert rig.parameters == {"hold.kp": [100.0, 100.0], "hold.kd": [5.0, 3.0]}
 
 
 def test_interpreted_runs_have_the_same_parameters(rig):
