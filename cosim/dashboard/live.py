@@ -127,18 +127,22 @@ class LiveRun:
             self.control.note = Note(error.what, "error")
 
     def _prepare(self, process: RunProcess) -> None:
-        """Take control of a run that was just launched; it gets the gains, and starts if it was started before."""
+        """Take control of a run that was just launched; it gets the gains, and starts if it was started before. Take it
+        back once a run answers again that did not for a while."""
         if process.outcome is not None:
             if self.control.status:
                 self.control.forget()
             return
-        if self._known == process.pid or self.control.state not in ("waiting", "armed"):
+        if self._known == process.pid:
+            if self.control.silenced and self.control.answers and not self.control.holder:
+                self._take()
+            return
+        if self.control.state not in ("waiting", "armed"):
             return
         if self.about is None or self.control.status.get("pid") != process.pid:
             return
         if not self.control.mine:
-            if not self.control.asked("take"):
-                self.control.ask("take", force=True)
+            self._take(force=True)
             return
         self._known = process.pid
         if self.gains is not None and (chosen := self.gains.changed()):
@@ -146,6 +150,10 @@ class LiveRun:
         if self._go and not self.about.real:
             self.control.ask("start")
         self._go = False
+
+    def _take(self, force: bool = False) -> None:
+        if not self.control.asked("take"):
+            self.control.ask("take", force=force)
 
     def _follow_values(self) -> None:
         """Show the gains that the run has, when nothing is on its way."""

@@ -28,14 +28,15 @@ class Note(NamedTuple):
 class RunControl:
     """Nothing here waits: commands are sent in their order by a thread; of values that are set in a hurry the newest.
 
-    status: the last answer of the run; mine: whether control is held here; note: how the last command went.
+    status: the last answer of the run; mine: whether control is held here; silenced: it was, until the run did not
+    answer; note: how the last command went.
     """
 
     def __init__(self, key: str | None = None) -> None:
         """key: file of the public key of an encrypted socket."""
         self.address: str | None = None
         self.status: Mapping[str, Any] = {}
-        self.mine, self.note = False, Note()
+        self.mine, self.silenced, self.note = False, False, Note()
         self._key, self._heard = key, -FRESH
         self._client: ControlClient | None = None
         self._commands: deque[tuple[str, Mapping[str, Any]]] = deque()
@@ -74,7 +75,7 @@ class RunControl:
     def _forget(self) -> None:
         self._commands.clear()
         self._values.clear()
-        self.status, self.mine, self._heard = {}, False, -FRESH
+        self.status, self.mine, self.silenced, self._heard = {}, False, False, -FRESH
 
     def ask(self, command: str, **fields: Any) -> None:
         with self._lock:
@@ -153,6 +154,7 @@ class RunControl:
             answer = self._client.request(command, **fields)
         except CosimError as error:
             if isinstance(error, NoReply):  # what was sent must not reach a later run
+                self.silenced |= self.mine
                 self._leave()
             if command == "heartbeat":
                 self.mine = False
@@ -162,7 +164,7 @@ class RunControl:
                 self.note = Note(error.what, "error")
             return None
         if command in ("take", "release"):
-            self.mine = command == "take"
+            self.mine, self.silenced = command == "take", False
         if not quiet and command != "set":
             self.note = Note()
         return answer

@@ -33,8 +33,8 @@ class Followed:
         self.events: list[PageEvent] = []
         self.ticks = 0
 
-    def until(self, condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + LIMIT
+    def until(self, condition: Callable[[], bool], limit: float = LIMIT) -> None:
+        end = time.monotonic() + limit
         while not condition():
             assert time.monotonic() < end, (self.live.status, self.live.note)
             news = self.live.poll()
@@ -98,6 +98,24 @@ def test_control_of_another_client_is_seen_and_taken_over(followed: Followed) ->
         followed.until(lambda: live.gains.present["hold.kp"] == [12.0])
         live.do("Take it over")
         followed.until(lambda: live.situation.mine)
+
+
+def test_control_that_was_lost_to_silence_is_taken_back(followed: Followed) -> None:
+    live, run = followed.live, followed.process.pid
+    followed.until(lambda: live.situation.mine and live.began)
+    live.do(START)
+    followed.until_state("running")
+    parts = [int(word) for word in Path(f"/proc/{run}/task/{run}/children").read_text().split()]
+    for part in parts:  # among them the one that serves the control socket
+        os.kill(part, signal.SIGSTOP)
+    followed.until(lambda: not live.situation.mine)
+    for part in parts:
+        os.kill(part, signal.SIGCONT)
+    followed.until(lambda: live.situation.mine)
+    live.do("Release control")
+    followed.until(lambda: not live.situation.mine)
+    with pytest.raises(AssertionError):  # what was given away stays away
+        followed.until(lambda: live.situation.mine, 1.0)
 
 
 def test_what_a_run_refuses_is_said_and_the_gain_goes_back(followed: Followed) -> None:
