@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from cosim import ops
 from cosim.control.limits import (
     BITS,
     CODES,
-    LIMIT_OF,
     LIMITS,
     NOT_FINITE,
     SATURATE,
@@ -56,21 +56,35 @@ class Guard:
         """The bounds that drivers and controllers know."""
         return Limits(*(self.bounds[key] for key in ("lower", "upper", "velocity", "effort")))
 
+    @cached_property
+    def _where(self) -> Mapping[tuple[str, str], Array]:
+        """(action, key of the limit) -> bool (n,): where it has a bound and this action."""
+        bounded = {row.key: self._bounded([row]) for row in LIMITS}
+        return {
+            (action, key): where & (self.actions[key] == action)
+            for key, where in bounded.items()
+            for action in (WARN, SATURATE, STOP)
+        }
+
+    @cached_property
+    def acting(self) -> tuple[GuardLimit, ...]:
+        """The limits that have a bound at some joint; the others change nothing."""
+        return tuple(row for row in LIMITS if self._bounded([row]).any())
+
     def has_action(self, action: str, key: str) -> Array:
         """bool (n,): where this limit has a bound and this action."""
-        bounded = np.any([np.isfinite(self.bounds[name]) for name in LIMIT_OF[key].bound_keys], axis=0)
-        return bounded & (self.actions[key] == action)
+        return self._where[action, key]
 
     def raises_alarm(self, key: str) -> Array:
         """bool (n,): where exceeding this limit is reported and the run continues."""
         return self.has_action(WARN, key) | self.has_action(SATURATE, key)
 
-    @property
+    @cached_property
     def bounds_effort(self) -> Array:
         """bool (n,): where a limit that saturates bounds the effort."""
         return np.any([self.has_action(SATURATE, row.key) for row in LIMITS if row.effort_bounds], axis=0)
 
-    @property
+    @cached_property
     def cuts_effort(self) -> Array:
         """bool (n,): where a limit that saturates bounds the effort or its rate."""
         rows = [row for row in LIMITS if row.effort_bounds or row.slew_bounds]
@@ -137,7 +151,7 @@ def check(
         return ops.where(bounded, ops.clip(effort, lowest, highest), effort)
 
     allowed = within(requested)
-    for row in LIMITS:
+    for row in guard.acting:
         if row.slew_bounds is not None:
             # where a bound falls faster than the rate allows, the effort follows the bound
             low, high = row.slew_bounds(x)
@@ -147,7 +161,7 @@ def check(
     x = replace(x, bounded_effort=within(requested), allowed_effort=allowed)
     fault_codes: Numeric = np.zeros(len(guard.stale))
     alarms: Numeric = np.zeros(len(guard.stale))
-    for row in LIMITS:
+    for row in guard.acting:
         saturates = guard.has_action(SATURATE, row.key)
         exceeded = row.exceeded(x, saturates)
         if row.key in clamped:  # the commanded position of a drive without gains is without effect
@@ -179,7 +193,7 @@ def _is_sound(feedback: Mapping[str, Numeric], command: Mapping[str, Numeric], c
 def _clamped_position(guard: Guard, x: GuardInputs, position: Numeric) -> tuple[Numeric, dict[str, Numeric]]:
     """(commanded position within the limits that saturate, by limit key where it was clamped)."""
     clamped = {}
-    for row in reversed(LIMITS):  # the last clamp is that of the joint's range
+    for row in reversed(guard.acting):  # the last clamp is that of the joint's range
         if row.position_bounds is not None:
             before, bounds = position, row.position_bounds(x)
             position = ops.where(guard.has_action(SATURATE, row.key), ops.clip(before, *bounds), before)
@@ -192,7 +206,7 @@ def _effort_limit(guard: Guard, x: GuardInputs, armed: Numeric) -> Numeric:
     limit: Numeric = guard.bounds["effort"]
     if guard.soft_start > 0.0:
         limit = limit * ops.clip(armed / guard.soft_start, 0.0, 1.0)
-    for row in LIMITS:
+    for row in guard.acting:
         if row.derating is not None:
             limit = ops.where(guard.has_action(SATURATE, row.key), limit * row.derating(x), limit)
     return limit
@@ -202,7 +216,7 @@ def _effort_bounds(guard: Guard, x: GuardInputs) -> tuple[Numeric, Numeric]:
     """(lowest, highest) effort of the limits that saturate, ±LARGEST without one; 0 is always between them."""
     lowest: Numeric = np.full(len(guard.stale), -LARGEST)
     highest: Numeric = np.full(len(guard.stale), LARGEST)
-    for row in LIMITS:
+    for row in guard.acting:
         if row.effort_bounds is not None:
             saturates, (low, high) = guard.has_action(SATURATE, row.key), row.effort_bounds(x, lowest, highest)
             lowest, highest = ops.where(saturates, low, lowest), ops.where(saturates, high, highest)
