@@ -27,7 +27,7 @@ from cosim.deploy.lane_code import LaneCode
 from cosim.deploy.stages import StageCode, stage_code, unarmed
 from cosim.tick.tick_model import TickModel
 from cosim.timing.loop_text import LoopText
-from cosim.timing.tick_function import tick_function
+from cosim.timing.tick_function import TickFunction
 from cosim.timing.tick_ring import TickProgram
 from cosim.types import Numeric
 
@@ -93,7 +93,7 @@ def poses_routine(model: TickModel) -> Routine:
 
 
 def _tick(name: str, program: TickProgram) -> str:
-    return tick_function(f"{name}.tick", program).replace("define ", "define internal ", 1)
+    return TickFunction(program).text(f"{name}.tick").replace("define ", "define internal ", 1)
 
 
 def _ticks(name: str, program: TickProgram, at: int) -> str:

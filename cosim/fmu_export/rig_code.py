@@ -8,7 +8,7 @@ from __future__ import annotations
 from cosim.compile.routine import Routine
 from cosim.deploy.c_functions import definitions, function
 from cosim.tick.tick_model import TickModel
-from cosim.timing.tick_function import tick_function
+from cosim.timing.tick_function import TickFunction
 
 
 def rig_code(model: TickModel, observe: Routine) -> str:
@@ -16,7 +16,7 @@ def rig_code(model: TickModel, observe: Routine) -> str:
     program = model.compiled_program
     texts = [
         definitions([*program.routines, observe]),
-        tick_function("cosim_tick", program),
+        TickFunction(program).text("cosim_tick"),
         function("cosim_observe", observe, ("start", "row"), ("signals",)),
     ]
     return "\n".join(texts)

@@ -31,6 +31,7 @@ from cosim.timing.tick_ring import (
     TickProgram,
     TickRing,
 )
+from cosim.timing.tick_text import TickText
 from cosim.types import Numeric
 
 
@@ -119,13 +120,13 @@ def _change() -> str:
     return "\n".join(text.lines)
 
 
-class _LoopWriter(LoopText):
+class _LoopWriter(TickText):
     """Writes the IR of `void @ticks.fast(…)` or `@ticks.paced(…)`, in running order."""
 
     def __init__(self, program: TickProgram, paced: bool, schedule_next: RoutineCall, check_clock: RoutineCall) -> None:
-        super().__init__()
-        self.program, self.paced = program, paced
-        self.schedule_next, self.check_clock = schedule_next, check_clock
+        super().__init__(program)
+        self.paced, self.schedule_next, self.check_clock = paced, schedule_next, check_clock
+        self.ends: list[str] = []  # times of the tasks
 
     def text(self) -> str:
         kind = "paced" if self.paced else "fast"
@@ -144,9 +145,10 @@ class _LoopWriter(LoopText):
         self("  %number = add i64 %first, %done")
         self._change()
         self._begin()
-        ends = self._tasks()
+        self.tasks()
+        ends = self._merged_ends()
         self._publish(ends)
-        self.leave_when(f"fcmp une double %fault, {mathlib.constant(0.0)}", LoopStatus.FAULT, "ok")
+        self.leave_when("icmp ne i1 %faulty, 0", LoopStatus.FAULT, "ok")
         self._schedule_next(ends)
         self("  br label %again", "again:", "  %done.next = add i64 %done, 1", "  br label %head", "}")
         return "\n".join(self.lines) + "\n"
@@ -183,44 +185,42 @@ class _LoopWriter(LoopText):
 
     def _begin(self) -> None:
         """Store the time of the tick in the memory, and the early part of its row in the ring."""
-        t = self.value(
-            f"fmul double {self.value('sitofp i64 %number to double')}, {mathlib.constant(self.program.step)}"
-        )
-        self(f"  store double {t}, ptr {self.place('%memory', self.program.time)}, align 8")
+        self.store_time()
         self(f"  %taken = {self.load(SharedWord.TAKEN)}", f"  %read = {self.load(SharedWord.READ, 'acquire')}")
         self("  %unread = sub i64 %taken, %read", "  %room = icmp slt i64 %unread, %places")
         self("  %ring = srem i64 %taken, %places", "  %place = select i1 %room, i64 %ring, i64 %places")
-        self(f"  %row = {self.at('%rows', self.value(f'mul i64 %place, {self.program.row}'))}")
-        self.copy("%memory", "%row", self.program.early)
+        self(f"  %row = {self.at('%rows', self.value(f'mul i64 %place, {self.ticks.row}'))}")
+        self.copy("%memory", "%row", self.ticks.early)
 
-    def _tasks(self) -> list[str]:
-        """Make the calls of every task that is due; return the end time of each task. A task that did not run has the
-        end time of the task before it, or after a fault that of the task that detected it."""
-        ends, judge, end = [], self.program.judge, "%woke" if self.paced else "0"
-        for i, task in enumerate(self.program.tasks):
-            self(f"  br label %task.{i}.check", f"task.{i}.check:")
-            due = self.value(f"icmp eq i64 {self.value(f'srem i64 %number, {task.ticks}')}, {task.phase}")
-            self(f"  br i1 {due}, label %task.{i}, label %task.{i}.done", f"task.{i}:")
-            for call in task.calls:
-                if isinstance(call, PythonCall):
-                    failed = f"icmp ne i64 {self.value(f'call i64 %python(i64 {call.number})')}, 0"
-                    self.leave_when(failed, LoopStatus.FAULT, f"python.{call.number}")
-                elif isinstance(call, NativeCall):
-                    self._native_task(call.number, i)
-                else:
-                    self.call(call, "%memory")
-            self(f"  br label %task.{i}.ended", f"task.{i}.ended:")
-            now = self.value("call i64 %now()") if self.paced else "0"
-            self(f"  br label %task.{i}.done", f"task.{i}.done:")
-            end = self.value(f"phi i64 [ {now}, %task.{i}.ended ], [ {end}, %task.{i}.check ]")
-            ends.append(end)
-            if i == judge:
-                self(f"  %fault = load double, ptr {self.place('%memory', self.program.fault)}, align 8")
-                self(f"  %faulty = fcmp une double %fault, {mathlib.constant(0.0)}")
-                self("  br i1 %faulty, label %ended, label %sound", "sound:")
-        self("  br label %complete", "complete:", "  br label %ended", "ended:")
-        cut = f"[ {ends[judge]}, %task.{judge}.done ]"
-        return [self.value(f"phi i64 {cut}, [ {end}, %complete ]") if i > judge else end for i, end in enumerate(ends)]
+    def make(self, call: RoutineCall | PythonCall | NativeCall, task: int) -> None:
+        if isinstance(call, PythonCall):
+            failed = f"icmp ne i64 {self.value(f'call i64 %python(i64 {call.number})')}, 0"
+            self.leave_when(failed, LoopStatus.FAULT, f"python.{call.number}")
+        elif isinstance(call, NativeCall):
+            self._native_task(call.number, task)
+        else:
+            super().make(call, task)
+
+    def end_task(self, task: int) -> None:
+        """A task that did not run has the end time of the task before it."""
+        before = self.ends[-1] if self.ends else "%woke" if self.paced else "0"
+        self(f"  br label %task.{task}.ended", f"task.{task}.ended:")
+        now = self.value("call i64 %now()") if self.paced else "0"
+        super().end_task(task)
+        self.ends.append(self.value(f"phi i64 [ {now}, %task.{task}.ended ], [ {before}, %task.{task}.check ]"))
+
+    def after_judge(self) -> None:
+        self("  br i1 %faulty, label %ended, label %sound", "sound:")
+
+    def _merged_ends(self) -> list[str]:
+        """The end time of each task, after a fault that of the judge for those after it."""
+        judge = self.ticks.judge
+        self("  br label %ended", "ended:")
+        cut = f"[ {self.ends[judge]}, %task.{judge}.done ]"
+        return [
+            self.value(f"phi i64 {cut}, [ {end}, %tasks.done ]") if i > judge else end
+            for i, end in enumerate(self.ends)
+        ]
 
     def _native_task(self, number: int, task: int) -> None:
         due, until = "0", "0"
@@ -238,12 +238,12 @@ class _LoopWriter(LoopText):
         return self.value(f"call i64 {target}(i64 {context}, i64 {memory}, i64 {due}, i64 {until})")
 
     def before_leaving(self) -> None:
-        for call in self.program.at_end:
+        for call in self.ticks.at_end:
             self._native_call(call.number, "0", "0")
 
     def _publish(self, ends: list[str]) -> None:
         """Store the rest of the row and the stamps, then publish them in the words."""
-        early, row = self.program.early, self.program.row
+        early, row = self.ticks.early, self.ticks.row
         self.copy(self.place("%memory", early), self.place("%row", early), row - early)
         if self.paced:
             stamps = self.place("%stamps", self.value(f"mul i64 %place, {3 + len(ends)}"), "i64")
@@ -264,11 +264,10 @@ class _LoopWriter(LoopText):
             return
         self(f"  %end = add i64 {ends[-1]}, 0")
         late = "false"
-        for i, (task, end) in enumerate(zip(self.program.tasks, ends, strict=True)):
+        for i, (task, end) in enumerate(zip(self.ticks.tasks, ends, strict=True)):
             deadline = self.value(f"load i64, ptr {self.place('%deadlines', i, 'i64')}, align 8")
             over = self.value(f"icmp sgt i64 {self.value(f'sub i64 {end}, %due.now')}, {deadline}")
-            due = self.value(f"icmp eq i64 {self.value(f'srem i64 %number, {task.ticks}')}, {task.phase}")
-            late = self.value(f"or i1 {late}, {self.value(f'and i1 {due}, {over}')}")
+            late = self.value(f"or i1 {late}, {self.value(f'and i1 {self.is_due(task)}, {over}')}")
         self("  %follows = icmp sgt i64 %done, 0", "  %between = and i1 %follows, %triggered")
         self(
             "  %interval = sub i64 %woke, %woke.before",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cosim.compile import mathlib
 from cosim.compile.routine import Routine
-from cosim.timing.loop_text import LoopText
-from cosim.timing.tick_ring import RoutineCall, TickProgram
+from cosim.timing.tick_ring import TickProgram
+from cosim.timing.tick_text import TickText
 
 
 @dataclass(frozen=True)
@@ -42,45 +41,17 @@ class RolloutProgram:
         return [*self.ticks.routines, *(item for item in (self.metrics, self.samples, self.signals) if item)]
 
 
-class RolloutText(LoopText):
-    """Writes what a tick of such a loop consists of, for tick %number of the arrays %memory and %row."""
+class RolloutText(TickText):
+    """Writes what a tick of such a loop consists of, for the arrays %memory and %row."""
 
     def __init__(self, program: RolloutProgram, lanes: int = 1) -> None:
-        super().__init__(lanes)
-        self.program, self.ticks = program, program.ticks
+        super().__init__(program.ticks, lanes)
+        self.program = program
 
     def begin(self) -> None:
         """Store the time of the tick in the memory, and the early part of its row."""
-        number = self.value("sitofp i64 %number to double")
-        t = self.value(f"fmul double {number}, {mathlib.constant(self.ticks.step)}")
-        self(f"  store {self.t} {self._for_all(t)}, ptr {self.place('%memory', self.ticks.time)}, align 8")
+        self.store_time()
         self.copy("%memory", "%row", self.ticks.early)
-
-    def _for_all(self, value: str) -> str:
-        """A double, repeated in every lane."""
-        if self.lanes == 1:
-            return value
-        first = self.value(f"insertelement {self.t} poison, double {value}, i32 0")
-        return self.value(f"shufflevector {self.t} {first}, {self.t} poison, <{self.lanes} x i32> zeroinitializer")
-
-    def tasks(self) -> None:
-        """Make the calls of every task that is due."""
-        for i, task in enumerate(self.ticks.tasks):
-            due = self.value(f"icmp eq i64 {self.value(f'srem i64 %number, {task.ticks}')}, {task.phase}")
-            self(f"  br i1 {due}, label %task.{i}, label %task.{i}.done", f"task.{i}:")
-            for call in task.calls:
-                assert isinstance(call, RoutineCall)  # rollouts have no Python in their ticks
-                self.call(call, "%memory")
-            self(f"  br label %task.{i}.done", f"task.{i}.done:")
-            if i == self.ticks.judge:
-                fault = self.value(f"load {self.t}, ptr {self.place('%memory', self.ticks.fault)}, align 8")
-                self(f"  %faulty = fcmp une {self.t} {fault}, {mathlib.constant(0.0, self.lanes)}")
-                self.after_judge()
-        self("  br label %tasks.done", "tasks.done:")
-
-    def after_judge(self) -> None:
-        """What follows the task that finds faults; %faulty has them."""
-        raise NotImplementedError
 
     def reduce(self) -> None:
         """Complete the row, update the metrics, and take a sample where one is due."""
