@@ -67,5 +67,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What pytest holds of ten thousand tests is not garbage: each real-time run would look through it as it begins."""
+    leave_to_the_end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """Nor are the modules that the tests of a file have imported, and what they keep for others."""
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        leave_to_the_end()
+    return result
+
+
+def leave_to_the_end() -> None:
+    """Garbage goes now, all else is not looked at again."""
     gc.collect()
     gc.freeze()
