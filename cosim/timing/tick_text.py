@@ -15,13 +15,13 @@ class TickText(LoopText):
         self.ticks = ticks
 
     def store_time(self) -> None:
-        """The time of the tick, into the memory of every lane."""
+        """The time of the tick, into the memory."""
         number = self.value("sitofp i64 %number to double")
         t = self.value(f"fmul double {number}, {mathlib.constant(self.ticks.step)}")
         self(f"  store {self.t} {self._for_all(t)}, ptr {self.place('%memory', self.ticks.time)}, align 8")
 
     def _for_all(self, value: str) -> str:
-        """A double, repeated in every lane."""
+        """A double, repeated for all that run side by side."""
         if self.lanes == 1:
             return value
         first = self.value(f"insertelement {self.t} poison, double {value}, i32 0")
