@@ -71,12 +71,16 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """Nor are the modules that the tests of a file have imported, and what they keep for others."""
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Nor are the modules that the first test of a file imports, and what its fixtures keep for the others."""
     result = yield
-    if nextitem is None or nextitem.path != item.path:
+    if item.path not in BEGUN:
+        BEGUN.add(item.path)
         leave_to_the_end()
     return result
+
+
+BEGUN: set[Path] = set()  # files of which this process has run a test
 
 
 def leave_to_the_end() -> None:
