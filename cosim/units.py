@@ -24,7 +24,7 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("Hz", f) for u, f in {"Hz": 1.0, "kHz": 1e3}.items()},
     "1/s": ("1/s", 1.0),
     **{u: ("rad", f) for u, f in {"rad": 1.0, "mrad": 1e-3, "deg": DEGREE, "turn": TURN}.items()},
-    **{u: ("rad/s", f) for u, f in {"rad/s": 1.0, "deg/s": DEGREE, "rpm": RPM, "turn/s": TURN}.items()},
+    **{u: ("rad/s", f) for u, f in {"rad/s": 1.0, "mrad/s": 1e-3, "deg/s": DEGREE, "rpm": RPM, "turn/s": TURN}.items()},
     **{u: ("rad/s^2", f) for u, f in {"rad/s^2": 1.0, "deg/s^2": DEGREE, "turn/s^2": TURN}.items()},
     **{u: ("m", f) for u, f in {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6}.items()},
     **{u: ("m/s", f) for u, f in {"m/s": 1.0, "mm/s": 1e-3}.items()},

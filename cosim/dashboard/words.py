@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from cosim.dashboard.health import Figure
 from cosim.dashboard.run_control import Note
 from cosim.dashboard.source import PageEvent, Status
+from cosim.output.events import without_quantities
 
 OLD = 1.5  # s without a message, after which data of a run are old
 MOST_EVENTS = 60
-QUANTITY = re.compile(r"\d[\d.]*(e[+-]?\d+)?( [mµ]?s\b)?")  # in the text of an event
 COLORS = {"good": "#2f9e62", "busy": "#3b82c4", "warning": "#c98a1b", "bad": "#d1453b", "idle": "#868e96"}
 MARKS = {"info": COLORS["busy"], "warning": COLORS["warning"], "error": COLORS["bad"]}
 # the slider of a gain stands on a logarithmic axis: the numbers beside it and above it would be exponents
@@ -100,7 +99,7 @@ def gathered(events: Sequence[PageEvent]) -> list[Gathered]:
     groups: list[Gathered] = []
     last = None
     for event in reversed(events):
-        kind = event.level, QUANTITY.sub("#", event.text)
+        kind = event.level, without_quantities(event.text)
         if kind == last:
             groups[-1] = Gathered(groups[-1].event, groups[-1].number + 1, event.t)
         elif len(groups) == MOST_EVENTS:

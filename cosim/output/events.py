@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +13,14 @@ from cosim.types import Level
 
 if TYPE_CHECKING:
     from cosim.tick.tick_model import TickModel
+
+
+QUANTITY = re.compile(r"(?<!\w)\d[\d.,]*(e[+-]?\d+)?( [mµ]?s\b)?")  # none: the digits of a name
+
+
+def without_quantities(text: str) -> str:
+    """What events that differ in their numbers alone have in common, such as missed deadlines."""
+    return QUANTITY.sub("#", text)
 
 
 class RunEvent(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from cosim.output.events import RunEvent
+from cosim.output.events import RunEvent, without_quantities
 from cosim.post_mortem.limit_signs import limit_signs
 from cosim.post_mortem.sign import Finder, Sign, first, growth
 from cosim.post_mortem.window import StopWindow
@@ -97,14 +97,16 @@ def timing_signs(window: StopWindow) -> Iterator[Sign]:
 
 
 def event_signs(window: StopWindow) -> Iterator[Sign]:
-    """Events of the run, warnings of the guard, fallbacks and changes of parameters; repeated ones are one sign."""
+    """Events of the run, warnings of the guard, fallbacks and changes of parameters; repeated ones are one sign, and so
+    are warnings that differ in their numbers alone."""
     found: dict[str, list[RunEvent]] = {}
     for event in window.events:
-        found.setdefault(event.name, []).append(event)
-    for name, same in found.items():
-        times = "" if len(same) == 1 else f" ({len(same)} times)"
-        kind = "event" if same[0].level == "info" else same[0].level
-        yield Sign(same[0].t, f"{kind}: {name}{times}", kind != "event" or TAKEOVER in name)
+        found.setdefault(event.name if event.level == "info" else without_quantities(event.name), []).append(event)
+    for same in found.values():
+        earliest, alike = same[0], len({event.name for event in same}) == 1
+        times = "" if len(same) == 1 else f" ({len(same)} times{'' if alike else ', with other numbers'})"
+        kind = "event" if earliest.level == "info" else earliest.level
+        yield Sign(earliest.t, f"{kind}: {earliest.name}{times}", kind != "event" or TAKEOVER in earliest.name)
 
 
 # kind -> its signs

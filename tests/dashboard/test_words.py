@@ -105,6 +105,10 @@ def test_events_that_differ_in_numbers_alone_are_gathered():
     stop = PageEvent(2.5, "limit of joint 2 reached", "warning")
     assert gathered([*misses, stop]) == [(stop, 1, 2.5), (misses[2], 3, 1.0)]
     assert "1e-05 s in read: wake-up latency · 2 more like it since 1.000 s" in events_html(misses)
+    hot = [
+        PageEvent(float(k), f"wrist_{k}: temperature beyond its limit of 80 degC (warned)", "warning") for k in (1, 2)
+    ]
+    assert [group.number for group in gathered(hot)] == [1, 1]
     other = misses[0]._replace(level="error")
     assert [group.number for group in gathered([misses[0], other, misses[0]])] == [1, 1, 1]
 

@@ -165,16 +165,21 @@ def test_timing_signals_have_the_names_of_a_run_in_real_time():
 
 
 def test_events_once_each():
+    late = (0.05, 12.5), (0.06, 700)
     hot = "a: temperature beyond its limit of 80 degC (warned)"
     fallen = "controller 'm' failed: its fallback has taken over (its command was not finite)"
     events = [
         RunEvent(0.01, "m.kp = 5 (was 1), set by 'me'", 0.0),
         *(RunEvent(t, hot, 0.0, level="warning") for t in (0.02, 0.03)),
         RunEvent(0.04, fallen, 0.0),
+        *(RunEvent(t, f"missed a deadline by {by} µs in read", 0.0, level="warning") for t, by in late),
+        RunEvent(0.07, "m.kp = 6 (was 5), set by 'me'", 0.0),
     ]
     assert told(event_signs(window(events=events))) == [
         (10, "event: m.kp = 5 (was 1), set by 'me'", False),
         (20, f"warning: {hot} (2 times)", True),
         (40, f"event: {fallen}", True),
+        (50, "warning: missed a deadline by 12.5 µs in read (2 times, with other numbers)", True),
+        (70, "event: m.kp = 6 (was 5), set by 'me'", False),
     ]
     assert not list(event_signs(window()))
