@@ -154,7 +154,8 @@ def test_a_mistake_of_the_program_is_shown(tmp_path, monkeypatch):
         (
             "completed",
             {"kind": "encoder_nan", "joint": "elbow", "when": {"signal": "elbow/velocity", "above": "1 V"}},
-            ".faults[0].when.above: unit 'V' does not fit signal 'elbow/velocity'; use rad/s, deg/s, rpm, turn/s",
+            ".faults[0].when.above: unit 'V' does not fit signal 'elbow/velocity'; use rad/s, mrad/s, deg/s, rpm,"
+            " turn/s",
         ),
     ],
 )

@@ -136,7 +136,7 @@ class Arm:
 STOPPED = {1: 0, 2: 0, 3: 0}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def arm():
     (channel,) = channels(1)
     words = sets(*EASY, *lines_of(["moteus"], [channel]))

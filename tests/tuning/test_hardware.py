@@ -84,9 +84,9 @@ def emulated(rig: Path):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with both rigs, a session, and emulated drives."""
+    """A folder with both rigs and a session."""
     folder = tmp_path_factory.mktemp("hardware")
-    real = rig_file(folder, "arm_can")
+    rig_file(folder, "arm_can")
     rig = load_rig(rig_file(folder, "arm_sim"), interpret=False)
     tune(
         rig,
@@ -96,8 +96,14 @@ def place(tmp_path_factory):
         trials=24,
         folder=folder / "s",
     )
-    with emulated(real):
-        yield folder
+    return folder
+
+
+@pytest.fixture
+def bench(place):
+    """… and emulated drives whose arm is at its start: one that a test leaves in motion drifts out of its limits."""
+    with emulated(rig_file(place, "arm_can")):
+        yield place
 
 
 @pytest.fixture
@@ -125,9 +131,9 @@ def replay(session, place, asked=None, said=None, **changes):
 # --- replays --------------------------------------------------------------------------------------------
 
 
-def test_candidates_are_approached_in_small_steps_and_shown_beside_their_simulation(session, place):
+def test_candidates_are_approached_in_small_steps_and_shown_beside_their_simulation(session, bench):
     asked, said = [], []
-    found = replay(session, place, asked, said)
+    found = replay(session, bench, asked, said)
     found.try_all(Trying(found.rig, (), 1, 1.5).candidates(session))
     best = session.best
     assert found.runs[0].name == "gains of the rig" and found.runs[0].values == pytest.approx([30, 60, 12, 1.5, 3, 0.6])
@@ -147,19 +153,19 @@ def test_candidates_are_approached_in_small_steps_and_shown_beside_their_simulat
     text = (found.folder / "report.html").read_text()
     assert text.count("<svg ") == 3 * len(found.runs) and "http" not in text
     overlay = read_overlay(found.gains_file)
-    assert load_rig(place / "arm_sim.yaml", overlay).parameters["arm.kp"] == pytest.approx(found.best.values[:3])
+    assert load_rig(bench / "arm_sim.yaml", overlay).parameters["arm.kp"] == pytest.approx(found.best.values[:3])
     recorded = load_run(found.folder / "run_0.mcap")
     assert recorded.rig.roles == {"base": "real", "shoulder": "real", "elbow": "real"}
 
 
-def test_a_run_that_the_guard_stops_ends_it_and_the_rig_returns_with_the_last_safe_gains(session, place):
+def test_a_run_that_the_guard_stops_ends_it_and_the_rig_returns_with_the_last_safe_gains(session, bench):
     """The real rig has a limit of the tracking error that the model does not have; a soft candidate exceeds it."""
     said = []
     joints = yaml.safe_load((RIGS / "arm_can.yaml").read_text())["joints"]["all"]
     tight = {"all": {**joints, "limits": {**joints["limits"], "tracking": 0.03}}}
     session.trials[1] = Trial(1, (4.0, 8.0, 2.0, 0.2, 0.4, 0.1), session.trials[0].outcome)
     session.evaluator.objective = replace(session.evaluator.objective, limits=())
-    found = replay(session, place, said=said, joints=tight)
+    found = replay(session, bench, said=said, joints=tight)
     found.factor = 10.0
     with pytest.raises(RunError) as failed:
         found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(session))
@@ -173,16 +179,16 @@ def test_a_run_that_the_guard_stops_ends_it_and_the_rig_returns_with_the_last_sa
     assert found.best is found.runs[0]
 
 
-def test_a_limit_that_the_real_rig_does_not_hold_ends_it(session, place):
+def test_a_limit_that_the_real_rig_does_not_hold_ends_it(session, bench):
     """The gains of the rig hold it."""
-    first = replay(session, place)
+    first = replay(session, bench)
     first.try_all([])
     bound = 1.3 * first.runs[0].real["error_max"]
     objective = session.evaluator.objective
     (limit,) = (limit for limit in objective.limits if limit.measure.name == "error_max")
     session.evaluator.objective = replace(objective, limits=(replace(limit, bound=bound),))
     session.trials[1] = Trial(1, (12.0, 24.0, 5.0, 0.8, 1.5, 0.3), session.trials[0].outcome)
-    found = replay(session, place)
+    found = replay(session, bench)
     found._refused = lambda ladder: ""  # the simulation would refuse it
     why = rf"^tune: trial 1.*: error_max is [\d.]+ rad, above its limit of {bound:.4g} rad; the last"
     with pytest.raises(RunError, match=why):
@@ -190,10 +196,10 @@ def test_a_limit_that_the_real_rig_does_not_hold_ends_it(session, place):
     assert found.runs[-1].failure and "return" not in found.runs[-1].name  # the motion had ended by itself
 
 
-def test_a_candidate_that_the_simulation_refuses_does_not_run(session, place):
+def test_a_candidate_that_the_simulation_refuses_does_not_run(session, bench):
     said = []
     session.trials[1] = Trial(1, (9e4, 9e4, 9e4, 0.01, 0.01, 0.01), session.trials[0].outcome)
-    found = replay(session, place, said=said)
+    found = replay(session, bench, said=said)
     found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(session))
     assert [run.name for run in found.runs] == ["gains of the rig"]
     assert said[-1].startswith("trial 1 is left out: ")
@@ -212,10 +218,10 @@ def test_nothing_runs_without_confirmation(session, place):
 # --- margins --------------------------------------------------------------------------------------------
 
 
-def test_the_margins_that_a_session_promises_are_those_of_a_rig_that_is_heavier(promising, place):
+def test_the_margins_that_a_session_promises_are_those_of_a_rig_that_is_heavier(promising, bench):
     """Tuned on plants of ± 20 %, measured through the driver on a plant that nobody has seen."""
     asked, said = [], []
-    found = replay(promising, place, asked, said)
+    found = replay(promising, bench, asked, said)
     found.try_all(Trying(found.rig, (), 1, 1.5).candidates(promising))
     best, bounds = found.best, {limit.measure.figure: limit.bound for limit in promising.evaluator.objective.limits}
     assert best.name == f"trial {promising.best.number}", said
@@ -241,10 +247,10 @@ def test_the_margins_that_a_session_promises_are_those_of_a_rig_that_is_heavier(
     assert "<h2>Margins</h2>" in text and text.count("<svg ") == 3 * len(found.runs) + 2 * 3
 
 
-def test_gains_that_lack_a_margin_on_the_real_rig_are_no_result(promising, place):
+def test_gains_that_lack_a_margin_on_the_real_rig_are_no_result(promising, bench):
     """Half of the damping: the simulation would refuse it."""
     promising.trials[1] = Trial(1, (60.0, 120.0, 24.0, 0.9, 1.8, 0.36), promising.trials[0].outcome)
-    found = replay(promising, place)
+    found = replay(promising, bench)
     found.factor = 10.0
     found._refused = lambda ladder: ""
     with pytest.raises(RunError) as failed:
@@ -259,13 +265,13 @@ def test_gains_that_lack_a_margin_on_the_real_rig_are_no_result(promising, place
     assert found.best is found.runs[0] and found.gains_file.exists()
 
 
-def test_a_relay_on_real_drives(command: Command, place):
+def test_a_relay_on_real_drives(command: Command, bench):
     """The heavier arm, through the driver: about 1.2 times the effort for the same swing."""
-    rig = rig_file(place, "arm_can")
+    rig = rig_file(bench, "arm_can")
     relay = ("--measure", "relay", "--joint", "base", "--amplitude", "0.5", "--hysteresis", "0", "--yes")
-    code, out, err = command("analyze", rig, *relay, "--json", place / "r.json")
+    code, out, err = command("analyze", rig, *relay, "--json", bench / "r.json")
     assert (code, err) == (0, []), out
-    found = json.loads((place / "r.json").read_text())["relay"]["base"]
+    found = json.loads((bench / "r.json").read_text())["relay"]["base"]
     plant, linear = (complex(found[side]["real"], found[side]["imag"]) for side in ("plant", "linear"))
     assert 0.6 < abs(plant / linear) < 1.05
 
@@ -279,8 +285,8 @@ def on_hardware(command: Command, place, tmp_path):
     return lambda *words: command("tune", place / "arm_sim.yaml", "--on-hardware", place / "arm_can.yaml", *words)
 
 
-def test_the_command_replays_a_session(on_hardware, place):
-    rig_file(place, "arm_can")
+def test_the_command_replays_a_session(on_hardware, bench):
+    rig_file(bench, "arm_can")
     code, out, err = on_hardware("--replay", "s", "--candidates", "1", "--step-factor", "9", "--yes")
     assert (code, err) == (0, [])
     lines = out.splitlines()

@@ -32,7 +32,7 @@ MISTAKES = {
     f"{AT}.patterns.state: the answers of 2 axes need the field '{{id}}'; add it": {
         "patterns": {"state": "{position} {velocity}"}
     },
-    f"{AT}.scales.velocity: unit 'deg' does not fit here; use rad/s, deg/s, rpm, turn/s": {
+    f"{AT}.scales.velocity: unit 'deg' does not fit here; use rad/s, mrad/s, deg/s, rpm, turn/s": {
         "scales": {"velocity": "1 deg"}
     },
     f"{AT}.modes: each mode has a word of its own, without blanks and asterisks": {"modes": {"off": "1"}},
