@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 
 AGAIN = 2
-# rooms with emulated drives, other programs, sockets or pages, which have time limits; the others compute, and fail once
+# rooms with emulated drives, other programs, sockets or pages, which have time limits; the others fail once
 ROOMS = {
     "bench",
     "browser",
