@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What pytest holds of ten thousand tests is not garbage: each real-time run would look through it as it begins."""
-    leave_to_the_end()
+    freeze_what_stays()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -76,14 +76,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     result = yield
     if item.path not in BEGUN:
         BEGUN.add(item.path)
-        leave_to_the_end()
+        freeze_what_stays()
     return result
 
 
 BEGUN: set[Path] = set()  # files of which this process has run a test
 
 
-def leave_to_the_end() -> None:
+def freeze_what_stays() -> None:
     """Garbage goes now, all else is not looked at again."""
     gc.collect()
     gc.freeze()

@@ -134,7 +134,8 @@ class LiveRun:
                 self.control.forget()
             return
         if self._known == process.pid:
-            if self.control.silenced and self.control.answers and not self.control.holder:
+            lost = self.control.silenced and not self.control.asked("release")
+            if lost and self.control.answers and not self.control.holder:
                 self._take()
             return
         if self.control.state not in ("waiting", "armed"):

@@ -154,7 +154,7 @@ class RunControl:
             answer = self._client.request(command, **fields)
         except CosimError as error:
             if isinstance(error, NoReply):  # what was sent must not reach a later run
-                self.silenced |= self.mine
+                self.silenced = command != "release" and (self.silenced or self.mine)
                 self._leave()
             if command == "heartbeat":
                 self.mine = False

@@ -100,21 +100,36 @@ def test_control_of_another_client_is_seen_and_taken_over(followed: Followed) ->
         followed.until(lambda: live.situation.mine)
 
 
-def test_control_that_was_lost_to_silence_is_taken_back(followed: Followed) -> None:
+def test_control_that_was_lost_to_silence_is_taken_back_unless_it_was_given_away(followed: Followed) -> None:
     live, run = followed.live, followed.process.pid
     followed.until(lambda: live.situation.mine and live.began)
     live.do(START)
     followed.until_state("running")
     parts = [int(word) for word in Path(f"/proc/{run}/task/{run}/children").read_text().split()]
-    for part in parts:  # among them the one that serves the control socket
-        os.kill(part, signal.SIGSTOP)
+
+    def send(number: int) -> None:
+        for part in parts:  # among them the one that serves the control socket
+            os.kill(part, number)
+
+    send(signal.SIGSTOP)
     followed.until(lambda: not live.situation.mine)
-    for part in parts:
-        os.kill(part, signal.SIGCONT)
+    send(signal.SIGCONT)
     followed.until(lambda: live.situation.mine)
+
     live.do("Release control")
     followed.until(lambda: not live.situation.mine)
     with pytest.raises(AssertionError):  # what was given away stays away
+        followed.until(lambda: live.situation.mine, 1.0)
+
+    live.do("Take control")
+    followed.until(lambda: live.situation.mine)
+    send(signal.SIGSTOP)
+    live.do("Release control")
+    followed.until(lambda: not live.situation.mine and not live.control.asked("release"))
+    followed.until(lambda: not live.control.answers)
+    send(signal.SIGCONT)
+    followed.until(lambda: live.control.answers)
+    with pytest.raises(AssertionError):
         followed.until(lambda: live.situation.mine, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Tests in real time: a machine that stalls disturbs what they see.
+"""Tests in real time, or beside programs with time limits: a machine that stalls disturbs what they see.
 
 One that fails is run again, twice at most; a defect fails each time. Those that were run again are named at the end.
 """
