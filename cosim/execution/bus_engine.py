@@ -30,11 +30,9 @@ class BusEngine(HardwareEngine, NativeEngine):
         groups: Sequence[DriverGroup],
         watchdog: float | None = None,
     ) -> None:
-        """groups, watchdog: see `set_up`; groups also of the simulated motors, which the ticks contain."""
+        """See `HardwareEngine`; groups: also of the simulated motors, which the ticks contain."""
         self._real = sum(group.real for group in groups)
-        super().__init__(tick_model)
-        self.virtual_plant, self.memory = virtual_plant, virtual_plant.memory
-        self.set_up(groups, True, None, watchdog)
+        super().__init__(tick_model, virtual_plant, groups, True, None, watchdog)
 
     def _make_loop(self) -> NativeLoop:
         names = [task.name for task in self.tasks]

@@ -36,7 +36,6 @@ class Engine(ABC):
     """Runs the ticks of a rig; after a fault or `close` its drivers are stopped."""
 
     kind: str  # "compiled" or "Python"
-    memory: np.ndarray
     hardware_manager: HardwareManager  # of the Python engine only
     hardware = False  # whether a driver moves a real motor
     number = 0  # of the next tick
@@ -44,8 +43,15 @@ class Engine(ABC):
     force_stopped = False
     running = "the loop"  # what runs now
 
-    def __init__(self, tick_model: TickModel) -> None:
-        self.tick_model, self.program = tick_model, tick_model.program
+    def __init__(self, tick_model: TickModel, memory: np.ndarray) -> None:
+        """memory: of `tick_model`, on which the ticks run."""
+        self.tick_model, self.program, self._memory = tick_model, tick_model.program, memory
+
+    @property
+    def memory(self) -> np.ndarray:
+        """What passes from tick to tick. It is the same array for the life of the engine: drivers and controllers keep
+        views of it."""
+        return self._memory
 
     @property
     def tasks(self) -> tuple[TickTask, ...]:

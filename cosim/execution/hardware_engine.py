@@ -12,6 +12,7 @@ from cosim.execution.engine import Engine, Snapshot
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop
 from cosim.hardware.manager import HardwareManager
+from cosim.tick.tick_model import TickModel
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.watchdog import Watchdog
 from cosim.types import Driver
@@ -20,19 +21,21 @@ from cosim.types import Driver
 class HardwareEngine(Engine):
     """An engine with the drivers, the emergency stop and the watchdog of a rig."""
 
-    virtual_plant: VirtualPlant
-
-    def set_up(
+    def __init__(
         self,
+        tick_model: TickModel,
+        virtual_plant: VirtualPlant,
         drivers: Sequence[tuple[Driver, np.ndarray] | DriverGroup],
-        hardware: bool,
-        estop: Callable[[ExitStack], Estop] | None,
-        watchdog: float | None,
+        hardware: bool = False,
+        estop: Callable[[ExitStack], Estop] | None = None,
+        watchdog: float | None = None,
     ) -> None:
-        """drivers: together for all joints, each with the indices (n,) of its joints in the model's order; estop: opens
-        the emergency stop; watchdog [s]: motors off when a tick takes longer."""
+        """virtual_plant: of `tick_model`; drivers: together for all joints, each with the indices (n,) of its joints in
+        the model's order; estop: opens the emergency stop; watchdog [s]: motors off when a tick takes longer."""
+        super().__init__(tick_model, virtual_plant.memory)
+        self.virtual_plant = virtual_plant
         groups = [item if isinstance(item, DriverGroup) else DriverGroup(*item) for item in drivers]
-        self.hardware_manager = HardwareManager(groups, self.virtual_plant)
+        self.hardware_manager = HardwareManager(groups, virtual_plant)
         self.hardware = hardware or any(group.real for group in self.hardware_manager.groups)
         self._stack, self._open_estop = ExitStack(), estop
         self._estop = Estop(())

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class NativeEngine(Engine):
     """Runs whole ticks in compiled code; Python reads blocks of finished ticks."""
 
-    def __init__(self, tick_model: TickModel) -> None:
-        super().__init__(tick_model)
-        self.memory = tick_model.memory()
+    def __init__(self, tick_model: TickModel, memory: np.ndarray | None = None) -> None:
+        """memory: by default a new one."""
+        super().__init__(tick_model, tick_model.memory() if memory is None else memory)
         self._loop = self._make_loop()
         self._native: np.ndarray | None = None  # the functions of `NativeCall`
         self._names = [loop.name for loop in tick_model.python_loops]

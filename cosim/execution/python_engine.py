@@ -34,10 +34,7 @@ class PythonEngine(HardwareEngine):
         estop: Callable[[ExitStack], Estop] | None = None,
         watchdog: float | None = None,
     ) -> None:
-        """See `set_up`."""
-        super().__init__(tick_model)
-        self.virtual_plant, self.memory = virtual_plant, virtual_plant.memory
-        self.set_up(drivers, hardware, estop, watchdog)
+        super().__init__(tick_model, virtual_plant, drivers, hardware, estop, watchdog)
         self._runs = [self._task(task) for task in self.tasks]
         self._names = [f"controller '{task.name}'" if task.loop else f"task '{task.name}'" for task in self.tasks]
         self._fault = virtual_plant.view("fault")

@@ -20,8 +20,7 @@ class VirtualPlant:
     _coupling: PythonCoupledStep | None = None  # with the parts that are not compiled
 
     def __init__(self, tick_model: TickModel) -> None:
-        self.tick_model = tick_model
-        self.memory = tick_model.memory()
+        self.tick_model, self._memory = tick_model, tick_model.memory()
         calls = {call.name: call for task in tick_model.tasks for call in task.calls}
         self._measure = self.bind(calls["measure"])
         # the last sample
@@ -37,6 +36,11 @@ class VirtualPlant:
         self._enabled = self.view("enabled") if tick_model.plant.periods else None
         self._measured_ns: int | None = None
         self.begin(0)
+
+    @property
+    def memory(self) -> np.ndarray:
+        """The same array for the life of the plant."""
+        return self._memory
 
     def view(self, *path: str) -> np.ndarray:
         """A part of the memory by its name, to be read or written in place."""
