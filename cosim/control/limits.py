@@ -28,6 +28,8 @@ POSITION_TOLERANCE = 1e-9
 EXCURSION_TIME, EXCURSION_FRACTION = 0.1, 0.05
 # s, default of a real joint
 STALL_TIME = 1.0
+# commanded effort of a real joint that cannot be meant, in terms of its limit: high gains reach a hundredth of it
+ABSURD = 1000.0
 # rad/s or m/s; lowest speed in the power limit
 MIN_SPEED = 1e-9
 
@@ -273,6 +275,20 @@ LIMITS: tuple[GuardLimit, ...] = (
         controlled_stop="left its limits {limit}",
         warning="position beyond its limits of {limit} (warned)",
         saturation="position beyond its limits of {limit}: commanded position clamped, outward effort cut",
+    ),
+    GuardLimit(
+        "commanded_effort",
+        "joint effort",
+        meaning="greatest effort that a controller may command, either way, before anything is cut",
+        default_action=STOP,
+        stop_category=0,
+        exceeded=lambda x, _: ops.absolute(x.requested_effort) > x.bounds["commanded_effort"],
+        real_default=lambda bounds: ABSURD * bounds["effort"],
+        reason=(
+            "is commanded {commanded_effort}, beyond its limit of {limit}, which cannot be meant; check the units and"
+            " the stability of its controller or change joints.{joint}.limits"
+        ),
+        warning="commanded effort beyond its limit of {limit} (warned)",
     ),
     GuardLimit(
         "residual_energy",

@@ -106,6 +106,7 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
         "position": f"{position:.6g} {unit}",
         "velocity": f"{velocity:.6g} {unit}/s",
         "effort": f"{effort:.6g} {effort_unit}",
+        "commanded_effort": f"{_commanded_effort(tick_model, parts, k):.6g} {effort_unit}",
         "effort_rate": f"{effort_rate:.6g} {effort_unit}/s",
         "power": f"{power:.6g} W",
         "temperature": f"{parts['temperature'][k]:.6g} degC",
@@ -118,6 +119,16 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
         "shadow_slip": f"{parts['shadow']['slip'][k]:.6g} {unit}",
         "tracking_error": f"{abs(parts['reference_position'][k] - position):.6g} {unit}",
     }
+
+
+def _commanded_effort(tick_model: TickModel, parts: State, k: int) -> float:
+    """The effort that the controller of joint k requests, before the guard cuts it; 0 without a controller."""
+    measured = {name: float(parts["measured"][name][k]) for name in ("position", "velocity")}
+    for loop in tick_model.loops:
+        for place in np.flatnonzero(loop.index == k):
+            command = {name: values[place] for name, values in parts["controller_commands"][loop.name].items()}
+            return float(requested_effort(command, measured))
+    return 0.0
 
 
 def _not_finite(tick_model: TickModel, parts: State, k: int) -> Reason:
