@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from cosim.drivers.common.motor import Motor, WholeNumberEncoder
+from cosim.drivers.common.unknown_requests import UnknownRequests
 from cosim.servo.commanded import CommandedLoops
 
 WATCHDOG = "watchdog"  # the fault of a drive that got no commands; the others are FAULT_CAUSES
@@ -91,6 +92,7 @@ class EmulatedDrives(Generic[DriveType]):
 
     def __init__(self, drives: Mapping[int, DriveType]) -> None:
         self.drives = drives
+        self.unknown = UnknownRequests()
 
     def process(self, t_ns: int) -> list:
         """Time has passed."""

@@ -17,7 +17,9 @@ LONGEST = 512  # bytes of content
 FILL, FILL_LONG, PROCESS, SHORT = 5, 6, 7, 8  # kinds of CAN frames, CAN_PACKET_ID
 KINDS = (FILL, FILL_LONG, PROCESS, SHORT)
 SHORT_SIZE = 6  # bytes of content of one frame
-ASK, TELL = 0, 1  # content is to be answered, content is an answer
+# content is to be answered, content is an answer, and content to be taken without an answer
+ASK, TELL, SILENT = 0, 1, 2
+ASK_AS_REQUEST = 3  # content is to be answered, by content that is marked ASK
 
 
 # --- UART -----------------------------------------------------------------------------------------
@@ -91,7 +93,7 @@ def frames(receiver: int, sender: int, content: bytes, what: int) -> list[CanFra
 class Content(NamedTuple):
     receiver: int
     sender: int
-    what: int  # ASK or TELL
+    what: int  # ASK, TELL, …
     data: bytes
 
 

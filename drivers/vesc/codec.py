@@ -11,18 +11,26 @@ from typing import NamedTuple
 
 from cosim.drivers.transport import CanFrame
 from cosim.drivers.transport.content_packets import extended_frame
+from cosim.drivers.vesc import values
 
-FW_VERSION, GET_MCCONF, GET_APPCONF, REBOOT, ALIVE, FORWARD_CAN, GET_VALUES = 0, 14, 17, 29, 30, 34, 50
+FW_VERSION, GET_VALUES, GET_MCCONF, GET_APPCONF, REBOOT, ALIVE, FORWARD_CAN = 0, 4, 14, 17, 29, 30, 34
+GET_VALUES_SELECTIVE = 50
 SET_LIMITS, GET_LIMITS = 48, 91  # COMM_SET_MCCONF_TEMP, COMM_GET_MCCONF_TEMP
 SETPOINTS = {  # mode -> command, kind of CAN frame, steps per A, rpm of the field, and degree
     "effort": (6, 1, 1e3),
     "velocity": (8, 3, 1.0),
     "position": (9, 4, 1e6),
 }
-# GET_VALUES_SELECTIVE: bit 1 temperature of the motor, 5 torque-producing current, 7 rpm of the field, 15 fault, 16
-# angle, 17 id of the drive, 21 status
-VALUES, VALUES_ID = 1 << 1 | 1 << 5 | 1 << 7 | 1 << 15 | 1 << 16 | 1 << 21, 1 << 17
-LAYOUTS = {VALUES: struct.Struct(">hiiBiB"), VALUES | VALUES_ID: struct.Struct(">hiiBiBB")}
+OTHER_SETPOINTS = {  # of other programs, as above, with steps per duty cycle; relative: to the current limit
+    "duty": (5, 0, 1e5),
+    "brake": (7, 2, 1e3),
+    "handbrake": (10, 12, 1e3),
+    "relative effort": (84, 10, 1e5),
+    "relative brake": (None, 11, 1e5),
+    "relative handbrake": (None, 13, 1e5),
+}
+VALUES, VALUES_ID = values.mask_of("temperature", "current", "erpm", "fault", "angle", "status"), values.mask_of("id")
+LAYOUTS = {mask: values.layout(mask) for mask in (VALUES, VALUES | VALUES_ID)}
 HEADS = {  # the beginnings of other answers, behind their first byte
     FW_VERSION: struct.Struct(">BB"),  # major, minor
     GET_MCCONF: struct.Struct(">IBBBBff"),  # signature, modes, largest current: motoring, braking
@@ -45,18 +53,16 @@ class Values(NamedTuple):
     timed_out: bool
 
 
-def encode_values(values: Values, mask: int) -> bytes:
-    """The answer to GET_VALUES with this mask, one of LAYOUTS."""
-    scaled = (values.temperature * 10, values.current * 100, values.erpm, values.fault, values.angle * 1e6)
-    motion = [round(value) for value in scaled]
-    tail = [] if values.id is None else [values.id]
-    return struct.pack(">BI", GET_VALUES, mask) + LAYOUTS[mask].pack(*motion, *tail, values.timed_out)
+def encode_values(measured: Values, mask: int) -> bytes:
+    """The answer to GET_VALUES_SELECTIVE with this mask, one of LAYOUTS."""
+    quantities = measured._asdict() | {"id": measured.id or 0, "status": measured.timed_out}
+    return struct.pack(">BI", GET_VALUES_SELECTIVE, mask) + values.encode(quantities, mask)
 
 
 def decode_values(content: bytes) -> Values | None:
-    """None for anything but a complete answer to GET_VALUES with a mask of LAYOUTS."""
+    """None for anything but a complete answer to GET_VALUES_SELECTIVE with a mask of LAYOUTS."""
     layout = LAYOUTS.get(int.from_bytes(content[1:5], "big"))
-    if content[:1] != bytes([GET_VALUES]) or layout is None or len(content) != 5 + layout.size:
+    if content[:1] != bytes([GET_VALUES_SELECTIVE]) or layout is None or len(content) != 5 + layout.size:
         return None
     temperature, current, erpm, fault, angle, *tail = layout.unpack(content[5:])
     number = tail[0] if len(tail) == 2 else None

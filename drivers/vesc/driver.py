@@ -151,7 +151,9 @@ class VescDriver(NodeDriver[Any, JointParams]):
             self._unanswered[k] += 1
             if self._unanswered[k] == 1:
                 self._since_ns[k] = self._now()
-            return self._wire.request(joint, bytes([codec.GET_VALUES]) + self._wire.mask.to_bytes(4, "big"))[0]
+            return self._wire.request(joint, bytes([codec.GET_VALUES_SELECTIVE]) + self._wire.mask.to_bytes(4, "big"))[
+                0
+            ]
         self._asked = k
         commands = {"identity": codec.FW_VERSION, "enable": codec.ALIVE, "clear": codec.REBOOT}
         return self._wire.request(joint, bytes([commands[request]]))[0]

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 
 from cosim.drivers.common.search import FoundDrive, Question, Search
 from cosim.drivers.transport import CanFrame, CanParams, SerialParams
-from cosim.drivers.transport.content_packets import ASK, FrameReader, PacketReader, frames, packet
+from cosim.drivers.transport.content_packets import ASK, FrameReader, PacketReader, extended_frame, frames, packet
 from cosim.drivers.vesc import codec
 from cosim.drivers.vesc.ping import IDS, PING_CAN, PING_TIME, found, ping
 
@@ -27,7 +27,8 @@ def search(connection: CanParams | SerialParams) -> Search:
 
 def commands() -> Iterator[CanFrame]:
     """Setpoints."""
-    return (codec.setpoint_frame(id, mode, 0.0) for id in IDS for mode in codec.SETPOINTS)
+    kinds = [kind for _, kind, _ in (*codec.SETPOINTS.values(), *codec.OTHER_SETPOINTS.values())]
+    return (extended_frame(kind, id, bytes(4)) for id in IDS for kind in kinds)
 
 
 def _on_bus() -> Search:

@@ -13,7 +13,7 @@ ANSWERS = 128  # + id: to this number on the CAN bus a drive sends its answers
 
 
 class VescWire(Protocol):
-    mask: int  # of GET_VALUES
+    mask: int  # of GET_VALUES_SELECTIVE
     reader: Any  # with the counter `lost`
 
     def setpoint(self, joint: JointParams, mode: str, value: float) -> Any:

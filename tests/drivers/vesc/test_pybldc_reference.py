@@ -23,7 +23,7 @@ LENGTHS = (1, 5, 6, 7, 8, 20, 255, 256, 300, 500)
 
 
 def content(length: int) -> bytes:
-    return bytes([codec.GET_VALUES]) + random.Random(length).randbytes(length - 1)
+    return bytes([codec.GET_VALUES_SELECTIVE]) + random.Random(length).randbytes(length - 1)
 
 
 def test_the_checksum_is_that_of_the_client():
