@@ -8,18 +8,21 @@ The functions are those of a protocol for a half-duplex link (`transport/half_du
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 READ, READ_INPUTS, WRITE_ONE, WRITE, READ_WRITE, FAILED = 3, 4, 6, 16, 23, 0x80
+ILLEGAL_FUNCTION, ILLEGAL_ADDRESS, ILLEGAL_VALUE = 1, 2, 3
 EXCEPTIONS = {
-    1: "illegal function",
-    2: "illegal data address",
-    3: "illegal data value",
+    ILLEGAL_FUNCTION: "illegal function",
+    ILLEGAL_ADDRESS: "illegal data address",
+    ILLEGAL_VALUE: "illegal data value",
     4: "server device failure",
     6: "server device busy",
 }
-MAX_FRAME, MAX_READ = 256, 125  # bytes, registers
+MAX_FRAME = 256  # bytes
+MAX_READ, MAX_WRITE, MAX_WRITE_OF_BOTH = 125, 123, 121  # registers; the last one of function 23
+BROADCAST = 0  # the node of requests to all, which are not answered
 SILENCE = 3.5 * 11  # bits: characters between two frames
 FAST_SILENCE = 1.75e-3  # s, the same above 19200 bit/s (MODBUS over Serial Line V1.02, 2.5.1.1)
 TYPES = {  # format, smallest and largest value
@@ -30,6 +33,7 @@ TYPES = {  # format, smallest and largest value
     "float32": (">f", -3.4e38, 3.4e38),
 }
 _HEADS = {READ: 6, READ_INPUTS: 6, WRITE_ONE: 6, WRITE: 7, READ_WRITE: 11}  # bytes of a request before its values
+FUNCTIONS = frozenset(_HEADS)
 _CRC_TABLE: list[int] = []
 for _byte in range(256):
     for _ in range(8):
@@ -88,11 +92,32 @@ def decode(frame: bytes) -> RtuRequest | None:
     node, function = frame[:2] if len(frame) > 1 else (0, 0)
     if function not in _HEADS or _request_size(frame) != len(frame) or crc(frame):
         return None
-    body, register, count = frame[2:-2], 0, 0
+    request = _fields(frame[2:-2], node, function)
+    return None if request is None or mistake(request) else request
+
+
+def mistake(request: RtuRequest) -> int:
+    """The exception of a request of more registers than fit, or beyond the last address, in the order of the
+    specification; 0 for none."""
+    reads, writes = request.function in (READ, READ_INPUTS, READ_WRITE), request.function in (WRITE, READ_WRITE)
+    most = MAX_WRITE_OF_BOTH if request.function == READ_WRITE else MAX_WRITE
+    if (reads and not 1 <= request.quantity <= MAX_READ) or (writes and not 1 <= len(request.words) <= most):
+        return ILLEGAL_VALUE
+    last = max(request.register + request.quantity, request.at + len(request.words))
+    return ILLEGAL_ADDRESS if last > 0x10000 else 0
+
+
+def mistaken(frame: bytes) -> int:
+    """The exception of a frame that is complete and that `decode` refuses; 0 where it does not."""
+    request = _fields(frame[2:-2], frame[0], frame[1])
+    return ILLEGAL_VALUE if request is None else mistake(request)
+
+
+def _fields(body: bytes, node: int, function: int) -> RtuRequest | None:
+    """Of the bytes between function and CRC; None where the numbers of registers and bytes to be written differ."""
+    register, count = 0, 0
     if function in (READ, READ_INPUTS, READ_WRITE):
         register, count = struct.unpack_from(">HH", body)
-        if not 1 <= count <= MAX_READ or register + count > 0x10000:
-            return None
         body = body[4:]
     if function == WRITE_ONE:
         at, word = struct.unpack(">HH", body)
@@ -100,25 +125,44 @@ def decode(frame: bytes) -> RtuRequest | None:
     if not body:
         return RtuRequest(node, function, register, count)
     at, n, size = struct.unpack_from(">HHB", body)
-    if n < 1 or size != 2 * n or at + n > 0x10000:
+    if size != 2 * n:
         return None
     return RtuRequest(node, function, register, count, at, struct.unpack(f">{n}H", body[5:]))
 
 
 def split(data: bytes) -> tuple[list[bytes], bytes]:
     """(complete request frames, the rest that may become one); bytes in between are skipped."""
-    frames, begin = [], 0
+    return split_of(data, frozenset())
+
+
+def split_of(data: bytes, nodes: Collection[int]) -> tuple[list[bytes], bytes]:
+    """As `split`, with those of any other function to these nodes too: they end where their CRC is right."""
+    frames, begin, kept = [], 0, None
     while begin < len(data):
         size = _request_size(data[begin:])
         if begin + size > len(data) and size <= MAX_FRAME:
             break
+        if not size and data[begin] in nodes:
+            size = _size_by_crc(data[begin : begin + MAX_FRAME])
+            if not size and kept is None and len(data) - begin < MAX_FRAME:
+                kept = begin  # the beginning of one, unless a complete frame follows
         frame = data[begin : begin + size]
         if size and size <= MAX_FRAME and not crc(frame):
             frames.append(frame)
-            begin += size
+            begin, kept = begin + size, None
         else:
             begin += 1
-    return frames, data[begin:]
+    return frames, data[begin if kept is None else kept :]
+
+
+def _size_by_crc(data: bytes) -> int:
+    """Of the shortest frame with a right CRC that begins here; 0 for none."""
+    value = 0xFFFF
+    for size, byte in enumerate(data, 1):
+        value = value >> 8 ^ _CRC_TABLE[(value ^ byte) & 0xFF]
+        if not value and size >= 4:
+            return size
+    return 0
 
 
 def answer(request: RtuRequest, words: Sequence[int] = ()) -> bytes:
@@ -141,7 +185,12 @@ def is_like_its_answer(request: RtuRequest) -> bool:
 
 def refusal(request: RtuRequest, exception: int) -> bytes:
     """The answer to a request with an exception of EXCEPTIONS."""
-    return checked(bytes((request.node, request.function | FAILED, exception)))
+    return refusal_of(request.node, request.function, exception)
+
+
+def refusal_of(node: int, function: int, exception: int) -> bytes:
+    """As `refusal`."""
+    return checked(bytes((node, function | FAILED, exception)))
 
 
 def find_answer(request: RtuRequest, data: bytes) -> bytes | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+
 from cosim.drivers.common.emulated_drive import CountingDrive, EmulatedDrives
 from cosim.drivers.common.fault_texts import code_of, fault_table
 from cosim.drivers.common.motor import Motor
 from cosim.drivers.modbus import codec, identification
+from cosim.drivers.modbus.codec import ILLEGAL_ADDRESS, ILLEGAL_FUNCTION, ILLEGAL_VALUE
 from cosim.drivers.modbus.params import Registers
 
-ILLEGAL_FUNCTION, ILLEGAL_ADDRESS, ILLEGAL_VALUE = 1, 2, 3
+DIAGNOSTICS, MASK_WRITE = 8, 22  # of the former `return query data` only
 WRITTEN = ("control", "mode", "timeout", "effort_limit", "effort_target", "velocity_target", "position_target")
 MODES = ("effort", "velocity", "position")
 IDENTITY = ("cosim", "emulated drive", "1.0")
@@ -77,6 +80,12 @@ class ModbusDrive(CountingDrive):
                 self.command(mode, point.value(self.written), limit, self.timeout_ns, t_ns)
         return 0
 
+    def write_masked(self, at: int, ones: int, others: int, t_ns: int) -> int:
+        """Keep the bits of a register that are set in `ones`, and take the rest from `others`; see `write`."""
+        if at not in self.written:
+            return ILLEGAL_ADDRESS
+        return self.write(at, ((self.written[at] & ones) | (others & ~ones & 0xFFFF),), t_ns)
+
     def _control(self, word: int, t_ns: int) -> None:
         control = self.map.control
         if word == control.clear[0]:
@@ -95,26 +104,47 @@ class Emulator(EmulatedDrives[ModbusDrive]):
         """Bytes from the link; the answers to the requests that they complete."""
         if t_ns - self._heard_ns > self.silence_ns:
             self._received = b""
-        asked, received = identification.split(self._received + item, tuple(self.drives))
-        frames, self._received = codec.split(received)
+        frames, self._received = codec.split_of(self._received + item, (codec.BROADCAST, *self.drives))
         self._heard_ns = t_ns
-        answers = [identification.answer(node, IDENTITY) for node in asked]
-        return answers + [answer for frame in frames for answer in self._answers(frame, t_ns)]
+        return [answer for frame in frames for answer in self._answers(frame, t_ns)]
 
     def reset(self, t_ns: int) -> None:
         self._received = b""
         super().reset(t_ns)
 
     def _answers(self, frame: bytes, t_ns: int) -> list[bytes]:
-        request = codec.decode(frame)
-        drive = None if request is None else self.drives.get(request.node)
-        if request is None or drive is None:
+        if frame[0] == codec.BROADCAST:
+            for drive in self.drives.values():
+                self._execute(drive, frame, t_ns)
             return []
+        drive = self.drives.get(frame[0])
+        return [] if drive is None else [self._execute(drive, frame, t_ns)]
+
+    def _execute(self, drive: ModbusDrive, frame: bytes, t_ns: int) -> bytes:
+        """The answer of a drive to a complete frame."""
+        node, function = frame[:2]
         drive.command_ns = t_ns
-        exception = drive.write(request.at, request.words, t_ns) if request.words else 0
-        memory, span = drive.memory(), range(request.register, request.register + request.quantity)
-        if not exception and not memory.keys() >= set(span):
-            exception = ILLEGAL_ADDRESS
+        if function == identification.FUNCTION:
+            return identification.reply(frame, IDENTITY)
+        if function == DIAGNOSTICS and frame[2:4] == bytes(2):
+            return frame
+        if function == MASK_WRITE and len(frame) == 10:
+            exception = drive.write_masked(*struct.unpack(">HHH", frame[2:-2]), t_ns)
+            return codec.refusal_of(node, function, exception) if exception else frame
+        request = codec.decode(frame)
+        if request is not None:
+            return self._registers(drive, request, t_ns)
+        exception = codec.mistaken(frame) if function in codec.FUNCTIONS else ILLEGAL_FUNCTION
+        if exception == ILLEGAL_FUNCTION:
+            self.unknown.note(f"node {node}: function {function}, answered by exception {exception}")
+        return codec.refusal_of(node, function, exception)
+
+    def _registers(self, drive: ModbusDrive, request: codec.RtuRequest, t_ns: int) -> bytes:
+        span = range(request.register, request.register + request.quantity)
+        exception = 0 if drive.memory().keys() >= set(span) else ILLEGAL_ADDRESS
+        if not exception and request.words:
+            exception = drive.write(request.at, request.words, t_ns)
         if exception:
-            return [codec.refusal(request, exception)]
-        return [codec.answer(request, [memory[register] for register in span])]
+            return codec.refusal(request, exception)
+        memory = drive.memory()
+        return codec.answer(request, [memory[register] for register in span])

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from cosim.drivers.modbus import codec
 
-FUNCTION, MEI, BASIC = 43, 14, 1
+FUNCTION, MEI = 43, 14
+BASIC, INDIVIDUAL = 1, 4  # codes: the basic objects, one of them; 2 and 3 for more of them
+BASIC_AND_EACH = 0x81  # conformity: the basic objects, also one by one
 HEAD = 8  # bytes of an answer before its objects: node, function, MEI, code, conformity, more, next, number
 
 
@@ -16,18 +18,24 @@ def request(node: int) -> bytes:
     return codec.checked(bytes((node, FUNCTION, MEI, BASIC, 0)))
 
 
-def answer(node: int, texts: Sequence[str]) -> bytes:
-    """The frame with these objects."""
-    objects = b"".join(bytes((k, len(text))) + text.encode("ascii") for k, text in enumerate(texts))
-    return codec.checked(bytes((node, FUNCTION, MEI, BASIC, BASIC, 0, 0, len(texts))) + objects)
+def answer(node: int, texts: Sequence[str], code: int = BASIC, first: int = 0) -> bytes:
+    """The frame with these objects, the first of which has this number, to a request with this code."""
+    objects = b"".join(bytes((k, len(text))) + text.encode("ascii") for k, text in enumerate(texts, first))
+    return codec.checked(bytes((node, FUNCTION, MEI, code, BASIC_AND_EACH, 0, 0, len(texts))) + objects)
 
 
-def split(data: bytes, nodes: Sequence[int]) -> tuple[list[int], bytes]:
-    """(nodes of the requests in received bytes, the other bytes)."""
-    asked = [node for node in nodes if request(node) in data]
-    for node in asked:
-        data = data.replace(request(node), b"")
-    return asked, data
+def reply(frame: bytes, texts: Sequence[str]) -> bytes:
+    """The answer of a device with these basic objects to a request of function 43."""
+    node, mei, code, first = (*frame[:1], *frame[2:5]) if len(frame) == 7 else (frame[0], 0, 0, 0)
+    if mei != MEI:
+        return codec.refusal_of(node, FUNCTION, codec.ILLEGAL_FUNCTION)
+    if not BASIC <= code <= INDIVIDUAL:
+        return codec.refusal_of(node, FUNCTION, codec.ILLEGAL_VALUE)
+    if code == INDIVIDUAL and first >= len(texts):
+        return codec.refusal_of(node, FUNCTION, codec.ILLEGAL_ADDRESS)
+    if code == INDIVIDUAL:
+        return answer(node, texts[first : first + 1], code, first)
+    return answer(node, texts, code)  # a device with basic objects only gives these
 
 
 def texts(node: int, data: bytes) -> list[str]:

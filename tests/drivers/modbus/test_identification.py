@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from pymodbus.framer import FramerRTU
 from pymodbus.pdu import DecodePDU
 from pymodbus.pdu.mei_message import ReadDeviceInformationRequest
 
-from cosim.drivers.modbus import identification
+from cosim.drivers.modbus import codec, identification
 
 TEXTS = ("Maker", "Servo 5", "V1.2")
 
@@ -32,5 +33,22 @@ def test_an_answer_is_found_among_other_bytes_and_a_damaged_one_is_none():
         assert identification.texts(5, frame[:k] + bytes([frame[k] ^ 1]) + frame[k + 1 :]) in ([], list(TEXTS))
 
 
-def test_requests_are_taken_out_of_received_bytes():
-    assert identification.split(b"ab" + identification.request(7) + b"c", (5, 7)) == ([7], b"abc")
+@pytest.mark.parametrize(
+    ("code", "first", "found"),
+    [
+        (1, 0, {0: b"Maker", 1: b"Servo 5", 2: b"V1.2"}),
+        (2, 0, {0: b"Maker", 1: b"Servo 5", 2: b"V1.2"}),
+        (4, 1, {1: b"Servo 5"}),
+    ],
+)
+def test_pymodbus_decodes_what_it_asks_for(code, first, found):
+    request = ReadDeviceInformationRequest(read_code=code, object_id=first, dev_id=5)
+    frame = identification.reply(FramerRTU(DecodePDU(True)).buildFrame(request), TEXTS)
+    _, decoded = FramerRTU(DecodePDU(False)).handleFrame(frame, 5, 0)
+    assert decoded.information == found
+
+
+@pytest.mark.parametrize(("asked", "exception"), [("0e0403", 2), ("0e0500", 3), ("0d0100", 1), ("0e", 1)])
+def test_other_requests_are_refused(asked, exception):
+    request = codec.checked(bytes.fromhex("052b" + asked))
+    assert identification.reply(request, TEXTS) == codec.refusal_of(5, 43, exception)

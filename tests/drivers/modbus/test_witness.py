@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import os
 import select
 import threading
 import tty
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pymodbus.client import ModbusSerialClient
+from pymodbus.client.mixin import ModbusClientMixin
 from pymodbus.framer import FramerType
 from pymodbus.server import ModbusSerialServer
 from pymodbus.simulator import DataType, SimData, SimDevice
 
 from cosim.drivers import modbus
 from cosim.drivers.common.motor import Rotor
+from cosim.drivers.modbus import codec
 from cosim.drivers.modbus.driver import ModbusDriver
 from cosim.drivers.transport import now
 from cosim.errors import InputError
@@ -225,3 +229,108 @@ def test_exceptions_of_an_emulated_drive(client):
     assert client.read_holding_registers(0x5000, count=1, device_id=1).exception_code == 2
     assert client.write_register(0x2000, 1, device_id=1).exception_code == 2  # measured
     assert client.write_register(0x3001, 77, device_id=1).exception_code == 3  # no mode
+
+
+# --- by rule: every request that the client has -----------------------------------------------------------
+
+# request of the client -> what it is sent with, and what a drive answers: registers, an exception, or other values
+READS = ("read_coils", "read_discrete_inputs")
+REQUESTS: dict[str, tuple[dict, object]] = {
+    **{name: ({"address": 0, "count": 1}, 1) for name in READS},
+    "write_coil": ({"address": 0, "value": True}, 1),
+    "write_coils": ({"address": 0, "values": [True] * 9}, 1),
+    "read_exception_status": ({}, 1),
+    "diag_restart_communication": ({"toggle": True}, 1),
+    "diag_query_data": ({"msg": b"\x12\x34"}, {"message": b"\x12\x34"}),
+    "diag_get_comm_event_counter": ({}, 1),
+    "diag_get_comm_event_log": ({}, 1),
+    "report_device_id": ({}, 1),
+    "read_file_record": ({"records": []}, 1),
+    "write_file_record": ({"records": []}, 1),
+    "read_fifo_queue": ({"address": 0}, 1),
+    "read_device_information": (
+        {"read_code": 1},
+        {"information": {0: b"cosim", 1: b"emulated drive", 2: b"1.0"}},
+    ),
+    "read_holding_registers": ({"address": 0x1000, "count": 3}, [402, 2000, 10000]),
+    "read_input_registers": ({"address": 0x1000, "count": 1}, [402]),
+    "write_register": ({"address": 0x3002, "value": 700}, {"registers": [700]}),
+    "write_registers": ({"address": 0x3002, "values": [700, 800]}, {"address": 0x3002, "count": 2}),
+    "mask_write_register": ({"address": 0x3002, "and_mask": 0xFF, "or_mask": 0x100}, {"or_mask": 0x100}),
+    "readwrite_registers": (
+        {"read_address": 0x1000, "read_count": 1, "write_address": 0x3002, "values": [9]},
+        [402],
+    ),
+}
+
+
+def requests_of_the_client() -> list[str]:
+    """Those of its methods that send a request."""
+    methods = inspect.getmembers(ModbusClientMixin, inspect.isfunction)
+    return [name for name, method in methods if "device_id" in inspect.signature(method).parameters]
+
+
+@pytest.mark.parametrize("name", requests_of_the_client())
+def test_every_request_of_the_client_is_answered(client, name):
+    client, _ = client
+    # the others are diagnostics with counters that the drive does not have
+    given, wanted = ({}, 1) if name not in REQUESTS and name.startswith("diag_") else REQUESTS[name]
+    answer = getattr(client, name)(**given, device_id=1, no_response_expected=False)
+    if isinstance(wanted, int):
+        assert answer.exception_code == wanted
+    elif isinstance(wanted, list):
+        assert answer.registers == wanted
+    else:
+        assert {key: getattr(answer, key) for key in wanted} == wanted
+
+
+def drives_in_memory(tmp_path) -> Any:
+    """The emulator of two drives with the map WHOLE_NUMBERS."""
+    _, params, context = built(tmp_path, str(tmp_path / "tty"), a=WHOLE_NUMBERS, b=WHOLE_NUMBERS)
+    return modbus.emulate(params, context, [Rotor(), Rotor()])
+
+
+def test_a_mask_changes_some_bits_of_a_register(client):
+    client, _ = client
+    client.write_register(0x3002, 0x1234, device_id=1)
+    client.mask_write_register(address=0x3002, and_mask=0xFF00, or_mask=0x0056, device_id=1)
+    both = {"read_address": 0x3002, "read_count": 1, "write_address": 0x3003, "values": [1], "device_id": 1}
+    assert client.readwrite_registers(**both).registers == [0x1256]
+    assert client.mask_write_register(address=0x2000, and_mask=0, or_mask=0, device_id=1).exception_code == 2
+
+
+@pytest.mark.parametrize(
+    ("request_", "exception"),
+    [
+        ("03 1000 0000", 3),
+        ("03 1000 007e", 3),
+        ("04 ffff 0002", 2),
+        ("10 3002 0000 00", 3),
+        ("10 3002 007c 02 0000", 3),
+        ("10 3002 0002 02 0000", 3),
+        ("10 ffff 0002 04 00000000", 2),
+        ("17 1000 007e 3002 0001 02 0000", 3),
+        ("17 1000 0001 2000 0001 02 0000", 2),
+        ("17 5000 0001 3002 0001 02 0007", 2),
+        ("08 0001 0000", 1),
+        ("64", 1),
+        ("41 0102030405", 1),
+    ],
+)
+def test_quantities_and_addresses_beyond_their_limits(tmp_path, request_, exception):
+    """By the frames alone: the client does not send most of them."""
+    emulator = drives_in_memory(tmp_path)
+    frame = codec.checked(bytes.fromhex("01" + request_))
+    before = dict(emulator.drives[1].written)
+    for cut in range(len(frame)):  # in chunks, as it may come
+        assert emulator.handle(frame[:cut], 0) == []
+        assert emulator.handle(frame[cut:], 1) == [codec.refusal_of(1, frame[1], exception)]
+    assert emulator.drives[1].written == before
+
+
+def test_a_broadcast_is_carried_out_by_all_and_answered_by_none(tmp_path):
+    emulator = drives_in_memory(tmp_path)
+    assert emulator.handle(codec.encode(codec.RtuRequest(0, codec.WRITE_ONE, at=0x3002, words=(321,))), 0) == []
+    assert [drive.written[0x3002] for drive in emulator.drives.values()] == [321, 321]
+    assert emulator.handle(codec.encode(codec.RtuRequest(0, codec.READ, 0x1000, 1)), 0) == []
+    assert emulator.handle(codec.checked(b"\0\x64"), 0) == []
