@@ -485,7 +485,10 @@ class HardwareDriver(Driver, Protocol):
 
 class DeviceEmulator(Protocol):
     """The device side of a protocol: emulated drives on one connection. It reads no clock and does no I/O; times are
-    in ns and do not decrease."""
+    in ns and do not decrease.
+
+    An attribute `unknown` (`cosim.drivers.common.unknown_requests`) may collect the requests that it does not have.
+    """
 
     def handle(self, item: BusItem, t_ns: int) -> Sequence[BusItem]:
         """The answers to an item of any content; never raises."""

@@ -240,4 +240,6 @@ def _end_lines(emulation: EmulationServer) -> Iterator[str]:
         unsent = f", {connection.unsent} {plural(connection.unsent, 'answer')} not sent" if connection.unsent else ""
         meter = connection.link.meter
         errors = f"{meter.errors} {plural(meter.errors, 'error')}"
-        yield f"{connection.name}: {meter.items_in} received, {meter.items_out} sent, {errors}{unsent}"
+        count = connection.unknown_count
+        unknown = f", {count} unknown {plural(count, 'request')}" if count else ""
+        yield f"{connection.name}: {meter.items_in} received, {meter.items_out} sent, {errors}{unsent}{unknown}"

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+LONGEST = 32  # characters of received text
 MOST = 32  # different ones that are kept; what arrives is of any content
+
+
+def shown(text: bytes | str) -> str:
+    """Received text as it may be shown on a terminal."""
+    text = text if isinstance(text, str) else text.decode("latin-1")
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:LONGEST])
 
 
 class UnknownRequests:

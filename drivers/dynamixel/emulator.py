@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cosim.drivers.common.unknown_requests import UnknownRequests
 from cosim.drivers.dynamixel import codec
 from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.dynamixel.codec import Packet, RegisterBlock
@@ -24,6 +25,7 @@ class Emulator:
         self.nodes = tuple(nodes)
         self.decoder = codec.Decoder()
         self.received_ns = 0
+        self.unknown = UnknownRequests()
 
     def handle(self, item: object, t_ns: int) -> list[bytes]:
         """The answers of the drives to a chunk of bytes."""
@@ -71,6 +73,8 @@ class Emulator:
             if id == codec.BROADCAST and (instruction == codec.READ or (instruction, params) == RESET_OF_IDS):
                 continue
             number, data = node.execute(instruction, params)
+            if not node.knows(instruction):
+                self.unknown.note(f"id {own_id}: instruction {instruction:#04x}, answered by an error")
             addressed = id != codec.BROADCAST or instruction == codec.PING
             if addressed and node.answers(instruction):
                 answers.append(codec.status(own_id, number | alert, data))

@@ -176,6 +176,9 @@ class Node(Memory):
 
     # --- instructions -----------------------------------------------------------------------------
 
+    def knows(self, instruction: int) -> bool:
+        return instruction in self._instructions
+
     def execute(self, instruction: int, params: bytes) -> Answer:
         act = self._instructions.get(instruction)
         return act(params) if act else (codec.BAD_INSTRUCTION, b"")

@@ -91,7 +91,10 @@ class Emulator(EmulatedDrives[MitDrive]):
         if item.id == codec.REGISTERS:
             return self._register(item)
         drive = self.drives.get(item.id)
-        if drive is None or len(item.data) != 8 or item.extended or item.remote:
+        if drive is None or item.extended or item.remote:
+            return []
+        if len(item.data) != 8:
+            self.unknown.note(f"node {item.id}: a frame of {len(item.data)} bytes")
             return []
         match item.data[7] if item.data[:7] == b"\xff" * 7 else 0:
             case codec.ENTER:
@@ -125,6 +128,7 @@ class Emulator(EmulatedDrives[MitDrive]):
         if what == codec.REFRESH:
             return [drive.state()]
         if number not in drive.registers:
+            self.unknown.note(f"node {id}: register {number}")
             return []
         if what == codec.WRITE and not (number in codec.LIMITS and not value > 0):
             drive.registers[number] = value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cosim.drivers.common.motor import Motor
+from cosim.drivers.common.unknown_requests import UnknownRequests
 from cosim.drivers.moteus.codec import BROADCAST, arbitration, pad
 from cosim.drivers.moteus.device.server import answer
 from cosim.drivers.moteus.device.servo import Servo
@@ -17,6 +18,9 @@ class Emulator:
     def __init__(self, nodes: Sequence[int], motors: Sequence[Motor]) -> None:
         """nodes: ids on the bus, in the order of the motors."""
         self.servos = [Servo(node, motor) for node, motor in zip(nodes, motors, strict=True)]
+        self.unknown = UnknownRequests()
+        for servo in self.servos:
+            servo.unknown = self.unknown
 
     def handle(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
         """The answers of the addressed drives to a frame from the bus, whatever its contents."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 
 from cosim.drivers.common.motor import Motor
+from cosim.drivers.common.unknown_requests import UnknownRequests, shown
 from cosim.drivers.odrive import ascii_codec as ascii_
 from cosim.drivers.odrive import codes
 from cosim.drivers.odrive.axis import Axis
@@ -28,7 +29,7 @@ class AsciiEmulator:
         rows = zip(numbers, motors, endstops, strict=True)
         self.axes = {number: Axis(motor, number, switch) for number, motor, switch in rows}
         self.hardware, self.firmware, self.serial = HARDWARE, FIRMWARE, SERIAL
-        self.lines = ascii_.splitter()
+        self.lines, self.unknown = ascii_.splitter(), UnknownRequests()
 
     def handle(self, item: bytes, t_ns: int) -> list[bytes]:
         """The answers to a chunk of bytes."""
@@ -69,6 +70,7 @@ class AsciiEmulator:
             hardware = "Hardware version: {}.{}-{}V".format(*self.hardware)
             firmware = "Firmware version: {}.{}.{}".format(*self.firmware)
             return hardware, firmware, f"Serial number: {self.serial:012X}"
+        self.unknown.note(f"command '{shown(text[:1])}', answered by 'unknown command'")
         return ("unknown command",)
 
     def _command(self, text: str, t_ns: int) -> tuple[str, ...]:
@@ -93,6 +95,7 @@ class AsciiEmulator:
         if value is None:
             axis, name = self._parameter(names[0])
             if axis is None:
+                self.unknown.note(f"property '{shown(names[0])}', answered by '{BAD_PROPERTY}'")
                 return BAD_PROPERTY
             value = getattr(axis, PARAMETERS[name][0])
         return f"{value:f}" if isinstance(value, float) else f"{value:d}"
@@ -103,6 +106,7 @@ class AsciiEmulator:
             return (BAD_FORMAT,)
         axis, name = self._parameter(words[0])
         if axis is None:
+            self.unknown.note(f"property '{shown(words[0])}', answered by '{BAD_PROPERTY}'")
             return (BAD_PROPERTY,)
         value = ascii_.number(words[1]) if len(words) > 1 else None
         now = getattr(axis, PARAMETERS[name][0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cosim.drivers.common.motor import Motor
+from cosim.drivers.common.unknown_requests import UnknownRequests
 from cosim.drivers.odrive import can_codec as can
 from cosim.drivers.odrive import codes
 from cosim.drivers.odrive.axis import Axis
@@ -125,6 +126,7 @@ class Emulator:
 
     def __init__(self, motors: Sequence[Motor], ids: Sequence[int], endstops: Sequence[bool]) -> None:
         rows = enumerate(zip(motors, ids, endstops, strict=True))
+        self.unknown = UnknownRequests()
         self.nodes = [Node(Axis(motor, number, switch), SERIAL + k) for k, (motor, number, switch) in rows]
 
     def handle(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
@@ -139,6 +141,7 @@ class Emulator:
             return [one.answer(command) for one in self._at(node)]
         message = can.decode(item)
         if message is None:
+            self._note(item)
             return []
         if message.command == can.ADDRESS:
             self._assign(*message.values)
@@ -153,6 +156,13 @@ class Emulator:
                 one.axis.feed(t_ns)
             answers += one.handle(message, t_ns)
         return answers
+
+    def _note(self, item: CanFrame) -> None:
+        """A frame of no command of the protocol to one of the drives."""
+        node, command = item.id >> 5, item.id & 0x1F
+        if not item.extended and self._at(node):
+            kind = "a remote frame of" if item.remote else f"{len(item.data)} bytes of"
+            self.unknown.note(f"node {node}: {kind} command {command:#04x}")
 
     def process(self, t_ns: int) -> list[CanFrame]:
         """One step: control loops, watchdogs, cyclic messages."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cosim.drivers.common.emulated_drive import EmulatedDrive, EmulatedDrives
 from cosim.drivers.common.fault_texts import code_of
+from cosim.drivers.common.unknown_requests import shown
 from cosim.drivers.serial_text import codec
 from cosim.drivers.serial_text.language import BoardLanguage
 from cosim.drivers.serial_text.params import Params
@@ -27,9 +28,15 @@ class Emulator(EmulatedDrives[EmulatedDrive]):
 
     def handle(self, item: bytes, t_ns: int) -> list[bytes]:
         """Bytes from the link; the answers to the lines that they complete."""
-        found = (self._language.read(raw, COMMANDS) for raw in self._lines.feed(item))
-        answers = (self._execute(*command, t_ns) for command in found if command is not None)
+        answers = [self._answer(raw, t_ns) for raw in self._lines.feed(item)]
         return [answer for answer in answers if answer]
+
+    def _answer(self, raw: bytes, t_ns: int) -> bytes:
+        command = self._language.read(raw, COMMANDS)
+        if command is None:
+            self.unknown.note(f"a line that begins with '{shown(raw.split()[0] if raw.split() else raw)}'")
+            return b""
+        return self._execute(*command, t_ns)
 
     def _execute(self, key: str, values: dict, t_ns: int) -> bytes:
         """The answer to a line, empty for none."""

@@ -15,7 +15,10 @@ class Emulator(EmulatedDrives[EmulatedDrive]):
         """A frame from the bus, of any content; the answers."""
         node, message = item.id & 0x7F, codec.decode(item)
         drive = self.drives.get(node)
-        if drive is None or message is None:
+        if drive is None:
+            return []
+        if message is None:
+            self.unknown.note(f"node {node}: a frame {item.id:#x} of {len(item.data)} bytes")
             return []
         motor = drive.motor
         match message:

@@ -54,6 +54,16 @@ class EmulatedConnection:
         for item in self.faulty_connection.due(t_ns, inward=False):
             self._put(item, t_ns)
 
+    def unknown(self) -> list[str]:
+        """The requests since the last call that the emulation does not have."""
+        requests = getattr(self.drives, "unknown", None)  # drives of users need not have it
+        return [] if requests is None else requests.taken()
+
+    @property
+    def unknown_count(self) -> int:
+        """Of all requests that the emulation does not have."""
+        return getattr(getattr(self.drives, "unknown", None), "count", 0)
+
     def send(self, items: Sequence[BusItem], t_ns: int) -> None:
         for item in self.faulty_connection.through(list(items), t_ns, inward=False):
             self._put(item, t_ns)
@@ -166,6 +176,8 @@ class EmulationServer:
         self.motors.measure()
         for connection in self.connections:
             connection.process(t_ns)
+            for what in connection.unknown():
+                self.report(f"{connection.name}: a request that the emulation does not know: {what}")
 
     def _value(self, signal: str) -> float:
         joint, _, what = signal.rpartition("/")

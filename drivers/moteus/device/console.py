@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from functools import partial
 
+from cosim.drivers.common.unknown_requests import shown
 from cosim.drivers.moteus.device import config, telemetry
 from cosim.drivers.moteus.device.commands import NOTHING
 from cosim.drivers.moteus.device.servo import Servo
@@ -59,7 +60,11 @@ def receive(servo: Servo, data: bytes, t_ns: int) -> None:
         words = line.decode("latin1").split()
         if words:
             group = _GROUPS.get(words[0])
-            servo.outbox += group(servo, words[1:], t_ns) if group else b"ERR unknown command\r\n"
+            answer = group(servo, words[1:], t_ns) if group else b"ERR unknown command\r\n"
+            if answer.startswith((b"ERR unknown command", b"ERR unknown subcommand")):
+                what = shown(" ".join(words[:2]))
+                servo.unknown.note(f"node {servo.config['id.id']}: '{what}' on its console, answered by an error")
+            servo.outbox += answer
     if len(servo.outbox) > 1 << 16:  # no host reads
         servo.outbox, servo.unacknowledged = b"", 0
 

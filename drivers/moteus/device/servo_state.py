@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 
 from cosim.drivers.common.motor import Motor
+from cosim.drivers.common.unknown_requests import UnknownRequests
 from cosim.drivers.common.windings import Windings
 from cosim.drivers.moteus.device.commands import NOTHING
 from cosim.drivers.moteus.device.config import OFFSETS, factory
@@ -32,7 +33,7 @@ class ServoState:
 
     def __init__(self, node: int, motor: Motor) -> None:
         """node: the initial id, which also determines the serial number and the UUID."""
-        self.motor = motor
+        self.motor, self.unknown = motor, UnknownRequests()
         self.serial = (0x3437_0000 | node, 0x5050_5050, 0x2033_3632)
         self.uuid = bytes.fromhex("6d6f7465757300008000000000000000")[:15] + bytes((node,))
         self.saved = factory(node, self.uuid, motor)
