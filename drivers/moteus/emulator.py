@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cosim.drivers.common.motor import Motor
 from cosim.drivers.common.unknown_requests import UnknownRequests
 from cosim.drivers.moteus.codec import BROADCAST, arbitration, pad
+from cosim.drivers.moteus.device import console
 from cosim.drivers.moteus.device.server import answer
 from cosim.drivers.moteus.device.servo import Servo
 from cosim.drivers.transport import CanFrame
@@ -37,9 +38,12 @@ class Emulator:
         return answers
 
     def process(self, t_ns: int) -> list[CanFrame]:
-        """One step (at most 1 ms), after the motors were measured. Drives send nothing unrequested."""
+        """One step (at most 1 ms), after the motors were measured. Drives send nothing unrequested; the telemetry of
+        `tel rate` waits until it is polled."""
         for servo in self.servos:
             servo.process(t_ns)
+            if servo.rates:
+                console.emit(servo, t_ns)
         return []
 
     def reset(self, t_ns: int) -> None:

@@ -14,7 +14,7 @@ import can
 import moteus as mjbots
 import numpy as np
 import pytest
-from moteus import moteus_tool
+from moteus import moteus_tool, transport_factory
 from moteus.moteus_tool import Runner
 from moteus.moteus_tool import Stream as ToolStream
 
@@ -342,6 +342,71 @@ def tool_arguments(*options: str) -> Any:
         with pytest.raises(Caught):
             asyncio.run(moteus_tool.async_main())
     return caught[0]
+
+
+def command_line(bench: Bench, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+    """Run moteus_tool as from a shell, on the bench's connection."""
+    params = bench.params
+    if params.bus is not None:
+        line = ["--force-transport", "pythoncan", "--can-iface", "virtual", "--can-chan", params.bus.channel]
+    else:
+        assert params.port is not None
+        line = ["--force-transport", "fdcanusb", "--fdcanusb", params.port.port]
+    monkeypatch.setattr(transport_factory, "GLOBAL_TRANSPORT", None)
+    monkeypatch.setattr("sys.argv", ["moteus_tool", *line, *options])
+
+    async def whole() -> None:
+        try:
+            await asyncio.wait_for(moteus_tool.async_main(), 10.0)
+        finally:
+            transport_factory.GLOBAL_TRANSPORT.close()
+            await asyncio.sleep(0)
+
+    asyncio.run(whole())
+
+
+def test_the_manufacturers_tool_from_the_command_line(
+    bench_and_talk: tuple[Bench, Talk],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    bench, _ = bench_and_talk
+    run = partial(command_line, bench, monkeypatch)
+    run("--info")  # of all drives that it finds
+    info = capsys.readouterr().out
+    assert [uuid.UUID(line.split('"')[3]).bytes for line in info.splitlines() if '"uuid"' in line] == [
+        servo.uuid for servo in bench.servos
+    ]
+    run("-t", "12", "--dump-config")
+    assert "id.id 12" in capsys.readouterr().out.splitlines()
+    changes = tmp_path / "changes.cfg"
+    changes.write_text("conf set servo.max_current_A 3.5\n")
+    run("-t", "12", "--write-config", str(changes))
+    assert [servo.config["servo.max_current_A"] for servo in bench.servos] == [20.0, 3.5]
+    run("-t", "1", "--read", "servo_stats")
+    assert '"bus_V": 24.0' in capsys.readouterr().out
+    assert bench.emulator.unknown.count == 0
+
+
+def test_telemetry_at_a_rate(bench_and_talk: tuple[Bench, Talk]) -> None:
+    """As mjbots' tview has it: by `tel rate`, until `tel stop`."""
+    bench, talk = bench_and_talk
+
+    async def conversation(line: mjbots.Transport) -> None:
+        stream = mjbots.Stream(controllers(line)[0])
+        await stream.command(b"tel stop")
+        await stream.command(b"tel fmt motor_position 0")
+        await stream.command(b"tel rate motor_position 5")
+        for _ in range(3):
+            assert await stream.readline() == b"emit motor_position"
+            assert len(await stream.read_binary_blob()) == 11
+        await stream.write_message(b"tel stop")
+        assert bench.wait(lambda: not bench.servos[0].rates)
+        with pytest.raises(mjbots.CommandError, match="ERR unknown name"):
+            await mjbots.Stream(controllers(line)[1]).command(b"tel rate nothing 5")
+
+    talk(conversation)
 
 
 def test_drives_are_discovered_and_reached_by_uuid(bench_and_talk: tuple[Bench, Talk]) -> None:

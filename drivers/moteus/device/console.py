@@ -19,6 +19,7 @@ from cosim.drivers.moteus.device.sweep import Sweep
 from cosim.drivers.moteus.registers import Mode
 
 _MAX_LENGTH = 128
+_MAX_UNREAD = 4096  # bytes, beyond which no telemetry is added
 OK = b"OK\r\n"
 _UNKNOWN = b"ERR unknown subcommand\r\n"
 
@@ -108,24 +109,46 @@ def _tel(servo: Servo, words: list[str], t_ns: int) -> bytes:
         case ["list"]:
             return "".join(f"{name}\r\n" for name in telemetry.CHANNELS).encode() + OK
         case ["stop"]:
+            servo.rates = {}
             return OK
         case ["text"]:
             servo.text = frozenset(telemetry.CHANNELS)
             return OK
-        case [("get" | "schema" | "fmt"), name, *_] if name not in telemetry.CHANNELS:
+        case [("get" | "schema" | "fmt" | "rate"), name, *_] if name not in telemetry.CHANNELS:
             return b"ERR unknown name\r\n"
         case ["schema", name]:
             blob = telemetry.schema(name)
             return f"schema {name}\r\n".encode() + struct.pack("<I", len(blob)) + blob
-        case ["get", name] if name in servo.text:
-            return telemetry.text(servo, name) + OK
         case ["get", name]:
-            blob = telemetry.binary(servo, name)
-            return f"emit {name}\r\n".encode() + struct.pack("<I", len(blob)) + blob
+            return _record(servo, name) + (OK if name in servo.text else b"")
+        case ["rate", name, period]:  # ms, 0: none
+            milliseconds = _number(period)
+            if not _is_finite(milliseconds):
+                return b"ERR unknown rate\r\n"
+            servo.rates.pop(name, None)
+            if milliseconds:
+                servo.rates[name] = round(1e6 * max(milliseconds, 1.0)), t_ns
+            return OK
         case ["fmt", name, kind]:
             servo.text = servo.text - {name} if kind == "0" else servo.text | {name}
             return OK
     return _UNKNOWN
+
+
+def _record(servo: Servo, name: str) -> bytes:
+    """Of a telemetry channel, in the form that is selected."""
+    if name in servo.text:
+        return telemetry.text(servo, name)
+    blob = telemetry.binary(servo, name)
+    return f"emit {name}\r\n".encode() + struct.pack("<I", len(blob)) + blob
+
+
+def emit(servo: Servo, t_ns: int) -> None:
+    """Add the records that are due by `tel rate`, as long as the host reads them."""
+    for name, (period, due) in servo.rates.items():
+        if t_ns >= due and len(servo.outbox) < _MAX_UNREAD:
+            servo.rates[name] = period, max(due + period, t_ns)
+            servo.outbox += _record(servo, name)
 
 
 def _d(servo: Servo, words: list[str], t_ns: int) -> bytes:

@@ -63,6 +63,7 @@ class ServoState:
         self.outbox: bytes = b""
         self.packet, self.unacknowledged = 0, 0  # number of the last packet, and its bytes that are not acknowledged
         self.text: frozenset[str] = frozenset()  # telemetry channels sent as text
+        self.rates: dict[str, tuple[int, int]] = {}  # those sent unrequested: period and time of the next record [ns]
         self.motor.request(0.0)
 
     # --- measured values ---------------------------------------------------------------------
