@@ -20,7 +20,9 @@ def receive(node: Node, frame: CanFrame, t_ns: int) -> None:
     node.t_ns = t_ns
     number, data = frame.id, frame.data
     if frame.remote:
-        if node.nmt == codec.RUNNING:
+        if number == codec.HEARTBEAT + node.id:
+            _answer_guard(node)
+        elif node.nmt == codec.RUNNING:
             pdo.request(node, number)
     elif number == codec.NMT:
         _command(node, data)
@@ -47,7 +49,7 @@ def _command(node: Node, data: bytes) -> None:
         _change_state(node, codec.BOOTING)
         initial = objects.start_values(node.id)
         node.values.update((key, value) for key, value in initial.items() if key >> 8 in _COMMUNICATION_INDICES)
-        node.heard[:], node.transfer, node.beat_due = (None, None), "", None
+        node.heard[:], node.transfer, node.beat_due, node.guard_toggle = (None, None), "", None, 0
     elif data[0] in _STATE_OF:
         _change_state(node, _STATE_OF[data[0]])
 
@@ -91,6 +93,13 @@ def _send_heartbeat(node: Node) -> None:
     if period and node.beat_due is not None and node.t_ns >= node.beat_due:
         node.beat_due = max(node.beat_due + period, node.t_ns)
         node.send(codec.heartbeat(node.id, node.nmt))
+
+
+def _answer_guard(node: Node) -> None:
+    """Node guarding, for a node without heartbeats (CiA 301, 7.2.8.3.2.1): the state, and a bit that alternates."""
+    if not node.value(_PRODUCER):
+        node.send(codec.heartbeat(node.id, node.nmt | node.guard_toggle))
+        node.guard_toggle ^= 0x80
 
 
 def process(node: Node, t_ns: int) -> None:

@@ -52,6 +52,7 @@ class Node:
         self.nmt = codec.BOOTING
         self.beat_due: int | None = None  # when to send the next heartbeat
         self.heard: list[int | None] = [None, None]  # time of the last heartbeat of each monitored node
+        self.guard_toggle = 0  # bit of the next answer to node guarding: 0 or 80h
         self.outbox: list[CanFrame] = []
         # process data
         self.receive_pdos: dict[int, tuple[int, int, tuple[int, ...]]] = {}  # COB-ID -> (number, type, keys)
