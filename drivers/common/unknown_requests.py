@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-LONGEST = 32  # characters of received text
-MOST = 32  # different ones that are kept; what arrives is of any content
+MAX_LENGTH = 32  # characters of received text
+MAX_KEPT = 32  # different ones that are kept; what arrives is of any content
 
 
 def shown(text: bytes | str) -> str:
     """Received text as it may be shown on a terminal."""
     text = text if isinstance(text, str) else text.decode("latin-1")
-    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:LONGEST])
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:MAX_LENGTH])
 
 
 class UnknownRequests:
@@ -23,7 +23,7 @@ class UnknownRequests:
     def note(self, what: str) -> None:
         """what: drive and request, as in 'VESC 1: command 65'; without numbers that differ from request to request."""
         self.count += 1
-        if what not in self._seen and len(self._seen) < MOST:
+        if what not in self._seen and len(self._seen) < MAX_KEPT:
             self._seen.add(what)
             self._new.append(what)
 

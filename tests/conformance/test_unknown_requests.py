@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cosim.drivers.common.unknown_requests import LONGEST, MOST, UnknownRequests, shown
+from cosim.drivers.common.unknown_requests import MAX_KEPT, MAX_LENGTH, UnknownRequests, shown
 from cosim.drivers.dynamixel import codec as dynamixel
 from cosim.drivers.modbus.codec import checked
 from cosim.drivers.transport import CanFrame
@@ -70,7 +70,7 @@ def test_requests_of_layer_setting_services_are_noted(tmp_path, monkeypatch):
 
 def test_what_is_kept_is_bounded():
     unknown = UnknownRequests()
-    for k in range(10 * MOST):
+    for k in range(10 * MAX_KEPT):
         unknown.note(f"command {k}")
-    assert unknown.taken() == [f"command {k}" for k in range(MOST)] and unknown.count == 10 * MOST
-    assert shown(b"a\x1b[31m\xff" + b"x" * 100) == "a?[31m?" + "x" * (LONGEST - 7)
+    assert unknown.taken() == [f"command {k}" for k in range(MAX_KEPT)] and unknown.count == 10 * MAX_KEPT
+    assert shown(b"a\x1b[31m\xff" + b"x" * 100) == "a?[31m?" + "x" * (MAX_LENGTH - 7)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cosim.drivers.transport import CanFrame
 from cosim.errors import InputError, InputErrors, RunError
 from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
 from cosim.hardware.emulation.motors import EmulatedMotors
@@ -511,3 +512,31 @@ def test_faults_are_listed_with_their_parameters(tmp_path):
         "  encoder jump (by 0.5) at a: at 0 s",
         "  motor fault (encoder) at a: at 0 s",
     ]
+
+
+# --- requests that the emulation does not know --------------------------------------------------------
+
+
+def test_unknown_requests_are_reported_once_and_counted_at_the_end(tmp_path):
+    """As `cosim emulate` shows them; on a bus in memory."""
+    path = tmp_path / "rig.yaml"
+    path.write_text(
+        """
+drivers: [{type: cia402, bus: {interface: virtual, channel: unknown requests}, joints: {a: {id: 5}}}]
+mechanism: {bodies: [{name: a, mass: 1, inertia: [1, 1, 1]}]}
+joints: {a: {limits: {velocity: 1, effort: 1}}}
+"""
+    )
+    said: list[str] = []
+    emulation = emulation_of(read_rig(path), clock=FakeClock(), report=said.append)
+    emulation.open()
+    try:
+        (connection,) = emulation.connections
+        emulation.advance_once()
+        for _ in range(2):
+            connection.take(CanFrame(0x605, bytes.fromhex("a017100000000000")), 0)
+            emulation.advance_once()
+    finally:
+        emulation.close()
+    assert said == ["cia402: a request that the emulation does not know: node 5: SDO command 0xa0, aborted"]
+    assert list(emulate._end_lines(emulation))[-1].endswith(" 0 errors, 2 unknown requests")
