@@ -96,12 +96,13 @@ class Line:
     def ask(self, behind: bool = False) -> Any:
         """The measured values as the client reads them."""
         self.send(pyvesc.encode_request(getters.GetValues), behind)
-        received = b""
-        while True:
-            received += self.port.read(1)
+        received, message = b"", None
+        while message is None:
+            byte = self.port.read(1)
+            assert byte, "no answer"
+            received += byte
             message, _ = pyvesc.decode(received)
-            if message is not None:
-                return message
+        return message
 
 
 @pytest.fixture(params=[True, False], ids=["windings", "ideal"])
