@@ -30,7 +30,7 @@ def test_settings_of_another_firmware_are_not_restored(tmp_path, monkeypatch):
     assert caught.value.what == f"joint 'b': {what}; install that one, or set the drive up and save it again"
     assert drive.stored[14] == configuration  # nothing was written
     configuration[0] = 1
-    assert drive.answer(bytes([13]) + configuration, 0) is None  # by its signature
+    assert drive.answer(bytes([13]) + configuration, 0) == b""  # by its signature
 
 
 def test_wrong_ranges_of_a_damiao_drive_are_put_right(tmp_path, monkeypatch, capsys):
