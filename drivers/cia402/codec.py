@@ -34,7 +34,10 @@ _EMCY = Struct("<HB5x")
 
 
 class Step(NamedTuple):
-    """One unit of the drive in SI: of position [rad], velocity [rad/s], torque [N·m], temperature [K]."""
+    """One unit of the drive in SI: of position [rad], velocity [rad/s], torque [N·m], temperature [K].
+
+    velocity: infinite if unknown, so that commands of it are 0; effort: negative where the drive counts against it.
+    """
 
     position: float
     velocity: float

@@ -11,6 +11,7 @@ from cosim.drivers.cia402 import codec, profile
 from cosim.drivers.common.exchange import (
     EFFORT,
     FAULTY,
+    MEASURED_NS,
     POSITION,
     SCALE,
     STATE_EFFORT,
@@ -24,12 +25,14 @@ from cosim.drivers.common.exchange import (
     requested_effort,
 )
 from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, Role, SentFrame
+from cosim.drivers.common.position_rate import smoothed_rate
 from cosim.drivers.transport import CanFrame
 from cosim.machine_code import machine_code
 from cosim.types import Array
 
-# settings: a unit of the drive in SI, as in `codec.Step`; the commanded mode
-POSITION_STEP, VELOCITY_STEP, EFFORT_STEP, TEMPERATURE_STEP, MODE = range(5)
+# settings: a unit of the drive in SI, as in `codec.Step`; the commanded mode; of a drive whose unit of velocity is
+# unknown the last position [counts], its time [ns] and the velocity [counts/s] by the positions
+POSITION_STEP, VELOCITY_STEP, EFFORT_STEP, TEMPERATURE_STEP, MODE, LAST_PLACE, LAST_NS, RATE = range(8)
 # numbers received; the last one is the state of the network
 STATUSWORD, DISPLAY, PLACE, SPEED, TORQUE, WARMTH, NETWORK = range(7)
 _ENABLED_MASK, _ENABLED = profile.STATUS[profile.ENABLED]
@@ -38,6 +41,9 @@ _INT16, _INT32 = 32767.0, 2147483647.0
 
 _TARGET = FrameField(2, Kind.INT32, 0), FrameField(6, Kind.INT16, 1)
 _COMMAND_FIELDS = {"effort": (FrameField(2, Kind.INT16, 0),), "velocity": _TARGET, "position": _TARGET}
+
+
+_rate = machine_code(smoothed_rate)
 
 
 @machine_code
@@ -69,7 +75,13 @@ def _in_position_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
 
 @machine_code
 def _state(s: Array, c: Array, r: Array, state: Array) -> None:
-    state[STATE_POSITION], state[STATE_VELOCITY] = r[PLACE] * s[POSITION_STEP], r[SPEED] * s[VELOCITY_STEP]
+    state[STATE_POSITION] = r[PLACE] * s[POSITION_STEP]
+    if np.isfinite(s[VELOCITY_STEP]):
+        state[STATE_VELOCITY] = r[SPEED] * s[VELOCITY_STEP]
+    else:
+        s[RATE] = _rate(r[PLACE], c[MEASURED_NS], s[LAST_PLACE], s[LAST_NS], s[RATE])
+        s[LAST_PLACE], s[LAST_NS] = r[PLACE], c[MEASURED_NS]
+        state[STATE_VELOCITY] = s[RATE] * s[POSITION_STEP]
     state[STATE_EFFORT] = r[TORQUE] * s[EFFORT_STEP]
     state[STATE_TEMPERATURE] = r[WARMTH] * s[TEMPERATURE_STEP]
     enabled = int(r[STATUSWORD]) & _ENABLED_MASK == _ENABLED
@@ -124,7 +136,7 @@ def layout(
             ),
         ]
     sent += [SentFrame(heartbeat), SentFrame(codec.SYNC)]
-    settings = np.array([(*step, profile.MODES[mode]) for step in steps], float)
+    settings = np.array([(*step, profile.MODES[mode], 0.0, 0.0, 0.0) for step in steps], float)
     numbers = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, math.nan, _RUNNING], (len(nodes), 1))
     functions = COMMANDS[mode].address, STATE.address
     return CycleLayout(*functions, settings, sent, received, [codec.SYNC], stops, numbers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cosim.drivers.cia402 import codec, faults, profile, sdo, setup
 from cosim.drivers.cia402.bus import Bus, command_frames
 from cosim.drivers.cia402.client import TIMEOUT_NS, NoAnswer
+from cosim.drivers.cia402.factor_group import Declared, velocity_unit_of
 from cosim.drivers.cia402.homing import home
 from cosim.drivers.cia402.params import JointParams, Params
 from cosim.drivers.common.driver import ENABLE_NS, MotorDriver
@@ -94,17 +96,30 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
             except NoAnswer:
                 if self._now() >= end:
                     raise
-        properties = setup.identify(self._client, self._wiring[k], self._mode)
-        self._check_limits(k, setup.limits(properties), tolerance=properties.step.effort)
+        properties = setup.identify(self._client, self._wiring[k], self._mode, self._declared(k))
+        self._check_limits(k, setup.limits(properties), tolerance=abs(properties.step.effort))
         return properties
+
+    def _declared(self, k: int) -> Declared:
+        """What the rig says of the units of a drive."""
+        wired, constants, scale = self._wiring[k], self._context.torque_constants, abs(self.units.scale[k])
+        return Declared(
+            wired.cpr,
+            None if wired.velocity_unit is None else velocity_unit_of(wired.velocity_unit),
+            wired.rated_torque,
+            scale,
+            constants[k] / scale if constants else math.nan,
+            self._guard_limits(k)["effort"],
+        )
 
     def _configure(self, k: int) -> None:
         self._set_up(k)
         error, properties = setup.standing_error(self._client, self._nodes[k]), self._properties[k]
         self._store.error[k], self._store.steps[k] = error, properties.step
         scale = abs(float(self.units.scale[k]))
-        self.feedforward.resolution[k] = properties.step.effort * scale
-        self.feedforward.limit[k] = min(properties.max_torque, 32767 * properties.step.effort) * scale
+        resolution = abs(properties.step.effort)
+        self.feedforward.resolution[k] = resolution * scale
+        self.feedforward.limit[k] = min(properties.max_torque, 32767 * resolution) * scale
 
     def _set_up(self, k: int) -> None:
         """The settings that a drive loses without power."""
@@ -293,6 +308,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         """Receive the values that the drives measured at SYNC."""
         self._bus.receive_answers(deadline_ns)
         store, feedback = self._store, self._feedback
+        store.derive_velocities()
         feedback.position[:], feedback.velocity[:] = store.position, store.velocity
         feedback.effort[:], feedback.temperature[:] = store.effort, store.temperature
         feedback.t_ns = [min(pair) for pair in zip(store.times[: store.n], store.times[store.n :], strict=True)]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from cosim.drivers.cia402 import codec, faults, profile
+from cosim.drivers.common.position_rate import smoothed_rate
 from cosim.drivers.transport import CanFrame
 
 _STATUS, _MOTION, _EMERGENCY, _HEARTBEAT = range(4)
@@ -28,6 +29,7 @@ class FeedbackStore:
         self.temperature, self.warm = [math.nan] * n, [False] * n
         self.status, self.display, self.error = [0] * n, [0] * n, [0] * n
         self.times = [0] * (2 * n)
+        self._last = [(0.0, 0, 0.0)] * n  # position [counts], its time [ns], velocity [counts/s] by the positions
         self.left_operational = [False] * n
         self._was_operational = [False] * n  # reported the operational state since it was commanded
         self.operational = False  # the operational state was commanded
@@ -88,6 +90,15 @@ class FeedbackStore:
                 self.left_operational[k] = self.operational and left
                 return
         self.lost += 1
+
+    def derive_velocities(self) -> None:
+        """The velocities of drives whose unit of velocity is unknown, by their positions."""
+        for k, step in enumerate(self.steps):
+            if math.isinf(step.velocity):
+                place, t_ns = self.position[k] / step.position, min(self.times[k], self.times[self.n + k])
+                rate = smoothed_rate(place, t_ns, *self._last[k])
+                self._last[k] = place, t_ns, rate
+                self.velocity[k] = rate * step.position
 
     def _error(self, k: int, code: int) -> None:
         """Code 00xx: no error any more. A missed heartbeat does not replace an earlier fault."""

@@ -7,14 +7,17 @@ from typing import NamedTuple
 
 from cosim.drivers.cia402 import codec, faults, profile, sdo
 from cosim.drivers.cia402.client import Client
+from cosim.drivers.cia402.factor_group import Contradiction, Declared, DriveUnits, FactorGroup, Ratio, drive_units
+from cosim.drivers.cia402.manufacturers import maker_of
 from cosim.drivers.cia402.params import JointParams
 from cosim.errors import RunError
-from cosim.units import DEGREE, RPM, TURN
+from cosim.units import RPM
 
 CONTROLWORD, STATUSWORD, ERROR_CODE, MODE, MAX_TORQUE = 0x604000, 0x604100, 0x603F00, 0x606000, 0x607200
 CONSUMER, PRODUCER, ON_COMMUNICATION_ERROR = 0x101601, 0x101700, 0x102901
 ABORT_OPTION, QUICK_OPTION, FAULT_OPTION = 0x600700, 0x605A00, 0x605E00
 ERROR_REGISTER, ERROR_HISTORY = 0x100100, 0x100300
+SOFTWARE_LIMITS, LOWEST, HIGHEST = 0x607D00, -(2**31), 2**31 - 1  # at their extremes they do not limit
 FAULT_SIGNAL, QUICK_RAMP_AND_OFF = 1, 2
 PRE_OPERATIONAL, NO_CHANGE = 0, 1  # after a communication error; with NO_CHANGE the drive still reports its state
 INVALID, NO_REMOTE, EVERY_SYNC = 0x80000000, 0x40000000, 1
@@ -29,26 +32,24 @@ RPDO_OBJECTS = {
 }
 TPDO_OBJECTS = ((0x60410010, 0x60610008, 0x60640020), (0x606C0020, 0x60770010))
 
-# SI unit velocity, 60A9h: prefix, numerator, denominator (CiA 303-2)
-_NUMERATORS = {0x10: 1.0, 0x41: DEGREE, 0xB4: TURN}
-_INCREMENT = 0xB5
-_DENOMINATORS = {0x03: 1.0, 0x47: 60.0}
-
 
 class UnsuitableDrive(RunError):
     """A drive is not the expected one, or lacks a required function."""
 
 
 class DriveProperties(NamedTuple):
-    """Units and limits that a drive reports."""
+    """Units and limits that a drive reports, at its shaft."""
 
     step: codec.Step
+    units: DriveUnits
     max_torque: float  # N·m
     max_torque_raw: int  # the same in the drive's unit, per mille of the rated torque
     max_velocity: float  # rad/s, infinite if not reported
+    lower: float  # rad, of its software position limits; infinite if not reported
+    upper: float
 
 
-def identify(client: Client, wiring: JointParams, mode: str) -> DriveProperties:
+def identify(client: Client, wiring: JointParams, mode: str, declared: Declared) -> DriveProperties:
     """Check the identity of a drive and read its units. Raises UnsuitableDrive, sdo.Aborted, NoAnswer,
     ConnectionLost."""
     node = wiring.id
@@ -57,9 +58,11 @@ def identify(client: Client, wiring: JointParams, mode: str) -> DriveProperties:
         raise UnsuitableDrive(
             f"node {node} is a device of profile {kind & 0xFFFF}, not a drive of CiA 402; check the id"
         )
+    identity = []
     for key, what, expected in ((0x101801, "vendor", wiring.vendor), (0x101802, "product", wiring.product)):
-        actual = client.read(node, key, "I") if expected is not None else None
-        if actual != expected:
+        actual = client.read(node, key, "I") if expected is not None else client.read_optional(node, key, "I")
+        identity.append(actual)
+        if expected is not None and actual != expected:
             named = f" '{name}'" if (name := client.text(node, 0x100800)) else ""
             raise UnsuitableDrive(
                 f"node {node}{named} is of {what} 0x{actual:X}, expected 0x{expected:X}; check the id"
@@ -71,47 +74,66 @@ def identify(client: Client, wiring: JointParams, mode: str) -> DriveProperties:
             raise UnsuitableDrive(f"node {node} has no mode '{profile.MODE_NAMES[number]}' (6502h); choose another")
     if client.read_optional(node, CONSUMER, "I") is None:
         raise UnsuitableDrive(f"node {node} has no heartbeat consumer (1016h), so it would run on without commands")
-    torque = _rated_torque(client, wiring)
-    angle = TURN / _cpr(client, wiring)
-    own = client.read_optional(node, MAX_TORQUE, "H")
-    speed = client.read_optional(node, 0x608000, "I")
-    return DriveProperties(
-        codec.Step(angle, _velocity_unit(client, node, angle), 1e-3 * torque),
-        math.inf if own is None else 1e-3 * torque * own,
-        0xFFFF if own is None else own,
-        math.inf if not speed else speed * RPM,
+    try:
+        units = drive_units(read_factor_group(client, node), declared, maker_of(*identity))
+    except Contradiction as error:
+        raise UnsuitableDrive(f"node {node} {error}") from None
+    _check_velocity_known(wiring, mode, units)
+    return _properties(client, node, units)
+
+
+def read_factor_group(client: Client, node: int) -> FactorGroup:
+    """The factor group of a drive. Raises NoAnswer, ConnectionLost."""
+
+    def ratio(index: int) -> Ratio | None:
+        first, second = (client.read_optional(node, index << 8 | sub, "I") for sub in (1, 2))
+        return (first, second) if first and second else None
+
+    def number(index: int, kind: str = "I") -> int | None:
+        return client.read_optional(node, index << 8, kind)
+
+    return FactorGroup(
+        encoder=ratio(0x608F),
+        velocity_encoder=ratio(0x6090),
+        gear=ratio(0x6091),
+        feed=ratio(0x6092),
+        velocity_factor=ratio(0x6096),
+        acceleration_factor=ratio(0x6097),
+        polarity=number(0x607E, "B"),
+        position_unit=number(0x60A8),
+        velocity_unit=number(0x60A9),
+        rated_current=number(0x6075),
+        rated_torque=number(0x6076),
     )
 
 
-def _rated_torque(client: Client, wiring: JointParams) -> float:
-    if wiring.rated_torque is not None:
-        return wiring.rated_torque
-    rated = client.read_optional(wiring.id, 0x607600, "I")
-    if not rated:
-        raise UnsuitableDrive(f"node {wiring.id} does not report its rated torque (6076h); give 'rated_torque'")
-    return 1e-3 * rated
+def _check_velocity_known(wiring: JointParams, mode: str, units: DriveUnits) -> None:
+    """Raises UnsuitableDrive for a drive that is to be commanded velocities in an unknown unit."""
+    homing = wiring.homing is not None and (wiring.homing.search is not None or wiring.homing.slow is not None)
+    if units.velocity is None and (mode == "velocity" or homing):
+        what = "speeds of homing" if homing else "velocity mode"
+        raise UnsuitableDrive(
+            f"node {wiring.id} does not report its unit of velocity (60A9h), which {what} needs;"
+            " give 'velocity_unit', such as 'rpm' or 'counts/s', from its manual"
+        )
 
 
-def _cpr(client: Client, wiring: JointParams) -> float:
-    """Counts per revolution: as given, else those of the drive's encoder."""
-    if wiring.cpr is not None:
-        return wiring.cpr
-    increments, turns = (client.read_optional(wiring.id, key, "I") for key in (0x608F01, 0x608F02))
-    if not increments or not turns:
-        raise UnsuitableDrive(f"node {wiring.id} does not report its counts per revolution (608Fh); give 'cpr'")
-    return increments / turns
-
-
-def _velocity_unit(client: Client, node: int, increment: float) -> float:
-    """One unit of velocity [rad/s]; counts per second if the drive reports none."""
-    unit = client.read_optional(node, 0x60A900, "I")
-    if not unit:
-        return increment
-    prefix, numerator, denominator = unit >> 24, unit >> 16 & 0xFF, unit >> 8 & 0xFF
-    angle = increment if numerator == _INCREMENT else _NUMERATORS.get(numerator)
-    if angle is None or denominator not in _DENOMINATORS:
-        raise UnsuitableDrive(f"node {node} has an unknown unit of velocity (60A9h: 0x{unit:08X})")
-    return 10.0 ** (prefix - 256 if prefix > 127 else prefix) * angle / _DENOMINATORS[denominator]
+def _properties(client: Client, node: int, units: DriveUnits) -> DriveProperties:
+    velocity = math.inf if units.velocity is None else units.velocity
+    torque = abs(units.effort)
+    own = client.read_optional(node, MAX_TORQUE, "H")
+    speed = client.read_optional(node, 0x608000, "I")
+    lower, upper = (client.read_optional(node, SOFTWARE_LIMITS + k, "i") for k in (1, 2))
+    known = lower is not None and upper is not None and lower < upper  # else they do not limit
+    return DriveProperties(
+        codec.Step(units.position, velocity, units.effort),
+        units,
+        math.inf if own is None else torque * own,
+        0xFFFF if own is None else own,
+        math.inf if not speed else speed * RPM / units.gear,
+        units.position * lower if known and lower != LOWEST else -math.inf,
+        units.position * upper if known and upper != HIGHEST else math.inf,
+    )
 
 
 def standing_error(client: Client, node: int) -> int:
@@ -132,13 +154,18 @@ def standing_error(client: Client, node: int) -> int:
 def limits(properties: DriveProperties) -> list[tuple[str, float, str]]:
     """(quantity, limit, object) of the drive."""
     effort = "6072h, which an earlier run may have lowered until power off"
-    return [("effort", properties.max_torque, effort), ("velocity", properties.max_velocity, "6080h")]
+    return [
+        ("effort", properties.max_torque, effort),
+        ("velocity", properties.max_velocity, "6080h"),
+        ("lower position", properties.lower, "607Dh.1"),
+        ("upper position", properties.upper, "607Dh.2"),
+    ]
 
 
 def limit_torque(client: Client, node: int, properties: DriveProperties, effort: float) -> None:
     """Set the drive's max torque to the guard's limit [N·m], rounded up so that no allowed effort is clipped."""
     if math.isfinite(effort):
-        limit = math.ceil(effort / properties.step.effort)
+        limit = math.ceil(effort / abs(properties.step.effort))
         client.write_optional(node, MAX_TORQUE, "H", min(properties.max_torque_raw, limit))
 
 

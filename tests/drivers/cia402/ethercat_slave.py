@@ -17,6 +17,7 @@ from typing import TextIO
 from cosim.drivers.cia402 import codec, sdo
 from cosim.drivers.cia402.device import network
 from cosim.drivers.cia402.device.node import Node
+from cosim.drivers.cia402.params import EmulatedParams
 from cosim.drivers.common.motor import Rotor
 from cosim.drivers.transport import CanFrame, now
 
@@ -396,11 +397,13 @@ class Segment:
                 return bytes(found)
 
 
-def main(interface: str, count: str) -> None:
+def main(interface: str, count: str, settings: str = "{}") -> None:
+    """settings: of the emulated drives, as JSON."""
+    settings_of = EmulatedParams(**json.loads(settings))
     rotors = [Rotor() for _ in range(int(count))]
     for k, rotor in enumerate(rotors, 1):
         rotor.position = 0.1 * k
-    nodes = [Node(k, rotor, 65536, None, (0x5555, 0x10 + k), None) for k, rotor in enumerate(rotors, 1)]
+    nodes = [Node(k, rotor, 65536, None, (0x5555, 0x10 + k), None, settings_of) for k, rotor in enumerate(rotors, 1)]
     segment = Segment(interface, nodes, rotors)
     print("ready", flush=True)
     segment.serve(sys.stdin, sys.stdout)
