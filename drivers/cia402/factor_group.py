@@ -43,7 +43,10 @@ _COUNTS = "counts/s"
 
 
 class Contradiction(ValueError):
-    """What a drive reports does not fit together, or does not suffice. The text goes on after the drive's name."""
+    """What a drive reports does not fit together, or does not suffice. what: goes on after the drive's name."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
 
 
 class FactorGroup(NamedTuple):
@@ -51,8 +54,8 @@ class FactorGroup(NamedTuple):
 
     encoder: Ratio | None = None  # 608Fh
     velocity_encoder: Ratio | None = None  # 6090h
-    gear: Ratio | None = None  # 6091h
-    feed: Ratio | None = None  # 6092h
+    gear_ratio: Ratio | None = None  # 6091h
+    feed_constant: Ratio | None = None  # 6092h
     velocity_factor: Ratio | None = None  # 6096h
     acceleration_factor: Ratio | None = None  # 6097h
     polarity: int | None = None  # 607Eh
@@ -131,7 +134,7 @@ def unit_code(text: str) -> int:
 
 def drive_units(group: FactorGroup, declared: Declared, maker: Maker) -> DriveUnits:
     """The units of a drive by the rule above. Raises Contradiction."""
-    gear = _quotient(group.gear) or 1.0
+    gear = _quotient(group.gear_ratio) or 1.0
     if gear != 1.0 and _agree(gear, declared.ratio):
         raise Contradiction(
             f"has a gear of {gear:.6g}:1 (6091h), and the joint has ratio {declared.ratio:.6g}: it would count twice;"
@@ -166,7 +169,7 @@ def _sense(polarity: int) -> float:
 
 def _units_per_turn(group: FactorGroup, declared: Declared, gear: float) -> float:
     """Position units per revolution of the shaft. Raises Contradiction."""
-    increments, feed = _quotient(group.encoder), _quotient(group.feed)
+    increments, feed = _quotient(group.encoder), _quotient(group.feed_constant)
     named = _named_angle(group.position_unit)
     unused = feed is not None and feed * COARSEST < TURN and named is None  # a default that scales nothing
     if feed is not None and not unused:

@@ -69,13 +69,15 @@ class JointParams(wiring.JointParams):
 class EmulatedParams:
     """The units of an emulated drive, where they are not counts of its encoder and newton metres."""
 
-    encoder: int | None = param(
+    encoder_resolution: int | None = param(
         min=1, default=None, doc="increments per revolution of the motor, 608Fh; default: as the position units"
     )
-    gear: float = param(
+    gear_ratio: float = param(
         above=0, max=1e6, default=1.0, doc="revolutions of the motor per revolution of the shaft, 6091h"
     )
-    feed: int | None = param(min=1, default=None, doc="position units per revolution of the shaft, 6092h; default: cpr")
+    feed_constant: int | None = param(
+        min=1, default=None, doc="position units per revolution of the shaft, 6092h; default: cpr"
+    )
     velocity_unit: str = param(default="counts/s", doc="of velocities, as '0.1 rpm'")
     report: Literal["code", "factor", "none"] = param(
         default="code", doc="where it reports the unit of velocities: 60A9h, 6096h, nowhere"

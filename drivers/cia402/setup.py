@@ -95,8 +95,8 @@ def read_factor_group(client: Client, node: int) -> FactorGroup:
     return FactorGroup(
         encoder=ratio(0x608F),
         velocity_encoder=ratio(0x6090),
-        gear=ratio(0x6091),
-        feed=ratio(0x6092),
+        gear_ratio=ratio(0x6091),
+        feed_constant=ratio(0x6092),
         velocity_factor=ratio(0x6096),
         acceleration_factor=ratio(0x6097),
         polarity=number(0x607E, "B"),
@@ -124,15 +124,16 @@ def _properties(client: Client, node: int, units: DriveUnits) -> DriveProperties
     own = client.read_optional(node, MAX_TORQUE, "H")
     speed = client.read_optional(node, 0x608000, "I")
     lower, upper = (client.read_optional(node, SOFTWARE_LIMITS + k, "i") for k in (1, 2))
-    known = lower is not None and upper is not None and lower < upper  # else they do not limit
+    if lower is None or upper is None or lower >= upper:  # they do not limit
+        lower, upper = LOWEST, HIGHEST
     return DriveProperties(
         codec.Step(units.position, velocity, units.effort),
         units,
         math.inf if own is None else torque * own,
         0xFFFF if own is None else own,
         math.inf if not speed else speed * RPM / units.gear,
-        units.position * lower if known and lower != LOWEST else -math.inf,
-        units.position * upper if known and upper != HIGHEST else math.inf,
+        units.position * lower if lower != LOWEST else -math.inf,
+        units.position * upper if upper != HIGHEST else math.inf,
     )
 
 

@@ -60,10 +60,16 @@ def test_the_true_speed_is_measured_and_a_torque_arrives(name, engine, tmp_path)
     with bench(name, engine, tmp_path) as b:
         b.open("effort")
         push = 0.02 * np.array([SCALES["a"], SCALES["b"]])  # of the joints
-        b.drive(lambda: (abs(b.out.velocity) * SIZE).min() > 2.3, effort=push)  # of 2.5 where the damping holds it
-        steps = b.emulation.steps + 100
-        b.drive(lambda: b.emulation.steps > steps, effort=push)
-        np.testing.assert_allclose(joints(name, b.out.velocity), b.truth[1], rtol=0.08)  # rpm are coarse
+        b.drive(lambda: (abs(b.truth[1]) * SIZE).min() > 2.4, effort=push)  # of 2.5, where the damping holds it
+        steps, seen = b.emulation.steps + 200, []
+
+        def long_enough() -> bool:
+            seen.append(b.out.velocity.copy())
+            return b.emulation.steps > steps
+
+        b.drive(long_enough, effort=push)
+        # rpm are coarse, and times of arrival uneven on a machine that stalls
+        np.testing.assert_allclose(joints(name, np.mean(seen, axis=0)), b.truth[1], rtol=0.1)
         np.testing.assert_allclose(b.out.effort, push, atol=2e-3)
         asked = np.array(b.asked) * (-1.0 if VARIANTS[name].drive.get("reversed") else 1.0)
         np.testing.assert_allclose(asked, 0.02, atol=2e-3)

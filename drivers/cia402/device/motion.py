@@ -43,7 +43,7 @@ def _beyond_limit(node: Node, sense: float) -> bool:
 
 
 def _top_speed(node: Node) -> float:
-    return node.value(_MAX_SPEED) * RPM / node.settings.gear / node.step
+    return node.value(_MAX_SPEED) * RPM / node.settings.gear_ratio / node.step
 
 
 def _request_torque(node: Node, torque: float) -> None:

@@ -42,10 +42,10 @@ class Node:
         settings: EmulatedParams,
     ) -> None:
         self.id, self.motor, self.identity, self.settings = node, motor, identity, settings
-        self.cpr = settings.feed or cpr
+        self.cpr = settings.feed_constant or cpr
         self.encoder = WholeNumberEncoder(motor)
-        default = max(1, round(1e3 * RATED_FRACTION * min(motor.max_effort, MAX_EFFORT) / settings.gear))
-        self.rated = settings.gear * (default if rated is None else 1e3 * rated)  # mN·m at the shaft
+        default = max(1, round(1e3 * RATED_FRACTION * min(motor.max_effort, MAX_EFFORT) / settings.gear_ratio))
+        self.rated = settings.gear_ratio * (default if rated is None else 1e3 * rated)  # mN·m at the shaft
         self.temperature = TEMPERATURE if temperature is None else temperature
         self.step = TURN / self.cpr  # rad per count
         self.rate_unit = velocity_unit_of(settings.velocity_unit).step(self.step) / self.step  # counts/s of one unit
@@ -104,7 +104,7 @@ class Node:
             0x606700: max(1, self.cpr // 1000),
             0x606D00: _object_value(0.01 * peak, 0xFFFF),
             0x607200: _object_value(1e6 * effort / self.rated, 0xFFFF),
-            0x608000: _object_value(-(-velocity * self.settings.gear // RPM)),
+            0x608000: _object_value(-(-velocity * self.settings.gear_ratio // RPM)),
             0x608100: _object_value(0.5 * peak),
             **dict.fromkeys((0x608300, 0x608400, 0x609A00), _object_value(2.0 * peak)),
             0x608500: _object_value(10.0 * peak),
@@ -116,15 +116,15 @@ class Node:
 
     def _factor_group(self) -> dict[int, int]:
         settings = self.settings
-        gear = Fraction(settings.gear).limit_denominator(10_000)
+        gear = Fraction(settings.gear_ratio).limit_denominator(10_000)
         factor = Fraction(1.0 / self.rate_unit).limit_denominator(1_000_000)
-        rated = self.rated / settings.gear
+        rated = self.rated / settings.gear_ratio
         return {
-            0x607500: _object_value(rated / self.motor.torque_constant * settings.gear),
+            0x607500: _object_value(rated / self.motor.torque_constant * settings.gear_ratio),
             0x607600: _object_value(rated * (1e3 if settings.torque_unit == "uN*m" else 1.0)),
             0x607E00: POSITION_REVERSED | VELOCITY_REVERSED if settings.reversed else 0,
-            0x608F01: settings.encoder or _object_value(self.cpr / settings.gear),
-            0x609001: settings.encoder or _object_value(self.cpr / settings.gear),
+            0x608F01: settings.encoder_resolution or _object_value(self.cpr / settings.gear_ratio),
+            0x609001: settings.encoder_resolution or _object_value(self.cpr / settings.gear_ratio),
             0x609101: gear.numerator,
             0x609102: gear.denominator,
             0x609201: self.cpr,

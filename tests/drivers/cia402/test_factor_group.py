@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -40,13 +41,13 @@ def test_counts_of_the_encoder():
 
 def test_one_revolution_of_the_shaft_is_one_feed_constant_whatever_the_encoder():
     for gear in ((1, 1), (50, 1), (7, 2)):
-        found = units(encoder=(131072, 1), gear=gear, feed=(10000, 1), velocity_unit=0x00B44700)
+        found = units(encoder=(131072, 1), gear_ratio=gear, feed_constant=(10000, 1), velocity_unit=0x00B44700)
         assert found.position == TURN / 10000 and found.velocity == pytest.approx(RPM)
         assert found.effort == pytest.approx(0.5e-3 * gear[0] / gear[1])  # of the motor, at the shaft
 
 
 def test_feed_and_encoder_over_several_revolutions():
-    assert units(encoder=(8192, 2), feed=(36000, 10)).position == pytest.approx(TURN / 3600)
+    assert units(encoder=(8192, 2), feed_constant=(36000, 10)).position == pytest.approx(TURN / 3600)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_units_of_velocity_by_their_code(code, unit):
 
 
 def test_the_velocity_factor_scales_position_units_per_second():
-    found = units(encoder=(131072, 1), feed=(10000, 1), velocity_unit=0, velocity_factor=(60, 10000))
+    found = units(encoder=(131072, 1), feed_constant=(10000, 1), velocity_unit=0, velocity_factor=(60, 10000))
     assert found.velocity == pytest.approx(RPM)
     assert units(velocity_unit=0x00B44700, velocity_factor=(60, 4096)).velocity == pytest.approx(RPM)
     assert units(acceleration_factor=(1, 10)).acceleration == pytest.approx(10 * TURN / 4096)
@@ -78,7 +79,7 @@ def test_a_unit_of_velocity_that_nothing_says_is_unknown():
     assert units(velocity_unit=0).velocity is None
     assert units(velocity_unit=0, velocity_factor=(1, 1)).velocity is None  # a default that may mean nothing
     # increments of the encoder, or position units
-    assert units(encoder=(131072, 1), feed=(10000, 1)).velocity is None
+    assert units(encoder=(131072, 1), feed_constant=(10000, 1)).velocity is None
     assert units(velocity_encoder=(1024, 1)).velocity is None
     assert units(velocity_encoder=(4096, 1)).velocity == TURN / 4096
 
@@ -101,9 +102,9 @@ def test_reversed_positions_count_against_the_torque():
 
 def test_position_units_by_their_code():
     assert units(encoder=None, position_unit=0xFD410000).position == pytest.approx(1e-3 * DEGREE)
-    assert units(feed=(360000, 1), position_unit=0xFD410000).position == pytest.approx(1e-3 * DEGREE)
-    assert units(feed=(5000, 1), position_unit=0xFA010000).position == TURN / 5000  # micrometres of a spindle
-    assert refused(feed=(10000, 1), position_unit=0xFD410000) == (
+    assert units(feed_constant=(360000, 1), position_unit=0xFD410000).position == pytest.approx(1e-3 * DEGREE)
+    assert units(feed_constant=(5000, 1), position_unit=0xFA010000).position == TURN / 5000  # micrometres of a spindle
+    assert refused(feed_constant=(10000, 1), position_unit=0xFD410000) == (
         "has 10000 position units per revolution (feed constant, 6092h) but names a unit (60A8h) of which a revolution"
         " has 360000; correct one of them in the drive"
     )
@@ -111,20 +112,20 @@ def test_position_units_by_their_code():
 
 CONTRADICTIONS = {
     "has a feed constant (6092h) but no encoder resolution (608Fh) to which it belongs; give 'cpr', its position units"
-    " per revolution": ({}, {"encoder": None, "feed": (10000, 1)}),
+    " per revolution": ({}, {"encoder": None, "feed_constant": (10000, 1)}),
     "has a feed constant of 1 position units per revolution (6092h), too few to be its positions; set it, or give"
-    " 'cpr', its position units per revolution": ({}, {"feed": (1, 1)}),
+    " 'cpr', its position units per revolution": ({}, {"feed_constant": (1, 1)}),
     "has a gear of 50:1 (6091h) but no feed constant (6092h), so that its positions may be those of the motor or of"
-    " the shaft; give 'cpr', its position units per revolution of the shaft": ({}, {"gear": (50, 1)}),
+    " the shaft; give 'cpr', its position units per revolution of the shaft": ({}, {"gear_ratio": (50, 1)}),
     "has a gear of 50:1 (6091h), and the joint has ratio 50: it would count twice; give 'ratio' what lies behind the"
-    " drive's gear, or set 6091h to 1:1": ({"ratio": 50.0}, {"gear": (50, 1), "feed": (10000, 1)}),
+    " drive's gear, or set 6091h to 1:1": ({"ratio": 50.0}, {"gear_ratio": (50, 1), "feed_constant": (10000, 1)}),
     "does not report its counts per revolution (608Fh); give 'cpr'": ({}, {"encoder": None}),
     "has 131072 position units per revolution (608Fh), the rig has 'cpr: 10000'; take 'cpr' out or correct the drive": (
         {"cpr": 10000},
         {"encoder": (131072, 1)},
     ),
     "has 10000 position units per revolution (feed constant, 6092h), the rig has 'cpr: 131072'; take 'cpr' out or"
-    " correct the drive": ({"cpr": 131072}, {"encoder": (131072, 1), "feed": (10000, 1)}),
+    " correct the drive": ({"cpr": 131072}, {"encoder": (131072, 1), "feed_constant": (10000, 1)}),
     "has an unknown unit of velocity (60A9h: 0x00010300); give 'velocity_unit'": ({}, {"velocity_unit": 0x00010300}),
     "has two units of velocity, 60A9h: 0x00B44700 and 6096h: 1/10, of which one is 6.82667 times the other; correct"
     " one of them in the drive": ({}, {"velocity_unit": 0x00B44700, "velocity_factor": (1, 10)}),
@@ -152,9 +153,9 @@ def test_what_contradicts_itself_is_refused(expected):
 
 
 def test_what_is_declared_settles_what_is_open():
-    assert units(Declared(cpr=204800), gear=(50, 1)).position == TURN / 204800
-    assert units(Declared(cpr=4096), feed=(1, 1)).position == TURN / 4096
-    assert units(Declared(cpr=10000), encoder=None, feed=(10000, 1)).position == TURN / 10000
+    assert units(Declared(cpr=204800), gear_ratio=(50, 1)).position == TURN / 204800
+    assert units(Declared(cpr=4096), feed_constant=(1, 1)).position == TURN / 4096
+    assert units(Declared(cpr=10000), encoder=None, feed_constant=(10000, 1)).position == TURN / 10000
     assert units(Declared(rated_torque=0.5), rated_torque=500_000, rated_current=1).effort == pytest.approx(0.5e-3)
     assert units(Declared(torque_constant=0.12), rated_current=4000).effort == pytest.approx(0.5e-3)
 
@@ -182,9 +183,14 @@ def test_rows_of_manufacturers_are_found_by_identity():
 
 def test_velocities_of_the_motor_are_converted_to_the_shaft():
     motor = maker_of(0xFB, 0x69500000)
-    found = units(maker=motor, gear=(10, 1), feed=(4096, 1), velocity_unit=0x00B44700, rated_torque=500_000)
+    found = units(
+        maker=motor, gear_ratio=(10, 1), feed_constant=(4096, 1), velocity_unit=0x00B44700, rated_torque=500_000
+    )
     assert found.velocity == pytest.approx(0.1 * RPM) and found.effort == pytest.approx(0.5e-2)
 
 
-def test_every_row_has_a_source():
-    assert all(len(row.source) > 30 and row.maker != Maker() for row in DEVIATIONS)
+def test_every_row_has_a_source_and_is_documented():
+    page = (Path(__file__).parents[3] / "docs/reference/drivers/cia402.md").read_text()
+    for row in DEVIATIONS:
+        assert len(row.source) > 30 and row.maker != Maker()
+        assert f"| {row.name} | 0x{row.vendor:X} | " in page

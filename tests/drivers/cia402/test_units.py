@@ -133,7 +133,7 @@ def test_speeds_of_homing_are_in_the_units_of_the_drive(bench, name):
 
 
 def test_a_drive_with_two_answers_to_one_question_is_not_opened(bench):
-    b = bench(JOINT(id=3, cpr=10000), drive={"encoder": 131072, "feed": 20000})
+    b = bench(JOINT(id=3, cpr=10000), drive={"encoder_resolution": 131072, "feed_constant": 20000})
     assert refused(b.driver.open) == (
         "rig.yaml:7 joints.joint0.id: node 3 has 20000 position units per revolution (feed constant, 6092h), the rig"
         " has 'cpr: 10000'; take 'cpr' out or correct the drive"
