@@ -39,8 +39,8 @@ DEVIATIONS = (
         MAXON,
         range(0x61000000, 0x70000000),
         Maker(torque=1e-6, at_motor=True),
-        "maxon EPOS4 Firmware Specification, rel8234, edition 2018-11: motor rated torque 6076h in µNm; product code"
-        " 69500000h in the EtherCAT description of the EPOS4 Micro 24/5",
+        "maxon EPOS4 Firmware Specification, rel8234, edition 2018-11: motor rated torque 6076h in µNm; the DCF of an"
+        " EPOS4 Module 50/15 in Roboprotos/maxon_epos4_ros1 has 512871 for an EC 90 flat, product code 65520000h",
     ),
     Deviation(
         "Kinco FD",

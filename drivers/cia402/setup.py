@@ -10,6 +10,7 @@ from cosim.drivers.cia402.client import Client
 from cosim.drivers.cia402.factor_group import Contradiction, Declared, DriveUnits, FactorGroup, Ratio, drive_units
 from cosim.drivers.cia402.manufacturers import maker_of
 from cosim.drivers.cia402.params import JointParams
+from cosim.drivers.cia402.process_data import RPDO_OBJECTS, TPDO_OBJECTS
 from cosim.errors import RunError
 from cosim.units import RPM
 
@@ -21,16 +22,6 @@ SOFTWARE_LIMITS, LOWEST, HIGHEST = 0x607D00, -(2**31), 2**31 - 1  # at their ext
 FAULT_SIGNAL, QUICK_RAMP_AND_OFF = 1, 2
 PRE_OPERATIONAL, NO_CHANGE = 0, 1  # after a communication error; with NO_CHANGE the drive still reports its state
 INVALID, NO_REMOTE, EVERY_SYNC = 0x80000000, 0x40000000, 1
-
-# per mode, the objects of RPDO1 and RPDO2: index, sub-index, bits
-_CONTROL, _TORQUE, _VELOCITY, _POSITION = 0x60400010, 0x60710010, 0x60FF0020, 0x607A0020
-_VELOCITY_OFFSET, _TORQUE_OFFSET = 0x60B10020, 0x60B20010
-RPDO_OBJECTS = {
-    "effort": ((_CONTROL, _TORQUE), ()),
-    "velocity": ((_CONTROL, _VELOCITY, _TORQUE_OFFSET), ()),
-    "position": ((_CONTROL, _POSITION, _TORQUE_OFFSET), (_VELOCITY_OFFSET,)),
-}
-TPDO_OBJECTS = ((0x60410010, 0x60610008, 0x60640020), (0x606C0020, 0x60770010))
 
 
 class UnsuitableDrive(RunError):

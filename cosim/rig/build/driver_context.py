@@ -32,11 +32,11 @@ def _context(rig: RigSpec, spec: DriverSpec, joints: Sequence[str], limits: Limi
         period=rig.schedule.step_ns * 1e-9,
         mode=spec.mode,
         place=lambda *keys: rig.source.place(spec.at(*keys)),
-        torque_constants=() if spec.loads else tuple(_torque_constant(rig.joints[name]) for name in spec.joints),
+        torque_constants=() if spec.loads else tuple(torque_constant(rig.joints[name]) for name in spec.joints),
     )
 
 
-def _torque_constant(joint: JointSpec) -> float:
+def torque_constant(joint: JointSpec) -> float:
     """Of the motor of a joint, behind its gear [N·m/A or N/A]; NaN if the rig does not say it."""
     motor = joint.actuator.params if joint.actuator else None
     constant, ratio = (getattr(motor, name, math.nan) for name in ("torque_constant", "ratio"))
