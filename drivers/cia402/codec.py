@@ -78,6 +78,15 @@ def _i32(value: float) -> int:
     return round(min(max(value, -2147483648.0), 2147483647.0))
 
 
+def command_numbers(mode: str, position: float, velocity: float, effort: float, step: Step) -> tuple[int, ...]:
+    """Target, torque offset and velocity offset of a mode, clipped to their fields. Raises ValueError for NaN."""
+    torque = _i16(effort / step.effort)
+    if mode == "effort":
+        return (torque,)
+    speed = _i32(velocity / step.velocity)
+    return (speed, torque) if mode == "velocity" else (_i32(position / step.position), torque, speed)
+
+
 def effort_command(node: int, control: int, effort: float, step: Step) -> CanFrame:
     """RPDO1 of cyclic synchronous torque; values are clipped to the field. Raises ValueError for NaN."""
     return CanFrame(RPDO + node, _TORQUE.pack(control, _i16(effort / step.effort)))

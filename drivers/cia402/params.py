@@ -84,6 +84,7 @@ class EmulatedParams:
     )
     reversed: bool = param(default=False, doc="positions and velocities are reversed by its polarity, 607Eh")
     torque_unit: Literal["mN*m", "uN*m"] = param(default="mN*m", doc="of its rated torque, 6076h")
+    fixed_maps: bool = param(default=False, doc="its process data cannot be mapped: it has its own")
 
     def __post_init__(self) -> None:
         velocity_unit_of(self.velocity_unit)  # raises ValueError

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cosim.drivers.cia402 import codec, faults, profile, sdo
+from cosim.drivers.cia402 import codec, faults, process_data, profile, sdo
 from cosim.drivers.cia402.client import Client
 from cosim.drivers.cia402.factor_group import Contradiction, Declared, DriveUnits, FactorGroup, Ratio, drive_units
 from cosim.drivers.cia402.manufacturers import maker_of
 from cosim.drivers.cia402.params import JointParams
-from cosim.drivers.cia402.process_data import RPDO_OBJECTS, TPDO_OBJECTS
+from cosim.drivers.cia402.process_data import RPDO_OBJECTS, TPDO_OBJECTS, ProcessMap, letter
 from cosim.errors import RunError
 from cosim.units import RPM
 
 CONTROLWORD, STATUSWORD, ERROR_CODE, MODE, MAX_TORQUE = 0x604000, 0x604100, 0x603F00, 0x606000, 0x607200
+MODE_DISPLAY = 0x606100
 CONSUMER, PRODUCER, ON_COMMUNICATION_ERROR = 0x101601, 0x101700, 0x102901
 ABORT_OPTION, QUICK_OPTION, FAULT_OPTION = 0x600700, 0x605A00, 0x605E00
 ERROR_REGISTER, ERROR_HISTORY = 0x100100, 0x100300
@@ -22,6 +23,7 @@ SOFTWARE_LIMITS, LOWEST, HIGHEST = 0x607D00, -(2**31), 2**31 - 1  # at their ext
 FAULT_SIGNAL, QUICK_RAMP_AND_OFF = 1, 2
 PRE_OPERATIONAL, NO_CHANGE = 0, 1  # after a communication error; with NO_CHANGE the drive still reports its state
 INVALID, NO_REMOTE, EVERY_SYNC = 0x80000000, 0x40000000, 1
+MOST_MAPPED = 64  # objects of a PDO
 
 
 class UnsuitableDrive(RunError):
@@ -177,23 +179,101 @@ def set_watchdog(client: Client, node: int, master: int, watchdog: float) -> boo
     return client.write_optional(node, QUICK_OPTION, "h", QUICK_RAMP_AND_OFF)
 
 
-def map_transmit_pdos(client: Client, node: int, temperature: int | None) -> None:
+def map_process_data(client: Client, node: int, mode: str, temperature: int | None) -> ProcessMap | None:
+    """Map the process data of a mode, exchanged at every SYNC; None where the drive takes the driver's map, else its
+    own, which is fixed. Raises UnsuitableDrive if the mode lacks something in that, sdo.Aborted."""
+    try:
+        _map_transmit_pdos(client, node, temperature)
+        _map_receive_pdos(client, node, mode)
+    except FixedMap as error:
+        own = _own_map(client, node)
+        missing = own.lacks(mode)
+        named = process_data.named(missing)
+        if temperature is not None and mapped_temperature(temperature) not in own.transmitted:
+            named = named or f"the temperature, {temperature >> 8:X}h"
+        if named:
+            what = f"node {node} has fixed process data ({error}) without {named}"
+            raise UnsuitableDrive(f"{what}; use another mode or another drive") from None
+        own = process_data.chosen(own, mode, None if temperature is None else mapped_temperature(temperature))
+        _use_own_map(client, node, own)
+        return own
+    return None
+
+
+def mapped_temperature(temperature: int) -> int:
+    return temperature << 8 | 16
+
+
+class FixedMap(Exception):
+    """A drive does not let its process data be mapped. what: the object and why."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+
+
+def _map_transmit_pdos(client: Client, node: int, temperature: int | None) -> None:
     """Map TPDO1 and TPDO2, sent at every SYNC; the others are disabled."""
     first, second = TPDO_OBJECTS
     if temperature is not None:
-        second = (*second, temperature << 8 | 16)
+        second = (*second, mapped_temperature(temperature))
     for number, objects in enumerate((first, second, (), ())):
         cob_id = NO_REMOTE | codec.TPDO + number * codec.PDO_STRIDE + node
         _map_pdo(client, node, 0x180000 + (number << 8), cob_id, objects)
 
 
-def map_receive_pdos(client: Client, node: int, mode: str, period: float) -> None:
-    """Map RPDO1 and RPDO2 of a mode, applied at SYNC, and set the interpolation time of the cyclic modes."""
+def _map_receive_pdos(client: Client, node: int, mode: str) -> None:
+    """Map RPDO1 and RPDO2 of a mode, applied at SYNC."""
     for number, objects in enumerate((*RPDO_OBJECTS[mode], (), ())):
         _map_pdo(client, node, 0x140000 + (number << 8), codec.RPDO + number * codec.PDO_STRIDE + node, objects)
+
+
+def set_interpolation(client: Client, node: int, period: float) -> None:
+    """Set the interpolation time of the cyclic modes."""
     count, exponent = interpolation(period)
     if client.write_optional(node, 0x60C202, "b", exponent):
         client.write_optional(node, 0x60C201, "B", count)
+
+
+def _own_map(client: Client, node: int) -> ProcessMap:
+    """The process data that a drive has. Raises UnsuitableDrive for some that are no whole bytes."""
+
+    def pdos(key: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        found = []
+        for number in range(4):
+            place = key + (number << 8)
+            count = client.read_optional(node, place, "B") or 0
+            objects = tuple(client.read(node, place + 1 + k, "I") for k in range(min(count, MOST_MAPPED)))
+            if objects:
+                found.append((number, objects))
+        return tuple(found)
+
+    receive, transmit = pdos(0x160000), pdos(0x1A0000)
+    for mapped in (each for _, objects in (*receive, *transmit) for each in objects):
+        if not mapped & 0xFF or mapped & 7:
+            raise UnsuitableDrive(
+                f"node {node} has fixed process data with bits of {mapped >> 16:04X}h; use another drive"
+            )
+    constants = {}
+    for mapped in (each for _, objects in receive for each in objects if each not in process_data.NAMES):
+        if mapped & 0xFF in (8, 16, 32):
+            constants[mapped] = client.read_optional(node, mapped >> 8, letter(mapped)) or 0
+    return ProcessMap(receive, transmit, constants)
+
+
+def _use_own_map(client: Client, node: int, own: ProcessMap) -> None:
+    """Let a drive exchange its own PDOs at every SYNC, with the identifiers of the predefined connection set."""
+    for key, base, pdos in (
+        (0x180000, NO_REMOTE | codec.TPDO, dict(own.transmit)),
+        (0x140000, codec.RPDO, dict(own.receive)),
+    ):
+        for number in range(4):
+            place, cob_id = key + (number << 8), base + number * codec.PDO_STRIDE + node
+            if number in pdos:
+                client.write(node, place + 1, "I", INVALID | cob_id)
+                client.write(node, place + 2, "B", EVERY_SYNC)
+                client.write(node, place + 1, "I", cob_id)
+            else:
+                client.write_optional(node, place + 1, "I", INVALID | cob_id)
 
 
 def interpolation(period: float) -> tuple[int, int]:
@@ -212,7 +292,10 @@ def _map_pdo(client: Client, node: int, key: int, cob_id: int, objects: tuple[in
         return
     mapping = key + 0x020000
     client.write(node, key + 1, "I", disabled)
-    client.write(node, mapping, "B", 0)
+    try:
+        client.write(node, mapping, "B", 0)
+    except sdo.Aborted as error:
+        raise FixedMap(f"{mapping >> 8:X}h: {error}") from None
     for k, mapped in enumerate(objects):
         try:
             client.write(node, mapping + 1 + k, "I", mapped)

@@ -217,7 +217,7 @@ def _check_process_data(sheet: Sheet, mode: str, found: Finding) -> None:
             continue
         own = {each for index in maps for each in _mapped(sheet, index)}
         if not all(_free(sheet, index) for index in maps):
-            missing = [each for each in objects if each not in own]
+            missing = [each for each in process_data.indispensable(mode) if each in objects and each not in own]
             if missing:
                 found.against.append(f"its {word} PDOs have fixed maps without {process_data.named(missing)}")
             continue

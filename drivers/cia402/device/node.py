@@ -109,6 +109,7 @@ class Node:
             **dict.fromkeys((0x608300, 0x608400, 0x609A00), _object_value(2.0 * peak)),
             0x608500: _object_value(10.0 * peak),
             **self._factor_group(),
+            **(objects.FIXED_MAPS if self.settings.fixed_maps else {}),
             0x609901: _object_value(0.1 * peak),
             0x609902: _object_value(0.02 * peak),
             0x60F901: _object_value(1e6 * BANDWIDTH * effort / velocity),

@@ -175,6 +175,18 @@ def _drive() -> dict[int, ObjectEntry]:
     }
 
 
+# the process data of a drive that does not let them be mapped
+_FIXED = {
+    0x1600: (0x60400010, 0x60600008, 0x60710010),
+    0x1601: (0x607A0020, 0x60B10020),
+    0x1602: (0x60FF0020, 0x60B20010, 0x60720010),
+    0x1A00: (0x60410010, 0x60640020),
+    0x1A01: (0x60610008, 0x606C0020, 0x60770010),
+    0x1A02: (0x60780010, 0x32010110),
+    0x1A03: (0x60790020,),
+}
+FIXED_MAPS = {index << 8: len(mapped) for index, mapped in _FIXED.items()}
+FIXED_MAPS |= {index << 8 | k: each for index, mapped in _FIXED.items() for k, each in enumerate(mapped, 1)}
 OBJECTS = _communication() | _drive()
 INDICES = frozenset(key >> 8 for key in OBJECTS)
 

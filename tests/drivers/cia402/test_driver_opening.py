@@ -7,7 +7,7 @@ import math
 import pytest
 
 from cosim.drivers import cia402
-from cosim.drivers.cia402 import codec, driver, faults, profile, setup
+from cosim.drivers.cia402 import codec, driver, faults, process_data, profile, setup
 from cosim.drivers.cia402.device import access, objects
 from tests.drivers.cia402.driver_bench import JOINT, refused
 from tests.kit.clock import MS
@@ -337,7 +337,9 @@ def test_a_drive_that_lost_its_power_is_set_up_again(running):
 
 def process_data_to_unmapped_drives(b) -> list[str]:
     """What reaches a drive as process data, SYNC or a command to operate before its PDOs are those of the driver."""
-    wanted = [[len(objects), *objects] for objects in (*setup.RPDO_OBJECTS["position"], *setup.TPDO_OBJECTS)]
+    wanted = [
+        [len(objects), *objects] for objects in (*process_data.RPDO_OBJECTS["position"], *process_data.TPDO_OBJECTS)
+    ]
     found, send = [], b.send
 
     def mapped(node) -> bool:

@@ -30,4 +30,5 @@ VARIANTS = {
         {"torque_unit": "uN*m", "velocity_unit": "rpm"}, wired={"vendor": 0xFB, "product": 0x69500000}
     ),
     "reversed": Variant({"reversed": True}),
+    "process data of its own": Variant({"fixed_maps": True, "velocity_unit": "mrpm"}),
 }
