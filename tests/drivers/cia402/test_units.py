@@ -7,6 +7,7 @@ import math
 import pytest
 
 from cosim.drivers import cia402
+from cosim.drivers.cia402 import configuration
 from tests.drivers.cia402.driver_bench import JOINT, refused
 from tests.drivers.cia402.unit_variants import VARIANTS
 
@@ -151,3 +152,15 @@ def test_a_counter_that_wraps_does_not_jump_in_the_velocity(opened):
         b.cycle(1)
         seen.append(float(b.out.velocity[0]))
     assert b.node().actual() > 2**31 and max(map(abs, seen)) < 6.0
+
+
+def test_the_factor_group_is_restored_before_numbers_in_its_units(running):
+    b = running(JOINT(id=3), drive=VARIANTS["feed constant"].drive)
+    saved = configuration.read(b.driver, 0)
+    assert (saved["6092.1 feed"], saved["608F.1 encoder increments"]) == (10000, 131072)
+    before = b.node().value(0x608100)
+    changes = {"6081 profile velocity": before + 1, "6092.1 feed": 20000}
+    assert refused(configuration.write, b.driver, 0, changes) == (
+        "joint 'joint0': node 3 refused its set-up: read-only object (abort code 0x06010002); see the drive's manual"
+    )
+    assert b.node().value(0x608100) == before
