@@ -537,6 +537,9 @@ class DriverContext:
     place: Callable[..., SourceLocation]  # place(*keys): location of a key of the driver's section, for errors
     ends: tuple[Any, Any] | None = None  # both Connections, of the host and of the device, where they exist already
     tap: Callable[[Any], Any] | None = None  # the host's Connection -> one that records what passes
+    # of the motors of the joints, as seen at the joints [N·m/A or N/A]; NaN where the rig says none, () for none known
+    torque_constants: tuple[float, ...] = ()
+    emulated: tuple[Any, ...] = ()  # of each joint, an instance of the family's EmulatedParams; only in an emulation
 
     def tapped(self, link: Any) -> Any:
         """The host's end of a new connection as the driver is to use it."""

@@ -241,7 +241,18 @@ def command_parser() -> CommandParser:
         _word("--json", metavar="F.json", type=Path, help="write the results; - for stdout"),
         _word("--record", metavar="FOLDER", type=Path, help="record the runs of those that fail"),
     )
-    parser.add_command(commands.check, rig, overrides, overlay)
+    parser.add_command(
+        commands.check,
+        _word("rig", metavar="RIG", nargs="?", type=Path, help="the rig file (YAML)"),
+        overrides,
+        overlay,
+        _word(
+            "--eds",
+            metavar="FILE",
+            type=Path,
+            help="whether a drive fits, by its data sheet (EDS, DCF, XDD, XDC, ESI); with RIG: its joints",
+        ),
+    )
     parser.add_command(
         commands.analyze,
         rig,

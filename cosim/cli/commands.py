@@ -143,14 +143,31 @@ def scenario(
     scenario_rig(rig, files, overrides, only, jobs, junit, json, record)
 
 
-def check(rig: Path, overrides: list[Override]) -> None:
-    """Check a rig and describe it, without running it."""
+def check(rig: Path | None, overrides: list[Override], eds: Path | None) -> None:
+    """Check a rig and describe it, without running it; or whether a drive fits, by its data sheet."""
+    if eds is not None:
+        _check_data_sheet(eds, rig, overrides)
+        return
+    if rig is None:
+        raise InputError("missing RIG; give a rig file, or the data sheet of a drive with --eds", "check")
     from cosim import load_rig
     from cosim.cli.describe import describe
     from cosim.output.slow_code import named_when_slow
 
     with named_when_slow():
         describe(load_rig(rig, overrides))
+
+
+def _check_data_sheet(eds: Path, rig: Path | None, overrides: list[Override]) -> None:
+    """Raises RunError for a drive that does not fit."""
+    from cosim.errors import RunError
+    from cosim.rig.data_sheets import check_data_sheet
+
+    lines, fits = check_data_sheet(eds, rig, overrides)
+    print("\n".join(lines))
+    if not fits:
+        whom = "any mode of the driver" if rig is None else f"the joints of {rig}"
+        raise RunError(f"the drive does not fit {whom}; see the reasons above", str(eds))
 
 
 def analyze(

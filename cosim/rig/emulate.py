@@ -53,7 +53,7 @@ def emulation_of(
         raise InputError("no drives to emulate; give the rig a section 'drivers'", spec.source.place(()))
     rig = WiredRig(emulated_plant(spec), interpret)
     step_ns = rig.spec.schedule.step_ns
-    contexts = driver_contexts(spec.drivers, rig.joints, rig.limits, spec.schedule.step_ns * 1e-9, spec.source)
+    contexts = driver_contexts(spec, rig.joints, rig.limits)
     wired: list[MotorWiring] = []
     motors: list[EmulatedMotor] = []
     connections = []
@@ -67,7 +67,8 @@ def emulation_of(
             own.append(motor)
             wired.append(how)
         motors += own
-        family, context = driver.family, contexts[driver.name]
+        emulated = tuple(spec.emulator.drives[name] for name in driver.joints)
+        family, context = driver.family, replace(contexts[driver.name], emulated=emulated)
         if (line := lines.get(driver.name)) is not None:
             context = replace(context, ends=line.ends)
         drives = family.emulate(driver.plugin.params, context, own)

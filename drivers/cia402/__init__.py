@@ -18,7 +18,7 @@ from cosim.drivers.cia402.driver import Cia402Driver
 from cosim.drivers.cia402.emulator import Emulator
 from cosim.drivers.cia402.ethercat import EthercatLink, EthercatParams, ProcessData
 from cosim.drivers.cia402.feedback import RECEIVED
-from cosim.drivers.cia402.params import Homing, JointParams, Params
+from cosim.drivers.cia402.params import EmulatedParams, Homing, JointParams, Params
 from cosim.drivers.common import family
 from cosim.drivers.common.family import check_watchdog
 from cosim.drivers.common.motor import Motor
@@ -28,6 +28,7 @@ from cosim.types import Driver, DriverContext
 
 __all__ = [
     "MODES",
+    "EmulatedParams",
     "EthercatParams",
     "Homing",
     "JointParams",
@@ -57,12 +58,13 @@ def load(params: Params, context: DriverContext) -> Driver:
 
 def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:
     """The drives of these joints with these motors, just switched on."""
-    return Emulator([_node(wired, motor) for wired, motor in zip(context.wiring, motors, strict=True)])
+    settings = context.emulated or (EmulatedParams(),) * len(context.joints)
+    return Emulator([_node(*each) for each in zip(context.wiring, motors, settings, strict=True)])
 
 
-def _node(wired: JointParams, motor: Motor) -> Node:
+def _node(wired: JointParams, motor: Motor, settings: EmulatedParams) -> Node:
     identity = (VENDOR if wired.vendor is None else wired.vendor, PRODUCT if wired.product is None else wired.product)
-    return Node(wired.id, motor, wired.cpr or _CPR, wired.rated_torque, identity, wired.temperature)
+    return Node(wired.id, motor, wired.cpr or _CPR, wired.rated_torque, identity, wired.temperature, settings)
 
 
 def host(params: Params, context: DriverContext) -> BaseConnection:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from cosim.drivers.cia402 import codec, profile
 from cosim.drivers.cia402.client import Client, request_write
 from cosim.drivers.cia402.feedback import FeedbackStore
+from cosim.drivers.cia402.process_data import CommandCoder
 from cosim.drivers.transport import CanFrame, Connection
 
 SEND_NS = 20_000_000  # for frames sent outside of the cycle
@@ -29,6 +30,22 @@ def command_frames(
     )
 
 
+def own_frames(
+    coder: CommandCoder,
+    mode: str,
+    node: int,
+    control: int,
+    position: float,
+    velocity: float,
+    effort: float,
+    step: codec.Step,
+) -> Iterable[CanFrame]:
+    """As `command_frames`, to a drive with process data of its own."""
+    numbers = codec.command_numbers(mode, position, velocity, effort, step)
+    for number, data in coder.data(control, numbers):
+        yield CanFrame(codec.RPDO + number * codec.PDO_STRIDE + node, data)
+
+
 class Bus:
     """n drives by index; master: the id whose heartbeat they monitor. All but `disable_voltage` raise
     ConnectionLost."""
@@ -37,6 +54,7 @@ class Bus:
         self.nodes, self.link = tuple(nodes), link
         self.store = FeedbackStore(self.nodes)
         self.client = Client(link, self.store.take)
+        self.coders: list[CommandCoder | None] = [None] * len(self.nodes)  # of drives with process data of their own
         self.heartbeat_frame = codec.heartbeat(master, codec.RUNNING)
         self.sync_sent = False  # since the last `receive_answers`
 
@@ -94,9 +112,18 @@ class Bus:
         """Commands to hold the measured positions without effort; one controlword per drive."""
         frames: list[CanFrame] = []
         store = self.store
-        for control, node, position, step in zip(controls, self.nodes, store.position, store.steps, strict=True):
-            frames += command_frames(mode, node, control, position, 0.0, 0.0, step)
+        for k, (control, position) in enumerate(zip(controls, store.position, strict=True)):
+            frames += self.command(k, mode, control, position, 0.0, 0.0)
         return frames
+
+    def command(
+        self, k: int, mode: str, control: int, position: float, velocity: float, effort: float
+    ) -> Iterable[CanFrame]:
+        """The frames of one cycle to drive k, in SI units at the drive. Raises ValueError for NaN."""
+        coder, node, step = self.coders[k], self.nodes[k], self.store.steps[k]
+        if coder is None:
+            return command_frames(mode, node, control, position, velocity, effort, step)
+        return own_frames(coder, mode, node, control, position, velocity, effort, step)
 
     def stop_frames(self, mode: str, controls: Sequence[int] = ()) -> list[CanFrame]:
         """One controlword per drive, disable voltage by default; by PDO, and by SDO for drives not in operation."""

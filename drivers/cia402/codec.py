@@ -34,7 +34,10 @@ _EMCY = Struct("<HB5x")
 
 
 class Step(NamedTuple):
-    """One unit of the drive in SI: of position [rad], velocity [rad/s], torque [N·m], temperature [K]."""
+    """One unit of the drive in SI: of position [rad], velocity [rad/s], torque [N·m], temperature [K].
+
+    velocity: infinite if unknown, so that commands of it are 0; effort: negative where the drive counts against it.
+    """
 
     position: float
     velocity: float
@@ -73,6 +76,15 @@ def _i16(value: float) -> int:
 
 def _i32(value: float) -> int:
     return round(min(max(value, -2147483648.0), 2147483647.0))
+
+
+def command_numbers(mode: str, position: float, velocity: float, effort: float, step: Step) -> tuple[int, ...]:
+    """Target, torque offset and velocity offset of a mode, clipped to their fields. Raises ValueError for NaN."""
+    torque = _i16(effort / step.effort)
+    if mode == "effort":
+        return (torque,)
+    speed = _i32(velocity / step.velocity)
+    return (speed, torque) if mode == "velocity" else (_i32(position / step.position), torque, speed)
 
 
 def effort_command(node: int, control: int, effort: float, step: Step) -> CanFrame:

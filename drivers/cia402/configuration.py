@@ -13,8 +13,21 @@ from cosim.errors import RunError
 
 STORE, SAVE = 0x101001, int.from_bytes(b"save", "little")
 STORE_NS = 3_000_000_000  # for writing into a memory without power
-# name -> key, kind; the names of CiA 402-2
+# name -> key, kind; the names of CiA 402-2. The factor group comes first: the numbers after it are in its units
 OBJECTS: dict[str, tuple[int, str]] = {
+    "607E polarity": (0x607E00, "B"),
+    "608F.1 encoder increments": (0x608F01, "I"),
+    "608F.2 motor revolutions": (0x608F02, "I"),
+    "6091.1 motor shaft revolutions": (0x609101, "I"),
+    "6091.2 driving shaft revolutions": (0x609102, "I"),
+    "6092.1 feed": (0x609201, "I"),
+    "6092.2 driving shaft revolutions": (0x609202, "I"),
+    "6096.1 velocity factor, numerator": (0x609601, "I"),
+    "6096.2 velocity factor, divisor": (0x609602, "I"),
+    "6097.1 acceleration factor, numerator": (0x609701, "I"),
+    "6097.2 acceleration factor, divisor": (0x609702, "I"),
+    "60A8 SI unit position": (0x60A800, "I"),
+    "60A9 SI unit velocity": (0x60A900, "I"),
     "605A quick stop option": (0x605A00, "h"),
     "605D halt option": (0x605D00, "h"),
     "605E fault reaction option": (0x605E00, "h"),
@@ -50,9 +63,9 @@ def read(driver: Cia402Driver, k: int) -> dict[str, int]:
 def write(driver: Cia402Driver, k: int, changes: Mapping[str, float]) -> None:
     """Write objects of a drive that is off, and let it keep them. Raises RunError for one that it refuses."""
     client, node = driver._client, driver._nodes[k]
-    for name, value in changes.items():
-        if name not in OBJECTS:
-            raise RunError(f"joint '{driver.joints[k]}': there is no object '{name}' to set; take it out")
+    for name in (name for name in changes if name not in OBJECTS):
+        raise RunError(f"joint '{driver.joints[k]}': there is no object '{name}' to set; take it out")
+    for name, value in ((name, changes[name]) for name in OBJECTS if name in changes):
         driver._call(k, lambda k, name=name, value=value: client.write(node, *OBJECTS[name], int(value)))
     if client.read_optional(node, STORE, "I") is not None:
         driver._call(k, lambda k: client.write(node, STORE, "I", SAVE, STORE_NS))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from cosim.drivers.cia402 import codec, faults, profile, sdo, setup
-from cosim.drivers.cia402.bus import Bus, command_frames
+from cosim.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
+from cosim.drivers.cia402.bus import Bus
 from cosim.drivers.cia402.client import TIMEOUT_NS, NoAnswer
+from cosim.drivers.cia402.factor_group import Declared, velocity_unit_of
 from cosim.drivers.cia402.homing import home
 from cosim.drivers.cia402.params import JointParams, Params
+from cosim.drivers.cia402.process_data import CommandCoder, ProcessMap
 from cosim.drivers.common.driver import ENABLE_NS, MotorDriver
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.types import DriverContext
@@ -48,6 +51,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._store, self._client = self._bus.store, self._bus.client
         self._store.warm = [joint.temperature is not None for joint in self._wiring]
         self._properties: list[setup.DriveProperties] = []
+        self._own: list[ProcessMap | None] = [None] * n  # process data of drives that have their own
         self._quick = params.stop == "quick"
         self._ramps = [False] * n  # drives whose quick stop is a ramp that ends with the voltage off
 
@@ -94,24 +98,50 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
             except NoAnswer:
                 if self._now() >= end:
                     raise
-        properties = setup.identify(self._client, self._wiring[k], self._mode)
-        self._check_limits(k, setup.limits(properties), tolerance=properties.step.effort)
+        properties = setup.identify(self._client, self._wiring[k], self._mode, self._declared(k))
+        self._check_limits(k, setup.limits(properties), tolerance=abs(properties.step.effort))
         return properties
+
+    def _declared(self, k: int) -> Declared:
+        """What the rig says of the units of a drive."""
+        wired, constants, scale = self._wiring[k], self._context.torque_constants, abs(self.units.scale[k])
+        return Declared(
+            wired.cpr,
+            None if wired.velocity_unit is None else velocity_unit_of(wired.velocity_unit),
+            wired.rated_torque,
+            scale,
+            constants[k] / scale if constants else math.nan,
+            self._guard_limits(k)["effort"],
+        )
 
     def _configure(self, k: int) -> None:
         self._set_up(k)
         error, properties = setup.standing_error(self._client, self._nodes[k]), self._properties[k]
-        self._store.error[k], self._store.steps[k] = error, properties.step
-        scale = abs(float(self.units.scale[k]))
-        self.feedforward.resolution[k] = properties.step.effort * scale
-        self.feedforward.limit[k] = min(properties.max_torque, 32767 * properties.step.effort) * scale
+        self._store.error[k] = error
+        self.feedforward.resolution[k] = abs(properties.step.effort) * abs(float(self.units.scale[k]))
 
     def _set_up(self, k: int) -> None:
         """The settings that a drive loses without power."""
         client, node = self._client, self._nodes[k]
         setup.limit_torque(client, node, self._properties[k], self._guard_limits(k)["effort"])
-        setup.map_transmit_pdos(client, node, self._wiring[k].temperature)
-        setup.map_receive_pdos(client, node, self._mode, self._context.period)
+        temperature = self._wiring[k].temperature
+        own = setup.map_process_data(client, node, self._mode, temperature)
+        setup.set_interpolation(client, node, self._context.period)
+        self._use_own(k, own, None if temperature is None else setup.mapped_temperature(temperature))
+
+    def _use_own(self, k: int, own: ProcessMap | None, temperature: int | None) -> None:
+        """The process data of a drive: None for those of the driver."""
+        properties, scale = self._properties[k], abs(float(self.units.scale[k]))
+        limit = min(properties.max_torque, 32767 * abs(properties.step.effort)) * scale
+        step, self._own[k] = properties.step, own
+        if own is not None:
+            if self._mode != "effort" and process_data.TORQUE_OFFSET not in own.received:
+                limit = 0.0  # no effort can be sent beside the target
+            if process_data.SPEED not in own.transmitted:
+                step = step._replace(velocity=math.inf)
+        self.feedforward.limit[k], self._store.steps[k] = limit, step
+        self._bus.coders[k] = None if own is None else CommandCoder(own, self._mode, profile.MODES[self._mode])
+        self._store.use_own(k, self._nodes[k], own, temperature)
 
     def _disconnect(self) -> None:
         """Restore the drives' watchdogs and limits.
@@ -201,7 +231,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._call_each(self._set_up)
         self._bus.start()
         self._call_each(self._home)
-        self._call_each(lambda k: self._client.write(self._nodes[k], setup.MODE, "b", profile.MODES[mode]))
+        self._call_each(self._set_mode)
         bus, store, end, code = self._bus, self._store, self._now() + ENABLE_NS, profile.MODES[mode]
         pause = max(POLL_NS, int(1e9 * self._context.period))
         store.invalidate()
@@ -219,6 +249,13 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
             with self._gate:
                 self.check_not_stopped()
                 bus.send((*bus.hold_frames(mode, controls), bus.heartbeat_frame, codec.SYNC))
+
+    def _set_mode(self, k: int) -> None:
+        """Set the mode of operation; a drive that does not send which it has is asked."""
+        client, node, own = self._client, self._nodes[k], self._own[k]
+        client.write(node, setup.MODE, "b", profile.MODES[self._mode])
+        if own is not None and process_data.DISPLAY not in own.transmitted:
+            self._store.display[k] = client.read(node, setup.MODE_DISPLAY, "b")
 
     def _still_off(self, k: int) -> Exception:
         state = self._store.state(k)
@@ -262,18 +299,20 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
     ) -> None:
         send, mode = self.link.send, self._mode
-        rows = zip(self._nodes, position, velocity, effort, self._store.steps, strict=True)
-        for node, q, v, tau, step in rows:
-            for frame in command_frames(mode, node, profile.ENABLE, q, v, tau, step):
+        for k, (q, v, tau) in enumerate(zip(position, velocity, effort, strict=True)):
+            for frame in self._bus.command(k, mode, profile.ENABLE, q, v, tau):
                 send(frame, deadline_ns)
         send(self._bus.heartbeat_frame, deadline_ns)
         self._bus.synchronise(deadline_ns)
 
     def _cycle_layout(self) -> CycleLayout:
-        from cosim.drivers.cia402.cycle import layout
+        from cosim.drivers.cia402.cycle import Drive, layout
 
         stops = list(self._stop_items())
-        return layout(self._mode, self._nodes, self._store.steps, self._store.warm, self._bus.heartbeat_frame, stops)
+        store, temperatures = self._store, [wired.temperature for wired in self._wiring]
+        mapped = [None if each is None else setup.mapped_temperature(each) for each in temperatures]
+        drives = [Drive(*each) for each in zip(self._nodes, store.steps, mapped, self._own, strict=True)]
+        return layout(self._mode, drives, self._bus.heartbeat_frame, stops)
 
     def _take(self, item: CanFrame) -> None:
         self._store.take(item)
@@ -293,6 +332,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         """Receive the values that the drives measured at SYNC."""
         self._bus.receive_answers(deadline_ns)
         store, feedback = self._store, self._feedback
+        store.derive_velocities()
         feedback.position[:], feedback.velocity[:] = store.position, store.velocity
         feedback.effort[:], feedback.temperature[:] = store.effort, store.temperature
         feedback.t_ns = [min(pair) for pair in zip(store.times[: store.n], store.times[store.n :], strict=True)]

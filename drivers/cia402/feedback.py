@@ -5,12 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from cosim.drivers.cia402 import codec, faults, profile
+from cosim.drivers.cia402 import codec, faults, process_data, profile
+from cosim.drivers.cia402.process_data import ProcessMap
+from cosim.drivers.common.position_rate import smoothed_rate
 from cosim.drivers.transport import CanFrame
 
-_STATUS, _MOTION, _EMERGENCY, _HEARTBEAT = range(4)
-RECEIVED = (codec.TPDO, codec.TPDO + codec.PDO_STRIDE, codec.EMCY, codec.HEARTBEAT, codec.SDO_ANSWER)  # + id
+_STATUS, _MOTION, _EMERGENCY, _HEARTBEAT, _OWN = range(5)
+PDOS = tuple(codec.TPDO + number * codec.PDO_STRIDE for number in range(4))
+RECEIVED = (*PDOS, codec.EMCY, codec.HEARTBEAT, codec.SDO_ANSWER)  # + id
 _BOTH = 3  # TPDO1 is bit 0, TPDO2 bit 1
+
+
+class _OwnPdo:
+    """A transmit PDO of a drive that has process data of its own. known: whether anything in it is used."""
+
+    def __init__(self, objects: tuple[int, ...], temperature: int | None, bit: int) -> None:
+        self.objects, self.temperature, self.bit = objects, temperature, bit
+        self.layout = process_data.layout(objects, temperature)
+        used = {*process_data.needed("effort")[1], temperature}
+        self.known = any(each in used for each in objects)
 
 
 class FeedbackStore:
@@ -28,11 +41,14 @@ class FeedbackStore:
         self.temperature, self.warm = [math.nan] * n, [False] * n
         self.status, self.display, self.error = [0] * n, [0] * n, [0] * n
         self.times = [0] * (2 * n)
+        self._last = [(0.0, 0, 0.0)] * n  # position [counts], its time [ns], velocity [counts/s] by the positions
         self.left_operational = [False] * n
         self._was_operational = [False] * n  # reported the operational state since it was commanded
         self.operational = False  # the operational state was commanded
         self.missing = self.lost = 0
+        self._awaited = [_BOTH] * n  # bit per PDO, of each drive
         self._answered = [_BOTH] * n
+        self._own: dict[int, _OwnPdo] = {}  # identifier -> PDO of a drive that has process data of its own
         self._routes: dict[int, tuple[int, int]] = {}
         for k, node in enumerate(nodes):
             self._routes[codec.TPDO + node] = (_STATUS, k)
@@ -40,10 +56,29 @@ class FeedbackStore:
             self._routes[codec.EMCY + node] = (_EMERGENCY, k)
             self._routes[codec.HEARTBEAT + node] = (_HEARTBEAT, k)
 
+    def use_own(self, k: int, node: int, own: ProcessMap | None, temperature: int | None) -> None:
+        """The process data of a drive: None for those of the driver. temperature: the mapped object with it."""
+        for cob_id in (base + node for base in PDOS):
+            self._routes.pop(cob_id, None)
+            self._own.pop(cob_id, None)
+        self._awaited[k] = self._answered[k] = _BOTH
+        if own is None:
+            self._routes[codec.TPDO + node] = (_STATUS, k)
+            self._routes[codec.TPDO + codec.PDO_STRIDE + node] = (_MOTION, k)
+            return
+        self._awaited[k] = 0
+        for number, objects in own.transmit:
+            pdo = _OwnPdo(objects, temperature, 1 << number)
+            if pdo.known:
+                cob_id = codec.TPDO + number * codec.PDO_STRIDE + node
+                self._routes[cob_id], self._own[cob_id] = (_OWN, k), pdo
+                self._awaited[k] |= pdo.bit
+        self._answered[k] = self._awaited[k]
+
     def expect_answers(self) -> None:
-        """Before SYNC: every drive will answer with two TPDOs."""
+        """Before SYNC: every drive will answer with its TPDOs."""
         self._answered = [0] * self.n
-        self.missing = 2 * self.n
+        self.missing = sum(awaited.bit_count() for awaited in self._awaited)
 
     def invalidate(self) -> None:
         """Discard all times, so that no old state is mistaken for a current one."""
@@ -64,7 +99,8 @@ class FeedbackStore:
             status = codec.decode_status(frame.data, self.steps[k])
             if status is not None:
                 self.status[k], self.display[k], self.position[k] = status
-                self._answer(k, k, 1, frame.t_ns)
+                self.times[k] = frame.t_ns
+                self._answer(k, 1)
                 return
         elif kind == _MOTION:
             motion = codec.decode_motion(frame.data, self.steps[k])
@@ -72,7 +108,11 @@ class FeedbackStore:
                 self.velocity[k], self.effort[k], temperature = motion
                 if temperature is not None:
                     self.temperature[k] = temperature
-                self._answer(k, self.n + k, 2, frame.t_ns)
+                self.times[self.n + k] = frame.t_ns
+                self._answer(k, 2)
+                return
+        elif kind == _OWN:
+            if self._take_own(k, self._own[frame.id], frame):
                 return
         elif kind == _EMERGENCY:
             emergency = codec.decode_emergency(frame.data)
@@ -89,13 +129,43 @@ class FeedbackStore:
                 return
         self.lost += 1
 
+    def derive_velocities(self) -> None:
+        """The velocities of drives whose unit of velocity is unknown, by their positions."""
+        for k, step in enumerate(self.steps):
+            if math.isinf(step.velocity):
+                place, t_ns = self.position[k] / step.position, min(self.times[k], self.times[self.n + k])
+                rate = smoothed_rate(place, t_ns, *self._last[k])
+                self._last[k] = place, t_ns, rate
+                self.velocity[k] = rate * step.position
+
     def _error(self, k: int, code: int) -> None:
         """Code 00xx: no error any more. A missed heartbeat does not replace an earlier fault."""
         if code != faults.HEARTBEAT or not self.error[k]:
             self.error[k] = code if code & 0xFF00 else 0
 
-    def _answer(self, k: int, row: int, bit: int, t_ns: int) -> None:
-        self.times[row], self._was_operational[k] = t_ns, self.operational
+    def _take_own(self, k: int, pdo: _OwnPdo, frame: CanFrame) -> bool:
+        """Take a PDO of a drive with process data of its own; False for another length."""
+        if len(frame.data) != pdo.layout.size:
+            return False
+        step = self.steps[k]
+        for mapped, value in zip(pdo.objects, pdo.layout.unpack(frame.data), strict=True):
+            if mapped == process_data.STATUS:
+                self.status[k] = value
+            elif mapped == process_data.DISPLAY:
+                self.display[k] = value
+            elif mapped == process_data.PLACE:
+                self.position[k], self.times[k] = value * step.position, frame.t_ns
+            elif mapped == process_data.SPEED:
+                self.velocity[k] = value * step.velocity
+            elif mapped == process_data.EFFORT:
+                self.effort[k], self.times[self.n + k] = value * step.effort, frame.t_ns
+            elif mapped == pdo.temperature:
+                self.temperature[k] = value * step.temperature
+        self._answer(k, pdo.bit)
+        return True
+
+    def _answer(self, k: int, bit: int) -> None:
+        self._was_operational[k] = self.operational
         if not self._answered[k] & bit:
             self._answered[k] |= bit
             self.missing -= 1

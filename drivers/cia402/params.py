@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY
 from typing import Literal
 
 from cosim.drivers.cia402.ethercat import EthercatParams
+from cosim.drivers.cia402.factor_group import velocity_unit_of
 from cosim.drivers.common import wiring
 from cosim.drivers.transport import CanParams
 from cosim.types import param, params
@@ -44,7 +45,10 @@ class JointParams(wiring.JointParams):
 
     _: KW_ONLY
     id: int = param(min=1, max=127)
-    cpr: int | None = param(min=1, default=None, doc="counts per revolution; default: those of the encoder, 608Fh")
+    cpr: int | None = param(
+        min=1, default=None, doc="position units per revolution of the shaft; default: by the drive's factor group"
+    )
+    velocity_unit: str | None = param(default=None, doc="of the drive, as '0.1 rpm'; default: by its factor group")
     rated_torque: float | None = param(unit="N*m", above=0, default=None, doc="default: that of the drive, 6076h")
     vendor: int | None = param(min=0, max=0xFFFFFFFF, default=None, doc="expected in 1018h")
     product: int | None = param(min=0, max=0xFFFFFFFF, default=None, doc="expected in 1018h")
@@ -55,3 +59,32 @@ class JointParams(wiring.JointParams):
         doc="a 16 bit object in 0.1 °C: index · 256 + sub-index, as 0x320101",
     )
     homing: Homing | None = param(default=None, doc="homing before the drive is enabled")
+
+    def __post_init__(self) -> None:
+        if self.velocity_unit is not None:
+            velocity_unit_of(self.velocity_unit)  # raises ValueError
+
+
+@params
+class EmulatedParams:
+    """The units of an emulated drive, where they are not counts of its encoder and newton metres."""
+
+    encoder_resolution: int | None = param(
+        min=1, default=None, doc="increments per revolution of the motor, 608Fh; default: as the position units"
+    )
+    gear_ratio: float = param(
+        above=0, max=1e6, default=1.0, doc="revolutions of the motor per revolution of the shaft, 6091h"
+    )
+    feed_constant: int | None = param(
+        min=1, default=None, doc="position units per revolution of the shaft, 6092h; default: cpr"
+    )
+    velocity_unit: str = param(default="counts/s", doc="of velocities, as '0.1 rpm'")
+    report: Literal["code", "factor", "none"] = param(
+        default="code", doc="where it reports the unit of velocities: 60A9h, 6096h, nowhere"
+    )
+    reversed: bool = param(default=False, doc="positions and velocities are reversed by its polarity, 607Eh")
+    torque_unit: Literal["mN*m", "uN*m"] = param(default="mN*m", doc="of its rated torque, 6076h")
+    fixed_maps: bool = param(default=False, doc="its process data cannot be mapped: it has its own")
+
+    def __post_init__(self) -> None:
+        velocity_unit_of(self.velocity_unit)  # raises ValueError

@@ -5,34 +5,25 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cosim.drivers.cia402 import codec, faults, profile, sdo
+from cosim.drivers.cia402 import codec, faults, process_data, profile, sdo
 from cosim.drivers.cia402.client import Client
+from cosim.drivers.cia402.factor_group import Contradiction, Declared, DriveUnits, FactorGroup, Ratio, drive_units
+from cosim.drivers.cia402.manufacturers import maker_of
 from cosim.drivers.cia402.params import JointParams
+from cosim.drivers.cia402.process_data import RPDO_OBJECTS, TPDO_OBJECTS, ProcessMap, letter
 from cosim.errors import RunError
-from cosim.units import DEGREE, RPM, TURN
+from cosim.units import RPM
 
 CONTROLWORD, STATUSWORD, ERROR_CODE, MODE, MAX_TORQUE = 0x604000, 0x604100, 0x603F00, 0x606000, 0x607200
+MODE_DISPLAY = 0x606100
 CONSUMER, PRODUCER, ON_COMMUNICATION_ERROR = 0x101601, 0x101700, 0x102901
 ABORT_OPTION, QUICK_OPTION, FAULT_OPTION = 0x600700, 0x605A00, 0x605E00
 ERROR_REGISTER, ERROR_HISTORY = 0x100100, 0x100300
+SOFTWARE_LIMITS, LOWEST, HIGHEST = 0x607D00, -(2**31), 2**31 - 1  # at their extremes they do not limit
 FAULT_SIGNAL, QUICK_RAMP_AND_OFF = 1, 2
 PRE_OPERATIONAL, NO_CHANGE = 0, 1  # after a communication error; with NO_CHANGE the drive still reports its state
 INVALID, NO_REMOTE, EVERY_SYNC = 0x80000000, 0x40000000, 1
-
-# per mode, the objects of RPDO1 and RPDO2: index, sub-index, bits
-_CONTROL, _TORQUE, _VELOCITY, _POSITION = 0x60400010, 0x60710010, 0x60FF0020, 0x607A0020
-_VELOCITY_OFFSET, _TORQUE_OFFSET = 0x60B10020, 0x60B20010
-RPDO_OBJECTS = {
-    "effort": ((_CONTROL, _TORQUE), ()),
-    "velocity": ((_CONTROL, _VELOCITY, _TORQUE_OFFSET), ()),
-    "position": ((_CONTROL, _POSITION, _TORQUE_OFFSET), (_VELOCITY_OFFSET,)),
-}
-TPDO_OBJECTS = ((0x60410010, 0x60610008, 0x60640020), (0x606C0020, 0x60770010))
-
-# SI unit velocity, 60A9h: prefix, numerator, denominator (CiA 303-2)
-_NUMERATORS = {0x10: 1.0, 0x41: DEGREE, 0xB4: TURN}
-_INCREMENT = 0xB5
-_DENOMINATORS = {0x03: 1.0, 0x47: 60.0}
+MOST_MAPPED = 64  # objects of a PDO
 
 
 class UnsuitableDrive(RunError):
@@ -40,15 +31,18 @@ class UnsuitableDrive(RunError):
 
 
 class DriveProperties(NamedTuple):
-    """Units and limits that a drive reports."""
+    """Units and limits that a drive reports, at its shaft."""
 
     step: codec.Step
+    units: DriveUnits
     max_torque: float  # N·m
     max_torque_raw: int  # the same in the drive's unit, per mille of the rated torque
     max_velocity: float  # rad/s, infinite if not reported
+    lower: float  # rad, of its software position limits; infinite if not reported
+    upper: float
 
 
-def identify(client: Client, wiring: JointParams, mode: str) -> DriveProperties:
+def identify(client: Client, wiring: JointParams, mode: str, declared: Declared) -> DriveProperties:
     """Check the identity of a drive and read its units. Raises UnsuitableDrive, sdo.Aborted, NoAnswer,
     ConnectionLost."""
     node = wiring.id
@@ -57,9 +51,11 @@ def identify(client: Client, wiring: JointParams, mode: str) -> DriveProperties:
         raise UnsuitableDrive(
             f"node {node} is a device of profile {kind & 0xFFFF}, not a drive of CiA 402; check the id"
         )
+    identity = []
     for key, what, expected in ((0x101801, "vendor", wiring.vendor), (0x101802, "product", wiring.product)):
-        actual = client.read(node, key, "I") if expected is not None else None
-        if actual != expected:
+        actual = client.read(node, key, "I") if expected is not None else client.read_optional(node, key, "I")
+        identity.append(actual)
+        if expected is not None and actual != expected:
             named = f" '{name}'" if (name := client.text(node, 0x100800)) else ""
             raise UnsuitableDrive(
                 f"node {node}{named} is of {what} 0x{actual:X}, expected 0x{expected:X}; check the id"
@@ -71,47 +67,67 @@ def identify(client: Client, wiring: JointParams, mode: str) -> DriveProperties:
             raise UnsuitableDrive(f"node {node} has no mode '{profile.MODE_NAMES[number]}' (6502h); choose another")
     if client.read_optional(node, CONSUMER, "I") is None:
         raise UnsuitableDrive(f"node {node} has no heartbeat consumer (1016h), so it would run on without commands")
-    torque = _rated_torque(client, wiring)
-    angle = TURN / _cpr(client, wiring)
-    own = client.read_optional(node, MAX_TORQUE, "H")
-    speed = client.read_optional(node, 0x608000, "I")
-    return DriveProperties(
-        codec.Step(angle, _velocity_unit(client, node, angle), 1e-3 * torque),
-        math.inf if own is None else 1e-3 * torque * own,
-        0xFFFF if own is None else own,
-        math.inf if not speed else speed * RPM,
+    try:
+        units = drive_units(read_factor_group(client, node), declared, maker_of(*identity))
+    except Contradiction as error:
+        raise UnsuitableDrive(f"node {node} {error}") from None
+    _check_velocity_known(wiring, mode, units)
+    return _properties(client, node, units)
+
+
+def read_factor_group(client: Client, node: int) -> FactorGroup:
+    """The factor group of a drive. Raises NoAnswer, ConnectionLost."""
+
+    def ratio(index: int) -> Ratio | None:
+        first, second = (client.read_optional(node, index << 8 | sub, "I") for sub in (1, 2))
+        return (first, second) if first and second else None
+
+    def number(index: int, kind: str = "I") -> int | None:
+        return client.read_optional(node, index << 8, kind)
+
+    return FactorGroup(
+        encoder=ratio(0x608F),
+        velocity_encoder=ratio(0x6090),
+        gear_ratio=ratio(0x6091),
+        feed_constant=ratio(0x6092),
+        velocity_factor=ratio(0x6096),
+        acceleration_factor=ratio(0x6097),
+        polarity=number(0x607E, "B"),
+        position_unit=number(0x60A8),
+        velocity_unit=number(0x60A9),
+        rated_current=number(0x6075),
+        rated_torque=number(0x6076),
     )
 
 
-def _rated_torque(client: Client, wiring: JointParams) -> float:
-    if wiring.rated_torque is not None:
-        return wiring.rated_torque
-    rated = client.read_optional(wiring.id, 0x607600, "I")
-    if not rated:
-        raise UnsuitableDrive(f"node {wiring.id} does not report its rated torque (6076h); give 'rated_torque'")
-    return 1e-3 * rated
+def _check_velocity_known(wiring: JointParams, mode: str, units: DriveUnits) -> None:
+    """Raises UnsuitableDrive for a drive that is to be commanded velocities in an unknown unit."""
+    homing = wiring.homing is not None and (wiring.homing.search is not None or wiring.homing.slow is not None)
+    if units.velocity is None and (mode == "velocity" or homing):
+        what = "speeds of homing" if homing else "velocity mode"
+        raise UnsuitableDrive(
+            f"node {wiring.id} does not report its unit of velocity (60A9h), which {what} needs;"
+            " give 'velocity_unit', such as 'rpm' or 'counts/s', from its manual"
+        )
 
 
-def _cpr(client: Client, wiring: JointParams) -> float:
-    """Counts per revolution: as given, else those of the drive's encoder."""
-    if wiring.cpr is not None:
-        return wiring.cpr
-    increments, turns = (client.read_optional(wiring.id, key, "I") for key in (0x608F01, 0x608F02))
-    if not increments or not turns:
-        raise UnsuitableDrive(f"node {wiring.id} does not report its counts per revolution (608Fh); give 'cpr'")
-    return increments / turns
-
-
-def _velocity_unit(client: Client, node: int, increment: float) -> float:
-    """One unit of velocity [rad/s]; counts per second if the drive reports none."""
-    unit = client.read_optional(node, 0x60A900, "I")
-    if not unit:
-        return increment
-    prefix, numerator, denominator = unit >> 24, unit >> 16 & 0xFF, unit >> 8 & 0xFF
-    angle = increment if numerator == _INCREMENT else _NUMERATORS.get(numerator)
-    if angle is None or denominator not in _DENOMINATORS:
-        raise UnsuitableDrive(f"node {node} has an unknown unit of velocity (60A9h: 0x{unit:08X})")
-    return 10.0 ** (prefix - 256 if prefix > 127 else prefix) * angle / _DENOMINATORS[denominator]
+def _properties(client: Client, node: int, units: DriveUnits) -> DriveProperties:
+    velocity = math.inf if units.velocity is None else units.velocity
+    torque = abs(units.effort)
+    own = client.read_optional(node, MAX_TORQUE, "H")
+    speed = client.read_optional(node, 0x608000, "I")
+    lower, upper = (client.read_optional(node, SOFTWARE_LIMITS + k, "i") for k in (1, 2))
+    if lower is None or upper is None or lower >= upper:  # they do not limit
+        lower, upper = LOWEST, HIGHEST
+    return DriveProperties(
+        codec.Step(units.position, velocity, units.effort),
+        units,
+        math.inf if own is None else torque * own,
+        0xFFFF if own is None else own,
+        math.inf if not speed else speed * RPM / units.gear,
+        units.position * lower if lower != LOWEST else -math.inf,
+        units.position * upper if upper != HIGHEST else math.inf,
+    )
 
 
 def standing_error(client: Client, node: int) -> int:
@@ -132,13 +148,18 @@ def standing_error(client: Client, node: int) -> int:
 def limits(properties: DriveProperties) -> list[tuple[str, float, str]]:
     """(quantity, limit, object) of the drive."""
     effort = "6072h, which an earlier run may have lowered until power off"
-    return [("effort", properties.max_torque, effort), ("velocity", properties.max_velocity, "6080h")]
+    return [
+        ("effort", properties.max_torque, effort),
+        ("velocity", properties.max_velocity, "6080h"),
+        ("lower position", properties.lower, "607Dh.1"),
+        ("upper position", properties.upper, "607Dh.2"),
+    ]
 
 
 def limit_torque(client: Client, node: int, properties: DriveProperties, effort: float) -> None:
     """Set the drive's max torque to the guard's limit [N·m], rounded up so that no allowed effort is clipped."""
     if math.isfinite(effort):
-        limit = math.ceil(effort / properties.step.effort)
+        limit = math.ceil(effort / abs(properties.step.effort))
         client.write_optional(node, MAX_TORQUE, "H", min(properties.max_torque_raw, limit))
 
 
@@ -158,23 +179,101 @@ def set_watchdog(client: Client, node: int, master: int, watchdog: float) -> boo
     return client.write_optional(node, QUICK_OPTION, "h", QUICK_RAMP_AND_OFF)
 
 
-def map_transmit_pdos(client: Client, node: int, temperature: int | None) -> None:
+def map_process_data(client: Client, node: int, mode: str, temperature: int | None) -> ProcessMap | None:
+    """Map the process data of a mode, exchanged at every SYNC; None where the drive takes the driver's map, else its
+    own, which is fixed. Raises UnsuitableDrive if the mode lacks something in that, sdo.Aborted."""
+    try:
+        _map_transmit_pdos(client, node, temperature)
+        _map_receive_pdos(client, node, mode)
+    except FixedMap as error:
+        own = _own_map(client, node)
+        missing = own.lacks(mode)
+        named = process_data.named(missing)
+        if temperature is not None and mapped_temperature(temperature) not in own.transmitted:
+            named = named or f"the temperature, {temperature >> 8:X}h"
+        if named:
+            what = f"node {node} has fixed process data ({error}) without {named}"
+            raise UnsuitableDrive(f"{what}; use another mode or another drive") from None
+        own = process_data.chosen(own, mode, None if temperature is None else mapped_temperature(temperature))
+        _use_own_map(client, node, own)
+        return own
+    return None
+
+
+def mapped_temperature(temperature: int) -> int:
+    return temperature << 8 | 16
+
+
+class FixedMap(Exception):
+    """A drive does not let its process data be mapped. what: the object and why."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+
+
+def _map_transmit_pdos(client: Client, node: int, temperature: int | None) -> None:
     """Map TPDO1 and TPDO2, sent at every SYNC; the others are disabled."""
     first, second = TPDO_OBJECTS
     if temperature is not None:
-        second = (*second, temperature << 8 | 16)
+        second = (*second, mapped_temperature(temperature))
     for number, objects in enumerate((first, second, (), ())):
         cob_id = NO_REMOTE | codec.TPDO + number * codec.PDO_STRIDE + node
         _map_pdo(client, node, 0x180000 + (number << 8), cob_id, objects)
 
 
-def map_receive_pdos(client: Client, node: int, mode: str, period: float) -> None:
-    """Map RPDO1 and RPDO2 of a mode, applied at SYNC, and set the interpolation time of the cyclic modes."""
+def _map_receive_pdos(client: Client, node: int, mode: str) -> None:
+    """Map RPDO1 and RPDO2 of a mode, applied at SYNC."""
     for number, objects in enumerate((*RPDO_OBJECTS[mode], (), ())):
         _map_pdo(client, node, 0x140000 + (number << 8), codec.RPDO + number * codec.PDO_STRIDE + node, objects)
+
+
+def set_interpolation(client: Client, node: int, period: float) -> None:
+    """Set the interpolation time of the cyclic modes."""
     count, exponent = interpolation(period)
     if client.write_optional(node, 0x60C202, "b", exponent):
         client.write_optional(node, 0x60C201, "B", count)
+
+
+def _own_map(client: Client, node: int) -> ProcessMap:
+    """The process data that a drive has. Raises UnsuitableDrive for some that are no whole bytes."""
+
+    def pdos(key: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        found = []
+        for number in range(4):
+            place = key + (number << 8)
+            count = client.read_optional(node, place, "B") or 0
+            objects = tuple(client.read(node, place + 1 + k, "I") for k in range(min(count, MOST_MAPPED)))
+            if objects:
+                found.append((number, objects))
+        return tuple(found)
+
+    receive, transmit = pdos(0x160000), pdos(0x1A0000)
+    for mapped in (each for _, objects in (*receive, *transmit) for each in objects):
+        if not mapped & 0xFF or mapped & 7:
+            raise UnsuitableDrive(
+                f"node {node} has fixed process data with bits of {mapped >> 16:04X}h; use another drive"
+            )
+    constants = {}
+    for mapped in (each for _, objects in receive for each in objects if each not in process_data.NAMES):
+        if mapped & 0xFF in (8, 16, 32):
+            constants[mapped] = client.read_optional(node, mapped >> 8, letter(mapped)) or 0
+    return ProcessMap(receive, transmit, constants)
+
+
+def _use_own_map(client: Client, node: int, own: ProcessMap) -> None:
+    """Let a drive exchange its own PDOs at every SYNC, with the identifiers of the predefined connection set."""
+    for key, base, pdos in (
+        (0x180000, NO_REMOTE | codec.TPDO, dict(own.transmit)),
+        (0x140000, codec.RPDO, dict(own.receive)),
+    ):
+        for number in range(4):
+            place, cob_id = key + (number << 8), base + number * codec.PDO_STRIDE + node
+            if number in pdos:
+                client.write(node, place + 1, "I", INVALID | cob_id)
+                client.write(node, place + 2, "B", EVERY_SYNC)
+                client.write(node, place + 1, "I", cob_id)
+            else:
+                client.write_optional(node, place + 1, "I", INVALID | cob_id)
 
 
 def interpolation(period: float) -> tuple[int, int]:
@@ -193,7 +292,10 @@ def _map_pdo(client: Client, node: int, key: int, cob_id: int, objects: tuple[in
         return
     mapping = key + 0x020000
     client.write(node, key + 1, "I", disabled)
-    client.write(node, mapping, "B", 0)
+    try:
+        client.write(node, mapping, "B", 0)
+    except sdo.Aborted as error:
+        raise FixedMap(f"{mapping >> 8:X}h: {error}") from None
     for k, mapped in enumerate(objects):
         try:
             client.write(node, mapping + 1 + k, "I", mapped)

@@ -46,9 +46,10 @@ LAST_SIZE = 512  # bytes that are kept of a received frame
 BUS_OFF_FRAME = 0x40  # class of error frames (linux/can/error.h)
 
 
-# what the functions of a family get of a joint, the last three of its wiring and of the limit of its feedforward field
-POSITION, VELOCITY, EFFORT, KP, KD, MEASURED_POSITION, MEASURED_VELOCITY, SCALE, ZERO, LIMIT = range(10)
-COMMAND_SIZE = 10
+# what the functions of a family get of a joint, three of its wiring and of the limit of its feedforward field; the last
+# one is the time of the measurement [ns]
+POSITION, VELOCITY, EFFORT, KP, KD, MEASURED_POSITION, MEASURED_VELOCITY, SCALE, ZERO, LIMIT, MEASURED_NS = range(11)
+COMMAND_SIZE = 11
 # what they return of it, in the drive's units; FAULTY: not 0 where the drive is not as it should be
 STATE_POSITION, STATE_VELOCITY, STATE_EFFORT, STATE_TEMPERATURE, FAULTY = range(5)
 STATE_SIZE = 5
@@ -284,9 +285,18 @@ def measure_in_turn(exchange: np.record, deadline: int) -> int:
 def update_states(exchange: np.record) -> int:
     """The states of the joints from the numbers that were received; a CycleOutcome."""
     outcome, oldest = _NOMINAL, np.iinfo(np.int64).max
+    frames = received_frames_at(exchange.received_frames, exchange.received_frame_count)
+    at = now(exchange.scratch)
+    for m in range(len(frames)):
+        if frames[m].role == _MEASUREMENT:
+            oldest = min(oldest, frames[m].t_ns)
+        if frames[m].longest_silence_ns and at - frames[m].t_ns > frames[m].longest_silence_ns:
+            outcome = _SUSPECT
+    exchange.t_ns = oldest
     for k in range(exchange.joints):
         command = doubles_at(exchange.commands + k * COMMAND_SIZE * 8, COMMAND_SIZE)
         state = doubles_at(exchange.states + k * STATE_SIZE * 8, STATE_SIZE)
+        command[MEASURED_NS] = float(oldest)
         call_at(
             exchange.state_function,
             exchange.settings + k * exchange.setting_count * 8,
@@ -301,14 +311,6 @@ def update_states(exchange: np.record) -> int:
         command[MEASURED_POSITION], command[MEASURED_VELOCITY] = state[STATE_POSITION], state[STATE_VELOCITY]
         if state[FAULTY] != 0.0 or not np.isfinite(state[STATE_POSITION] + state[STATE_VELOCITY]):
             outcome = _SUSPECT
-    frames = received_frames_at(exchange.received_frames, exchange.received_frame_count)
-    at = now(exchange.scratch)
-    for m in range(len(frames)):
-        if frames[m].role == _MEASUREMENT:
-            oldest = min(oldest, frames[m].t_ns)
-        if frames[m].longest_silence_ns and at - frames[m].t_ns > frames[m].longest_silence_ns:
-            outcome = _SUSPECT
-    exchange.t_ns = oldest
     return outcome
 
 

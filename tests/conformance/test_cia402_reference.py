@@ -348,7 +348,7 @@ def opened(channel: str, mode: str, **wired):
 
 
 def test_the_driver_commands_a_local_node(channel, device):
-    driver = opened(channel, "position", cpr=COUNTS, vendor=0x9A, product=0x30924)
+    driver = opened(channel, "position", cpr=COUNTS, velocity_unit="counts/s", vendor=0x9A, product=0x30924)
     driver.open()
     try:
         assert device.get(0x6072) == 2000  # the guard's 1 N·m of 0.5 N·m rated

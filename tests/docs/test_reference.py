@@ -133,6 +133,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "A CAN bus": (CanParams, set()),
     "A serial port": (SerialParams, set()),
     "Homing of `cia402`": (cia402.Homing, set()),
+    "Emulated drives of `cia402`": (cia402.EmulatedParams, set()),
     "EtherCAT": (cia402.EthercatParams, set()),
     "Registers of `modbus`": (modbus_params.Registers, set()),
     "A point of `modbus`": (modbus_params.RegisterPoint, set()),

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from cosim.control.load_emulation import LoadMotor
 from cosim.plant.plant import Plant
-from cosim.rig.reading.yaml_source import YamlSource
 from cosim.rig.sections.drivers import DriverSpec
+from cosim.rig.sections.joints import JointSpec
+from cosim.rig.sections.rig_spec import RigSpec
 from cosim.types import DriverContext, Limits
 
 
-def driver_contexts(
-    drivers: Sequence[DriverSpec], joints: Sequence[str], limits: Limits, period: float, source: YamlSource
-) -> dict[str, DriverContext]:
-    """Driver -> its context. joints, limits (nv,): of the whole rig; period: of the commands [s]."""
-    return {spec.name: _context(spec, joints, limits, period, source) for spec in drivers}
+def driver_contexts(spec: RigSpec, joints: Sequence[str], limits: Limits) -> dict[str, DriverContext]:
+    """Driver -> its context. joints, limits (nv,): of the whole rig."""
+    return {driver.name: _context(spec, driver, joints, limits) for driver in spec.drivers}
 
 
-def _context(
-    spec: DriverSpec, joints: Sequence[str], limits: Limits, period: float, source: YamlSource
-) -> DriverContext:
+def _context(rig: RigSpec, spec: DriverSpec, joints: Sequence[str], limits: Limits) -> DriverContext:
     own = limits.at(np.array([joints.index(name) for name in spec.joints], dtype=int))
     if spec.loads:
         effort = np.array([load.effort for load in spec.loads.values()])
@@ -31,10 +29,18 @@ def _context(
         joints=spec.joints,
         wiring=tuple(spec.wiring.values()),
         limits=own,
-        period=period,
+        period=rig.schedule.step_ns * 1e-9,
         mode=spec.mode,
-        place=lambda *keys: source.place(spec.at(*keys)),
+        place=lambda *keys: rig.source.place(spec.at(*keys)),
+        torque_constants=() if spec.loads else tuple(torque_constant(rig.joints[name]) for name in spec.joints),
     )
+
+
+def torque_constant(joint: JointSpec) -> float:
+    """Of the motor of a joint, behind its gear [N·m/A or N/A]; NaN if the rig does not say it."""
+    motor = joint.actuator.params if joint.actuator else None
+    constant, ratio = (getattr(motor, name, math.nan) for name in ("torque_constant", "ratio"))
+    return float(constant) * float(ratio)
 
 
 def real_joints(drivers: Sequence[DriverSpec]) -> tuple[str, ...]:

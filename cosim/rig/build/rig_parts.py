@@ -54,7 +54,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
     schedule = spec.schedule
     loops = build_loops(spec, plant, limits, reading)
     _check_real_joints(spec, reading)
-    contexts = driver_contexts(drivers, joints, limits, schedule.step_ns * 1e-9, spec.source)
+    contexts = driver_contexts(spec, joints, limits)
     loads: dict[str, float] = {}
     try:
         loads = bus_loads(drivers, contexts)

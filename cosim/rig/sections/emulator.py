@@ -10,6 +10,7 @@ from cosim.errors import did_you_mean
 from cosim.hardware.emulation.fault_injection import FaultInjection
 from cosim.multibody.mechanism import Joint
 from cosim.rig.reading import schema
+from cosim.rig.reading.driver_family import DriverFamily
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.drivers import DriverSpec, no_drive_reason
@@ -48,6 +49,8 @@ class _WhenKeys:
     below: float | None = param(unit="degC", default=None)
 
 
+_DRIVE = "drive"  # key of the settings of a family
+
 # signals of a drive, with the keys of a condition on each
 _SIGNALS = {what: INTERFACES[what] for what in ("position", "velocity", "effort")} | {"temperature": _WhenKeys}
 
@@ -63,6 +66,7 @@ class EmulatorSpec:
     undervoltage: float
     ambient: float
     motors: Mapping[str, MotorParams]
+    drives: Mapping[str, Any]  # joint -> instance of the EmulatedParams of its family; None: it has none
     faults: tuple[FaultInjection, ...]
 
 
@@ -88,12 +92,14 @@ def read_emulator(
             what = f"joint '{name}' has no drive{did_you_mean(name, kinds)}" if drivers else wrong[name]
             reading.fail((*at, "joints", name), what)
     defaults = reading.mapping(settings.get("all"), (*at, "joints", "all"))
-    motors = {}
+    families = {name: spec.family for spec in drivers for name in spec.joints}
+    motors, drives = {}, {}
     for name, kind in kinds.items():
         path = (*at, "joints", name)
         given = reading.mapping(settings.get(name), path)
         about = reading.of({name: kind}).inherited_at(path, (*at, "joints", "all"), defaults.keys() - given.keys())
-        motors[name] = schema.read(MotorParams, {**defaults, **given}, path, about) or MotorParams()
+        motors[name] = schema.read(MotorParams, {**defaults, **given}, path, about, (_DRIVE,)) or MotorParams()
+        drives[name] = _drive(families.get(name), defaults, given, at, name, reading)
     faults = [
         _fault(item, (*at, "faults", k), drivers, kinds, reading) for k, item in enumerate(values.get("faults") or [])
     ]
@@ -103,8 +109,31 @@ def read_emulator(
         undervoltage=0.5 * values.get("voltage", 0.0) if undervoltage is None else undervoltage,
         ambient=values.get("ambient", 0.0),
         motors=motors,
+        drives=drives,
         faults=tuple(fault for fault in faults if fault is not None),
     )
+
+
+def _drive(
+    family: DriverFamily | None,
+    defaults: Mapping[str, YamlValue],
+    own: Mapping[str, YamlValue],
+    at: tuple,
+    name: str,
+    reading: Reading,
+) -> Any:
+    """The settings that the family of a joint's drive has for its emulated drives; None if it has none."""
+    everywhere, here = (*at, "joints", "all", _DRIVE), (*at, "joints", name, _DRIVE)
+    general, given = reading.mapping(defaults.get(_DRIVE), everywhere), reading.mapping(own.get(_DRIVE), here)
+    settings = getattr(family, "EmulatedParams", None)
+    if settings is None:
+        if given and family is not None:
+            reading.fail(
+                here, f"emulated drives of '{family.__name__.rpartition('.')[2]}' have no settings; take it out"
+            )
+        return None
+    about = reading.inherited_at(here, everywhere, general.keys() - given.keys())
+    return schema.read(settings, {**general, **given}, here, about) or settings()
 
 
 def _fault(

@@ -68,7 +68,7 @@ def enter(node: Node, state: int) -> None:
     node.target_ns = node.t_ns
     node.rate = node.speed() if state in POWERED else 0.0
     if before == ENABLED:
-        node.integral = node.requested  # a ramp begins with the present torque
+        node.integral = node.sense * node.requested  # a ramp begins with the present torque
     if state not in POWERED:
         node.integral = 0.0
         node.motor.request(0.0)

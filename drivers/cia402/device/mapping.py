@@ -32,6 +32,8 @@ def configures(key: int) -> bool:
 def configure(node: Node, key: int, value: int) -> None:
     """Write one of the objects that configure a PDO. Raises sdo.Aborted."""
     group, number, sub = key >> 16, key >> 8 & 0xFF, key & 0xFF
+    if node.settings.fixed_maps and group in (_RECEIVE_MAPPING, _TRANSMIT_MAPPING):
+        raise sdo.Aborted(sdo.READ_ONLY)
     if group in (_RECEIVE, _TRANSMIT):
         _check_communication(node, key, group, sub, value)
     else:

@@ -1,6 +1,7 @@
 """The control loops of the emulated drive: position over velocity over torque, profiles, homing, ramps to a stop.
 
-Called every step of the physics; a step is in s, positions in counts, speeds in counts/s, torques in N·m.
+Called every step of the physics; a step is in s, positions in counts (position units), speeds in counts/s, torques in
+N·m.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ def _beyond_limit(node: Node, sense: float) -> bool:
 
 
 def _top_speed(node: Node) -> float:
-    return node.value(_MAX_SPEED) * RPM / node.step
+    return node.value(_MAX_SPEED) * RPM / node.settings.gear_ratio / node.step
 
 
 def _request_torque(node: Node, torque: float) -> None:
-    """Request a torque of the motor, limited by 6072h and 6080h."""
-    if abs(node.speed()) > _top_speed(node) and torque * node.speed() > 0:
+    """Request a torque of the motor, which no polarity reverses, limited by 6072h and 6080h."""
+    if abs(node.speed()) > _top_speed(node) and node.sense * torque * node.speed() > 0:
         torque, node.limited = 0.0, True
     bound = min(node.torque(node.value(_MAX_TORQUE)), node.motor.max_effort)
     node.requested = _clip(torque, bound)
@@ -59,7 +60,7 @@ def _estimate_inertia(node: Node, step: float) -> None:
     """Estimate the inertia: recursive least squares over changes of torque and of acceleration from step to step, so
     that a slowly changing load has no effect."""
     torque, speed, change = node.last_step
-    now = node.speed() * node.step
+    now = node.sense * node.speed() * node.step
     changed = (now - speed) / step
     torque_step, response = node.requested - torque, changed - change
     product, square = (FORGETTING * total for total in node.response)
@@ -83,7 +84,7 @@ def _velocity_loop(node: Node, commanded: float, offset: float, step: float) -> 
     error = (speed - node.speed()) * node.step
     bound = node.torque(node.value(_MAX_TORQUE))
     node.integral = _clip(node.integral + gain * error * step / (1e-3 * node.value(_INTEGRAL_TIME)), bound)
-    _request_torque(node, gain * error + node.integral + offset)
+    _request_torque(node, node.sense * (gain * error + node.integral) + offset)
 
 
 def _position_loop(node: Node, speed: float, offset: float, step: float) -> None:
@@ -107,14 +108,14 @@ def _position_loop(node: Node, speed: float, offset: float, step: float) -> None
 def _cyclic_torque(node: Node, step: float) -> None:
     node.bits = profile.SPECIFIC
     torque = node.torque(node.value(_TORQUE) + node.value(_TORQUE_OFFSET))
-    if _beyond_limit(node, torque):
+    if _beyond_limit(node, node.sense * torque):
         torque, node.limited = 0.0, True
     _request_torque(node, torque)
 
 
 def _cyclic_velocity(node: Node, step: float) -> None:
     node.bits = profile.SPECIFIC
-    node.rate = float(node.value(_VELOCITY) + node.value(_VELOCITY_OFFSET))
+    node.rate = node.rate_of(_VELOCITY) + node.rate_of(_VELOCITY_OFFSET)
     _velocity_loop(node, node.rate, node.torque(node.value(_TORQUE_OFFSET)), step)
 
 
@@ -123,7 +124,7 @@ def _cyclic_position(node: Node, step: float) -> None:
     period = node.value(_PERIOD) * 10.0 ** node.value(_PERIOD_INDEX)
     fraction = min(1.0, 1e-9 * (node.t_ns - node.target_ns) / period)
     node.demand = node.start + (node.goal - node.start) * fraction
-    _position_loop(node, float(node.value(_VELOCITY_OFFSET)), node.torque(node.value(_TORQUE_OFFSET)), step)
+    _position_loop(node, node.rate_of(_VELOCITY_OFFSET), node.torque(node.value(_TORQUE_OFFSET)), step)
 
 
 def set_target(node: Node, position: int) -> None:
@@ -134,10 +135,10 @@ def set_target(node: Node, position: int) -> None:
 def _approach(node: Node, step: float) -> None:
     """One step of a trapezoidal profile from demand to goal."""
     distance = node.goal - node.demand
-    braking = math.sqrt(2.0 * node.value(_DECELERATION) * abs(distance))
-    top = math.copysign(min(node.value(_PROFILE_VELOCITY), braking), distance)
+    braking = math.sqrt(2.0 * node.rate_of(_DECELERATION) * abs(distance))
+    top = math.copysign(min(node.rate_of(_PROFILE_VELOCITY), braking), distance)
     slower = abs(top) < abs(node.rate)
-    node.rate = _towards(node.rate, top, node.value(_DECELERATION if slower else _ACCELERATION) * step)
+    node.rate = _towards(node.rate, top, node.rate_of(_DECELERATION if slower else _ACCELERATION) * step)
     if abs(distance) <= max(abs(node.rate) * step, 0.5):
         node.demand, node.rate = node.goal, 0.0
     else:
@@ -153,10 +154,10 @@ def _profile_position(node: Node, step: float) -> None:
 
 
 def _profile_velocity(node: Node, step: float) -> None:
-    target = node.value(_VELOCITY)
+    target = node.rate_of(_VELOCITY)
     slower = abs(target) < abs(node.rate)
-    node.rate = _towards(node.rate, target, node.value(_DECELERATION if slower else _ACCELERATION) * step)
-    window = node.value(_VELOCITY_WINDOW)
+    node.rate = _towards(node.rate, target, node.rate_of(_DECELERATION if slower else _ACCELERATION) * step)
+    window = node.rate_of(_VELOCITY_WINDOW)
     node.bits = profile.REACHED if abs(target - node.speed()) <= window else 0
     node.bits |= profile.SPECIFIC if abs(node.speed()) <= window else 0  # speed is zero
     _velocity_loop(node, node.rate, 0.0, step)
@@ -172,13 +173,13 @@ def _direction(method: int) -> float:
 def _homing(node: Node, step: float) -> None:
     method = node.value(_METHOD)
     if not node.homing:
-        node.rate = _towards(node.rate, 0.0, node.value(_HOMING_ACCELERATION) * step)
+        node.rate = _towards(node.rate, 0.0, node.rate_of(_HOMING_ACCELERATION) * step)
         _velocity_loop(node, node.rate, 0.0, step)
         return
     sense = _direction(method)
     raw = node.actual() + node.zero
     if sense and (node.goal - raw) * sense > 0:
-        node.rate = _towards(node.rate, sense * node.value(_SLOW), node.value(_HOMING_ACCELERATION) * step)
+        node.rate = _towards(node.rate, sense * node.rate_of(_SLOW), node.rate_of(_HOMING_ACCELERATION) * step)
         _velocity_loop(node, node.rate, 0.0, step)
         return
     if method:
@@ -233,14 +234,14 @@ def _brake(node: Node, step: float) -> None:
     """Decelerate on a ramp: quick stop, fault reaction and halt; their option selects the ramp."""
     quick, reaction, halt = _RAMP_OPTIONS
     key = {profile.QUICK_STOP: quick, profile.REACTING: reaction}.get(node.state, halt)
-    slope = node.value(_QUICK_DECELERATION if node.value(key) in (2, 6) else _DECELERATION)
+    slope = node.rate_of(_QUICK_DECELERATION if node.value(key) in (2, 6) else _DECELERATION)
     node.rate = _towards(node.rate, 0.0, slope * step)
     node.demand = node.goal = node.start = node.actual()
     node.bits = 0
     _velocity_loop(node, node.rate, 0.0, step)
     if node.rate == 0.0:
         node.braking += step
-        slow = abs(node.speed()) <= node.value(_VELOCITY_WINDOW)
+        slow = abs(node.speed()) <= node.rate_of(_VELOCITY_WINDOW)
         if slow or node.braking > STOP_TIMEOUT:
             if machine.halted(node):
                 node.bits = profile.REACHED

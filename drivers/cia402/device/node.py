@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from cosim.drivers.cia402 import codec, profile
 from cosim.drivers.cia402.device import objects
+from cosim.drivers.cia402.factor_group import POSITION_REVERSED, VELOCITY_REVERSED, unit_code, velocity_unit_of
+from cosim.drivers.cia402.params import EmulatedParams
 from cosim.drivers.common.motor import Motor, WholeNumberEncoder
 from cosim.drivers.transport import CanFrame
 from cosim.units import RPM, TURN
@@ -20,10 +24,11 @@ def _object_value(value: float, maximum: int = 0xFFFFFFFF) -> int:
 
 
 class Node:
-    """id 1…127; cpr: counts per revolution; rated: torque [N·m] of 6076h; temperature: a second key of its object;
-    identity: (vendor, product).
+    """id 1…127; cpr: position units per revolution of the shaft, unless the settings have a feed constant; rated:
+    torque [N·m] of 6076h; temperature: a second key of its object; identity: (vendor, product).
 
-    Units: counts, counts/s, N·m, ns, if not stated otherwise.
+    Units: position units (counts), counts/s, N·m, ns, if not stated otherwise; the motor is the shaft, behind the gear
+    6091h. Speeds and accelerations in objects are in the unit of its settings: `rate_of`.
     """
 
     def __init__(
@@ -34,13 +39,17 @@ class Node:
         rated: float | None,
         identity: tuple[int, int],
         temperature: int | None,
+        settings: EmulatedParams,
     ) -> None:
-        self.id, self.motor, self.cpr, self.identity = node, motor, cpr, identity
+        self.id, self.motor, self.identity, self.settings = node, motor, identity, settings
+        self.cpr = settings.feed_constant or cpr
         self.encoder = WholeNumberEncoder(motor)
-        default = max(1, round(1e3 * RATED_FRACTION * min(motor.max_effort, MAX_EFFORT)))
-        self.rated = default if rated is None else 1e3 * rated  # mN·m
+        default = max(1, round(1e3 * RATED_FRACTION * min(motor.max_effort, MAX_EFFORT) / settings.gear_ratio))
+        self.rated = settings.gear_ratio * (default if rated is None else 1e3 * rated)  # mN·m at the shaft
         self.temperature = TEMPERATURE if temperature is None else temperature
-        self.step = TURN / cpr  # rad per count
+        self.step = TURN / self.cpr  # rad per count
+        self.rate_unit = velocity_unit_of(settings.velocity_unit).step(self.step) / self.step  # counts/s of one unit
+        self.sense = -1.0 if settings.reversed else 1.0  # of positions and velocities against the motor
         self.restart(0)
 
     def restart(self, t_ns: int) -> None:
@@ -88,7 +97,7 @@ class Node:
 
     def _of_motor(self) -> dict[int, int]:
         effort, velocity = min(self.motor.max_effort, MAX_EFFORT), min(self.motor.max_velocity, MAX_VELOCITY)
-        peak = velocity / self.step  # counts/s
+        peak = velocity / self.step / self.rate_unit  # in the unit of speeds
         return {
             0x101801: self.identity[0],
             0x101802: self.identity[1],
@@ -96,15 +105,33 @@ class Node:
             0x606700: max(1, self.cpr // 1000),
             0x606D00: _object_value(0.01 * peak, 0xFFFF),
             0x607200: _object_value(1e6 * effort / self.rated, 0xFFFF),
-            0x607600: _object_value(self.rated),
-            0x608000: _object_value(-(-velocity // RPM)),
+            0x608000: _object_value(-(-velocity * self.settings.gear_ratio // RPM)),
             0x608100: _object_value(0.5 * peak),
             **dict.fromkeys((0x608300, 0x608400, 0x609A00), _object_value(2.0 * peak)),
             0x608500: _object_value(10.0 * peak),
-            0x608F01: self.cpr,
+            **self._factor_group(),
+            **(objects.FIXED_MAPS if self.settings.fixed_maps else {}),
             0x609901: _object_value(0.1 * peak),
             0x609902: _object_value(0.02 * peak),
             0x60F901: _object_value(1e6 * BANDWIDTH * effort / velocity),
+        }
+
+    def _factor_group(self) -> dict[int, int]:
+        settings = self.settings
+        gear = Fraction(settings.gear_ratio).limit_denominator(10_000)
+        factor = Fraction(1.0 / self.rate_unit).limit_denominator(1_000_000)
+        rated = self.rated / settings.gear_ratio
+        return {
+            0x607500: _object_value(rated / self.motor.torque_constant * settings.gear_ratio),
+            0x607600: _object_value(rated * (1e3 if settings.torque_unit == "uN*m" else 1.0)),
+            0x607E00: POSITION_REVERSED | VELOCITY_REVERSED if settings.reversed else 0,
+            0x608F01: settings.encoder_resolution or _object_value(self.cpr / settings.gear_ratio),
+            0x609001: settings.encoder_resolution or _object_value(self.cpr / settings.gear_ratio),
+            0x609101: gear.numerator,
+            0x609102: gear.denominator,
+            0x609201: self.cpr,
+            **({0x609601: factor.numerator, 0x609602: factor.denominator} if settings.report == "factor" else {}),
+            0x60A900: unit_code(settings.velocity_unit) if settings.report == "code" else 0,
         }
 
     def value(self, key: int) -> int:
@@ -117,13 +144,17 @@ class Node:
         """The key in the object table; the temperature has a second one, because its key is manufacturer-specific."""
         return TEMPERATURE if key == self.temperature else key
 
+    def rate_of(self, key: int) -> float:
+        """The value of an object with a speed [counts/s] or an acceleration [counts/s²]."""
+        return self.value(key) * self.rate_unit
+
     def actual(self) -> float:
         """The measured position."""
-        return self.encoder.position() / self.step - self.zero
+        return self.sense * self.encoder.position() / self.step - self.zero
 
     def speed(self) -> float:
         """The measured velocity."""
-        return self.encoder.velocity() / self.step
+        return self.sense * self.encoder.velocity() / self.step
 
     def torque(self, per_mille: float) -> float:
         """The torque [N·m] of a number in thousandths of the rated torque."""

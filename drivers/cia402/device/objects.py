@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 VENDOR, PRODUCT, REVISION, SERIAL = 0x0000FFFF, 0x00000402, 0x00010000, 1
 SERVO_DRIVE = 0x00020192  # device type: profile 402 in the lower half, servo drive in the upper
-INCREMENTS_PER_SECOND = 0x00B50300  # SI unit velocity
+INCREMENTS = 0x00B50000  # SI unit position
 SUPPORTED_MODES = 0x3A5  # profile position and velocity, homing, cyclic synchronous position, velocity and torque
 INVALID = 0x80000000  # bit 31 of a COB-ID: the PDO does not exist
 NO_REMOTE = 0x40000000  # bit 30: not sent on request
@@ -116,7 +116,8 @@ def _drive() -> dict[int, ObjectEntry]:
         0x607100: ObjectEntry("target torque", "h", "rw", 0, "r"),
         0x607200: ObjectEntry("max torque", "H", "rw", 0, "r"),
         0x607400: ObjectEntry("torque demand", "h", "ro", mapping="t"),
-        0x607600: ObjectEntry("motor rated torque", "I", "ro"),  # mN·m
+        0x607500: ObjectEntry("motor rated current", "I", "ro"),  # mA
+        0x607600: ObjectEntry("motor rated torque", "I", "ro"),  # mN·m, or as its settings say
         0x607700: ObjectEntry("torque actual value", "h", "ro", mapping="t"),
         0x607800: ObjectEntry(
             "current actual value", "h", "ro", mapping="t"
@@ -127,6 +128,7 @@ def _drive() -> dict[int, ObjectEntry]:
         0x607D00: ObjectEntry("software position limits", "B", "const", 2),
         0x607D01: ObjectEntry("min position limit", "i", "rw", low),
         0x607D02: ObjectEntry("max position limit", "i", "rw", high),
+        0x607E00: ObjectEntry("polarity", "B", "ro"),
         0x608000: ObjectEntry("max motor speed", "I"),  # rpm
         0x608100: ObjectEntry("profile velocity", "I", "rw", 0, "r"),
         0x608300: ObjectEntry("profile acceleration", "I", "rw", 0, "r", low=1),
@@ -135,12 +137,28 @@ def _drive() -> dict[int, ObjectEntry]:
         0x608F00: ObjectEntry("position encoder resolution", "B", "const", 2),
         0x608F01: ObjectEntry("encoder increments", "I", "ro"),
         0x608F02: ObjectEntry("motor revolutions", "I", "ro", 1),
+        0x609000: ObjectEntry("velocity encoder resolution", "B", "const", 2),
+        0x609001: ObjectEntry("encoder increments per second", "I", "ro"),
+        0x609002: ObjectEntry("motor revolutions per second", "I", "ro", 1),
+        0x609100: ObjectEntry("gear ratio", "B", "const", 2),
+        0x609101: ObjectEntry("motor shaft revolutions", "I", "ro", 1),
+        0x609102: ObjectEntry("driving shaft revolutions", "I", "ro", 1),
+        0x609200: ObjectEntry("feed constant", "B", "const", 2),
+        0x609201: ObjectEntry("feed", "I", "ro"),
+        0x609202: ObjectEntry("driving shaft revolutions", "I", "ro", 1),
+        0x609600: ObjectEntry("velocity factor", "B", "const", 2),
+        0x609601: ObjectEntry("numerator", "I", "ro", 1),
+        0x609602: ObjectEntry("divisor", "I", "ro", 1),
+        0x609700: ObjectEntry("acceleration factor", "B", "const", 2),
+        0x609701: ObjectEntry("numerator", "I", "ro", 1),
+        0x609702: ObjectEntry("divisor", "I", "ro", 1),
         0x609800: ObjectEntry("homing method", "b", "rw", 0, choices=HOMING_METHODS),
         0x609900: ObjectEntry("homing speeds", "B", "const", 2),
         0x609901: ObjectEntry("speed during search for switch", "I", low=1),
         0x609902: ObjectEntry("speed during search for zero", "I", low=1),
         0x609A00: ObjectEntry("homing acceleration", "I", low=1),
-        0x60A900: ObjectEntry("SI unit velocity", "I", "ro", INCREMENTS_PER_SECOND),
+        0x60A800: ObjectEntry("SI unit position", "I", "ro", INCREMENTS),
+        0x60A900: ObjectEntry("SI unit velocity", "I", "ro"),
         0x60B100: ObjectEntry("velocity offset", "i", "rw", 0, "r"),
         0x60B200: ObjectEntry("torque offset", "h", "rw", 0, "r"),
         0x60C200: ObjectEntry("interpolation time", "B", "const", 2),
@@ -157,6 +175,18 @@ def _drive() -> dict[int, ObjectEntry]:
     }
 
 
+# the process data of a drive that does not let them be mapped
+_FIXED = {
+    0x1600: (0x60400010, 0x60600008, 0x60710010),
+    0x1601: (0x607A0020, 0x60B10020),
+    0x1602: (0x60FF0020, 0x60B20010, 0x60720010),
+    0x1A00: (0x60410010, 0x60640020),
+    0x1A01: (0x60610008, 0x606C0020, 0x60770010),
+    0x1A02: (0x60780010, 0x32010110),
+    0x1A03: (0x60790020,),
+}
+FIXED_MAPS = {index << 8: len(mapped) for index, mapped in _FIXED.items()}
+FIXED_MAPS |= {index << 8 | k: each for index, mapped in _FIXED.items() for k, each in enumerate(mapped, 1)}
 OBJECTS = _communication() | _drive()
 INDICES = frozenset(key >> 8 for key in OBJECTS)
 

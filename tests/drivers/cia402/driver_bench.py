@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,7 +27,10 @@ JOINT = cia402.JointParams
 class Bench(FakeConnection):
     """Driver and emulated drives on a bus without delay; only waiting advances the time, in steps of 0.25 ms."""
 
-    def __init__(self, *wiring, mode="effort", effort=math.inf, velocity=math.inf, watchdog=0.1, stop="quick"):
+    def __init__(
+        self, *wiring, mode="effort", effort=math.inf, velocity=math.inf, watchdog=0.1, stop="quick", drive=None
+    ):
+        """drive: settings of the emulated drives; None: the ordinary ones."""
         n = len(wiring)
         limits = Limits(*(np.full(n, bound) for bound in (-math.inf, math.inf, velocity, effort)))
         names = tuple(f"joint{k}" for k in range(n))
@@ -34,7 +38,8 @@ class Bench(FakeConnection):
         self.params = cia402.Params(bus=BUS, watchdog=watchdog, stop=stop)
         self.context = DriverContext(names, tuple(wiring), limits, 1e-3, mode, place)
         self.motors = [Rotor() for _ in wiring]
-        self.emulator = cia402.emulate(self.params, self.context, self.motors)
+        emulated = () if drive is None else (cia402.EmulatedParams(**drive),) * n
+        self.emulator = cia402.emulate(self.params, replace(self.context, emulated=emulated), self.motors)
         super().__init__()
         self.name = "virtual arm"
         self.queue: deque[CanFrame] = deque()

@@ -17,6 +17,7 @@ from typing import TextIO
 from cosim.drivers.cia402 import codec, sdo
 from cosim.drivers.cia402.device import network
 from cosim.drivers.cia402.device.node import Node
+from cosim.drivers.cia402.params import EmulatedParams
 from cosim.drivers.common.motor import Rotor
 from cosim.drivers.transport import CanFrame, now
 
@@ -189,7 +190,7 @@ class Slave:
     def _configure(self) -> None:
         """The drive's PDOs, as assigned, are valid at every exchange; its watchdog is that of the sync manager."""
         for index, base, kind in ((0x1C12, codec.RPDO, 0x140000), (0x1C13, codec.TPDO, 0x180000)):
-            for number in range(2):
+            for number in range(4):
                 assigned = (0x1600 if kind == 0x140000 else 0x1A00) + number in self._assigned[index]
                 cob_id = base + number * codec.PDO_STRIDE + self.node.id | (0 if assigned else 0x80000000)
                 key = kind + (number << 8)
@@ -299,7 +300,7 @@ class Slave:
             return bytes(((4, 1, 2, 3, 4)[sub],)) if sub < 5 else self._absent()
         if index in self._assigned:
             return self._assign(index, sub, data)
-        if index in (0x1600, 0x1601, 0x1A00, 0x1A01) and data is not None:
+        if index & ~3 in (0x1600, 0x1A00) and data is not None and not self.node.settings.fixed_maps:
             number = key - 0x20000 & ~0xFF | 1  # PDO invalid while it is mapped, as on CANopen
             word = int.from_bytes(self._drive(number), "little")
             self._drive(number, (word | 0x80000000).to_bytes(4, "little"))
@@ -396,11 +397,13 @@ class Segment:
                 return bytes(found)
 
 
-def main(interface: str, count: str) -> None:
+def main(interface: str, count: str, settings: str = "{}") -> None:
+    """settings: of the emulated drives, as JSON."""
+    settings_of = EmulatedParams(**json.loads(settings))
     rotors = [Rotor() for _ in range(int(count))]
     for k, rotor in enumerate(rotors, 1):
         rotor.position = 0.1 * k
-    nodes = [Node(k, rotor, 65536, None, (0x5555, 0x10 + k), None) for k, rotor in enumerate(rotors, 1)]
+    nodes = [Node(k, rotor, 65536, None, (0x5555, 0x10 + k), None, settings_of) for k, rotor in enumerate(rotors, 1)]
     segment = Segment(interface, nodes, rotors)
     print("ready", flush=True)
     segment.serve(sys.stdin, sys.stdout)

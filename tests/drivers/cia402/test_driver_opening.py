@@ -7,7 +7,7 @@ import math
 import pytest
 
 from cosim.drivers import cia402
-from cosim.drivers.cia402 import codec, driver, faults, profile, setup
+from cosim.drivers.cia402 import codec, driver, faults, process_data, profile, setup
 from cosim.drivers.cia402.device import access, objects
 from tests.drivers.cia402.driver_bench import JOINT, refused
 from tests.kit.clock import MS
@@ -56,8 +56,14 @@ def test_a_drive_that_is_still_booting_is_waited_for(bench):
         ),
         ({}, 0x650200, 0x80, "node 3 has no mode 'cyclic synchronous torque' (6502h); choose another"),
         ({}, 0x607600, 0, "node 3 does not report its rated torque (6076h); give 'rated_torque'"),
-        ({}, 0x608F01, 0, "node 3 does not report its counts per revolution (608Fh); give 'cpr'"),
-        ({}, 0x60A900, 0x00010300, "node 3 has an unknown unit of velocity (60A9h: 0x00010300)"),
+        (
+            {},
+            0x608F01,
+            0,
+            "node 3 has a feed constant (6092h) but no encoder resolution (608Fh) to which it belongs; give 'cpr', its"
+            " position units per revolution",
+        ),
+        ({}, 0x60A900, 0x00010300, "node 3 has an unknown unit of velocity (60A9h: 0x00010300); give 'velocity_unit'"),
     ],
 )
 def test_another_drive_than_expected(bench, wired, key, value, message):
@@ -245,7 +251,12 @@ def test_objects_that_a_drive_lacks(bench, monkeypatch):
     )
     table = {key: entry for key, entry in objects.OBJECTS.items() if key != 0x60A900}
     monkeypatch.setattr(access, "OBJECTS", table)
-    b = bench(JOINT(id=3, cpr=1000), mode="velocity")  # velocities in increments per second then
+    b = bench(JOINT(id=3, cpr=1000), mode="velocity")
+    assert refused(b.driver.open) == (
+        "rig.yaml:7 joints.joint0.id: node 3 does not report its unit of velocity (60A9h), which velocity mode needs;"
+        " give 'velocity_unit', such as 'rpm' or 'counts/s', from its manual"
+    )
+    b = bench(JOINT(id=3, cpr=1000, velocity_unit="counts/s"), mode="velocity")
     b.driver.open()
     b.driver.enable("velocity")
     b.cmd.velocity[:] = 2 * math.pi
@@ -326,7 +337,9 @@ def test_a_drive_that_lost_its_power_is_set_up_again(running):
 
 def process_data_to_unmapped_drives(b) -> list[str]:
     """What reaches a drive as process data, SYNC or a command to operate before its PDOs are those of the driver."""
-    wanted = [[len(objects), *objects] for objects in (*setup.RPDO_OBJECTS["position"], *setup.TPDO_OBJECTS)]
+    wanted = [
+        [len(objects), *objects] for objects in (*process_data.RPDO_OBJECTS["position"], *process_data.TPDO_OBJECTS)
+    ]
     found, send = [], b.send
 
     def mapped(node) -> bool:

@@ -63,8 +63,8 @@ def link() -> Iterator[tuple[str, str]]:
 class Slaves:
     """The process of simulated slaves."""
 
-    def __init__(self, interface: str) -> None:
-        words = [sys.executable, "-m", "tests.drivers.cia402.ethercat_slave", interface, "2"]
+    def __init__(self, interface: str, settings: dict) -> None:
+        words = [sys.executable, "-m", "tests.drivers.cia402.ethercat_slave", interface, "2", json.dumps(settings)]
         self._process = subprocess.Popen(
             words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ)
         )
@@ -110,8 +110,9 @@ class Bench:
 
 
 @pytest.fixture
-def slaves(link) -> Iterator[Slaves]:
-    made = Slaves(link[1])
+def slaves(request, link) -> Iterator[Slaves]:
+    """Indirect parameter: settings of the drives."""
+    made = Slaves(link[1], getattr(request, "param", {}))
     yield made
     made.close()
 
@@ -156,6 +157,28 @@ def test_a_velocity_is_held(bench):
     bench.driver.open()
     bench.driver.enable("velocity")
     bench.until(lambda: abs(bench.out.velocity - [0.5, -1.0]).max() < 0.05, velocity=[0.5, -1.0])
+
+
+OTHERS = {
+    "feed constant": {"encoder_resolution": 131072, "feed_constant": 36000, "velocity_unit": "mrpm"},
+    "process data of its own": {"fixed_maps": True},
+}
+
+
+@pytest.mark.parametrize("slaves", OTHERS.values(), ids=OTHERS, indirect=True)
+@pytest.mark.parametrize("bench", ["effort", "velocity", "position"], indirect=True)
+def test_drives_with_other_units_or_process_data(bench, slaves):
+    bench.driver.open()
+    bench.driver.enable(bench.mode)
+    if bench.mode == "position":
+        goal = START + np.array([0.1, -0.2])
+        bench.until(lambda: abs(bench.out.position - goal).max() < 0.01, position=goal)
+        assert slaves.ask(k=1)["position"] == pytest.approx(goal[1], abs=0.02)
+    elif bench.mode == "velocity":
+        bench.until(lambda: abs(bench.out.velocity - [0.5, -1.0]).max() < 0.05, velocity=[0.5, -1.0])
+    else:
+        bench.until(lambda: abs(bench.out.velocity).min() > 1.0, effort=[2 * PUSH, -PUSH])
+        assert slaves.ask(k=1)["effort"] == pytest.approx(-PUSH, abs=bench.driver.report()[1]["resolution"])
 
 
 def test_without_commands_the_drives_stop_however_often_they_are_read(bench, slaves):
