@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from cosim.errors import InputError, SourceLocation
 from cosim.output.stream.messages import SAMPLE_FIELDS
@@ -13,6 +13,9 @@ from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import RigOutline
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.signal_patterns import matching_columns
+
+if TYPE_CHECKING:
+    from cosim.rig.rig import Rig
 
 VERSION = 1  # of the schema
 BOUNDS = ("lower", "upper", "velocity", "effort")
@@ -34,6 +37,9 @@ class Schema(TypedDict):
     control: str | None
     joints: dict[str, dict[str, Any]]
     parameters: dict[str, dict[str, Any]]
+    drawing: str
+    moves: list[str]
+    bus_loads: dict[str, float]
 
 
 def streamed_columns(spec: RigSpec, names: Sequence[str]) -> tuple[int, ...]:
@@ -80,6 +86,10 @@ def schema_of(rig: WiredRig, outline: RigOutline, state: str = "running", contro
     rate, pacing = rig.run_spec.telemetry.rate, rig.run_spec.schedule.pacing
     schema = schema_of_outline(outline, rate, pacing is not None, parameters, state, control)
     schema["cpu"] = None if pacing is None else pacing.cpu
+    if rig.hardware:
+        from cosim.rig.moving_motors import what_moves
+
+        schema["moves"], schema["bus_loads"] = list(what_moves(cast("Rig", rig))), dict(rig.bus_loads)
     return schema
 
 
@@ -112,6 +122,9 @@ def schema_of_outline(
             for name, role in outline.roles.items()
         },
         "parameters": {name: {**about, "value": outline.parameters.get(name)} for name, about in parameters.items()},
+        "drawing": outline.drawing,
+        "moves": [],
+        "bus_loads": {},
     }
 
 
