@@ -213,7 +213,7 @@ def test_a_mechanism_is_shown_without_the_file_of_its_rig(tmp_path):
     time.sleep(0.5)
     rig.run_spec.path.write_text("no rig at all: [")
     with bridged(tmp_path) as client:
-        client.until(lambda: "/tf" in client.channels)
+        client.until(lambda: "/joint_states" in client.channels)
         time.sleep(SETTLED)
         client.subscribe(*client.channels)
         client.until(lambda: client.of_topic("/tf") and client.of_topic("/scene"))
