@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import Any, TypedDict
 
 from cosim.errors import InputError, SourceLocation
 from cosim.output.stream.messages import SAMPLE_FIELDS
@@ -13,9 +13,6 @@ from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import RigOutline
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.signal_patterns import matching_columns
-
-if TYPE_CHECKING:
-    from cosim.rig.rig import Rig
 
 VERSION = 1  # of the schema
 BOUNDS = ("lower", "upper", "velocity", "effort")
@@ -89,7 +86,7 @@ def schema_of(rig: WiredRig, outline: RigOutline, state: str = "running", contro
     if rig.hardware:
         from cosim.rig.moving_motors import what_moves
 
-        schema["moves"], schema["bus_loads"] = list(what_moves(cast("Rig", rig))), dict(rig.bus_loads)
+        schema["moves"], schema["bus_loads"] = list(what_moves(rig)), dict(rig.bus_loads)
     return schema
 
 

@@ -224,8 +224,8 @@ def test_a_module_of_this_program_that_is_another_one_is_refused(folder):
 @pytest.mark.parametrize("name", ["../a.yaml", "/a.yaml"])
 def test_a_name_that_leaves_the_folder_is_refused(name):
     with pytest.raises(InputError) as caught:
-        rig_of_files({name: "x", "rig.yaml": "x"}, "rig.yaml")
-    assert str(caught.value) == f"{name}: is not a name within a folder; the files of the rig cannot be unpacked"
+        rig_of_files({name: "x", "rig.yaml": "x"}, "rig.yaml", place="a.mcap")
+    assert str(caught.value) == f"a.mcap: holds the path '{name}' outside of its archive; record the run again"
     with pytest.raises(InputError) as caught:
         rig_of_files({"a.yaml": "x"}, "b.yaml")
     what = "there is no file 'b.yaml' among the files of the rig; give one of a.yaml"
