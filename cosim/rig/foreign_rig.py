@@ -53,7 +53,7 @@ def files_of_recording(path: str | Path) -> dict[str, bytes]:
 def code_among(files: Mapping[str, bytes]) -> list[ForeignCode]:
     found = {name: KINDS.get(PurePosixPath(name).suffix.lower(), "") for name in files}
     found |= {name: XACRO for name, content in files.items() if not found[name] and b"xacro" in content[:100_000]}
-    return [ForeignCode(name, kind) for name, kind in found.items() if kind]
+    return [ForeignCode(name, kind) for name, kind in sorted(found.items()) if kind]
 
 
 @contextmanager
