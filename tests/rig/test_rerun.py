@@ -96,7 +96,7 @@ def test_a_recording_holds_all_files_and_runs_again_without_the_originals(folder
     (folder / "rigs" / "own.py").unlink()
     (folder / "rigs" / "gains.py").unlink()
     del sys.modules["gains"]
-    again = rerun(folder / "a.mcap")
+    again = rerun(folder / "a.mcap", trust=True)
     assert again.difference is None and len(again.run.t) == 101
     np.testing.assert_array_equal(again.run.values, run.values)
 
@@ -216,7 +216,7 @@ def test_a_module_of_this_program_that_is_another_one_is_refused(folder):
     load_rig(folder / "rigs" / "arm.yaml").run(0.01, record=folder / "a.mcap")
     (folder / "rigs" / "gains.py").write_text("KP = 41.0\n")
     with pytest.raises(InputError) as caught:
-        rerun(folder / "a.mcap")
+        rerun(folder / "a.mcap", trust=True)
     what = "the module 'gains' of this program is another one than that of the run; run it again in a new program"
     assert str(caught.value) == f"{folder / 'rigs' / 'gains.py'}: {what}"
 
