@@ -26,7 +26,7 @@ from cosim.private_cache import code_folder, private_cache
 from cosim.rig.rig_files import AS_RUN, RigFiles
 
 OWN = "recorded"  # folder of the cache
-MOST_KEPT = 20_000  # recordings that are known
+MOST_KEPT = 5_000  # recordings that are known
 SYSTEM = ("/proc/", "/sys/", "/dev/null", "/dev/urandom")
 KINDS = {".py": PYTHON, ".fmu": FMU, ".ssp": FMU, ".ssd": FMU, ".mjcf": MJCF, ".xacro": XACRO}
 
