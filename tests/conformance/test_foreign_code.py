@@ -21,6 +21,7 @@ from cosim.dashboard import command as dashboard
 from cosim.dashboard.command import Joining, dash
 from cosim.dashboard.look import Look
 from cosim.foxglove.command import open_bridge
+from cosim.rig import provenance
 from cosim.rig.republish import republish
 from tests.fmi import fmus
 from tests.rig.test_user_code import JOINT, MADE, TURN
@@ -272,3 +273,25 @@ def test_a_recording_of_this_user_needs_no_consent_while_its_files_stand(tmp_pat
     assert code == 0 and "has code of its own" not in out
     (tmp_path / "own.py").write_text(CONTROLLER + "\n")
     assert command("replay", "own.mcap", "--rerun")[0] == 2
+
+
+def test_a_recording_that_hides_real_motors_never_opens_them(tmp_path, command, monkeypatch) -> None:
+    """What it states of itself is a simulated rig, the rig in it has a drive on a serial port."""
+    (tmp_path / "rig.yaml").write_text(BENIGN)
+    drivers = "[{name: bus, type: serial_text, port: {port: PORT}, mode: effort, joints: {hinge: {id: 1}}}]"
+    hidden = BENIGN.replace("actuator: {type: ideal}", "limits: {velocity: 1, effort: 1}").replace(
+        "schedule:", f"drivers: {drivers}\nschedule:"
+    )
+    port = tmp_path / "port"
+    os.mkfifo(port)
+
+    def attached(rig) -> tuple[tuple[str, bytes], ...]:
+        return (("rig.yaml", b""), ("rig.as_run.yaml", hidden.replace("PORT", str(port)).encode()))
+
+    with monkeypatch.context() as forged:
+        forged.setattr(provenance, "attachments_of", attached)
+        load_rig(tmp_path / "rig.yaml").run(record=tmp_path / "a.mcap")
+    for trust in ([], ["--trust"]):
+        code, _, err = command("replay", "a.mcap", "--rerun", *trust)
+        what = "real motors run in real time; take 'realtime: false' out"
+        assert (code, err) == (2, [f"--set schedule.realtime=false: {what}"])
