@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,7 +21,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from cosim.paths import cache_folder
+from cosim.private_cache import code_folder, why_not_private
 
 i32, i64 = types.int32, types.int64
 
@@ -38,7 +39,7 @@ def _cache() -> Path:
     nothing of the files of the functions that it calls."""
     files = sorted([Path(__file__), *(path for room in _ROOMS for path in room.rglob("*.py"))])
     states = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files]
-    folder = cache_folder() / "numba" / sha256(repr(states).encode()).hexdigest()[:16]
+    folder = code_folder() / "numba" / sha256(repr(states).encode()).hexdigest()[:16]
     if not folder.exists() and folder.parent.is_dir():
         for other in folder.parent.iterdir():
             with suppress(OSError):  # another program may remove it too
@@ -47,7 +48,19 @@ def _cache() -> Path:
     return folder
 
 
-if "NUMBA_CACHE_DIR" not in os.environ:
+def _private(folder: str) -> bool:
+    """Whether a folder that the user gave for code is private; what is wrong is stated."""
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        why = why_not_private(Path(os.path.abspath(folder)))
+    except OSError as error:
+        why = f"{folder}: {error.strerror}"
+    if why:
+        print(f"warning: NUMBA_CACHE_DIR: {why}", file=sys.stderr)
+    return not why
+
+
+if "NUMBA_CACHE_DIR" not in os.environ or not _private(os.environ["NUMBA_CACHE_DIR"]):
     _numba.config.CACHE_DIR = str(_cache())
 
 

@@ -23,7 +23,8 @@ import numpy as np
 
 from cosim.bench.paired_timing import RepeatedCall
 from cosim.bench.rows import NotMeasured
-from cosim.compile.jit import Library, cache_folder
+from cosim.compile.jit import Library
+from cosim.private_cache import code_folder
 
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
 LONGEST_BUILD = 600  # s
@@ -315,7 +316,7 @@ def compiled_c(source: str) -> ctypes.CDLL:
         raise NotMeasured("no C compiler: install gcc or clang, or set CC")
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
     key = hashlib.sha256("\n".join([version, *FLAGS, source]).encode()).hexdigest()
-    library = cache_folder() / f"{key}.so"
+    library = code_folder() / f"{key}.so"
     if not library.is_file():
         with tempfile.TemporaryDirectory() as folder:
             path, built = Path(folder, "peer.c"), Path(folder, "peer.so")

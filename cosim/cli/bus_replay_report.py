@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.cli.trust import with_trust
 from cosim.errors import RunError, plural
 from cosim.hardware.traffic.player import PlayedDifference
 from cosim.output import console
@@ -14,10 +15,15 @@ from cosim.output.text_table import TextTable
 from cosim.rig.bus_replay import ReplayedBus, replay_bus
 
 
-def report_bus_replay(recording: Path, rig: Path | None) -> None:
-    """Print what was compared. Raises RunError where a driver does something else, InputError."""
-    with console.busy(f"playing {recording.name}"):
-        replayed = replay_bus(recording, rig)
+def report_bus_replay(recording: Path, rig: Path | None, trust: bool) -> None:
+    """Print what was compared. trust: code of the recording may run, else the user is asked. Raises RunError where a
+    driver does something else, InputError."""
+
+    def play(trusted: bool) -> list[ReplayedBus]:
+        with console.busy(f"playing {recording.name}"):
+            return replay_bus(recording, rig, trusted)
+
+    replayed = play(False) if rig is not None else with_trust(recording, trust, play)
     table = TextTable(("driver", "connection"), ("calls", "sent", "received", "states", "differ"))
     for each in replayed:
         played = each.played

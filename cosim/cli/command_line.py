@@ -90,6 +90,10 @@ def _flag(name: str, about: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     return _word(name, action="store_true", help=about)
 
 
+def _trust() -> tuple[tuple[str, ...], dict[str, Any]]:
+    return _flag("--trust", "run code that the recording has, also if it was not recorded here by you")
+
+
 def _overrides_of(overlay: str) -> list[Override]:
     from cosim.rig.reading.overlay import read_overlay
 
@@ -252,6 +256,7 @@ def command_parser() -> CommandParser:
             type=Path,
             help="whether a drive fits, by its data sheet (EDS, DCF, XDD, XDC, ESI); with RIG: its joints",
         ),
+        _flag("--untrusted", "run nothing of the rig, and open its folder alone"),
     )
     parser.add_command(
         commands.analyze,
@@ -353,6 +358,7 @@ def command_parser() -> CommandParser:
         _flag("--rerun", "run its rig again as fast as possible, with the files in it, and compare to the bit"),
         _flag("--bus", "play its bus traffic to the drivers, without hardware, and compare to the bit"),
         _word("--to", metavar="F.log", type=Path, help="with --bus: only write its CAN frames (log, asc, blf)"),
+        _trust(),
     )
     parser.add_command(
         commands.explain,
@@ -398,6 +404,7 @@ def command_parser() -> CommandParser:
         _word("--cpu", metavar="CPU", help="the processor, by LLVM's name; default: one that is in wide use"),
         _word("-o", "--output", metavar="FOLDER", type=Path, default=Path(), help="where to write; default: here"),
         _word("--check", metavar="F.mcap", type=Path, help="a recording of the rig, which the code has to repeat"),
+        _trust(),
         overrides,
         overlay,
     )

@@ -143,13 +143,20 @@ def scenario(
     scenario_rig(rig, files, overrides, only, jobs, junit, json, record)
 
 
-def check(rig: Path | None, overrides: list[Override], eds: Path | None) -> None:
+def check(rig: Path | None, overrides: list[Override], eds: Path | None, untrusted: bool) -> None:
     """Check a rig and describe it, without running it; or whether a drive fits, by its data sheet."""
     if eds is not None:
+        if untrusted and rig is not None:
+            raise InputError("a data sheet is compared with a rig that is trusted; give --eds alone", "--untrusted")
         _check_data_sheet(eds, rig, overrides)
         return
     if rig is None:
         raise InputError("missing RIG; give a rig file, or the data sheet of a drive with --eds", "check")
+    if untrusted:
+        from cosim.cli.untrusted_rig import describe_untrusted
+
+        describe_untrusted(rig, overrides)
+        return
     from cosim import load_rig
     from cosim.cli.describe import describe
     from cosim.output.slow_code import named_when_slow
@@ -353,6 +360,7 @@ def replay(
     rerun: bool,
     bus: bool,
     to: Path | None,
+    trust: bool,
 ) -> None:
     """Publish a recording again, or run its rig or play its bus traffic again and compare to the bit."""
     from cosim.cli.replay import publish_recording, rerun_recording
@@ -368,7 +376,7 @@ def replay(
     if bus:
         from cosim.cli.bus_replay_report import report_bus_replay
 
-        report_bus_replay(recording, rig)
+        report_bus_replay(recording, rig, trust)
         return
     if rig is not None:
         raise InputError("a rig is for --bus; add it, or take the rig out", str(rig))
@@ -377,7 +385,7 @@ def replay(
         return
     if telemetry is not None or speed is not None:
         raise InputError("is as fast as possible and publishes nothing; pass it alone", "--rerun")
-    rerun_recording(recording)
+    rerun_recording(recording, trust)
 
 
 def explain(recording: Path, last: str, json: str | None) -> None:
@@ -438,13 +446,29 @@ def fmu(
         export_fmu(rig, overrides, int(fmi), part, inputs, output)
 
 
-def build(rig: Path, target: str, cpu: str | None, output: Path, check: Path | None, overrides: list[Override]) -> None:
+def build(
+    rig: Path,
+    target: str,
+    cpu: str | None,
+    output: Path,
+    check: Path | None,
+    trust: bool,
+    overrides: list[Override],
+) -> None:
     """Write the ticks of a rig as code for another machine, with a description of it."""
     from cosim.deploy.command import build as build_rig
     from cosim.output.slow_code import named_when_slow
 
-    with named_when_slow():
-        build_rig(rig, overrides, target, cpu, output, check)
+    def write(trusted: bool) -> None:
+        with named_when_slow():
+            build_rig(rig, overrides, target, cpu, output, check, trusted)
+
+    if check is None:
+        write(False)
+    else:
+        from cosim.cli.trust import with_trust
+
+        with_trust(check, trust, write)
 
 
 def new(

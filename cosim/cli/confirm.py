@@ -9,11 +9,13 @@ from cosim.errors import InputError
 
 
 class Asking(NamedTuple):
-    """A question, and the errors where nobody can answer it and for another answer than yes."""
+    """A question, the errors where nobody can answer it and for another answer than yes, and the option that is a
+    yes."""
 
     question: str
     unanswerable: str
     refused: str
+    option: str = "--yes"
 
 
 MOTORS = Asking(
@@ -26,7 +28,7 @@ MOTORS = Asking(
 def check_confirmable(yes: bool, stdin: TextIO | None, asking: Asking = MOTORS) -> None:
     """Raises InputError without a terminal on which a human could confirm."""
     if not yes and (stdin is None or stdin.closed or not stdin.isatty()):
-        raise InputError(asking.unanswerable, "--yes")
+        raise InputError(asking.unanswerable, asking.option)
 
 
 def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextIO, asking: Asking = MOTORS) -> None:

@@ -29,7 +29,8 @@ NEEDED: Rules = {
         "--to": ("--bondgraph", "--equations"),
         "--json": ("--compare",),
     },
-    "replay": {"--to": ("--bus",)},
+    "build": {"--trust": ("--check",)},
+    "replay": {"--to": ("--bus",), "--trust": ("--rerun", "--bus")},
     "run": {"--record-bus": ("--record",)},
     "tune": dict.fromkeys(_OF_HARDWARE, ("--on-hardware",)),
 }

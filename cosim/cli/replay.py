@@ -6,6 +6,7 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
+from cosim.cli.trust import with_trust
 from cosim.errors import InputError, RunError, plural
 from cosim.output import console
 from cosim.output.curve import is_local
@@ -35,10 +36,15 @@ def publish_recording(path: Path, endpoint: str | None, speed: float) -> None:
         republish(run, endpoint, speed, ready)
 
 
-def rerun_recording(path: Path) -> None:
-    """Print what was compared. Raises RunError where a signal differs."""
-    with console.busy(f"running {path.name} again"):
-        again = rerun(path)
+def rerun_recording(path: Path, trust: bool) -> None:
+    """Print what was compared. trust: code of the recording may run, else the user is asked. Raises RunError where a
+    signal differs."""
+
+    def run(trusted: bool) -> Rerun:
+        with console.busy(f"running {path.name} again"):
+            return rerun(path, trusted)
+
+    again = with_trust(path, trust, run)
     recorded = again.recorded
     ticks, signals, changes = len(recorded.t), len(recorded.signals), len(again.changes)
     counts = ((ticks, "tick"), (signals, "signal"), (changes, "change"))

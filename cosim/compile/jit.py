@@ -14,7 +14,7 @@ from cosim.compile.compilation import Compilation
 from cosim.compile.linked_objects import linked
 from cosim.compile.modules import modules
 from cosim.compile.object_code import host
-from cosim.paths import cache_folder
+from cosim.private_cache import PRIVATE, private_cache
 
 DIGEST_SIZE = hashlib.sha256().digest_size
 
@@ -62,7 +62,9 @@ class Library:
 def cached(name: str) -> bytes | None:
     """The content of a file of the cache folder that `store` wrote; an incomplete file is ignored."""
     with contextlib.suppress(OSError):
-        stored = (cache_folder() / name).read_bytes()
+        if (folder := private_cache()) is None:
+            return None
+        stored = (folder / name).read_bytes()
         digest, content = stored[:DIGEST_SIZE], stored[DIGEST_SIZE:]
         if hashlib.sha256(content).digest() == digest:
             return content
@@ -70,10 +72,11 @@ def cached(name: str) -> bytes | None:
 
 
 def store(name: str, content: bytes) -> None:
-    """Write a file of the cache folder atomically; a folder without write access is no error."""
+    """Write a file of the cache folder atomically; one without write access, or that is not private, is no error."""
     with contextlib.suppress(OSError):
-        folder = cache_folder()
-        folder.mkdir(parents=True, exist_ok=True)
+        if (folder := private_cache()) is None:
+            return
+        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
             try:
                 file.write(hashlib.sha256(content).digest() + content)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cosim.dashboard.launch import RunProcess
     from cosim.dashboard.page import Page
     from cosim.dashboard.watch import Watch
+    from cosim.output.view3d.drawing import Drawing
     from cosim.rig.reading.yaml_source import Override
 
 WAIT = 0.02  # s
@@ -132,7 +133,7 @@ def serve_rig(path: str, choice: RigChoice, at: Address, look: Look, say: Say) -
     except BaseException:
         live.close()
         raise
-    threading.Thread(target=_show_mechanism, args=(page, path, say, choice.overrides), daemon=True).start()
+    threading.Thread(target=_show, args=(page, lambda: _of_rig(path, choice.overrides), say), daemon=True).start()
     _serve(page, lambda: not live.began and _check_first(process))
 
 
@@ -182,7 +183,8 @@ def _show_watched(page: Page, watch: Watch, say: Say) -> None:
         if not announced and time.monotonic() > until:
             say(f"warning: {watch.address}: nothing is published there; the page waits for a run")
             announced = True
-    _show_mechanism(page, watch.about.path, say)
+    drawing = watch.about.drawing
+    _show(page, lambda: _of_text(drawing, watch.address), say)
 
 
 def serve_recording(path: str, at: Address, look: Look, say: Say) -> None:
@@ -195,31 +197,35 @@ def serve_recording(path: str, at: Address, look: Look, say: Say) -> None:
 
     page = Page(server, replay, look)
     page.update()
-    threading.Thread(target=_show_mechanism, args=(page, replay.about.path, say), daemon=True).start()
+    _show(page, lambda: _of_text(replay.about.drawing, path), say)
     _tell(replay.about.name, server, at, say)
     _serve(page)
 
 
-def _show_mechanism(page: Page, path: str, say: Say, overrides: Sequence[Override] = ()) -> None:
+def _show(page: Page, find: Callable[[], Drawing], say: Say) -> None:
     try:
-        show_rig(page, path, overrides)
+        drawing = find()
+        page.draw(drawing)
+        for note in drawing.scene.notes:
+            say(f"warning: the mechanism in 3D: {note}")
     except CosimError as error:
         if not page.closed:
             say(f"warning: the mechanism is not shown: {error}")
 
 
-def show_rig(page: Page, path: str, overrides: Sequence[Override] = ()) -> None:
-    """The scene of the rig of a file, its model for the motion, its buses and real motors. Raises InputErrors."""
-    from cosim.rig.moving_motors import what_moves
+def _of_rig(path: str, overrides: Sequence[Override]) -> Drawing:
+    """The mechanism of the rig of a file. Raises InputErrors."""
     from cosim.rig.rig import load_rig
-    from cosim.rig.scene import scene_of_rig
+    from cosim.rig.scene import drawing_of
 
-    rig = load_rig(path, overrides)
-    page.draw(scene_of_rig(rig))
-    page.model = rig.plant.model.drawn
-    if rig.hardware:
-        page.bus_loads = dict(rig.bus_loads)
-        page.say_what_moves(list(what_moves(rig)))
+    return drawing_of(load_rig(path, overrides))
+
+
+def _of_text(drawing: str, place: str) -> Drawing:
+    """The mechanism that a recording or a stream came with. Raises InputError where there is none."""
+    from cosim.output.view3d.drawing_text import read_drawing
+
+    return read_drawing(drawing, place)
 
 
 def _tell(what: str, server: viser.ViserServer, at: Address, say: Say) -> None:

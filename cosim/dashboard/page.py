@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,13 +23,11 @@ from cosim.dashboard.panels.view import ViewPanel
 from cosim.dashboard.poses import Poses
 from cosim.dashboard.replay import Replay
 from cosim.dashboard.source import About, PageEvent, Source
-from cosim.multibody.part_names import shown_name
-from cosim.output.scene.scene import Scene
 
 if TYPE_CHECKING:
     import viser
 
-    from cosim.multibody.model import Model
+    from cosim.output.view3d.drawing import Drawing
 
 RATE = 30.0  # Hz, of updates
 CHART_TICKS = 5  # updates per update of charts and figures
@@ -51,10 +49,8 @@ class Page:
         self.start: dict[str, float] = {}
         self.scene: ScenePanel | None = None
         self.charts: ChartsPanel | None = None
-        self.model: Model | None = None
+        self.drawing: Drawing | None = None
         self.poses: Poses | None = None
-        self.links: dict[str, str] = {}
-        self.bus_loads: Mapping[str, float] = {}
         self._ticks, self._shown, self._drawn = 0, "", ""
         light(server)
         server.gui.set_panel_label("cosim")
@@ -91,21 +87,20 @@ class Page:
             self.gains = GainsPanel(self.server, self.gains_place, self.live, self.live.gains)
         if self.run_panel is not None and not self.run_panel.moves:
             names = ", ".join(name for name, joint in about.joints.items() if joint.real)
-            self.run_panel.moves = [f"real motors move: {names}"]
+            self.run_panel.moves = list(about.moves) or [f"real motors move: {names}"]
         for client in self.server.get_clients().values():
             self._welcome(client)
 
-    def draw(self, scene: Scene) -> None:
-        self.scene = ScenePanel(self.server, scene)
+    def draw(self, drawing: Drawing) -> None:
+        self.scene, self.drawing = ScenePanel(self.server, drawing.scene), drawing
         self.scene.paint(self.dark)
         for client in self.server.get_clients().values():
             if _shape(client) < NARROW:
                 self.scene.step_back(client)
 
-    def _follow(self, about: About, model: Model) -> None:
+    def _follow(self, about: About, drawing: Drawing) -> None:
         """Move the scene from now on."""
-        self.poses = Poses(model, {name: k for k, name in enumerate(about.units)})
-        self.links = {joint.name: shown_name(joint.child) for joint in model.joints}
+        self.poses = Poses(drawing, {name: k for k, name in enumerate(about.units)})
         self._show_ghost()
 
     def _show_parts(self) -> None:
@@ -141,8 +136,8 @@ class Page:
         if about is not self.about:
             self.describe(about)
         assert self.about is not None
-        if self.model is not None and self.poses is None and self.scene is not None:
-            self._follow(self.about, self.model)
+        if self.drawing is not None and self.poses is None:
+            self._follow(self.about, self.drawing)
         if news.restarted:
             self.history.clear()
             self.events.clear()
@@ -195,14 +190,14 @@ class Page:
         self._ticks += 1
 
     def _show_scene(self, row: np.ndarray, t: float) -> None:
-        if self.scene is None or self.poses is None or self.about is None:
+        if self.scene is None or self.drawing is None or self.poses is None or self.about is None:
             return
         self.scene.show(*self.poses.actual(row, t))
         if self.poses.has_reference and self.view.ghost.value:
             self.scene.show_reference(*self.poses.reference(row, t))
         at = {name: float(row[k]) for k, name in enumerate(self.about.units) if name.endswith("/position")}
         positions = {name.removesuffix("/position"): value for name, value in at.items()}
-        self.scene.mark(at_limits(self.about.joints, positions), self.links)
+        self.scene.mark(at_limits(self.about.joints, positions), self.drawing.carried)
 
     def _show_status(self, t: float | None) -> None:
         name, status = self.about.name if self.about else "", self.source.status
@@ -227,13 +222,8 @@ class Page:
             return self.history.column(columns[name], slice(begin, end))
 
         lost = status.missed + status.lost
-        rows = figures(self.about.units, column, self.about.step, lost, self.start, self.bus_loads)
+        rows = figures(self.about.units, column, self.about.step, lost, self.start, self.about.bus_loads)
         _assign(self.figures, words.figures_html(rows))
-
-    def say_what_moves(self, lines: list[str]) -> None:
-        """The real motors of the rig with their limits, a line each."""
-        if self.run_panel is not None:
-            self.run_panel.moves = lines
 
     def close(self) -> None:
         """End the run if it belongs to the page, and the server."""

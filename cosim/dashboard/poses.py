@@ -10,21 +10,22 @@ import numpy as np
 from cosim.output.scene.scene import quaternions
 
 if TYPE_CHECKING:
-    from cosim.multibody.model import Model
+    from cosim.output.view3d.drawing import Drawing
 
 
 class Poses:
-    """Of one rig: from rows with these signals to positions (n, 3) [m] and quaternions (n, 4) of its moving bodies."""
+    """Of one mechanism: from rows with these signals to positions (n, 3) [m] and quaternions (n, 4) of its moving
+    bodies."""
 
-    def __init__(self, model: Model, signals: Mapping[str, int]) -> None:
+    def __init__(self, drawing: Drawing, signals: Mapping[str, int]) -> None:
         """signals: name -> column. Raises KeyError if the position of a joint is not among them."""
-        names = model.coordinate_names
-        self.model, self._timed = model, model.equations.timed
+        names = drawing.scene.coordinates
+        self.drawing = drawing
         self._columns = np.array([signals[f"{name}/position"] for name in names], dtype=int)
         references = [signals.get(f"{name}/reference_position", -1) for name in names]
         self._references = np.array(references, dtype=int)
         # a loop does not close at positions that are chosen one by one
-        self.has_reference = bool((self._references >= 0).any()) and not model.equations.constraints.members
+        self.has_reference = bool((self._references >= 0).any()) and not drawing.scene.closed
 
     def actual(self, row: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
         """row: (number of signals,)"""
@@ -36,5 +37,6 @@ class Poses:
         return self._poses(np.where(self._references >= 0, row[self._references], q), t)
 
     def _poses(self, q: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
-        poses = self.model.body_poses(q, t) if self._timed else self.model.body_poses(q)
+        at = (np.array([t]),) if self.drawing.scene.timed else ()
+        poses = self.drawing.poses(q[None], *at)[0]
         return poses[:, :, 3], quaternions(poses[:, :, :3])

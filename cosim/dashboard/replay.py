@@ -23,7 +23,8 @@ class Replay:
     def __init__(self, run: Run, clock: Callable[[], float] = time.monotonic) -> None:
         outline = run.rig
         joints = {name: _joint(run, name, outline.limits.get(name, NO_LIMITS)) for name in run.joints}
-        self.about = About(outline.name, outline.path, run.units, joints, step=outline.step_ns * 1e-9)
+        step = outline.step_ns * 1e-9
+        self.about = About(outline.name, run.units, joints, {}, step, outline.path, outline.drawing)
         self.status = Status("replay", reason=run.fault)
         events = [PageEvent(event.t, event.name, event.level) for event in run.events]
         if run.fault:

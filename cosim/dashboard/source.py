@@ -36,14 +36,19 @@ class ParameterAbout(NamedTuple):
 
 @dataclass(frozen=True)
 class About:
-    """What does not change during a run. units: signal -> unit, in the order of the columns; path: of the rig file."""
+    """What does not change during a run. units: signal -> unit, in the order of the columns; path: of the rig file, to
+    be shown, never to be opened; drawing: of the mechanism, as text; moves: the real motors with their limits, a line
+    each; bus_loads: driver -> fraction of its bus."""
 
     name: str
-    path: str
     units: Mapping[str, str]
     joints: Mapping[str, JointAbout] = field(default_factory=dict)
     parameters: Mapping[str, ParameterAbout] = field(default_factory=dict)
     step: float = float("nan")  # s
+    path: str = ""
+    drawing: str = ""
+    moves: tuple[str, ...] = ()
+    bus_loads: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def real(self) -> bool:

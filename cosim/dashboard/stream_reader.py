@@ -32,7 +32,15 @@ def about_of(schema: Mapping[str, Any]) -> About:
         for name, item in (schema.get("parameters") or {}).items()
     }
     return About(
-        schema["rig"], schema.get("path") or "", schema["signals"], joints, parameters, _number(schema.get("step"))
+        schema["rig"],
+        schema["signals"],
+        joints,
+        parameters,
+        _number(schema.get("step")),
+        schema.get("path") or "",
+        schema.get("drawing") or "",
+        tuple(map(str, schema.get("moves") or ())),
+        {str(name): _number(load) for name, load in (schema.get("bus_loads") or {}).items()},
     )
 
 

@@ -32,9 +32,16 @@ Files = Mapping[str, bytes]
 
 
 def build(
-    path: Path, overrides: Sequence[Override], target: str, cpu: str | None, folder: Path, recording: Path | None = None
+    path: Path,
+    overrides: Sequence[Override],
+    target: str,
+    cpu: str | None,
+    folder: Path,
+    recording: Path | None = None,
+    trust: bool = False,
 ) -> None:
-    """Write the files into the folder, named as the rig file. recording: of the engine, which the code has to repeat.
+    """Write the files into the folder, named as the rig file. recording: of the engine, which the code has to repeat;
+    trust: code in it may run, see `rig_of_files`.
 
     Raises InputError, CompileError and, where it does not, RunError.
     """
@@ -47,7 +54,7 @@ def build(
     if recording is not None:
         check_target(target)
         check_tools(target, machine)
-        known = recorded(recording, compiled=True)
+        known = recorded(recording, compiled=True, trust=trust)
     rig = load_rig(path, overrides)
     name = prefix_of(path.stem, str(path))
     if recording is not None and known is not None:

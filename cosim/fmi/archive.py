@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import weakref
-import zipfile
-import zlib
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from typing import Literal
 
 from cosim.errors import did_you_mean, listed, shortened
 from cosim.fmi.description import FmuDescription
+from cosim.unpacking import unpack_zip
 
 Interface = Literal["co-simulation", "model exchange"]
 INTERFACES: dict[Interface, str] = {"co-simulation": "coSimulation", "model exchange": "modelExchange"}  # of fmpy
@@ -80,15 +79,7 @@ class FmuArchive(FmuDescription):
         return False
 
     def _extract(self) -> None:
-        with zipfile.ZipFile(self.path) as archive:
-            for name in archive.namelist():
-                parts = PurePosixPath(name).parts
-                if ".." in parts or name.startswith("/") or "\\" in name:
-                    raise self._error(f"holds the path '{shortened(name)}' outside of its archive; export it again")
-            try:
-                archive.extractall(self.folder)
-            except (zipfile.BadZipFile, zlib.error) as error:
-                raise self._error(f"damaged ({error}); export or copy the FMU again") from None
+        unpack_zip(self.path, self.folder, self.shown)
         (self.folder / "resources").mkdir(exist_ok=True)
 
     def _compile(self) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
+from cosim.data_only import FMU, refuse_code
 from cosim.errors import InputError, did_you_mean, shortened
 from cosim.multibody.description.xmltree import parse_xml
+from cosim.unpacking import EXPORT_AGAIN, open_zip, read_entry
 
 DESCRIPTION = "modelDescription.xml"
+DOCUMENT_TYPE = tuple("<!DOCTYPE".encode(code) for code in ("utf-8", "utf-16-le", "utf-16-be"))
 DESCRIPTIONS = {DESCRIPTION, "sources/buildDescription.xml"}
 VERSIONS = ("2.0", "3.0")
 INSTALL = "install it with `pip install -e '.[fmi]'`"
@@ -35,6 +37,7 @@ class FmuDescription:
 
     def __init__(self, path: Path, shown: str = "") -> None:
         self.path, self.shown = path, shown or str(path)
+        refuse_code(path.name, FMU, self.shown)
         self._fmpy = fmpy_module()
         self.names = self._names()
         self.version = self._version()
@@ -50,22 +53,25 @@ class FmuDescription:
             raise self._error(f"no such file{did_you_mean(self.path.name, near)}")
         if not self.path.is_file():
             raise self._error("is a folder; an FMU is a zip archive: name the file, or zip what is in the folder")
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                names = archive.namelist()
-        except zipfile.BadZipFile as error:
-            raise self._error(f"no zip archive ({error}); an FMU is one: export or copy it again") from None
+        with self._archive() as archive:
+            names = archive.namelist()
         if DESCRIPTION not in names:
             raise self._error(f"has no {DESCRIPTION}; an FMU has it at the top of its archive: export it again")
         return names
 
+    def _archive(self) -> zipfile.ZipFile:
+        return open_zip(self.path, self.shown, "an FMU")
+
+    def _text(self, archive: zipfile.ZipFile, name: str) -> bytes:
+        text = read_entry(archive, name, self.shown)
+        if any(mark in text for mark in DOCUMENT_TYPE):  # its entities may name any file, which readers of XML put in
+            raise self._error(f"{name} declares a document type, which FMI does not have; {EXPORT_AGAIN}")
+        return text
+
     def _version(self) -> str:
         """The FMI version, `2.0` or `3.0`."""
-        with zipfile.ZipFile(self.path) as archive:
-            try:
-                text = archive.read(DESCRIPTION)
-            except (zipfile.BadZipFile, zlib.error) as error:
-                raise self._error(f"damaged ({error}); export or copy the FMU again") from None
+        with self._archive() as archive:
+            text = self._text(archive, DESCRIPTION)
         root = parse_xml(text, f"{self.shown}/{DESCRIPTION}")
         if root.tag != "fmiModelDescription":
             raise self._error(f"{DESCRIPTION} has the element <{shortened(root.tag)}>, not <fmiModelDescription>")
@@ -77,9 +83,9 @@ class FmuDescription:
     def _descriptions(self) -> io.BytesIO:
         """An archive in memory with the descriptions only: fmpy leaves files open when it fails."""
         data = io.BytesIO()
-        with zipfile.ZipFile(self.path) as archive, zipfile.ZipFile(data, "w") as copy:
+        with self._archive() as archive, zipfile.ZipFile(data, "w") as copy:
             for name in DESCRIPTIONS & set(self.names):
-                copy.writestr(name, archive.read(name))
+                copy.writestr(name, self._text(archive, name))
         return data
 
     def _read(self) -> Any:

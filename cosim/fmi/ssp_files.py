@@ -5,16 +5,17 @@ from __future__ import annotations
 import shutil
 import weakref
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import unquote, urlsplit
 
+from cosim.data_only import FMU, refuse_code
 from cosim.errors import InputError, did_you_mean, shortened
 from cosim.multibody.description.xmltree import XmlElement, parse_xml
 from cosim.paths import EXTRACTED
+from cosim.unpacking import open_zip, unpack_zip
 
 STRUCTURE = "SystemStructure.ssd"
 VERSIONS = ("1.", "2.")
@@ -105,6 +106,7 @@ class SspFolder:
 
 def open_folder(path: Path) -> tuple[SspFolder, Path, weakref.finalize | None]:
     """(folder, the `.ssd` file in it, what removes the folder of an extracted archive). Raises InputError."""
+    refuse_code(path.name, FMU, str(path))
     if not path.is_file():
         near = sorted(file.name for file in path.parent.glob("*") if file.suffix in (".ssp", ".ssd"))
         raise InputError(f"no such file{did_you_mean(path.name, near)}", str(path))
@@ -116,18 +118,10 @@ def open_folder(path: Path) -> tuple[SspFolder, Path, weakref.finalize | None]:
     folder = SspFolder(target, str(path), target)
     remove = weakref.finalize(folder, shutil.rmtree, target, ignore_errors=True)
     try:
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                if ".." in PurePosixPath(name).parts or name.startswith("/") or "\\" in name:
-                    raise InputError(
-                        f"holds the path '{shortened(name)}' outside of its archive; export it again", str(path)
-                    )
+        with open_zip(path, str(path), "an .ssp file") as archive:
             if STRUCTURE not in archive.namelist():
                 raise InputError(f"has no {STRUCTURE}; an .ssp file has it at the top of its archive", str(path))
-            archive.extractall(target)
-    except (zipfile.BadZipFile, zlib.error) as error:
-        remove()
-        raise InputError(f"damaged ({error}); export or copy it again", str(path)) from None
+        unpack_zip(path, target, str(path))
     except BaseException:
         remove()
         raise

@@ -10,10 +10,11 @@ import numpy as np
 from foxglove import Channel, Context, Schema, StatusLevel
 
 from cosim.client import Sample, Subscriber
-from cosim.errors import CosimError
+from cosim.errors import InputError
 from cosim.output.curve import is_local
 from cosim.output.recording_topics import JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.sample_encoding import JsonSamples, topics_of
+from cosim.output.view3d.drawing_text import read_drawing
 from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
 from cosim.output.view3d.motion import Motion, ViewMessage
 from cosim.output.view3d.schemas import schema_of
@@ -150,18 +151,17 @@ class BridgedRun:
         self._view[message.topic].log(message.data, log_time=stamp_ns)
 
     def _motion_of(self, schema: Mapping[str, Any]) -> Motion | None:
-        """Of the rig in the file that the schema names."""
-        from cosim.rig.rig import load_rig
-        from cosim.rig.scene import view_of
-
+        """Of the mechanism in the schema."""
         try:
-            view = view_of(load_rig(schema["path"]), self._names, schema["rate"])
-        except CosimError as error:
+            drawing = read_drawing(schema.get("drawing"), schema["rig"])
+        except InputError as error:
             self.note = f"the mechanism is not shown: {error}"
             return None
+        view = drawing.view(tuple(schema.get("joints") or ()), self._names, schema["rate"])
         if view is None:
             self.note = "the mechanism is not shown: the stream has no positions; publish */position too"
             return None
+        self.note = "; ".join(f"the mechanism in 3D: {note}" for note in drawing.scene.notes)
         return Motion(view)
 
 

@@ -90,6 +90,8 @@ class RecordingIndex:
                     raise InputError(
                         f"its copy of the file '{index.name}' is damaged; record the run again", str(self.path)
                     )
+                if index.name in found:
+                    raise InputError(f"has two files '{index.name}'; record the run again", str(self.path))
                 found[index.name] = Attachment.read(ReadDataStream(BytesIO(record))).data
         return found
 

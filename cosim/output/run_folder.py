@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cosim.paths import cache_folder
+from cosim.private_cache import code_folder
 
 
 def run_folder() -> Path:
-    """`runs` in the cache folder; not `/tmp`, which may be in memory."""
-    return cache_folder() / "runs"
+    """`runs` in the cache folder where that is private; not `/tmp`, which may be in memory."""
+    return code_folder() / "runs"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.data_only import refused_code
 from cosim.errors import InputError
 from cosim.execution.stop_cause import UNKNOWN, StopCause, cause_of
 from cosim.post_mortem.sign import Sign
@@ -29,7 +30,7 @@ _PLACE = re.compile(r"\(([^()\s]+:\d+)\)$")
 class Explanation:
     """reason: the sentence with the cause of the stop, "" of a run without one; t: of the stop, or of the beginning of
     a controlled one [s]; last: time before it that is looked at [s]; signs: (kind, sign) in order of time; next: what
-    to look at."""
+    to look at; unexamined: what was not looked at, and why."""
 
     name: str
     reason: str
@@ -38,6 +39,7 @@ class Explanation:
     last: float
     signs: tuple[tuple[str, Sign], ...]
     next: str
+    unexamined: str = ""
 
     @property
     def first(self) -> Sign | None:
@@ -52,6 +54,8 @@ class Explanation:
         yield f"{self.name}: {self.reason}"
         yield f"cause: {self.cause.word}{about}"
         yield from (self._line(sign) for _, sign in self.signs)
+        if self.unexamined:
+            yield f"not examined: {self.unexamined}"
         first = self.first
         yield f"first sign: {'the stop itself' if first is None else self._line(first).strip()}"
         yield f"next: {self.next}"
@@ -72,6 +76,7 @@ class Explanation:
             "signs": [self._as_json(kind, sign) for kind, sign in self.signs],
             "first_sign": None if first is None else self._as_json(*next(p for p in self.signs if p[1] is first)),
             "next": self.next,
+            "unexamined": self.unexamined,
         }
 
     def _as_json(self, kind: str, sign: Sign) -> dict[str, Any]:
@@ -97,12 +102,17 @@ def explain(run: RecordedRun, path: str, last: float) -> Explanation:
     window, cause = _window(run, times, t, last), cause_of(reason)
     with np.errstate(all="ignore"):  # the state may have diverged
         signs = [(kind, sign) for kind, find in SIGNS.items() for sign in find(window)]
+    unexamined = ""
     if run.rig.hardware:
         from cosim.post_mortem.traffic_signs import traffic_signs
 
-        signs += [("traffic", sign) for sign in traffic_signs(path, t, last)]
+        try:
+            signs += [("traffic", sign) for sign in traffic_signs(path, t, last)]
+        except InputError as error:
+            first, *_ = refused_code(error)
+            unexamined = f"the bus traffic, because the rig of the recording has '{first.name}', {first.kind}"
     signs.sort(key=lambda each: each[1].t)
-    return Explanation(run.rig.name, reason, cause, t, last, tuple(signs), _next(reason, cause, path, run))
+    return Explanation(run.rig.name, reason, cause, t, last, tuple(signs), _next(reason, cause, path, run), unexamined)
 
 
 def _reason(run: RecordedRun) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cosim.data_only import refused_code
 from cosim.errors import InputError, listed
 from cosim.hardware.traffic.playback import PlaybackConnection
 from cosim.hardware.traffic.player import play
@@ -29,11 +30,16 @@ Joints = Mapping[tuple[int, bool], str]  # (identifier, extended) -> joint, of t
 
 def traffic_signs(path: str, t: float, last: float) -> list[Sign]:
     """path: of a recording; t: of the stop [s]; last: time before it that is looked at [s]. None of a recording without
-    traffic, or whose rig cannot be read here."""
+    traffic, or whose rig cannot be read here. Raises InputError where its drivers need code of the recording."""
     found: list[Sign] = []
-    with suppress(InputError):
+    try:
         traffic = RecordedTraffic(path)
         rig = rig_of_recording(traffic)
+    except InputError as error:
+        if refused_code(error):
+            raise
+        return found
+    with suppress(InputError):
         specs = {spec.name: spec for spec in rig.spec.drivers}
         for bus in traffic.buses:
             found += _signs_of(traffic, bus, specs[bus.driver], rig.contexts[bus.driver], t, last)

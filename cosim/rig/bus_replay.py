@@ -15,10 +15,13 @@ from cosim.hardware.traffic.player import PlayedDifference, PlayedTraffic, play
 from cosim.hardware.traffic.recorded_calls import calls_of
 from cosim.output.traffic_messages import BusChannel
 from cosim.output.traffic_reader import RecordedTraffic
+from cosim.rig.foreign_rig import files_of_recording
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.unpacked_rig import rig_of_files
 from cosim.types import DriverContext
+
+DRIVERS_ALONE = tuple(f"{key}=null" for key in ("controllers", "parts", "couplings", "scenario", "keep", "telemetry"))
 
 
 class ReplayedBus(NamedTuple):
@@ -33,24 +36,26 @@ class ReplayedBus(NamedTuple):
         return self.played.first
 
 
-def rig_of_recording(traffic: RecordedTraffic) -> Rig:
-    """The rig as it ran, from the files in the recording. Raises InputError where they are missing, InputErrors for
-    what is not installed here."""
-    indexes, metadata = traffic.samples.indexes, traffic.samples.metadata
+def rig_of_recording(traffic: RecordedTraffic, trust: bool = False) -> Rig:
+    """The rig as it ran, without what its drivers do not need, from the files in the recording. trust: see
+    `rig_of_files`. Raises InputError where they are missing, InputErrors for what is not installed here and for code
+    that is not trusted."""
+    metadata = traffic.samples.metadata
     if "as_run" not in metadata:
         what = "does not hold the files of its rig; give the rig: cosim replay --bus F.mcap RIG"
         raise InputError(what, traffic.path)
-    files = {name: content for index in reversed(indexes) for name, content in index.files().items()}
-    return rig_of_files(files, metadata["as_run"], interpret=True)
+    files = files_of_recording(traffic.path)
+    return rig_of_files(files, metadata["as_run"], DRIVERS_ALONE, True, trust, traffic.path)
 
 
-def replay_bus(path: str | Path, rig: Path | None) -> list[ReplayedBus]:
-    """rig: whose drivers get the traffic; None: the rig as it ran, from the files in the recording.
+def replay_bus(path: str | Path, rig: Path | None, trust: bool = False) -> list[ReplayedBus]:
+    """rig: whose drivers get the traffic; None: the rig as it ran, from the files in the recording; trust: see
+    `rig_of_files`.
 
     Raises InputError for a recording without bus traffic, without its beginning, or of another rig.
     """
     traffic = RecordedTraffic(path)
-    loaded = rig_of_recording(traffic) if rig is None else load_rig(rig, interpret=True)
+    loaded = rig_of_recording(traffic, trust) if rig is None else load_rig(rig, interpret=True)
     place = traffic.path if rig is None else str(rig)
     chosen = [(bus, _driver_of(loaded, bus, place)) for bus in traffic.buses]
     return [_replayed(traffic, bus, spec, loaded.contexts[spec.name]) for bus, spec in chosen]

@@ -8,10 +8,11 @@ import pickle
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 from cosim.compile.jit import cached, store
-from cosim.paths import cache_folder
+from cosim.private_cache import private_cache
 from cosim.rig.input_tracking import Inputs, InputTracker
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ class CachedParts:
             stored = io.BytesIO(zlib.decompress(cached(name) or b""))
             inputs: Inputs = pickle.load(stored)
             if key and inputs.unchanged and inputs.alone_with(()):
-                os.utime(cache_folder() / name)
+                os.utime(_folder() / name)
                 return cls(key, inputs, pickle.load(stored))
         return cls(key)
 
@@ -83,8 +84,15 @@ class CachedParts:
             _remove_old()
 
 
+def _folder() -> Path:
+    """Raises OSError where nothing is kept."""
+    if (folder := private_cache()) is None:
+        raise FileNotFoundError
+    return folder
+
+
 def _remove_old() -> None:
     with suppress(OSError):  # another process removes them too
-        kept = sorted(cache_folder().glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
+        kept = sorted(_folder().glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
         for path in kept[MOST_KEPT:]:
             path.unlink(missing_ok=True)

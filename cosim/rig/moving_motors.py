@@ -12,24 +12,24 @@ from cosim.control.limits import LIMITS, STOP
 from cosim.rig.probe_record import unprobed
 
 if TYPE_CHECKING:
-    from cosim.rig.rig import Rig
+    from cosim.rig.build.wired_rig import WiredRig
 
 
-def what_moves(rig: Rig) -> Iterator[str]:
+def what_moves(rig: WiredRig) -> Iterator[str]:
     """The real motors that a run switches on, the limits in force, and what stops it."""
     yield f"{rig.spec.name} moves real motors:"
     for line in (*bus_lines(rig), *stop_lines(rig), *probe_lines(rig)):
         yield f"  {line}"
 
 
-def probe_lines(rig: Rig) -> Iterator[str]:
+def probe_lines(rig: WiredRig) -> Iterator[str]:
     """The joints whose wiring, as it is now, has not passed a probe."""
     path = rig.spec.path
     if names := unprobed(path, rig.spec.drivers):
         yield f"wiring not probed: {', '.join(names)}; check it with cosim probe {path} first"
 
 
-def bus_lines(rig: Rig) -> Iterator[str]:
+def bus_lines(rig: WiredRig) -> Iterator[str]:
     """Buses of real drives, and the motors on them."""
     for driver in rig.spec.drivers:
         kind, connection = driver.plugin.name, driver.family.connection_name(driver.plugin.params)
@@ -43,13 +43,13 @@ def bus_lines(rig: Rig) -> Iterator[str]:
                 yield f"  node {wired.address}, {name}: {real_limits(rig, name)}"
 
 
-def real_limits(rig: Rig, name: str) -> str:
+def real_limits(rig: WiredRig, name: str) -> str:
     """The limits of a real joint."""
     given, default = _limits(rig, name, rig.spec.joints[name].limits["effort"])
     return given + (f"; by default {default}" if default else "")
 
 
-def _limits(rig: Rig, name: str, effort: float) -> tuple[str, str]:
+def _limits(rig: WiredRig, name: str, effort: float) -> tuple[str, str]:
     """The limits of a motor: those of the rig, and defaults."""
     k, given = rig.joints.index(name), rig.spec.joints[name].limits
     bounds = {key: float(values[k]) for key, values in rig.guard.bounds.items()} | {"effort": effort}
@@ -66,7 +66,7 @@ def _units(text: str) -> str:
     return text.replace("*", "·").replace("degC", "°C")
 
 
-def stop_lines(rig: Rig) -> Iterator[str]:
+def stop_lines(rig: WiredRig) -> Iterator[str]:
     """How a run with real motors is stopped."""
     guard, real = rig.spec.guard, np.isin(rig.joints, rig.plant.real)
     stopping = [row for row in LIMITS if (rig.guard.has_action(STOP, row.key) & real).any()]

@@ -62,6 +62,7 @@ class RigOutline:
     formulation: str = SEPARATE_BODIES  # of the equations of motion
     full_deflection: dict[str, float] = field(default_factory=dict)  # of modes, see `Model.full_deflection`
     bonds: tuple[str, ...] = ()  # of parts
+    drawing: str = ""  # of the mechanism, see `drawing_text`; only where it is for other programs
 
     @property
     def joints(self) -> tuple[str, ...]:

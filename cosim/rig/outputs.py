@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -101,10 +101,11 @@ def open_outputs(
     from cosim.output.sinks import SinkConfig, open_sinks
     from cosim.output.stream.stream_sink import StreamSink
     from cosim.rig.provenance import attachments_of, metadata_of
-    from cosim.rig.scene import view_of
+    from cosim.rig.scene import drawing_text_of, view_of
     from cosim.rig.stream import schema_of, stream_config_of
     from cosim.rig.traffic_recording import channels_of_buses
 
+    outline = replace(outline, drawing=drawing_text_of(rig))
     start_ns, schema = time.time_ns(), schema_of(rig, outline)
     channels = tuple(outline.units.items())
     configs = []

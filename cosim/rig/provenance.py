@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.foreign_rig import remember_own
 from cosim.rig.outline import RigOutline
 from cosim.rig.rig_files import files_of, plugin_digests
 from cosim.rig.run_file import outline_json
@@ -20,8 +21,11 @@ GIT_TIME = 2.0  # s for an answer
 
 
 def attachments_of(rig: WiredRig) -> tuple[tuple[str, bytes], ...]:
-    """(name, content): everything that the rig was read from, and the rig as it ran, after overrides."""
-    return tuple(files_of(rig).contents.items())
+    """(name, content): everything that the rig was read from, and the rig as it ran, after overrides. They are known
+    from then on as those of this user."""
+    files = files_of(rig)
+    remember_own(files)
+    return tuple(files.contents.items())
 
 
 def metadata_of(rig: WiredRig, outline: RigOutline, start_ns: int) -> dict[str, str]:

@@ -15,6 +15,7 @@ from cosim.output.recording_index import RecordingIndex, recordings_of
 from cosim.output.recording_reader import RecordedSamples
 from cosim.output.sample_encoding import TIMING
 from cosim.output.signal_store import BLOCK
+from cosim.rig.foreign_rig import files_of_recording
 from cosim.rig.recorded_run import Change
 from cosim.rig.rig_files import plugin_digests
 from cosim.rig.run import Run, StoppedRun, open_recording
@@ -56,8 +57,8 @@ class RecordedRig(NamedTuple):
     ticks: int
 
 
-def recorded(path: str | Path, compiled: bool = False) -> RecordedRig:
-    """compiled: the rig, also where that of the run was not.
+def recorded(path: str | Path, compiled: bool = False, trust: bool = False) -> RecordedRig:
+    """compiled: the rig, also where that of the run was not; trust: see `rig_of_files`.
 
     Raises InputError for a recording that cannot be run again: of real motors, of 32-bit numbers, of plug-ins that have
     changed, and for one that lacks ticks before its end.
@@ -65,9 +66,12 @@ def recorded(path: str | Path, compiled: bool = False) -> RecordedRig:
     indexes = recordings_of(path)
     samples, run = RecordedSamples(indexes), open_recording(path)
     _check(samples, run, str(path))
-    files = {name: content for index in reversed(indexes) for name, content in index.files().items()}
+    files = files_of_recording(path)
     interpret = True if "everything" in run.rig.engine and not compiled else None
-    rig = rig_of_files(files, samples.metadata["as_run"], SETTINGS, interpret)
+    rig = rig_of_files(files, samples.metadata["as_run"], SETTINGS, interpret, trust, str(path))
+    if rig.watched:  # whatever the recording states of itself
+        what = "its rig has real motors or an emergency stop, which are not switched on to run it again"
+        raise InputError(f"{what}; compare it with another run", str(path))
     _check_plugins(rig, indexes[0])
     wanted = {name: value for name, value in run.rig.parameters.items() if rig.parameters.get(name) != value}
     for name, value in wanted.items():
@@ -75,12 +79,13 @@ def recorded(path: str | Path, compiled: bool = False) -> RecordedRig:
     return RecordedRig(run, rig, samples.count)
 
 
-def rerun(path: str | Path) -> Rerun:
+def rerun(path: str | Path, trust: bool = False) -> Rerun:
     """Run the rig of a recording again, from the files in it, and compare all of its signals but the timing.
 
-    Raises InputError as `recorded` does.
+    trust: code in the recording may run, also where this user did not record it here. Raises InputError as `recorded`
+    does.
     """
-    before, rig, count = recorded(path)
+    before, rig, count = recorded(path, trust=trust)
     try:
         run = run_session(rig, (count - 1) * before.rig.step_ns * 1e-9, changes=before.changes)
     except StoppedRun as stopped:

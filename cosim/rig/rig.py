@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cosim.compile import interpreting
+from cosim.data_only import reads_data_only
 from cosim.errors import InputError, plural
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
@@ -229,6 +230,8 @@ def load_rig(
 
         return _read(load_yaml(path), texts, realtime)
 
+    if reads_data_only():  # what is kept for other processes was made with code of rigs
+        return _tracked(read, interpret)
     if interpreting() if interpret is None else interpret:
         return _tracked(read, True)
     cached = CachedParts.of(key_of(str(path), texts, realtime))

@@ -36,12 +36,13 @@ AS_RUN = ".as_run.yaml"
 @dataclass(frozen=True)
 class RigFiles:
     """contents: name -> content; rig: name of the rig file among them; as_run: of the rig as it ran, after overrides;
-    changed: names of files that are no longer what the rig was built from."""
+    changed: names of files that are no longer what the rig was built from; root: the folder that they are below."""
 
     contents: dict[str, bytes]
     rig: str
     as_run: str
     changed: tuple[str, ...]
+    root: Path
 
 
 def files_of(rig: WiredRig) -> RigFiles:
@@ -64,7 +65,7 @@ def files_of(rig: WiredRig) -> RigFiles:
     data = _relocated(source.data, path.parent, [path, *read])
     text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
     contents[_name(as_run, root)] = text.encode()
-    return RigFiles(contents, _name(path, root), _name(as_run, root), tuple(changed))
+    return RigFiles(contents, _name(path, root), _name(as_run, root), tuple(changed), root)
 
 
 def input_files(rig: WiredRig, overrides: Iterable[Override] = ()) -> dict[Path, str]:

@@ -7,14 +7,20 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cosim.compile import ArrayPort, BatchFunction, compile_for_batches
-from cosim.errors import CosimError
+from cosim.compile.portable import PortableFunction
+from cosim.errors import CompileError, CosimError
 from cosim.multibody.model import Model
+from cosim.multibody.part_names import shown_name
 from cosim.output.scene.build import scene_of
 from cosim.output.scene.scene import Scene
 from cosim.output.scene.visuals import Visual, read_visuals
-from cosim.output.view3d.view import FixedLink, View, fixed_links, in_link_frames, joint_columns, mounts_of
+from cosim.output.view3d.drawing import Drawing
+from cosim.output.view3d.drawing_text import write_drawing
+from cosim.output.view3d.view import View, fixed_links, mounts_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.sections.mechanism import packages_of, xacro_arguments_of
+
+NO_MESHES = "links with a mesh are shown as bars, without the files of their meshes"
 
 
 def scene_of_rig(rig: WiredRig) -> Scene:
@@ -28,29 +34,48 @@ def scene_of_page(rig: WiredRig) -> Scene:
     """As `scene_of_rig`, without files of meshes: a link that is shown by one is a bar between its joints."""
     visuals, notes = _visuals(rig)
     solid = {link: () if any(visual.kind == "mesh" for visual in own) else own for link, own in visuals.items()}
-    return _scene(rig, solid, notes)
+    return _scene(rig, solid, notes if solid == visuals else [*notes, NO_MESHES])
+
+
+def drawing_of(rig: WiredRig) -> Drawing:
+    """The mechanism with the files of its meshes, for programs on this machine."""
+    scene = scene_of_rig(rig)
+    return rig.cached.recall("drawing", lambda: _drawing(rig.plant.model.drawn, scene))
+
+
+def drawing_text_of(rig: WiredRig) -> str:
+    """The mechanism as text that other programs draw without a file and without code of the rig; without meshes, as
+    `scene_of_page`. Empty for a rig without joints."""
+    if not rig.joints:
+        return ""
+    text = rig.cached.recall("drawing text", lambda: write_drawing(*_portable(rig)))
+    rig.cached.save()
+    return text
+
+
+def _portable(rig: WiredRig) -> tuple[Drawing, PortableFunction | None]:
+    scene, model = scene_of_page(rig), rig.plant.model.drawn
+    shapes = [(model.nq,), *([()] if scene.timed else [])]
+    try:
+        poses = PortableFunction.of(model.equations.body_poses, shapes, "body_poses")
+    except CompileError:  # a motion that is given by a table
+        poses = None
+    return _drawing(model, scene), poses
 
 
 def view_of(rig: WiredRig, signals: Sequence[str], rate: float | None) -> View | None:
     """What the mechanism in 3D is made of, from these signals; None without a rate or a mechanism, and where positions
     are not among them."""
-    positions = {name: column for column, name in enumerate(signals)}
     if rate is None or not rig.joints:
         return None
-    scene = scene_of_rig(rig)
-    columns = [positions.get(f"{name}/position") for name in scene.coordinates]
-    if None in columns:
-        return None
-    shown, poses, mounts, links = rig.cached.recall("view", lambda: _view(rig.plant.model.drawn, scene))
-    found = tuple(column for column in columns if column is not None)
-    return View(shown, poses, mounts, found, links, joint_columns(rig.joints, signals), rate)
+    return drawing_of(rig).view(rig.joints, signals, rate)
 
 
-def _view(model: Model, scene: Scene) -> tuple[Scene, BatchFunction, np.ndarray, tuple[FixedLink, ...]]:
-    """What of a View does not depend on the signals."""
+def _drawing(model: Model, scene: Scene) -> Drawing:
     mounts = mounts_of(model)
     placed = np.array([np.column_stack([mount.rotation, mount.position]) for mount in mounts[1:]]).reshape(-1, 3, 4)
-    return in_link_frames(scene, mounts), _batch_poses(model), placed, fixed_links(model, scene, mounts)
+    carried = {joint.name: shown_name(joint.child) for joint in model.joints}
+    return Drawing(scene, _batch_poses(model), placed, fixed_links(model, scene, mounts), carried)
 
 
 def _batch_poses(model: Model) -> BatchFunction:

@@ -34,6 +34,9 @@ class Schema(TypedDict):
     control: str | None
     joints: dict[str, dict[str, Any]]
     parameters: dict[str, dict[str, Any]]
+    drawing: str
+    moves: list[str]
+    bus_loads: dict[str, float]
 
 
 def streamed_columns(spec: RigSpec, names: Sequence[str]) -> tuple[int, ...]:
@@ -80,6 +83,10 @@ def schema_of(rig: WiredRig, outline: RigOutline, state: str = "running", contro
     rate, pacing = rig.run_spec.telemetry.rate, rig.run_spec.schedule.pacing
     schema = schema_of_outline(outline, rate, pacing is not None, parameters, state, control)
     schema["cpu"] = None if pacing is None else pacing.cpu
+    if rig.hardware:
+        from cosim.rig.moving_motors import what_moves
+
+        schema["moves"], schema["bus_loads"] = list(what_moves(rig)), dict(rig.bus_loads)
     return schema
 
 
@@ -112,6 +119,9 @@ def schema_of_outline(
             for name, role in outline.roles.items()
         },
         "parameters": {name: {**about, "value": outline.parameters.get(name)} for name, about in parameters.items()},
+        "drawing": outline.drawing,
+        "moves": [],
+        "bus_loads": {},
     }
 
 

@@ -10,33 +10,40 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from cosim.errors import InputError
+from cosim.rig.foreign_rig import is_own, reading_data_only
 from cosim.rig.input_tracking import modules_of_user
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
+from cosim.unpacking import unpack_files
 
 
 def rig_of_files(
-    files: Mapping[str, bytes | str], name: str, overrides: Iterable[Override] = (), interpret: bool | None = None
+    files: Mapping[str, bytes | str],
+    name: str,
+    overrides: Iterable[Override] = (),
+    interpret: bool | None = None,
+    trust: bool = False,
+    place: str = "rig",
 ) -> Rig:
     """The rig in the file `name` among `files`, unpacked to a temporary folder that is removed with the rig.
 
-    Python files among them run, as those of any rig do. Raises InputError for a name that is not among the files or
-    leaves the folder, InputErrors for mistakes in the rig.
+    trust: its code may run, as that of any rig, and its paths may lead anywhere; else it is read as data, unless this
+    user recorded these files here. place: where they come from. Raises InputError for a name that is not among the
+    files or leaves the folder, InputErrors for mistakes in the rig and for code that is not trusted.
     """
     if name not in files:
         raise InputError(f"there is no file '{name}' among the files of the rig; give one of {', '.join(files)}", "rig")
+    contents = {each: text.encode() if isinstance(text, str) else text for each, text in files.items()}
     folder = tempfile.TemporaryDirectory(prefix="cosim-rig-")
     try:
-        for each, content in files.items():
-            inside = PurePosixPath(each)
-            if inside.is_absolute() or ".." in inside.parts:
-                raise InputError("is not a name within a folder; the files of the rig cannot be unpacked", each)
-            path = Path(folder.name) / inside
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
-        with _importing_from(folder.name, files):
-            rig = load_rig(Path(folder.name) / name, overrides, interpret)
-        _check_modules(folder.name, files)
+        unpack_files(contents, Path(folder.name), place)
+        if trust or is_own(contents):
+            with _importing_from(folder.name, files):
+                rig = load_rig(Path(folder.name) / name, overrides, interpret)
+            _check_modules(folder.name, files)
+        else:
+            with reading_data_only(Path(folder.name)):
+                rig = load_rig(Path(folder.name) / name, overrides, interpret)
     except BaseException:
         folder.cleanup()
         raise

@@ -130,7 +130,7 @@ def test_nothing_at_the_address_is_stated_once_and_the_page_waits(monkeypatch: p
         @property
         def about(self):
             self.looks += 1
-            return None if self.looks < 5 else type("About", (), {"path": "none.yaml"})()
+            return None if self.looks < 5 else type("About", (), {"drawing": ""})()
 
     class Shown:
         closed = False
@@ -139,4 +139,5 @@ def test_nothing_at_the_address_is_stated_once_and_the_page_waits(monkeypatch: p
     monkeypatch.setattr(command_module, "ANSWER", 0.0)
     command_module._show_watched(Shown(), Watched(), said.append)  # type: ignore[arg-type]
     waits = "warning: tcp://127.0.0.1:9: nothing is published there; the page waits for a run"
-    assert said == [waits, "warning: the mechanism is not shown: none.yaml: no such file; check the path"]
+    lacks = "has no drawing of its mechanism; runs that this version records or publishes have one"
+    assert said == [waits, f"warning: the mechanism is not shown: tcp://127.0.0.1:9: {lacks}"]

@@ -7,6 +7,7 @@ from cosim import load_rig
 from cosim.dashboard.poses import Poses
 from cosim.dashboard.replay import Replay
 from cosim.rig.run import Run
+from cosim.rig.scene import drawing_of
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_seeking_stays_within_the_recording_and_goes_on_playing(run: Run) -> Non
 def test_bodies_are_where_the_model_has_them(run: Run) -> None:
     rig = load_rig("rigs/arm_sim.yaml")
     model = rig.plant.model
-    poses = Poses(model, {name: k for k, name in enumerate(run.units)})
+    poses = Poses(drawing_of(rig), {name: k for k, name in enumerate(run.units)})
     row = np.asarray(run.values)[-1]
     q = np.array([run[f"{name}/position"][-1] for name in model.coordinate_names])
     positions, _ = poses.actual(row, float(run.t[-1]))

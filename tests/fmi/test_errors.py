@@ -76,7 +76,7 @@ def test_a_damaged_archive(folder):
     data[len(data) // 2] ^= 255
     path.write_bytes(bytes(data))
     assert re.fullmatch(
-        r"ball2\.fmu: damaged \(Bad CRC-32 for file 'binaries/\w+/ball\.so'\); export or copy the FMU again",
+        r"ball2\.fmu: damaged \(Bad CRC-32 for file 'binaries/\w+/ball\.so'\); export or copy it again",
         message(path),
     )
 

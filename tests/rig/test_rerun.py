@@ -96,7 +96,7 @@ def test_a_recording_holds_all_files_and_runs_again_without_the_originals(folder
     (folder / "rigs" / "own.py").unlink()
     (folder / "rigs" / "gains.py").unlink()
     del sys.modules["gains"]
-    again = rerun(folder / "a.mcap")
+    again = rerun(folder / "a.mcap", trust=True)
     assert again.difference is None and len(again.run.t) == 101
     np.testing.assert_array_equal(again.run.values, run.values)
 
@@ -216,7 +216,7 @@ def test_a_module_of_this_program_that_is_another_one_is_refused(folder):
     load_rig(folder / "rigs" / "arm.yaml").run(0.01, record=folder / "a.mcap")
     (folder / "rigs" / "gains.py").write_text("KP = 41.0\n")
     with pytest.raises(InputError) as caught:
-        rerun(folder / "a.mcap")
+        rerun(folder / "a.mcap", trust=True)
     what = "the module 'gains' of this program is another one than that of the run; run it again in a new program"
     assert str(caught.value) == f"{folder / 'rigs' / 'gains.py'}: {what}"
 
@@ -224,8 +224,8 @@ def test_a_module_of_this_program_that_is_another_one_is_refused(folder):
 @pytest.mark.parametrize("name", ["../a.yaml", "/a.yaml"])
 def test_a_name_that_leaves_the_folder_is_refused(name):
     with pytest.raises(InputError) as caught:
-        rig_of_files({name: "x", "rig.yaml": "x"}, "rig.yaml")
-    assert str(caught.value) == f"{name}: is not a name within a folder; the files of the rig cannot be unpacked"
+        rig_of_files({name: "x", "rig.yaml": "x"}, "rig.yaml", place="a.mcap")
+    assert str(caught.value) == f"a.mcap: holds the path '{name}' outside of its archive; record the run again"
     with pytest.raises(InputError) as caught:
         rig_of_files({"a.yaml": "x"}, "b.yaml")
     what = "there is no file 'b.yaml' among the files of the rig; give one of a.yaml"

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.data_only import MJCF, refuse_code
 from cosim.errors import InputError, InputErrors, SourceLocation, plural
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.topology import build_mechanism
@@ -47,6 +48,7 @@ def read_mjcf(path: str | Path) -> Mechanism:
     Raises InputErrors for a file that MuJoCo refuses, and where the package `mujoco` is missing.
     """
     file = str(path)
+    refuse_code(Path(file).name, MJCF, SourceLocation(file))
     mujoco = _import(file)
     sys.audit(UNTRACKED, file)
     try:

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 from xml.dom import minidom
 
+from cosim.data_only import XACRO, refuse_code
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.xmltree import XmlElement, parse_xml
@@ -47,6 +48,7 @@ def expand_xacro(
     arguments: values of its arguments by name; find: the folder of a package by its name, raises InputError.
     Raises InputErrors where the package `xacro` is missing, and for a mistake in one of the files, with its line.
     """
+    _refuse(root)
     package = _import(uses_xacro(root) or root)
     known: set[str] = set()
     document = _document(root, known)
@@ -67,6 +69,14 @@ def expand_xacro(
         if line.startswith("warning: "):
             diagnostics.note(f"xacro: {line.removeprefix('warning: ')}", root.place)
     return _elements(document.documentElement, root.place)
+
+
+def _refuse(root: XmlElement) -> None:
+    """Raises InputErrors where a file is read as data: xacro evaluates Python expressions."""
+    try:
+        refuse_code(Path(root.file).name, XACRO, root.place)
+    except InputError as error:
+        raise InputErrors([error]) from None
 
 
 def _import(first: XmlElement) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,6 @@ import numpy as np
 from cosim.output.scene.scene import Scene, ScenePose, placement, rotated
 
 if TYPE_CHECKING:
-    from cosim.compile import BatchFunction
     from cosim.multibody.mechanism import Pose
     from cosim.multibody.model import Model
 
@@ -39,7 +38,7 @@ class View:
     those with one degree of freedom; rate [Hz] of simulated time."""
 
     scene: Scene
-    poses: BatchFunction
+    poses: Callable[..., np.ndarray]
     mounts: np.ndarray
     positions: tuple[int, ...]
     links: tuple[FixedLink, ...]
@@ -61,19 +60,20 @@ def mounts_of(model: Model) -> list[Pose]:
     return [tree.frames[link][1] for link in tree.body_links]
 
 
-def in_link_frames(scene: Scene, mounts: Sequence[Pose]) -> Scene:
-    """The scene with shapes in the frames of these links instead of those of the bodies."""
+def in_link_frames(scene: Scene, mounts: np.ndarray) -> Scene:
+    """The scene with shapes in the frames of these links (n, 3, 4) instead of those of the moving bodies."""
+    ground, *moving = scene.bodies
     bodies = tuple(
         body._replace(shapes=tuple(shape._replace(pose=_within(mount, shape.pose)) for shape in body.shapes))
-        for body, mount in zip(scene.bodies, mounts, strict=True)
+        for body, mount in zip(moving, mounts, strict=True)
     )
-    return replace(scene, bodies=bodies)
+    return replace(scene, bodies=(ground, *bodies))
 
 
-def _within(mount: Pose, pose: ScenePose) -> ScenePose:
-    back = mount.inverse()
+def _within(mount: np.ndarray, pose: ScenePose) -> ScenePose:
+    back = mount[:, :3].T
     axes = np.column_stack([rotated(pose.wxyz, axis) for axis in np.eye(3)])
-    return placement(back.rotation @ axes, back.position + back.rotation @ np.array(pose.position))
+    return placement(back @ axes, back @ (np.array(pose.position) - mount[:, 3]))
 
 
 def fixed_links(model: Model, scene: Scene, mounts: Sequence[Pose]) -> tuple[FixedLink, ...]:

@@ -36,8 +36,8 @@ def overrides_of(values: Mapping[str, object]) -> list[Override]:
 
 def overlay_text(values: Mapping[str, object], rig: str) -> str:
     """The file with these values; rig: the file that they are for."""
-    lines = [f"{key}: {_flow(value)}\n" for key, value in values.items()]
-    return f"# cosim run {rig} --overlay THIS_FILE\n" + "".join(lines)
+    lines = [f"{_flow(key)}: {_flow(value)}\n" for key, value in values.items()]
+    return f"# cosim run {' '.join(rig.split())} --overlay THIS_FILE\n" + "".join(lines)
 
 
 def _flow(value: object) -> str:

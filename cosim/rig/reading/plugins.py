@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.control.input_shaping import Shaping
+from cosim.data_only import PYTHON, refuse_code
 from cosim.errors import InputError, InputErrors, SectionError, SourceLocation, did_you_mean, where_raised
 from cosim.paths import locate
 from cosim.rig.reading import schema
@@ -179,6 +180,7 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
             path = locate(name, folder)
         except InputError as error:
             raise InputError(error.what, place) from None
+        refuse_code(name, PYTHON, place)
         if not path.is_file():
             raise InputError(f"no such file '{name}' beside the rig", place)
         return _import(kind, lambda: _import_file(path), str(path), place)

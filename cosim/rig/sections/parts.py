@@ -12,6 +12,7 @@ from cosim.coupling.correction import EnergyCorrection
 from cosim.coupling.coupled_parts import MASTERS
 from cosim.coupling.couplings import PowerBond, Wire
 from cosim.coupling.extrapolation import ORDERS
+from cosim.data_only import FMU, refuse_code
 from cosim.errors import InputError, SectionError, SourceLocation, shortened
 from cosim.fmi.archive import Interface
 from cosim.rig.reading.names import Name, Reference
@@ -282,7 +283,12 @@ def _system(keys: SspKeys, at: KeyPath, reading: Reading) -> list[FmuSpec]:
 
 
 def _file(text: str, at: KeyPath, reading: Reading) -> Path | None:
-    """A file that exists; None after an error, which is recorded."""
+    """A file of FMUs that exists; None after an error, which is recorded."""
+    try:
+        refuse_code(text, FMU, reading.place(at))
+    except InputError as error:
+        reading.errors.append(error)
+        return None
     file = reading.file(text, at)
     if file is not None and not file.is_file():
         return reading.fail(at, f"there is no file {file}")
