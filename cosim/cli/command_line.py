@@ -501,6 +501,13 @@ def command_parser() -> CommandParser:
         _word("--cpu", metavar="N", type=int, help="the CPU that the loop is to run on"),
         _word("--json", metavar="F.json", type=Path, help="write the figures; - for stdout"),
     )
+    allow_host = _word(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a name of this machine under which browsers may open it; may be repeated",
+    )
     parser.add_command(
         commands.dash,
         _word(
@@ -518,6 +525,7 @@ def command_parser() -> CommandParser:
         _word("--key", metavar="F.pub", help="the public key of an encrypted run"),
         _word("--host", default="127.0.0.1", metavar="ADDRESS", help="who may open it; default: this machine alone"),
         _word("--port", type=int, default=8080, metavar="N", help="of the page; 0: any; default: 8080"),
+        allow_host,
         _flag("--dark", "dark colours"),
         _word("--frame-rate", type=float, default=30.0, metavar="HZ", help="pictures of the 3D view; default: 30 Hz"),
     )

@@ -533,12 +533,14 @@ def dash(
     key: str | None,
     host: str,
     port: int,
+    allow_host: list[str],
     dark: bool,
     frame_rate: float,
 ) -> None:
     """Show a rig, a run or a recording in the browser: a rig is run, and controlled from the page."""
     from cosim.dashboard.command import Joining, RigChoice
     from cosim.dashboard.command import dash as serve
+    from cosim.dashboard.web_page import WebAddress
 
     if source is not None and connect is not None:
         raise InputError(f"pass one of '{source}' and --connect {connect}", "dash")
@@ -546,7 +548,8 @@ def dash(
         raise InputError("nothing to show; pass a rig, a recording, or --connect with the address of a stream", "dash")
     if connect is not None and "://" not in connect:
         raise InputError(f"'{connect}' is no address of a stream; give one such as tcp://127.0.0.1:9872", "--connect")
-    serve(shown, host, port, dark, frame_rate, RigChoice(overrides, duration, record), Joining(control, key))
+    at, choice = WebAddress(host, port, allow_host), RigChoice(overrides, duration, record)
+    serve(shown, at, dark, frame_rate, choice, Joining(control, key))
 
 
 def foxglove(address: str, host: str, port: int, key: str | None) -> None:
