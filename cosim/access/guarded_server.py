@@ -75,7 +75,7 @@ def serve(
 
 @contextmanager
 def guarding(access: Access, listener: socket.socket, changed: Callable[[Response], Response]) -> Iterator[None]:
-    """The server that a library starts with websockets meanwhile is guarded and listens here, wherever it was to listen.
+    """The server that a library starts with websockets meanwhile is guarded, and listens here instead.
 
     changed: its answers as they are sent. Raises RunError where the library has started none so; it must be ended then.
     """

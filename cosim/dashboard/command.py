@@ -78,8 +78,8 @@ class Web(NamedTuple):
         from cosim.access.guarded_server import address_of, place_of
         from cosim.output.curve import is_local
 
-        place = place_of(self.listener)
-        say(f"{what}: open {address_of(self.listener, self.access, 'http')}; nothing less opens {place} in a browser")
+        place, url = place_of(self.listener), address_of(self.listener, self.access, "http")
+        say(f"{what}: open {url} (nothing less opens {place} in a browser); Ctrl-C ends")
         if not is_local(f"tcp://{self.listener.getsockname()[0]}:1"):
             say("warning: the network can reach this page, and HTTP is not encrypted; see cosim dash --help")
 
