@@ -543,6 +543,15 @@ def command_parser() -> CommandParser:
         _word("address", metavar="ADDRESS", nargs="?", default=DEFAULT_ENDPOINT, help="of the stream of a run"),
         _word("--host", default="127.0.0.1", metavar="ADDRESS", help="who may connect; default: this machine alone"),
         _word("--port", type=int, default=8765, metavar="N", help="for Foxglove; 0: any; default: 8765"),
+        allow_host,
+        _word(
+            "--allow-origin",
+            metavar="ORIGIN",
+            action="append",
+            default=[],
+            help="of other pages that may connect, e.g. https://example.org; default: Foxglove's; may be repeated",
+        ),
+        _flag("--allow-set", "let it set parameters; default: they are read-only"),
         _word("--key", metavar="F.pub", help="the public key of an encrypted run"),
     )
     return parser

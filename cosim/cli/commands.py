@@ -552,11 +552,19 @@ def dash(
     serve(shown, at, dark, frame_rate, choice, Joining(control, key))
 
 
-def foxglove(address: str, host: str, port: int, key: str | None) -> None:
-    """Show a run live in Foxglove, and let it set parameters."""
-    from cosim.foxglove.command import serve
+def foxglove(
+    address: str,
+    host: str,
+    port: int,
+    allow_host: list[str],
+    allow_origin: list[str],
+    allow_set: bool,
+    key: str | None,
+) -> None:
+    """Show a run live in Foxglove, and let it set parameters with --allow-set."""
+    from cosim.foxglove.command import FoxgloveAddress, serve
 
-    serve(address, host, port, key)
+    serve(address, FoxgloveAddress(host, port, allow_host, allow_origin, allow_set), key)
 
 
 def layout(rig: Path, program: str, recording: bool, output: Path | None, overrides: list[Override]) -> None:
