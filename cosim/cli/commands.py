@@ -541,9 +541,12 @@ def dash(
     from cosim.dashboard.command import Joining, RigChoice
     from cosim.dashboard.command import dash as serve
     from cosim.dashboard.web_page import WebAddress
+    from cosim.output.binding import stream_address
 
     if source is not None and connect is not None:
         raise InputError(f"pass one of '{source}' and --connect {connect}", "dash")
+    if connect == "":
+        connect = stream_address()
     if (shown := source or connect) is None:
         raise InputError("nothing to show; pass a rig, a recording, or --connect with the address of a stream", "dash")
     if connect is not None and "://" not in connect:
@@ -553,7 +556,7 @@ def dash(
 
 
 def foxglove(
-    address: str,
+    address: str | None,
     host: str,
     port: int,
     allow_host: list[str],
@@ -563,8 +566,9 @@ def foxglove(
 ) -> None:
     """Show a run live in Foxglove, and let it set parameters with --allow-set."""
     from cosim.foxglove.command import FoxgloveAddress, serve
+    from cosim.output.binding import stream_address
 
-    serve(address, FoxgloveAddress(host, port, allow_host, allow_origin, allow_set), key)
+    serve(address or stream_address(), FoxgloveAddress(host, port, allow_host, allow_origin, allow_set), key)
 
 
 def layout(rig: Path, program: str, recording: bool, output: Path | None, overrides: list[Override]) -> None:

@@ -20,6 +20,7 @@ from cosim.types import Level, Sink
 if TYPE_CHECKING:
     from cosim.output.evaluation import Evaluation
     from cosim.output.remote_sink import RemoteSink
+    from cosim.rig.sections.rig_spec import TelemetrySpec
 
 BACKLOG = 0.5  # s of ticks that may wait for a stream that is too slow
 
@@ -30,6 +31,7 @@ class Outputs:
     remotes: of these, those that evaluate blocks themselves; stream: of the processes, the stream."""
 
     endpoint: str | None = None  # of the stream
+    open: bool = False  # the stream, to other users of this machine
     sinks: list[Sink] = field(default_factory=list)
     processes: list[RemoteSink] = field(default_factory=list)
     remotes: list[RemoteSink] = field(default_factory=list)
@@ -77,7 +79,7 @@ class Outputs:
         if self.endpoint is None:
             return None
         missed, failure = (0, None) if self.stream is None else (self.stream.missed, self.stream.failure or None)
-        return {"endpoint": self.endpoint, "missed": missed, "failure": failure}
+        return {"endpoint": self.endpoint, "open": self.open, "missed": missed, "failure": failure}
 
 
 def open_outputs(
@@ -133,6 +135,7 @@ def open_outputs(
         for sink in sinks:
             if isinstance(sink, StreamSink):
                 outputs.endpoint, outputs.describe_stream = sink.endpoint, sink.describe
+                outputs.open = _is_open(spec.telemetry, sink.endpoint)
         return outputs
     from cosim.output.remote_sink import RemoteSink
 
@@ -148,4 +151,12 @@ def open_outputs(
     if spec.telemetry.publish is not None:
         outputs.stream = remotes[0]
         outputs.endpoint, outputs.describe_stream = outputs.stream.endpoint, outputs.stream.describe
+        outputs.open = _is_open(spec.telemetry, outputs.stream.endpoint)
     return outputs
+
+
+def _is_open(telemetry: TelemetrySpec, endpoint: str) -> bool:
+    """Whether other users of this machine can read a stream."""
+    from cosim.output.curve import is_private
+
+    return telemetry.key is None and not is_private(endpoint)

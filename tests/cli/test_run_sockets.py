@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cosim.access.private_folder import private_folder
 from cosim.cli.run_sockets import sockets_of
 from tests.kit.command import RIG
 
@@ -20,9 +21,10 @@ def rig(tmp_path: Path) -> Path:
 
 def test_without_a_value_the_rig_decides(rig: Path) -> None:
     given = {"publish": "", "control": ""}
+    folder = private_folder()
     usual = [
-        ("telemetry.publish=tcp://127.0.0.1:9872", "--telemetry"),
-        ("telemetry.control=tcp://127.0.0.1:9873", "--control"),
+        (f"telemetry.publish=ipc://{folder}/stream", "--telemetry"),
+        (f"telemetry.control=ipc://{folder}/control", "--control"),
     ]
     assert sockets_of(rig, [], given) == usual
     assert sockets_of(rig, [], {"publish": None, "control": None}) == []
