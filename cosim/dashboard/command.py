@@ -81,7 +81,7 @@ class Web(NamedTuple):
         place, url = place_of(self.listener), address_of(self.listener, self.access, "http")
         say(f"{what}: open {url} (nothing less opens {place} in a browser); Ctrl-C ends")
         if not is_local(f"tcp://{self.listener.getsockname()[0]}:1"):
-            say("warning: the network can reach this page, and HTTP is not encrypted; see cosim dash --help")
+            say("warning: the network can reach this page, and HTTP is not encrypted; a tunnel of ssh is safer")
 
 
 def dash(
