@@ -31,7 +31,6 @@ class Outputs:
     remotes: of these, those that evaluate blocks themselves; stream: of the processes, the stream."""
 
     endpoint: str | None = None  # of the stream
-    open: bool = False  # the stream, to other users of this machine
     sinks: list[Sink] = field(default_factory=list)
     processes: list[RemoteSink] = field(default_factory=list)
     remotes: list[RemoteSink] = field(default_factory=list)
@@ -40,6 +39,7 @@ class Outputs:
     recording: Any = None  # of the sinks, that of the recording
     schema: Any = field(default_factory=dict)  # of the stream, a Schema
     describe_stream: Callable[[Any], None] | None = None  # publishes a schema
+    open: bool = False  # the stream, to other users of this machine
 
     def add(self, block: TickBlock) -> None:
         """Hand finished ticks to the processes that evaluate them; never waits."""
