@@ -1,7 +1,9 @@
 """Fixtures and hooks for every room."""
 
+import atexit
 import gc
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -24,6 +26,9 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # else it reserves 1 GiB in each process that has seen a data frame, which every real-time run there would lock
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+# sockets of this process of tests alone: another one may run at the same time
+os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="cosim-")
+atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 # a job in the background ignores it, and so would the programs that tests send it to
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

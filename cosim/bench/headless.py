@@ -24,8 +24,8 @@ OPTIONS = [
 
 
 @contextmanager
-def headless_browser() -> Iterator[Any]:
-    """The browser, of playwright. Raises NotMeasured where there is none."""
+def headless_browser(*options: str) -> Iterator[Any]:
+    """The browser, of playwright, with further options. Raises NotMeasured where there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         raise NotMeasured("no browser: install chromium")
@@ -34,7 +34,7 @@ def headless_browser() -> Iterator[Any]:
     except ImportError:
         raise NotMeasured("playwright is not installed: pip install 'cosim[test]'") from None
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=OPTIONS)
+        browser = playwright.chromium.launch(executable_path=found, args=[*OPTIONS, *options])
         try:
             yield browser
         finally:

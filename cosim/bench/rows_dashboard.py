@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from cosim.access.private_folder import private_folder
 from cosim.bench.headless import headless_browser
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
 from cosim.client.subscriber import Subscriber, subscribe
 from cosim.errors import RunError
-from cosim.output.binding import free_addresses
 
 SIZE = {"width": 1280, "height": 720}
 PATIENCE = 60_000  # ms
@@ -76,7 +76,8 @@ def first_picture(budget: Budget) -> Measurement:
 
 def slider(budget: Budget) -> Measurement:
     """From a key on the slider of a gain until a sample of a tick with the new value has come from the stream."""
-    rig, (stream, control) = str(sample_rig()), free_addresses(2)
+    rig, folder = str(sample_rig()), private_folder()
+    stream, control = (f"ipc://{folder}/bench-{os.getpid()}-{name}" for name in ("stream", "control"))
     need_viser()
     run = ["run", rig, "--realtime", "--duration", "300", "--telemetry", stream, "--control", control]
     with (

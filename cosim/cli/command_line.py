@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cosim.cli import commands, commissioning_commands, remote_commands
 from cosim.cli.option_rules import check_options
 from cosim.errors import InputError, did_you_mean
-from cosim.output.binding import CONTROL_ADDRESS as ADDRESS
-from cosim.output.stream.publisher import DEFAULT_ENDPOINT
+from cosim.output.binding import CONTROL_EXAMPLE, STREAM_EXAMPLE
 
 if TYPE_CHECKING:
     from cosim.rig.reading.yaml_source import Override
@@ -166,14 +165,14 @@ def command_parser() -> CommandParser:
             metavar="ENDPOINT",
             nargs="?",
             const="",
-            help=f"publish samples live; default: that of the rig, or {DEFAULT_ENDPOINT}",
+            help=f"publish samples live, e.g. at {STREAM_EXAMPLE}; default: that of the rig, or for this user alone",
         ),
         _word(
             "--control",
             metavar="ENDPOINT",
             nargs="?",
             const="",
-            help=f"open a control socket; default: that of the rig, or {ADDRESS}",
+            help=f"open a control socket, e.g. {CONTROL_EXAMPLE}; default: that of the rig, or for this user alone",
         ),
         _flag("--wait", "wait until a client starts the run"),
         _word(
@@ -353,7 +352,11 @@ def command_parser() -> CommandParser:
         commands.replay,
         _word("recording", metavar="F.mcap", type=Path, help="the recording"),
         _word("rig", metavar="RIG", nargs="?", type=Path, help="with --bus: with the drivers; default: that in it"),
-        _word("--telemetry", metavar="ENDPOINT", help=f"where to publish it; default: {DEFAULT_ENDPOINT}"),
+        _word(
+            "--telemetry",
+            metavar="ENDPOINT",
+            help=f"where to publish it, e.g. {STREAM_EXAMPLE}; default: for this user alone",
+        ),
         _word("--speed", metavar="X", type=float, help="times as fast as it was; default: 1"),
         _flag("--rerun", "run its rig again as fast as possible, with the files in it, and compare to the bit"),
         _flag("--bus", "play its bus traffic to the drivers, without hardware, and compare to the bit"),
@@ -499,7 +502,7 @@ def command_parser() -> CommandParser:
         _flag("--labels", "of --picture: with the names of joints and frames"),
     )
     commissioning_commands.add_commands(parser.add_command, rig, overrides, overlay)
-    connect = _word("--connect", metavar="ADDRESS", default=ADDRESS, help=f"of the run; default: {ADDRESS}")
+    connect = _word("--connect", metavar="ADDRESS", help="of the run; default: that of --control without a value")
     public = _word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")
     force = _flag("--force", "take control from the client that holds it")
     values = _word("values", metavar="NAME=VALUE", nargs="+", help="e.g. arm.kp=800 or 'arm.kp=800 N*m/rad'")
@@ -519,6 +522,13 @@ def command_parser() -> CommandParser:
         _word("--cpu", metavar="N", type=int, help="the CPU that the loop is to run on"),
         _word("--json", metavar="F.json", type=Path, help="write the figures; - for stdout"),
     )
+    allow_host = _word(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a name of this machine under which browsers may open it; may be repeated",
+    )
     parser.add_command(
         commands.dash,
         _word(
@@ -531,11 +541,18 @@ def command_parser() -> CommandParser:
         overlay,
         _word("--duration", metavar="S", help="of the runs of a rig, e.g. 60 or 5 min; default: the rig's"),
         _word("--record", metavar="F.mcap", type=Path, help="record the runs of a rig: F.mcap, F_2.mcap, …"),
-        _word("--connect", metavar="ADDRESS", help=f"of the stream of a run that exists, e.g. {DEFAULT_ENDPOINT}"),
+        _word(
+            "--connect",
+            metavar="ADDRESS",
+            nargs="?",
+            const="",
+            help=f"of the stream of a run that exists, e.g. {STREAM_EXAMPLE}; default: that of --telemetry without one",
+        ),
         _word("--control", metavar="ADDRESS", help="of its control socket; default: the one that the stream names"),
         _word("--key", metavar="F.pub", help="the public key of an encrypted run"),
         _word("--host", default="127.0.0.1", metavar="ADDRESS", help="who may open it; default: this machine alone"),
         _word("--port", type=int, default=8080, metavar="N", help="of the page; 0: any; default: 8080"),
+        allow_host,
         _flag("--dark", "dark colours"),
         _word("--frame-rate", type=float, default=30.0, metavar="HZ", help="pictures of the 3D view; default: 30 Hz"),
     )
@@ -550,9 +567,23 @@ def command_parser() -> CommandParser:
     )
     parser.add_command(
         commands.foxglove,
-        _word("address", metavar="ADDRESS", nargs="?", default=DEFAULT_ENDPOINT, help="of the stream of a run"),
+        _word(
+            "address",
+            metavar="ADDRESS",
+            nargs="?",
+            help="of the stream; default: that of --telemetry",
+        ),
         _word("--host", default="127.0.0.1", metavar="ADDRESS", help="who may connect; default: this machine alone"),
         _word("--port", type=int, default=8765, metavar="N", help="for Foxglove; 0: any; default: 8765"),
+        allow_host,
+        _word(
+            "--allow-origin",
+            metavar="ORIGIN",
+            action="append",
+            default=[],
+            help="of other pages that may connect, e.g. https://example.org; default: Foxglove's; may be repeated",
+        ),
+        _flag("--allow-set", "let it set parameters; default: they are read-only"),
         _word("--key", metavar="F.pub", help="the public key of an encrypted run"),
     )
     return parser

@@ -574,27 +574,42 @@ def dash(
     key: str | None,
     host: str,
     port: int,
+    allow_host: list[str],
     dark: bool,
     frame_rate: float,
 ) -> None:
     """Show a rig, a run or a recording in the browser: a rig is run, and controlled from the page."""
     from cosim.dashboard.command import Joining, RigChoice
     from cosim.dashboard.command import dash as serve
+    from cosim.dashboard.web_page import WebAddress
+    from cosim.output.binding import stream_address
 
     if source is not None and connect is not None:
         raise InputError(f"pass one of '{source}' and --connect {connect}", "dash")
+    if connect == "":
+        connect = stream_address()
     if (shown := source or connect) is None:
         raise InputError("nothing to show; pass a rig, a recording, or --connect with the address of a stream", "dash")
     if connect is not None and "://" not in connect:
         raise InputError(f"'{connect}' is no address of a stream; give one such as tcp://127.0.0.1:9872", "--connect")
-    serve(shown, host, port, dark, frame_rate, RigChoice(overrides, duration, record), Joining(control, key))
+    at, choice = WebAddress(host, port, allow_host), RigChoice(overrides, duration, record)
+    serve(shown, at, dark, frame_rate, choice, Joining(control, key))
 
 
-def foxglove(address: str, host: str, port: int, key: str | None) -> None:
-    """Show a run live in Foxglove, and let it set parameters."""
-    from cosim.foxglove.command import serve
+def foxglove(
+    address: str | None,
+    host: str,
+    port: int,
+    allow_host: list[str],
+    allow_origin: list[str],
+    allow_set: bool,
+    key: str | None,
+) -> None:
+    """Show a run live in Foxglove, and let it set parameters with --allow-set."""
+    from cosim.foxglove.command import FoxgloveAddress, serve
+    from cosim.output.binding import stream_address
 
-    serve(address, host, port, key)
+    serve(address or stream_address(), FoxgloveAddress(host, port, allow_host, allow_origin, allow_set), key)
 
 
 def layout(rig: Path, program: str, recording: bool, output: Path | None, overrides: list[Override]) -> None:

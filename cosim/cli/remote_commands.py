@@ -7,7 +7,7 @@ from pathlib import Path
 from cosim.errors import InputError
 
 
-def set_(values: list[str], connect: str, key: Path | None, force: bool) -> None:
+def set_(values: list[str], connect: str | None, key: Path | None, force: bool) -> None:
     """Set parameters of a run while it runs, all between the same two ticks."""
     from cosim.client import connect as connected
 
@@ -17,7 +17,7 @@ def set_(values: list[str], connect: str, key: Path | None, force: bool) -> None
         print(f"before tick {tick:,}: " + ", ".join(f"{name} = {value}" for name, value in changes.items()))
 
 
-def get(names: list[str], connect: str, key: Path | None) -> None:
+def get(names: list[str], connect: str | None, key: Path | None) -> None:
     """Print parameters of a run while it runs."""
     from cosim.client import connect as connected
     from cosim.output.text_table import TextTable
@@ -34,7 +34,7 @@ def get(names: list[str], connect: str, key: Path | None) -> None:
     print("\n".join(table.lines()))
 
 
-def stop(connect: str, key: Path | None, force: bool, now: bool) -> None:
+def stop(connect: str | None, key: Path | None, force: bool, now: bool) -> None:
     """Stop a run while it runs: a controlled stop where it has one, or immediately."""
     from cosim.client import connect as connected
 

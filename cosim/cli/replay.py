@@ -9,9 +9,9 @@ from pathlib import Path
 from cosim.cli.trust import with_trust
 from cosim.errors import InputError, RunError, plural
 from cosim.output import console
+from cosim.output.binding import STREAM_EXAMPLE, stream_address
 from cosim.output.curve import is_local
 from cosim.output.recording_index import read_index
-from cosim.output.stream.publisher import DEFAULT_ENDPOINT
 from cosim.rig.republish import republish
 from cosim.rig.rerun import Rerun, rerun
 from cosim.rig.run import open_recording
@@ -19,10 +19,10 @@ from cosim.rig.run import open_recording
 
 def publish_recording(path: Path, endpoint: str | None, speed: float) -> None:
     """Publish a recording until its end, or Ctrl-C."""
-    endpoint = endpoint or DEFAULT_ENDPOINT
+    endpoint = endpoint or stream_address()
     if not is_local(endpoint):
         what = f"{endpoint} is no endpoint of this machine, and a recording is published without encryption"
-        raise InputError(f"{what}; give one such as {DEFAULT_ENDPOINT}", "--telemetry")
+        raise InputError(f"{what}; give one such as {STREAM_EXAMPLE}", "--telemetry")
     run = open_recording(path)
     length = f"{run.rig.name}, {run.t[-1]:.6g} s" if len(run.t) else run.rig.name
 

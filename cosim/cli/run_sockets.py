@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from cosim.output.binding import CONTROL_ADDRESS
-from cosim.output.stream.publisher import DEFAULT_ENDPOINT
+from cosim.output.binding import control_address, stream_address
 from cosim.rig.reading.yaml_source import Override, load_yaml
 
-# key of the section `telemetry` -> its option, and the address without one
-OPTIONS = {"publish": ("--telemetry", DEFAULT_ENDPOINT), "control": ("--control", CONTROL_ADDRESS)}
+# key of the section `telemetry` -> its option, and what returns the address without one
+OPTIONS = {"publish": ("--telemetry", stream_address), "control": ("--control", control_address)}
 
 
 def sockets_of(rig: Path, overrides: Iterable[Override], given: Mapping[str, str | None]) -> list[Override]:
@@ -21,7 +20,7 @@ def sockets_of(rig: Path, overrides: Iterable[Override], given: Mapping[str, str
         option, usual = OPTIONS[key]
         own = any(text.startswith(f"telemetry.{key}=") for text in texts)
         if endpoint or (endpoint == "" and not own and not _has_own(rig, key)):
-            found.append((f"telemetry.{key}={endpoint or usual}", option))
+            found.append((f"telemetry.{key}={endpoint or usual()}", option))
     return found
 
 

@@ -228,7 +228,9 @@ def stream_line(stream: StreamSummary) -> str:
     if stream["failure"]:
         return f"warning  no telemetry to the end: {stream['failure']}"
     missed = stream["missed"]
-    return f"stream   {stream['endpoint']}" + (f": {missed:,} {plural(missed, 'tick')} missed" if missed else "")
+    readers = ", which other users of this machine can read" if stream["open"] else ""
+    lost = f": {missed:,} {plural(missed, 'tick')} missed" if missed else ""
+    return f"stream   {stream['endpoint']}{readers}{lost}"
 
 
 def warning_lines(summary: RunSummary) -> list[str]:

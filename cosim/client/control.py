@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from cosim.errors import InputError, InputErrors, RunError
-from cosim.output.binding import CONTROL_ADDRESS as ADDRESS
+from cosim.output.binding import CONTROL_EXAMPLE, control_address
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,11 +26,12 @@ class NoReply(RunError):
 
 
 def connect(
-    address: str = ADDRESS, name: str = "client", timeout: float = 2.0, key: str | Path | None = None
+    address: str | None = None, name: str = "client", timeout: float = 2.0, key: str | Path | None = None
 ) -> ControlClient:
-    """A client of the run whose control socket has this address.
+    """A client of the run whose control socket has this address, by default that of `--control` without a value.
 
-    name: how others see it; timeout [s]: for each answer; key: file of the public key of the run, see `telemetry.key`.
+    name: how others see it; timeout [s]: for each answer; key: file of the public key of the run, see `telemetry.key`;
+    a run of this user on this machine needs none.
     Raises InputError for what is no address, RunError when nothing answers.
     """
     client = ControlClient(address, name, timeout, key)
@@ -50,24 +51,27 @@ class ControlClient:
     """
 
     def __init__(
-        self, address: str = ADDRESS, name: str = "client", timeout: float = 2.0, key: str | Path | None = None
+        self, address: str | None = None, name: str = "client", timeout: float = 2.0, key: str | Path | None = None
     ) -> None:
         import zmq
 
-        self.address, self.name, self.timeout = address, name, timeout
+        from cosim.output.curve import client_key_of, secure_client
+
+        self.address = control_address() if address is None else address
+        self.name, self.timeout = name, timeout
         self._lock, self._number, self._keyed = threading.Lock(), 0, key is not None
         self._socket = zmq.Context.instance().socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, 0)
         try:
-            if key is not None:
-                from cosim.output.curve import secure_client
-
+            if (key := client_key_of(self.address, key)) is not None:
                 secure_client(self._socket, key)
-            self._socket.connect(address)
+            self._socket.connect(self.address)
         except zmq.ZMQError as cause:
             self._socket.close()
-            what = f"no address of a control socket ({zmq.strerror(cause.errno or 0)}); give one such as {ADDRESS}"
-            raise InputError(what, address) from cause
+            what = (
+                f"no address of a control socket ({zmq.strerror(cause.errno or 0)}); give one such as {CONTROL_EXAMPLE}"
+            )
+            raise InputError(what, self.address) from cause
 
     def request(self, command: str, **fields: Any) -> dict[str, Any]:
         """The fields of the reply. Raises InputError for what is no JSON; InputError or RunError when it is refused,

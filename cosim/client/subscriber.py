@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from cosim.errors import InputError
+from cosim.output.binding import STREAM_EXAMPLE, stream_address
 
-ADDRESS = "tcp://127.0.0.1:9872"
 MOST_EVENTS = 1000  # that are kept
 OLD = 1.0  # s without a sample after which the last one is old, or LATE periods if that is longer
 LATE = 5
@@ -37,13 +37,14 @@ class Sample:
 
 
 def subscribe(
-    address: str = ADDRESS, signals: str | Sequence[str] = (), key: str | None = None, every: bool = False
+    address: str | None = None, signals: str | Sequence[str] = (), key: str | None = None, every: bool = False
 ) -> Subscriber:
-    """Follow the stream of a run at this address; it may start later.
+    """Follow the stream of a run at this address, by default that of `--telemetry` without a value; it may start later.
 
     signals: only these, names or patterns such as `*/position`; key: file with the public key of an encrypted stream;
     every: every sample that arrives, instead of the newest one. Raises InputError for what is no address or no key.
     """
+    address = stream_address() if address is None else address
     return Subscriber(address, [signals] if isinstance(signals, str) else signals, key, every)
 
 
@@ -87,7 +88,7 @@ class Subscriber:
             socket.connect(address)
         except zmq.ZMQError as cause:
             socket.close()
-            what = f"no address of a stream ({zmq.strerror(cause.errno or 0)}); give one such as {ADDRESS}"
+            what = f"no address of a stream ({zmq.strerror(cause.errno or 0)}); give one such as {STREAM_EXAMPLE}"
             raise InputError(what, address) from cause
         except InputError:
             socket.close()

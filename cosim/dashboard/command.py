@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cosim.dashboard.look import Look
+from cosim.dashboard.web_page import WebAddress, check_viser, open_server
 from cosim.errors import CosimError, InputError, InputErrors, RunError
 
 if TYPE_CHECKING:
-    import viser
+    import socket
 
+    from cosim.access.handshake import Access
     from cosim.dashboard.launch import RunProcess
     from cosim.dashboard.page import Page
     from cosim.dashboard.watch import Watch
@@ -69,17 +69,25 @@ class Joining(NamedTuple):
 ALL_OF_RIG, AS_STREAMED = RigChoice(), Joining()
 
 
-class Address(NamedTuple):
-    """Where the page is served."""
+class Web(NamedTuple):
+    """The socket of the page, and who may open it."""
 
-    host: str
-    port: int
+    listener: socket.socket
+    access: Access
+
+    def tell(self, what: str, say: Say) -> None:
+        from cosim.access.guarded_server import address_of, place_of
+        from cosim.output.curve import is_local
+
+        place, url = place_of(self.listener), address_of(self.listener, self.access, "http")
+        say(f"{what}: open {url} (nothing less opens {place} in a browser); Ctrl-C ends")
+        if not is_local(f"tcp://{self.listener.getsockname()[0]}:1"):
+            say("warning: the network can reach this page, and HTTP is not encrypted; a tunnel of ssh is safer")
 
 
 def dash(
     source: str,
-    host: str,
-    port: int,
+    at: WebAddress,
     dark: bool,
     frame_rate: float,
     choice: RigChoice = ALL_OF_RIG,
@@ -90,23 +98,34 @@ def dash(
     frame_rate [Hz]: of the 3D view. Raises InputError for a port in use, for what is none of them, where viser is not
     installed, and for a rig that does not run.
     """
-    check_port(host, port)
     if not frame_rate > 0.0:
         raise InputError(f"{frame_rate:g} is no rate; give one above 0, such as 30", "--frame-rate")
     if source.endswith(RIGS):
         joining.refuse(source)
     else:
         choice.refuse(source)
-    look, at, say = Look(dark, frame_rate), Address(host, port), partial(print, flush=True)
-    if "://" in source:
-        serve_stream(source, joining, at, look, say)
-    elif source.endswith(RIGS):
-        serve_rig(source, choice, at, look, say)
-    else:
-        serve_recording(source, at, look, say)
+    look, say = Look(dark, frame_rate), partial(print, flush=True)
+    check_viser()
+    web = _listen(at)
+    with closing(web.listener):
+        if "://" in source:
+            serve_stream(source, joining, web, look, say)
+        elif source.endswith(RIGS):
+            serve_rig(source, choice, web, look, say)
+        else:
+            serve_recording(source, web, look, say)
 
 
-def serve_rig(path: str, choice: RigChoice, at: Address, look: Look, say: Say) -> None:
+def _listen(at: WebAddress) -> Web:
+    """Raises InputError for a port in use, and for what is no name in `at`."""
+    from cosim.access.guarded_server import listening_socket
+    from cosim.access.handshake import access_of
+
+    access = access_of(at.allowed)
+    return Web(listening_socket(at.host, at.port), access)
+
+
+def serve_rig(path: str, choice: RigChoice, web: Web, look: Look, say: Say) -> None:
     """The run is a child process: it compiles while the page opens. Raises its error if it does not come up."""
     from cosim.dashboard.launch import RunProcess
 
@@ -124,9 +143,9 @@ def serve_rig(path: str, choice: RigChoice, at: Address, look: Look, say: Say) -
         process.close()
         raise
     try:
-        server = open_server(at)
+        server = open_server(*web)
         _check_first(process)
-        _tell(path, server, at, say)
+        web.tell(path, say)
         from cosim.dashboard.page import Page
 
         page = Page(server, live, look)
@@ -146,7 +165,7 @@ def _check_first(process: RunProcess) -> None:
     raise RunError(outcome.reason)
 
 
-def serve_stream(address: str, joining: Joining, at: Address, look: Look, say: Say) -> None:
+def serve_stream(address: str, joining: Joining, web: Web, look: Look, say: Say) -> None:
     from cosim.dashboard.live import LiveRun
     from cosim.dashboard.run_control import RunControl
     from cosim.dashboard.watch import Watch
@@ -156,7 +175,7 @@ def serve_stream(address: str, joining: Joining, at: Address, look: Look, say: S
     watch = Watch(address, key=joining.key)
     live = LiveRun(watch, RunControl(joining.key), address=joining.control)
     try:
-        server = open_server(at)
+        server = open_server(*web)
         from cosim.dashboard.page import Page
 
         page = Page(server, live, look)
@@ -164,7 +183,7 @@ def serve_stream(address: str, joining: Joining, at: Address, look: Look, say: S
         live.close()
         raise
     threading.Thread(target=_show_watched, args=(page, watch, say), daemon=True).start()
-    _tell(address, server, at, say)
+    web.tell(address, say)
     _serve(page)
 
 
@@ -187,18 +206,18 @@ def _show_watched(page: Page, watch: Watch, say: Say) -> None:
     _show(page, lambda: _of_text(drawing, watch.address), say)
 
 
-def serve_recording(path: str, at: Address, look: Look, say: Say) -> None:
+def serve_recording(path: str, web: Web, look: Look, say: Say) -> None:
     from cosim.dashboard.replay import Replay
     from cosim.rig.run import load_run
 
     replay = Replay(load_run(path))
-    server = open_server(at)
+    server = open_server(*web)
     from cosim.dashboard.page import Page
 
     page = Page(server, replay, look)
     page.update()
     _show(page, lambda: _of_text(replay.about.drawing, path), say)
-    _tell(replay.about.name, server, at, say)
+    web.tell(replay.about.name, say)
     _serve(page)
 
 
@@ -228,10 +247,6 @@ def _of_text(drawing: str, place: str) -> Drawing:
     return read_drawing(drawing, place)
 
 
-def _tell(what: str, server: viser.ViserServer, at: Address, say: Say) -> None:
-    say(f"{what}: open http://{_shown(at.host)}:{server.get_port()} in a browser; Ctrl-C ends")
-
-
 def _serve(page: Page, look: Callable[[], object] = lambda: None) -> None:
     """look: called with each update; it may raise an error, which ends the page."""
     try:
@@ -240,35 +255,3 @@ def _serve(page: Page, look: Callable[[], object] = lambda: None) -> None:
         pass
     finally:
         page.close()
-
-
-def check_port(host: str, port: int) -> None:
-    """Raises InputError if the port cannot be opened."""
-    if not 0 <= port < 2**16:
-        raise InputError(f"{port} is no port; give one from 1 to 65535, or 0 for any that is free", "--port")
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            what = f"port {port} of {host} cannot be opened ({error.strerror}); pass another one, or 0 for any"
-            raise InputError(what, "--port") from None
-
-
-def open_server(at: Address) -> viser.ViserServer:
-    """Raises InputError if viser is not installed."""
-    host, port = at
-    try:
-        import viser
-    except ImportError:
-        raise InputError("the page needs viser; run pip install 'cosim[dash]'", "dash") from None
-    if port == 0:
-        with socket.socket() as probe:
-            probe.bind((host, 0))
-            port = probe.getsockname()[1]
-    with redirect_stdout(io.StringIO()):  # its banner
-        return viser.ViserServer(host=host, port=port, verbose=False)
-
-
-def _shown(host: str) -> str:
-    return "localhost" if host in ("127.0.0.1", "0.0.0.0") else host

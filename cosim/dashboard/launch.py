@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from cosim.access.private_folder import private_folder
 from cosim.errors import RunError
-from cosim.output.binding import free_addresses
 
 END_TIMEOUT = 5.0  # s of an orderly stop, motors off and recording complete, before it is killed
 # the run ends with the page, even if that is killed
@@ -59,13 +59,14 @@ def numbered(path: Path) -> Iterator[Path]:
 
 
 class RunProcess:
-    """`cosim run RIG --realtime --control --wait`, again and again at the same two addresses of this machine."""
+    """`cosim run RIG --realtime --control --wait`, again and again at the same two addresses of this user."""
 
     def __init__(self, rig: str, options: Sequence[str] = (), record: Path | None = None) -> None:
         """options: further words of `cosim run`; record: of the first run, those of the others are numbered."""
         self.rig, self._options = rig, tuple(options)
         self._recordings = None if record is None else numbered(record)
-        self.stream, self.control = free_addresses(2)
+        self._folder = tempfile.TemporaryDirectory(prefix="dash-", dir=private_folder())
+        self.stream, self.control = (f"ipc://{self._folder.name}/{name}" for name in ("stream", "control"))
         self._process: subprocess.Popen | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
 
@@ -120,3 +121,4 @@ class RunProcess:
                 self._process.kill()
                 self._process.wait()
         self._output.close()
+        self._folder.cleanup()

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from foxglove import Channel, Context, Schema, StatusLevel
 
 from cosim.client import Sample, Subscriber
 from cosim.errors import InputError
+from cosim.foxglove.protocol import StatusLevel
 from cosim.output.curve import is_local
 from cosim.output.recording_topics import JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.sample_encoding import JsonSamples, topics_of
@@ -21,9 +21,8 @@ from cosim.output.view3d.schemas import schema_of
 from cosim.timing.privileges import allowed_cpus, move_process_off
 
 if TYPE_CHECKING:
-    from foxglove.websocket import WebSocketServer
-
     from cosim.foxglove.parameters import RunParameters
+    from cosim.foxglove.server import Channel, FoxgloveServer
 
 WAIT = 0.1  # s for a sample, at most
 STANDING = {"/scene", "/tf_static"}
@@ -34,10 +33,8 @@ NOTHING, NO_VIEW = "nothing", "view"  # numbers of statuses
 class Bridge:
     """One run after another at the address of the subscriber."""
 
-    def __init__(
-        self, subscriber: Subscriber, server: WebSocketServer, context: Context, parameters: RunParameters
-    ) -> None:
-        self._subscriber, self._server, self._context, self._parameters = subscriber, server, context, parameters
+    def __init__(self, subscriber: Subscriber, server: FoxgloveServer, parameters: RunParameters) -> None:
+        self._subscriber, self._server, self._parameters = subscriber, server, parameters
         parameters.report, parameters.withdraw = server.publish_status, server.remove_status
         self._schema: dict[str, Any] | None = None
         self._run: BridgedRun | None = None
@@ -60,7 +57,7 @@ class Bridge:
             return
         while self._subscriber.events:
             self._run.log(self._subscriber.events.popleft())
-        if self._parameters.take_subscribed() & STANDING:
+        if self._server.take_subscribed() & STANDING:
             self._run.show_standing()
         if sample is not None:
             self._run.add(sample)
@@ -74,10 +71,10 @@ class Bridge:
                 self._server.clear_session()
             if is_local(self._subscriber.address):
                 move_process_off(schema.get("cpu"), self._cpus)
-            self._run = BridgedRun(schema, self._context)
+            self._run = BridgedRun(schema, self._server)
             self._server.remove_status([NO_VIEW])
             if self._run.note:
-                self._server.publish_status(self._run.note, StatusLevel.Warning, NO_VIEW)
+                self._server.publish_status(self._run.note, StatusLevel.WARNING, NO_VIEW)
         if new:
             self._server.publish_parameter_values(new)
 
@@ -86,7 +83,7 @@ class Bridge:
         ended = self._schema is not None and self._schema["state"] == "ended"
         gone = time.monotonic() - self._heard > GONE and not ended
         if gone and not self._gone:
-            self._server.publish_status("nothing comes from the run any more", StatusLevel.Warning, NOTHING)
+            self._server.publish_status("nothing comes from the run any more", StatusLevel.WARNING, NOTHING)
         if self._gone and not gone:
             self._server.remove_status([NOTHING])
         self._gone = gone
@@ -95,20 +92,20 @@ class Bridge:
 class BridgedRun:
     """The channels of one run. note: why its mechanism is not shown, empty if it is."""
 
-    def __init__(self, schema: Mapping[str, Any], context: Context) -> None:
+    def __init__(self, schema: Mapping[str, Any], server: FoxgloveServer) -> None:
         self._about = _identity(schema)
         self._names, self.note = list(schema["signals"]), ""
         topics = topics_of(list(schema["signals"].items()))
         self._fields = [[name for name, _, _ in topic.fields] for topic in topics]
         self._columns = [[column for _, _, column in topic.fields] for topic in topics]
         self._groups = [
-            _channel(topic.name, (name, "jsonschema", data), context, {name: unit for name, unit, _ in topic.fields})
+            _channel(topic.name, (name, "jsonschema", data), server, {name: unit for name, unit, _ in topic.fields})
             for topic, (name, data) in zip(topics, JsonSamples(topics).schemas(), strict=True)
         ]
-        self._log = _channel(LOG_TOPIC, _json_schema(LOG_TOPIC), context)
+        self._log = _channel(LOG_TOPIC, _json_schema(LOG_TOPIC), server)
         self._motion = self._motion_of(schema)
         self._view = {
-            topic: _channel(topic, _protobuf_schema(message), context)
+            topic: _channel(topic, _protobuf_schema(message), server)
             for topic, message in VIEW_TOPICS.items()
             if self._motion is not None
         }
@@ -181,13 +178,6 @@ def _protobuf_schema(message: str) -> tuple[str, str, bytes]:
 
 
 def _channel(
-    topic: str, schema: tuple[str, str, bytes], context: Context, metadata: dict[str, str] | None = None
+    topic: str, schema: tuple[str, str, bytes], server: FoxgloveServer, metadata: dict[str, str] | None = None
 ) -> Channel:
-    name, encoding, data = schema
-    return Channel(
-        topic,
-        schema=Schema(name=name, encoding=encoding, data=data),
-        message_encoding="json" if encoding == "jsonschema" else "protobuf",
-        context=context,
-        metadata=metadata,
-    )
+    return server.channel(topic, "json" if schema[1] == "jsonschema" else "protobuf", schema, metadata)

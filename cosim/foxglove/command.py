@@ -4,33 +4,60 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from cosim.errors import InputError
 
 if TYPE_CHECKING:
-    from foxglove import Context
-    from foxglove.websocket import WebSocketServer
+    import socket
 
+    from cosim.access.handshake import Access
     from cosim.foxglove.bridge import Bridge
-    from cosim.foxglove.parameters import RunParameters
 
-NAME = "cosim"
 ANSWER = 2.0  # s, after which it is stated that nothing is published
 
 
-def serve(address: str, host: str, port: int, key: str | None) -> None:
+class FoxgloveAddress(NamedTuple):
+    """Where Foxglove connects. allowed_hosts: names of this machine besides those that it has by itself;
+    allowed_origins: of pages, besides Foxglove's; sets: parameters may be set."""
+
+    host: str
+    port: int
+    allowed_hosts: Sequence[str] = ()
+    allowed_origins: Sequence[str] = ()
+    sets: bool = False
+
+
+class OpenBridge(NamedTuple):
+    """A bridge to be stepped, and where it listens."""
+
+    bridge: Bridge
+    listener: socket.socket
+    access: Access
+
+
+def serve(address: str, at: FoxgloveAddress, key: str | None) -> None:
     """Serve the run whose stream has this address until Ctrl-C; see `open_bridge`."""
-    with open_bridge(address, host, port, key) as (bridge, bound), suppress(KeyboardInterrupt):
-        print(f"{address}: connect Foxglove to ws://{host}:{bound}; Ctrl-C ends", flush=True)
+    with open_bridge(address, at, key) as opened, suppress(KeyboardInterrupt):
+        _tell(address, opened)
         until = time.monotonic() + ANSWER
         while True:
-            bridge.step()
-            if not bridge.began and time.monotonic() > until:
+            opened.bridge.step()
+            if not opened.bridge.began and time.monotonic() > until:
                 print(f"warning: {address}: {_silence(key)}; the bridge waits for a run", flush=True)
                 until = math.inf
+
+
+def _tell(address: str, opened: OpenBridge) -> None:
+    from cosim.access.guarded_server import address_of
+    from cosim.output.curve import is_local
+
+    url = address_of(opened.listener, opened.access, "ws")
+    print(f"{address}: connect Foxglove to {url} (the whole of it); Ctrl-C ends", flush=True)
+    if not is_local(f"tcp://{opened.listener.getsockname()[0]}:1"):
+        print("warning: the network can reach this server, and ws:// is not encrypted", flush=True)
 
 
 def _silence(key: str | None) -> str:
@@ -40,54 +67,37 @@ def _silence(key: str | None) -> str:
 
 
 @contextmanager
-def open_bridge(address: str, host: str, port: int, key: str | None = None) -> Iterator[tuple[Bridge, int]]:
-    """A bridge to be stepped, and its port.
+def open_bridge(address: str, at: FoxgloveAddress, key: str | None = None) -> Iterator[OpenBridge]:
+    """A bridge of the stream at this address.
 
-    address: of a stream; port: 0 for any; key: file of the public key of the run, None for none. Raises InputError for
-    what is no address or no key, for a port that cannot be opened, and where foxglove-sdk is not installed.
+    key: file of the public key of the run, None for none. Raises InputError for what is no address or no key, for a
+    port that cannot be opened, and where websockets is not installed.
     """
     from cosim.client import subscribe
-    from cosim.output.curve import is_local
 
     check_installed()
-    from foxglove import Context
-
+    from cosim.access.guarded_server import listening_socket
+    from cosim.access.handshake import access_of
     from cosim.foxglove.bridge import Bridge
-    from cosim.foxglove.parameters import RunParameters
+    from cosim.foxglove.parameters import FROM_NETWORK, READ_ONLY, RunParameters
+    from cosim.foxglove.protocol import ORIGINS
+    from cosim.foxglove.server import FoxgloveServer
+    from cosim.output.curve import is_local
 
-    context, parameters = Context(), RunParameters(key, is_local(f"tcp://{host}:{port}"))
-    with subscribe(address, key=key, every=True) as subscriber:
-        server = open_server(host, port, context, parameters)
+    refused = READ_ONLY if not at.sets else "" if is_local(f"tcp://{at.host}:1") else FROM_NETWORK
+    access, parameters = access_of(at.allowed_hosts, [*ORIGINS, *at.allowed_origins]), RunParameters(key, refused)
+    with subscribe(address, key=key, every=True) as subscriber, closing(listening_socket(at.host, at.port)) as listener:
+        server = FoxgloveServer(listener, access, parameters)
         try:
-            yield Bridge(subscriber, server, context, parameters), server.port
+            yield OpenBridge(Bridge(subscriber, server, parameters), listener, access)
         finally:
             server.stop()
             parameters.close()
 
 
 def check_installed() -> None:
-    """Raises InputError where foxglove-sdk is not installed."""
+    """Raises InputError where websockets is not installed."""
     try:
-        import foxglove  # noqa: F401
+        import websockets.asyncio.server  # noqa: F401
     except ImportError:
-        raise InputError("Foxglove needs its SDK; run pip install 'cosim[foxglove]'", "foxglove") from None
-
-
-def open_server(host: str, port: int, context: Context, parameters: RunParameters) -> WebSocketServer:
-    """Raises InputError for a port that cannot be opened."""
-    import foxglove
-    from foxglove.websocket import Capability
-
-    try:
-        return foxglove.start_server(
-            name=NAME,
-            host=host,
-            port=port,
-            capabilities=[Capability.Parameters],
-            server_listener=parameters,
-            context=context,
-        )
-    except (RuntimeError, OverflowError) as error:
-        reason = str(error).rpartition(": ")[2]
-        what = f"port {port} of {host} cannot be opened ({reason}); pass another one, or 0 for any"
-        raise InputError(what, "--port") from None
+        raise InputError("Foxglove needs websockets; run pip install 'cosim[foxglove]'", "foxglove") from None

@@ -1,19 +1,40 @@
-"""Binding ZeroMQ sockets: what is wrong with an endpoint, and the fix."""
+"""Binding ZeroMQ sockets: the addresses of this user, what is wrong with an endpoint, and the fix."""
 
 from __future__ import annotations
 
 import errno
+import os
 import socket as sockets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from cosim.access.private_folder import private_folder
 from cosim.errors import InputError
 
-CONTROL_ADDRESS = "tcp://127.0.0.1:9873"
+IPC = "ipc://"
+# examples, on the ports that other programs suggest; other users of the machine can connect to them
+STREAM_EXAMPLE, CONTROL_EXAMPLE = "tcp://127.0.0.1:9872", "tcp://127.0.0.1:9873"
 FIXES = {
     errno.EADDRINUSE: "stop the other program or give another port",
     errno.EACCES: "give a port above 1023 or a folder you may write to",
 }
-DEFAULT_FIX = "give an endpoint such as tcp://127.0.0.1:9872 or ipc:///tmp/rig"
+DEFAULT_FIX = f"give an endpoint such as {STREAM_EXAMPLE} or ipc:///tmp/rig"
+LOCK_LIMIT = 2.0  # s
+CLOSED = 0o077  # of the mode of a new file: to all other users
+
+
+def stream_address() -> str:
+    """Where a run of this user publishes by default. Raises InputError."""
+    return f"{IPC}{private_folder()}/stream"
+
+
+def control_address() -> str:
+    """Where a run of this user takes commands by default. Raises InputError."""
+    return f"{IPC}{private_folder()}/control"
 
 
 def bind(socket: Any, endpoint: str, what: str) -> str:
@@ -24,18 +45,78 @@ def bind(socket: Any, endpoint: str, what: str) -> str:
     import zmq
 
     try:
-        socket.bind(endpoint)
+        if endpoint.startswith(IPC) and not endpoint.startswith((f"{IPC}@", f"{IPC}*")):
+            _bind_file(socket, endpoint)
+        else:
+            socket.bind(endpoint)
     except zmq.ZMQError as cause:
         socket.close()
         reason, fix = zmq.strerror(cause.errno or 0), FIXES.get(cause.errno or 0, DEFAULT_FIX)
         raise InputError(f"cannot {what}: {reason}; {fix}", endpoint) from cause
+    except _Taken as cause:
+        socket.close()
+        raise InputError(f"cannot {what}: {cause}", endpoint) from None
     return socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
 
-def free_addresses(count: int) -> list[str]:
-    """Of ports of this machine that are free now."""
-    probes = [sockets.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = [f"tcp://127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
-    for probe in probes:
-        probe.close()
-    return addresses
+class _Taken(Exception):
+    """Why a file cannot become that of a socket, and the fix."""
+
+
+def _bind_file(socket: Any, endpoint: str) -> None:
+    """ZeroMQ deletes whatever file has the name of the socket: that of another program, or of no socket at all. And
+    other users may connect to the socket, if its mode allows it. Raises _Taken or zmq.ZMQError."""
+    path = Path(endpoint.removeprefix(IPC))
+    with _locked(path.parent):
+        _check_free(path)
+        mask = os.umask(CLOSED)
+        try:
+            socket.bind(endpoint)
+        finally:
+            os.umask(mask)
+        path.chmod(0o600)
+
+
+def _check_free(path: Path) -> None:
+    """Free is also the socket of a program that has died."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise _Taken("a file has this name, and it is no socket; give another name")
+    if found.st_uid != os.geteuid():
+        raise _Taken("the socket of another user has this name; give another name")
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as asking:
+        asking.settimeout(LOCK_LIMIT)
+        try:
+            asking.connect(str(path))
+        except ConnectionRefusedError:
+            return
+        except OSError:  # its queue is full
+            pass
+    raise _Taken("another program of yours serves there; stop it or give another name")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """For one program that binds there at a time. Raises _Taken."""
+    import fcntl
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as cause:
+        raise _Taken(f"{cause.strerror}: {folder}; give a folder that exists and is yours") from None
+    try:
+        end = time.monotonic() + LOCK_LIMIT
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise _Taken(f"another program has locked the folder {folder}; give another folder") from None
+                time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)

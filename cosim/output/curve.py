@@ -1,26 +1,65 @@
-"""Keys for sockets in a network: CURVE encryption, and the rule for where it is required.
+"""Keys of sockets: CURVE encryption, and the rules for where it is required.
 
 A key file is a ZeroMQ certificate with both keys of the server, which its owner alone may read; the file beside it with
-the suffix `.pub` has the public key. Clients need that file: without it the handshake fails.
+the suffix `.pub` has the public key. Clients need that file: without it the handshake fails. A socket that takes
+commands at an address that all users of this machine can reach has the key of the user, which clients of the same user
+find by themselves. It also keeps out pages in a browser: ZeroMQ without a key takes the bytes of an HTTP request for
+those of its first protocol.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from cosim.access.private_folder import private_folder
 from cosim.errors import InputError
 
 PUBLIC = ".pub"
 ENDPOINT = re.compile(r"tcp://.+:(\d{1,5}|\*)|(ipc|inproc)://.+")
-LOCAL = ("ipc://", "inproc://", "tcp://127.", "tcp://localhost:", "tcp://[::1]:")
+LOOPBACK = re.compile(r"tcp://(127(\.\d{1,3}){3}|localhost|\[::1\]):.*")
+PRIVATE = re.compile(r"ipc://[^@].*|inproc://.+")  # an abstract name, @NAME, has no mode
+OWN_KEY = "sockets.key"
 
 
 def is_local(endpoint: str) -> bool:
     """Whether only programs on this machine can connect to it."""
-    return endpoint.startswith(LOCAL)
+    return endpoint.startswith(("ipc://", "inproc://")) or LOOPBACK.fullmatch(endpoint) is not None
+
+
+def is_private(endpoint: str) -> bool:
+    """Whether only programs of this user can connect to it: `bind` closes the file of a socket to others."""
+    return PRIVATE.fullmatch(endpoint) is not None
+
+
+def key_of(endpoint: str, key: str | None) -> str | None:
+    """The file of the keys for a socket that takes commands there: the given one, or that of the user where others can
+    reach it. Raises InputError."""
+    return key if key is not None or is_private(endpoint) else str(own_key())
+
+
+def client_key_of(address: str, key: str | Path | None) -> str | Path | None:
+    """The file of the key for a client of such a socket: the given one, or that of the user, where it exists."""
+    if key is not None or is_private(address) or not is_local(address):
+        return key
+    file = private_folder() / OWN_KEY
+    return file if file.is_file() else None
+
+
+def own_key() -> Path:
+    """The file of the keys of this user, made where it does not exist. Raises InputError."""
+    file = private_folder() / OWN_KEY
+    if not file.is_file():
+        passing = file.with_name(f"{OWN_KEY}.{os.getpid()}")
+        passing.unlink(missing_ok=True)  # of a program that was killed
+        _write_new(passing, _both(*_new_pair()), 0o600)
+        with suppress(FileExistsError):  # another program was faster
+            os.link(passing, file)
+        passing.unlink()
+    return file
 
 
 def check_network(endpoint: str, network: bool, key: str | None, section: str) -> None:
@@ -38,19 +77,29 @@ def check_network(endpoint: str, network: bool, key: str | None, section: str) -
 
 def create_keys(file: str | Path) -> Path:
     """Write a new key file, and the file for clients, whose path is returned. Raises InputError."""
-    import zmq
-
     if Path(file).is_dir():
         raise InputError("is a folder; give the name of a file in it", str(file))
     secret_file, public_file = Path(file), Path(f"{file}{PUBLIC}")
-    public, secret = (key.decode() for key in zmq.curve_keypair())
-    _write_new(secret_file, f'curve\n    public-key = "{public}"\n    secret-key = "{secret}"\n', 0o600)
+    public, secret = _new_pair()
+    _write_new(secret_file, _both(public, secret), 0o600)
     try:
         _write_new(public_file, f'curve\n    public-key = "{public}"\n', 0o644)
     except InputError:
         secret_file.unlink()  # a key that no client can have
         raise
     return public_file
+
+
+def _new_pair() -> tuple[str, str]:
+    """(public, secret) key."""
+    import zmq
+
+    public, secret = zmq.curve_keypair()
+    return public.decode(), secret.decode()
+
+
+def _both(public: str, secret: str) -> str:
+    return f'curve\n    public-key = "{public}"\n    secret-key = "{secret}"\n'
 
 
 def secure(socket: Any, file: str | Path) -> None:

@@ -16,7 +16,7 @@ from orjson import OPT_APPEND_NEWLINE, dumps, loads
 
 from cosim.errors import CosimError
 from cosim.output.binding import bind
-from cosim.output.curve import secure
+from cosim.output.curve import key_of, secure
 from cosim.remote.desk import Client, ControlDesk, Order, Reply, refused
 from cosim.remote.requests import MAX_BYTES
 
@@ -88,8 +88,8 @@ class ControlServer:
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, LINGER_MS)
         self._socket.setsockopt(zmq.MAXMSGSIZE, 4 * MAX_BYTES)  # a longer one ends its connection
-        if setup.key is not None:
-            secure(self._socket, setup.key)
+        if (key := key_of(setup.endpoint, setup.key)) is not None:
+            secure(self._socket, key)
         self.endpoint = bind(self._socket, setup.endpoint, "serve control")
         self.run_has_written = False
 

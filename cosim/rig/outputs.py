@@ -20,6 +20,7 @@ from cosim.types import Level, Sink
 if TYPE_CHECKING:
     from cosim.output.evaluation import Evaluation
     from cosim.output.remote_sink import RemoteSink
+    from cosim.rig.sections.rig_spec import TelemetrySpec
 
 BACKLOG = 0.5  # s of ticks that may wait for a stream that is too slow
 
@@ -38,6 +39,7 @@ class Outputs:
     recording: Any = None  # of the sinks, that of the recording
     schema: Any = field(default_factory=dict)  # of the stream, a Schema
     describe_stream: Callable[[Any], None] | None = None  # publishes a schema
+    open: bool = False  # the stream, to other users of this machine
 
     def add(self, block: TickBlock) -> None:
         """Hand finished ticks to the processes that evaluate them; never waits."""
@@ -77,7 +79,7 @@ class Outputs:
         if self.endpoint is None:
             return None
         missed, failure = (0, None) if self.stream is None else (self.stream.missed, self.stream.failure or None)
-        return {"endpoint": self.endpoint, "missed": missed, "failure": failure}
+        return {"endpoint": self.endpoint, "open": self.open, "missed": missed, "failure": failure}
 
 
 def open_outputs(
@@ -134,6 +136,7 @@ def open_outputs(
         for sink in sinks:
             if isinstance(sink, StreamSink):
                 outputs.endpoint, outputs.describe_stream = sink.endpoint, sink.describe
+                outputs.open = _is_open(spec.telemetry, sink.endpoint)
         return outputs
     from cosim.output.remote_sink import RemoteSink
 
@@ -149,4 +152,12 @@ def open_outputs(
     if spec.telemetry.publish is not None:
         outputs.stream = remotes[0]
         outputs.endpoint, outputs.describe_stream = outputs.stream.endpoint, outputs.stream.describe
+        outputs.open = _is_open(spec.telemetry, outputs.stream.endpoint)
     return outputs
+
+
+def _is_open(telemetry: TelemetrySpec, endpoint: str) -> bool:
+    """Whether other users of this machine can read a stream."""
+    from cosim.output.curve import is_private
+
+    return telemetry.key is None and not is_private(endpoint)

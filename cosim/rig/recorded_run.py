@@ -24,6 +24,7 @@ class StreamSummary(TypedDict):
     """missed: ticks that the stream did not get; failure: why it ended before the run, or None."""
 
     endpoint: str
+    open: bool  # to other users of this machine
     missed: int
     failure: str | None
 

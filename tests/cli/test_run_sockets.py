@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cosim.access.private_folder import private_folder
 from cosim.cli.run_sockets import sockets_of
+from cosim.cli.run_summary import stream_line
 from tests.kit.command import RIG
 
 
@@ -20,9 +22,10 @@ def rig(tmp_path: Path) -> Path:
 
 def test_without_a_value_the_rig_decides(rig: Path) -> None:
     given = {"publish": "", "control": ""}
+    folder = private_folder()
     usual = [
-        ("telemetry.publish=tcp://127.0.0.1:9872", "--telemetry"),
-        ("telemetry.control=tcp://127.0.0.1:9873", "--control"),
+        (f"telemetry.publish=ipc://{folder}/stream", "--telemetry"),
+        (f"telemetry.control=ipc://{folder}/control", "--control"),
     ]
     assert sockets_of(rig, [], given) == usual
     assert sockets_of(rig, [], {"publish": None, "control": None}) == []
@@ -39,3 +42,10 @@ def test_an_endpoint_that_is_none_is_refused_at_its_option(command: Callable, ri
         code, _, errors = command("run", rig, "--realtime", option, "foo")
         assert code == 2 and len(errors) == 1
         assert errors[0].startswith(option) and errors[0].endswith(f"'foo' is no endpoint; {fix}")
+
+
+def test_the_summary_states_who_else_can_read_the_stream() -> None:
+    given = {"endpoint": "tcp://127.0.0.1:9872", "missed": 2, "failure": None}
+    assert stream_line({**given, "open": False}) == "stream   tcp://127.0.0.1:9872: 2 ticks missed"
+    others = "which other users of this machine can read: 2 ticks missed"
+    assert stream_line({**given, "open": True}) == f"stream   tcp://127.0.0.1:9872, {others}"

@@ -9,6 +9,7 @@ import pytest
 from cosim import load_rig
 from cosim.dashboard import command as command_module
 from cosim.dashboard.command import Joining, RigChoice, dash
+from cosim.dashboard.web_page import WebAddress
 from cosim.errors import InputError
 from tests.kit.command import RIG, command
 
@@ -17,7 +18,7 @@ __all__ = ["command"]
 
 def refusal(path: Path, port: int = 0, frame_rate: float = 30.0) -> str:
     with pytest.raises(InputError) as caught:
-        dash(str(path), "127.0.0.1", port, False, frame_rate)
+        dash(str(path), WebAddress("127.0.0.1", port), False, frame_rate)
     return str(caught.value)
 
 
@@ -51,7 +52,7 @@ def test_a_frame_rate_that_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["run.mcap", "tcp://127.0.0.1:9872"])
 def test_options_of_a_rig_without_a_rig(source: str, option: str, choice: RigChoice) -> None:
     with pytest.raises(InputError) as caught:
-        dash(source, "127.0.0.1", 0, False, 30.0, choice)
+        dash(source, WebAddress("127.0.0.1", 0), False, 30.0, choice)
     assert str(caught.value) == f"{option}: {source} is no rig that the page runs; take the option out"
 
 
@@ -77,7 +78,7 @@ def test_a_rig_that_is_wrong_ends_the_page_with_its_lines(tmp_path: Path) -> Non
     path = tmp_path / "rig.yaml"
     path.write_text("mechanism: {bodies: []}\nscedule: {}\n")
     with pytest.raises(InputError) as caught:
-        dash(str(path), "127.0.0.1", 0, False, 30.0)
+        dash(str(path), WebAddress("127.0.0.1", 0), False, 30.0)
     with pytest.raises(InputError) as same:
         load_rig(path)
     assert str(caught.value) == str(same.value)
@@ -93,7 +94,7 @@ def test_a_rig_that_does_not_exist(tmp_path: Path) -> None:
 def test_options_of_a_joined_run_for_a_rig(tmp_path: Path, option: str, joining: Joining) -> None:
     path = tmp_path / "rig.yaml"
     with pytest.raises(InputError) as caught:
-        dash(str(path), "127.0.0.1", 0, False, 30.0, joining=joining)
+        dash(str(path), WebAddress("127.0.0.1", 0), False, 30.0, joining=joining)
     assert str(caught.value) == f"{option}: {path} is run by the page, at addresses of its own; take the option out"
 
 
@@ -101,13 +102,13 @@ def test_a_value_that_no_rig_has(tmp_path: Path) -> None:
     path = tmp_path / "rig.yaml"
     path.write_text(RIG)
     with pytest.raises(InputError) as caught:
-        dash(str(path), "127.0.0.1", 0, False, 30.0, RigChoice(["schedule.duration=-1"]))
+        dash(str(path), WebAddress("127.0.0.1", 0), False, 30.0, RigChoice(["schedule.duration=-1"]))
     assert str(caught.value).startswith("--set schedule.duration")
 
 
 def test_what_is_no_address_of_a_control_socket() -> None:
     with pytest.raises(InputError) as caught:
-        dash("tcp://127.0.0.1:9", "127.0.0.1", 0, False, 30.0, joining=Joining("tcp://nowhere"))
+        dash("tcp://127.0.0.1:9", WebAddress("127.0.0.1", 0), False, 30.0, joining=Joining("tcp://nowhere"))
     expected = "no address of a control socket (Invalid argument); give one such as tcp://127.0.0.1:9873"
     assert str(caught.value) == f"tcp://nowhere: {expected}"
 

@@ -31,9 +31,9 @@ from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.hardware import estop
 from cosim.hardware.emulation import fault_kinds
 from cosim.multibody import friction
+from cosim.output.binding import STREAM_EXAMPLE
 from cosim.output.limit_alarms import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
-from cosim.output.stream.publisher import DEFAULT_ENDPOINT
 from cosim.rig import emulate
 from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import bus_report
@@ -582,7 +582,7 @@ def test_the_messages_of_the_stream_are_listed():
     assert listed == {*SAMPLE_FIELDS, "<part>"}
     assert {row[0].strip("`") for row in TABLES["Schema"][1:]} == {*Schema.__annotations__, "signals"}
     assert {row[0].strip("`") for row in TABLES["Events of the stream"][1:]} == set(event_of("", 0.0, 0.0, "info"))
-    assert DEFAULT_ENDPOINT in TEXT
+    assert STREAM_EXAMPLE in TEXT
 
 
 def test_a_controller_gets_every_listed_input():

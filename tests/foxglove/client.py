@@ -23,8 +23,9 @@ class Received(NamedTuple):
 class FoxgloveClient:
     """What came so far: `texts` by their op, `channels` by topic, `messages`."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = connect(f"ws://127.0.0.1:{port}", subprotocols=[PROTOCOL], max_size=None)  # type: ignore[list-item]
+    def __init__(self, url: str) -> None:
+        """url: with the token."""
+        self._socket = connect(url, subprotocols=[PROTOCOL], max_size=None)  # type: ignore[list-item]
         self.texts: list[dict[str, Any]] = []
         self.channels: dict[str, dict[str, Any]] = {}
         self.messages: list[Received] = []

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from mcap.reader import make_reader
 
+from cosim.access.guarded_server import address_of
 from cosim.client import connect
-from cosim.foxglove.bridge import GONE
-from cosim.foxglove.command import open_bridge
+from cosim.foxglove.bridge import GONE, NO_VIEW
+from cosim.foxglove.command import FoxgloveAddress, open_bridge
+from cosim.foxglove.parameters import REFUSED
 from tests.foxglove.client import FoxgloveClient
 from tests.kit.foxglove import foxglove_messages, matrix, message_class
 from tests.kit.rigs import rig_in
@@ -30,8 +32,6 @@ controllers:
 schedule: {step: 1 ms, duration: 120, realtime: {warm_up: 0 s}}
 """
 
-SETTLED = 0.3  # s: the SDK announces a channel a moment before it accepts subscriptions to it
-
 
 def arm(folder, *settings, control=True):
     published = [f"telemetry.publish=ipc://{folder}/stream"]
@@ -40,18 +40,18 @@ def arm(folder, *settings, control=True):
 
 
 @contextmanager
-def bridged(folder, host="127.0.0.1"):
+def bridged(folder, host="127.0.0.1", sets=True):
     """A client of a bridge that runs in a thread."""
     ended = threading.Event()
-    with open_bridge(f"ipc://{folder}/stream", host, 0) as (bridge, port):
+    with open_bridge(f"ipc://{folder}/stream", FoxgloveAddress(host, 0, sets=sets)) as opened:
 
         def work():
             while not ended.is_set():
-                bridge.step()
+                opened.bridge.step()
 
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
-        client = FoxgloveClient(port)
+        client = FoxgloveClient(address_of(opened.listener, opened.access, "ws"))
         try:
             yield client
         finally:
@@ -70,12 +70,16 @@ def values_of(client, number):
     return {item["name"]: item["value"] for item in reply["parameters"]}
 
 
+def stated(client, number):
+    """The message of the status with this number; on a busy machine there may be others."""
+    return client.until(lambda: [text for text in client.of("status") if text["id"] == number])[0]["message"]
+
+
 def test_a_run_is_shown_as_its_recording_and_tuned(tmp_path):
     rig = arm(tmp_path)
     running = Running(rig, record=tmp_path / "a.mcap")
     with bridged(tmp_path) as client:
         client.until(lambda: "/joint_states" in client.channels)
-        time.sleep(SETTLED)
         client.subscribe(*client.channels)
         client.until(lambda: len(client.of_topic("/tf")) > 10 and client.of_topic("/scene"))
         check_motion(rig, client)
@@ -90,7 +94,7 @@ def test_a_run_is_shown_as_its_recording_and_tuned(tmp_path):
         both = [{"name": "hold.kd", "value": [4, 4]}, {"name": "hold.kp", "value": [-1, 90]}]
         client.send("setParameters", parameters=both, id="bad")
         assert values_of(client, "bad") == {"hold.kp": [150.0, 90.5], "hold.kd": [5.0, 3.0]}
-        (status,) = client.until(lambda: client.of("status"))
+        (status,) = client.until(lambda: [text for text in client.of("status") if text["id"] == REFUSED])
         place = rig.run_spec.telemetry.control
         assert status["level"] == 2
         assert status["message"] == (f"{place}: set: parameter 'hold.kp': must be at least 0 N*m/rad, is -1 N*m/rad")
@@ -161,8 +165,19 @@ def test_the_network_can_set_nothing(tmp_path):
         client.until(lambda: "/joint_states" in client.channels)
         client.send("setParameters", parameters=[{"name": "hold.kp", "value": 3.0}], id="set")
         assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
-        message = client.until(lambda: client.of("status"))[0]["message"]
+        message = stated(client, REFUSED)
         assert message == "parameters can be set from this machine alone; serve 127.0.0.1"
+    assert running.stop().changes == ()
+
+
+def test_parameters_are_read_only_by_default(tmp_path):
+    running = Running(arm(tmp_path))
+    with bridged(tmp_path, sets=False) as client:
+        client.until(lambda: "/joint_states" in client.channels)
+        client.send("setParameters", parameters=[{"name": "hold.kp", "value": 3.0}], id="set")
+        assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
+        message = stated(client, REFUSED)
+        assert message == "parameters are read-only; start cosim foxglove with --allow-set"
     assert running.stop().changes == ()
 
 
@@ -172,7 +187,7 @@ def test_a_run_without_control_refuses_sets(tmp_path):
         client.until(lambda: "/joint_states" in client.channels)
         client.send("setParameters", parameters=[{"name": "hold.kp", "value": 3.0}], id="set")
         assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
-        message = client.until(lambda: client.of("status"))[0]["message"]
+        message = stated(client, REFUSED)
         assert message == "the run has no control socket; run it with --control"
     running.join(30.0)
 
@@ -192,7 +207,7 @@ def test_what_is_no_value_changes_nothing(tmp_path, value, wrong):
         client.until(lambda: "/joint_states" in client.channels)
         client.send("setParameters", parameters=[{"name": "hold.kp", "value": value}], id="set")
         assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
-        message = client.until(lambda: client.of("status"))[0]["message"]
+        message = stated(client, REFUSED)
         assert message.removeprefix(f"{rig.run_spec.telemetry.control}: ") == wrong
     assert running.stop().changes == ()
 
@@ -200,7 +215,7 @@ def test_what_is_no_value_changes_nothing(tmp_path, value, wrong):
 def test_a_stream_without_positions_shows_no_mechanism(tmp_path):
     running = Running(arm(tmp_path, 'telemetry.signals=["*/effort"]'))
     with bridged(tmp_path) as client:
-        message = client.until(lambda: client.of("status"))[0]["message"]
+        message = stated(client, NO_VIEW)
         assert message == "the mechanism is not shown: the stream has no positions; publish */position too"
         client.until(lambda: "/joints/b" in client.channels)
         assert "/tf" not in client.channels
@@ -214,7 +229,6 @@ def test_a_mechanism_is_shown_without_the_file_of_its_rig(tmp_path):
     rig.run_spec.path.write_text("no rig at all: [")
     with bridged(tmp_path) as client:
         client.until(lambda: "/joint_states" in client.channels)
-        time.sleep(SETTLED)
         client.subscribe(*client.channels)
         client.until(lambda: client.of_topic("/tf") and client.of_topic("/scene"))
         assert not client.of("status")

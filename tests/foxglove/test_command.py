@@ -1,5 +1,6 @@
 """The command `cosim foxglove`, and what it is given that is wrong."""
 
+import re
 import signal
 import socket
 import subprocess
@@ -8,14 +9,14 @@ import sys
 import pytest
 
 from cosim.errors import InputError
-from cosim.foxglove.command import open_bridge
+from cosim.foxglove.command import FoxgloveAddress, open_bridge
 from tests.foxglove.client import FoxgloveClient
 
 STREAM = "tcp://127.0.0.1:19891"
 
 
-def wrong(*given):
-    with pytest.raises(InputError) as caught, open_bridge(*given):
+def wrong(address, *at):
+    with pytest.raises(InputError) as caught, open_bridge(address, FoxgloveAddress(*at)):
         raise AssertionError
     return str(caught.value)
 
@@ -23,20 +24,27 @@ def wrong(*given):
 def test_a_port_in_use():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        what = f"port {port} of 127.0.0.1 cannot be opened (Address already in use (os error 98))"
+        what = f"port {port} of 127.0.0.1 cannot be opened (Address already in use)"
         assert wrong(STREAM, "127.0.0.1", port) == f"--port: {what}; pass another one, or 0 for any"
 
 
 def test_what_is_no_port_and_no_address():
-    what = "port 70000 of 127.0.0.1 cannot be opened (number too large to fit in target type)"
-    assert wrong(STREAM, "127.0.0.1", 70_000) == f"--port: {what}; pass another one, or 0 for any"
+    what = "70000 is no port; give one from 1 to 65535, or 0 for any that is free"
+    assert wrong(STREAM, "127.0.0.1", 70_000) == f"--port: {what}"
     what = "no address of a stream (Invalid argument); give one such as tcp://127.0.0.1:9872"
     assert wrong("somewhere", "127.0.0.1", 0) == f"somewhere: {what}"
 
 
-def test_without_the_sdk(monkeypatch):
-    monkeypatch.setitem(sys.modules, "foxglove", None)
-    what = "Foxglove needs its SDK; run pip install 'cosim[foxglove]'"
+def test_what_is_no_name_and_no_origin():
+    what = "--allow-host: 'a b' is no name of a machine; give one such as robot.example.org"
+    assert wrong(STREAM, "127.0.0.1", 0, ["a b"]) == what
+    what = "--allow-origin: 'example.org' is no origin; give one such as https://example.org"
+    assert wrong(STREAM, "127.0.0.1", 0, [], ["example.org"]) == what
+
+
+def test_without_websockets(monkeypatch):
+    monkeypatch.setitem(sys.modules, "websockets.asyncio.server", None)
+    what = "Foxglove needs websockets; run pip install 'cosim[foxglove]'"
     assert wrong(STREAM, "127.0.0.1", 0) == f"foxglove: {what}"
 
 
@@ -45,9 +53,9 @@ def test_the_command_serves_until_it_is_interrupted():
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
-        start = f"{STREAM}: connect Foxglove to ws://127.0.0.1:"
-        assert line.startswith(start) and line.endswith("; Ctrl-C ends\n")
-        client = FoxgloveClient(int(line.removeprefix(start).partition(";")[0]))
+        found = re.fullmatch(rf"{STREAM}: connect Foxglove to (\S+) \(the whole of it\); Ctrl-C ends\n", line)
+        assert found, line
+        client = FoxgloveClient(found[1])
         client.until(lambda: client.of("serverInfo"))
         client.close()
         silence = "nothing is published there without a key; the bridge waits for a run"

@@ -121,7 +121,7 @@ def test_a_subscriber_gets_samples_during_the_run(rig_of):
             rig.run(progress=listen)
     run = caught.value.run
     samples = [message for message in received if "n" in message]
-    assert run.summary["stream"] == {"endpoint": endpoint, "missed": 0, "failure": None}
+    assert run.summary["stream"] == {"endpoint": endpoint, "open": True, "missed": 0, "failure": None}
     for sample in samples:
         assert sample["tick"] % 5 == 0 and sample["t"] == pytest.approx(run.t[sample["tick"]])
         for name in run.signals:

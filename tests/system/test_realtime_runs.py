@@ -235,7 +235,7 @@ def test_a_subscriber_gets_samples_during_a_real_time_run(rig_of, tmp_path):
         assert sample["tick"] % 5 == 0
         assert sample["hinge"]["position"] == run["hinge/position"][sample["tick"]]
     failure = f"{endpoint}: the publisher ended unexpectedly (signal 9); the end of the run is not published"
-    assert run.summary["stream"] == {"endpoint": endpoint, "missed": 0, "failure": failure}
+    assert run.summary["stream"] == {"endpoint": endpoint, "open": True, "missed": 0, "failure": failure}
     warnings = [event.name for event in run.events if "publisher" in event.name]
     assert warnings == [f"{failure}; the run goes on without telemetry"]
     assert len(read_recording(record)[0]) == len(run.t)

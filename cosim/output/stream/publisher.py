@@ -8,7 +8,6 @@ from cosim.errors import InputError
 from cosim.output.binding import bind
 from cosim.output.curve import secure
 
-DEFAULT_ENDPOINT = "tcp://127.0.0.1:9872"  # the port that PlotJuggler suggests
 QUEUE_TIME = 0.25  # s of messages that are kept for a subscriber
 SHORTEST_QUEUE = 16  # messages
 SEND_BUFFER = 1 << 16  # bytes, of the system for each TCP connection
