@@ -1,7 +1,7 @@
 """The functions of Python that end the process: they raise while code of a user runs.
 
 `os._exit`, `os.abort`, a fatal signal to the own process and `os.exec…` would end a run without a word: motors on until
-the watchdogs of their drives, no end of the recording, and an exit code that says nothing of the run. As an exception
+the watchdogs of their drives, no end of the recording, and an exit code that means nothing. As an exception
 they end it as every other failure of that code does.
 """
 

@@ -112,7 +112,7 @@ class ControlLink:
         return None  # a sign of life
 
     def _count_silence(self, heard: bool) -> None:
-        """A process that serves a holder of control and sends no sign of life is given up."""
+        """A process that serves a holder of control and sends no sign of life hangs: it is ended."""
         now = time.monotonic()
         self._silent = 0.0 if heard or self._holder is None else self._silent + min(now - self._looked, LOOK)
         self._looked = now
