@@ -82,7 +82,7 @@ class ControlServer:
     """A ROUTER socket around a `ControlDesk`."""
 
     def __init__(self, setup: ControlSetup, tell: Callable[..., object]) -> None:
-        """`tell(**line)` sends a line to the run. Raises InputError when the endpoint cannot be bound."""
+        """The function sends a line to the run. Raises InputError when the endpoint cannot be bound."""
         import zmq
 
         self.desk = ControlDesk(setup.status, setup.files, setup.timeout)
