@@ -53,6 +53,7 @@ def _refuse(what: str) -> NoReturn:
 
 
 _real_exit: Callable[[int], Any] = os._exit
+raise_signal = signal.raise_signal  # that of Python, for the program itself
 
 
 @cache

@@ -139,3 +139,16 @@ def test_a_crash_while_no_run_is_active_stays_what_it_is(tmp_path):
     program = "import ctypes\nfrom cosim.execution.crash import prepare\nprepare()\nctypes.string_at(8)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (-signal.SIGSEGV, b"")
+
+
+def test_a_signal_from_outside_that_ends_a_program_ends_it_while_code_of_a_user_runs():
+    program = (
+        "import os, signal\n"
+        "from cosim.compile.process_exits import refuse_exits, user_code\n"
+        "from cosim.execution.stop_signals import StopSignals\n"
+        "refuse_exits()\n"
+        "with user_code(), StopSignals():\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (-signal.SIGTERM, b"")
