@@ -45,9 +45,11 @@ def run(
     from cosim.cli.run_summary import invalid_results, print_summary
     from cosim.output import console
     from cosim.output.slow_code import named_when_slow
+    from cosim.rig.recording_room import scarce_room
     from cosim.rig.rig import load_rig
     from cosim.rig.rig_files import input_files
     from cosim.rig.run import StoppedRun
+    from cosim.rig.session import ticks_of
 
     seconds = None if duration is None else console.duration_of(duration)
     given = {"integrator": integrator, "step": step}
@@ -77,6 +79,8 @@ def run(
         unstable, misfits = loaded.warnings
     for line in (*unstable, *misfits):
         print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
+    if room := scarce_room(loaded, record, ticks_of(loaded, seconds)):
+        print(f"warning: {room}", file=sys.stderr if json == "-" else sys.stdout)
     if loaded.hardware and not wait:  # else a client arms it
         from cosim.cli.confirm import confirm
         from cosim.rig.moving_motors import what_moves

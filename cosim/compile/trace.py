@@ -20,6 +20,7 @@ from weakref import WeakSet
 import numpy as np
 
 from cosim import ops
+from cosim.compile.process_exits import user_code
 from cosim.errors import CompileError, where_raised
 from cosim.types import Numeric
 
@@ -239,7 +240,7 @@ def trace(fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> Tra
     _state.active.append(result)
     try:
         # no numpy warnings for arithmetic on constants, such as an infinite limit
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), user_code():
             outputs = fn(*boxes)
     except CompileError:
         raise

@@ -173,8 +173,11 @@ def check(
     # an age of NaN is stale
     fresh = ops.where(feedback["age"] <= guard.stale, fault_codes, float(STALE))
     fault_codes = ops.where(np.isfinite(guard.stale), fresh, fault_codes)
-    fault_codes = ops.where(_is_sound(feedback, command, guard.cuts_effort), fault_codes, float(NOT_FINITE))
-    return {**safe, "effort": effort}, fault_codes, alarms
+    sound = _is_sound(feedback, command, guard.cuts_effort)
+    fault_codes = ops.where(sound, fault_codes, float(NOT_FINITE))
+    # what is not finite ends the tick here: it is recorded as it was commanded, not as a limit would have cut it
+    checked = {"position": position, "effort": effort}
+    return {**command, **{k: ops.where(sound, checked[k], command[k]) for k in checked}}, fault_codes, alarms
 
 
 def _gain_effort(feedback: Mapping[str, Numeric], command: Mapping[str, Numeric]) -> Numeric:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cosim.compile.process_exits import user_code
 from cosim.control.controlled_stop import REQUESTED
 from cosim.control.limits import CODES
 from cosim.errors import InputError, RunError
+from cosim.execution.crash import crash_in_words, prepare
 from cosim.tick.arming import armed, refused
 from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 
@@ -76,7 +79,11 @@ class Engine(ABC):
         ring.words[SharedWord.NUMBER], ring.words[SharedWord.COUNT] = self.number, count
         ring.words[SharedWord.STATUS] = LoopStatus.RUNNING
         try:
-            self._run_ticks(ring, pace)
+            with ExitStack() as stack:
+                if self.kind == "Python":  # it may call what a user has written
+                    stack.enter_context(user_code())
+                    stack.enter_context(crash_in_words())
+                self._run_ticks(ring, pace)
         finally:
             self.number = int(ring.words[SharedWord.NUMBER])
 
@@ -127,7 +134,8 @@ class Engine(ABC):
 
     def open(self) -> None:
         """Connect drivers, motors off. When one fails, all are closed."""
-        return None
+        if self.kind == "Python":
+            prepare()  # which takes time, before motors are on
 
     def clear(self) -> None:
         """Clear reported faults of real drives, motors off. When one persists, all drivers are closed."""

@@ -54,6 +54,7 @@ class Paced:
         self.future: Future[None] = Future()  # of the ticks
         self.future.set_result(None)
         self._started = False
+        self._drained = False  # the last look has emptied the ring
         self._zero_ns: int | None = None  # on the clock, when tick 0 would have been due
         self._paused_ns = 0  # time between runs, which is not the rig's
         self._stamps = SpillingTable(4 + len(self.tasks), np.int64, STAMP_BYTES, run_folder)  # numbers, then stamps
@@ -145,8 +146,9 @@ class Paced:
             if self.future.done():
                 self.future.result()  # raises an interrupt of the loop
             return status
-        if not self._read(store):
+        if self._drained:  # blocks are as long as this wait: each costs its readers as much as hundreds of ticks
             self._wait(POLL[self._engine.kind])
+        self._drained = self._read(store) < self.ring.places // 4
         return LoopStatus.RUNNING
 
     def stop_after_tick(self, request: StopRequest, store: StoreBlock) -> LoopStatus:
@@ -161,8 +163,8 @@ class Paced:
         # a lock, because two interrupts in a row break the condition of a future
         return self.future.done() or self._ended.acquire(timeout=timeout) or self.future.done()
 
-    def _read(self, store: StoreBlock) -> bool:
-        """Store the rows in the ring; whether there were any."""
+    def _read(self, store: StoreBlock) -> int:
+        """Store the rows in the ring; how many there were."""
         with self._postponed():
             rows, stamps = self.ring.read(self.ring.places)
             if len(rows):
@@ -170,7 +172,7 @@ class Paced:
                 shift[-1] = 0  # CPU time
                 self._stamps.append(np.column_stack([self._engine.numbers(rows), stamps - shift]))
                 store(rows, stamps)
-        return len(rows) > 0
+        return len(rows)
 
     def _finish(self, store: StoreBlock) -> LoopStatus:
         """Wait for the end of the loop, and store the remaining rows."""

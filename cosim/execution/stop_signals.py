@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.compile.jit import Library
+from cosim.compile.process_exits import raise_signal
 from cosim.execution.posix_signals import termination_signals
 
 # Stores the value of the present order at its address and proceeds to the next one; address 0 ends the list. Then calls
@@ -135,7 +136,7 @@ class StopSignals:
             handler(number, frame)
         else:  # the default of the system: the program ends
             signal.signal(number, handler)
-            signal.raise_signal(number)
+            raise_signal(number)
         self._silent = False  # it did not raise
 
 

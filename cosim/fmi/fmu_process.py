@@ -1,4 +1,5 @@
-"""The process of an FMU: `python -m cosim.fmi.fmu_process FD` serves one FMU on the socket FD until that is closed."""
+"""The process of an FMU: `python -m cosim.fmi.fmu_process FD PARENT` serves one FMU on the socket FD until that is
+closed or the process PARENT has ended."""
 
 from __future__ import annotations
 
@@ -102,12 +103,13 @@ def _answer(command: Callable[..., object], *arguments: object) -> tuple[object,
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent has ended, an FMU that hangs included."""
+    """End this process when its parent has ended, an FMU that hangs included. parent: its number, from the parent: it
+    may have ended before this process could ask."""
     while os.getppid() == parent:
         time.sleep(PERIOD)
     os._exit(1)
 
 
 if __name__ == "__main__":
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=end_with, args=(int(sys.argv[2]),), daemon=True).start()
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -51,7 +51,7 @@ class RemoteInstance:
         self._connection, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "cosim.fmi.fmu_process", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "cosim.fmi.fmu_process", str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from cosim.errors import RunError, describe_exception
 from cosim.timing.clocks import native_clock
 from cosim.types import Driver, JointCommand, JointState
 
@@ -90,8 +91,9 @@ class HoldCommands:
     def _send(self, k: int) -> None:
         try:
             self._try_to_send(k)
-        except Exception as error:
-            self._errors[k] = error
+        except BaseException as error:  # else the thread would end, and with it the commands to the other drives
+            what = f"hold commands failed: {describe_exception(error)}"
+            self._errors[k] = error if isinstance(error, Exception) else RunError(what)
             self._enabled.remove(k)
 
     def _try_to_send(self, k: int) -> None:

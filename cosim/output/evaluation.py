@@ -5,6 +5,7 @@ An `Evaluation` is plain data and machine code, so it works in the process of th
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -33,7 +34,8 @@ class MissMonitor:
     rate: float
     triggered: bool
     engine: str
-    _recent: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)  # numbers and stamps of blocks
+    _recent: deque[tuple[np.ndarray, np.ndarray]] = field(default_factory=deque)  # numbers and stamps of blocks
+    _kept: int = 0  # ticks in these blocks
     _last: int = -1  # tick of the last reported miss
 
     def __call__(self, block: TickBlock) -> list[tuple[int, str]]:
@@ -68,8 +70,10 @@ class MissMonitor:
     def _keep(self, block: TickBlock) -> None:
         """Keep the block and at least RECENT_TICKS before it."""
         self._recent.append((block.numbers, block.stamps))
-        while sum(len(numbers) for numbers, _ in self._recent[1:]) >= RECENT_TICKS:
-            del self._recent[0]
+        self._kept += len(block.numbers)
+        while self._kept - (first := len(self._recent[0][0])) >= RECENT_TICKS:
+            self._recent.popleft()
+            self._kept -= first
 
 
 @dataclass

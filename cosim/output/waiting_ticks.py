@@ -28,7 +28,7 @@ class WaitingTicks:
         parts = block.numbers[:, None], block.stamps, block.rows.view(np.int64)
         if self._table is None:
             self._table = SpillingTable(sum(part.shape[1] for part in parts), np.int64, self._memory, run_folder)
-        if not self._kinds or not _alike(self._kinds[-1][1], block):
+        if not self._kinds or not block.continues(self._kinds[-1][1]):
             none = replace(block, numbers=block.numbers[:0], rows=block.rows[:0], stamps=block.stamps[:0]).owned()
             self._kinds.append((len(self._table), none))
         self._table.append(np.hstack(parts))
@@ -50,7 +50,3 @@ class WaitingTicks:
                     rows=np.ascontiguousarray(part[:, 1 + stamps :]).view(float),
                 )
         table.close()
-
-
-def _alike(a: TickBlock, b: TickBlock) -> bool:
-    return a.failures == b.failures and np.array_equal(a.bumpless_start, b.bumpless_start)

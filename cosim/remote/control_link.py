@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from cosim.errors import InputError, RunError
 from cosim.remote.control_process import ControlSetup, LineReader
@@ -18,20 +18,35 @@ from cosim.remote.desk import Order
 START_TIMEOUT = 60.0  # s
 MAX_BACKLOG = 1 << 20  # bytes that the process has not read
 END_TIMEOUT = 2.0  # s
+SILENCE = 1.0  # s, beyond the time limit of clients, after which a process that has sent nothing hangs
+LOOK = 0.5  # s; what a look counts as silence at most: the run itself may not have looked for long
+ENDED = "the process of the control socket has ended"
+HANGS = "the process of the control socket does not answer"
+
+
+class LostControl(NamedTuple):
+    """A client that held control holds it no more, without having released it."""
+
+    name: str
+    why: str
 
 
 class ControlLink:
     """Use it in a `with` statement, or call `close`.
 
     The constructor returns when the socket is bound: `endpoint`. It raises InputError when that fails. When the
-    process ends before the run, `ended` is true, and there are no more orders.
+    process ends before the run, or hangs, `failure` has the reason, and there are no more orders: what a client held is
+    lost then as by its silence.
     """
 
     def __init__(self, setup: ControlSetup) -> None:
         from orjson import dumps
 
         self._dumps = dumps
-        self.ended, self._backlog = False, b""
+        self.failure, self._backlog = "", b""
+        self._holder: str | None = None  # the client that holds control
+        self._limit = setup.timeout + SILENCE
+        self._silent, self._looked = 0.0, time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "cosim.remote.control_process"],
             bufsize=0,
@@ -70,15 +85,43 @@ class ControlLink:
         """Wait up to `timeout` [s] for something to take; whether there is something."""
         return bool(self._lines) or bool(select.select([self._out], [], [], max(timeout, 0.0))[0])
 
-    def take(self) -> list[Order | str]:
-        """What has come: orders, and the names of clients that lost control by their silence."""
+    def take(self) -> list[Order | LostControl]:
+        """What has come: orders, and clients that have lost control. Both also of a process that has ended since."""
         from orjson import loads
 
-        while not self.ended and select.select([self._out], [], [], 0.0)[0]:
+        while not self._reader.ended and select.select([self._out], [], [], 0.0)[0]:
             self._lines += self._reader.read()
-            self.ended = self._reader.ended
+        self._count_silence(bool(self._lines))
         lines, self._lines = map(loads, self._lines), []
-        return [Order(**line["order"]) if "order" in line else str(line["lost"]) for line in lines]
+        items = [item for line in lines if (item := self._item(line)) is not None]
+        if self._reader.ended:
+            self.failure = self.failure or ENDED
+        if self.failure and self._holder is not None:
+            items.append(LostControl(self._holder, self.failure))
+            self._holder = None
+        return items
+
+    def _item(self, line: Mapping[str, Any]) -> Order | LostControl | None:
+        if "holder" in line:
+            self._holder = line["holder"]
+        elif "lost" in line:
+            self._holder = None
+            return LostControl(line["lost"], "its heartbeat ended")
+        elif "order" in line:
+            return Order(**line["order"])
+        return None  # a sign of life
+
+    def _count_silence(self, heard: bool) -> None:
+        """A process that serves a holder of control and sends no sign of life hangs: it is ended."""
+        now = time.monotonic()
+        self._silent = 0.0 if heard or self._holder is None else self._silent + min(now - self._looked, LOOK)
+        self._looked = now
+        if self._silent > self._limit:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self.failure = HANGS
+        self._process.kill()
 
     def reply(self, token: int, reply: Mapping[str, Any]) -> None:
         """Answer an order."""
@@ -91,12 +134,13 @@ class ControlLink:
     def _send(self, line: Mapping[str, Any]) -> None:
         self._backlog += self._dumps(line) + b"\n"
         try:
-            while self._backlog and not self.ended:
+            while self._backlog and not self.failure:
                 self._backlog = self._backlog[os.write(self._in, self._backlog) :]
         except BlockingIOError:
-            self.ended = len(self._backlog) > MAX_BACKLOG
+            if len(self._backlog) > MAX_BACKLOG:
+                self._give_up()
         except BrokenPipeError:
-            self.ended = True
+            self._backlog = b""  # it has ended; `take` still returns what it sent before
 
     def close(self) -> None:
         """End the process; clients get no more replies. Idempotent."""

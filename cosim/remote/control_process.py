@@ -1,7 +1,8 @@
 """The process that serves the control socket of a run: `python -m cosim.remote.control_process`.
 
 Lines of JSON come from the run on the standard input: first a `ControlSetup`, then `update` and `reply`. Lines go
-to the run on the standard output: `ready` or `failed`, then `order` and `lost`. It ends when its input ends.
+to the run on the standard output: `ready` or `failed`, then `order`, `lost`, `holder` (before the client that takes or
+releases control has its reply), and `alive` while a client holds control. It ends when its input ends.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,6 +23,7 @@ from cosim.remote.desk import Client, ControlDesk, Order, Reply, refused
 from cosim.remote.requests import MAX_BYTES
 
 POLL_MS = 100  # between looks at the heartbeat
+ALIVE_PERIOD = 0.1  # s between two signs of life to the run, while a client holds control
 TURN = 64  # requests between looks at the input
 LINGER_MS = 500  # for the last replies
 
@@ -62,7 +65,7 @@ def serve(source: int, destination: int) -> None:
         return
     setup = ControlSetup(**loads(lines.pop(0)))
     try:
-        server = ControlServer(setup)
+        server = ControlServer(setup, tell)
     except CosimError as error:
         tell(failed=error.what, place=str(error.place))
         return
@@ -71,16 +74,15 @@ def serve(source: int, destination: int) -> None:
         while not reader.ended:
             for line in lines:
                 server.from_run(loads(line))
-            for told in server.turn(source):
-                tell(**told)
+            server.turn(source)
             lines = reader.read() if server.run_has_written else []
 
 
 class ControlServer:
     """A ROUTER socket around a `ControlDesk`."""
 
-    def __init__(self, setup: ControlSetup) -> None:
-        """Raises InputError when the endpoint cannot be bound."""
+    def __init__(self, setup: ControlSetup, tell: Callable[..., object]) -> None:
+        """The function sends a line to the run. Raises InputError when the endpoint cannot be bound."""
         import zmq
 
         self.desk = ControlDesk(setup.status, setup.files, setup.timeout)
@@ -92,22 +94,34 @@ class ControlServer:
             secure(self._socket, key)
         self.endpoint = bind(self._socket, setup.endpoint, "serve control")
         self.run_has_written = False
+        self._tell, self._told_holder, self._alive = tell, None, 0.0  # the holder that the run knows; when it was told
 
-    def turn(self, source: int) -> list[dict[str, Any]]:
-        """Wait for requests or for the run, and answer what can be answered; lines for the run."""
+    def turn(self, source: int) -> None:
+        """Wait for requests or for the run, and answer what can be answered."""
         import zmq
 
         poller = zmq.Poller()
         poller.register(self._socket, zmq.POLLIN)
         poller.register(source, zmq.POLLIN)
-        ready, told = dict(poller.poll(POLL_MS)), list[dict[str, Any]]()
+        ready = dict(poller.poll(POLL_MS))
         self.run_has_written = source in ready
         with suppress(zmq.Again):
             for _ in range(TURN if self._socket in ready else 0):
-                told += self._serve(self._socket.recv_multipart(zmq.NOBLOCK))
+                self._serve(self._socket.recv_multipart(zmq.NOBLOCK))
         if (name := self.desk.lost(time.monotonic())) is not None:
-            told.append({"lost": name})
-        return told
+            self._tell(lost=name)
+            self._told_holder = None
+        self._tell_holder()
+        if self._told_holder is not None and time.monotonic() - self._alive >= ALIVE_PERIOD:
+            self._tell(alive=True)
+            self._alive = time.monotonic()
+
+    def _tell_holder(self) -> None:
+        """The run knows who holds control: it cannot ask when this process has died."""
+        name = None if self.desk.holder is None else self.desk.holder.name
+        if name != self._told_holder:
+            self._tell(holder=name)
+            self._told_holder = name
 
     def from_run(self, line: dict[str, Any]) -> None:
         if "update" in line:
@@ -115,17 +129,18 @@ class ControlServer:
         else:
             self._send(*self.desk.answered(line["token"], line["reply"]))
 
-    def _serve(self, parts: list[bytes]) -> list[dict[str, Any]]:
-        """Answer a request; lines for the run."""
+    def _serve(self, parts: list[bytes]) -> None:
+        """Answer a request, or pass it to the run."""
         *envelope, data = parts
         if len(parts) > 3 or any(envelope[1:]):  # REQ sends an empty frame before the request, and expects it back
             self._send(tuple(envelope[:1]), refused(None, f"a request is one frame, got {len(parts) - 1}"))
-            return []
+            return
         answer = self.desk.handle(tuple(envelope), data, time.monotonic())
+        self._tell_holder()  # before the reply: who has it, holds control in the eyes of the run too
         if isinstance(answer, Order):
-            return [{"order": answer._asdict()}]
-        self._send(tuple(envelope), answer)
-        return []
+            self._tell(order=answer._asdict())
+        else:
+            self._send(tuple(envelope), answer)
 
     def _send(self, client: Client, reply: Reply) -> None:
         import zmq

@@ -1,10 +1,8 @@
-"""The process of a federate that a run starts: `python -m cosim.rig.federate_process RIG NAME BROKER [OVERRIDE …]`.
-
-It ends with the run, also where that is killed."""
+"""The process of a federate that a run starts: `python -m cosim.rig.federate_process PARENT RIG NAME BROKER [OVERRIDE
+…]`. It ends with the run, the process PARENT, also where that is killed."""
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 
@@ -13,8 +11,8 @@ from cosim.fmi.fmu_process import end_with
 from cosim.rig.federates import run_federate
 
 if __name__ == "__main__":
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
-    rig, name, broker, *overrides = sys.argv[1:]
+    threading.Thread(target=end_with, args=(int(sys.argv[1]),), daemon=True).start()
+    rig, name, broker, *overrides = sys.argv[2:]
     try:
         run_federate(rig, name, broker, overrides)
     except CosimError as error:

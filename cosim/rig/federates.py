@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -30,7 +31,8 @@ def with_federates(rig: Rig, path: str | Path, overrides: Iterable[Override] = (
     texts = [each if isinstance(each, str) else each[0] for each in overrides]
 
     def command(name: str, at: str) -> Sequence[str]:
-        return [sys.executable, "-P", "-m", "cosim.rig.federate_process", str(path), name, at, *texts]
+        words = [str(os.getpid()), str(path), name, at, *texts]
+        return [sys.executable, "-P", "-m", "cosim.rig.federate_process", *words]
 
     model, mechanism = rig.tick_model, rig.plant.model
     _, outputs = signals_of_plant(mechanism.dof_names, mechanism.dof_units)

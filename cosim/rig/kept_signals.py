@@ -46,7 +46,7 @@ def check_kept(keep: KeepSpec, outline: RigOutline, model: TickModel, ticks: int
         raise InputError(f"{what}; use at most {most}, or raise keep.budget", "keep.last")
     if last is None and (kept.bytes > kept.budget or keep.file is not None):
         folder = _folder(keep)
-        free = shutil.disk_usage(_existing(folder)).free
+        free = shutil.disk_usage(existing_folder(folder)).free
         if kept.bytes > free:
             most = show_time(free // (8 * kept.width) * keep.every * outline.step_ns)
             what = f"{ticks:,} ticks need {show_bytes(kept.bytes)}, the disk of {folder} has {show_bytes(free)}"
@@ -80,7 +80,7 @@ def _folder(keep: KeepSpec) -> Path:
     return run_folder() if keep.file is None else Path(keep.file).parent
 
 
-def _existing(folder: Path) -> Path:
+def existing_folder(folder: Path) -> Path:
     """The folder, or the nearest one above it that exists."""
     return next((each for each in (folder, *folder.absolute().parents) if each.exists()), Path("/"))
 

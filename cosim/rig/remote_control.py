@@ -11,7 +11,7 @@ import numpy as np
 
 from cosim.errors import CosimError, InputError, RunError
 from cosim.execution.scheduler import SchedulerState
-from cosim.remote.control_link import ControlLink
+from cosim.remote.control_link import ControlLink, LostControl
 from cosim.remote.control_process import ControlSetup
 from cosim.remote.desk import Order
 from cosim.rig.changes import places_of
@@ -38,7 +38,7 @@ class RemoteControl:
         self.rest_when_lost = rest_when_lost
         self.started = False
         self._armed_until = 0.0
-        self._ended = False  # the link, and it was reported
+        self._ended = False  # nobody can control the run any more, and it was reported
         self._told, self._state = 0.0, ""
         self._commands: Mapping[str, Callable[[Order], dict[str, Any]]] = {
             "set": self._set,
@@ -72,17 +72,26 @@ class RemoteControl:
 
     def attend(self, timeout: float = 0.0) -> None:
         """Carry out what has come, or comes within `timeout` [s]. Raises OrderedStop."""
-        if timeout and not self.link.ended:
+        if timeout and not self.link.failure:
             self.link.wait(timeout)
         elif timeout:
             time.sleep(timeout)
         for item in self.link.take():
             with self.scheduler.signals.postponed():  # an order is carried out and recorded, or neither
                 self._carry_out(item) if isinstance(item, Order) else self._lost(item)
-        if self.link.ended and not self._ended:
-            self._ended = True
-            self.recorder.note(self.tick, "the control socket has ended; no further commands are possible", "warning")
+        if self.link.failure:
+            self._end()
         self.tell()
+
+    def _end(self) -> None:
+        """Nobody can control the run any more. Raises OrderedStop for a run that could only go on by a command."""
+        if not self._ended:
+            self._ended = True
+            self.recorder.note(self.tick, f"{self.link.failure}; no further commands are possible", "warning")
+        if not self.started:
+            raise OrderedStop(fault=f"{self.link.failure}: nobody can start the run")
+        if self.scheduler.state is SchedulerState.PAUSED:
+            raise OrderedStop(fault=f"{self.link.failure}: nobody can resume the run, which was paused")
 
     def tell(self) -> None:
         """Tell clients and subscribers the state of the run, where it has changed or is old."""
@@ -106,8 +115,8 @@ class RemoteControl:
             raise
         self.link.reply(order.token, reply)
 
-    def _lost(self, name: str) -> None:
-        event = f"control by '{name}' was lost: its heartbeat ended"
+    def _lost(self, lost: LostControl) -> None:
+        event = f"control by '{lost.name}' was lost: {lost.why}"
         self.recorder.note(self.tick, event, "warning")
         self._armed_until = 0.0
         if self.rest_when_lost and self.started:

@@ -21,6 +21,7 @@ from cosim.rig.kept_signals import check_kept, store_of
 from cosim.rig.outline import outline_of
 from cosim.rig.outputs import open_outputs
 from cosim.rig.recorded_run import Change
+from cosim.rig.recording_room import scarce_room
 from cosim.rig.run import Run, StoppedRun
 from cosim.rig.run_file import finish_store
 from cosim.rig.run_recorder import RunRecorder, evaluation_of
@@ -163,10 +164,13 @@ def _record(
             scheduler.mode.arm()  # a run that cannot start writes no file
             stack.enter_context(left_to_loop(scheduler.pacing.cpu if scheduler.pacing else None))
             traffic = recorder.traffic is not None
+            room = scarce_room(rig, record, recorder.store.kept.expected, recorder.outline)
             recorder.outputs = open_outputs(rig, recorder.outline, stack, record, evaluation_of(rig), traffic)
             if recorder.traffic is not None:
                 recorder.record_traffic(recorder.traffic)
                 stack.callback(recorder.finish_traffic)
+            if room:
+                recorder.note(0, room, "warning")
             control = open_control(recorder, stack) if rig.run_spec.telemetry.control else None
             try:
                 if control is not None:

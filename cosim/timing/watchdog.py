@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 
+from cosim.errors import describe_exception
+
 NEVER = 1 << 62  # ns, after any time of a clock
 
 
 class Watchdog:
-    """Calls `on_timeout` once, from a separate thread, if it was not fed for the timeout.
+    """Calls `on_timeout` once, from a separate thread, if it was not fed for the timeout, or fails itself.
 
     `start` arms it, and arms it again after a timeout. A thread inherits the priority and CPU of the thread that
     starts it: start the watchdog before the loop acquires its own, or a loop that never sleeps starves it.
@@ -68,6 +70,19 @@ class Watchdog:
             self._ended.set()
 
     def _watch(self, ended: threading.Event) -> None:
+        try:
+            cause = self._overdue(ended)
+        except BaseException as error:  # a loop that nobody watches is stopped too
+            cause = f"the watchdog has failed: {describe_exception(error)}"
+            with self._lock:
+                if ended.is_set():
+                    return
+                ended.set()
+        if cause:
+            self._on_timeout(cause)
+
+    def _overdue(self, ended: threading.Event) -> str:
+        """Wait until a tick is overdue: the cause; empty after `stop`."""
         sleep = self._sleep or ended.wait
         while not ended.is_set():
             sleep(self.timeout / 4)
@@ -76,7 +91,8 @@ class Watchdog:
                 if ended.is_set() or self._clock() - self._fed < self._timeout_ns:
                     continue
                 ended.set()
-            self._on_timeout(
+            return (
                 f"the loop has not finished a tick for {self.timeout:.12g} s; check what blocks it, a controller or a"
                 " bus, or use a longer watchdog time"
             )
+        return ""

@@ -63,10 +63,10 @@ def verify(cases: list[dict], safe: Any, fault_codes: Any, alarms: Any) -> None:
     for k, case in enumerate(cases):
         expect = case.get("expect", {})
         assert fault_codes[k] == VERDICTS.index(expect.get("verdict", "ok")), (case, fault_codes[k])
+        for name in COMMAND:  # what is not finite is as it was commanded
+            expected = expect.get(name, commanded[name][k])
+            assert np.array_equal(safe[name][k], expected, equal_nan=True), (case, name, safe[name][k])
         if expect.get("verdict") == "not_finite":
             continue
         bits = sum(2.0 ** list(LIMITS).index(key) for key in expect.get("alarms", ()))
         assert alarms[k] == bits, (case, alarms[k])
-        for name in COMMAND:
-            expected = expect.get(name, commanded[name][k])
-            assert safe[name][k] == expected, (case, name, safe[name][k])

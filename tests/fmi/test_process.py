@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -106,11 +109,17 @@ def test_nothing_is_left_behind(folder, monkeypatch, fault):
         os.kill(number, 0)
 
 
+def test_the_process_ends_when_the_run_has_ended_before_it_could_look():
+    connection, theirs = socket.socketpair()
+    command = [sys.executable, "-P", "-m", "cosim.fmi.fmu_process", str(theirs.fileno()), "1"]  # not its parent
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with connection, theirs:
+        assert subprocess.run(command, pass_fds=[theirs.fileno()], env=environment, timeout=60).returncode == 1
+
+
 def test_an_fmu_that_hangs_ends_with_the_run(folder):
     """The process of the run is killed while its FMU hangs."""
     import signal
-    import subprocess
-    import sys
 
     path = fmus.build(folder, "faulty", 2).absolute()
     code = (

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from cosim.errors import RunError
 from cosim.hardware.enabling import HoldCommands, enable_all
 
 PATIENCE = 20.0  # s; what takes so long has failed
@@ -127,6 +128,26 @@ def test_a_drive_that_takes_no_hold_command_is_an_error_and_the_others_are_held(
         hold.check()
     hold.begin()
     hold.check()
+
+
+class LeavingDriver(ReportingDriver):
+    def write(self, cmd, deadline_ns):
+        raise SystemExit(0)  # ends a thread without a word
+
+
+def test_a_driver_that_ends_its_thread_does_not_end_the_hold_commands_to_others():
+    other = ReportingDriver(0.3)
+    hold = held(LeavingDriver(0.2), other)
+    hold.add(1)
+    thread = threading.Thread(target=hold.run)
+    thread.start()
+    hold.add(0)
+    count = len(other.commands)
+    until(lambda: len(other.commands) > count + 2)
+    hold.end()
+    thread.join()
+    with pytest.raises(RunError, match="hold commands failed: SystemExit: 0"):
+        hold.check()
 
 
 def test_an_interrupt_stops_the_drives_before_the_last_one_is_enabled(monkeypatch):

@@ -2,8 +2,9 @@
 
     python -m tests.kit.soak [--duration 3600] [--seed 0] [--log soak.jsonl]
 
-Each run has its own bus. After it, the motors must be off, nothing may be left running or in shared memory, the
-recording must be readable, and the error must be one line with the right cause. Prints what is not so and exits with 1.
+Each run has its own bus, and the controller of the rig or one in Python. After it, the motors must be off, nothing may
+be left running or in shared memory, the recording must be readable, and the error must be one line with the right
+cause. Prints what is not so and exits with 1. Kills of one run after the other: `tests.kit.kills`.
 """
 
 from __future__ import annotations
@@ -17,16 +18,21 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import can
 from mcap.exceptions import McapError
 from mcap.stream_reader import StreamReader
+
+from cosim.client import connect
+from cosim.errors import RunError
+from tests.kit.processes import child
 
 RIG = Path(__file__).parents[2] / "rigs" / "bench" / "one_can_bus.yaml"
 NODES = range(1, 7)
@@ -41,8 +47,9 @@ LOST = f"{STALE}|no answer from node"  # before or after the start
 
 @dataclass(frozen=True)
 class Scenario:
-    """What happens to a run: a fault of the emulation ({t}: when, {joint}: where), or a signal to a process; the exit
-    code of the run and a pattern of its error. finishes: the run may also end as if nothing had happened."""
+    """What happens to a run: a fault of the emulation ({t}: when, {joint}: where), or a signal to a process, `run`,
+    `emulation` or one of HELPERS; the exit code of the run and a pattern of its error. finishes: the run may also end
+    as if nothing had happened; held: a client holds control, whose loss stops the run."""
 
     name: str
     error: str
@@ -51,13 +58,55 @@ class Scenario:
     to: str = "run"
     code: int = 1
     finishes: bool = False
+    held: bool = False
 
+
+# processes that a run with stream, recording and control starts, each with its number among those of its module
+HELPERS = {
+    "publisher": ("cosim.output.sink_process", 0),
+    "recorder": ("cosim.output.sink_process", 1),
+    "control": ("cosim.remote.control_process", 0),
+}
+LOST_CONTROL = "control by 'soak' was lost: the process of the control socket "
+# a controller that stays in Python, with the parameters of that of the rig
+IN_PYTHON = """\
+import numpy as np
+from cosim.types import COMMAND, joint_signals, param, params
+
+@params
+class Params:
+    kp: float = param(unit="N*m/rad", min=0)
+    kd: float = param(unit="N*m*s/rad", min=0)
+
+class Follow:
+    def __init__(self, params, context):
+        self.params, self.n = params, len(context.joints)
+        self.inputs = joint_signals(("reference_position", "reference_velocity", "position"), self.n)
+        self.outputs = joint_signals(COMMAND, self.n)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        assert all(np.isfinite(float(position)) for position in u["position"])  # which cannot be compiled
+        every = np.ones(self.n)
+        command = u["reference_position"], u["reference_velocity"], 0.0 * every, p.kp * every, p.kd * every
+        return {}, dict(zip(COMMAND, command, strict=True))
+
+def load(params, context):
+    return Follow(params, context)
+"""
 
 SCENARIOS = (
     Scenario("undisturbed", "", code=0),
     Scenario("interrupt", r"interrupted after tick \d+", signal=signal.SIGINT),
     Scenario("terminate", r"(interrupted|terminated) after tick \d+", signal=signal.SIGTERM),
     Scenario("kill", "", signal=signal.SIGKILL, code=-signal.SIGKILL),
+    Scenario("publisher killed", "", signal=signal.SIGKILL, to="publisher", code=0),
+    Scenario("recorder killed", r"the recorder ended unexpectedly \(signal 9\)", signal=signal.SIGKILL, to="recorder"),
+    Scenario("control killed", "", signal=signal.SIGKILL, to="control", code=0),
+    Scenario("control killed, held", LOST_CONTROL + "has ended", signal=signal.SIGKILL, to="control", held=True),
+    Scenario("control halted, held", LOST_CONTROL + "does not", signal=signal.SIGSTOP, to="control", held=True),
     Scenario("emulation killed", LOST, signal=signal.SIGKILL, to="emulation"),
     Scenario("emulation halted", LOST, signal=signal.SIGSTOP, to="emulation"),
     Scenario("bus off", r"connection is lost|bus off|" + STALE, fault="kind: bus_off, at: {t}"),
@@ -152,6 +201,10 @@ def soak_once(number: int, scenario: Scenario, dice: random.Random, folder: Path
     channel = f"239.75.{number // 250 % 250}.{number % 250 + 1}"
     words = ["--set", f"drivers.bus1.bus.channel={channel}", "--set", f"drivers.bus1.watchdog={WATCHDOG}"]
     words += ["--set", f"guard.stale={FEEDBACK}", "--set", f"guard.watchdog={WATCHDOG}"]
+    in_python = dice.random() < 0.5
+    if in_python:
+        (folder / "follow.py").write_text(IN_PYTHON)
+        words += ["--set", f"controllers.arm.type={folder / 'follow.py'}"]
     fault = scenario.fault.format(t=f"{t:.3f}", joint=joint)
     if fault:  # faults count from the first effort of a motor
         fault += ", when: {signal: joint1/effort, above: -1e9}"
@@ -162,11 +215,21 @@ def soak_once(number: int, scenario: Scenario, dice: random.Random, folder: Path
         for line in emulation.stdout:
             if line.startswith("emulating"):
                 break
-        with process("run", RIG, *words, "--yes", "--duration", "5", "--record", recording) as run:
+        control = f"ipc://{folder}/control{number}"
+        sockets = (
+            ["--telemetry", f"ipc://{folder}/stream{number}", "--control", control] if scenario.to in HELPERS else []
+        )
+        sockets += ["--set", "telemetry.control_lost=rest"] if scenario.held else []
+        with (
+            process("run", RIG, *words, *sockets, "--yes", "--duration", "5", "--record", recording) as run,
+            holding(control) if scenario.held else nullcontext(),
+        ):
             if scenario.signal:
                 wait_for(recording, run)
-                time.sleep(t)
-                os.kill({"run": run, "emulation": emulation}[scenario.to].pid, scenario.signal)
+                time.sleep(t if scenario.signal != signal.SIGSTOP or scenario.to != "control" else min(t, 1.0))
+                helper = HELPERS.get(scenario.to)
+                known = {"run": run.pid, "emulation": emulation.pid}
+                os.kill(known[scenario.to] if helper is None else child(run.pid, *helper), scenario.signal)
             try:
                 _, error = run.communicate(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
@@ -200,7 +263,30 @@ def soak_once(number: int, scenario: Scenario, dice: random.Random, folder: Path
     recording.unlink(missing_ok=True)
     if left := set(os.listdir("/dev/shm")) - shared:
         wrong.append(f"left in shared memory: {sorted(left)}")
-    return {"run": number, "scenario": scenario.name, "t": round(t, 3), "error": error.strip(), "wrong": wrong}
+    told = {"controller": "Python" if in_python else "compiled", "error": error.strip(), "wrong": wrong}
+    return {"run": number, "scenario": scenario.name, "t": round(t, 3), **told}
+
+
+@contextmanager
+def holding(control: str) -> Iterator[None]:
+    """Hold control of the run, as soon as it serves its socket there."""
+    with connect(control, "soak", timeout=PATIENCE) as client:
+        client.take()
+        client.timeout = 1.0
+        ended = threading.Event()
+
+        def beat() -> None:
+            with suppress(RunError):  # the process of the socket has ended
+                while not ended.wait(0.3):
+                    client.request("heartbeat")
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
 
 def wait_for(recording: Path, run: subprocess.Popen[str]) -> None:

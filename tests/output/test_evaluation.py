@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from mcap.reader import make_reader
 
 from cosim.output.frame_protocol import decode_ticks, encode_ticks
 from cosim.output.recording_reader import read_recording
@@ -59,7 +60,15 @@ def config(rig, path):
     return SinkConfig("latched", channels_of(rig), (("rig.yaml", b"name: latched"),), {"rig": "latched"}, str(path))
 
 
-def test_a_recording_of_ticks_has_the_same_bytes_as_one_of_values(rig, blocks, tmp_path):
+def messages(path):
+    with path.open("rb") as file:
+        found = make_reader(file).iter_messages()
+        return sorted(
+            (channel.topic, message.log_time, message.publish_time, message.data) for _, channel, message in found
+        )
+
+
+def test_a_recording_of_ticks_has_the_same_messages_as_one_of_values(rig, blocks, tmp_path):
     here = evaluation_of(rig)
     with ExitStack() as stack:
         sinks = open_sinks(stack, config(rig, tmp_path / "here.mcap"))
@@ -67,7 +76,7 @@ def test_a_recording_of_ticks_has_the_same_bytes_as_one_of_values(rig, blocks, t
     with RemoteSink(config(rig, tmp_path / "there.mcap"), evaluation_of(rig)) as remote:
         for block in blocks:
             remote.ticks(block)
-    assert (tmp_path / "there.mcap").read_bytes() == (tmp_path / "here.mcap").read_bytes()
+    assert messages(tmp_path / "there.mcap") == messages(tmp_path / "here.mcap")  # in chunks that may differ
     t_ns, signals, *_ = read_recording(tmp_path / "there.mcap")
     np.testing.assert_array_equal(t_ns, np.arange(100) * MS)
     for (name, _), column in zip(channels_of(rig), values.T, strict=True):

@@ -25,13 +25,17 @@ from cosim.errors import InputError, RunError
 from cosim.output import sink_process
 from cosim.output.frame_protocol import (
     FrameKind,
+    decode_ticks,
+    encode_fields,
     encode_frame,
+    encode_ticks,
 )
 from cosim.output.recording_reader import read_recording
 from cosim.output.remote_sink import RemoteSink
-from cosim.output.sink_process import RUN_DIED
+from cosim.output.sink_process import RUN_DIED, _read_frames
 from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.output.stream.stream_sink import StreamConfig
+from cosim.tick.tick_block import TickBlock, joined
 
 ROOT = Path(__file__).parents[2]
 
@@ -502,3 +506,22 @@ def test_interrupts_neither_lose_nor_repeat_ticks(tmp_path):
     recorded = whole[:, 0].tolist()
     assert recorded == sorted(set(recorded))
     assert set(handed) <= set(recorded)
+
+
+def test_ticks_that_wait_are_evaluated_together(tmp_path):
+    """Of a process that was late, so that it catches up: a block costs as much as hundreds of ticks."""
+    block = TickBlock(np.arange(2), np.ones((2, 3)), np.zeros((2, 0), dtype=np.int64), np.zeros(4))
+    event = encode_frame(FrameKind.EVENT, encode_fields((0, "lock", "info")))
+    blocks = [replace(block, numbers=block.numbers + 2 * k) for k in range(6)]
+    blocks[4:] = [replace(each, bumpless_start=np.ones(4)) for each in blocks[4:]]
+    frames = [encode_frame(FrameKind.TICKS, *encode_ticks(each)) for each in blocks]
+    source, destination = os.pipe()
+    os.write(destination, b"".join([*frames[:2], event, *frames[2:]]))
+    os.close(destination)
+    read = list(_read_frames(source, lambda: None))
+    os.close(source)
+    assert [(kind, len(bodies)) for kind, bodies in read] == [
+        *((FrameKind.TICKS, 2), (FrameKind.EVENT, 1), (FrameKind.TICKS, 4))
+    ]
+    whole = joined([decode_ticks(body) for body in read[-1][1]])
+    assert [each.numbers.tolist() for each in whole] == [[4, 5, 6, 7], [8, 9, 10, 11]]  # of two starts

@@ -7,6 +7,8 @@ import random
 import re
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -17,9 +19,12 @@ from orjson import loads
 
 from cosim.client import connect
 from cosim.errors import InputError, RunError
-from cosim.remote.control_link import ControlLink
+from cosim.remote import control_link
+from cosim.remote.control_link import ENDED, HANGS, ControlLink, LostControl
 from cosim.remote.control_process import ControlSetup
+from cosim.remote.desk import Order
 from tests.kit.garbage import Stranger, garbage
+from tests.kit.processes import runs, until
 
 
 @pytest.fixture
@@ -54,7 +59,7 @@ class Run(threading.Thread):
             if self.link.wait(0.02):
                 for order in self.link.take():
                     self.seen.append(order)
-                    if not isinstance(order, str):
+                    if isinstance(order, Order):
                         known = order.command != "pause"
                         self.link.reply(
                             order.token, {"ok": known, "tick": 7} if known else {"ok": False, "error": "no"}
@@ -98,9 +103,10 @@ def test_what_the_run_tells_is_known_to_clients(link):
 def test_heartbeats_keep_control_and_silence_loses_it():
     with ControlLink(setup(timeout=0.4)) as link, connect(link.endpoint, "tuner") as client:
         with client.control():
-            assert not link.wait(1.0)
+            time.sleep(1.0)
+            assert link.take() == []
         client.take()
-        assert link.wait(5.0) and link.take() == ["tuner"]
+        assert until(link.take, 5.0) == [LostControl("tuner", "its heartbeat ended")]
 
 
 def test_a_request_reply_socket_is_served(link):
@@ -163,6 +169,82 @@ def test_what_is_no_control_socket_is_named_as_soon(free):
 
 def test_a_process_that_dies_ends_the_orders(link):
     os.kill(link._process.pid, signal.SIGKILL)
-    assert link.wait(5.0) and link.take() == [] and link.ended
+    assert link.wait(5.0) and link.take() == [] and link.failure == ENDED
     link.update({"state": "paused"})  # to nobody
     link.reply(1, {"ok": True})
+
+
+def held(link, client):
+    """Take control; the run is aware of it."""
+    client.take()
+    assert link.wait(5.0) and link.take() == []  # told before the client had its reply
+
+
+def test_the_death_of_the_process_is_the_loss_of_the_control_that_a_client_held(link):
+    with connect(link.endpoint, "tuner") as client:
+        held(link, client)
+        os.kill(link._process.pid, signal.SIGKILL)
+        assert until(link.take, 5.0) == [LostControl("tuner", ENDED)]
+    assert link.take() == []
+
+
+def test_control_that_was_released_is_not_lost_with_the_process(link):
+    with connect(link.endpoint, "tuner") as client:
+        held(link, client)
+        client.release()
+    os.kill(link._process.pid, signal.SIGKILL)
+    until(lambda: link.take() or link.failure, 5.0)
+    assert link.failure == ENDED and link.take() == []
+
+
+def test_orders_from_before_the_death_of_the_process_are_carried_out(link):
+    client = zmq.Context.instance().socket(zmq.DEALER)
+    client.connect(link.endpoint)
+    client.send_string('{"command": "estop"}')
+    assert link.wait(5.0)
+    os.kill(link._process.pid, signal.SIGKILL)
+    until(lambda: not runs(link._process.pid), 5.0)
+    link.update({"state": "paused"})
+    orders = link.take()
+    until(lambda: orders.extend(link.take()) or link.failure, 5.0)
+    assert [order.command for order in orders] == ["estop"] and link.failure == ENDED
+    client.close(0)
+
+
+def test_a_process_that_hangs_loses_the_control_that_a_client_held(monkeypatch):
+    monkeypatch.setattr(control_link, "SILENCE", 0.2)
+    with ControlLink(setup(timeout=0.3)) as link, connect(link.endpoint, "tuner") as client:
+        held(link, client)
+        os.kill(link._process.pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        assert until(link.take, 5.0) == [LostControl("tuner", HANGS)]
+        assert time.monotonic() - begun > 0.4
+        assert until(lambda: not runs(link._process.pid))
+
+
+def test_a_run_that_did_not_look_for_long_does_not_take_that_for_silence(link, monkeypatch):
+    with connect(link.endpoint, "tuner") as client:
+        held(link, client)
+        now = time.monotonic()
+        monkeypatch.setattr(control_link.time, "monotonic", lambda: now + 1000.0)
+        while link.wait(0.0):
+            assert link.take() == []
+        monkeypatch.setattr(control_link.time, "monotonic", lambda: now + 2000.0)
+        assert link.take() == [] and not link.failure
+
+
+def test_the_process_ends_with_the_run():
+    """Also where that is killed, while a client is served."""
+    program = (
+        "from tests.remote.test_control_link import setup, ControlLink\n"
+        "link = ControlLink(setup()); print(link.endpoint, link._process.pid, flush=True); link.wait(60); input()"
+    )
+    run = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None and run.stdin is not None
+    with run:
+        endpoint, process = run.stdout.readline().split()
+        with connect(endpoint, "tuner") as client:
+            client.take()
+            run.kill()
+            until(lambda: not runs(int(process)), 5.0)
+        run.stdin.close()

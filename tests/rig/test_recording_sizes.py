@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
 from cosim import open_recording
 from cosim.errors import InputError
-from cosim.output.recorder import WORTH, check_split_size
-from cosim.rig import Rig
+from cosim.output.recorder import WORTH, Recorder, check_split_size
+from cosim.rig import Rig, recording_room
+from cosim.rig.kept_signals import show_bytes
+from cosim.rig.outline import outline_of
+from cosim.rig.recording_room import JSON_VALUE, VALUE, bytes_per_tick, scarce_room
 from cosim.rig.run import StoppedRun
 from tests.kit.disk import small_disk
 from tests.rig.test_run_forms import MOVING
@@ -54,3 +59,45 @@ def test_a_full_disk_leaves_every_tick_of_the_run_and_the_recording_its_reason(t
         assert len(run.t) >= len(recorded.t) > 500
         assert run.summary["ticks"] == len(run.t) - 1
         np.testing.assert_array_equal(run.values[: len(recorded.t)], recorded.values)
+
+
+# --- room on the disk before the run -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("encoding", "numbers"), [("protobuf", "float64"), ("protobuf", "float32"), ("json", "float64")]
+)
+def test_a_recording_is_no_larger_than_it_was_thought_to_be(tmp_path, encoding, numbers):
+    """Of noise, which cannot be compressed."""
+    names = [(f"joint{k}/signal{i}", "1") for k in range(10) for i in range(10)]
+    with Recorder(tmp_path / "a.mcap", names, {}, encoding, numbers=numbers) as recorder:
+        before = (tmp_path / "a.mcap").stat().st_size
+        recorder.append(np.arange(3000) * 1_000_000, np.random.default_rng(1).standard_normal((3000, 100)))
+    size = ((tmp_path / "a.mcap").stat().st_size - before) / 300_000
+    assert 0.5 < size / (JSON_VALUE if encoding == "json" else VALUE[numbers]) < 1.03
+
+
+def test_a_disk_that_may_be_full_before_the_end_is_a_warning_before_the_run(tmp_path, monkeypatch):
+    rig = Rig.from_dict({**MOVING, "schedule": {"step": "1 ms", "duration": 0.1}})
+    per_tick = bytes_per_tick(rig, outline_of(rig))
+    ticks = 3_600_000
+    with small_disk(tmp_path) as disk:
+        (disk / "a.mcap").write_bytes(bytes(200_704))  # whole pages
+        told = scarce_room(rig, disk / "a.mcap", ticks)
+        most, free = show_bytes(per_tick * ticks), show_bytes(409_600)
+        needs = f"needs between {show_bytes(0.1 * per_tick * ticks)} and {most}, the disk of {disk} has {free}"
+        lasts = f"enough for {409.6 / per_tick:.2g} s or longer"
+        fix = "free space, or record less with recording.numbers: float32"
+        assert told == f"the recording of 60 min {needs}, {lasts}; {fix}"
+        assert scarce_room(rig, disk / "a.mcap", int(409_000 / per_tick)) == ""
+        assert scarce_room(rig, None, ticks) == ""
+
+
+def test_the_warning_is_an_event_of_the_run_and_its_recording(tmp_path, monkeypatch):
+    rig = Rig.from_dict({**MOVING, "schedule": {"step": "1 ms", "duration": 1.0}})
+    usage = shutil._ntuple_diskusage(10**9, 10**9 - 30_000, 30_000)
+    monkeypatch.setattr(recording_room.shutil, "disk_usage", lambda _: usage)
+    run = rig.run(record=tmp_path / "a.mcap")
+    (event,) = [event.name for event in run.events if event.level == "warning"]
+    assert event.startswith("the recording of 1 s needs between ") and " has 30 kB, enough for " in event
+    assert event in [each.name for each in open_recording(tmp_path / "a.mcap").events]

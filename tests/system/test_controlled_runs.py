@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +15,11 @@ import yaml
 
 from cosim.client import subscribe
 from cosim.errors import InputError, RunError
+from cosim.remote.control_link import ENDED
 from cosim.rig import Rig
 from cosim.rig.rerun import rerun
 from cosim.rig.run import StoppedRun
+from tests.kit.processes import child
 from tests.kit.running import Running
 
 BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
@@ -157,13 +158,48 @@ def test_the_run_goes_on_when_the_control_process_dies(tmp_path):
     running = Running(arm(tmp_path), duration=1.5)
     with running.client() as client:
         wait_for(client, "running")
-        children = subprocess.run(["pgrep", "-f", "control_process"], capture_output=True, text=True).stdout.split()
-        parents = {int(pid): Path(f"/proc/{pid}/stat").read_text().split()[3] for pid in children}
-        mine = [pid for pid, parent in parents.items() if parent == str(os.getpid())]
-        os.kill(mine[0], signal.SIGKILL)
+        kill_control_process()
     run = running.finished()
     assert run.fault == "" and len(run.t) == 1501
-    assert "the control socket has ended; no further commands are possible" in [event.name for event in run.events]
+    assert f"{ENDED}; no further commands are possible" in [event.name for event in run.events]
+
+
+def kill_control_process():
+    os.kill(child(os.getpid(), "cosim.remote.control_process"), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("lost", ["continue", "rest"])
+def test_control_is_lost_with_the_control_process_too(tmp_path, lost):
+    running = Running(arm(tmp_path, control_lost=lost), duration=2.0)
+    with running.client() as client:
+        wait_for(client, "running")
+        client.take()
+        kill_control_process()
+    what, run = f"control by 'tuner' was lost: {ENDED}", running.finished()
+    if lost == "rest":
+        assert run.run.fault == f"{what} after tick {len(run.run.t) - 1}"
+        assert abs(run.run["shoulder/reference_velocity"][-1]) < 1e-6
+    else:
+        assert run.fault == "" and what in [event.name for event in run.events]
+
+
+def test_a_run_that_only_a_client_could_start_ends_with_the_control_process(tmp_path):
+    running = Running(arm(tmp_path), wait=True)
+    with running.client() as client:
+        wait_for(client, "waiting")
+        kill_control_process()
+    assert str(running.finished()).endswith(f"{ENDED}: nobody can start the run before the first tick")
+
+
+def test_a_paused_run_ends_with_the_control_process(tmp_path):
+    running = Running(arm(tmp_path))
+    with running.client() as client:
+        wait_for(client, "running")
+        client.take()
+        client.pause()
+        kill_control_process()
+    run = running.finished().run
+    assert run.fault == f"{ENDED}: nobody can resume the run, which was paused after tick {len(run.t) - 1}"
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_a_killed_publisher_harms_neither_run_nor_recording(running):
 def test_a_killed_control_process_harms_neither_run_nor_recording(running):
     running.kill("control", KILL)
     code, out, err = running.finish()
-    what = "the control socket has ended; no further commands are possible"
+    what = "the process of the control socket has ended; no further commands are possible"
     assert (code, err) == (0, "")
     (warning,) = warnings(out)
     assert re.fullmatch(rf"warning  [\d.]+ s  {what}", warning)

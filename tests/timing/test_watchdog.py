@@ -228,3 +228,32 @@ def test_a_stop_ends_its_thread_at_once():
     assert all(thread.daemon for thread in threads())
     dog.stop()
     ended()
+
+
+def test_a_watchdog_that_fails_barks(held):
+    """What it follows raises, of whatever kind: a loop that nobody watches is stopped too."""
+    dog, time, barks = held
+    words = iter([0])
+    dog.start()
+    dog.follow(lambda: next(words))
+    time.until_asleep()
+    time.pass_(25 * MS)
+    barks.wait()
+    ended()
+    (cause,) = barks.causes
+    assert cause.startswith("the watchdog has failed: StopIteration: ")
+
+
+def test_a_watchdog_that_fails_while_it_is_stopped_says_nothing(held):
+    dog, time, barks = held
+
+    def fail():
+        dog._ended.set()  # as `stop` does, meanwhile
+        raise SystemExit
+
+    dog.start()
+    dog._progress = fail
+    time.until_asleep()
+    time.pass_(25 * MS)
+    ended()
+    assert barks.causes == []

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
+from cosim.compile.process_exits import refuse_exits, user_code
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.control.input_shaping import Shaping
 from cosim.data_only import PYTHON, refuse_code
@@ -144,12 +145,13 @@ def call_checked(make: Callable[[], T], path: tuple, reading: Reading) -> T | No
     """The result of `make`; None after an error in it, recorded in `reading`. path: of the section, the location of
     errors without one."""
     try:
-        return make()
+        with user_code():
+            return make()
     except InputErrors as many:
         reading.errors.extend(_located(error, path, reading) for error in many.errors)
     except InputError as error:
         reading.errors.append(_located(error, path, reading))
-    except Exception as error:  # of user code
+    except (Exception, SystemExit) as error:  # of user code
         what = f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
         reading.fail(path, f"cannot be set up: {what}")
     return None
@@ -191,6 +193,7 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
         return _import(kind, lambda: importlib.import_module(target), file, place)
     for entry in _entry_points(kind.group, tuple(sys.path)):
         if entry.name == name:
+            refuse_exits()
             return _import(kind, entry.load, f"entry point {entry.value}", place)
     instead = did_you_mean(name, known_names(kind)) or "; give the path of a file ending in .py"
     raise InputError(f"unknown {kind.word} '{name}'{instead}", place)
@@ -243,6 +246,7 @@ def _import_file(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None  # the name ends in .py
     module = importlib.util.module_from_spec(spec)
+    refuse_exits()
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -255,7 +259,8 @@ def _import_file(file: Path) -> ModuleType:
 def _import(kind: PluginKind, load: Callable[[], Any], file: str, place: SourceLocation) -> ModuleType:
     """The module that `load` imports, after checking that it is a plug-in of this kind."""
     try:
-        module = load()
+        with user_code():
+            module = load()
         missing = [name for name in kind.needs if not hasattr(module, name)]
         if not missing:
             get_type_hints(module.Params)

@@ -1,0 +1,13 @@
+"""Runs on emulated drives that are killed at random times: see `tests.kit.kills`, which kills 50."""
+
+from __future__ import annotations
+
+import os
+
+from tests.kit.kills import kills
+
+
+def test_killed_runs_leave_motors_off_and_recordings_readable(tmp_path):
+    found = list(kills(3, 6, tmp_path, f"239.75.252.{os.getpid() % 250 + 1}", latest=1.5))
+    assert [kill.wrong for kill in found] == [()] * 3
+    assert sum(kill.early for kill in found) < 3
