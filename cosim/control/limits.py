@@ -39,7 +39,8 @@ class GuardInputs:
     bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; stalled_time,
     unseen_motion: see `standstill`; residual_energy, load_residual_energy [J]: of the drive of a real joint and of its
     load motor, see `energy_account`; shadow_effort, shadow_drive, shadow_position, shadow_slip: of a real joint against
-    its twin, see `shadow`; position_tolerance: of `Guard`; effort_limit: after soft start and derating;
+    its twin, see `shadow`; position_tolerance: of `Guard`; new: whether a new sample came in this tick, None where no
+    joint is real; effort_limit: after soft start and derating;
     requested_effort: of the unchanged command; bounded_effort: within the bounds of limits that saturate;
     allowed_effort: within the rate limit too; step [s].
     """
@@ -60,6 +61,7 @@ class GuardInputs:
     shadow_position: Numeric
     shadow_slip: Numeric
     position_tolerance: Numeric
+    new: Numeric = None
     effort_limit: Numeric = None
     requested_effort: Numeric = None
     bounded_effort: Numeric = None
@@ -173,7 +175,9 @@ def _derated(x: GuardInputs, saturates: Array) -> Numeric:
 
 
 def _loses_reference(x: GuardInputs, saturates: Array) -> Numeric:
-    return ops.absolute(x.reference - x.position) > x.bounds["tracking"]
+    """By a new sample only: while none comes, the reference moves on and the measured position does not."""
+    beyond = ops.absolute(x.reference - x.position) > x.bounds["tracking"]
+    return beyond if x.new is None else ops.logical_and(beyond, x.new)
 
 
 def _is_frozen(x: GuardInputs, saturates: Array) -> Numeric:

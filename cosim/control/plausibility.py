@@ -15,11 +15,18 @@ from cosim.types import Numeric
 JUMP_TIME = 0.005
 # rad/s or m/s, and fraction of the velocity limit, by which a load motor may differ from its joint
 SLIP, SLIP_FRACTION = 0.3, 0.1
+# steps between two samples up to which their velocities are compared
+TOGETHER_STEPS = 3.0
 
 
 def jumped(before: Numeric, position: Numeric, elapsed: Numeric, max_velocity: Numeric) -> Numeric:
     """Where a joint moved further in the time `elapsed` [s] than its velocity limit allows."""
     return abs(position - before) > max_velocity * (elapsed + JUMP_TIME)
+
+
+def sampled_together(age: Numeric, other: Numeric, step: float) -> Numeric:
+    """Where two samples, by their ages [s] in a tick, are so close in time that their velocities can be compared."""
+    return np.abs(age - other) <= TOGETHER_STEPS * step
 
 
 def shaft_slips(load_velocity: Numeric, joint_velocity: Numeric, max_velocity: Numeric) -> Numeric:
