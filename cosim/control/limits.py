@@ -164,6 +164,13 @@ def _is_above(x: GuardInputs) -> Numeric:
     return x.position > x.bounds["upper"] + x.position_tolerance
 
 
+def _exceeds_power(x: GuardInputs, saturates: Array) -> Numeric:
+    """Where it saturates, also by a velocity that is old: the effort is cut by it. Else by a new sample only, as the
+    velocity with which the effort acts is not known before."""
+    beyond = ops.absolute(x.judged_effort(saturates) * x.velocity) > x.bounds["power"]
+    return beyond if x.new is None else ops.logical_and(beyond, ops.logical_or(saturates, x.new))
+
+
 def _derating(x: GuardInputs) -> Numeric:
     """1 until DERATING below the limit, 0 at it; 1 for a temperature that is not measured (NaN)."""
     # fmin and fmax ignore NaN: in this order of arguments it gives 1
@@ -232,7 +239,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest |requested effort · measured velocity|",
         default_action=SATURATE,
         stop_category=1,
-        exceeded=lambda x, saturates: ops.absolute(x.judged_effort(saturates) * x.velocity) > x.bounds["power"],
+        exceeded=_exceeds_power,
         effort_bounds=_power_bounds,
         reason=(
             "is commanded {power} ({effort} at {velocity}), above its limit of {limit}; slow the trajectory down or"
