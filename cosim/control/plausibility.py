@@ -35,9 +35,16 @@ def shaft_slips(load_velocity: Numeric, joint_velocity: Numeric, max_velocity: N
     return np.logical_not(rotates | np.isnan(joint_velocity))
 
 
+def outstanding(interval: float, before: float) -> float:
+    """What stands for the interval [s] to the predecessor of a sample, `interval` after it: samples that were queued
+    while feedback was late come one after the other, and are as old as the first of them. before: the same of the
+    predecessor."""
+    return max(interval, before - interval)
+
+
 def longest_span(interval: float, interval_before: float, step: float) -> float:
     """The longest time [s] between the measurements of two samples that were stamped `interval` apart, and the earlier
-    one `interval_before` after its predecessor: a sample that comes late may be as old as its predecessor, but for a
+    one `interval_before` after its predecessor, see `outstanding`: a sample that comes late may be as old as its predecessor, but for a
     tick of length `step`."""
     return interval + max(interval_before - step, 0.0)
 

@@ -41,7 +41,7 @@ _WIDTH, _COMMANDS, _MEASURED = len(PLACES), len(COMMAND), len(MEASURED)
 _DELAY, _AGE = MEASURED.index("delay"), MEASURED.index("age")
 _jumped, _is_stale = machine_code(plausibility.jumped), machine_code(plausibility.is_stale)
 _shaft_slips, _longest_span = machine_code(plausibility.shaft_slips), machine_code(plausibility.longest_span)
-_sampled_together = machine_code(plausibility.sampled_together)
+_sampled_together, _outstanding = machine_code(plausibility.sampled_together), machine_code(plausibility.outstanding)
 
 
 @machine_code
@@ -72,7 +72,7 @@ def _is_plausible(group: np.record, memory: int, t_ns: int, age: float, delay: f
             last[j] = doubles_at(group.states + j * group.state_count * 8, 1)[0]
         history.known = 1
     if compared:
-        history.interval = interval
+        history.interval = _outstanding(interval, history.interval)
         if interval > LATE_STEPS * group.step:
             history.late_ns, history.late_interval = t_ns, interval
     return True

@@ -27,7 +27,7 @@ class DriverSample(NamedTuple):
     """The last sample of a driver, and the last one that was late (0: none)."""
 
     t_ns: int = 0
-    interval: float = 0.0  # s, to the sample before
+    interval: float = 0.0  # s, to the sample before, see `plausibility.outstanding`
     late_ns: int = 0
     late_interval: float = 0.0
     position: list[float] | None = None  # None: not known
@@ -211,7 +211,7 @@ class HardwareManager:
                 what = f"joint '{name}' jumped by {abs(is_now - was):.4g} {unit} in {elapsed * 1e3:.4g} ms"
                 limit = f"more than its limit of {max_velocity:.4g} {unit}/s allows"
                 raise RunError(f"{what}, {limit}; {_late_feedback(t_ns, *late)}check its encoder and its supply")
-        return DriverSample(t_ns, interval, *late, position)
+        return DriverSample(t_ns, plausibility.outstanding(interval, before.interval), *late, position)
 
     def _check_shaft(self, group: DriverGroup, state: JointState, delay: float) -> None:
         """delay: age of the sample of the load motors at the time of the tick [s]."""

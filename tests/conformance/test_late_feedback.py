@@ -119,6 +119,15 @@ def test_no_limit_fires_for_a_pause_of_the_feedback(kind, of, phase, played, bou
     assert {key: which for key, which in wrong.items() if which} == {}
 
 
+@pytest.mark.parametrize("queued", [1, 3, 8])
+def test_samples_that_were_queued_meanwhile_are_no_jump(queued, played):
+    """They come when they are old already, and the first new one after them is far from them."""
+    rig, _ = played("Python")
+    run = rig.run(PHASES["fast"] - 1, 100, Pause(PHASES["fast"], 60, queued=queued))
+    moved = np.abs(np.diff(run["position"])).max()
+    assert moved > 1.4 * 8.0 * (2e-3 + 5e-3) and run["fault"] == ""  # further than a jump between two ticks
+
+
 @pytest.mark.parametrize("of", [(JOINT,), (JOINT, LOAD)], ids="+".join)
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_longer_pause_stops_for_lack_of_feedback(kind, of, played):

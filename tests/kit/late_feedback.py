@@ -75,6 +75,7 @@ class Pause:
     at: int
     ticks: int
     of: tuple[str, ...] = (JOINT, LOAD)
+    queued: int = 0  # samples that come after it and are as old as the last one before it; of drivers in Python
 
     def holds(self, what: str, tick: int) -> bool:
         return what in self.of and self.at <= tick < self.at + self.ticks
@@ -137,7 +138,9 @@ class PlayedDrive(HardwareStub):
         tick = round(self.plant.t_ns * 1e-9 / STEP)
         if self.pause.holds(self.what, tick):
             return
-        out.position[:], out.velocity[:], out.effort[:] = motion(tick * STEP)
+        end = self.pause.at + self.pause.ticks
+        measured = self.pause.at - 1 if end <= tick < end + self.pause.queued else tick
+        out.position[:], out.velocity[:], out.effort[:] = motion(measured * STEP)
         if self.what == LOAD:
             out.effort[:] = self.commanded
         out.temperature[:], out.t_ns = 40.0, round(tick * STEP * 1e9)
