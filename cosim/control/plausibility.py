@@ -44,8 +44,8 @@ def outstanding(interval: float, before: float) -> float:
 
 def longest_span(interval: float, interval_before: float, step: float) -> float:
     """The longest time [s] between the measurements of two samples that were stamped `interval` apart, and the earlier
-    one `interval_before` after its predecessor, see `outstanding`: a sample that comes late may be as old as its predecessor, but for a
-    tick of length `step`."""
+    one `interval_before` after its predecessor, see `outstanding`: a sample that comes late may be as old as its
+    predecessor, but for a tick of length `step`."""
     return interval + max(interval_before - step, 0.0)
 
 
