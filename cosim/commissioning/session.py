@@ -199,6 +199,7 @@ class LiveJoints:
         self._states = [JointState.zeros(len(group.joint_index)) for group in groups]
         self._commands = [JointCommand.zeros(len(group.joint_index)) for group in groups]
         self._stalled, self._unseen = np.zeros(n), np.zeros(n)
+        self._new = np.zeros(n, bool)  # whether a new sample came
         self._before = (np.zeros(n), np.zeros(n))  # position and reference of the last tick
         self._last_ns = [0] * len(groups)
         self._begun_ns = self._due_ns = 0
@@ -266,6 +267,7 @@ class LiveJoints:
             for name in ("position", "velocity", "effort", "temperature"):
                 getattr(self, name)[own] = getattr(state, name)
             self.age[own] = (now() - state.t_ns) * 1e-9
+            self._new[own] = state.t_ns != self._last_ns[k]
             self._last_ns[k] = state.t_ns
         before, self.t = self.t, (now() - self._begun_ns) * 1e-9
         self.dt = self.t - before
@@ -292,14 +294,18 @@ class LiveJoints:
         wanted = {name: np.broadcast_to(value, n) + 0.0 for name, value in {**defaults, **command}.items()}
         limits = self.guard.bounds["effort"], self.guard.bounds["velocity"]
         pushed = np.maximum(np.abs(self.request), np.nan_to_num(np.abs(self.effort)))
-        self._stalled = np.asarray(standstill.stalled_time(self._stalled, pushed, self.velocity, limits, self.period))
         paths = (self._before[0], self.position), (self._before[1], follows)
+        stalled = standstill.stalled_time(self._stalled, pushed, self.velocity, limits, self.period)
         unseen = standstill.unseen_motion(self._unseen, *paths, self.velocity, limits[1], self.period)
-        self._unseen = np.asarray(unseen)
-        self._before = (self.position.copy(), follows + 0.0)
+        # without a new sample nothing is known of the motion
+        self._stalled, self._unseen = (
+            np.where(self._new, *pair) for pair in ((stalled, self._stalled), (unseen, self._unseen))
+        )
+        self._before = (self.position.copy(), np.where(self._new, follows, self._before[1]))
         feedback = {
             **{name: getattr(self, name) for name in ("position", "velocity", "temperature", "age", "request")},
             **{"reference": follows, "stalled_time": self._stalled, "unseen_motion": self._unseen},
+            "new": self._new,
             "armed": self.t,
         }
         feedback |= {name: np.zeros(n) for name in GUARD_INPUTS if name not in feedback}  # of whole rigs only

@@ -118,7 +118,8 @@ def check(
 
     feedback: (n,) each: position, velocity, temperature [degC], age [s] as measured; request, the effort requested in
     the previous tick; reference, positions that controllers follow; stalled_time, unseen_motion of `standstill`;
-    residual_energy, load_residual_energy [J] and shadow_… of real joints; and armed (): time since arming [s].
+    residual_energy, load_residual_energy [J] and shadow_… of real joints; armed (): time since arming [s]; and, in rigs
+    with real joints, new: whether a new sample came.
     command: fields of JointCommand, (n,) each. A command within all limits passes bit for bit.
     """
     x = GuardInputs(
@@ -138,6 +139,7 @@ def check(
         previous_effort=feedback["request"],
         step=guard.step,
         position_tolerance=guard.position_tolerance,
+        new=feedback.get("new"),
     )
     position, clamped = _clamped_position(guard, x, command["position"])
     safe = {**command, "position": position}

@@ -41,7 +41,8 @@ class GuardInputs:
     bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; stalled_time,
     unseen_motion: see `standstill`; residual_energy, load_residual_energy [J]: of the drive of a real joint and of its
     load motor, see `energy_account`; shadow_effort, shadow_drive, shadow_position, shadow_slip: of a real joint against
-    its twin, see `shadow`; position_tolerance: of `Guard`; effort_limit: after soft start and derating;
+    its twin, see `shadow`; position_tolerance: of `Guard`; new: whether a new sample came in this tick, None where no
+    joint is real; effort_limit: after soft start and derating;
     requested_effort: of the unchanged command; bounded_effort: within the bounds of limits that saturate;
     allowed_effort: within the rate limit too; step [s].
     """
@@ -62,6 +63,7 @@ class GuardInputs:
     shadow_position: Numeric
     shadow_slip: Numeric
     position_tolerance: Numeric
+    new: Numeric = None
     effort_limit: Numeric = None
     requested_effort: Numeric = None
     bounded_effort: Numeric = None
@@ -164,6 +166,13 @@ def _is_above(x: GuardInputs) -> Numeric:
     return x.position > x.bounds["upper"] + x.position_tolerance
 
 
+def _exceeds_power(x: GuardInputs, saturates: Array) -> Numeric:
+    """Where it saturates, also by a velocity that is old: the effort is cut by it. Else by a new sample only, as the
+    velocity with which the effort acts is not known before."""
+    beyond = ops.absolute(x.judged_effort(saturates) * x.velocity) > x.bounds["power"]
+    return beyond if x.new is None else ops.logical_and(beyond, ops.logical_or(saturates, x.new))
+
+
 def _derating(x: GuardInputs) -> Numeric:
     """1 until DERATING below the limit, 0 at it; 1 for a temperature that is not measured (NaN)."""
     # fmin and fmax ignore NaN: in this order of arguments it gives 1
@@ -175,7 +184,9 @@ def _derated(x: GuardInputs, saturates: Array) -> Numeric:
 
 
 def _loses_reference(x: GuardInputs, saturates: Array) -> Numeric:
-    return ops.absolute(x.reference - x.position) > x.bounds["tracking"]
+    """By a new sample only: while none comes, the reference moves on and the measured position does not."""
+    beyond = ops.absolute(x.reference - x.position) > x.bounds["tracking"]
+    return beyond if x.new is None else ops.logical_and(beyond, x.new)
 
 
 def _is_frozen(x: GuardInputs, saturates: Array) -> Numeric:
@@ -230,7 +241,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest |requested effort · measured velocity|",
         default_action=SATURATE,
         stop_category=1,
-        exceeded=lambda x, saturates: ops.absolute(x.judged_effort(saturates) * x.velocity) > x.bounds["power"],
+        exceeded=_exceeds_power,
         effort_bounds=_power_bounds,
         reason=(
             "is commanded {power} ({effort} at {velocity}), above its limit of {limit}; slow the trajectory down or"

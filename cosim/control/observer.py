@@ -3,7 +3,8 @@
 It is the fading-memory polynomial filter of degree 2 (N. Morrison, "Introduction to Sequential Smoothing and
 Prediction", 1969; as "g-h-k" in E. Brookner, "Tracking and Kalman Filtering Made Easy", 1998, section 1.3): the
 parabola through all samples so far whose squared error at the k-th last sample has the weight θᵏ. All three poles are
-at θ, so its step response does not oscillate. Pure functions of numbers or symbols.
+at θ, so its step response does not oscillate. It runs from sample to sample; `extrapolate` continues it from the last
+sample to the time of a tick, with a bound. Pure functions of numbers or symbols.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim import ops
+from cosim.control import sample_times
 from cosim.types import Numeric, param, params
 from cosim.units import TURN
+
+# time constants of the observer for which a velocity is held while the acceleration decays
+HELD = 3.0
 
 
 @params
@@ -41,9 +46,32 @@ class Gains(NamedTuple):
     acceleration: Numeric
 
 
+class Estimate(NamedTuple):
+    """What is known of n joints by their last samples, (n,) each.
+
+    The motion at the time of the last sample, by all samples so far; interval: from the sample before to it [s];
+    horizon: its age [s] up to which the next sample is not overdue."""
+
+    position: Numeric
+    velocity: Numeric
+    acceleration: Numeric
+    interval: Numeric
+    horizon: Numeric
+
+    @property
+    def motion(self) -> JointMotion:
+        return JointMotion(*self[:3])
+
+
 def initial(position: Numeric, velocity: Numeric) -> JointMotion:
     """The estimate for joints at constant velocity, (n,) each."""
     return JointMotion(position, velocity, np.zeros(len(position)))
+
+
+def at_start(position: Numeric, velocity: Numeric) -> Estimate:
+    """The estimate by a first sample, (n,) each; interval and horizon are not known yet (0)."""
+    none = np.zeros(len(position))
+    return Estimate(*initial(position, velocity), none, none)
 
 
 def gains(bandwidth: Numeric, period: Numeric) -> Gains:
@@ -69,9 +97,61 @@ def correct(x: JointMotion, residual: Numeric, k: Gains) -> JointMotion:
     return JointMotion(*(value + gain * residual for value, gain in zip(x, k, strict=True)))
 
 
-def observe(x: JointMotion, measured: Numeric, new: Numeric, h: Numeric, k: Gains) -> JointMotion:
-    """x one step of h [s] later, corrected where there is a new sample, predicted elsewhere.
+def time_constant(bandwidth: Numeric) -> Numeric:
+    """s, of each of the three poles; bandwidth [Hz]."""
+    return 1.0 / (TURN * bandwidth)
 
-    measured: (n,) the latest positions; new: bool, scalar or (n,), whether they were sampled in this step."""
-    predicted = predict(x, h)
-    return correct(predicted, ops.where(new, measured - predicted.position, 0.0), k)
+
+def is_gap(x: Estimate, interval: Numeric, bandwidth: Numeric) -> Numeric:
+    """Where a sample, `interval` [s] after the last one, comes after a gap: not before `extrapolate` has ceased to hold
+    the velocity."""
+    return sample_times.is_gap(interval, x.interval, x.horizon, HELD * time_constant(bandwidth))
+
+
+def update(
+    x: Estimate,
+    position: Numeric,
+    velocity: Numeric,
+    interval: Numeric,
+    delay: Numeric,
+    bandwidth: Numeric,
+    step: float,
+) -> Estimate:
+    """The estimate with the samples of this tick, unchanged where there is none.
+
+    position, velocity (n,): measured; interval (n,): time since the last sample [s], 0 without a new one; delay (n,):
+    age of the sample at the time of the tick [s]; bandwidth (n,) [Hz]; step [s]: of ticks. After a gap the estimate
+    begins anew with the measured velocity: the parabola through what was before it is no longer that of the motion."""
+    new = interval > 0.0
+    predicted = predict(x.motion, interval)
+    corrected = correct(predicted, position - predicted.position, gains(bandwidth, ops.maximum(interval, step)))
+    begun, gap = initial(position, velocity), is_gap(x, interval, bandwidth)
+    known = (ops.where(gap, *pair) for pair in zip(begun, corrected, strict=True))
+    arrives = ops.clip(delay, 0.0, HELD * time_constant(bandwidth))
+    horizon = sample_times.next_horizon(interval, x.interval, step) + arrives
+    return Estimate(*(ops.where(new, *pair) for pair in zip((*known, interval, horizon), x, strict=True)))
+
+
+def extrapolate(x: Estimate, age: Numeric, bandwidth: Numeric) -> JointMotion:
+    """The motion `age` [s] after the last sample, (n,) each; bandwidth (n,) [Hz].
+
+    Up to the horizon h of the estimate the acceleration a is constant. At a time s after it, with T = 1/(2π bandwidth),
+
+        a(s) = a e^(−s/T),    v(s) = v(0) + a T (1 − e^(−s/T))    for s ≤ 3T,
+                              v(s) = v(3T) e^(−(s − 3T)/T)        beyond,
+
+    and the position is the integral of v. So with the values at the sample, at every age
+
+        |v(s)| ≤ V = |v| + |a| (h + T),    |q(s) − q| ≤ V (h + 4T).
+
+    Before the sample (age < 0) it goes back by at most h at constant acceleration.
+    """
+    constant = time_constant(bandwidth)
+    overdue = ops.maximum(age - x.horizon, 0.0)
+    q, v, a = predict(x.motion, ops.clip(age, -x.horizon, x.horizon))
+    held = ops.minimum(overdue, HELD * constant)
+    left, stopped = ops.exp(-held / constant), ops.exp(-(overdue - held) / constant)
+    gained = a * constant * (1.0 - left)
+    q = q + held * (v + a * constant) - constant * gained
+    v = v + gained
+    return JointMotion(q + v * constant * (1.0 - stopped), v * stopped, a * left * stopped)

@@ -15,11 +15,18 @@ from cosim.types import Numeric
 JUMP_TIME = 0.005
 # rad/s or m/s, and fraction of the velocity limit, by which a load motor may differ from its joint
 SLIP, SLIP_FRACTION = 0.3, 0.1
+# steps between two samples up to which their velocities are compared
+TOGETHER_STEPS = 3.0
 
 
 def jumped(before: Numeric, position: Numeric, elapsed: Numeric, max_velocity: Numeric) -> Numeric:
     """Where a joint moved further in the time `elapsed` [s] than its velocity limit allows."""
     return abs(position - before) > max_velocity * (elapsed + JUMP_TIME)
+
+
+def sampled_together(age: Numeric, other: Numeric, step: float) -> Numeric:
+    """Where two samples, by their ages [s] in a tick, are so close in time that their velocities can be compared."""
+    return np.abs(age - other) <= TOGETHER_STEPS * step
 
 
 def shaft_slips(load_velocity: Numeric, joint_velocity: Numeric, max_velocity: Numeric) -> Numeric:
@@ -28,10 +35,17 @@ def shaft_slips(load_velocity: Numeric, joint_velocity: Numeric, max_velocity: N
     return np.logical_not(rotates | np.isnan(joint_velocity))
 
 
+def outstanding(interval: float, before: float) -> float:
+    """What stands for the interval [s] to the predecessor of a sample, `interval` after it: samples that were queued
+    while feedback was late come one after the other, and are as old as the first of them. before: the same of the
+    predecessor."""
+    return max(interval, before - interval)
+
+
 def longest_span(interval: float, interval_before: float, step: float) -> float:
     """The longest time [s] between the measurements of two samples that were stamped `interval` apart, and the earlier
-    one `interval_before` after its predecessor: a sample that comes late may be as old as its predecessor, but for a
-    tick of length `step`."""
+    one `interval_before` after its predecessor, see `outstanding`: a sample that comes late may be as old as its
+    predecessor, but for a tick of length `step`."""
     return interval + max(interval_before - step, 0.0)
 
 

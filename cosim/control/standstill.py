@@ -1,6 +1,6 @@
 """Joints that should move and do not: how long one is pushed, and how far it should have come meanwhile.
 
-Pure, (n,) each, SI; updated once per tick before the guard.
+Pure, (n,) each, SI; updated with each measurement, before the guard.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ SLOW = 0.01
 
 
 def stalled_time(
-    before: Numeric, effort: Numeric, velocity: Numeric, limits: tuple[Numeric, Numeric], step: float
+    before: Numeric, effort: Numeric, velocity: Numeric, limits: tuple[Numeric, Numeric], passed: Numeric
 ) -> Numeric:
     """Time [s] for which a joint has been pushed with full effort and stood still.
 
     before: in the previous tick; effort: the larger of the requested and the measured one; limits: of effort and
-    velocity; step [s]: of ticks.
+    velocity; passed [s]: since the measurement before.
     """
     max_effort, max_velocity = limits
     pushed = ops.absolute(effort) >= FULL_EFFORT * max_effort
     still = ops.absolute(velocity) <= SLOW * max_velocity
-    return ops.where(ops.logical_and(pushed, still), before + step, 0.0)
+    return ops.where(ops.logical_and(pushed, still), before + passed, 0.0)
 
 
 def unseen_motion(
@@ -34,12 +34,13 @@ def unseen_motion(
     reference: tuple[Numeric, Numeric],
     velocity: Numeric,
     max_velocity: Numeric,
-    step: float,
+    passed: Numeric,
 ) -> Numeric:
     """How far [rad or m] a joint should have moved since its measured position changed last: the path of its reference
     or the integral of its measured velocity, whichever grows faster, at most at its velocity limit.
 
-    before: in the previous tick; position, reference: (in the previous tick, now); step [s]: of ticks.
+    before: by the previous measurement; position, reference: (then, now); passed [s]: since then, 0 where nothing is
+    known of the time between.
     """
-    path = ops.maximum(ops.absolute(reference[1] - reference[0]), ops.absolute(velocity) * step)
-    return ops.where(position[0] == position[1], before + ops.minimum(path, max_velocity * step), 0.0)
+    path = ops.maximum(ops.absolute(reference[1] - reference[0]), ops.absolute(velocity) * passed)
+    return ops.where(position[0] == position[1], before + ops.minimum(path, max_velocity * passed), 0.0)

@@ -62,7 +62,10 @@ class CompiledGroups:
         starts = [manager.place(*paths[name]) if name in paths else None for name in PLACES]
         places = np.column_stack([np.full(n, NOWHERE) if start is None else start + index for start in starts])
         shafts = [manager.loads[load].joint for load in index] if group.load else []
-        turning = [manager.place("measured", "velocity") + joint for joint in shafts]
+        turning, turned = (
+            np.array([manager.place(*path) + joint for joint in shafts] or [NOWHERE] * n, np.int64)
+            for path in (("measured", "velocity"), ("sample_delay",))
+        )
         unlimited, sample = np.full(n, np.inf), manager.samples[k]
         history = np.array([(sample.position is not None, *sample[:4])], HISTORY)
         last_position = np.array(sample.position or [0.0] * n)
@@ -75,7 +78,8 @@ class CompiledGroups:
             "last_position": last_position,
             "places": np.ascontiguousarray(places, np.int64),
             "max_velocity": unlimited if group.load else manager.max_velocity[index],
-            "shafts": np.array(turning or [NOWHERE] * n, np.int64),
+            "shafts": turning,
+            "shaft_delays": turned,
             "shaft_velocity": manager.max_velocity[shafts] if group.load else unlimited,
             "scratch": np.zeros(2, np.int64),
         }

@@ -24,8 +24,8 @@ GROUP = np.dtype(
         *[(name, "i8") for name in ("commands", "command_count", "states", "state_count", "t_ns")],  # addresses, sizes
         ("places", "i8"),  # whole numbers (joints, PLACES)
         *[(name, "i8") for name in ("history", "last_position", "max_velocity")],  # the latter two doubles (joints,)
-        # of load motors: places of the velocities of their joints, and their limits
-        *[(name, "i8") for name in ("shafts", "shaft_velocity")],
+        # of load motors: places of the velocities of their joints, of the ages of these, and their limits
+        *[(name, "i8") for name in ("shafts", "shaft_delays", "shaft_velocity")],
         *[(name, "i8") for name in ("read_ns", "valid_ns")],
         *[(name, "f8") for name in ("step", "stale")],  # s
         *[(name, "i8") for name in ("outcome", "expired", "scratch")],
@@ -41,15 +41,18 @@ _WIDTH, _COMMANDS, _MEASURED = len(PLACES), len(COMMAND), len(MEASURED)
 _DELAY, _AGE = MEASURED.index("delay"), MEASURED.index("age")
 _jumped, _is_stale = machine_code(plausibility.jumped), machine_code(plausibility.is_stale)
 _shaft_slips, _longest_span = machine_code(plausibility.shaft_slips), machine_code(plausibility.longest_span)
+_sampled_together, _outstanding = machine_code(plausibility.sampled_together), machine_code(plausibility.outstanding)
 
 
 @machine_code
-def _is_plausible(group: np.record, memory: int, t_ns: int, age: float) -> bool:
-    """Whether feedback that has come is plausible; its history is continued if it is."""
+def _is_plausible(group: np.record, memory: int, t_ns: int, age: float, delay: float) -> bool:
+    """Whether feedback that has come is plausible; its history is continued if it is. age, delay [s]: now, and at the
+    time of the tick."""
     history = history_at(group.history, 1)[0]
     last = doubles_at(group.last_position, group.joints)
     limit = doubles_at(group.max_velocity, group.joints)
     shafts, shaft_velocity = words_at(group.shafts, group.joints), doubles_at(group.shaft_velocity, group.joints)
+    shaft_delays = words_at(group.shaft_delays, group.joints)
     interval, new = (t_ns - history.t_ns) * 1e-9, t_ns != history.t_ns
     elapsed = _longest_span(interval, history.interval, group.step)
     compared = new and history.known != 0 and history.t_ns != 0
@@ -61,14 +64,15 @@ def _is_plausible(group: np.record, memory: int, t_ns: int, age: float) -> bool:
             return False
         if shafts[j] != NOWHERE:
             turning = doubles_at(memory + shafts[j] * 8, 1)[0]
-            if _shaft_slips(state[1], turning, shaft_velocity[j]):
+            since = doubles_at(memory + shaft_delays[j] * 8, 1)[0]
+            if _sampled_together(delay, since, group.step) and _shaft_slips(state[1], turning, shaft_velocity[j]):
                 return False
     if new:
         for j in range(group.joints):
             last[j] = doubles_at(group.states + j * group.state_count * 8, 1)[0]
         history.known = 1
     if compared:
-        history.interval = interval
+        history.interval = _outstanding(interval, history.interval)
         if interval > LATE_STEPS * group.step:
             history.late_ns, history.late_interval = t_ns, interval
     return True
@@ -84,7 +88,7 @@ def read(address: int, memory: int, due: int, until: int) -> int:
         return 1
     t_ns, history = words_at(group.t_ns, 1)[0], history_at(group.history, 1)[0]
     age, delay, interval = (now(group.scratch) - t_ns) * 1e-9, (due - t_ns) * 1e-9, (t_ns - history.t_ns) * 1e-9
-    if not _is_plausible(group, memory, t_ns, age):
+    if not _is_plausible(group, memory, t_ns, age, delay):
         group.outcome = _SUSPECT
         return 1
     history.t_ns = t_ns

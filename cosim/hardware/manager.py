@@ -27,7 +27,7 @@ class DriverSample(NamedTuple):
     """The last sample of a driver, and the last one that was late (0: none)."""
 
     t_ns: int = 0
-    interval: float = 0.0  # s, to the sample before
+    interval: float = 0.0  # s, to the sample before, see `plausibility.outstanding`
     late_ns: int = 0
     late_interval: float = 0.0
     position: list[float] | None = None  # None: not known
@@ -41,7 +41,7 @@ class HardwareManager:
         self.unsent = [0] * len(self.groups)  # commands that were too late to be sent
         self._memories = [GroupMemory(group, plant) for group in self.groups]
         self._states = [memory.state for memory in self._memories]
-        self._velocity = plant.view("measured", "velocity")
+        self._velocity, self._delay = plant.view("measured", "velocity"), plant.view("sample_delay")
         tick_model = plant.tick_model
         self._layout = tick_model.layout
         self.max_velocity, self.loads = tick_model.limits.velocity, tick_model.loads
@@ -148,7 +148,7 @@ class HardwareManager:
             memory.write_state(interval, (due - t_ns) * 1e-9, age)
             if group.load:
                 self._check_load_age(group, age)
-                self._check_shaft(group, state)
+                self._check_shaft(group, state, (due - t_ns) * 1e-9)
                 self.samples[k] = DriverSample(t_ns)
             elif group.real and t_ns != before.t_ns:
                 self.samples[k] = self._next_sample(k, group, state, before)
@@ -211,12 +211,15 @@ class HardwareManager:
                 what = f"joint '{name}' jumped by {abs(is_now - was):.4g} {unit} in {elapsed * 1e3:.4g} ms"
                 limit = f"more than its limit of {max_velocity:.4g} {unit}/s allows"
                 raise RunError(f"{what}, {limit}; {_late_feedback(t_ns, *late)}check its encoder and its supply")
-        return DriverSample(t_ns, interval, *late, position)
+        return DriverSample(t_ns, plausibility.outstanding(interval, before.interval), *late, position)
 
-    def _check_shaft(self, group: DriverGroup, state: JointState) -> None:
+    def _check_shaft(self, group: DriverGroup, state: JointState, delay: float) -> None:
+        """delay: age of the sample of the load motors at the time of the tick [s]."""
         joints = np.array([self.loads[place].joint for place in group.joint_index])
         velocity = self._velocity[joints]
-        for j in np.flatnonzero(plausibility.shaft_slips(state.velocity, velocity, self.max_velocity[joints]))[:1]:
+        slips = plausibility.shaft_slips(state.velocity, velocity, self.max_velocity[joints])
+        slips = slips & plausibility.sampled_together(delay, self._delay[joints], self.step)
+        for j in np.flatnonzero(slips)[:1]:
             name, unit = group.driver.joints[j], self._units[joints[j]]
             what = f"the load motor of '{name}' turns at {state.velocity[j]:.4g} {unit}/s, the joint at"
             fix = "check its direction and ratio, and the coupling"

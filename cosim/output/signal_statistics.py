@@ -1,8 +1,12 @@
-"""Figures of signals over all ticks of a run, accumulated block by block."""
+"""Figures of signals over all ticks of a run, accumulated block by block.
+
+What is measured counts once per sample: a sample is new in the ticks in which the signal of its time changes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +36,11 @@ class SignalFigures(NamedTuple):
 class SignalStatistics:
     """Minimum, maximum, root mean square, first and last value of the followed signals. Plain data."""
 
-    def __init__(self, signals: Sequence[str], followed: FollowedSignals) -> None:
-        """signals: of the columns of the blocks."""
+    def __init__(
+        self, signals: Sequence[str], followed: FollowedSignals, sampled: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """signals: of the columns of the blocks; sampled: name of a followed signal -> the signal with the time of its
+        samples, for those that are measured."""
         column = {name: k for k, name in enumerate(signals)}
         # differences, then what is subtracted in each, then the others
         pairs = {name: (a, b) for name, (a, b) in followed.items() if b is not None}
@@ -43,6 +50,13 @@ class SignalStatistics:
         self.names = (*pairs, *subtracted, *others)
         chosen = [*(a for a, _ in pairs.values()), *subtracted, *(followed[name][0] for name in others)]
         self._columns = np.array([column[name] for name in chosen], dtype=np.intp)
+        # of the names that are measured: their places, and the columns of the times of their samples
+        self._sampled = np.array([k for k, name in enumerate(self.names) if name in sampled], dtype=np.intp)
+        times = [sampled[self.names[k]] for k in self._sampled]
+        self._times = np.array([column[name] for name in times], dtype=np.intp)
+        self._new = np.empty((0, len(self._sampled)), bool)  # whether a sample was new, of the rows of the block
+        self._last_times = np.full(len(self._sampled), np.nan)
+        self._samples = np.zeros(len(self._sampled))  # in whole blocks
         self.count = 0  # ticks
         self._whole: np.ndarray | None = None  # figures of whole blocks
         self._first = np.full(len(self.names), np.nan)
@@ -60,17 +74,23 @@ class SignalStatistics:
         """Take the ticks of a block (k, signals) into account."""
         if not len(self._block):
             self._block = np.empty((BLOCK, len(self.names)))
+            self._new = np.empty((BLOCK, len(self._sampled)), bool)
         while len(values):
             begin = self._filled
             part, values = values[: BLOCK - begin], values[BLOCK - begin :]
             self._filled = begin + len(part)
             # other modes copy
             np.take(part, self._columns, axis=1, out=self._block[begin : self._filled], mode="clip")
+            if len(self._sampled):
+                times = np.vstack([self._last_times, part[:, self._times]])
+                self._new[begin : self._filled] = times[1:] != times[:-1]
+                self._last_times = times[-1]
             if not self.count:
                 self._first = self._followed(self._block[:1].copy())[0]
             self.count += len(part)
             if self._filled == BLOCK:
-                self._whole, self._filled = self._with_block(self._block), 0
+                self._whole, self._samples = self._with_block(self._block)
+                self._filled = 0
 
     def _followed(self, picked: np.ndarray) -> np.ndarray:
         """The rows after the subtractions, in place."""
@@ -79,21 +99,36 @@ class SignalStatistics:
             picked[:, :d] -= picked[:, d : 2 * d]
         return picked
 
-    def _with_block(self, picked: np.ndarray) -> np.ndarray:
-        """Rows: minimum, maximum, sum of squares, last value; of the whole blocks and this one."""
+    def _with_block(self, picked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows: minimum, maximum, sum of squares, last value; samples of what is measured); of the whole blocks and
+        this one."""
         rows = self._followed(picked)
+        new, last = self._new[: len(rows)], rows[-1].copy()
         with np.errstate(over="ignore", invalid="ignore"):
             low, high, squares = _folded(np.minimum, rows), _folded(np.maximum, rows), np.einsum("ij,ij->j", rows, rows)
+            if (k := self._sampled).size:
+                measured = rows[:, k]
+                low[k] = np.min(measured, axis=0, where=new, initial=np.inf)
+                high[k] = np.max(measured, axis=0, where=new, initial=-np.inf)
+                squares[k] = np.sum(measured * measured, axis=0, where=new)
             if self._whole is not None:
                 low, high = np.minimum(self._whole[0], low), np.maximum(self._whole[1], high)
                 squares = self._whole[2] + squares
-        return np.stack([low, high, squares, rows[-1]])
+        return np.stack([low, high, squares, last]), self._samples + new.sum(axis=0)
 
     @property
     def figures(self) -> np.ndarray:
-        """Rows: minimum, maximum, sum of squares, last, first value; NaN before the first tick."""
-        whole = self._with_block(self._block[: self._filled].copy()) if self._filled else self._whole
-        return np.vstack([np.full((4, len(self.names)), np.nan) if whole is None else whole, self._first])
+        """Rows: minimum, maximum, sum of squares, last, first value; NaN before the first tick. The sum of the squares
+        of samples is multiplied by ticks per sample."""
+        whole, samples = self._whole, self._samples
+        if self._filled:
+            whole, samples = self._with_block(self._block[: self._filled].copy())
+        if whole is None:
+            whole = np.full((4, len(self.names)), np.nan)
+        elif len(samples):
+            whole = whole.copy()
+            whole[2, self._sampled] *= self.count / samples
+        return np.vstack([whole, self._first])
 
     def by_name(self) -> dict[str, SignalFigures]:
         """The figures of all followed signals."""

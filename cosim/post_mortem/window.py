@@ -32,6 +32,9 @@ class StopWindow:
         return self.signals.get(f"{joint}/measured_{what}", self.signals.get(f"{joint}/{what}"))
 
     def tracking_error(self, joint: str) -> np.ndarray | None:
-        """(k,) |reference − measured position|, or None of a joint without a reference."""
+        """(k,) |reference − measured position|, of a real joint at the times of its samples, or None of a joint without
+        a reference."""
+        if (error := self.signals.get(f"{joint}/measured_error")) is not None:
+            return np.abs(error)
         reference, position = self.signals.get(f"{joint}/reference_position"), self.measured(joint, "position")
         return None if reference is None or position is None else np.abs(reference - position)

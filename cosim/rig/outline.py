@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 FURTHER = {
     "temperature": "degC",
-    "age": "s",
+    **dict.fromkeys(("age", "sample_time"), "s"),
     "step_error": "1",
     "deflection": "m",
     **dict.fromkeys(("power", "model_power", "load_power", "load_measured_power"), "W"),
     **dict.fromkeys(("residual_energy", "load_residual_energy"), "J"),
     **dict.fromkeys(("shadow_effort", "shadow_drive"), "joint effort"),
-    "shadow_slip": "joint position",
+    **dict.fromkeys(("shadow_slip", "measured_error"), "joint position"),
     "load_error": "joint effort",
     "load_delay": "s",
     "load_inertia_error": "joint inertia",

@@ -23,7 +23,7 @@ from cosim.rig.outline import RigOutline
 from cosim.rig.outputs import Outputs
 from cosim.rig.recorded_run import Change
 from cosim.rig.run import Run
-from cosim.rig.summary import followed_signals
+from cosim.rig.summary import followed_signals, sampled_signals
 from cosim.tick.tick_block import TickBlock
 from cosim.types import Level, Sink
 
@@ -58,8 +58,9 @@ class RunRecorder:
         self._evaluate = evaluation_of(self.rig)
         if self.scheduler.pacing is None and isinstance(self.rig.observe, BatchFunction):
             self.rig.observe.begin()
+        units = self.outline.units
         self._statistics = SignalStatistics(
-            tuple(self.outline.units), followed_signals(self.outline, self.outline.units)
+            tuple(units), followed_signals(self.outline, units), sampled_signals(self.outline, units)
         )
 
     def add(self, block: TickBlock) -> None:

@@ -21,6 +21,10 @@ _ENERGIES = ("work", "dissipated", "stored", "kinetic")
 _MOTION = ("position", "velocity", "effort")
 _FORCES, _PARTS = "forces", "parts"  # energy of force laws, of parts beside the mechanism
 _ERROR = "position_error"  # reference − position
+# of a real joint, what of it is measured: for its error, and in place of the estimated motion
+_MEASURED_ERROR = "measured_error"
+_MEASURED = {"position": "measured_position", "velocity": "measured_velocity", "effort": "effort"}
+_SAMPLE_TIME = "sample_time"
 _STEP_ERROR = "step_error"
 _STEPS = ("steps/count", "steps/total")
 _UNCONVERGED = "steps/unconverged"
@@ -39,7 +43,7 @@ Figures = Mapping[str, SignalFigures]
 
 class JointSummary(TypedDict):
     """Errors and positions [rad or m] over the whole run, speed [per s], efforts [N·m or N]; errors are None where
-    there is no reference."""
+    there is no reference. Of a real joint they are those of its samples, at the times at which these were taken."""
 
     role: str
     error_rms: float | None
@@ -200,7 +204,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "step_count": _step_count(signals, count),
         "unconverged": int(signals[_UNCONVERGED].last) if _UNCONVERGED in signals else None,
         "parameters": rig.parameters,
-        "joints": {name: _joint(rig, signals, name) for name in rig.joints if _has(signals, name, _MOTION)},
+        "joints": {name: _joint(rig, signals, name) for name in rig.joints if _has_motion(signals, name)},
         "constraints": {
             name: _constraint(signals, name, outline)
             for name, outline in rig.constraints.items()
@@ -248,6 +252,10 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
     """Those of the signals whose figures over the run are in its summary."""
     followed: dict[str, tuple[str, str | None]] = {}
     for name in rig.joints:
+        if _is_sampled(name, signals):
+            measured = (*_MEASURED.values(), _MEASURED_ERROR)
+            followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in measured}
+            continue
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in _MOTION}
         if (reference := f"{name}/reference_position") in rig.units:
             followed[f"{name}/{_ERROR}"] = reference, f"{name}/position"
@@ -262,16 +270,34 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
     return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}
 
 
+def sampled_signals(rig: RigOutline, signals: Container[str]) -> dict[str, str]:
+    """Those of `followed_signals` that count once per sample -> the signal with the time of their samples."""
+    measured = (*_MEASURED.values(), _MEASURED_ERROR)
+    joints = [name for name in rig.joints if _is_sampled(name, signals)]
+    return {f"{name}/{what}": f"{name}/{_SAMPLE_TIME}" for name in joints for what in measured}
+
+
+def _is_sampled(joint: str, signals: Container[str]) -> bool:
+    """Whether the motion of a joint is known by samples of a drive: it is real, and its measurements were kept."""
+    measured = (*_MEASURED.values(), _SAMPLE_TIME)
+    return all(f"{joint}/{what}" in signals for what in measured)
+
+
 def _has(signals: Figures, name: str, whats: Sequence[str]) -> bool:
     """Not of what a killed run did not keep."""
     return all(f"{name}/{what}" in signals for what in whats)
+
+
+def _has_motion(signals: Figures, name: str) -> bool:
+    return _has(signals, name, _MOTION) or _has(signals, name, tuple(_MEASURED.values()))
 
 
 def statistics_of(run: RecordedRun) -> SignalStatistics:
     """Those of the run, or of a run from a file that has none, of its ticks."""
     if run.statistics is not None:
         return run.statistics
-    statistics = SignalStatistics(run.signals, followed_signals(run.rig, run.signals))
+    followed, sampled = followed_signals(run.rig, run.signals), sampled_signals(run.rig, run.signals)
+    statistics = SignalStatistics(run.signals, followed, sampled)
     for begin in range(0, len(run.values), BLOCK):
         statistics.add(run.values[begin : begin + BLOCK])
     return statistics
@@ -302,15 +328,17 @@ def _step_count(signals: Figures, ticks: int) -> StepCountSummary | None:
 
 
 def _joint(rig: RigOutline, signals: Figures, name: str) -> JointSummary:
-    position, effort = signals[f"{name}/position"], signals[f"{name}/effort"]
-    error = signals.get(f"{name}/{_ERROR}")
+    # nobody knows where a real joint is between its samples
+    measured = _has(signals, name, tuple(_MEASURED.values()))
+    position, velocity, effort = (signals[f"{name}/{_MEASURED[what] if measured else what}"] for what in _MOTION)
+    error = signals.get(f"{name}/{_MEASURED_ERROR if measured else _ERROR}")
     return {
         "role": rig.roles[name],
         "error_rms": None if error is None else error.rms,
         "error_max": None if error is None else error.peak,
         "position_min": position.min,
         "position_max": position.max,
-        "speed_max": signals[f"{name}/velocity"].peak,
+        "speed_max": velocity.peak,
         "effort_rms": effort.rms,
         "effort_peak": effort.peak,
     }

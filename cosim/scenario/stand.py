@@ -104,6 +104,9 @@ class Stand:
         own = self.own_signals(np.broadcast_to(self.start, (len(rows), *self.start.shape)), rows)
         pairs = [(f"{name}/reference_position", f"{name}/position") for name in self._followed]
         columns = [own[:, self.names[a]] - own[:, self.names[b]] for a, b in pairs]
+        for k, name in enumerate(self._followed):
+            if (measured := self.names.get(f"{name}/measured_error")) is not None:
+                columns[k] = own[:, measured]
         return np.column_stack([own, *columns])
 
     def inject(self, active: Sequence[FaultInjection]) -> None:

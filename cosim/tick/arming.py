@@ -11,6 +11,7 @@ from cosim import ops
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import ControlledStop
 from cosim.control.limits import CODES, STOP
+from cosim.control.observer import at_start
 from cosim.control.plausibility import starts_moving, starts_outside
 from cosim.tick.tick_model import TickModel
 from cosim.types import Numeric
@@ -50,6 +51,8 @@ def armed(
         real = [model.plant.model.dof_index(name) for name in model.plant.real]
         state = model.plant.start_from_measured(model.plant.layout.unpack(x), position[real], velocity[real])
         found["plant",] = model.plant.layout.pack(state)
+        for name, value in at_start(position[real], velocity[real])._asdict().items():
+            found["estimate", name] = value
     start = BumplessStart(t, _blend_length(model, blend, offset["position"]), offset["position"], offset["velocity"])
     stop = ControlledStop.inactive(nv) if model.has_controlled_stop else np.zeros(0)
     found["bumpless_start",] = ops.concatenate([ops.array([start.t, start.duration]), *start[2:4], stop])

@@ -60,9 +60,10 @@ class SignalMap:
             signals[f"{dofs[k]}/measured_position"] = parts["measured"]["position"][k]
             signals[f"{dofs[k]}/measured_velocity"] = parts["measured"]["velocity"][k]
         for k in real:
+            signals |= _measured_error(signals, dofs[k], t - parts["sample_time"][k])
             signals[f"{dofs[k]}/model_effort"] = signals[f"{dofs[k]}/effort"]
             signals[f"{dofs[k]}/effort"] = parts["measured_effort"][k]
-            signals |= {f"{dofs[k]}/{name}": parts[name][k] for name in ("temperature", "age")}
+            signals |= {f"{dofs[k]}/{name}": parts[name][k] for name in ("temperature", "age", "sample_time")}
             signals[f"{dofs[k]}/power"] = parts["drive_power"][k]
             signals[f"{dofs[k]}/model_power"] = signals[f"{dofs[k]}/model_effort"] * signals[f"{dofs[k]}/velocity"]
             signals[f"{dofs[k]}/residual_energy"] = parts["residual_energy"][k]
@@ -106,3 +107,12 @@ class SignalMap:
         """Signal of a controller, a part or a bond -> its unit as declared."""
         of_controllers = {name: loop.signals[field].unit for name, (loop, field, _) in self._declared.items()}
         return of_controllers | dict(self.coupled)
+
+
+def _measured_error(signals: State, joint: str, age: Numeric) -> State:
+    """`<joint>/measured_error`: reference − measured position at the time of the sample, `age` [s] before the tick. The
+    reference then is that of constant acceleration; nothing of a joint that has no reference."""
+    if f"{joint}/reference_position" not in signals:
+        return {}
+    q, v, a = (signals[f"{joint}/reference_{what}"] for what in ("position", "velocity", "acceleration"))
+    return {f"{joint}/measured_error": q - age * (v - 0.5 * age * a) - signals[f"{joint}/measured_position"]}

@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from cosim import ops
-from cosim.control import energy_account, guard, load_tracking, shadow, standstill
+from cosim.control import energy_account, guard, load_tracking, observer, shadow, standstill
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.cogging import Cogging, cogging_effort
 from cosim.control.control_loop import ControlLoop
@@ -19,7 +19,8 @@ from cosim.control.controlled_stop import update_stop, while_stopping
 from cosim.control.guard import Guard
 from cosim.control.limits import NOT_FINITE
 from cosim.control.load_emulation import LoadMotor, load_efforts
-from cosim.control.observer import JointMotion, correct, gains, predict
+from cosim.control.observer import Estimate, predict
+from cosim.control.sample_times import is_gap, next_horizon
 from cosim.control.shadow import EncoderSample, ShadowParams
 from cosim.integrators.methods import INTEGRATORS
 from cosim.layout import Layout
@@ -32,8 +33,6 @@ from cosim.tick.coupled_plant import CoupledStep, Coupling, PlantPart, plant_par
 from cosim.types import COMMAND, FEEDBACK, SETPOINTS, Limits, Numeric, State, requested_effort
 from cosim.units import TURN
 
-# longest interval between two samples of a real joint [steps] that the gains of the observer follow
-MAX_SAMPLE_STEPS = 20.0
 # time constants in which the observer of a real joint settles
 SETTLING = 10.0
 # added to a `CouplingFault`, to take precedence over faults of the guard and of the plant
@@ -119,20 +118,36 @@ class TickFunctions:
         """(2, nv) which dofs are latched, and which are locked by a latch, brake or stop."""
         return self.plant.locks(self.plant.layout.unpack(x))
 
-    def correct_real(self, x: Numeric, position: Numeric, interval: Numeric, delay: Numeric) -> Numeric:
-        """The plant's state x (nx,) with the observers of its real joints corrected by new samples of position (nv,).
+    def follow_real(
+        self,
+        t: Numeric,
+        x: Numeric,
+        position: Numeric,
+        velocity: Numeric,
+        interval: Numeric,
+        delay: Numeric,
+        sampled: Numeric,
+        *estimate: Numeric,
+    ) -> tuple[Numeric, ...]:
+        """(the plant's state x (nx,) with its real joints where their last samples put them, followed time (nv,), time
+        of the last sample (nv,), then the fields of `observer.Estimate` (m,)).
 
-        interval (nv,): time [s] since the sample before, 0 where there is no new one; delay (nv,): age [s] of the
-        sample at the time of the tick. The prediction is the plant's own step.
-        """
-        state, real = self.plant.layout.unpack(x), self._real
-        motion = JointMotion(*self.plant.real_motion(state))
-        new, since = interval[real] > 0.0, ops.clip(interval[real], self.step, MAX_SAMPLE_STEPS * self.step)
-        # at the time of the sample, for which the gains are: a later state corrected by an earlier residual may diverge
-        then = predict(motion, -delay[real])
-        corrected = correct(then, position[real] - then.position, gains(self.bandwidths, since))
-        latest = (ops.where(new, *pair) for pair in zip(predict(corrected, delay[real]), motion, strict=True))
-        return self.plant.layout.pack(self.plant.with_real_motion(state, *latest))
+        position, velocity (nv,): by the last samples; interval (nv,): time [s] since the sample before, 0 where there
+        is no new one; delay (nv,): age [s] of the sample at the time of the tick; sampled (nv,): times of the samples
+        before; estimate: before. Followed time: from sample to sample [s], 0 where none came or where it came after a
+        gap."""
+        state, real, before = self.plant.layout.unpack(x), self._real, Estimate(*estimate)
+        new, at = interval[real] > 0.0, (values[real] for values in (position, velocity, interval, delay))
+        after = observer.update(before, *at, self.bandwidths, self.step)
+        gap = observer.is_gap(before, interval[real], self.bandwidths)
+        followed = ops.where(ops.logical_and(new, ops.logical_not(gap)), interval[real], 0.0)
+        latest = observer.extrapolate(after, delay[real], self.bandwidths)
+        return (
+            self.plant.layout.pack(self.plant.with_real_motion(state, *latest)),
+            ops.with_elements(np.zeros(self.nv), real, followed),
+            ops.where(interval > 0.0, t - delay, sampled),
+            *after,
+        )
 
     def account_for_drives(
         self,
@@ -143,18 +158,22 @@ class TickFunctions:
         reported: Numeric,
         request: Numeric,
         interval: Numeric,
+        followed: Numeric,
         power: Numeric,
         work: Numeric,
+        residual: Numeric,
     ) -> tuple[Numeric, ...]:
         """(power, work, residual energy) of the drives of real joints, (nv,) each, 0 for others.
 
         x (nx,): the state of the plant; start: the flat BumplessStart; velocity, reported effort, interval (nv,): by
-        the last samples; request (nv,): of the tick before; power, work: before; see `energy_account.accounted`."""
+        the last samples; followed: see `follow_real`; request (nv,): of the tick before; power, work, residual:
+        before; see `energy_account.accounted` and `energy_account.without_gap`."""
         exerted = energy_account.effort_of_drive(reported, request)
-        real = np.isin(np.arange(self.nv), self._real)
+        real, is_first = np.isin(np.arange(self.nv), self._real), t <= start[0]
         sampled = ops.where(real, exerted * velocity, 0.0)
-        latest, done = energy_account.accounted(power, work, sampled, interval, t <= start[0])
-        return latest, done, self.plant.work_taken(self.plant.layout.unpack(x)) - done
+        latest, done = energy_account.accounted(power, work, sampled, interval, followed, is_first)
+        taken = self.plant.work_taken(self.plant.layout.unpack(x))
+        return latest, *energy_account.without_gap(taken, done, residual, interval, followed, is_first)
 
     # --- the simulated twins of real joints ---
 
@@ -166,7 +185,6 @@ class TickFunctions:
     def shadow_motion(
         self,
         t: Numeric,
-        x: Numeric,
         start: Numeric,
         position: Numeric,
         velocity: Numeric,
@@ -177,19 +195,22 @@ class TickFunctions:
         *before: Numeric,
     ) -> tuple[Numeric, ...]:
         """(innovation, slip, the fields of `shadow.EncoderSample`, time at which the estimated motion has settled),
-        (nv,) each, before the observers are corrected; the first two are 0 for other joints.
+        (nv,) each, before the estimate is updated; the first two are 0 for other joints.
 
-        x (nx,): the plant's state; start: the flat BumplessStart; position, velocity: by the last samples; interval,
-        delay: see `correct_real`; then the values of the tick before."""
+        start: the flat BumplessStart; position, velocity: by the last samples; interval, delay: see `follow_real`; then
+        the values of the tick before, and the estimate (m,) by the samples before."""
         assert self.shadow is not None
-        state, real = self.plant.layout.unpack(x), self._real
-        then = predict(JointMotion(*self.plant.real_motion(state)), -delay[real])
+        real, n = self._real, len(Estimate._fields)
+        before, estimate = before[:-n], Estimate(*before[-n:])
+        then = predict(estimate.motion, interval[real])
         found = ops.with_elements(np.zeros(self.nv), real, position[real] - then.position)
         last, settled = EncoderSample(*before[:-1]), before[-1]
         sample = EncoderSample(position, velocity, t + np.zeros(self.nv), delay)
         is_real, is_first, new = np.isin(np.arange(self.nv), real), t <= start[0], interval > 0.0
-        # after time that the model has not seen
-        late = ops.logical_and(new, ops.absolute(shadow.clock_slip(last, sample, interval)) > 0.5 * self.step)
+        # after time that the model has not seen, and in which nothing was measured
+        slept = ops.absolute(shadow.clock_slip(last, sample, interval)) > 0.5 * self.step
+        horizon = ops.with_elements(np.zeros(self.nv), real, estimate.horizon)
+        late = ops.logical_and(new, ops.logical_or(slept, interval > horizon))
         settled = ops.where(ops.logical_or(is_first, late), t + self._settling, settled)
         moved = shadow.slip(slipped, last, sample, interval, self.shadow.window)
         judged, followed = ops.logical_and(new, t >= settled), ops.logical_and(new, ops.logical_not(late))
@@ -205,16 +226,20 @@ class TickFunctions:
         start: Numeric,
         request: Numeric,
         reported: Numeric,
+        delay: Numeric,
+        horizon: Numeric,
         settled: Numeric,
         effort: Numeric,
         drive: Numeric,
         before: Numeric,
     ) -> tuple[Numeric, ...]:
         """(effort on the joint beside that of its twin, effort of the drive beside it, estimated velocity), (nv,) each;
-        the first two are 0 for other joints, and stay as they are until the estimated motion has settled.
+        the first two are 0 for other joints, and stay as they are until the estimated motion has settled and while the
+        next sample is overdue.
 
-        x (nx,): the state of the plant, corrected; start: the flat BumplessStart; request (nv,): of the tick before;
-        reported (nv,): efforts by the last samples; settled: see `shadow_motion`; then the values of the tick before.
+        x (nx,): the state of the plant, at its last samples; start: the flat BumplessStart; request (nv,): of the tick
+        before; reported (nv,): efforts by the last samples; delay (nv,): see `follow_real`; horizon (m,): of the
+        estimate; settled: see `shadow_motion`; then the values of the tick before.
         """
         assert self.shadow is not None
         state, real = self.plant.layout.unpack(x), self._real
@@ -224,8 +249,10 @@ class TickFunctions:
         twin = self._twin_efforts(solution["outputs"], request, reported)
         sampled = solution["effort"] - twin, energy_account.effort_of_drive(reported, twin) - twin
         none = ops.logical_or(~np.isin(np.arange(self.nv), real), t <= start[0])
+        on_time = delay <= ops.with_elements(np.zeros(self.nv), real, horizon)
+        judged = ops.logical_and(t >= settled, on_time)
         residuals = (
-            ops.where(t >= settled, shadow.filtered(old, new, self.shadow.bandwidth, self.step), old)
+            ops.where(judged, shadow.filtered(old, new, self.shadow.bandwidth, self.step), old)
             for old, new in zip((effort, drive), sampled, strict=True)
         )
         now = ops.with_elements(np.zeros(self.nv), real, velocity)
@@ -278,27 +305,41 @@ class TickFunctions:
         velocity: Numeric,
         effort: Numeric,
         reference: Numeric,
-        age: Numeric,
         request: Numeric,
         stalled_time: Numeric,
         unseen_motion: Numeric,
         last_position: Numeric,
         last_reference: Numeric,
+        *samples: Numeric,
     ) -> tuple[Numeric, ...]:
         """(stalled_time, unseen_motion, last_position, last_reference), (nv,) each, of this tick from those of the tick
         before; 0 in the first tick after arming.
 
-        start: the flat BumplessStart; effort: measured; age [s]: of the measurement; request: effort requested in the
-        tick before. Lack of feedback is no standstill: while it is older than half of its limit, nothing changes.
+        start: the flat BumplessStart; effort: measured; request: effort requested in the tick before; samples: in a rig
+        with real joints, interval and followed time of `follow_real`. Lack of feedback is no standstill: of a real
+        joint only time counts over which its samples came.
         """
         limits, effort = self.limits, ops.maximum(ops.absolute(effort), ops.absolute(request))
-        bounds = limits.effort, limits.velocity
-        stalled = standstill.stalled_time(stalled_time, effort, velocity, bounds, self.step)
+        bounds, is_first = (limits.effort, limits.velocity), t <= start[0]
+        passed, new = self._sampled_time(*samples)
+        stalled = standstill.stalled_time(stalled_time, effort, velocity, bounds, passed)
         positions, references = (last_position, position), (last_reference, reference)
-        unseen = standstill.unseen_motion(unseen_motion, positions, references, velocity, limits.velocity, self.step)
-        is_first, known = t <= start[0], age <= 0.5 * self.guard.stale
-        stalled, unseen = ops.where(known, stalled, stalled_time), ops.where(known, unseen, unseen_motion)
-        return ops.where(is_first, 0.0, stalled), ops.where(is_first, 0.0, unseen), position, reference
+        unseen = standstill.unseen_motion(unseen_motion, positions, references, velocity, limits.velocity, passed)
+        found = [ops.where(is_first, 0.0, stalled), ops.where(is_first, 0.0, unseen), position, reference]
+        if new is None:
+            return tuple(found)
+        before, counts = (stalled_time, unseen_motion, last_position, last_reference), ops.logical_or(new, is_first)
+        return tuple(ops.where(counts, *pair) for pair in zip(found, before, strict=True))
+
+    def _sampled_time(self, *samples: Numeric) -> tuple[Numeric, Numeric]:
+        """(time [s] over which motion was measured up to this tick, whether a new sample came), (nv,) each: of
+        simulated joints the step, and always; (step, None) in a rig without real joints.
+
+        samples: interval and followed time of `follow_real`, of a rig with real joints."""
+        if not samples:
+            return self.step, None
+        real, (interval, followed) = np.isin(np.arange(self.nv), self._real), samples
+        return ops.where(real, followed, self.step), ops.logical_or(~real, interval > 0.0)
 
     def check_command(
         self, t: Numeric, x: Numeric, start: Numeric, request: Numeric, *inputs: Numeric
@@ -306,9 +347,9 @@ class TickFunctions:
         """(the fields of COMMAND (nv,), guard faults (nv,), warned (nv,), fault (), request before and now (nv,)): the
         commands of all controllers after the guard.
 
-        inputs: GUARD_INPUTS, (nv,) each, then the fields of COMMAND of each loop in turn as one vector. fault is 0, or
-        the largest fault of the guard or of the plant; nothing is written after a fault, and the request is then the
-        one that would have been.
+        inputs: GUARD_INPUTS, (nv,) each, in a rig with real joints interval and followed time of `follow_real`, then
+        the fields of COMMAND of each loop in turn as one vector. fault is 0, or the largest fault of the guard or of
+        the plant; nothing is written after a fault, and the request is then the one that would have been.
         """
         commands: list[Numeric] = [0.0] * (len(COMMAND) * self.nv)
         places = [self.nv * k + loop.index for loop in self.loops for k in range(len(COMMAND))]
@@ -318,6 +359,7 @@ class TickFunctions:
         if self.drive_controlled is not None:
             command |= {gain: ops.where(self.drive_controlled, 0.0, command[gain]) for gain in ("kp", "kd")}
         known = dict(zip(GUARD_INPUTS, inputs, strict=False)) | {"request": request, "armed": t - start[0]}
+        known["new"] = self._sampled_time(*inputs[len(GUARD_INPUTS) : -1])[1]
         if self.coggings:
             command["effort"] = command["effort"] + cogging_effort(self.coggings, known["position"])
         safe, guard_fault, warned = guard.check(self.guard, known, command)
@@ -385,36 +427,48 @@ class TickFunctions:
         velocity: Numeric,
         reported: Numeric,
         interval: Numeric,
+        last: Numeric,
+        horizon: Numeric,
+        silent: Numeric,
         powers: Numeric,
         works: Numeric,
         sums: Numeric,
         slow: Numeric,
+        found: Numeric,
     ) -> tuple[Numeric, ...]:
         """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,), sums and slow
-        signals of `load_tracking`, then (m,) for each of its FIGURES). The account is that of the commanded efforts,
-        then of those that the load motors exert. The tracking is judged once the estimated motion has settled.
+        signals of `load_tracking`, (m,) for each of its FIGURES, then interval, horizon and silence (m,) of their
+        samples). The account is that of the commanded efforts, then of those that the load motors exert. The tracking
+        is judged once the estimated motion has settled, and while no sample of the load motor is overdue.
 
         start: the flat BumplessStart; before (m,): commands of the tick before; velocity, reported, interval (m,): by
-        the last samples of the load motors; see `energy_account.accounted`."""
+        the last samples of the load motors; last, horizon, silent (m,): before, see `sample_times`, silent [s]: time of
+        ticks without a sample; found (m,): error of the tick before; see `energy_account.accounted`."""
         efforts = self.plant.efforts(t, self.plant.layout.unpack(x), request)
         commands = load_efforts(self.loads, efforts["effort"], efforts["v"], efforts["a"])
         exerted = energy_account.effort_of_drive(reported, before)
-        is_first = t <= start[0]
+        is_first, new = t <= start[0], interval > 0.0
+        followed = ops.where(is_gap(interval, last, horizon), 0.0, interval)
         pairs = [
-            energy_account.accounted(powers[k], works[k], effort * velocity, interval, is_first)
+            energy_account.accounted(powers[k], works[k], effort * velocity, interval, followed, is_first)
             for k, effort in enumerate((commands, exerted))
         ]
+        silent = ops.where(new, 0.0, silent + self.step)
+        overdue = silent > horizon
+        horizon = ops.where(new, next_horizon(interval, last, self.step), horizon)
+        last = ops.where(new, interval, last)
         latest, done = (ops.array(rows) for rows in zip(*pairs, strict=True))
         joints = [load.joint for load in self.loads]
         settled = t >= start[0] + self._settling
         error, rate = ops.where(settled, exerted - commands, 0.0), (commands - before) / self.step
         now = ops.array([error, rate, efforts["a"][joints], efforts["v"][joints]])
-        slow = ops.where(settled, shadow.filtered(slow, now, load_tracking.BANDWIDTH, self.step), 0.0)
-        further = load_tracking.summed(sums, slow)
-        sums = ops.where(settled, further, 0.0)
+        filtered = shadow.filtered(slow, now, load_tracking.BANDWIDTH, self.step)
+        slow = ops.where(settled, ops.where(overdue, slow, filtered), 0.0)
+        sums = ops.where(settled, ops.where(overdue, sums, load_tracking.summed(sums, slow)), 0.0)
+        error = ops.where(overdue, found, error)
         figures = (error, load_tracking.delay(sums), *load_tracking.added_load(sums))
         residual = ops.with_elements(np.zeros(self.nv), joints, done[1] - done[0])
-        return commands, latest, done, residual, sums, slow, *figures
+        return commands, latest, done, residual, sums, slow, *figures, last, horizon, silent
 
     def check_coupling(self, values: Numeric, energy: Numeric, fault: Numeric) -> Numeric:
         """The fault () of a tick, of its parts too: FIRST_OF_PARTS + a `CouplingFault`; see `CoupledStep.fault`."""

@@ -23,6 +23,7 @@ from cosim.compile.trace import OpenNumbers
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
 from cosim.control.load_tracking import FIGURES, SUMS
+from cosim.control.observer import Estimate, at_start
 from cosim.errors import CompileError
 from cosim.layout import Layout, Region
 from cosim.plant.plant import Plant
@@ -46,7 +47,7 @@ ROW = ("t", "plant", "request", "measured", "guard_fault", "warned", "fallback_a
 COUPLED_ROW = ("coupled",)
 REAL_ROW = (
     *("measured_effort", "temperature", "age", "drive_power", "residual_energy"),
-    *("load_effort", "load_measured", "load_power", "load_residual_energy", "load_tracking"),
+    *("load_effort", "load_measured", "load_power", "load_residual_energy", "load_tracking", "sample_time"),
 )
 # … and their twins
 SHADOW_ROW = ("shadow",)
@@ -115,12 +116,15 @@ class TickModel(TickFunctions):
             "load_power": np.zeros((2, len(loads))),  # of the commanded and of the exerted efforts, by the last sample
             "load_residual_energy": n,  # of the load motors of joints [J]
             "load_tracking": {name: loads for name in FIGURES},
+            **({"sample_time": n} if self.plant.real else {}),  # of the last samples of real joints, by the ticks [s]
             "shadow": {name: n for name in SHADOWS},  # residuals of real joints against their twins
             "drive_work": n,  # of real drives, until their last sample [J]
             "load_work": np.zeros((2, len(loads))),
             "load_sums": np.zeros((SUMS, len(loads))),  # of how load motors follow their commands
             "load_slow": np.zeros((4, len(loads))),
             "load_interval": loads,  # as sample_interval
+            # of the last sample of load motors: interval and horizon, see `sample_times`, and time without one
+            "load_samples": {name: loads for name in _LOAD_SAMPLES},
             "reference_position": n,  # of joints with a limit that checks it
             "previous_request": n,  # request before the guard ran
             # of joints with limits on standstill
@@ -130,6 +134,7 @@ class TickModel(TickFunctions):
             "sample_interval": n,  # of real joints with a new sample: time since the one before [s], 0 without
             "sample_delay": n,  # … and age of the sample at the time of the tick [s]
             "shadow_before": {name: n for name in _SHADOW_BEFORE},  # of real joints: last sample, estimated velocity
+            **(self._real_motion if self.plant.real else {}),
             "sensors": self.encoders.initial(q, v),
             "controllers": {loop.name: loop.initial() for loop in self.loops},
             "controller_commands": {
@@ -148,6 +153,13 @@ class TickModel(TickFunctions):
             # sampled drives that are switched on
             **({"enabled": np.ones(self.nv)} if self.plant.periods else {}),
         }
+
+    @property
+    def _real_motion(self) -> State:
+        """The estimated motion of real joints at t = 0, and the time (nv,) over which their last samples came [s], 0 in
+        a tick without one."""
+        q, v, _ = self.plant.real_motion(self._initial_motion[0])
+        return {"estimate": at_start(q, v)._asdict(), "followed": np.zeros(self.nv)}
 
     @property
     def coupled_in_python(self) -> bool:
@@ -344,14 +356,14 @@ class TickModel(TickFunctions):
     def _read_calls(self) -> list[MemoryCall]:
         calls = [self._call("measure", self.measure, ["t", "plant", "sensors", "request"], ["sensors", *_MEASURED])]
         if self.plant.real:
-            sample = [_MEASURED[0], "sample_interval", "sample_delay"]
+            sample = [*_MEASURED[:2], "sample_interval", "sample_delay"]
             calls += self._shadow_motion_calls()
-            calls.append(self._call("correct_real", self.correct_real, ["plant", *sample], ["plant"]))
-            account = ["drive_power", "drive_work"]
-            inputs = ["t", "plant", "bumpless_start", *_MEASURED[1:], "request", "sample_interval", *account]
-            calls.append(
-                self._call("account_for_drives", self.account_for_drives, inputs, [*account, "residual_energy"])
-            )
+            kept = ["sample_time", *_ESTIMATE]
+            outputs = ["plant", "followed", *kept]
+            calls.append(self._call("follow_real", self.follow_real, ["t", "plant", *sample, *kept], outputs))
+            account = ["drive_power", "drive_work", "residual_energy"]
+            inputs = ["t", "plant", "bumpless_start", *_MEASURED[1:], "request", *_SAMPLES, *account]
+            calls.append(self._call("account_for_drives", self.account_for_drives, inputs, account))
             calls += self._shadow_effort_calls()
         if self.plant.imposed.any():
             calls.append(
@@ -362,11 +374,11 @@ class TickModel(TickFunctions):
         return calls
 
     def _shadow_motion_calls(self) -> list[MemoryCall]:
-        """Before the estimated motion is corrected."""
+        """Before the estimated motion is updated."""
         if self.shadow is None:
             return []
         kept = [("shadow", "position"), ("shadow", "slip"), *(("shadow_before", name) for name in _SHADOW_BEFORE[:-1])]
-        inputs = ["t", "plant", "bumpless_start", *_MEASURED[:2], "sample_interval", "sample_delay", *kept]
+        inputs = ["t", "bumpless_start", *_MEASURED[:2], "sample_interval", "sample_delay", *kept, *_ESTIMATE]
         return [self._call("shadow_motion", self.shadow_motion, inputs, kept)]
 
     def _shadow_effort_calls(self) -> list[MemoryCall]:
@@ -375,7 +387,8 @@ class TickModel(TickFunctions):
             return []
         settled, estimated = (("shadow_before", name) for name in _SHADOW_BEFORE[-2:])
         kept = [("shadow", "effort"), ("shadow", "drive"), estimated]
-        inputs = ["t", "plant", "bumpless_start", "request", _MEASURED[2], settled, *kept]
+        sample = [_MEASURED[2], "sample_delay", _ESTIMATE[-1]]
+        inputs = ["t", "plant", "bumpless_start", "request", *sample, settled, *kept]
         return [self._call("shadow_efforts", self.shadow_efforts, inputs, kept)]
 
     def _controller_tasks(self) -> list[TickTask]:
@@ -397,7 +410,7 @@ class TickModel(TickFunctions):
         return tasks
 
     def _guard_calls(self) -> list[MemoryCall]:
-        calls = []
+        calls, samples = [], _SAMPLES if self.plant.real else ()
         if self._tracked:
             names = [loop.name for loop in self._tracked if loop.fallback is not None]
             fallbacks = [
@@ -406,9 +419,9 @@ class TickModel(TickFunctions):
             inputs = ["t", "bumpless_start", *fallbacks]
             calls.append(self._call("reference_positions", self.reference_positions, inputs, ["reference_position"]))
         if self.guard.needs_history.any():
-            inputs = ["t", "bumpless_start", *_MEASURED, "reference_position", "age", "request", *_STANDSTILL_PATHS]
+            inputs = ["t", "bumpless_start", *_MEASURED, "reference_position", "request", *_STANDSTILL_PATHS, *samples]
             calls.append(self._call("watch_standstill", self.watch_standstill, inputs, _STANDSTILL_PATHS))
-        inputs = ["t", "plant", "bumpless_start", "request", *_GUARD_PATHS, "controller_commands"]
+        inputs = ["t", "plant", "bumpless_start", "request", *_GUARD_PATHS, *samples, "controller_commands"]
         outputs = [*_COMMAND, "guard_fault", "warned", "fault", "previous_request", "request"]
         calls.append(self._call("check_command", self.check_command, inputs, outputs))
         if self.coupling is not None:
@@ -426,7 +439,8 @@ class TickModel(TickFunctions):
         calls = [self._call("request", self.request, [*_MEASURED[:2], *_COMMAND], ["request"])]
         if self.loads:
             account = ["load_power", "load_work"]
-            samples = [("load_measured", "velocity"), ("load_measured", "effort"), "load_interval"]
+            known = [("load_samples", name) for name in _LOAD_SAMPLES]
+            samples = [("load_measured", "velocity"), ("load_measured", "effort"), "load_interval", *known]
             inputs = [
                 "t",
                 "plant",
@@ -437,9 +451,10 @@ class TickModel(TickFunctions):
                 *account,
                 "load_sums",
                 "load_slow",
+                ("load_tracking", FIGURES[0]),
             ]
             figures = [("load_tracking", name) for name in FIGURES]
-            outputs = ["load_effort", *account, "load_residual_energy", "load_sums", "load_slow", *figures]
+            outputs = ["load_effort", *account, "load_residual_energy", "load_sums", "load_slow", *figures, *known]
             calls.append(self._call("load_effort", self.load_effort, inputs, outputs))
         return calls
 
@@ -463,8 +478,12 @@ class TickModel(TickFunctions):
 _MEASURED: tuple[Path, ...] = (("measured", "position"), ("measured", "velocity"), "measured_effort")
 # what a controller gets besides the time, its parameters and its state
 _KNOWN: tuple[Path, ...] = (*_MEASURED, "known_acceleration", "locks", "bumpless_start")
+# of real joints
+_SAMPLES: tuple[Path, ...] = ("sample_interval", "followed")
+_ESTIMATE: tuple[Path, ...] = tuple(("estimate", name) for name in Estimate._fields)
 _COMMAND: tuple[Path, ...] = tuple(("command", name) for name in COMMAND)
 _SHADOW_BEFORE = ("position", "velocity", "time", "delay", "settled", "estimated_velocity")
+_LOAD_SAMPLES = ("interval", "horizon", "silent")
 _STANDSTILL = ("stalled_time", "unseen_motion", "last_position", "last_reference")
 _STANDSTILL_PATHS: tuple[Path, ...] = tuple(("standstill", name) for name in _STANDSTILL)
 _GUARD_PATHS: tuple[Path, ...] = (

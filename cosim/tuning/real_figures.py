@@ -1,4 +1,7 @@
-"""Figures of merit of one run that is over, such as that of a real rig: the definitions of rollouts, on its signals."""
+"""Figures of merit of one run that is over, such as that of a real rig: the definitions of rollouts, on its signals.
+
+Those of a real joint are of its samples, each of which counts until the next one, and not of the estimated motion.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ def _metric(run: Run, rig: Rig, name: str, ticks: int) -> Array:
     metric, n = METRICS[name], len(rig.joints)
     courses = {what: _courses(run, rig, what)[:ticks] for what in INTERFACES}
     reference = _courses(run, rig, "reference_position")[:ticks]
-    error = np.where(np.isnan(reference), 0.0, reference - courses["position"])
+    error = _courses(run, rig, "measured_error")[:ticks]
+    error = np.where(np.isnan(error), reference - courses["position"], error)
+    error = np.where(np.isnan(reference), 0.0, error)
     target = np.nan_to_num(reference[-1])
     accumulators = np.repeat(np.array(metric.initial)[:, None], n, axis=1)
     for k, t in enumerate(run.t[:ticks] - run.t[0]):
@@ -44,7 +49,10 @@ def _metric(run: Run, rig: Rig, name: str, ticks: int) -> Array:
 
 
 def _courses(run: Run, rig: Rig, what: str) -> Array:
-    """(ticks, joints) of a signal of each joint; NaN of those without it."""
+    """(ticks, joints) of a signal of each joint, of real joints as measured; NaN of those without it."""
     nothing = np.full(len(run.t), np.nan)
     names = (f"{joint}/{what}" for joint in rig.joints)
+    if what in ("position", "velocity"):
+        real = {joint for joint, role in run.rig.roles.items() if role == "real"}
+        names = (f"{joint}/measured_{what}" if joint in real else f"{joint}/{what}" for joint in rig.joints)
     return np.stack([run[name] if name in run.signals else nothing for name in names], axis=1)

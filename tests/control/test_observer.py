@@ -2,16 +2,36 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import cumulative_trapezoid
 from scipy.linalg import solve_discrete_lyapunov
 
+from cosim import ops
 from cosim.compile import ArrayPort, compile
-from cosim.control.observer import JointMotion, ObserverParams, correct, gains, initial, observe, predict
+from cosim.control.observer import (
+    JointMotion,
+    ObserverParams,
+    at_start,
+    correct,
+    extrapolate,
+    gains,
+    initial,
+    is_gap,
+    predict,
+    time_constant,
+    update,
+)
 from cosim.units import TURN
 
 H = 1e-3  # s
 BANDWIDTHS = [5.0, 50.0, 300.0]  # Hz
 
 bandwidths = pytest.mark.parametrize("bandwidth", BANDWIDTHS)
+
+
+def observe(x, measured, new, h, k):
+    """x one step of h [s] later, corrected where there is a new sample, predicted elsewhere."""
+    predicted = predict(x, h)
+    return correct(predicted, ops.where(new, measured - predicted.position, 0.0), k)
 
 
 def theta(bandwidth, h=H):
@@ -242,3 +262,99 @@ def test_symbols_give_what_numbers_give():
         for got, value in zip(compiled(*inputs), expected, strict=True):
             np.testing.assert_allclose(got, value, rtol=1e-12, atol=1e-9)
         x = np.array(expected)
+
+
+# --- between samples and after gaps ---
+
+AGES = np.arange(0.0, 0.5, 0.5e-3)  # s
+
+
+def estimate(bandwidth, every=1, delay=0.0, seed=5):
+    """Of four joints on sines, by samples on time, `every` ticks apart."""
+    rng = np.random.default_rng(seed)
+    size, rate = rng.uniform(-2.0, 2.0, 4), rng.uniform(0.5, 9.0, 4)
+    x = at_start(np.zeros(4), size * rate)
+    for k in range(1, 60):
+        t, interval = k * every * H, np.full(4, every * H)
+        q, v = size * np.sin(rate * t), size * rate * np.cos(rate * t)
+        x = update(x, q, v, interval, np.full(4, delay), bandwidth, H)
+    return x
+
+
+def bounds(x, bandwidth):
+    """(of |velocity|, of |position − that of the sample|) at any age, from what is known at the sample."""
+    T, h = time_constant(bandwidth), x.horizon
+    velocity = np.abs(x.velocity) + np.abs(x.acceleration) * (h + T)
+    return velocity, velocity * (h + 4.0 * T)
+
+
+@bandwidths
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("delay", [0.0, 2e-3, 0.3])
+def test_the_motion_without_samples_is_bounded_at_every_age(bandwidth, every, delay):
+    x = estimate(bandwidth, every, delay)
+    fastest, farthest = bounds(x, bandwidth)
+    assert np.all(x.horizon <= every * H + 1.5 * H + 3.0 * time_constant(bandwidth) + 1e-12)
+    for age in AGES:
+        q, v, a = extrapolate(x, np.full(4, age), bandwidth)
+        assert np.all(np.abs(q - x.position) <= farthest + 1e-12) and np.all(np.abs(v) <= fastest + 1e-12)
+        assert np.all(np.abs(a) <= np.abs(x.acceleration))
+    late = x.horizon + 40.0 * time_constant(bandwidth)
+    for value in extrapolate(x, late, bandwidth)[1:]:
+        np.testing.assert_allclose(value, 0.0, atol=1e-9)
+
+
+@bandwidths
+def test_the_motion_without_samples_is_the_equation_of_its_docstring(bandwidth):
+    """The position is the integral of the velocity."""
+    x, T = estimate(bandwidth), time_constant(bandwidth)
+    q, v, a = (value[:, None] for value in predict(x.motion, x.horizon))
+    s = np.linspace(0.0, 9.0 * T, 9001)
+    held = v + a * T * (1.0 - np.exp(-np.minimum(s, 3.0 * T) / T))
+    velocity = held * np.exp(-np.maximum(s - 3.0 * T, 0.0) / T)
+    moved = cumulative_trapezoid(velocity, s, axis=1, initial=0.0)
+    for k in range(0, len(s), 500):
+        found = extrapolate(x, x.horizon + s[k], bandwidth)
+        np.testing.assert_allclose(found.position, q[:, 0] + moved[:, k], rtol=0, atol=1e-6 * np.abs(moved).max())
+        np.testing.assert_allclose(found.velocity, velocity[:, k], rtol=1e-9)
+        np.testing.assert_allclose(found.acceleration, a[:, 0] * np.exp(-s[k] / T), rtol=1e-9)
+
+
+@bandwidths
+@pytest.mark.parametrize("every", [1, 7])
+def test_samples_on_time_are_followed_as_by_the_filter_alone(bandwidth, every):
+    """Also one tick late: the acceleration is constant between them."""
+    x, k = estimate(bandwidth, every), gains(bandwidth, every * H)
+    expected = predict(x.motion, every * H)
+    for age in H * np.arange(0.0, every + 1.5):
+        np.testing.assert_array_equal(extrapolate(x, np.full(4, age), bandwidth), predict(x.motion, age))
+    after = update(x, expected.position + 0.01, np.full(4, 9.0), np.full(4, every * H), np.zeros(4), bandwidth, H)
+    np.testing.assert_allclose(after.motion, correct(expected, np.full(4, 0.01), k), rtol=1e-12)
+
+
+@bandwidths
+def test_after_a_gap_the_estimate_begins_anew_with_what_is_measured(bandwidth):
+    """Without a kick: to the parabola the joint has jumped."""
+    x = estimate(bandwidth)
+    gap = 2.0 * (x.horizon + 3.0 * time_constant(bandwidth))
+    assert is_gap(x, gap, bandwidth).all() and not is_gap(x, x.horizon, bandwidth).any()
+    after = update(x, np.arange(4.0), np.full(4, 0.5), gap, np.zeros(4), bandwidth, H)
+    np.testing.assert_array_equal(after.motion, [np.arange(4.0), np.full(4, 0.5), np.zeros(4)])
+    # the next sample is due as soon as the one before the gap was
+    np.testing.assert_allclose(after.horizon, H + 1.5 * H, rtol=1e-12)
+    unchanged = update(x, np.full(4, np.nan), np.full(4, np.nan), np.zeros(4), np.zeros(4), bandwidth, H)
+    np.testing.assert_array_equal(unchanged, x)
+
+
+def test_the_first_interval_is_no_gap_however_long_it_is():
+    x = at_start(np.zeros(1), np.ones(1))
+    assert not is_gap(x, np.array([0.2]), 50.0).any()
+    np.testing.assert_allclose(
+        update(x, np.array([0.2]), np.ones(1), np.array([0.2]), np.zeros(1), 50.0, H).velocity, 1.0
+    )
+
+
+def test_time_before_the_sample_is_not_extrapolated_further_than_after_it():
+    x = estimate(50.0)
+    np.testing.assert_array_equal(extrapolate(x, np.full(4, -1e-3), 50.0), predict(x.motion, -1e-3))
+    np.testing.assert_array_equal(extrapolate(x, np.full(4, -9.0), 50.0), predict(x.motion, -x.horizon))

@@ -434,7 +434,8 @@ OF_SOME = {
 OF_REAL = {
     f"<joint>/{what}"
     for what in (
-        *("model_effort", "temperature", "age", "power", "model_power", "residual_energy", "load_effort"),
+        *("measured_error", "sample_time", "model_effort", "temperature", "age", "power", "model_power"),
+        *("residual_energy", "load_effort"),
         *(f"load_{name}" for name in ("measured_effort", "measured_velocity", "power", "measured_power")),
         *(f"load_{name}" for name in ("residual_energy", "error", "delay", "inertia_error", "damping_error")),
         *(f"shadow_{name}" for name in ("effort", "drive", "position", "slip")),

@@ -12,6 +12,7 @@ from cosim.execution.python_engine import PythonEngine
 from cosim.hardware.driver_group import DriverGroup
 from cosim.output.limit_alarms import alarm_texts
 from cosim.rig.rig import Rig, load_rig
+from cosim.tick.arming import armed
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.hardware import HardwareStub
 from tests.kit.rigs import rig_in
@@ -108,9 +109,11 @@ def run(rig, effort=None, delay=0, seconds=3.0, loaded=False):
     engine = PythonEngine(rig.tick_model, plant, groups)
     engine.open()
     engine.arm()
-    model, state = engine.tick_model.plant, plant.tick_model.plant.layout.unpack(engine.view("plant").copy())
     q, v, _ = motion(0.0)
-    engine.view("plant")[:] = model.layout.pack(model.start_from_measured(state, np.array([q]), np.array([v])))
+    start = armed(rig.tick_model, 0.0, 0.0, engine.view("plant"), np.array([q]), np.array([v]))
+    for path in start:
+        if path[0] in ("plant", "estimate"):
+            engine.view(*path)[...] = start[path].reshape(engine.view(*path).shape)
     rows, fault = engine.run(round(seconds / rig.tick_model.step) + 1)
     values = rig.observe(engine.view("bumpless_start").copy(), rows)
     signals = dict(zip(rig.tick_model.signals.names, values.T, strict=True))

@@ -74,10 +74,11 @@ def most_active(joints: Sequence[str], signals: Mapping[str, np.ndarray], count:
 
 
 def position_errors(joints: Sequence[str], signals: Mapping[str, Samples]) -> dict[str, Samples]:
-    """`<joint>/position_error` = reference − position, of the joints that have both."""
+    """`<joint>/position_error` = reference − position, of the joints that have both; of real joints as measured."""
+    measured = {f"{j}/position_error": signals.get(f"{j}/measured_error") for j in joints}
     pairs = {j: (signals.get(f"{j}/reference_position"), signals.get(f"{j}/position")) for j in joints}
     return {
         f"{j}/position_error": DerivedSignal(np.subtract, r, q)
         for j, (r, q) in pairs.items()
         if r is not None and q is not None
-    }
+    } | {name: error for name, error in measured.items() if error is not None}
