@@ -16,7 +16,7 @@ import numpy as np
 from cosim.control.controlled_stop import REQUESTED
 from cosim.control.limits import CODES
 from cosim.errors import InputError, RunError
-from cosim.tick.arming import armed, refused
+from cosim.tick.arming import Start, armed, refused, start_of
 from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 
 if TYPE_CHECKING:
@@ -160,17 +160,17 @@ class Engine(ABC):
         """
         model = self.tick_model
         position, velocity = self.measure_once(until)
-        self._check_start(position, velocity)
+        start = start_of(model, blend, self.number * model.step, position, velocity)
+        self._check_start(start, position, velocity)
         for loop in model.loops:
             loop.failure = ""
-        t, plant = self.number * model.step, self.view("plant")
-        for path, value in armed(model, blend, t, plant, position, velocity).items():
+        for path, value in armed(model, start.references, self.view("plant"), position, velocity).items():
             self.memory[model.layout.place(*path).where] = value
 
-    def _check_start(self, position: np.ndarray, velocity: np.ndarray) -> None:
+    def _check_start(self, start: Start, position: np.ndarray, velocity: np.ndarray) -> None:
         """Raises RunError for a real joint whose position or velocity would stop the first tick."""
         limits, model = self.tick_model.limits, self.tick_model.plant.model
-        codes = refused(self.tick_model, position, velocity)
+        codes = refused(self.tick_model, start, position, velocity)
         for k in np.flatnonzero(codes)[:1]:
             name, unit = model.dof_names[k], model.dof_units[k]
             if codes[k] == CODES["position"]:
