@@ -35,6 +35,7 @@ def run(
     step: str | None,
     helics: str | None,
     yes: bool,
+    allow_turns: bool,
     clear_faults: bool,
     shadow: bool,
 ) -> None:
@@ -77,15 +78,18 @@ def run(
         unstable, misfits = loaded.warnings
     for line in (*unstable, *misfits):
         print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
+    consent = None
     if loaded.hardware and not wait:  # else a client arms it
-        from cosim.cli.confirm import confirm
+        from cosim.cli.confirm import MotorConsent
         from cosim.rig.moving_motors import what_moves
 
-        confirm(list(what_moves(loaded)), yes, sys.stdin, sys.stdout)
+        consent = MotorConsent(list(what_moves(loaded)), yes, allow_turns, sys.stdin, sys.stdout)
     fault: CosimError | None = None
-    with console.run_display(loaded.run_spec.name, loaded.run_spec.schedule.pacing is not None) as shown:
+    quiet = consent is not None and not yes  # nothing is written over a question
+    with console.run_display(loaded.run_spec.name, loaded.run_spec.schedule.pacing is not None, quiet) as shown:
         try:
-            finished = loaded.run(seconds, record, shown, clear_faults, wait=wait)
+            given = {"wait": wait, "consent": consent, "allow_turns": allow_turns}
+            finished = loaded.run(seconds, record, shown, clear_faults, **given)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
     fault = fault or invalid_results(finished, unstable)

@@ -40,12 +40,12 @@ class BumplessStart(NamedTuple):
         """From one array (`size(n)`,), optionally followed by that of a controlled stop of n joints."""
         vectors = [flat[begin : begin + n] for begin in range(2, cls.size(n), n)]
         stop = flat[cls.size(n) :]
-        return cls(flat[0], flat[1], *vectors, ControlledStop.of(stop) if len(stop) else None)
+        return cls._make([flat[0], flat[1], *vectors, ControlledStop.of(stop) if len(stop) else None])
 
     @classmethod
     def none(cls, n: int) -> BumplessStart:
         """Of n references that begin on their trajectories at t = 0."""
-        return cls(0.0, 1.0, *(np.zeros(n), np.zeros(n), np.ones(n), np.zeros(n), np.ones(n)))
+        return cls(0.0, 1.0, np.zeros(n), np.zeros(n), np.ones(n), np.zeros(n), np.ones(n))
 
     @classmethod
     def size(cls, n: int) -> int:
@@ -60,7 +60,7 @@ class BumplessStart(NamedTuple):
     def at(self, index: np.ndarray) -> BumplessStart:
         """The start of the joints at these indices."""
         stop = None if self.stop is None else self.stop.at(index)
-        return BumplessStart(self.t, self.duration, *(getattr(self, name)[index] for name in VECTORS), stop)
+        return self._replace(**{name: getattr(self, name)[index] for name in VECTORS}, stop=stop)
 
     def reference(self, trajectory: Trajectory, t: Numeric) -> dict[str, Numeric]:
         """The reference at t [s]: position, velocity, acceleration and effort, (n,) each."""

@@ -142,8 +142,8 @@ def _longest(start: BumplessStart, step: float) -> Numeric:
 def excess(
     position: Numeric, velocity: Numeric, start: BumplessStart, bounds: BlendBounds, step: float, t: Numeric
 ) -> tuple[Numeric, Numeric]:
-    """(too fast, outside) (n,) by how much references are beyond their bounds of velocity and position at t [s], at most
-    0 within them and after their blend; position, velocity (n,): of the trajectory, or (k, n) for times (k, 1)."""
+    """(too fast, outside) (n,) by how much references leave their bounds of velocity and position at t [s], at most 0
+    within them and after their blend; position, velocity (n,): of the trajectory, or (k, n) for times (k, 1)."""
     added = start.added(t)
     position, velocity = position + added["position"], velocity + added["velocity"]
     too_fast = ops.absolute(velocity) - bounds.velocity * (1.0 + VELOCITY_TOLERANCE)

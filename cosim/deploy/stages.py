@@ -52,7 +52,7 @@ class StageCode:
 
 
 def stage_code(model: TickModel, name: str, blend: float, row: int) -> StageCode:
-    """name: with which the functions begin; blend [s]: see `start_of`; row: where the memory has that of the last tick."""
+    """name: with which the functions begin; blend [s]: see `start_of`; row: where that of the last tick is."""
     return _Stages(model, name, blend, row).code()
 
 
