@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
-from cosim.control.limits import CODES
-from cosim.control.start_blend import LONGEST, BlendBounds, blended, ends
+from cosim.control.limits import CODES, POSITION_TOLERANCE
+from cosim.control.start_blend import LONGEST, VELOCITY_TOLERANCE, BlendBounds, blended, ends
 from cosim.errors import RunError
 from cosim.tick.arming import Start, blend_bounds
 from cosim.units import TURN
@@ -36,7 +36,7 @@ class JointMotion:
 
     measured: where it stands; reference: the first position of its trajectory, on the nearest turn of a continuous
     joint; turns: whole turns from the trajectory to there; lowest, highest, speed: of its reference, blend included;
-    blend: until it is on its trajectory; unknown: why its reference is not known ahead, else "".
+    blend: until it is on its trajectory; beyond: which of its limits it leaves later, in words, or ""; unknown: why its reference is not known ahead, else "".
     """
 
     joint: str
@@ -48,6 +48,7 @@ class JointMotion:
     highest: float = math.nan
     speed: float = math.nan
     blend: float = 0.0
+    beyond: str = ""
     unknown: str = ""
 
     @property
@@ -71,7 +72,7 @@ class JointMotion:
             way += f" ({self.turns:+d} turn{'s' if abs(self.turns) > 1 else ''}, the nearest one)"
         way += f", is reached within {self.blend:.3g} s" if self.blend else ", where it stands"
         span = f"{self._show(self.lowest)} to {self._show(self.highest)}"
-        return f"{now}; {way}; in all it goes from {span}, at up to {self._show(self.speed)}/s"
+        return f"{now}; {way}; in all it goes from {span}, at up to {self._show(self.speed)}/s{self.beyond}"
 
     def _show(self, value: float) -> str:
         return f"{float(f'{value:.4g}'):.6g} {self.unit}" if abs(value) >= 5e-5 else f"0 {self.unit}"
@@ -157,7 +158,18 @@ def _reference_motions(
             float(places[:, i].max()),
             float(np.abs(speeds[:, i]).max()),
             float(until[i]),
+            _beyond(model, k, places[:, i], speeds[:, i]),
         )
+
+
+def _beyond(model: TickModel, k: int, places: Array, speeds: Array) -> str:
+    """The limits of joint k that its reference leaves, for which the guard will stop the run."""
+    limits, unit, found = model.limits, model.plant.model.dof_units[k], []
+    if places.min() < limits.lower[k] - POSITION_TOLERANCE or places.max() > limits.upper[k] + POSITION_TOLERANCE:
+        found.append(f"{limits.lower[k]:.4g} to {limits.upper[k]:.4g} {unit}")
+    if np.abs(speeds).max() > limits.velocity[k] * (1.0 + VELOCITY_TOLERANCE):
+        found.append(f"{limits.velocity[k]:.4g} {unit}/s")
+    return f": beyond its limits of {' and '.join(found)}" if found else ""
 
 
 def check_start(model: TickModel, start: Start, codes: Array, blend: float, position: Array, velocity: Array) -> None:
@@ -204,11 +216,15 @@ def _leaves_limits(model: TickModel, start: Start, k: int, blend: float, positio
     else:
         what = f"its reference would be {start.outside[k]:.4g} {unit} outside its limits"
         what += f" {limits.lower[k]:.4g} to {limits.upper[k]:.4g} {unit} on the way"
-    return f"joint '{name}' is at {position[k]:.4g} {unit}, {way}; {what}; {_fix(fits, distance, mismatch, name, unit)}"
+    return f"joint '{name}' is at {position[k]:.4g} {unit}, {way}; {what}; {_fix(fits, distance, mismatch, -speed, name, unit)}"
 
 
-def _fix(fits: Callable[[float, float], bool], distance: float, mismatch: float, name: str, unit: str) -> str:
-    """What makes the start possible."""
+def _fix(
+    fits: Callable[[float, float], bool], distance: float, mismatch: float, at_rest: float, name: str, unit: str
+) -> str:
+    """What makes the start possible. at_rest: the mismatch of velocities if the joint were at rest."""
+    if mismatch != at_rest and fits(distance, at_rest):
+        return "wait until it is at rest"
     if fits(0.0, mismatch):
         near, far = 0.0, 1.0
         for _ in range(SEARCH_STEPS):

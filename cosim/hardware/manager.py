@@ -14,13 +14,12 @@ from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.enabling import HoldCommands, enable_all
 from cosim.hardware.group_memory import GroupMemory
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.clocks import native_clock
 from cosim.types import JointState
 
 VALID_STEPS, VALID_NS = 5, 20_000_000  # validity of a command after its deadline: steps, at least ns
 FIRST_FEEDBACK_NS = 100_000_000  # in which real joints must report their positions before the first command
 FIRST_READS = 20  # in this time
-FIRST_FEEDBACK_OFF_NS, READ_OFF_NS = 500_000_000, 10_000_000  # of drives that are off: in which, deadline of a reply
+READS_OFF, READ_OFF_NS = 50, 10_000_000  # of drives that are off, in which they must report; between their deadlines
 LATE_STEPS = 3.0  # between two samples, from which on the later one was late
 RECENT_NS = 1_000_000_000  # in which late feedback may be behind what looks like a fault
 
@@ -168,13 +167,12 @@ class HardwareManager:
 
     def measure_off(self, until: int) -> None:
         """Read the present positions into the memory with motors off, without the checks of faults and of load motors:
-        they are made when motors are on. Raises RunError for a real drive that does not report within
-        FIRST_FEEDBACK_OFF_NS."""
+        they are made when motors are on. Raises RunError for a real drive that does not report."""
         self._reconnect()
         for group, memory in zip(self.groups, self._memories, strict=True):
             with group.named():
                 if group.real:
-                    _read_off(group, memory.state)
+                    _read_off(group, memory.state, until)
                 else:
                     group.driver.read(memory.state, until)
             memory.write_state(0.0, 0.0, 0.0)
@@ -261,17 +259,17 @@ class HardwareManager:
             raise RunError(f"{what}, {limit}; check its power, its cable and its bus")
 
 
-def _read_off(group: DriverGroup, state: JointState) -> None:
-    """Read drives that are off. The first sample may answer a question that was asked long before, which waited in a
+def _read_off(group: DriverGroup, state: JointState, until: int) -> None:
+    """Read drives that are off. The first sample may answer a question that was asked long before, and have waited in a
     buffer; the second one does not."""
-    now = native_clock().now
-    begun = now()
-    for _ in range(2):
-        before = max(state.t_ns, begun)
-        while state.t_ns <= before:
-            if now() - begun > FIRST_FEEDBACK_OFF_NS:
-                raise RunError(no_position(group))
-            group.driver.read(state, now() + READ_OFF_NS)
+    fresh = 0
+    for k in range(READS_OFF):
+        before = state.t_ns
+        group.driver.read(state, until + k * READ_OFF_NS)
+        fresh += state.t_ns > before
+        if fresh == 2:
+            return
+    raise RunError(no_position(group))
 
 
 def no_position(group: DriverGroup) -> str:

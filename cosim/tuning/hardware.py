@@ -142,8 +142,8 @@ class HardwareReplay:
     def _recorded(
         self, rig: Rig, name: str, values: Array, duration: float | None, lines: Sequence[str]
     ) -> tuple[Run | None, str]:
-        """A run in a file of this name, and why it was stopped; duration [s]: by default that of the rig; lines: what is
-        asked before it."""
+        """A run in a file of this name, and why it was stopped; duration [s]: by default that of the rig; lines: asked
+        before it."""
         record, parameters, consent = self.folder / f"{name}.mcap", self._parameters(values), asking(self.ask, lines)
         try:
             return rig.run(duration, record, parameters=parameters, consent=consent), ""
