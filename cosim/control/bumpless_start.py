@@ -72,26 +72,21 @@ class BumplessStart(NamedTuple):
     def added(self, t: Numeric) -> dict[str, Numeric]:
         """Position, velocity and acceleration (n,) that the reference adds to its trajectory at t [s]; (k, n) at times
         (k, 1)."""
-        p, v, a = _quintic(ops.clip(1.0 - (t - self.t) * self.offset_rate, 0.0, 1.0))
-        dp, dv, da = _drift(ops.clip(1.0 - (t - self.t) * self.drift_rate, 0.0, 1.0))
-        speed, drift_speed = self.offset * self.offset_rate, self.drift * self.drift_rate
+        elapsed = t - self.t
+        r = ops.maximum(1.0 - elapsed * self.offset_rate, 0.0)
+        square, speed = r * r, self.offset * self.offset_rate
+        w = r - square
+        # 10r³ − 15r⁴ + 6r⁵ and its derivatives, from 1 at r = 1 to 0 at r = 0
+        position = self.offset * (square * r * (10.0 + r * (6.0 * r - 15.0)))
+        velocity, acceleration = 30.0 * speed * (w * w), 60.0 * (speed * self.offset_rate) * (w - 2.0 * r * w)
+        r = ops.maximum(1.0 - elapsed * self.drift_rate, 0.0)
+        square, speed = r * r, self.drift * self.drift_rate
+        # r³ − r⁴/2 and its derivatives: the first one is the smoothstep, from 1 at r = 1 to 0 at r = 0
         return {
-            "position": self.offset * p - self.drift * dp + self.turns,
-            "velocity": drift_speed * dv - speed * v,
-            "acceleration": speed * self.offset_rate * a - drift_speed * self.drift_rate * da,
+            "position": position - self.drift * (square * (r - 0.5 * square)) + self.turns,
+            "velocity": speed * (square * (3.0 - 2.0 * r)) - velocity,
+            "acceleration": acceleration - 6.0 * (speed * self.drift_rate) * (r - square),
         }
 
 
 VECTORS = BumplessStart._fields[2:-1]  # (n,)
-
-
-def _quintic(r: Numeric) -> tuple[Numeric, Numeric, Numeric]:
-    """10r³ − 15r⁴ + 6r⁵ and its first two derivatives, from 1 at r = 1 to 0 at r = 0."""
-    w = r * (1.0 - r)
-    return r * r * r * (10.0 + r * (6.0 * r - 15.0)), 30.0 * (w * w), 60.0 * w * (1.0 - 2.0 * r)
-
-
-def _drift(r: Numeric) -> tuple[Numeric, Numeric, Numeric]:
-    """r³ − r⁴/2 and its first two derivatives: the first one is the smoothstep, from 1 at r = 1 to 0 at r = 0."""
-    square = r * r
-    return square * r * (1.0 - 0.5 * r), square * (3.0 - 2.0 * r), 6.0 * r * (1.0 - r)

@@ -36,7 +36,8 @@ class JointMotion:
 
     measured: where it stands; reference: the first position of its trajectory, on the nearest turn of a continuous
     joint; turns: whole turns from the trajectory to there; lowest, highest, speed: of its reference, blend included;
-    blend: until it is on its trajectory; beyond: which of its limits it leaves later, in words, or ""; unknown: why its reference is not known ahead, else "".
+    blend: until it is on its trajectory; beyond: which of its limits it leaves, in words, or
+    ""; unknown: why its reference is not known ahead, else "".
     """
 
     joint: str
@@ -216,7 +217,8 @@ def _leaves_limits(model: TickModel, start: Start, k: int, blend: float, positio
     else:
         what = f"its reference would be {start.outside[k]:.4g} {unit} outside its limits"
         what += f" {limits.lower[k]:.4g} to {limits.upper[k]:.4g} {unit} on the way"
-    return f"joint '{name}' is at {position[k]:.4g} {unit}, {way}; {what}; {_fix(fits, distance, mismatch, -speed, name, unit)}"
+    fix = _fix(fits, distance, (mismatch, -speed), name, unit)
+    return f"joint '{name}' is at {position[k]:.4g} {unit}, {way}; {what}; {fix}"
 
 
 def _fix(

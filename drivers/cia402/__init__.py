@@ -28,6 +28,7 @@ from cosim.types import Driver, DriverContext
 
 __all__ = [
     "MODES",
+    "TURNS_AT_POWER_OFF",
     "EthercatParams",
     "Homing",
     "JointParams",
@@ -39,6 +40,8 @@ __all__ = [
     "load",
     "traffic",
 ]
+
+TURNS_AT_POWER_OFF = "unknown"  # a multi-turn encoder keeps them, and the profile has no object for that
 
 MODES = frozenset(profile.MODES)
 _CPR = 65536  # of an emulated drive, by default

@@ -172,8 +172,8 @@ def test_a_joint_that_has_moved_since_it_was_confirmed_is_not_switched_on(bench_
             [0.9, 0.0],
             [10.0, 0.0],
             ["joints.a.limits={lower: -1, upper: 1, velocity: 20, effort: 100}"],
-            "joint 'a' is at 0.9 rad, 0.9 rad from the start of its trajectory at 0 rad; its reference would be 1.056 rad"
-            " outside its limits -1 to 1 rad on the way; wait until it is at rest",
+            "joint 'a' is at 0.9 rad, 0.9 rad from the start of its trajectory at 0 rad; its reference would be"
+            " 1.056 rad outside its limits -1 to 1 rad on the way; wait until it is at rest",
         ),
         (
             [10.0, 0.0],
@@ -182,8 +182,9 @@ def test_a_joint_that_has_moved_since_it_was_confirmed_is_not_switched_on(bench_
                 "joints.a.limits={lower: -40, upper: 40, velocity: 0.1, effort: 100}",
                 "controllers.arm.trajectory.amplitude=0",
             ],
-            "joint 'a' is at 10 rad, 10 rad from the start of its trajectory at 0 rad; would take more than 120 s to get"
-            " there within its velocity limit; move it by hand to within 3.2 rad of there, or slow the trajectory down",
+            "joint 'a' is at 10 rad, 10 rad from the start of its trajectory at 0 rad; would take more than 120 s to"
+            " get there within its velocity limit; move it by hand to within 3.2 rad of there, or slow the trajectory"
+            " down",
         ),
     ],
 )
