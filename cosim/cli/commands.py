@@ -211,10 +211,10 @@ def _analyze_with_relay(
     yes: bool,
 ) -> None:
     from cosim.analysis.command import analyze_with_relay
-    from cosim.cli.confirm import confirm
+    from cosim.cli.confirm import MotorQuestion
 
     out = sys.stderr if json == "-" else sys.stdout
-    analyze_with_relay(rig, overrides, joints, plot, json, request, lambda lines: confirm(lines, yes, sys.stdin, out))
+    analyze_with_relay(rig, overrides, joints, plot, json, request, MotorQuestion(yes, sys.stdin, out))
 
 
 def learn(
@@ -289,7 +289,7 @@ def tune(
     **options: Any,
 ) -> None:
     """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
-    from cosim.cli.confirm import check_confirmable, confirm
+    from cosim.cli.confirm import MotorQuestion, check_confirmable
     from cosim.output.slow_code import named_when_slow
     from cosim.tuning.command import read_options, try_on_hardware, trying_on, tune_rig
     from cosim.tuning.notebook import open_session
@@ -306,7 +306,7 @@ def tune(
     else:
         found = open_session(replay)
     if trying is not None:
-        try_on_hardware(found, trying, lambda lines: confirm(lines, yes, sys.stdin, sys.stdout))
+        try_on_hardware(found, trying, MotorQuestion(yes, sys.stdin, sys.stdout))
 
 
 def sessions(folders: list[Path], trial: int | None, record: str | None) -> None:

@@ -54,6 +54,25 @@ def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextI
         raise InputError(asking.refused)
 
 
+class MotorQuestion:
+    """Asks before each of several runs with real motors. `begin` shows what would move, the call asks."""
+
+    def __init__(self, yes: bool, stdin: TextIO | None, stdout: TextIO) -> None:
+        """yes: confirmed on the command line."""
+        self._yes, self._stdin, self._stdout = yes, stdin, stdout
+
+    def begin(self, lines: Sequence[str]) -> None:
+        """Print `lines`. Raises InputError without a terminal on which a human could confirm."""
+        for line in lines:
+            print(line, file=self._stdout)
+        self._stdout.flush()
+        check_confirmable(self._yes, self._stdin)
+
+    def __call__(self, lines: Sequence[str]) -> None:
+        """Raises InputError unless it is confirmed."""
+        confirm(lines, self._yes, self._stdin, self._stdout)
+
+
 class MotorConsent:
     """Asks before a run with real motors: first what would move, then how far it will go from where it stands."""
 
@@ -62,10 +81,7 @@ class MotorConsent:
     ) -> None:
         """Prints `lines`; yes, allow_turns: confirmed on the command line. Raises InputError without a terminal."""
         self._yes, self._allow_turns, self._stdin, self._stdout = yes, allow_turns, stdin, stdout
-        for line in lines:
-            print(line, file=stdout)
-        stdout.flush()
-        check_confirmable(yes, stdin)
+        MotorQuestion(yes, stdin, stdout).begin(lines)
 
     def __call__(self, plan: MotionPlan, moved: str) -> bool:
         """See `Consent`. Raises InputError unless all that moves is confirmed."""

@@ -21,11 +21,12 @@ class Agreement(NamedTuple):
 
 
 def asking(ask: Callable[[Sequence[str]], object], lines: Sequence[str]) -> Consent:
-    """Consent by ask(lines), which raises InputError where it is refused: these lines, then the plan; nobody can allow
-    more than a turn."""
+    """Consent by ask(lines), which raises InputError where it is refused: to these lines, before anything is connected,
+    then to the plan; nobody can allow more than a turn. Where `ask` has a method `begin`, that gets the first lines."""
+    getattr(ask, "begin", ask)(lines)
 
     def consent(plan: MotionPlan, moved: str) -> bool:
-        ask([*([moved] if moved else lines), *(f"  {line}" for line in plan.lines())])
+        ask([*([moved] if moved else []), *(f"  {line}" for line in plan.lines())])
         return False
 
     return consent

@@ -10,7 +10,7 @@ import pytest
 from cosim import load_rig
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.reading.driver_family import Turns, turns_at_power_off
-from tests.conformance.families import FAMILIES
+from tests.conformance.families import folders
 
 RIG = """
 mechanism:
@@ -23,7 +23,7 @@ schedule: {step: 5 ms, realtime: true}
 """
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", folders())
 def test_every_family_declares_it(name):
     family = import_module(f"cosim.drivers.{name}")
     assert family.TURNS_AT_POWER_OFF in get_args(Turns)
