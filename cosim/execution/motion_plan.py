@@ -209,7 +209,7 @@ def _leaves_limits(model: TickModel, start: Start, k: int, blend: float, positio
         return not found.leaves.any()
 
     if np.isinf(start.too_fast[k]):
-        what = f"would take more than {LONGEST:g} s to get there within its velocity limit"
+        what = f"the way there would take more than {LONGEST:g} s within its velocity limit"
     elif start.too_fast[k] > 0.0:
         fastest = limits.velocity[k] + start.too_fast[k]
         what = f"its reference would reach {fastest:.4g} {unit}/s on the way, above its limit of"
@@ -222,9 +222,10 @@ def _leaves_limits(model: TickModel, start: Start, k: int, blend: float, positio
 
 
 def _fix(
-    fits: Callable[[float, float], bool], distance: float, mismatch: float, at_rest: float, name: str, unit: str
+    fits: Callable[[float, float], bool], distance: float, mismatches: tuple[float, float], name: str, unit: str
 ) -> str:
-    """What makes the start possible. at_rest: the mismatch of velocities if the joint were at rest."""
+    """What makes the start possible. mismatches: of the velocity as it is, and if the joint were at rest."""
+    mismatch, at_rest = mismatches
     if mismatch != at_rest and fits(distance, at_rest):
         return "wait until it is at rest"
     if fits(0.0, mismatch):

@@ -182,8 +182,8 @@ def test_a_joint_that_has_moved_since_it_was_confirmed_is_not_switched_on(bench_
                 "joints.a.limits={lower: -40, upper: 40, velocity: 0.1, effort: 100}",
                 "controllers.arm.trajectory.amplitude=0",
             ],
-            "joint 'a' is at 10 rad, 10 rad from the start of its trajectory at 0 rad; would take more than 120 s to"
-            " get there within its velocity limit; move it by hand to within 3.2 rad of there, or slow the trajectory"
+            "joint 'a' is at 10 rad, 10 rad from the start of its trajectory at 0 rad; the way there would take more"
+            " than 120 s within its velocity limit; move it by hand to within 3.2 rad of there, or slow the trajectory"
             " down",
         ),
     ],
