@@ -19,6 +19,7 @@ import numpy as np
 from cosim.analysis import relay_controller
 from cosim.analysis.linearisation import LinearRig, linearise
 from cosim.errors import InputError
+from cosim.rig.consent import asking
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.reading.plugins import Plugin
 from cosim.rig.rig import Rig
@@ -107,11 +108,12 @@ def _experiment(rig: Rig, model: Rig, joint: str, request: RelayRequest, ask: As
     failure = ""
     for hysteresis in tried:
         excited = with_relay(rig, loop.name, values | {"hysteresis": np.where(loop.index == dof, hysteresis, 0.0)})
+        consent = None
         if rig.hardware:
             effort = f"a relay of ± {amplitude:.3g} {'N·m' if _is_rotational(rig, dof) else 'N'}"
-            ask([*what_moves(excited), f"{joint}: {effort} about its initial position"])
+            consent = asking(ask, [*what_moves(excited), f"{joint}: {effort} about its initial position"])
         try:
-            run = excited.run(seconds)
+            run = excited.run(seconds, consent=consent)
             swing, ticks = limit_cycle(run[f"{joint}/position"])
         except StoppedRun as stopped:
             what = f"the relay experiment of {joint} ended early: {stopped.run.fault}"

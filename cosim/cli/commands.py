@@ -35,6 +35,7 @@ def run(
     step: str | None,
     helics: str | None,
     yes: bool,
+    allow_turns: bool,
     clear_faults: bool,
     shadow: bool,
 ) -> None:
@@ -81,15 +82,18 @@ def run(
         print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
     if room := scarce_room(loaded, record, ticks_of(loaded, seconds)):
         print(f"warning: {room}", file=sys.stderr if json == "-" else sys.stdout)
+    consent = None
     if loaded.hardware and not wait:  # else a client arms it
-        from cosim.cli.confirm import confirm
+        from cosim.cli.confirm import MotorConsent
         from cosim.rig.moving_motors import what_moves
 
-        confirm(list(what_moves(loaded)), yes, sys.stdin, sys.stdout)
+        consent = MotorConsent(list(what_moves(loaded)), yes, allow_turns, sys.stdin, sys.stdout)
     fault: CosimError | None = None
-    with console.run_display(loaded.run_spec.name, loaded.run_spec.schedule.pacing is not None) as shown:
+    quiet = consent is not None and not yes  # nothing is written over a question
+    with console.run_display(loaded.run_spec.name, loaded.run_spec.schedule.pacing is not None, quiet) as shown:
         try:
-            finished = loaded.run(seconds, record, shown, clear_faults, wait=wait)
+            given = {"wait": wait, "consent": consent, "allow_turns": allow_turns}
+            finished = loaded.run(seconds, record, shown, clear_faults, **given)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
     fault = fault or invalid_results(finished, unstable)
@@ -235,10 +239,10 @@ def _analyze_with_relay(
     yes: bool,
 ) -> None:
     from cosim.analysis.command import analyze_with_relay
-    from cosim.cli.confirm import confirm
+    from cosim.cli.confirm import MotorQuestion
 
     out = sys.stderr if json == "-" else sys.stdout
-    analyze_with_relay(rig, overrides, joints, plot, json, request, lambda lines: confirm(lines, yes, sys.stdin, out))
+    analyze_with_relay(rig, overrides, joints, plot, json, request, MotorQuestion(yes, sys.stdin, out))
 
 
 def learn(
@@ -313,7 +317,7 @@ def tune(
     **options: Any,
 ) -> None:
     """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
-    from cosim.cli.confirm import check_confirmable, confirm
+    from cosim.cli.confirm import MotorQuestion, check_confirmable
     from cosim.output.slow_code import named_when_slow
     from cosim.tuning.command import read_options, try_on_hardware, trying_on, tune_rig
     from cosim.tuning.notebook import open_session
@@ -330,7 +334,7 @@ def tune(
     else:
         found = open_session(replay)
     if trying is not None:
-        try_on_hardware(found, trying, lambda lines: confirm(lines, yes, sys.stdin, sys.stdout))
+        try_on_hardware(found, trying, MotorQuestion(yes, sys.stdin, sys.stdout))
 
 
 def sessions(folders: list[Path], trial: int | None, record: str | None) -> None:

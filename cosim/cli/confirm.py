@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TextIO
 
 from cosim.errors import InputError
+from cosim.execution.motion_plan import MotionPlan
 
 
 class Asking(NamedTuple):
@@ -53,3 +54,54 @@ def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextI
         print(file=stdout, flush=True)  # end the line of the question
     if answer.strip() != "yes":
         raise InputError(asking.refused)
+
+
+class MotorQuestion:
+    """Asks before each of several runs with real motors. `begin` shows what would move, the call asks."""
+
+    def __init__(self, yes: bool, stdin: TextIO | None, stdout: TextIO) -> None:
+        """yes: confirmed on the command line."""
+        self._yes, self._stdin, self._stdout = yes, stdin, stdout
+
+    def begin(self, lines: Sequence[str]) -> None:
+        """Print `lines`. Raises InputError without a terminal on which a human could confirm."""
+        for line in lines:
+            print(line, file=self._stdout)
+        self._stdout.flush()
+        check_confirmable(self._yes, self._stdin)
+
+    def __call__(self, lines: Sequence[str]) -> None:
+        """Raises InputError unless it is confirmed."""
+        confirm(lines, self._yes, self._stdin, self._stdout)
+
+
+class MotorConsent:
+    """Asks before a run with real motors: first what would move, then how far it will go from where it stands."""
+
+    def __init__(
+        self, lines: Sequence[str], yes: bool, allow_turns: bool, stdin: TextIO | None, stdout: TextIO
+    ) -> None:
+        """Prints `lines`; yes, allow_turns: confirmed on the command line. Raises InputError without a terminal."""
+        self._yes, self._allow_turns, self._stdin, self._stdout = yes, allow_turns, stdin, stdout
+        MotorQuestion(yes, stdin, stdout).begin(lines)
+
+    def __call__(self, plan: MotionPlan, moved: str) -> bool:
+        """See `Consent`. Raises InputError unless all that moves is confirmed."""
+        if moved and self._yes:
+            raise InputError(f"{moved}; let the joints rest and start again", "--yes")
+        lines = [f"{moved}; motors are off:"] if moved else ["from where the joints stand, motors off:"]
+        shown = [*lines, *(f"  {line}" for line in plan.lines())]
+        if self._yes and not self._allow_turns:
+            plan.check_turns("pass --allow-turns")
+        confirm(shown, self._yes, self._stdin, self._stdout)
+        far = plan.beyond_a_turn
+        if far and not self._allow_turns:
+            confirm([f"  {joint.far}" for joint in far], False, self._stdin, self._stdout, TURNS)
+        return bool(far)
+
+
+TURNS = Asking(
+    "Type yes again to let them rotate by more than a turn: ",
+    "joints would rotate by more than a turn and there is no terminal to confirm on; pass --allow-turns",
+    "not confirmed, the motors stay off",
+)

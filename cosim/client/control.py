@@ -172,9 +172,10 @@ class ControlClient:
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
         return self.request("set", values=plain)["tick"]
 
-    def arm(self) -> None:
-        """Unlock `start` of a rig with real motors for a while."""
-        self.request("arm")
+    def arm(self, allow_turns: bool = False) -> list[str]:
+        """Unlock `start` of a rig with real motors for a while; what they will do, a line for each joint. allow_turns:
+        joints may rotate by more than a turn to the start of their trajectory."""
+        return list(self.request("arm", **({"allow_turns": True} if allow_turns else {})).get("motion", ()))
 
     def start(self) -> None:
         """Start a run that waits for it."""

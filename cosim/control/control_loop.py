@@ -13,6 +13,7 @@ from cosim.compile.trace import trace
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controller_result import accepted
 from cosim.control.guard import is_finite
+from cosim.control.trajectory_samples import TrajectorySamples
 from cosim.control.tunables import Tunables
 from cosim.errors import CompileError, MissingInput, describe_exception, did_you_mean
 from cosim.layout import Layout
@@ -66,6 +67,7 @@ class ControlLoop:
     parameter_slice: slice = field(init=False, default_factory=lambda: slice(0))  # in the parameters of all loops
     failure: str = field(init=False, default="")  # the exception for which the fallback took over
     compiled_fallback: Callable[..., Numeric] | None = field(init=False, default=None)  # for Python controllers
+    _samples: TrajectorySamples | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.layout = Layout(self.initial())
@@ -108,6 +110,12 @@ class ControlLoop:
         except CompileError:  # Python code of a user, which may return any effort
             return np.ones(len(self.index), dtype=bool)
         return np.array([not ops.is_zero(effort) for effort in efforts.elements()], dtype=bool)
+
+    def samples(self, step: float, compiled: bool) -> TrajectorySamples:
+        """Of its trajectory, taken once; step [s]."""
+        if self._samples is None:
+            self._samples = TrajectorySamples(self.trajectory, len(self.index), step, compiled)
+        return self._samples
 
     def needs_reference(self, what: str) -> bool:
         """Whether the controller follows this part of the reference. One that follows positions counts as following

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 START, PAUSE, RESUME, STEP, STOP, ARM = "Start", "Pause", "Resume", "Step", "Stop", "Arm the motors"
+ARM_FAR = "Arm beyond a turn"
 AGAIN, PREPARE = "Start again", "Connect again"
 TAKE, TAKE_OVER, RELEASE = "Take control", "Take it over", "Release control"
 
@@ -17,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     STEP: "step",
     STOP: "stop",
     ARM: "arm",
+    ARM_FAR: "arm",
     TAKE: "take",
     TAKE_OVER: "take",
     RELEASE: "release",
@@ -38,7 +40,8 @@ OVER = ("ended", "failed", "gone")
 
 class Situation(NamedTuple):
     """state: of the run; real: it moves motors; own: this page starts it; controlled: its control socket answers;
-    mine: control is held here; holder: who else holds it; socket: the run has a control socket, as far as is known."""
+    mine: control is held here; holder: who else holds it; socket: the run has a control socket, as far as is known;
+    far: a joint would rotate by more than a turn to its trajectory, which has a button of its own."""
 
     state: str
     real: bool
@@ -47,6 +50,7 @@ class Situation(NamedTuple):
     mine: bool
     holder: str = ""
     socket: bool = False
+    far: bool = False
 
 
 def run_buttons(now: Situation) -> tuple[str, ...]:
@@ -54,6 +58,8 @@ def run_buttons(now: Situation) -> tuple[str, ...]:
         return (PREPARE if now.real else AGAIN,)
     if not (now.controlled and now.mine):
         return ()
+    if now.real and now.far and now.state == "waiting":
+        return (ARM_FAR, STOP)
     return (REAL if now.real else SIMULATED).get(now.state, ())
 
 

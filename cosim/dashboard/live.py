@@ -66,7 +66,8 @@ class LiveRun:
     def situation(self) -> Situation:
         real = self.about is not None and self.about.real
         own, control = self.process is not None, self.control
-        return Situation(self.state, real, own, control.answers, control.mine, control.holder, bool(control.address))
+        held = control.answers, control.mine, control.holder
+        return Situation(self.state, real, own, *held, bool(control.address), bool(control.status.get("beyond_a_turn")))
 
     @property
     def note(self) -> Note:

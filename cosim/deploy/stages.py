@@ -27,7 +27,7 @@ from cosim.control.controlled_stop import REQUESTED
 from cosim.control.guard import is_finite
 from cosim.deploy.identifiers import identifier
 from cosim.layout import Region
-from cosim.tick.arming import armed, refused
+from cosim.tick.arming import armed, refused, start_of
 from cosim.tick.tick_model import TickModel, TickTask
 from cosim.timing.loop_text import LoopText
 from cosim.timing.tick_ring import RoutineCall
@@ -52,7 +52,7 @@ class StageCode:
 
 
 def stage_code(model: TickModel, name: str, blend: float, row: int) -> StageCode:
-    """name: with which the functions begin; blend: see `armed`; row: where the memory has that of the last tick."""
+    """name: with which the functions begin; blend [s]: see `start_of`; row: where that of the last tick is."""
     return _Stages(model, name, blend, row).code()
 
 
@@ -88,13 +88,14 @@ class _Stages:
     # --- functions ---
 
     def _arm(self) -> str:
-        paths = [*armed(self.model, self.blend, 0.0, *self._at_rest)]
+        paths = [*armed(self.model, BumplessStart.none(self.model.nv), *self._at_rest)]
         feedback: list[Path] = [("measured", "position"), ("measured", "velocity")]
 
         def arm(t: Numeric, x: Numeric, sensors: Numeric, request: Numeric, *measured: Numeric) -> tuple[Numeric, ...]:
             found = self.model.measure(t, x, sensors, request)[1:]
             q, v = (ops.where(self.real, a, b) for a, b in zip(measured, found, strict=False))
-            values, codes = armed(self.model, self.blend, t, x, q, v), refused(self.model, q, v)
+            begin = start_of(self.model, self.blend, t, q, v)
+            values, codes = armed(self.model, begin.references, x, q, v), refused(self.model, begin, q, v)
             worst: Numeric = 0.0
             for code in ops.array(codes):
                 worst = ops.maximum(worst, code)

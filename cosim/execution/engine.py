@@ -19,10 +19,11 @@ from cosim.control.controlled_stop import REQUESTED
 from cosim.control.limits import CODES
 from cosim.errors import InputError, RunError
 from cosim.execution.crash import crash_in_words, prepare
-from cosim.tick.arming import armed, refused
+from cosim.tick.arming import Start, armed, refused, start_of
 from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 
 if TYPE_CHECKING:
+    from cosim.execution.motion_plan import MotionPlan
     from cosim.hardware.manager import HardwareManager
     from cosim.tick.tick_model import TickModel, TickTask
 
@@ -157,42 +158,54 @@ class Engine(ABC):
     def measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:
         """(position, velocity) (nv,) as measured now; the memory stays as it is. until: the deadline [ns] on the clock
         of the drivers."""
+        return self._preserved(lambda: self._measure_once(until))
+
+    def _preserved(self, measure: Callable[[], tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+        """Of this measurement, without a trace in the memory."""
         before = self.memory.copy()
         try:
-            return self._measure_once(until)
+            return measure()
         finally:
             self.memory[:] = before
 
     @abstractmethod
     def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]: ...
 
+    def _measure_off(self, until: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same with motors off, which says nothing of faults: `arm` checks them."""
+        return self._measure_once(until)
+
+    def plan_motion(self, blend: float, until: int, ticks: int) -> MotionPlan:
+        """With motors off: what the real joints will do in a run of so many ticks from where they are now; blend,
+        until: see `start_from_measured`. Raises RunError for one that could not start."""
+        from cosim.execution.motion_plan import plan_of
+
+        position, velocity = self._preserved(lambda: self._measure_off(until))
+        return plan_of(self.tick_model, self._start_at(blend, position, velocity), position, ticks)
+
     def start_from_measured(self, blend: float, until: int) -> None:
         """Reset controllers and trajectories, and blend references from the measured state to the trajectory within
         `blend` [s], or longer where that would be too fast; until: see `measure_once`.
 
-        Raises RunError for a real joint that would stop the first tick.
+        Raises RunError for a real joint that would stop the first tick, or whose reference would leave its limits.
         """
         model = self.tick_model
         position, velocity = self.measure_once(until)
-        self._check_start(position, velocity)
+        start = self._start_at(blend, position, velocity)
         for loop in model.loops:
             loop.failure = ""
-        t, plant = self.number * model.step, self.view("plant")
-        for path, value in armed(model, blend, t, plant, position, velocity).items():
+        for path, value in armed(model, start.references, self.view("plant"), position, velocity).items():
             self.memory[model.layout.place(*path).where] = value
 
-    def _check_start(self, position: np.ndarray, velocity: np.ndarray) -> None:
-        """Raises RunError for a real joint whose position or velocity would stop the first tick."""
-        limits, model = self.tick_model.limits, self.tick_model.plant.model
-        codes = refused(self.tick_model, position, velocity)
-        for k in np.flatnonzero(codes)[:1]:
-            name, unit = model.dof_names[k], model.dof_units[k]
-            if codes[k] == CODES["position"]:
-                what = f"joint '{name}' is at {position[k]:.6g} {unit} before the first command, outside its limits"
-                fix = "move it back by hand, or check its zero"
-                raise RunError(f"{what} {limits.lower[k]:.6g} to {limits.upper[k]:.6g} {unit}; {fix}")
-            what = f"joint '{name}' moves at {velocity[k]:.6g} {unit}/s before the first command"
-            raise RunError(f"{what}, above its limit of {limits.velocity[k]:.6g} {unit}/s; wait until it is at rest")
+    def _start_at(self, blend: float, position: np.ndarray, velocity: np.ndarray) -> Start:
+        """The references from this measured state (nv,). Raises RunError for a real joint that cannot start."""
+        start = start_of(self.tick_model, blend, self.number * self.tick_model.step, position, velocity)
+        codes = refused(self.tick_model, start, position, velocity)
+        if codes.any():
+            from cosim.execution.motion_plan import check_start
+
+            check_start(self.tick_model, start, codes, blend, position, velocity)
+        return start
 
     # --- stop ---
 

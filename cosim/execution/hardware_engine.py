@@ -97,10 +97,16 @@ class HardwareEngine(Engine):
             raise RunError(f"{cause}; release it, then start again")
 
     def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._measured(lambda: self.hardware_manager.measure_once(until))
+
+    def _measure_off(self, until: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._measured(lambda: self.hardware_manager.measure_off(until))
+
+    def _measured(self, measure: Callable[[], object]) -> tuple[np.ndarray, np.ndarray]:
         self.virtual_plant.discard_sample()
         self.virtual_plant.begin(self.number * self.tick_model.step_ns)
         try:
-            self.hardware_manager.measure_once(until)
+            measure()
         finally:
             self.virtual_plant.discard_sample()
         return self.view("measured", "position").copy(), self.view("measured", "velocity").copy()

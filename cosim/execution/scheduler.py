@@ -20,6 +20,7 @@ from cosim.control.controlled_stop import SETTLING
 from cosim.errors import RunError, SourceLocation
 from cosim.execution.engine import Engine, Snapshot
 from cosim.execution.execution_mode import RECENT_TICKS, ExecutionMode, FreeRunning, PlannedChange, UnpacedTicks
+from cosim.execution.motion_plan import MotionPlan
 from cosim.execution.paced import STOP_TIMEOUT, Paced
 from cosim.execution.stop_signals import StopOrder, StopSignals
 from cosim.tick.tick_block import TickBlock
@@ -47,6 +48,7 @@ class SchedulerState(StrEnum):
 ALLOWED = {
     "prepare": {SchedulerState.CONFIGURED},
     "clear": {SchedulerState.READY, SchedulerState.STOPPED},
+    "plan": {SchedulerState.READY, SchedulerState.STOPPED},
     "arm": {SchedulerState.READY, SchedulerState.STOPPED},
     "start": {SchedulerState.ARMED},
     "pause": {SchedulerState.RUNNING},
@@ -129,18 +131,29 @@ class Scheduler:
             self.close()
             raise
 
-    def arm(self) -> None:
+    def plan(self, ticks: int = 0) -> MotionPlan:
+        """Motors off: what the real joints will do in a run of so many ticks from where they are now.
+
+        Raises RunError for a joint that could not start, see `arm`."""
+        self._check_allowed("plan")
+        return self.engine.plan_motion(self._blend, self.mode.start_deadline_ns, ticks)
+
+    def arm(self, agreed: MotionPlan | None = None, allow_turns: bool = False) -> None:
         """Switch the motors on; acquire the privileges of a real-time run: → armed.
 
         A rig that has run before, or that has real motors, starts from its measured state: controllers are reset,
         trajectories start from their beginning, and references blend from the measured positions to the trajectory
-        within `blend` s, or longer where that would need more than half of a joint's velocity limit.
-        Raises InputError for privileges that are missing under `strict`.
+        within `blend` s, or longer where the reference would leave the limits of a joint.
+        agreed: the plan that was confirmed; allow_turns: joints may rotate by more than a turn to their trajectory.
+        Raises InputError for privileges that are missing under `strict`; RunError, with motors off, for a real joint
+        that would have to move beyond its limits or by more than a turn, or that has moved since the plan.
         """
         self._check_allowed("arm")
         self._recent.clear()
         self.mode.arm()
         try:
+            if self.engine.hardware:
+                self._check_plan(agreed, allow_turns)
             if (hold := self.engine.begin_hold()) is not None:
                 self.mode.hold(hold)
             self.engine.arm()
@@ -150,6 +163,14 @@ class Scheduler:
             self.engine.stop()
             raise
         self.state = SchedulerState.ARMED
+
+    def _check_plan(self, agreed: MotionPlan | None, allow_turns: bool) -> None:
+        """Raises RunError for a start that must not be."""
+        now = self.engine.plan_motion(self._blend, self.mode.start_deadline_ns, 0)
+        if agreed is not None and (moved := agreed.moved(now)):
+            raise RunError(f"{moved}; confirm it again")
+        if not allow_turns:
+            now.check_turns("allow it with allow_turns (--allow-turns)")
 
     @property
     def privileges(self) -> tuple[Privilege, ...]:

@@ -19,6 +19,7 @@ from cosim.types import JointState
 VALID_STEPS, VALID_NS = 5, 20_000_000  # validity of a command after its deadline: steps, at least ns
 FIRST_FEEDBACK_NS = 100_000_000  # in which real joints must report their positions before the first command
 FIRST_READS = 20  # in this time
+READS_OFF, READ_OFF_NS = 50, 10_000_000  # of drives that are off, in which they must report; between their deadlines
 LATE_STEPS = 3.0  # between two samples, from which on the later one was late
 RECENT_NS = 1_000_000_000  # in which late feedback may be behind what looks like a fault
 
@@ -82,9 +83,7 @@ class HardwareManager:
 
     def enable(self) -> None:
         """Enable the motors, real ones together. When one fails, all are off."""
-        real = [group for group in self.groups if group.real]
-        # drives with a lost connection are opened again: they may have lost power
-        self._disconnected |= {k for k, group in enumerate(real) if group.disconnected()}
+        real = self._real_groups()  # drives with a lost connection are opened again: they may have lost power
 
         def enable(k: int) -> None:
             with real[k].named():
@@ -156,6 +155,44 @@ class HardwareManager:
     def measure_once(self, until: int) -> None:
         """Read the present positions into the memory. Raises RunError for a real drive without a new sample by
         FIRST_FEEDBACK_NS after `until`."""
+        self._wait_for_samples(until)
+        # a joint may have been moved since the last run
+        self.samples = [DriverSample(sample.t_ns) for sample in self.samples]
+        # by the latest sample: `until` is yet to come, and would make every sample look old
+        newest = max(
+            (state.t_ns for group, state in zip(self.groups, self._states, strict=True) if group.real), default=until
+        )
+        with self._hold.exclusive():
+            self.read(until, lambda: newest, newest)
+
+    def measure_off(self, until: int) -> None:
+        """Read the present positions into the memory with motors off, without the checks of faults and of load motors:
+        they are made when motors are on. Raises RunError for a real drive that does not report."""
+        self._reconnect()
+        for group, memory in zip(self.groups, self._memories, strict=True):
+            with group.named():
+                if group.real:
+                    _read_off(group, memory.state, until)
+                else:
+                    group.driver.read(memory.state, until)
+            memory.write_state(0.0, 0.0, 0.0)
+
+    def _reconnect(self) -> None:
+        """Open the drives with a lost connection again: they may have lost power."""
+        real = self._real_groups()
+        for k in sorted(self._disconnected):
+            with real[k].named():
+                real[k].driver.open()
+            self._disconnected.discard(k)
+
+    def _real_groups(self) -> list[DriverGroup]:
+        """Those of real drives; which of them have lost their connection is noted."""
+        real = [group for group in self.groups if group.real]
+        self._disconnected |= {k for k, group in enumerate(real) if group.disconnected()}
+        return real
+
+    def _wait_for_samples(self, until: int) -> None:
+        """Until all real drives have reported."""
         real = [
             (group, state, state.t_ns) for group, state in zip(self.groups, self._states, strict=True) if group.real
         ]
@@ -169,15 +206,7 @@ class HardwareManager:
                 until += FIRST_FEEDBACK_NS // FIRST_READS
             else:
                 self._hold.check()
-                raise RunError(f"the drives of {group.joints} report no position; check their power and their bus")
-        # a joint may have been moved since the last run
-        self.samples = [DriverSample(sample.t_ns) for sample in self.samples]
-        # by the latest sample: `until` is yet to come, and would make every sample look old
-        newest = max(
-            (state.t_ns for group, state in zip(self.groups, self._states, strict=True) if group.real), default=until
-        )
-        with self._hold.exclusive():
-            self.read(until, lambda: newest, newest)
+                raise RunError(no_position(group))
 
     def write(self, until: int, now: Callable[[], int]) -> None:
         """Send the commands in the memory. until: the deadline [ns]; a command is valid until VALID_STEPS, at least
@@ -231,6 +260,23 @@ class HardwareManager:
             what = f"the load motor of '{group.joints}' has sent no feedback for {age * 1e3:.6g} ms"
             limit = f"more than the {self.stale_ns * 1e-6:.6g} ms of guard.stale"
             raise RunError(f"{what}, {limit}; check its power, its cable and its bus")
+
+
+def _read_off(group: DriverGroup, state: JointState, until: int) -> None:
+    """Read drives that are off. The first sample may answer a question that was asked long before, and have waited in a
+    buffer; the second one does not."""
+    fresh = 0
+    for k in range(READS_OFF):
+        before = state.t_ns
+        group.driver.read(state, until + k * READ_OFF_NS)
+        fresh += state.t_ns > before
+        if fresh == 2:
+            return
+    raise RunError(no_position(group))
+
+
+def no_position(group: DriverGroup) -> str:
+    return f"the drives of {group.joints} report no position; check their power and their bus"
 
 
 def _late_feedback(now_ns: int, at_ns: int, interval: float) -> str:

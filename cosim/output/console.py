@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from cosim.errors import InputError, shortened
@@ -146,15 +146,16 @@ def busy(what: str) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def run_display(name: str, paced: bool) -> Iterator[Callable[[RunStatus], None] | None]:
-    """Shows a run on a terminal, nothing in a pipe: a line with its status in real time, else a progress bar.
+def run_display(name: str, paced: bool, quiet: bool = False) -> Iterator[Callable[[RunStatus], None] | None]:
+    """Shows a run on a terminal, nothing in a pipe: a line with its status in real time, else a progress bar. quiet:
+    nothing before its first status.
 
     The line is one short write, because a loop in Python shares the interpreter.
     """
     if not sys.stderr.isatty():
         yield None
         return
-    with busy(f"preparing {name}") as prepared, progress(name) as bar:
+    with nullcontext(lambda: None) if quiet else busy(f"preparing {name}") as prepared, progress(name) as bar:
 
         def show(status: RunStatus) -> None:
             prepared()

@@ -80,12 +80,13 @@ def _ticks(value: Any) -> bool:
 
 
 CLIENT = Field(f"a name of up to {MAX_TEXT} characters", _text)
+FLAG = Field("true or false", lambda value: isinstance(value, bool), required=False)
 COMMANDS: Mapping[str, Command] = {
     "status": Command(),
     "list": Command(),
     "files": Command(),
     "get": Command({"names": Field("a list of names of parameters", _names, required=False)}),
-    "take": Command({"force": Field("true or false", lambda value: isinstance(value, bool), required=False)}),
+    "take": Command({"force": FLAG}),
     "release": Command(of_holder=True),
     "heartbeat": Command(of_holder=True),
     "set": Command(
@@ -99,7 +100,7 @@ COMMANDS: Mapping[str, Command] = {
         of_holder=True,
         by_run=True,
     ),
-    "arm": Command(of_holder=True, by_run=True),
+    "arm": Command({"allow_turns": FLAG}, of_holder=True, by_run=True),
     "start": Command(of_holder=True, by_run=True),
     "pause": Command(of_holder=True, by_run=True),
     "resume": Command(of_holder=True, by_run=True),

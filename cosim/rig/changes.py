@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.control.controlled_stop import REQUESTED, ControlledStop
+from cosim.control.bumpless_start import BumplessStart
+from cosim.control.controlled_stop import REQUESTED
 from cosim.errors import InputError, did_you_mean
 from cosim.execution.execution_mode import PlannedChange
 from cosim.rig.build.wired_rig import WiredRig
@@ -52,6 +53,6 @@ def ordered_stop(engine: Engine) -> Sequence[Change]:
     model = engine.tick_model
     if not model.has_controlled_stop or engine.view("controlled_stop", "reason") != REQUESTED:
         return ()
-    n = model.nv
-    stop = ControlledStop.of(engine.view("bumpless_start")[2 + 2 * n :])
+    stop = BumplessStart.of(engine.view("bumpless_start"), model.nv).stop
+    assert stop is not None
     return (Change(round(float(stop.t) / model.step), CONTROLLED_STOP, (1.0,)),)

@@ -15,6 +15,7 @@ from cosim.remote.control_link import ControlLink, LostControl
 from cosim.remote.control_process import ControlSetup
 from cosim.remote.desk import Order
 from cosim.rig.changes import places_of
+from cosim.rig.consent import Agreement
 from cosim.rig.parameters import read_values, values_from
 from cosim.rig.provenance import attachments_of
 from cosim.rig.recorded_run import Change
@@ -22,11 +23,13 @@ from cosim.rig.run_words import ENDED, WAITING, OrderedStop
 from cosim.rig.stream import schema_of
 
 if TYPE_CHECKING:
+    from cosim.execution.motion_plan import MotionPlan
     from cosim.rig.run_recorder import RunRecorder
 
 ARMED_TIME = 30.0  # s from `arm` within which `start` must come
 UPDATE_PERIOD = 0.1  # s
 START_POLL = 0.05  # s
+LOOK_PERIOD = 1.0  # s between looks at joints with real motors before the start
 
 
 class RemoteControl:
@@ -38,6 +41,8 @@ class RemoteControl:
         self.rest_when_lost = rest_when_lost
         self.started = False
         self._armed_until = 0.0
+        self.allow_turns = recorder.agreement.allow_turns  # of the command line
+        self._next_look = 0.0  # at the joints with real motors
         self._ended = False  # nobody can control the run any more, and it was reported
         self._told, self._state = 0.0, ""
         self._commands: Mapping[str, Callable[[Order], dict[str, Any]]] = {
@@ -56,7 +61,26 @@ class RemoteControl:
         """Return when a client starts the run; immediately unless it waits for that. Raises OrderedStop."""
         self.started = not wait
         while not self.started:
+            self._look()
             self.attend(START_POLL)
+
+    def _look(self) -> None:
+        """Report where the joints with real motors stand and how far they would go, motors off."""
+        if self.rig.hardware and time.monotonic() >= self._next_look:
+            try:
+                shown = self._motion_of(self._plan())
+            except CosimError as error:  # a joint that could not start, or a drive that does not answer: `arm` says it
+                shown = {"motion": [error.what], "beyond_a_turn": []}
+            self.link.update(shown)
+            self._next_look = time.monotonic() + LOOK_PERIOD
+
+    def _plan(self) -> MotionPlan:
+        return self.scheduler.plan(self.recorder.store.kept.expected - 1)
+
+    @staticmethod
+    def _motion_of(plan: MotionPlan) -> dict[str, Any]:
+        """What the page and other clients show of a plan."""
+        return {"motion": list(plan.lines()), "beyond_a_turn": [joint.joint for joint in plan.beyond_a_turn]}
 
     @property
     def state(self) -> str:
@@ -141,13 +165,23 @@ class RemoteControl:
 
     def _arm(self, order: Order) -> dict[str, Any]:
         self._check_waits()
+        self._armed_until, shown = 0.0, {}
+        if self.rig.hardware:
+            plan, allow_turns = self._plan(), self.allow_turns or bool(order.fields.get("allow_turns"))
+            if not allow_turns:
+                plan.check_turns("arm it with allow_turns")
+            self.recorder.agreement, shown = Agreement(plan, allow_turns), self._motion_of(plan)
         self._armed_until = time.monotonic() + ARMED_TIME
-        return {"seconds": ARMED_TIME}
+        return {"seconds": ARMED_TIME, **shown}
 
     def _start(self, order: Order) -> dict[str, Any]:
         self._check_waits()
         if self.rig.hardware and self.state != "armed":
             raise RunError("this rig has real motors; arm it first")
+        agreed = self.recorder.agreement.plan
+        if agreed is not None and (moved := agreed.moved(self._plan())):
+            self._armed_until = 0.0
+            raise RunError(f"{moved}; arm it again")
         self.started = True
         return {"tick": self.tick}
 

@@ -25,6 +25,7 @@ from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
 from cosim.units import parse_quantity
 
 if TYPE_CHECKING:
+    from cosim.rig.consent import Consent
     from cosim.rig.gradient import Gradient, Metrics, Objective, Parameters
     from cosim.rig.parameters import ParameterValue
     from cosim.rig.reading.yaml_source import Override, YamlSource
@@ -104,6 +105,8 @@ class Rig(WiredRig):
         keep: KeepSignals | None = None,
         wait: bool = False,
         changes: Sequence[Change] = (),
+        consent: Consent | None = None,
+        allow_turns: bool = False,
     ) -> Run:
         """Run from t = 0 for `duration`, in s or as text such as `2 s` (default: the rig's), both ends included in the
         result.
@@ -113,6 +116,9 @@ class Rig(WiredRig):
         parameters: set for this run only, see `set`;
         wait: until a client starts the run, see `telemetry.control`;
         changes: made again in this run, which is as fast as possible, such as `run.changes` of another;
+        consent: of a rig with real motors called with its motion plan before they are switched on, and again where a
+        joint has moved since, to raise InputError where the motion is not wanted;
+        allow_turns: real joints may rotate by more than a turn to the start of their trajectory;
         keep: `all` signals of all ticks, those of the `final` tick, or keys of the section `keep`, such as
         `{"every": 10, "signals": ["*/position"]}` (default: the rig's). The summary is that of all ticks in any case.
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to
@@ -122,13 +128,15 @@ class Rig(WiredRig):
             from cosim.rig.parameters import set_for_a_run
 
             with set_for_a_run(self, parameters):
-                return self.run(duration, record, progress, clear_faults, keep=keep, wait=wait, changes=changes)
+                given = {"keep": keep, "wait": wait, "changes": changes, "consent": consent, "allow_turns": allow_turns}
+                return self.run(duration, record, progress, clear_faults, **given)
         kept = self.run_spec.keep
         if keep is not None:
             from cosim.rig.sections.keep import keep_of
 
             kept = keep_of(keep)
-        return run_session(self, _seconds(duration), record, progress, clear_faults, kept, wait, changes)
+        seconds, asked = _seconds(duration), (consent, allow_turns)
+        return run_session(self, seconds, record, progress, clear_faults, kept, wait, changes, *asked)
 
     def rollouts(
         self,

@@ -18,6 +18,7 @@ from cosim.output.signal_store import SignalStore
 from cosim.output.waiting_ticks import WaitingTicks
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.changes import ordered_stop
+from cosim.rig.consent import Agreement
 from cosim.rig.kept_signals import kept_names
 from cosim.rig.outline import RigOutline
 from cosim.rig.outputs import Outputs
@@ -53,6 +54,7 @@ class RunRecorder:
     begun: float = field(default_factory=time.perf_counter)
     traffic: TrafficLog | None = None  # of real drivers, if it is recorded
     traffic_recording: TrafficRecording | None = None
+    agreement: Agreement = field(default_factory=Agreement)  # to the motion of real motors
 
     def __post_init__(self) -> None:
         self._evaluate = evaluation_of(self.rig)

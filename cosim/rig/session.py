@@ -17,6 +17,7 @@ from cosim.output.run_status import RunStatus
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.changes import planned_of
+from cosim.rig.consent import Consent, agree
 from cosim.rig.kept_signals import check_kept, store_of
 from cosim.rig.outline import outline_of
 from cosim.rig.outputs import open_outputs
@@ -117,6 +118,8 @@ def run_session(
     keep: KeepSpec | None = None,
     wait: bool = False,
     changes: Sequence[Change] = (),
+    consent: Consent | None = None,
+    allow_turns: bool = False,
 ) -> Run:
     """See `Rig.run`; keep: by default the rig's."""
     keep = rig.run_spec.keep if keep is None else keep
@@ -127,8 +130,12 @@ def run_session(
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
     traffic = _traffic_of(rig) if record is not None else None
     with make_scheduler(rig, planned_of(rig, changes), traffic) as scheduler, scheduler.signals:
-        scheduler.prepare(clear_faults)
+        scheduler.prepare()
+        agreement = agree(scheduler, ticks, consent if rig.hardware else None, allow_turns)
+        if clear_faults:
+            scheduler.clear()
         recorder = RunRecorder(rig, outline, scheduler, store_of(keep, kept, outline), traffic=traffic)
+        recorder.agreement = agreement
         recorder = _record(recorder, record, progress, wait)
         if rig.hardware:
             from cosim.rig.build.drivers import bus_report
@@ -210,7 +217,7 @@ def _run_ticks(
 ) -> None:
     rig, scheduler, ticks = recorder.rig, recorder.scheduler, recorder.store.kept.expected
     try:
-        scheduler.arm()
+        scheduler.arm(*recorder.agreement)
     except CosimError as error:  # the recording of a run without ticks holds the reason
         for sink in recorder.outputs.sinks:
             sink.fault(recorder.now_ns, str(error))

@@ -5,46 +5,74 @@ Pure, on numbers and on symbols: engines call it with what they measure, other m
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from cosim import ops
-from cosim.control.bumpless_start import BumplessStart
+from cosim.control.bumpless_start import VECTORS, BumplessStart
+from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
 from cosim.control.limits import CODES, STOP
 from cosim.control.observer import at_start
 from cosim.control.plausibility import starts_moving, starts_outside
+from cosim.control.start_blend import BlendBounds, blended
 from cosim.tick.tick_model import TickModel
 from cosim.types import Numeric
+from cosim.units import TURN
 
-# top speed of a quintic of unit length in unit time
-QUINTIC_SPEED = 1.875
-# of a joint's velocity limit, for the blend to the trajectory; the rest is for the trajectory itself and for overshoot
-BLEND_SPEED = 0.5
+
+class Start(NamedTuple):
+    """How the references begin; too_fast, outside (nv,): see `Blend`."""
+
+    references: BumplessStart
+    too_fast: Numeric
+    outside: Numeric
+
+
+def start_of(model: TickModel, blend: float, t: Numeric, position: Numeric, velocity: Numeric) -> Start:
+    """The references of a start at t [s] from the measured position and velocity (nv,); blend [s]: see `fading`.
+
+    A continuous joint with a real motor takes the nearest turn."""
+    found = BumplessStart.none(model.nv)._replace(t=t, duration=model.step)
+    too_fast, outside = np.zeros(model.nv), np.zeros(model.nv)
+    for loop in model.loops:
+        if not loop.needs_reference("position"):
+            continue
+        k, sample, bounds = loop.index, loop.trajectory.sample(0.0), blend_bounds(model, loop)
+        offset = position[k] - sample["position"]
+        turns = ops.where(model.turns_freely[k], TURN * ops.floor(offset / TURN + 0.5), 0.0)
+        offsets = offset - turns, velocity[k] - sample["velocity"]
+        own = blended(loop.trajectory, loop.samples(model.step, model.compiled), *offsets, bounds, blend, model.step)
+        parts = own.start._replace(turns=turns)
+        vectors = {name: ops.with_elements(getattr(found, name), k, getattr(parts, name)) for name in VECTORS}
+        found = found._replace(duration=ops.maximum(found.duration, parts.duration), **vectors)
+        too_fast, outside = ops.with_elements(too_fast, k, own.too_fast), ops.with_elements(outside, k, own.outside)
+    return Start(found, too_fast, outside)
+
+
+def blend_bounds(model: TickModel, loop: ControlLoop) -> BlendBounds:
+    """The bounds of the references of a loop."""
+    limits, k = model.limits, loop.index
+    return BlendBounds(limits.lower[k], limits.upper[k], limits.velocity[k], model.blend_acceleration[k])
 
 
 def armed(
-    model: TickModel, blend: float, t: Numeric, x: Numeric, position: Numeric, velocity: Numeric
+    model: TickModel, start: BumplessStart, x: Numeric, position: Numeric, velocity: Numeric
 ) -> dict[tuple[str, ...], Numeric]:
     """Path in the memory -> its flat value: controllers and trajectories as at their beginning, and references that
-    blend from the measured state to the trajectory within `blend` [s], or longer where that would be too fast.
+    start from the measured state.
 
-    t: of the first tick [s]; x (nx,): the plant's state; position, velocity (nv,): as measured. Raises InputError if
-    the loops of a mechanism with real joints cannot close.
+    start: see `start_of`; x (nx,): the plant's state; position, velocity (nv,): as measured. Raises InputError if the
+    loops of a mechanism with real joints cannot close.
     """
-    nv, found = model.nv, {}
-    offset = {"position": np.zeros(nv), "velocity": np.zeros(nv)}
+    found: dict[tuple[str, ...], Numeric] = {}
     for loop in model.loops:
         found |= {
             ("controllers", loop.name): loop.layout.pack(loop.initial()),
             ("fallback_active", loop.name): loop.fallback_active,
             ("controller_commands", loop.name): np.zeros(model.layout.place("controller_commands", loop.name).shape),
         }
-        if loop.needs_reference("position"):
-            sample, measured = loop.trajectory.sample(0.0), {"position": position, "velocity": velocity}
-            offset = {
-                name: ops.with_elements(offset[name], loop.index, measured[name][loop.index] - sample[name])
-                for name in offset
-            }
     for name in ("command", "request", "guard_fault", "fault"):
         found[name,] = np.zeros(model.layout.place(name).shape)
     if model.plant.real:
@@ -53,32 +81,25 @@ def armed(
         found["plant",] = model.plant.layout.pack(state)
         for name, value in at_start(position[real], velocity[real])._asdict().items():
             found["estimate", name] = value
-    start = BumplessStart(t, _blend_length(model, blend, offset["position"]), offset["position"], offset["velocity"])
-    stop = ControlledStop.inactive(nv) if model.has_controlled_stop else np.zeros(0)
-    found["bumpless_start",] = ops.concatenate([ops.array([start.t, start.duration]), *start[2:4], stop])
+    stop = ControlledStop.inactive(model.nv) if model.has_controlled_stop else np.zeros(0)
+    found["bumpless_start",] = ops.concatenate([start.flat, stop])
     for name in ("requested", "reason", "first_guard_fault"):
         found["controlled_stop", name] = np.zeros(model.layout.place("controlled_stop", name).shape)
     return found
 
 
-def _blend_length(model: TickModel, blend: float, offset: Numeric) -> Numeric:
-    """s, at least one step."""
-    longest = 0.0
-    for needed in ops.absolute(offset) / (BLEND_SPEED * model.limits.velocity):
-        longest = ops.maximum(longest, needed)
-    return ops.maximum(max(blend, model.step), QUINTIC_SPEED * longest)
-
-
-def refused(model: TickModel, position: Numeric, velocity: Numeric) -> Numeric:
-    """(nv,) by real joint the fault code for which the guard would stop the first tick; 0 for others.
+def refused(model: TickModel, start: Start, position: Numeric, velocity: Numeric) -> Numeric:
+    """(nv,) by real joint the fault code for which motors must stay off: that of the limit for which the guard would
+    stop the first tick, or which the reference would leave while it blends into its trajectory; 0 for others.
 
     position, velocity (nv,): as measured."""
     limits, codes = model.guard.limits, np.zeros(model.nv)
-    real = [name in model.plant.real for name in model.plant.model.dof_names]
-    for key, wrong in (
-        ("velocity", starts_moving(velocity, limits.velocity)),
-        ("position", starts_outside(position, limits.lower, limits.upper)),
+    real = np.isin(model.plant.model.dof_names, model.plant.real)
+    for key, wrong, leaves in (
+        ("velocity", starts_moving(velocity, limits.velocity), start.too_fast > 0.0),
+        ("position", starts_outside(position, limits.lower, limits.upper), start.outside > 0.0),
     ):
         judged = np.logical_and(real, model.guard.has_action(STOP, key))
-        codes = ops.where(ops.logical_and(judged, wrong), float(CODES[key]), codes)
+        code = ops.logical_or(ops.logical_and(judged, wrong), ops.logical_and(real, leaves))
+        codes = ops.where(code, float(CODES[key]), codes)
     return codes

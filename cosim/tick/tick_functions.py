@@ -88,6 +88,26 @@ class TickFunctions:
         """s"""
         return self.step_ns * 1e-9
 
+    @cached_property
+    def turns_freely(self) -> np.ndarray:
+        """(nv,) continuous joints with real motors, for which positions a whole turn apart are the same."""
+        joints = {joint.name: joint.kind for joint in self.plant.model.mechanism.joints}
+        return np.array(
+            [name in self.plant.real and joints.get(name) == "continuous" for name in self.plant.model.dof_names]
+        )
+
+    @cached_property
+    def blend_acceleration(self) -> np.ndarray:
+        """(nv,) the acceleration that the effort limit of each joint gives the inertia of the mechanism about it in the
+        initial state [per s²]; infinite without a limit or an inertia."""
+        if not np.isfinite(self.limits.effort).any():
+            return np.full(self.nv, np.inf)
+        _, chart, _ = self._initial_motion
+        equations = self.plant.model.equations
+        inertia = np.asarray(equations.mass_diagonal(equations.coordinates(chart)), dtype=float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(inertia > 0.0, self.limits.effort / inertia, np.inf)
+
     # --- measurement ---
 
     def measure(self, t: Numeric, x: Numeric, sensors: Numeric, request: Numeric) -> tuple[Numeric, ...]:
@@ -410,7 +430,7 @@ class TickFunctions:
             self.deceleration,
             self.step,
         )
-        return ops.concatenate([start[: 2 + 2 * self.nv], flat]), *result
+        return ops.concatenate([start[: BumplessStart.size(self.nv)], flat]), *result
 
     @staticmethod
     def request(q: Numeric, v: Numeric, *command: Numeric) -> Numeric:

@@ -20,6 +20,7 @@ from cosim import ops
 from cosim.compile.jit import vector_lanes
 from cosim.compile.routine import Routine
 from cosim.compile.trace import OpenNumbers
+from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
 from cosim.control.load_tracking import FIGURES, SUMS
@@ -181,9 +182,8 @@ class TickModel(TickFunctions):
     @property
     def _no_start(self) -> np.ndarray:
         """The flat BumplessStart of references that begin on their trajectories."""
-        n = np.zeros(self.nv)
         stop = ControlledStop.inactive(self.nv) if self.has_controlled_stop else np.zeros(0)
-        return np.concatenate([[0.0, 1.0], n, n, stop])
+        return np.concatenate([BumplessStart.none(self.nv).flat, stop])
 
     def memory(self) -> np.ndarray:
         """The memory at t = 0."""

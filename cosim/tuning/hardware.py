@@ -17,6 +17,7 @@ import numpy as np
 
 from cosim.errors import InputError, RunError
 from cosim.output.output_files import write_error, write_file
+from cosim.rig.consent import asking
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.parameters import tunables_of
 from cosim.rig.reading.overlay import overlay_text
@@ -120,8 +121,8 @@ class HardwareReplay:
         """One run, confirmed. returning: whether its figures do not matter."""
         (expected,) = self.session.evaluator.evaluate(values[None])
         simulated = {figure: pair[0] for figure, pair in expected.figures.items()}
-        self._confirm(name, values)
-        run, failure = self._real_run(values, RETURN * self.session.evaluator.seconds if returning else None)
+        lines = self._what_is_asked(name, values)
+        run, failure = self._real_run(values, RETURN * self.session.evaluator.seconds if returning else None, lines)
         real, cost = dict[str, float | None](), math.inf
         if run is not None and len(run.t):
             real, cost, broken = self._measured(run)
@@ -132,15 +133,20 @@ class HardwareReplay:
         self.note(f"{name}: cost {_shown(cost)}, simulated {_shown(costs[0])}")
         return done
 
-    def _real_run(self, values: Array, seconds: float | None) -> tuple[Run | None, str]:
-        """The run with these gains and why it was stopped; seconds: by default those of the session."""
+    def _real_run(self, values: Array, seconds: float | None, lines: Sequence[str]) -> tuple[Run | None, str]:
+        """The run with these gains and why it was stopped; seconds: by default those of the session; lines: what is
+        asked before it."""
         duration = self.session.request.duration if seconds is None else seconds
-        return self._recorded(self.rig, f"run_{len(self.runs)}", values, duration)
+        return self._recorded(self.rig, f"run_{len(self.runs)}", values, duration, lines)
 
-    def _recorded(self, rig: Rig, name: str, values: Array, duration: float | None) -> tuple[Run | None, str]:
-        """A run in a file of this name, and why it was stopped; duration [s]: by default that of the rig."""
+    def _recorded(
+        self, rig: Rig, name: str, values: Array, duration: float | None, lines: Sequence[str]
+    ) -> tuple[Run | None, str]:
+        """A run in a file of this name, and why it was stopped; duration [s]: by default that of the rig; lines: asked
+        before it."""
+        record, parameters, consent = self.folder / f"{name}.mcap", self._parameters(values), asking(self.ask, lines)
         try:
-            return rig.run(duration, self.folder / f"{name}.mcap", parameters=self._parameters(values)), ""
+            return rig.run(duration, record, parameters=parameters, consent=consent), ""
         except StoppedRun as stopped:
             return stopped.run, str(stopped)
         except RunError as failed:
@@ -185,8 +191,8 @@ class HardwareReplay:
         values = np.array(best.values)
         for experiment in margin_experiments(self.session.evaluator, values, self.rig, self.note):
             rig = experiment.rig(self.rig)
-            self.ask([f"{best.name}: {experiment.what}"])
-            run, stopped = self._recorded(rig, f"loop_{len(self.margins)}", values, None)
+            asked = [f"{best.name}: {experiment.what}"]
+            run, stopped = self._recorded(rig, f"loop_{len(self.margins)}", values, None, asked)
             if run is None or stopped:
                 why = f"the experiment of {experiment.joint} ended early: {stopped}"
                 self._return(replace(best, failure=why, run=run))
@@ -215,7 +221,7 @@ class HardwareReplay:
         if back.failure:
             self.note(f"no return: {back.failure}")
 
-    def _confirm(self, name: str, values: Array) -> None:
+    def _what_is_asked(self, name: str, values: Array) -> list[str]:
         dimensions = self.session.evaluator.space.dimensions
         changes = [
             f"{d.name} {old:.5g} to {new:.5g}"
@@ -224,7 +230,7 @@ class HardwareReplay:
         ]
         lines = [] if self._asked else list(what_moves(self.rig))
         self._asked = True
-        self.ask([*lines, f"{name}: {', '.join(changes) or 'no change'}"])
+        return [*lines, f"{name}: {', '.join(changes) or 'no change'}"]
 
     def _parameters(self, values: Array) -> dict[str, float | list[float]]:
         """As `Rig.run` takes them: elements that are not varied as the real rig has them."""

@@ -29,6 +29,7 @@ from cosim.types import Driver, DriverContext
 __all__ = [
     "MODES",
     "EmulatedParams",
+    "TURNS_AT_POWER_OFF",
     "EthercatParams",
     "Homing",
     "JointParams",
@@ -40,6 +41,8 @@ __all__ = [
     "load",
     "traffic",
 ]
+
+TURNS_AT_POWER_OFF = "unknown"  # a multi-turn encoder keeps them, and the profile has no object for that
 
 MODES = frozenset(profile.MODES)
 _CPR = 65536  # of an emulated drive, by default

@@ -18,6 +18,7 @@ from cosim.types import Driver, DriverContext
 
 __all__ = [
     "MODES",
+    "TURNS_AT_POWER_OFF",
     "JointParams",
     "Params",
     "SerialSettings",
@@ -29,6 +30,8 @@ __all__ = [
     "traffic",
     "with_valid_checksum",
 ]
+
+TURNS_AT_POWER_OFF = "lost"  # the absolute encoder starts within one turn of the output, also in extended position mode
 
 MODES = frozenset({"effort", "velocity", "position"})
 

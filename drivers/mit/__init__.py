@@ -15,7 +15,20 @@ from cosim.drivers.transport import BaseConnection, Traffic
 from cosim.errors import InputError
 from cosim.types import DriverContext
 
-__all__ = ["MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic"]
+__all__ = [
+    "MODES",
+    "TURNS_AT_POWER_OFF",
+    "JointParams",
+    "Params",
+    "connection_name",
+    "device",
+    "emulate",
+    "host",
+    "load",
+    "traffic",
+]
+
+TURNS_AT_POWER_OFF = "lost"  # the encoder starts within one turn, of the rotor where the output has none of its own
 
 
 def load(params: Params, context: DriverContext) -> MitDriver:

@@ -18,6 +18,7 @@ from cosim.types import DriverContext
 
 __all__ = [
     "MODES",
+    "TURNS_AT_POWER_OFF",
     "JointParams",
     "Params",
     "connection_name",
@@ -28,6 +29,8 @@ __all__ = [
     "traffic",
     "with_valid_checksum",
 ]
+
+TURNS_AT_POWER_OFF = "unknown"  # as the drive behind the map keeps them
 
 
 def load(params: Params, context: DriverContext) -> ModbusDriver:

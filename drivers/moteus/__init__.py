@@ -19,6 +19,7 @@ from cosim.types import DriverContext, param, params
 
 __all__ = [
     "MODES",
+    "TURNS_AT_POWER_OFF",
     "JointParams",
     "Params",
     "connection_name",
@@ -29,6 +30,8 @@ __all__ = [
     "traffic",
     "with_valid_checksum",
 ]
+
+TURNS_AT_POWER_OFF = "lost"  # the drive starts within one turn of the encoder that its motor_position.output refers to
 
 
 @params

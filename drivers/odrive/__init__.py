@@ -25,6 +25,7 @@ from cosim.types import DriverContext
 
 __all__ = [
     "MODES",
+    "TURNS_AT_POWER_OFF",
     "JointParams",
     "Params",
     "connection_name",
@@ -35,6 +36,8 @@ __all__ = [
     "traffic",
     "with_valid_checksum",
 ]
+
+TURNS_AT_POWER_OFF = "lost"  # an absolute encoder starts within one turn, an incremental one at 0
 
 
 def load(params: Params, context: DriverContext, link: Connection | None = None) -> ODrive:

@@ -17,6 +17,7 @@ from cosim.types import DriverContext
 
 __all__ = [
     "MODES",
+    "TURNS_AT_POWER_OFF",
     "JointParams",
     "Params",
     "connection_name",
@@ -27,6 +28,8 @@ __all__ = [
     "traffic",
     "with_valid_checksum",
 ]
+
+TURNS_AT_POWER_OFF = "unknown"  # as the board keeps them
 
 LONG = -1.2345678e-5  # a number with as many characters as there may be
 

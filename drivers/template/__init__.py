@@ -15,7 +15,20 @@ from cosim.drivers.template.emulator import Emulator
 from cosim.drivers.transport import CanParams, Traffic
 from cosim.types import DriverContext, param, params
 
-__all__ = ["MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic"]
+__all__ = [
+    "MODES",
+    "TURNS_AT_POWER_OFF",
+    "JointParams",
+    "Params",
+    "connection_name",
+    "device",
+    "emulate",
+    "host",
+    "load",
+    "traffic",
+]
+
+TURNS_AT_POWER_OFF = "lost"  # the invented drive counts from where it is switched on
 
 
 @params

@@ -19,6 +19,7 @@ from cosim.types import DriverContext
 
 __all__ = [
     "MODES",
+    "TURNS_AT_POWER_OFF",
     "JointParams",
     "Params",
     "connection_name",
@@ -29,6 +30,8 @@ __all__ = [
     "traffic",
     "with_valid_checksum",
 ]
+
+TURNS_AT_POWER_OFF = "lost"  # the encoder starts within one turn
 
 
 def load(params: Params, context: DriverContext) -> VescDriver:

@@ -8,6 +8,7 @@ import pytest
 from cosim import load_rig
 from cosim.drivers import sim
 from cosim.errors import InputError, RunError
+from cosim.execution.motion_plan import MotionPlan
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.scheduler import Scheduler, SchedulerState
@@ -187,30 +188,36 @@ def test_without_real_motors_there_is_nothing_to_clear(command):
 
 
 @pytest.fixture
-def prepared(monkeypatch):
-    """What was said when a rig was prepared, which goes no further."""
-    said = []
+def done(monkeypatch):
+    """What was done with a rig, which goes no further than to its clearing, or arming."""
+    done = []
 
-    def prepare(self, clear=False):
-        said.append(clear)
-        raise RunError("as far as this goes")
+    def until(name):
+        def stop(*_, **__):
+            done.append(name)
+            raise RunError("as far as this goes")
 
-    monkeypatch.setattr(Scheduler, "prepare", prepare)
-    return said
+        return stop
+
+    monkeypatch.setattr(Scheduler, "prepare", lambda self: done.append("prepare"))
+    monkeypatch.setattr(Scheduler, "plan", lambda self, ticks: done.append("plan") or MotionPlan((), 0.0))
+    monkeypatch.setattr(Scheduler, "clear", until("clear"))
+    monkeypatch.setattr("cosim.rig.session.RunRecorder", until("record"))
+    return done
 
 
 @pytest.mark.parametrize("option", [(), ("--clear-faults",)])
-def test_the_option_arrives_once_somebody_has_agreed(command, prepared, tmp_path, option):
+def test_faults_are_cleared_once_somebody_has_agreed(command, done, tmp_path, option):
     (tmp_path / "real.yaml").write_text(REAL)
     code, out, err = command("run", "real.yaml", *option)
     assert code == 2 and "a" in out
     assert err == [
         "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
     ]
-    assert prepared == []
+    assert done == []
     code, _, err = command("run", "real.yaml", "--yes", *option)
     assert (code, err) == (1, ["as far as this goes"])
-    assert prepared == [bool(option)]
+    assert done == ["prepare", "plan", "plan", "clear" if option else "record"]
 
 
 def test_the_option_is_explained(command):

@@ -9,7 +9,7 @@ from cosim.control.limits import CODES, NOT_FINITE, STALE
 from cosim.deploy.stages import NOT_ARMED, STOPPED
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
-from cosim.tick.arming import armed
+from cosim.tick.arming import armed, start_of
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.objects import ObjectRig
 from tests.system.test_real_joints import DRIVERS, arm, real, simulated  # noqa: F401 a fixture
@@ -86,7 +86,8 @@ def test_real_joints_are_armed_by_the_function_of_the_engine(sample, name):
     q = model.plant.model.equations.chart(q)  # simulated joints are where the model has them
     measured = np.where(real, position, q), np.where(real, velocity, v)
     assert code.call("arm", 7) == 0
-    for path, value in armed(model, rig.spec.schedule.blend, 7 * model.step, plant, *measured).items():
+    start = start_of(model, rig.spec.schedule.blend, 7 * model.step, *measured)
+    for path, value in armed(model, start.references, plant, *measured).items():
         assert_same(code.memory[model.layout.place(*path).where], np.ravel(np.asarray(value, dtype=float)))
 
 
@@ -109,13 +110,11 @@ def test_a_real_joint_is_controlled_as_by_the_engine(arm):  # noqa: F811
     samples, read = [], engine._read
     engine._read = lambda until: (read(until), samples.append([engine.view(*path)[k] for path in places]))
     engine.measure_once = lambda until: (np.array([0.0, 0.3]), np.array([0.0, 0.6]))
-    engine.start_from_measured(0.2, 0)
+    engine.start_from_measured(rig.spec.schedule.blend, 0)
 
     code.call("reset")
     code.place("measured", "position")[k], code.place("measured", "velocity")[k] = 0.3, 0.6
     assert code.call("arm", 0) == 0
-    # the engine's blend is given to `start_from_measured`, that of the code is the rig's
-    code.place("bumpless_start")[1] = engine.view("bumpless_start")[1]
     rows, fault = engine.run(400)
     assert not fault
     expected = rig.observe(engine.view("bumpless_start"), rows)

@@ -199,12 +199,16 @@ def test_a_run_reports_what_moves_and_the_load_of_its_buses(arm, tmp_path):
     assert shown[0] == "arm_can moves real motors:"
     where = rf"  driver moteus: moteus on udp_multicast {re.escape(arm.channel)}, effort mode, bus load up to \d+%"
     assert re.fullmatch(where, shown[1])
-    assert shown[2:] == [
+    way = r" is at \S+ rad; its reference begins at \S+ rad, .+; in all it goes from \S+ rad to \S+ rad, at up to .+"
+    for name, line in zip(("base", "shoulder", "elbow"), shown[-4:-1], strict=True):
+        assert re.fullmatch(f"  {name}{way}", line)
+    assert [*shown[2:-4], shown[-1]] == [
         *(f"    node {k + 1}, {name}: {LIMITS}" for k, name in enumerate(("base", "shoulder", "elbow"))),
         "  immediate stop: limits of position, tracking, stall, frozen or velocity",
         "  immediate stop: no feedback of a drive for 500 ms, or a fault of a drive",
         "  emergency stop: none but Ctrl-C; see guard.estop",
         f"  wiring not probed: base, shoulder, elbow; check it with cosim probe {RIGS / 'arm_can.yaml'} first",
+        "from where the joints stand, motors off:",
         "Type yes to switch the motors on: ",
     ]
     (line,) = (line for line in out if line.startswith("bus "))

@@ -141,9 +141,10 @@ def test_candidates_are_approached_in_small_steps_and_shown_beside_their_simulat
     assert all(run.failure == "" for run in found.runs), said
     values = np.array([run.values for run in found.runs])
     assert np.abs(np.diff(np.log(values), axis=0)).max() <= math.log(1.8) + 1e-9 and len(values) > 2
-    # each of them was confirmed, with what moves before the first one
-    assert len(asked) == len(found.runs) and asked[0][0] == "arm_can moves real motors:"
-    assert all(lines[-1].startswith(f"{run.name}: ") for lines, run in zip(asked, found.runs, strict=True))
+    # each of them was confirmed, with what moves before the first one, and with how far its joints go
+    assert len(asked) == 2 * len(found.runs) and asked[0][0] == "arm_can moves real motors:"
+    assert all(lines[-1].startswith(f"{run.name}: ") for lines, run in zip(asked[::2], found.runs, strict=True))
+    assert all([line.split()[0] for line in lines] == ["base", "shoulder", "elbow"] for lines in asked[1::2])
     for run in found.runs:  # heavier than the model, so the errors are larger
         assert run.simulated["error_rms"] < run.real["error_rms"] < 30.0 * run.simulated["error_rms"]
         assert run.costs[1] == run.real["error_rms"] and run.real["error_max"] < 0.2
@@ -238,7 +239,7 @@ def test_the_margins_that_a_session_promises_are_those_of_a_rig_that_is_heavier(
         assert len(ratio) > 15 and 0.7 < np.median(ratio) < 0.93, margins.joint
     refused = [trial.outcome for trial in promising.trials if "margin is" in trial.outcome.failed]
     assert refused and not any(outcome.stopped for outcome in refused)  # the limits decided
-    assert [lines[-1] for lines in asked[-3:]] == [
+    assert [lines[-1] for lines in asked[-6::2]] == [
         f"{best.name}: an effort of 0.5 N·m in {m.joint}, {m.loop.response.omega[0] / 2 / math.pi:.3g} to 333 Hz"
         for m in found.margins
     ]

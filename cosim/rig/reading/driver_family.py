@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from cosim.types import BusItem, Connection, DeviceEmulator, DriverContext, HardwareDriver
 
@@ -42,8 +42,17 @@ class CycleTraffic(Protocol):
         ...
 
 
+Turns = Literal["kept", "lost", "unknown"]
+
+
+def turns_at_power_off(family: DriverFamily) -> Turns:
+    """What becomes of the whole turns of a drive's position when its power is off, where its range is more than one."""
+    return getattr(family, "TURNS_AT_POWER_OFF", "unknown")
+
+
 class DriverFamily(Protocol):
-    """A package of drivers. `params` is an instance of its Params, wiring of its JointParams."""
+    """A package of drivers. `params` is an instance of its Params, wiring of its JointParams; it may have
+    TURNS_AT_POWER_OFF, see `turns_at_power_off`."""
 
     __name__: str
     MODES: frozenset[str]

@@ -1,0 +1,240 @@
+"""What the joints with real motors are about to do, from where they stand now: known before they are switched on.
+
+Measured with motors off, for the question to a human, the page and the control socket; `arm` decides with the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cosim.control.bumpless_start import BumplessStart
+from cosim.control.limits import CODES, POSITION_TOLERANCE
+from cosim.control.start_blend import LONGEST, VELOCITY_TOLERANCE, BlendBounds, blended, ends
+from cosim.errors import RunError
+from cosim.tick.arming import Start, blend_bounds
+from cosim.units import TURN
+
+if TYPE_CHECKING:
+    from cosim.control.control_loop import ControlLoop
+    from cosim.tick.tick_model import TickModel
+    from cosim.types import Array
+
+# rad or m by which a joint may have moved since the plan was agreed to
+MOVED = {"rad": 0.02, "m": 0.002}
+MOST_TICKS = 120_000  # of a run that are looked at
+SEARCH_STEPS = 20  # of the bisection for the distance from which a joint could start
+
+
+@dataclass(frozen=True)
+class JointMotion:
+    """What a joint is about to do [rad or m, s].
+
+    measured: where it stands; reference: the first position of its trajectory, on the nearest turn of a continuous
+    joint; turns: whole turns from the trajectory to there; lowest, highest, speed: of its reference, blend included;
+    blend: until it is on its trajectory; beyond: which of its limits it leaves, in words, or
+    ""; unknown: why its reference is not known ahead, else "".
+    """
+
+    joint: str
+    unit: str
+    measured: float
+    reference: float = math.nan
+    turns: int = 0
+    lowest: float = math.nan
+    highest: float = math.nan
+    speed: float = math.nan
+    blend: float = 0.0
+    beyond: str = ""
+    unknown: str = ""
+
+    @property
+    def beyond_a_turn(self) -> bool:
+        """Whether it rotates by more than a turn until it is on its trajectory."""
+        return self.unit == "rad" and abs(self.measured - self.reference) > TURN
+
+    @property
+    def far(self) -> str:
+        """How far a joint is from its trajectory, in turns."""
+        turns = abs(self.measured - self.reference) / TURN
+        where = f"{self._show(self.measured)}, {turns:.3g} turns from the start of its trajectory"
+        return f"joint '{self.joint}' is at {where} at {self._show(self.reference)}"
+
+    def __str__(self) -> str:
+        now = f"{self.joint} is at {self._show(self.measured)}"
+        if self.unknown:
+            return f"{now}; how far it goes is not known ahead: {self.unknown}"
+        way = f"its reference begins at {self._show(self.reference)}"
+        if self.turns:
+            way += f" ({self.turns:+d} turn{'s' if abs(self.turns) > 1 else ''}, the nearest one)"
+        way += f", is reached within {self.blend:.3g} s" if self.blend else ", where it stands"
+        span = f"{self._show(self.lowest)} to {self._show(self.highest)}"
+        return f"{now}; {way}; in all it goes from {span}, at up to {self._show(self.speed)}/s{self.beyond}"
+
+    def _show(self, value: float) -> str:
+        return f"{float(f'{value:.4g}'):.6g} {self.unit}" if abs(value) >= 5e-5 else f"0 {self.unit}"
+
+
+@dataclass(frozen=True)
+class MotionPlan:
+    """Of all joints with real motors. seconds: how much of the run was looked at, whole: whether that is all of it."""
+
+    joints: tuple[JointMotion, ...]
+    seconds: float
+    whole: bool = True
+
+    def lines(self) -> Iterator[str]:
+        """For humans, a line each."""
+        yield from map(str, self.joints)
+        if not self.whole:
+            yield f"of the run, the first {self.seconds:g} s were looked at"
+
+    @property
+    def beyond_a_turn(self) -> tuple[JointMotion, ...]:
+        """Joints that rotate by more than a turn to their trajectory."""
+        return tuple(joint for joint in self.joints if joint.beyond_a_turn)
+
+    def check_turns(self, fix: str) -> None:
+        """Raises RunError for a joint that rotates by more than a turn; fix: what allows it."""
+        for joint in self.beyond_a_turn:
+            raise RunError(f"{joint.far}; check its zero, move it within a turn by hand, or {fix}")
+
+    def moved(self, later: MotionPlan) -> str:
+        """Which joint has moved between two plans, in words; "" for none."""
+        for before, now in zip(self.joints, later.joints, strict=True):
+            distance = abs(now.measured - before.measured)
+            if not distance <= MOVED[now.unit]:
+                return f"joint '{now.joint}' has moved by {distance:.4g} {now.unit} since its motion was confirmed"
+        return ""
+
+
+def plan_of(model: TickModel, start: Start, position: Array, ticks: int) -> MotionPlan:
+    """The plan of a run of so many ticks after the first. position: (nv,) as measured."""
+    looked_at, found = min(ticks, MOST_TICKS), dict[str, JointMotion]()
+    for loop in model.loops:
+        motions = _reference_motions(model, loop, start.references, position, looked_at)
+        found |= {motion.joint: motion for motion in motions}
+    names = [name for name in model.plant.model.dof_names if name in model.plant.real]
+    index = {name: model.plant.model.dof_index(name) for name in names}
+    units = model.plant.model.dof_units
+    missing = {
+        name: JointMotion(name, units[k], float(position[k]), unknown="no controller commands it")
+        for name, k in index.items()
+    }
+    joints = tuple(found.get(name, missing[name]) for name in names)
+    return MotionPlan(joints, looked_at * model.step, looked_at == ticks)
+
+
+def _reference_motions(
+    model: TickModel, loop: ControlLoop, start: BumplessStart, position: Array, ticks: int
+) -> Iterator[JointMotion]:
+    names, units = model.plant.model.dof_names, model.plant.model.dof_units
+    real = [i for i, k in enumerate(loop.index) if names[k] in model.plant.real]
+    if not loop.needs_reference("position"):
+        for k in loop.index[real]:
+            unknown = f"controller '{loop.name}' follows no trajectory of positions"
+            yield JointMotion(names[k], units[k], float(position[k]), unknown=unknown)
+        return
+    if not real:
+        return
+    own = start.at(loop.index)
+    until = ends(own)
+    count = min(max(ticks, math.ceil(min(float(np.max(until)), LONGEST) / model.step)), MOST_TICKS) + 1
+    places, speeds = loop.samples(model.step, model.compiled)(count)
+    added = own._replace(t=0.0).added(model.step * np.arange(count)[:, None])
+    first, places, speeds = places[0] + own.turns, places + added["position"], speeds + added["velocity"]
+    for i in real:
+        k = int(loop.index[i])
+        yield JointMotion(
+            names[k],
+            units[k],
+            float(position[k]),
+            float(first[i]),
+            round(float(own.turns[i]) / TURN),
+            float(places[:, i].min()),
+            float(places[:, i].max()),
+            float(np.abs(speeds[:, i]).max()),
+            float(until[i]),
+            _beyond(model, k, places[:, i], speeds[:, i]),
+        )
+
+
+def _beyond(model: TickModel, k: int, places: Array, speeds: Array) -> str:
+    """The limits of joint k that its reference leaves, for which the guard will stop the run."""
+    limits, unit, found = model.limits, model.plant.model.dof_units[k], []
+    if places.min() < limits.lower[k] - POSITION_TOLERANCE or places.max() > limits.upper[k] + POSITION_TOLERANCE:
+        found.append(f"{limits.lower[k]:.4g} to {limits.upper[k]:.4g} {unit}")
+    if np.abs(speeds).max() > limits.velocity[k] * (1.0 + VELOCITY_TOLERANCE):
+        found.append(f"{limits.velocity[k]:.4g} {unit}/s")
+    return f": beyond its limits of {' and '.join(found)}" if found else ""
+
+
+def check_start(model: TickModel, start: Start, codes: Array, blend: float, position: Array, velocity: Array) -> None:
+    """Raises RunError for the first joint with a code, see `refused`: its position or velocity would stop the first
+    tick, or its reference would leave the limits on the way to its trajectory."""
+    limits, mechanism = model.limits, model.plant.model
+    for k in np.flatnonzero(codes)[:1]:
+        name, unit, at = mechanism.dof_names[k], mechanism.dof_units[k], position[k]
+        if not limits.lower[k] <= at <= limits.upper[k] and codes[k] == CODES["position"]:
+            what = f"joint '{name}' is at {at:.6g} {unit} before the first command, outside its limits"
+            fix = "move it back by hand, or check its zero"
+            raise RunError(f"{what} {limits.lower[k]:.6g} to {limits.upper[k]:.6g} {unit}; {fix}")
+        if abs(velocity[k]) > limits.velocity[k]:
+            what = f"joint '{name}' moves at {velocity[k]:.6g} {unit}/s before the first command"
+            raise RunError(f"{what}, above its limit of {limits.velocity[k]:.6g} {unit}/s; wait until it is at rest")
+        raise RunError(_leaves_limits(model, start, int(k), blend, position, velocity))
+
+
+def _leaves_limits(model: TickModel, start: Start, k: int, blend: float, position: Array, velocity: Array) -> str:
+    """Of a joint whose reference would leave its limits in the blend."""
+    loop = next(loop for loop in model.loops if k in loop.index and loop.needs_reference("position"))
+    i, mechanism, limits = int(np.flatnonzero(loop.index == k)[0]), model.plant.model, model.limits
+    name, unit = mechanism.dof_names[k], mechanism.dof_units[k]
+    samples, own = loop.samples(model.step, model.compiled), start.references.at(loop.index)
+    first, speed = (values[0][i] for values in samples(1))
+    distance, mismatch = position[k] - first - own.turns[i], velocity[k] - speed
+    bounds = BlendBounds(*(values[[i]] for values in blend_bounds(model, loop)))
+    way = f"{abs(distance):.4g} {unit} from the start of its trajectory at {first + own.turns[i]:.4g} {unit}"
+
+    def fits(distance: float, mismatch: float) -> bool:
+        def one(count: int) -> tuple[Array, Array]:
+            places, speeds = samples(count)
+            return places[:, [i]] + own.turns[i], speeds[:, [i]]
+
+        found = blended(loop.trajectory, one, np.array([distance]), np.array([mismatch]), bounds, blend, model.step)
+        return not found.leaves.any()
+
+    if np.isinf(start.too_fast[k]):
+        what = f"the way there would take more than {LONGEST:g} s within its velocity limit"
+    elif start.too_fast[k] > 0.0:
+        fastest = limits.velocity[k] + start.too_fast[k]
+        what = f"its reference would reach {fastest:.4g} {unit}/s on the way, above its limit of"
+        what += f" {limits.velocity[k]:.4g} {unit}/s"
+    else:
+        what = f"its reference would be {start.outside[k]:.4g} {unit} outside its limits"
+        what += f" {limits.lower[k]:.4g} to {limits.upper[k]:.4g} {unit} on the way"
+    fix = _fix(fits, distance, (mismatch, -speed), name, unit)
+    return f"joint '{name}' is at {position[k]:.4g} {unit}, {way}; {what}; {fix}"
+
+
+def _fix(
+    fits: Callable[[float, float], bool], distance: float, mismatches: tuple[float, float], name: str, unit: str
+) -> str:
+    """What makes the start possible. mismatches: of the velocity as it is, and if the joint were at rest."""
+    mismatch, at_rest = mismatches
+    if mismatch != at_rest and fits(distance, at_rest):
+        return "wait until it is at rest"
+    if fits(0.0, mismatch):
+        near, far = 0.0, 1.0
+        for _ in range(SEARCH_STEPS):
+            middle = 0.5 * (near + far)
+            near, far = (middle, far) if fits(middle * distance, mismatch) else (near, middle)
+        if near * abs(distance) >= 1e-4:
+            return f"move it by hand to within {near * abs(distance):.2g} {unit} of there, or slow the trajectory down"
+    if mismatch and fits(distance, 0.0):
+        return "let the trajectory begin at rest, such as a sine with `ramp`"
+    return f"let the trajectory begin slower and at rest, or change joints.{name}.limits"

@@ -1,0 +1,47 @@
+"""Consent to the motion of real motors: to a plan that is known, and still holds when they are switched on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from cosim.execution.motion_plan import MotionPlan
+from cosim.execution.scheduler import Scheduler
+
+# (plan, which joint has moved since the plan before, or "") -> whether joints may rotate by more than a turn to their
+# trajectory; raises InputError where it is refused
+Consent = Callable[[MotionPlan, str], bool]
+
+
+class Agreement(NamedTuple):
+    """plan: that was confirmed, None where nobody was asked; allow_turns: see `Scheduler.arm`."""
+
+    plan: MotionPlan | None = None
+    allow_turns: bool = False
+
+
+def asking(ask: Callable[[Sequence[str]], object], lines: Sequence[str]) -> Consent:
+    """Consent by ask(lines), which raises InputError where it is refused: to these lines, before anything is connected,
+    then to the plan; nobody can allow more than a turn. Where `ask` has a method `begin`, that gets the first lines."""
+    getattr(ask, "begin", ask)(lines)
+
+    def consent(plan: MotionPlan, moved: str) -> bool:
+        ask([*([moved] if moved else []), *(f"  {line}" for line in plan.lines())])
+        return False
+
+    return consent
+
+
+def agree(scheduler: Scheduler, ticks: int, consent: Consent | None, allow_turns: bool) -> Agreement:
+    """Ask for consent to a run of so many ticks, motors off; again as long as joints are moved meanwhile.
+
+    Raises what `consent` raises, and RunError for a joint that could not start."""
+    if consent is None:
+        return Agreement(None, allow_turns)
+    plan, moved = scheduler.plan(ticks), ""
+    while True:
+        allowed = consent(plan, moved) or allow_turns
+        later = scheduler.plan(ticks)
+        if not (moved := plan.moved(later)):
+            return Agreement(plan, allowed)
+        plan = later

@@ -1,0 +1,107 @@
+"""Arming by the control socket: what will move is reported, more than a turn has to be allowed, `start` keeps to it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from cosim.remote.desk import Order
+from cosim.rig.consent import Agreement
+from cosim.rig.remote_control import RemoteControl
+from cosim.units import TURN
+from tests.execution.test_motion_plan import bench_of  # noqa: F401 a fixture
+
+
+class Link:
+    """The run's end of a control socket: orders come one by one, replies and the status are kept."""
+
+    ended = False
+
+    def __init__(self):
+        self.status, self.orders, self.replies = {}, [], []
+
+    def update(self, parts):
+        self.status |= parts
+
+    def reply(self, token, reply):
+        self.replies.append(reply)
+
+    def take(self):
+        orders, self.orders = self.orders, []
+        return orders
+
+    def wait(self, timeout):
+        return None
+
+
+class Waiting:
+    """A rig with real motors that waits for its start."""
+
+    def __init__(self, bench):
+        self.drives, self.link = bench.drives, Link()
+        self.recorder = SimpleNamespace(
+            rig=bench.rig,
+            scheduler=bench.scheduler,
+            store=SimpleNamespace(kept=SimpleNamespace(expected=401)),
+            agreement=Agreement(),
+            outputs=SimpleNamespace(describe=lambda **parts: None),
+            done=0,
+        )
+        self.control = RemoteControl(self.recorder, self.link, True)
+
+    def ask(self, command, **fields):
+        self.link.orders.append(Order(1, command, "page", fields))
+        self.control.attend()
+        return self.link.replies[-1]
+
+
+@pytest.fixture
+def waiting(bench_of):  # noqa: F811
+    return Waiting(bench_of())
+
+
+def test_the_motion_is_in_the_status_while_the_run_waits(waiting):
+    waiting.drives.position = [1.5 * TURN, 0.0]
+    waiting.control._look()
+    assert waiting.link.status["motion"][0].startswith("a is at 9.425 rad; its reference begins at 0 rad, is reached")
+    assert waiting.link.status["beyond_a_turn"] == ["a"]
+
+
+def test_a_joint_that_could_not_start_is_in_the_status_too(waiting):
+    waiting.drives.position = [50.0, 0.0]
+    waiting.control._look()
+    assert waiting.link.status["motion"] == [
+        "joint 'a' is at 50 rad before the first command, outside its limits -40 to 40 rad; move it back by hand, or"
+        " check its zero"
+    ]
+
+
+def test_arm_reports_what_will_move_and_start_keeps_to_it(waiting):
+    reply = waiting.ask("arm")
+    assert (
+        reply["ok"]
+        and reply["beyond_a_turn"] == []
+        and [line[:7] for line in reply["motion"]] == ["a is at", "w is at"]
+    )
+    waiting.drives.position = [0.3, 0.0]  # by hand
+    assert waiting.ask("start") == {
+        "ok": False,
+        "error": "start: joint 'a' has moved by 0.3 rad since its motion was confirmed; arm it again",
+        "input": False,
+    }
+    assert not waiting.control.started and waiting.ask("start")["error"].endswith("arm it first")
+    assert waiting.ask("arm")["ok"] and waiting.ask("start")["ok"] and waiting.control.started
+    assert waiting.recorder.agreement.plan.joints[0].measured == 0.3
+    assert "enable" not in waiting.drives.log  # the run itself switches the motors on
+
+
+def test_more_than_a_turn_has_to_be_allowed(waiting):
+    waiting.drives.position = [1.5 * TURN, 0.0]
+    assert waiting.ask("arm")["error"] == (
+        "arm: joint 'a' is at 9.425 rad, 1.5 turns from the start of its trajectory at 0 rad; check its zero, move it"
+        " within a turn by hand, or arm it with allow_turns"
+    )
+    assert waiting.ask("start")["error"].endswith("arm it first")
+    assert waiting.ask("arm", allow_turns=True)["beyond_a_turn"] == ["a"]
+    assert waiting.recorder.agreement.allow_turns
