@@ -58,6 +58,7 @@ def fault_reason(
         "tracking_error": f"{abs(at['reference'] - at['position']):.6g} {unit}",
         "residual_energy": "0 J",
         "load_residual_energy": "0 J",
+        **dict.fromkeys(("units", "units_check"), ""),
     }
     what = row.reason.format(**figures).partition("; ")[0]
     return f"joint '{name}' {what}"

@@ -96,6 +96,8 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
     model, guard, measured = tick_model.plant.model, tick_model.guard, parts["measured"]
     unit, position, velocity = model.dof_units[k], float(measured["position"][k]), float(measured["velocity"][k])
     effort_unit = JOINT_DIMENSIONS["joint effort"][unit == "m"]
+    units, judged = tick_model.unit_finding(parts, k), parts.get("judged_velocity", measured["velocity"])
+    velocity = float(judged[k])
     with np.errstate(all="ignore"):  # the state may have diverged
         effort = float(requested_effort(parts["command"], measured)[k])
         effort_rate = abs(effort - parts["previous_request"][k]) / tick_model.step
@@ -116,6 +118,8 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
         "shadow_drive": f"{parts['shadow']['drive'][k]:.6g} {effort_unit}",
         "shadow_position": f"{parts['shadow']['position'][k]:.6g} {unit}",
         "shadow_slip": f"{parts['shadow']['slip'][k]:.6g} {unit}",
+        "units": units[0],
+        "units_check": units[1],
         "tracking_error": f"{abs(parts['reference_position'][k] - position):.6g} {unit}",
     }
 
