@@ -118,14 +118,14 @@ def check(
 
     feedback: (n,) each: position, velocity, temperature [degC], age [s] as measured; request, the effort requested in
     the previous tick; reference, positions that controllers follow; stalled_time, unseen_motion of `standstill`;
-    residual_energy, load_residual_energy [J] and shadow_… of real joints; and armed (): time since arming [s]. Of real
-    joints also judged_velocity, which limits check instead of the measured one, and unit_disagreement of `unit_proof`.
+    residual_energy, load_residual_energy [J], shadow_… and unit_disagreement of real joints; judged_velocity, which
+    limits check instead of the measured one; and armed (): time since arming [s].
     command: fields of JointCommand, (n,) each. A command within all limits passes bit for bit.
     """
     x = GuardInputs(
         bounds=guard.bounds,
         position=feedback["position"],
-        velocity=feedback.get("judged_velocity", feedback["velocity"]),
+        velocity=feedback["judged_velocity"],
         temperature=feedback["temperature"],
         reference=feedback["reference"],
         stalled_time=feedback["stalled_time"],
@@ -136,7 +136,7 @@ def check(
         shadow_drive=feedback["shadow_drive"],
         shadow_position=feedback["shadow_position"],
         shadow_slip=feedback["shadow_slip"],
-        unit_disagreement=feedback.get("unit_disagreement", 0.0),
+        unit_disagreement=feedback["unit_disagreement"],
         previous_effort=feedback["request"],
         step=guard.step,
         position_tolerance=guard.position_tolerance,

@@ -31,6 +31,7 @@ from cosim.types import Numeric, State
 ABOVE = 10.0  # times the noise and the resolution, that the motion of a block is at least
 BLOCKS = 8  # with fewer of them nothing is known
 BELIEF, ROUGH = 6.0, 0.05
+WIDE = 0.25, 0.5  # half of an interval, and a fraction of its factor, beyond which it says nothing
 LATE = 3.0  # times the interval between two samples, that the next one is late
 SUMS = 7  # blocks, x², x z, z², x y, z y, y²
 ALONE = 1e-6  # relative determinant below which z cannot be told from x, and is left out
@@ -38,7 +39,8 @@ WRONG_SIGN = 1e6  # stands for the factor of the wrong sign in a disagreement
 
 
 class Proof(NamedTuple):
-    """tolerance: greatest factor, either way; shortest, longest [s]: of a block."""
+    """tolerance: greatest factor, either way; shortest, longest [s]: of a block; small: whether a small factor is wrong
+    too. Of an effort between whose samples a drive works, what is measured may be any smaller: nothing is known then."""
 
     key: str
     tolerance: float
@@ -46,6 +48,7 @@ class Proof(NamedTuple):
     longest: float
     reports: str  # what is wrong, with the fields {factor} and {interval}
     check: str
+    small: bool = True
 
 
 VELOCITY = Proof(
@@ -67,6 +70,7 @@ MODEL = Proof(
     *("model", 5.0, 0.1, 1.0),
     "reports {factor} times the effort that its motion takes by the model ({interval})",
     "check the unit of its effort, its torque constant, its gear ratio, and the masses of the model",
+    small=False,
 )
 ROWS, MODEL_ROW = 3, 2  # of proofs of a joint: by its velocity, by its commands, by the model
 
@@ -82,6 +86,7 @@ FACTORS: tuple[tuple[float, str], ...] = (
     (10.0, "tenths"),
     (9.80665, "kgf"),
 )
+LIKELY = 2  # of them are named
 
 
 class UnitSample(NamedTuple):
@@ -158,8 +163,9 @@ def updated(
     blocks, sums, proven = [], [], []
     worst: Numeric = 0.0
     for k, proofs in enumerate(proofs_of(closed)):
-        tolerance, shortest, longest = (
-            np.array([getattr(proof, name) for proof in proofs]) for name in ("tolerance", "shortest", "longest")
+        tolerance, shortest, longest, small = (
+            np.array([getattr(proof, name) for proof in proofs])
+            for name in ("tolerance", "shortest", "longest", "small")
         )
         y, x_, z, time = block = [b + s for b, s in zip(x["block"][k], (*steps[k], interval), strict=True)]
         resolved = ABOVE * quantum[0] * time, ABOVE * quantum[1] * time
@@ -180,7 +186,7 @@ def updated(
         agrees = ops.logical_and(known, ops.logical_and(low * tolerance >= 1.0, high <= tolerance))
         done = ops.maximum(kept * x["proven"][k], ops.where(agrees, 1.0, 0.0))
         judged = ops.logical_and(known, done < 0.5)
-        worst = ops.maximum(worst, ops.where(judged, outside(low, high) / tolerance, 0.0))
+        worst = ops.maximum(worst, ops.where(judged, outside(low, high, tolerance, small), 0.0))
         blocks.append(ops.array([stays * one for one in block]))
         sums.append(ops.array(totals))
         proven.append(done)
@@ -205,10 +211,13 @@ def _selected(counts: Numeric, value: Numeric) -> Numeric:
     return ops.where(counts > 0.5, value, 0.0)
 
 
-def outside(low: Numeric, high: Numeric) -> Numeric:
-    """The factor by which an interval is at least away from 1, either way."""
+def outside(low: Numeric, high: Numeric, tolerance: Numeric, small: Numeric) -> Numeric:
+    """The factor by which an interval is at least away from 1, either way, relative to the tolerance; small: see
+    `Proof`."""
     below = ops.where(high > 0.0, 1.0 / ops.where(high > 0.0, high, 1.0), WRONG_SIGN)
-    return ops.where(low > 1.0, low, ops.where(high < 1.0, below, 1.0))
+    reversed_ = ops.where(high * tolerance < -1.0, WRONG_SIGN, 1.0)
+    below = ops.where(small, below, reversed_)
+    return ops.where(low > 1.0, low, ops.where(high < 1.0, below, 1.0)) / tolerance
 
 
 def fitted(sums: Sequence[Numeric]) -> tuple[Numeric, Numeric]:
@@ -224,29 +233,32 @@ def fitted(sums: Sequence[Numeric]) -> tuple[Numeric, Numeric]:
     return factor, BELIEF * error + ROUGH * ops.absolute(factor)
 
 
-def interval_of(sums: Sequence[Numeric]) -> tuple[Numeric, Numeric, Numeric]:
+def interval_of(sums: Sequence[Numeric], least: int = BLOCKS) -> tuple[Numeric, Numeric, Numeric]:
     """(whether anything is known, lowest, highest factor), (n,) each."""
     factor, half = fitted(sums)
-    return ops.logical_and(sums[0] >= BLOCKS, sums[1] > 0.0), factor - half, factor + half
+    narrow = half <= WIDE[0] + WIDE[1] * ops.absolute(factor)
+    return ops.logical_and(narrow, sums[0] >= least), factor - half, factor + half
 
 
 def question(factor: float, low: float, high: float) -> str:
     """Which unit would give a factor between `low` and `high`, as a question; what it is was not established."""
+    if low < 0.0 < high:
+        return "does it follow at all"
     if factor < 0.0:
         return "a wrong sign" if low <= -1.0 <= high else "a wrong sign and another unit"
     named = [(value, name) for value, name in FACTORS] + [(1.0 / value, f"{name}, reversed") for value, name in FACTORS]
     found = sorted((abs(np.log(value / factor)), name) for value, name in named if low <= value <= high)
-    return " or ".join(name for _, name in found) or "a gear ratio, pole pairs or counts"
+    return " or ".join(name for _, name in found[:LIKELY]) or "a gear ratio, pole pairs or counts"
 
 
-def finding(proofs: Sequence[Proof], sums: np.ndarray, proven: np.ndarray) -> tuple[str, str]:
-    """(what is wrong, what to check) of a joint, by the proof that disagrees most, empty if none does; sums (ROWS, SUMS),
-    proven (ROWS,): of this joint, as `proofs`."""
+def finding(proofs: Sequence[Proof], least: int, sums: np.ndarray, proven: np.ndarray) -> tuple[str, str]:
+    """(what is wrong, what to check) of a joint, by the proof that disagrees most, empty if none does; least: blocks that
+    are enough; sums (ROWS, SUMS), proven (ROWS,): of this joint, as `proofs`."""
     worst, found = 0.0, ("", "")
     for proof, totals, done in zip(proofs, sums, proven, strict=True):
-        known, low, high = (float(value) for value in interval_of(list(map(np.float64, totals))))
-        beyond = float(outside(low, high)) / proof.tolerance
-        if known and done < 0.5 and beyond > worst:
+        known, low, high = (float(value) for value in interval_of(list(map(np.float64, totals)), least))
+        beyond = float(outside(low, high, proof.tolerance, proof.small))
+        if known and done < 0.5 and beyond > max(worst, 1.0):
             factor = 0.5 * (low + high)
             what = proof.reports.format(factor=f"{factor:.4g}", interval=f"{low:.3g} to {high:.3g}")
             worst, found = beyond, (f"{what}: {question(factor, low, high)}?", proof.check)

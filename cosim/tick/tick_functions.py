@@ -266,13 +266,14 @@ class TickFunctions:
     def unit_layout(self) -> Layout:
         return Layout(self.unit_start)
 
-    def unit_finding(self, parts: State, dof: int) -> tuple[str, str]:
-        """(which units of a dof disagree most, what to check), empty for a dof that is not real; parts: of the memory."""
+    def unit_finding(self, parts: State, dof: int, least: int = unit_proof.BLOCKS) -> tuple[str, str]:
+        """(which units of a dof disagree most, what to check), empty for a dof that is not real; parts: of the memory;
+        least: blocks of samples that are enough for it."""
         if dof not in self._real:
             return "", ""
         k, state = self._real.index(dof), parts["unit_state"]["proofs"]
         proofs = [row[k] for row in unit_proof.proofs_of(self._chosen(self.drive_controlled))]
-        return unit_proof.finding(proofs, state["sums"][..., k], state["proven"][:, k])
+        return unit_proof.finding(proofs, least, state["sums"][..., k], state["proven"][:, k])
 
     def watch_units(
         self,
@@ -372,13 +373,18 @@ class TickFunctions:
         stalled, unseen = ops.where(known, stalled, stalled_time), ops.where(known, unseen, unseen_motion)
         return ops.where(is_first, 0.0, stalled), ops.where(is_first, 0.0, unseen), position, reference
 
+    @property
+    def guard_inputs(self) -> tuple[str, ...]:
+        """What the guard reads of every joint of this rig."""
+        return (*GUARD_INPUTS, *(REAL_GUARD_INPUTS if self.plant.real else ()))
+
     def check_command(
         self, t: Numeric, x: Numeric, start: Numeric, request: Numeric, *inputs: Numeric
     ) -> tuple[Numeric, ...]:
         """(the fields of COMMAND (nv,), guard faults (nv,), warned (nv,), fault (), request before and now (nv,)): the
         commands of all controllers after the guard.
 
-        inputs: GUARD_INPUTS, in a rig with real joints REAL_GUARD_INPUTS, (nv,) each, then the fields of COMMAND of each loop in turn as one vector. fault is 0, or
+        inputs: `guard_inputs`, (nv,) each, then the fields of COMMAND of each loop in turn as one vector. fault is 0, or
         the largest fault of the guard or of the plant; nothing is written after a fault, and the request is then the
         one that would have been.
         """
@@ -389,8 +395,9 @@ class TickFunctions:
         command: State = dict(zip(COMMAND, ops.array(commands).reshape(len(COMMAND), self.nv), strict=True))
         if self.drive_controlled is not None:
             command |= {gain: ops.where(self.drive_controlled, 0.0, command[gain]) for gain in ("kp", "kd")}
-        names = (*GUARD_INPUTS, *(REAL_GUARD_INPUTS if self.plant.real else ()))
-        known = dict(zip(names, inputs, strict=False)) | {"request": request, "armed": t - start[0]}
+        known = dict(zip(self.guard_inputs, inputs, strict=False)) | {"request": request, "armed": t - start[0]}
+        if not self.plant.real:
+            known |= {"judged_velocity": known["velocity"], "unit_disagreement": np.zeros(self.nv)}
         if self.coggings:
             command["effort"] = command["effort"] + cogging_effort(self.coggings, known["position"])
         safe, guard_fault, warned = guard.check(self.guard, known, command)
