@@ -28,7 +28,7 @@ import numpy as np
 from cosim import ops
 from cosim.types import Numeric, State
 
-ABOVE = 10.0  # times the noise and the resolution, that the motion of a block is at least
+ABOVE = 5.0  # times the noise and the resolution, that the motion of a block is at least
 BLOCKS = 8  # with fewer of them nothing is known
 BELIEF, ROUGH = 6.0, 0.05
 WIDE = 0.25, 0.5  # half of an interval, and a fraction of its factor, beyond which it says nothing
