@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim import ops
+from cosim.control.differentiated import UNKNOWN
 from cosim.types import Numeric, State
 
 ABOVE = 5.0  # times the noise and the resolution, that the motion of a block is at least
@@ -116,7 +117,7 @@ def initial(n: int) -> State:
     4, n) with y, x, z and time; SUMS of each proof; whether it is proven."""
     return {
         "sample": {name: np.zeros(n) for name in UnitSample._fields},
-        "quantum": np.full((2, n), np.inf),
+        "quantum": np.full((2, n), UNKNOWN),
         "interval": np.zeros(n),
         "block": np.zeros((ROWS, 4, n)),
         "sums": np.zeros((ROWS, SUMS, n)),
@@ -192,7 +193,7 @@ def updated(
         proven.append(done)
     state = {
         "sample": sample._asdict(),
-        "quantum": ops.array([ops.where(is_first, np.inf, row) for row in quantum]),
+        "quantum": ops.array([ops.where(is_first, UNKNOWN, row) for row in quantum]),
         "interval": kept * ops.where(new, interval, x["interval"]),
         "block": ops.array(blocks),
         "sums": ops.array(sums),
@@ -237,7 +238,7 @@ def interval_of(sums: Sequence[Numeric], least: int = BLOCKS) -> tuple[Numeric, 
     """(whether anything is known, lowest, highest factor), (n,) each."""
     factor, half = fitted(sums)
     narrow = half <= WIDE[0] + WIDE[1] * ops.absolute(factor)
-    return ops.logical_and(narrow, sums[0] >= least), factor - half, factor + half
+    return ops.logical_and(ops.logical_and(narrow, sums[1] > 0.0), sums[0] >= least), factor - half, factor + half
 
 
 def question(factor: float, low: float, high: float) -> str:
