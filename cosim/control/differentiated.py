@@ -6,9 +6,10 @@ old as its predecessor. So the joint has moved on average at
 
     |v| ≥ (|Δ| − 2 quantum − min(4 spread, |Δ| / 2)) / (T + JITTER + gap)
 
-with the smallest step that the position has made, and the smallest change of its step (quantum), the mean change of its steps (spread, which noise and uneven
-samples raise) and the largest recent interval beyond a tick (gap). The largest bound over a few earlier samples counts:
-a short way shows a sudden motion, a long one is exact. Pure, (n,) each, SI; updated once per tick, before the guard.
+with the smallest step that the position has made, and the smallest change of its step (quantum), the mean change of
+its steps (spread, which noise and uneven samples raise) and the largest recent interval beyond a tick (gap). The
+largest bound over a few earlier samples counts: a short way shows a sudden motion, a long one is exact. Pure, (n,)
+each, SI; updated once per tick, before the guard.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ SPREADS, AVERAGED = 4.0, 16.0  # standard: mean changes of steps that are noise;
 
 
 class SampleTrack(NamedTuple):
-    """Earlier samples of n joints. anchor, age [s] (ANCHORS, n): the newest first, an age of 0 where there is none;
-    last: position; moved, rate: the last step, and per time; spread, quantum, gap: see above; bound: of the velocity, with its sign."""
+    """Earlier samples of n joints. anchor, age [s] (ANCHORS, n): the newest first, an age of 0 where there is
+    none; last: position; moved, rate: the last step, and per time; spread, quantum, gap: see above; bound: of the
+    velocity, with its sign."""
 
     anchor: Numeric
     age: Numeric

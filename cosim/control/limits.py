@@ -37,11 +37,11 @@ class GuardInputs:
     """The values that limits check, (n,) each, SI.
 
     bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; stalled_time,
-    unseen_motion: see `standstill`; residual_energy, load_residual_energy [J]: of the drive of a real joint and of its
-    load motor, see `energy_account`; shadow_effort, shadow_drive, shadow_position, shadow_slip: of a real joint against
-    its twin, see `shadow`; unit_disagreement: of a real joint, see `unit_proof`; position_tolerance: of `Guard`;
-    effort_limit: after soft start and derating; requested_effort: of the unchanged command; bounded_effort: within the bounds of limits that saturate;
-    allowed_effort: within the rate limit too; step [s].
+    unseen_motion: see `standstill`; residual_energy, load_residual_energy [J]: of the drive of a real joint and of
+    its load motor, see `energy_account`; shadow_effort, shadow_drive, shadow_position, shadow_slip: of a real joint
+    against its twin, see `shadow`; unit_disagreement: of a real joint, see `unit_proof`; position_tolerance: of
+    `Guard`; effort_limit: after soft start and derating; requested_effort: of the unchanged command;
+    bounded_effort: within the bounds of limits that saturate; allowed_effort: within the rate limit too; step [s].
     """
 
     bounds: Mapping[str, Array]

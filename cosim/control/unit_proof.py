@@ -12,10 +12,10 @@ with the interval factor ± (BELIEF standard errors + ROUGH · |factor|). z is w
     effort     ∫ reported effort dt              ∫ requested effort dt           change of the reported effort
     model      ∫ reported effort dq              work that the model has taken   way
 
-A filter or a loop of the first order with the time constant τ gives y = factor · x − τ · z exactly, so a lag is no other
-factor; dry friction F gives F · z. A block counts when its motion is far above counts, noise and uneven samples, and when
-no sample of it was late. The units of a proof are proven when the interval lies within its tolerance, and wrong when it
-lies outside; else nothing is known. Pure, (n,) or (ROWS, …, n) each, SI.
+A filter or a loop of the first order with the time constant τ gives y = factor · x − τ · z exactly, so a lag is no
+other factor; dry friction F gives F · z. A block counts when its motion is far above counts, noise and uneven
+samples, and when no sample of it was late. The units of a proof are proven when the interval lies within its
+tolerance, and wrong when it lies outside; else nothing is known. Pure, (n,) or (ROWS, …, n) each, SI.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ WRONG_SIGN = 1e6  # stands for the factor of the wrong sign in a disagreement
 
 
 class Proof(NamedTuple):
-    """tolerance: greatest factor, either way; shortest, longest [s]: of a block; small: whether a small factor is wrong
-    too. Of an effort between whose samples a drive works, what is measured may be any smaller: nothing is known then."""
+    """tolerance: greatest factor, either way; shortest, longest [s]: of a block; small: whether a small factor is
+    wrong too. Of an effort between whose samples a drive works, what is measured may be any smaller: nothing is
+    known then."""
 
     key: str
     tolerance: float
@@ -128,12 +129,12 @@ def initial(n: int) -> State:
 def updated(
     x: State, sample: UnitSample, interval: Numeric, noise: Numeric, step: float, closed: np.ndarray, is_first: Numeric
 ) -> tuple[State, Numeric]:
-    """(x one tick later, disagreement (n,)): a joint has a new sample where `interval` [s] is above 0, elsewhere what it
-    reports is the same. noise: of a change of the position; step [s]: of ticks; closed: of `proofs_of`; is_first ():
-    whether the proofs begin with this sample.
+    """(x one tick later, disagreement (n,)): a joint has a new sample where `interval` [s] is above 0, elsewhere
+    what it reports is the same. noise: of a change of the position; step [s]: of ticks; closed: of `proofs_of`;
+    is_first (): whether the proofs begin with this sample.
 
-    The disagreement is the factor by which the interval of a proof is outside 1, relative to its tolerance: above 1 a
-    unit is wrong. It is the largest of the proofs that are not done."""
+    The disagreement is the factor by which the interval of a proof is outside 1, relative to its tolerance: above
+    1 a unit is wrong. It is the largest of the proofs that are not done."""
     kept, last = ops.where(is_first, 0.0, 1.0), UnitSample(**x["sample"])
     reported = ops.absolute(sample.effort) >= 0.0  # not NaN
     sample = sample._replace(effort=ops.where(reported, sample.effort, 0.0))
@@ -253,8 +254,8 @@ def question(factor: float, low: float, high: float) -> str:
 
 
 def finding(proofs: Sequence[Proof], least: int, sums: np.ndarray, proven: np.ndarray) -> tuple[str, str]:
-    """(what is wrong, what to check) of a joint, by the proof that disagrees most, empty if none does; least: blocks that
-    are enough; sums (ROWS, SUMS), proven (ROWS,): of this joint, as `proofs`."""
+    """(what is wrong, what to check) of a joint, by the proof that disagrees most, empty if none does; least:
+    blocks that are enough; sums (ROWS, SUMS), proven (ROWS,): of this joint, as `proofs`."""
     worst, found = 0.0, ("", "")
     for proof, totals, done in zip(proofs, sums, proven, strict=True):
         known, low, high = (float(value) for value in interval_of(list(map(np.float64, totals)), least))

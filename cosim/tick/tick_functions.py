@@ -384,8 +384,8 @@ class TickFunctions:
         """(the fields of COMMAND (nv,), guard faults (nv,), warned (nv,), fault (), request before and now (nv,)): the
         commands of all controllers after the guard.
 
-        inputs: `guard_inputs`, (nv,) each, then the fields of COMMAND of each loop in turn as one vector. fault is 0, or
-        the largest fault of the guard or of the plant; nothing is written after a fault, and the request is then the
+        inputs: `guard_inputs`, (nv,) each, then the fields of COMMAND of each loop in turn as one vector. fault is 0,
+        or the largest fault of the guard or of the plant; nothing is written after a fault, and the request is then the
         one that would have been.
         """
         commands: list[Numeric] = [0.0] * (len(COMMAND) * self.nv)

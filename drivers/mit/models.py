@@ -41,8 +41,8 @@ MODELS: dict[str, tuple[float, float, float]] = {
 
 
 def ranges_of(model: str, given: dict[str, float | None]) -> Ranges:
-    """given: by key, for a CUSTOM model. Raises ValueError for an unknown model, for one that has several ranges, and for
-    ranges that are missing or those of a known model."""
+    """given: by key, for a CUSTOM model. Raises ValueError for an unknown model, for one that has several ranges, and
+    for ranges that are missing or those of a known model."""
     if versions := [name for name in MODELS if name.startswith(f"{model}@")]:
         known = " or ".join(f"{name} ({_text(MODELS[name])})" for name in versions)
         raise ValueError(f"drives named '{model}' have several ranges; by the manual of yours set {known}")

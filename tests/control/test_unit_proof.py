@@ -1,4 +1,4 @@
-"""Proofs of units by least squares: right units are proven, wrong ones found with their factor, else nothing is known."""
+"""Proofs of units by least squares: right units are proven, wrong ones found with their factor."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cosim.control.differentiated import initial as initial_track
 from cosim.control.unit_proof import UnitSample
 
 STEP, TICKS = 2e-3, 2000
+VELOCITY, TIMES = "reports a velocity that is", "times the change of its position"
 T = STEP * np.arange(TICKS)
 RNG = np.random.default_rng(7)
 
@@ -72,11 +73,15 @@ def test_dry_friction_is_no_wrong_unit():
 @pytest.mark.parametrize(
     ("name", "factor", "says"),
     [
-        ("velocity", 60 / (2 * np.pi), "reports a velocity that is 9.549 times the change of its position (9.07 to 10): rpm or kgf?"),
-        ("velocity", 2 * np.pi / 60, "reports a velocity that is 0.1047 times the change of its position (0.0995 to 0.11): rpm, reversed or kgf, reversed?"),
-        ("velocity", 180 / np.pi, "reports a velocity that is 57.3 times the change of its position (54.4 to 60.2): degrees or per minute?"),
-        ("velocity", 7.0, "reports a velocity that is 7 times the change of its position (6.65 to 7.35): a gear ratio, pole pairs or counts?"),
-        ("velocity", -1.0, "reports a velocity that is -1 times the change of its position (-1.05 to -0.95): a wrong sign?"),
+        ("velocity", 60 / (2 * np.pi), f"{VELOCITY} 9.549 {TIMES} (9.07 to 10): rpm or kgf?"),
+        (
+            "velocity",
+            2 * np.pi / 60,
+            f"{VELOCITY} 0.1047 {TIMES} (0.0995 to 0.11): rpm, reversed or kgf, reversed?",
+        ),
+        ("velocity", 180 / np.pi, f"{VELOCITY} 57.3 {TIMES} (54.4 to 60.2): degrees or per minute?"),
+        ("velocity", 7.0, f"{VELOCITY} 7 {TIMES} (6.65 to 7.35): a gear ratio, pole pairs or counts?"),
+        ("velocity", -1.0, f"{VELOCITY} -1 {TIMES} (-1.05 to -0.95): a wrong sign?"),
         ("effort", 1000.0, "reports 1000 times the effort that it is commanded (950 to 1.05e+03): thousandths?"),
         ("effort", -1.0, "reports -1 times the effort that it is commanded (-1.05 to -0.95): a wrong sign?"),
     ],
