@@ -10,6 +10,7 @@ from cosim.errors import RunError, plural
 from cosim.formulations import SEPARATE_BODIES
 from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
+from cosim.rig.proven_units import unit_lines
 from cosim.rig.recorded_run import StreamSummary
 from cosim.rig.run import Run
 from cosim.rig.summary import (
@@ -62,6 +63,7 @@ def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
         *structure,
         *guard_lines(summary),
         *shadow_lines(summary, units),
+        *unit_lines(summary["units"]),
         *load_lines(summary, units),
         *general,
         *timing,

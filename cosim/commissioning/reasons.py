@@ -49,15 +49,16 @@ def fault_reason(
         "joint": name,
         "limit": row.show([float(live.guard.bounds[key][k]) for key in row.bound_keys], unit),
         "position": f"{at['position']:.6g} {unit}",
-        "velocity": f"{at['velocity']:.6g} {unit}/s",
+        "velocity": f"{at['judged_velocity']:.6g} {unit}/s",
         "effort": f"{effort:.6g} {effort_unit}",
         "effort_rate": f"{abs(effort - at['request']) / live.period:.6g} {effort_unit}/s",
-        "power": f"{abs(effort * at['velocity']):.6g} W",
+        "power": f"{abs(effort * at['judged_velocity']):.6g} W",
         "temperature": f"{at['temperature']:.6g} degC",
         "unseen_motion": f"{at['unseen_motion']:.6g} {unit}",
         "tracking_error": f"{abs(at['reference'] - at['position']):.6g} {unit}",
         "residual_energy": "0 J",
         "load_residual_energy": "0 J",
+        **dict.fromkeys(("units", "units_check"), ""),
     }
     what = row.reason.format(**figures).partition("; ")[0]
     return f"joint '{name}' {what}"

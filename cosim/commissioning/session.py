@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cosim.commissioning.reasons import fault_reason
-from cosim.control import plausibility, standstill
+from cosim.control import differentiated, plausibility, standstill
+from cosim.control.differentiated import SampleTrack
 from cosim.control.guard import Guard, check
 from cosim.control.limits import LIMIT_OF, OK, SATURATE, STOP
 from cosim.errors import InputError, RunError, did_you_mean
@@ -26,7 +27,7 @@ from cosim.rig.build.drivers import own_items
 from cosim.rig.build.strangers import stranger_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.sections.drivers import DriverSpec
-from cosim.tick.tick_functions import GUARD_INPUTS
+from cosim.tick.tick_functions import GUARD_INPUTS, REAL_GUARD_INPUTS
 from cosim.timing.clocks import Clock, native_clock
 from cosim.types import COMMAND, Array, JointCommand, JointState, Limits
 
@@ -202,6 +203,7 @@ class LiveJoints:
         self._new = np.zeros(n, bool)  # whether a new sample came
         self._before = (np.zeros(n), np.zeros(n))  # position and reference of the last tick
         self._last_ns = [0] * len(groups)
+        self._track = SampleTrack(**differentiated.initial(n))
         self._begun_ns = self._due_ns = 0
         self.guard = _guard_of(rig.guard, self.index, bounds, self.start)
 
@@ -257,18 +259,21 @@ class LiveJoints:
         self._take()
 
     def _take(self) -> None:
-        now = self._clock.now
+        now, is_first = self._clock.now, not any(self._last_ns)
+        interval = np.zeros(len(self.names))
         for k, (group, state) in enumerate(zip(self._groups, self._states, strict=True)):
             own = [self.names.index(name) for name in group.driver.joints]
             with group.named():
                 group.driver.read(state, now() + self._period_ns // 2)
             group.check_faults(state)
             self._check_jump(k, group, state, own)
+            interval[own] = 0.0 if is_first else (state.t_ns - self._last_ns[k]) * 1e-9
             for name in ("position", "velocity", "effort", "temperature"):
                 getattr(self, name)[own] = getattr(state, name)
             self.age[own] = (now() - state.t_ns) * 1e-9
             self._new[own] = state.t_ns != self._last_ns[k]
             self._last_ns[k] = state.t_ns
+        self._track = differentiated.followed(self._track, self.position, interval, self.period, is_first)
         before, self.t = self.t, (now() - self._begun_ns) * 1e-9
         self.dt = self.t - before
 
@@ -306,9 +311,11 @@ class LiveJoints:
             **{name: getattr(self, name) for name in ("position", "velocity", "temperature", "age", "request")},
             **{"reference": follows, "stalled_time": self._stalled, "unseen_motion": self._unseen},
             "new": self._new,
+            "judged_velocity": differentiated.larger(self.velocity, self._track.bound),
             "armed": self.t,
         }
-        feedback |= {name: np.zeros(n) for name in GUARD_INPUTS if name not in feedback}  # of whole rigs only
+        names = (*GUARD_INPUTS, *REAL_GUARD_INPUTS)
+        feedback |= {name: np.zeros(n) for name in names if name not in feedback}  # of whole rigs only
         safe, faults, alarms = check(self.guard, feedback, wanted)
         self.alarms = np.asarray(alarms)
         if (np.asarray(faults) != OK).any():

@@ -118,14 +118,15 @@ def check(
 
     feedback: (n,) each: position, velocity, temperature [degC], age [s] as measured; request, the effort requested in
     the previous tick; reference, positions that controllers follow; stalled_time, unseen_motion of `standstill`;
-    residual_energy, load_residual_energy [J] and shadow_… of real joints; armed (): time since arming [s]; and, in rigs
-    with real joints, new: whether a new sample came.
+    residual_energy, load_residual_energy [J], shadow_… and unit_disagreement of real joints; judged_velocity, which
+    limits check instead of the measured one; armed (): time since arming [s]; and, in rigs with real joints, new:
+    whether a new sample came.
     command: fields of JointCommand, (n,) each. A command within all limits passes bit for bit.
     """
     x = GuardInputs(
         bounds=guard.bounds,
         position=feedback["position"],
-        velocity=feedback["velocity"],
+        velocity=feedback["judged_velocity"],
         temperature=feedback["temperature"],
         reference=feedback["reference"],
         stalled_time=feedback["stalled_time"],
@@ -136,6 +137,7 @@ def check(
         shadow_drive=feedback["shadow_drive"],
         shadow_position=feedback["shadow_position"],
         shadow_slip=feedback["shadow_slip"],
+        unit_disagreement=feedback["unit_disagreement"],
         previous_effort=feedback["request"],
         step=guard.step,
         position_tolerance=guard.position_tolerance,

@@ -39,11 +39,11 @@ class GuardInputs:
     """The values that limits check, (n,) each, SI.
 
     bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; stalled_time,
-    unseen_motion: see `standstill`; residual_energy, load_residual_energy [J]: of the drive of a real joint and of its
-    load motor, see `energy_account`; shadow_effort, shadow_drive, shadow_position, shadow_slip: of a real joint against
-    its twin, see `shadow`; position_tolerance: of `Guard`; new: whether a new sample came in this tick, None where no
-    joint is real; effort_limit: after soft start and derating;
-    requested_effort: of the unchanged command; bounded_effort: within the bounds of limits that saturate;
+    unseen_motion: see `standstill`; residual_energy, load_residual_energy [J]: of the drive of a real joint and of
+    its load motor, see `energy_account`; shadow_effort, shadow_drive, shadow_position, shadow_slip: of a real joint
+    against its twin, see `shadow`; unit_disagreement: of a real joint, see `unit_proof`; position_tolerance: of
+    `Guard`; new: whether a new sample came in this tick, None where no joint is real; effort_limit: after soft start
+    and derating; requested_effort: of the unchanged command; bounded_effort: within the bounds of limits that saturate;
     allowed_effort: within the rate limit too; step [s].
     """
 
@@ -62,6 +62,7 @@ class GuardInputs:
     shadow_drive: Numeric
     shadow_position: Numeric
     shadow_slip: Numeric
+    unit_disagreement: Numeric
     position_tolerance: Numeric
     new: Numeric = None
     effort_limit: Numeric = None
@@ -129,7 +130,8 @@ class GuardLimit:
 
     def show(self, values: list[float], joint_unit: str, digits: int = 6) -> str:
         """Its bounds of one joint in words: `5 N*m`, `-1 to 1 rad`."""
-        return f"{' to '.join(f'{value:.{digits}g}' for value in values)} {self.unit_of(joint_unit)}"
+        numbers, unit = " to ".join(f"{value:.{digits}g}" for value in values), self.unit_of(joint_unit)
+        return numbers if unit == "1" else f"{numbers} {unit}"
 
 
 def _effort_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
@@ -446,6 +448,18 @@ LIMITS: tuple[GuardLimit, ...] = (
         ),
         warning="velocity beyond its limit of {limit} (warned)",
         saturation="velocity beyond its limit of {limit}: accelerating effort cut",
+    ),
+    GuardLimit(
+        "units",
+        "1",
+        meaning="greatest disagreement of the units of a real joint at its first motion, relative to the tolerance of"
+        " the proof",
+        default_action=STOP,
+        stop_category=0,
+        exceeded=lambda x, _: x.unit_disagreement > x.bounds["units"],
+        real_default=lambda bounds: 1.0,
+        reason="{units}; {units_check}, or change joints.{joint}.limits.units",
+        warning="units disagree by more than {limit} of their tolerance (warned)",
     ),
 )
 

@@ -25,6 +25,8 @@ TOUCHED = 1e-9
 KEYS = {code: key for key, code in CODES.items()}
 
 
+# limits that a joint may exceed because a unit is wrong, before that is proven; blocks of samples that show it then
+MOVED_WRONGLY, FEW_BLOCKS = ("position", "velocity", "tracking", "stall", "frozen"), 4
 # limits that a run exceeds when it diverges
 DIVERGED = ("position", "velocity", "tracking")
 
@@ -74,6 +76,8 @@ def _guard_fault(tick_model: TickModel, parts: State) -> Reason:
         return _not_finite(tick_model, parts, k)
     row = LIMIT_OF[KEYS[code]]
     what, fix = row.reason.format(**figures(tick_model, parts, k, row)).split("; ", 1)
+    if row.key in MOVED_WRONGLY and (units := tick_model.unit_finding(parts, k, FEW_BLOCKS))[0]:
+        return Reason(f"joint '{name}' {what}", f"it {units[0]}; {units[1]}")
     return Reason(f"joint '{name}' {what}", fix, k if row.key in DIVERGED else None)
 
 
@@ -96,6 +100,11 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
     model, guard, measured = tick_model.plant.model, tick_model.guard, parts["measured"]
     unit, position, velocity = model.dof_units[k], float(measured["position"][k]), float(measured["velocity"][k])
     effort_unit = JOINT_DIMENSIONS["joint effort"][unit == "m"]
+    units, judged = tick_model.unit_finding(parts, k), parts.get("judged_velocity", measured["velocity"])
+    reported, velocity = velocity, float(judged[k])
+    moves = f"{velocity:.6g} {unit}/s"
+    if velocity != reported:
+        moves += f" by its positions (it reports {reported:.6g} {unit}/s)"
     with np.errstate(all="ignore"):  # the state may have diverged
         effort = float(requested_effort(parts["command"], measured)[k])
         effort_rate = abs(effort - parts["previous_request"][k]) / tick_model.step
@@ -104,7 +113,7 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
         "joint": model.dof_names[k],
         "limit": row.show([guard.bounds[key][k] for key in row.bound_keys], unit),
         "position": f"{position:.6g} {unit}",
-        "velocity": f"{velocity:.6g} {unit}/s",
+        "velocity": moves,
         "effort": f"{effort:.6g} {effort_unit}",
         "commanded_effort": f"{_commanded_effort(tick_model, parts, k):.6g} {effort_unit}",
         "effort_rate": f"{effort_rate:.6g} {effort_unit}/s",
@@ -117,6 +126,8 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
         "shadow_drive": f"{parts['shadow']['drive'][k]:.6g} {effort_unit}",
         "shadow_position": f"{parts['shadow']['position'][k]:.6g} {unit}",
         "shadow_slip": f"{parts['shadow']['slip'][k]:.6g} {unit}",
+        "units": units[0],
+        "units_check": units[1],
         "tracking_error": f"{abs(parts['reference_position'][k] - position):.6g} {unit}",
     }
 

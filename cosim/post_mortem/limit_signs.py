@@ -53,6 +53,7 @@ CHECKED: Mapping[str, Checked] = {
     "shadow_effort": Checked("effort beside that of its twin", _signal("shadow_effort")),
     "shadow_slip": Checked("motion beyond the measured velocity", _signal("shadow_slip")),
     "shadow_position": Checked("distance from the predicted position", _signal("shadow_position")),
+    "units": Checked("disagreement of units", _signal("unit_disagreement")),
     "tracking": Checked("tracking error", StopWindow.tracking_error),
     "velocity": Checked("velocity", lambda window, joint: window.measured(joint, "velocity")),
 }

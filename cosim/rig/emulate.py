@@ -226,6 +226,7 @@ _DETAILS: dict[str, Callable[[FaultInjection], str]] = {
     "brown_out": lambda fault: f"to {100.0 * fault.supply:.4g} % of the voltage",
     "hot_winding": lambda fault: f"{fault.temperature:g} degC",
     "motor_fault": lambda fault: fault.cause,
+    **dict.fromkeys(("position_unit", "velocity_unit", "effort_unit"), lambda fault: f"times {fault.scale:g}"),
 }
 
 

@@ -21,6 +21,7 @@ FURTHER = {
     **dict.fromkeys(("residual_energy", "load_residual_energy"), "J"),
     **dict.fromkeys(("shadow_effort", "shadow_drive"), "joint effort"),
     **dict.fromkeys(("shadow_slip", "measured_error"), "joint position"),
+    **dict.fromkeys(("unit_disagreement", "units_proven"), "1"),
     "load_error": "joint effort",
     "load_delay": "s",
     "load_inertia_error": "joint inertia",

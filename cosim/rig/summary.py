@@ -10,6 +10,7 @@ from cosim.errors import plural
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
 from cosim.rig.outline import ConstraintOutline, RigOutline
+from cosim.rig.proven_units import SIGNAL, UnitsSummary, proven_units
 from cosim.rig.recorded_run import RecordedRun, StreamSummary
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ class RunSummary(TypedDict):
     real_joints: dict[str, DriveBondSummary]
     load_motors: dict[str, LoadBondSummary]
     shadows: dict[str, ShadowSummary]
+    units: dict[str, UnitsSummary]
     coupling_steps: CouplingStepsSummary | None
     drivers: list[BusReport]
     stream: StreamSummary | None
@@ -223,6 +225,11 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "real_joints": {name: _drive(signals, name, _DRIVE) for name in rig.joints if _has(signals, name, _DRIVE)},
         "load_motors": {name: _load(signals, name) for name in rig.joints if _has(signals, name, (*_LOAD, *_TRACKING))},
         "shadows": {name: _shadow(signals, name) for name in rig.joints if _has(signals, name, _SHADOW)},
+        "units": {
+            name: proven_units(signals[f"{name}/{SIGNAL}"].last)
+            for name in rig.joints
+            if _has(signals, name, (SIGNAL,))
+        },
         "coupling_steps": _coupling_steps(signals),
         "drivers": list(run.connections),
         "stream": run.stream,
@@ -264,7 +271,7 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
     further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED, *_COUPLING_STEPS]
     further += [
-        f"{name}/{what}" for name in rig.joints for what in (_STEP_ERROR, *_DRIVE, *_LOAD, *_TRACKING, *_SHADOW)
+        f"{name}/{what}" for name in rig.joints for what in (_STEP_ERROR, *_DRIVE, *_LOAD, *_TRACKING, *_SHADOW, SIGNAL)
     ]
     followed |= {name: (name, None) for name in further}
     return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}

@@ -67,6 +67,8 @@ class SignalMap:
             signals[f"{dofs[k]}/power"] = parts["drive_power"][k]
             signals[f"{dofs[k]}/model_power"] = signals[f"{dofs[k]}/model_effort"] * signals[f"{dofs[k]}/velocity"]
             signals[f"{dofs[k]}/residual_energy"] = parts["residual_energy"][k]
+            signals[f"{dofs[k]}/unit_disagreement"] = parts["units"]["disagreement"][k]
+            signals[f"{dofs[k]}/units_proven"] = parts["units"]["proven"][k]
             signals |= {f"{dofs[k]}/shadow_{name}": values[k] for name, values in parts.get("shadow", {}).items()}
         for k, load in enumerate(self.loads):
             name, powers = dofs[load.joint], parts["load_power"]

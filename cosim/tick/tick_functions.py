@@ -11,17 +11,28 @@ from itertools import chain
 import numpy as np
 
 from cosim import ops
-from cosim.control import energy_account, guard, load_tracking, observer, shadow, standstill
+from cosim.control import (
+    differentiated,
+    energy_account,
+    guard,
+    load_tracking,
+    observer,
+    shadow,
+    standstill,
+    unit_proof,
+)
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.cogging import Cogging, cogging_effort
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import update_stop, while_stopping
+from cosim.control.differentiated import SampleTrack
 from cosim.control.guard import Guard
 from cosim.control.limits import NOT_FINITE
 from cosim.control.load_emulation import LoadMotor, load_efforts
 from cosim.control.observer import Estimate, predict
 from cosim.control.sample_times import is_gap, next_horizon
 from cosim.control.shadow import EncoderSample, ShadowParams
+from cosim.control.unit_proof import UnitSample
 from cosim.integrators.methods import INTEGRATORS
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
@@ -37,12 +48,16 @@ from cosim.units import TURN
 SETTLING = 10.0
 # added to a `CouplingFault`, to take precedence over faults of the guard and of the plant
 FIRST_OF_PARTS = float(NOT_FINITE + len(PlantFault))
+# ticks after arming in which what is commanded may still jump
+FIRST_TICKS = 1.5
 # what the guard reads of every joint
 GUARD_INPUTS = (
     *("position", "velocity", "temperature", "age", "reference", "stalled_time", "unseen_motion"),
     *("residual_energy", "load_residual_energy"),
     *("shadow_effort", "shadow_drive", "shadow_position", "shadow_slip"),
 )
+# … and in a rig with real joints
+REAL_GUARD_INPUTS = ("judged_velocity", "unit_disagreement")
 
 
 @dataclass
@@ -61,6 +76,8 @@ class TickFunctions:
     bandwidths: np.ndarray = field(default_factory=lambda: np.zeros(0))  # Hz, of the observers of real joints
     # (nv,) truth values: joints whose drives close their own loop; the gains of commands have no effect there
     drive_controlled: np.ndarray | None = None
+    # (nv,) truth values: real joints that are commanded a velocity; none: no joint is
+    velocity_controlled: np.ndarray | None = None
     coupling: Coupling | None = None  # of the plant with parts that are integrated apart
     shadow: ShadowParams | None = None  # of the twins of real joints, None without
     coggings: Sequence[Cogging | None] = ()  # (nv,) of real joints; none: no joint has one
@@ -293,6 +310,71 @@ class TickFunctions:
                 twin = ops.with_elements(twin, [k], [outputs[name]["effort"]])
         return twin
 
+    # --- units of real joints ---
+
+    @property
+    def unit_start(self) -> State:
+        """What `watch_units` keeps, of the real joints in their order, before the first sample."""
+        n = len(self._real)
+        return {"track": differentiated.initial(n), "proofs": unit_proof.initial(n)}
+
+    @cached_property
+    def unit_layout(self) -> Layout:
+        return Layout(self.unit_start)
+
+    def unit_finding(self, parts: State, dof: int, least: int = unit_proof.BLOCKS) -> tuple[str, str]:
+        """(which units of a dof disagree most, what to check), empty for a dof that is not real; parts: of the memory;
+        least: blocks of samples that are enough for it."""
+        if dof not in self._real:
+            return "", ""
+        k, state = self._real.index(dof), parts["unit_state"]["proofs"]
+        proofs = [row[k] for row in unit_proof.proofs_of(self._chosen(self.drive_controlled))]
+        return unit_proof.finding(proofs, least, state["sums"][..., k], state["proven"][:, k])
+
+    def watch_units(
+        self,
+        t: Numeric,
+        x: Numeric,
+        start: Numeric,
+        position: Numeric,
+        velocity: Numeric,
+        effort: Numeric,
+        interval: Numeric,
+        request: Numeric,
+        commanded: Numeric,
+        commanded_velocity: Numeric,
+        kept: Numeric,
+    ) -> tuple[Numeric, ...]:
+        """(kept; judged velocity, disagreement of units, mask of the proofs that are done, (nv,) each): see
+        `differentiated` and `unit_proof`. Of other joints the velocity is the measured one, and the rest 0.
+
+        x (nx,): the state of the plant; start: the flat BumplessStart; position, velocity, effort, interval (nv,): by
+        the last samples; request, commanded, commanded_velocity (nv,): of the tick before; kept: of `unit_layout`.
+        """
+        real, state = self._real, self.unit_layout.unpack(kept)
+        track, proofs = SampleTrack(**state["track"]), state["proofs"]
+        q, v, since = position[real], velocity[real], interval[real]
+        track = differentiated.followed(track, q, since, self.step, t <= start[0])
+        path = proofs["sample"]["commanded"] + commanded_velocity[real] * since
+        work = self.plant.work_taken(self.plant.layout.unpack(x))[real]
+        target = ops.where(self._chosen(self.velocity_controlled), path, commanded[real])
+        sample = UnitSample(q, v, effort[real], target, request[real], work)
+        closed, begins = self._chosen(self.drive_controlled), t <= start[0] + FIRST_TICKS * self.step
+        proofs, disagreement = unit_proof.updated(proofs, sample, since, track.noise, self.step, closed, begins)
+        judged = differentiated.larger(v, track.bound)
+        mask: Numeric = sum(2.0**k * done for k, done in enumerate(proofs["proven"]))
+        none = np.zeros(self.nv)
+        return (
+            self.unit_layout.pack({"track": track._asdict(), "proofs": proofs}),
+            ops.with_elements(velocity, real, judged),
+            ops.with_elements(none, real, disagreement),
+            ops.with_elements(none, real, mask),
+        )
+
+    def _chosen(self, dofs: np.ndarray | None) -> np.ndarray:
+        """bool (m,): of the real joints, those among truth values (nv,) of all; None: none."""
+        return np.zeros(len(self._real), dtype=bool) if dofs is None else dofs[self._real]
+
     # --- command ---
 
     def reference_positions(self, t: Numeric, start: Numeric, *fallbacks: Numeric) -> Numeric:
@@ -361,13 +443,18 @@ class TickFunctions:
         real, (interval, followed) = np.isin(np.arange(self.nv), self._real), samples
         return ops.where(real, followed, self.step), ops.logical_or(~real, interval > 0.0)
 
+    @property
+    def guard_inputs(self) -> tuple[str, ...]:
+        """What the guard reads of every joint of this rig."""
+        return (*GUARD_INPUTS, *(REAL_GUARD_INPUTS if self.plant.real else ()))
+
     def check_command(
         self, t: Numeric, x: Numeric, start: Numeric, request: Numeric, *inputs: Numeric
     ) -> tuple[Numeric, ...]:
         """(the fields of COMMAND (nv,), guard faults (nv,), warned (nv,), fault (), request before and now (nv,)): the
         commands of all controllers after the guard.
 
-        inputs: GUARD_INPUTS, (nv,) each, in a rig with real joints interval and followed time of `follow_real`, then
+        inputs: `guard_inputs`, (nv,) each, in a rig with real joints interval and followed time of `follow_real`, then
         the fields of COMMAND of each loop in turn as one vector. fault is 0, or the largest fault of the guard or of
         the plant; nothing is written after a fault, and the request is then the one that would have been.
         """
@@ -378,8 +465,10 @@ class TickFunctions:
         command: State = dict(zip(COMMAND, ops.array(commands).reshape(len(COMMAND), self.nv), strict=True))
         if self.drive_controlled is not None:
             command |= {gain: ops.where(self.drive_controlled, 0.0, command[gain]) for gain in ("kp", "kd")}
-        known = dict(zip(GUARD_INPUTS, inputs, strict=False)) | {"request": request, "armed": t - start[0]}
-        known["new"] = self._sampled_time(*inputs[len(GUARD_INPUTS) : -1])[1]
+        known = dict(zip(self.guard_inputs, inputs, strict=False)) | {"request": request, "armed": t - start[0]}
+        known["new"] = self._sampled_time(*inputs[len(self.guard_inputs) : -1])[1]
+        if not self.plant.real:
+            known |= {"judged_velocity": known["velocity"], "unit_disagreement": np.zeros(self.nv)}
         if self.coggings:
             command["effort"] = command["effort"] + cogging_effort(self.coggings, known["position"])
         safe, guard_fault, warned = guard.check(self.guard, known, command)

@@ -48,7 +48,7 @@ ROW = ("t", "plant", "request", "measured", "guard_fault", "warned", "fallback_a
 COUPLED_ROW = ("coupled",)
 REAL_ROW = (
     *("measured_effort", "temperature", "age", "drive_power", "residual_energy"),
-    *("load_effort", "load_measured", "load_power", "load_residual_energy", "load_tracking", "sample_time"),
+    *("load_effort", "load_measured", "load_power", "load_residual_energy", "load_tracking", "sample_time", "units"),
 )
 # … and their twins
 SHADOW_ROW = ("shadow",)
@@ -118,6 +118,8 @@ class TickModel(TickFunctions):
             "load_residual_energy": n,  # of the load motors of joints [J]
             "load_tracking": {name: loads for name in FIGURES},
             **({"sample_time": n} if self.plant.real else {}),  # of the last samples of real joints, by the ticks [s]
+            # of real joints: disagreement of their units, mask of the proofs that are done
+            **({"units": {"disagreement": n, "proven": n}} if self.plant.real else {}),
             "shadow": {name: n for name in SHADOWS},  # residuals of real joints against their twins
             "drive_work": n,  # of real drives, until their last sample [J]
             "load_work": np.zeros((2, len(loads))),
@@ -130,6 +132,8 @@ class TickModel(TickFunctions):
             "previous_request": n,  # request before the guard ran
             # of joints with limits on standstill
             "standstill": {name: n for name in _STANDSTILL},
+            # of real joints: the velocity that limits check; what `watch_units` keeps
+            **({"judged_velocity": n, "unit_state": self.unit_start} if self.plant.real else {}),
             "known_acceleration": n,  # of prescribed and real joints
             "locks": np.zeros((2, self.nv)),  # 1 for latched dofs; for those locked by a latch, brake or stop
             "sample_interval": n,  # of real joints with a new sample: time since the one before [s], 0 without
@@ -418,10 +422,18 @@ class TickModel(TickFunctions):
             ]
             inputs = ["t", "bumpless_start", *fallbacks]
             calls.append(self._call("reference_positions", self.reference_positions, inputs, ["reference_position"]))
+        guarded = list(_GUARD_PATHS)
+        if self.plant.real:
+            last = ["sample_interval", "request", *_COMMAND[:2], "unit_state"]
+            inputs = ["t", "plant", "bumpless_start", *_MEASURED, *last]
+            outputs: list[Path] = ["unit_state", "judged_velocity", ("units", "disagreement"), ("units", "proven")]
+            calls.append(self._call("watch_units", self.watch_units, inputs, outputs))
+            guarded += ["judged_velocity", ("units", "disagreement")]
+        judged: list[Path] = [_MEASURED[0], "judged_velocity" if self.plant.real else _MEASURED[1], _MEASURED[2]]
         if self.guard.needs_history.any():
-            inputs = ["t", "bumpless_start", *_MEASURED, "reference_position", "request", *_STANDSTILL_PATHS, *samples]
+            inputs = ["t", "bumpless_start", *judged, "reference_position", "request", *_STANDSTILL_PATHS, *samples]
             calls.append(self._call("watch_standstill", self.watch_standstill, inputs, _STANDSTILL_PATHS))
-        inputs = ["t", "plant", "bumpless_start", "request", *_GUARD_PATHS, *samples, "controller_commands"]
+        inputs = ["t", "plant", "bumpless_start", "request", *guarded, *samples, "controller_commands"]
         outputs = [*_COMMAND, "guard_fault", "warned", "fault", "previous_request", "request"]
         calls.append(self._call("check_command", self.check_command, inputs, outputs))
         if self.coupling is not None:

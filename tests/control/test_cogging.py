@@ -12,7 +12,6 @@ from cosim.control.cogging import Cogging, cogging_effort
 from cosim.errors import InputErrors
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.tick.tick_functions import GUARD_INPUTS
 from tests.commissioning.lockstep import arm
 
 KEYS = {"period": "60 deg", "cosine": [0.1], "sine": [0.0, "20 mN*m"]}
@@ -39,7 +38,7 @@ def test_it_is_added_to_commands_of_real_joints_before_the_guard(interpret, tmp_
     model = rig.tick_model
     position = np.array([0.2, 0.5])
     given = {"position": position, "temperature": np.full(2, np.nan)}
-    inputs = [given.get(name, np.zeros(2)) for name in GUARD_INPUTS]
+    inputs = [given.get(name, np.zeros(2)) for name in model.guard_inputs]
     initial = model.initial()
     state, start = model.plant.layout.pack(initial["plant"]), np.asarray(initial["bumpless_start"])
     commands = model.check_command(0.0, state, start, np.zeros(2), *inputs, [])

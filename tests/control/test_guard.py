@@ -110,6 +110,7 @@ def test_the_requested_effort_of_any_command_is_within_all_limits_that_saturate(
     guard = of(soft_start=soft_start, **BOUNDS)
     arrays: dict = {name: np.zeros(1) for name in FEEDBACK} | {"armed": armed}
     arrays |= {name: np.array([value]) for name, value in feedback.items()}
+    arrays["judged_velocity"] = arrays["velocity"]
     with np.errstate(all="ignore"):
         safe, fault_codes, _ = check(guard, arrays, {name: np.array([value]) for name, value in command.items()})
         requested = float(requested_effort(safe, arrays)[0])

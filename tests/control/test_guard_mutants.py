@@ -114,6 +114,7 @@ class Checks:
         assert [m.LIMIT_OF["power"].unit_of(unit) for unit in ("rad", "m")] == ["W", "W"]
         assert m.LIMIT_OF["position"].show([-math.pi, 1.0], "rad") == "-3.14159 to 1 rad"
         assert m.LIMIT_OF["velocity"].show([math.pi], "m", 3) == "3.14 m/s"
+        assert m.LIMIT_OF["units"].show([2.5], "m") == "2.5"
         assert all(cls.__dataclass_params__.frozen for cls in (m.GuardLimit, m.GuardInputs))
         with pytest.raises(TypeError):
             m.GuardLimit("stiffness", "joint stiffness", "positional", **fields)

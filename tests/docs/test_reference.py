@@ -38,6 +38,7 @@ from cosim.rig import emulate
 from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import bus_report
 from cosim.rig.outline import channels_of
+from cosim.rig.proven_units import UnitsSummary
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
 from cosim.rig.recorded_run import StreamSummary
@@ -439,7 +440,7 @@ OF_REAL = {
         *(f"load_{name}" for name in ("measured_effort", "measured_velocity", "power", "measured_power")),
         *(f"load_{name}" for name in ("residual_energy", "error", "delay", "inertia_error", "damping_error")),
         *(f"shadow_{name}" for name in ("effort", "drive", "position", "slip")),
-        *("twin_current", "twin_voltage"),
+        *("twin_current", "twin_voltage", "unit_disagreement", "units_proven"),
     )
 }
 
@@ -483,6 +484,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"bonds.<name>.{key}" for key in get_type_hints(PartBondSummary)}
     fields |= {f"real_joints.<joint>.{key}" for key in get_type_hints(DriveBondSummary)}
     fields |= {f"shadows.<joint>.{key}" for key in get_type_hints(ShadowSummary)}
+    fields |= {f"units.<joint>.{key}" for key in get_type_hints(UnitsSummary)}
     own = get_type_hints(LoadBondSummary).keys() - get_type_hints(DriveBondSummary).keys()
     fields |= {f"load_motors.<joint>.{key}" for key in ("residual", *own)}  # and the others as those of real joints
     fields |= {f"stream.{key}" for key in StreamSummary.__annotations__}

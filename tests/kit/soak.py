@@ -119,6 +119,11 @@ SCENARIOS = (
     Scenario("encoder jump", "check its encoder", fault="kind: encoder_jump, joint: {joint}, at: {t}, size: 1.0"),
     Scenario("encoder frozen", "encoder", fault="kind: encoder_freeze, joint: {joint}, at: {t}"),
     Scenario("encoder without number", "encoder|not finite", fault="kind: encoder_nan, joint: {joint}, at: {t}"),
+    Scenario(
+        "velocity in another unit",
+        r"reports a velocity|by its positions",
+        fault="kind: velocity_unit, joint: {joint}, scale: 0.1047",
+    ),
     Scenario("encoder noise", "encoder|moves at", fault="kind: encoder_noise, joint: {joint}, at: {t}, size: 0.5"),
     *(
         Scenario(

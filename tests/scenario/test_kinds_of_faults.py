@@ -97,6 +97,24 @@ DRIVES = {
         "motors off within 1 tick",
         "the motors were off after 2 ticks, not within 1",
     ),
+    "position_unit": (
+        fault("position_unit", joint="elbow", scale=0.05, at=0.0),
+        "stopped by units of elbow",
+        "completed",
+        "stopped by units of elbow, not completed",
+    ),
+    "velocity_unit": (
+        fault("velocity_unit", joint="elbow", scale=0.1047, at=0.0),
+        "stopped by units of elbow",
+        "stopped by velocity of elbow",
+        "stopped by units of elbow, not by velocity",
+    ),
+    "effort_unit": (
+        fault("effort_unit", joint="elbow", scale=1000.0, at=0.0),
+        "stopped by units of elbow",
+        "completed",
+        "stopped by units of elbow, not completed",
+    ),
 }
 SIMULATED = {
     "brown_out": (

@@ -29,6 +29,7 @@ class FaultInjection:
     rate: float = 0.0
     supply: float = 1.0
     temperature: float = 0.0
+    scale: float = 1.0
 
 
 @dataclass

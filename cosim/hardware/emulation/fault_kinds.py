@@ -25,6 +25,9 @@ AtJoint = Literal[
     "coupling_slip",
     "hot_winding",
     "motor_fault",
+    "position_unit",
+    "velocity_unit",
+    "effort_unit",
 ]
 FaultCause = Literal["overtemperature", "overcurrent", "undervoltage", "encoder"]
 
@@ -56,6 +59,9 @@ KINDS: dict[str, FaultKind] = {
     "coupling_slip": FaultKind(("rate",), simulated=True),
     "hot_winding": FaultKind(("temperature",), simulated=True),
     "motor_fault": FaultKind(("cause",), simulated=True),
+    "position_unit": FaultKind(("scale",)),
+    "velocity_unit": FaultKind(("scale",)),
+    "effort_unit": FaultKind(("scale",)),
 }
 assert tuple(KINDS) == (*get_args(OnBus), *get_args(AtJoint))
 

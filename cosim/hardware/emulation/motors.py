@@ -46,6 +46,11 @@ class EmulatedMotor:
     noise: float = 0.0  # standard deviation of the position
     frozen: bool = False
     blind: bool = False  # it gives NaN
+    # wrong units: what it reports relative to the true value, the position from where it was when that began
+    position_scale: float = 1.0
+    position_origin: float = 0.0
+    velocity_scale: float = 1.0
+    effort_scale: float = 1.0
     requested: float = 0.0
     # faults of its supply and of its winding
     supply: float = 1.0  # voltage relative to its nominal one
@@ -62,6 +67,12 @@ class EmulatedMotor:
         if hot_winding > -math.inf:
             self.resistance *= winding_resistance(hot_winding)
         self.fault_cause = cause or ("undervoltage" if self.voltage < self.undervoltage else "")
+
+    def set_units(self, position: float, velocity: float, effort: float) -> None:
+        """What it reports, relative to the true value."""
+        if position != self.position_scale:
+            self.position_scale, self.position_origin = position, self.shaft_position
+        self.velocity_scale, self.effort_scale = velocity, effort
 
     def request(self, effort: float) -> None:
         """Set the effort to apply until the next request, within its limit and what its supply can drive."""
@@ -116,9 +127,10 @@ class EmulatedMotors:
         position, velocity, effort = (values[self._index].tolist() for values in self.plant.measure())
         for k, (motor, wired) in enumerate(zip(self.motors, self._wiring, strict=True)):
             self._read_encoder(motor, wired.scale * (position[k] - wired.zero), wired.scale * velocity[k])
-            motor.effort = effort[k] / wired.scale if motor.requested else 0.0
-            motor.current = motor.effort / motor.torque_constant
-            fraction = motor.effort / motor.max_effort
+            exerted = effort[k] / wired.scale if motor.requested else 0.0
+            motor.effort = motor.effort_scale * exerted
+            motor.current = exerted / motor.torque_constant
+            fraction = exerted / motor.max_effort
             target = wired.ambient + wired.temperature_rise * fraction * fraction
             motor.temperature += self._step / wired.thermal_time_constant * (target - motor.temperature)
             motor.temperature = max(motor.temperature, motor.hot_winding)
@@ -133,8 +145,9 @@ class EmulatedMotors:
             motor.velocity = 0.0
         else:
             noise = self._random.gauss(0.0, motor.noise) if motor.noise else 0.0
-            motor.position = position + motor.jump + motor.drift + noise
-            motor.velocity = velocity + motor.drift_rate + motor.slip_rate
+            counted = motor.position_origin + motor.position_scale * (position - motor.position_origin)
+            motor.position = counted + motor.jump + motor.drift + noise
+            motor.velocity = motor.velocity_scale * velocity + motor.drift_rate + motor.slip_rate
 
     @property
     def requested(self) -> bool:

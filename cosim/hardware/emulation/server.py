@@ -229,6 +229,11 @@ class EmulationServer:
         motor.drift = motor.drift if "encoder_drift" in kinds else 0.0
         motor.slip_rate = scale * sum(spec.rate for spec in active if spec.kind == "coupling_slip")
         motor.frozen, motor.blind = "encoder_freeze" in kinds, "encoder_nan" in kinds
+        position, velocity, effort = (
+            math.prod(spec.scale for spec in active if spec.kind == f"{what}_unit")
+            for what in ("position", "velocity", "effort")
+        )
+        motor.set_units(position, velocity, effort)
         hot = max((spec.temperature for spec in active if spec.kind == "hot_winding"), default=-math.inf)
         cause = next((spec.cause for spec in active if spec.kind == "motor_fault"), "")
         motor.set_faults(supply, hot, cause)

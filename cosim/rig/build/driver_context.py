@@ -53,6 +53,11 @@ def drive_controlled(plant: Plant, drivers: Sequence[DriverSpec]) -> frozenset[s
     return plant.drive_controlled | {name for spec in drivers if spec.mode != "effort" for name in spec.joints}
 
 
+def velocity_controlled(drivers: Sequence[DriverSpec]) -> frozenset[str]:
+    """Real joints that are commanded a velocity."""
+    return frozenset(name for spec in drivers if spec.mode == "velocity" and not spec.loads for name in spec.joints)
+
+
 def observer_bandwidths(drivers: Sequence[DriverSpec]) -> np.ndarray:
     """(m,) of the observers of the real joints [Hz]."""
     return np.array([spec.observer for spec in drivers if not spec.loads for _ in spec.joints])

@@ -18,6 +18,7 @@ from cosim.rig.build.driver_context import (
     load_motors,
     observer_bandwidths,
     real_joints,
+    velocity_controlled,
 )
 from cosim.rig.build.drivers import bus_loads
 from cosim.rig.build.guard import guard_of, with_encoders, with_real_defaults
@@ -79,6 +80,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
         loads=load_motors(joints, plant.rotors, drivers),
         bandwidths=observer_bandwidths(drivers),
         drive_controlled=np.isin(joints, list(closed)) if closed else None,
+        velocity_controlled=np.isin(joints, list(velocity_controlled(drivers))),
         coupling=coupling,
         shadow=spec.guard.shadow,
         coggings=_coggings(spec),

@@ -29,10 +29,11 @@ class FaultKeys:
     supply: float = param(min=0, max=1, default=0.5, doc="voltage that is left, relative to the nominal one")
     temperature: float = param(unit="degC", min=-273.15, default=150.0, doc="of the winding, at least")
     cause: FaultCause = param(default="overtemperature")
+    scale: float = param(default=0.1, doc="of what a drive reports, relative to the true value")
 
 
 # fields of FaultInjection that have the value of a key of the same name
-_VALUES = ("at", "fraction", "delay", "size", "rate", "supply", "temperature", "cause")
+_VALUES = ("at", "fraction", "delay", "size", "rate", "supply", "temperature", "cause", "scale")
 
 
 def read_fault(
@@ -83,8 +84,12 @@ def _check_joint(
     elif joint not in known:
         lack = f"unknown joint '{joint}'" if simulated else f"joint '{joint}' has no drive"
         reading.fail((*at, "joint"), f"{lack}{did_you_mean(joint, known)}")
+    elif joint in simulated and not KINDS[kind].simulated:
+        reading.fail((*at, "joint"), f"'{kind}' is a fault of a drive, and joint '{joint}' has none; use {_others()}")
     if values["driver"] is not None:
         reading.fail((*at, "driver"), f"'{kind}' is at a joint; take 'driver' out")
+    if values["scale"] == 0.0:
+        reading.fail((*at, "scale"), "must not be 0: a drive that reports nothing is frozen; use encoder_freeze")
 
 
 def _check_bus(

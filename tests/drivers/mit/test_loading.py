@@ -14,7 +14,7 @@ from tests.conformance.wires import Desk
 
 CASE = Case("mit", "virtual")
 DAMIAO = {"id": 1, "master": 17, "model": "DM4310"}
-AK = {"id": 2, "master": 18, "model": "AK80-9"}
+AK = {"id": 2, "master": 18, "model": "AK80-9@v2"}
 PLACE = "rig.yaml drivers[0].joints"
 
 
@@ -31,7 +31,9 @@ def said(error: InputError) -> str:
 
 WRONG = {
     "drivers[0].joints.a: unknown model 'DM6066'; did you mean 'DM6006'?": {"model": "DM6066"},
-    "drivers[0].joints.a: unknown model 'ak80-9'; did you mean 'AK80-9'?": {"model": "ak80-9"},
+    "drivers[0].joints.a: unknown model 'ak80-8'; did you mean 'AK80-8'?": {"model": "ak80-8"},
+    "drivers[0].joints.a: drives named 'AK80-9' have several ranges; by the manual of yours set AK80-9@v1 (95.5 rad,"
+    " 30 rad/s, 18 N*m) or AK80-9@v2 (12.5 rad, 50 rad/s, 18 N*m)": {"model": "AK80-9"},
     "drivers[0].joints.a: 'max_effort' is for 'model: custom'; leave it out, DM4310 has its own": {"max_effort": 7},
     "drivers[0].joints.a: a custom model needs 'max_velocity', as its manual has it; give it": {
         "model": "custom",
@@ -118,7 +120,7 @@ def test_a_damiao_of_another_model_is_refused_with_its_ranges(tmp_path):
 
 
 def test_a_damiao_for_an_ak_drive_is_refused(tmp_path):
-    with Bench(CASE, tmp_path, host=model("AK80-9"), device=model("DM4310")) as bench:
+    with Bench(CASE, tmp_path, host=model("AK80-9@v2"), device=model("DM4310")) as bench:
         assert refused(bench) == ("drivers[0].joints.b.id: node 2 answers as a Damiao drive; correct its 'model'")
 
 

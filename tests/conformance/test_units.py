@@ -1,0 +1,106 @@
+"""Drives of every family that report in a wrong unit: the run stops in its first motion, with the factor."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim.rig.sections.rig_spec import read_rig
+from cosim.scenario.stand import Stand
+
+from .families import Case, addresses, cases, rig, section, write_rig
+from .test_faults import SAME_FRAMES, Scene
+
+CASES = [
+    case for case in cases() if case.line != "udp_multicast" and not case.compiled and str(case) not in SAME_FRAMES
+]
+MODES = [(case, mode) for case in CASES for mode in sorted(case.module.MODES)]
+COMPILED = list({case.family: case for case in cases() if case.compiled and case.line != "virtual"}.values())
+STEP, SLOW_STEP, DURATION = 0.004, 0.02, 1.6  # s
+SLOW = ("modbus",)  # families whose line carries two drives in 20 ms
+SINE = {"type": "sine", "amplitude": 0.3, "frequency": 0.5}
+WRONG = {"velocity": 0.1047, "position": 1.0 / 13.0, "effort": 10.0, "sign": -1.0}
+# what is reported of a velocity if the velocity or the position is so much larger
+FACTORS = {"velocity": 0.1047, "position": 13.0, "sign": -1.0}
+# in the short time of these tests, with these small motors
+TOO_COARSE = {
+    ("dynamixel", "effort"): "its current has steps of 2.7 mA",
+    ("dynamixel", "position"): "its position has 4096 counts per turn, here 315",
+}
+REPORTS = re.compile(r"joint '(\w)' reports a velocity that is (-?[\d.]+) times the change of its position")
+EXERTS = re.compile(r"joint '(\w)' reports (-?[\d.]+) times the effort that it is commanded")
+PROVEN = 1.0, 2.0, 4.0  # bits of the proofs
+
+
+def controller(mode: str) -> dict:
+    if mode == "effort":
+        return {"type": "pid", "kp": [0.1, 0.025], "ki": 0.0, "kd": [0.04, 0.01], "trajectory": SINE}
+    gain = "kp" if mode == "position" else "kd"
+    return {"type": "passthrough", "interface": mode, gain: 1.0, "trajectory": SINE}
+
+
+def stand(case: Case, mode: str, folder: Path, *faults: dict) -> Stand:
+    data = rig(section(case, folder, watchdog=1.0, mode=mode), addresses(case))
+    for name, limits in ((name, joint["limits"]) for name, joint in data["joints"].items()):
+        if mode != "velocity":  # where a controller follows positions
+            limits |= {"tracking": 10.0, "frozen": 10.0}
+        limits |= {"velocity": 2.2 if name == "a" else 4.4, "effort": 2.4 * limits["effort"]}
+    data["emulator"]["faults"] = list(faults)
+    step = SLOW_STEP if case.family in SLOW else STEP
+    data |= {"controllers": [controller(mode)], "guard": {"stale": 0.3}, "schedule": {"step": step, "blend": 0.1}}
+    return Stand(read_rig(write_rig(folder / "rig.yaml", data)), [])
+
+
+def run(case: Case, mode: str, folder: Path, *faults: dict) -> tuple[str, np.ndarray]:
+    """(why it was stopped, masks of the proofs that are done (2,))."""
+    made = stand(case, mode, folder, *faults)
+    try:
+        made.begin()
+        _, fault = made.run(round(DURATION / made.step))
+        return fault, made.engine.view("units", "proven").copy()
+    finally:
+        made.engine.close()
+
+
+@pytest.mark.parametrize(("case", "mode"), MODES, ids=str)
+def test_units_that_are_right_stop_nothing_and_that_of_the_velocity_is_proven(case, mode, tmp_path):
+    fault, proven = run(case, mode, tmp_path)
+    assert fault == ""
+    if case.family != "dynamixel":  # whose counts are coarse beside this motion
+        assert (proven % 2.0 == PROVEN[0]).all()
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_wrong_unit_of_a_drive_that_follows_efforts_is_found(case, wrong, tmp_path):
+    if why := TOO_COARSE.get((case.family, wrong)):
+        pytest.skip(f"{case.family} cannot tell: {why}")
+    kind = {"sign": "velocity"}.get(wrong, wrong)
+    fault, _ = run(case, "effort", tmp_path, {"kind": f"{kind}_unit", "joint": "a", "scale": WRONG[wrong]})
+    if wrong == "sign" and "above its limit of 2.2 rad/s" in fault:
+        return  # its damping drives it: it may be too fast before the sign is sure
+    found = (EXERTS if wrong == "effort" else REPORTS).search(fault)
+    assert found, fault
+    assert found[1] == "a"
+    assert float(found[2]) == pytest.approx(FACTORS.get(wrong, 10.0), rel=0.15)
+
+
+@pytest.mark.parametrize("mode", ["position", "velocity"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_drive_that_follows_its_own_wrong_velocity_is_stopped(case, mode, tmp_path):
+    """A loop with a velocity of a tenth makes the axis ten times as fast, or swings: the guard is not blind."""
+    fault, _ = run(case, mode, tmp_path, {"kind": "velocity_unit", "joint": "a", "scale": WRONG["velocity"]})
+    limited = "by its positions (it reports" in fault or "jumped by" in fault
+    assert "joint 'a'" in fault and (limited or REPORTS.search(fault) or "as far as it is commanded" in fault), fault
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=str)
+def test_it_is_found_by_buses_in_machine_code(case, tmp_path):
+    wrong = {"kind": "velocity_unit", "joint": "a", "scale": WRONG["velocity"]}
+    scene = Scene(case._replace(compiled=False), tmp_path, wrong, duration=6.0)
+    run = scene.run()
+    assert run.summary["engine"]["buses"] == "compiled"
+    assert REPORTS.search(run.fault) or "by its positions (it reports" in run.fault, run.fault
