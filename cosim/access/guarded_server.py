@@ -118,6 +118,6 @@ def address_of(listener: socket.socket, access: Access, scheme: str) -> str:
 
 def place_of(listener: socket.socket) -> str:
     """HOST:PORT of this machine."""
-    host, port = listener.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    bound, port = listener.getsockname()[:2]
+    host = str({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bound, bound))
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

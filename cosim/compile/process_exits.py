@@ -52,7 +52,7 @@ def _refuse(what: str) -> NoReturn:
     _real_exit(1)
 
 
-_real_exit: Callable[[int], Any] = os._exit
+_real_exit: Callable[[int], NoReturn] = os._exit
 raise_signal = signal.raise_signal  # that of Python, for the program itself
 
 

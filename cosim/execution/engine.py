@@ -16,8 +16,7 @@ import numpy as np
 
 from cosim.compile.process_exits import user_code
 from cosim.control.controlled_stop import REQUESTED
-from cosim.control.limits import CODES
-from cosim.errors import InputError, RunError
+from cosim.errors import InputError
 from cosim.execution.crash import crash_in_words, prepare
 from cosim.tick.arming import Start, armed, refused, start_of
 from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing

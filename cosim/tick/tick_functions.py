@@ -174,11 +174,11 @@ class TickFunctions:
         before; estimate: before. Followed time: from sample to sample [s], 0 where none came or where it came after a
         gap."""
         state, real, before = self.plant.layout.unpack(x), self._real, Estimate(*estimate)
-        new, at = interval[real] > 0.0, (values[real] for values in (position, velocity, interval, delay))
-        after = observer.update(before, *at, self.bandwidths, self.step)
-        gap = observer.is_gap(before, interval[real], self.bandwidths)
-        followed = ops.where(ops.logical_and(new, ops.logical_not(gap)), interval[real], 0.0)
-        latest = observer.extrapolate(after, delay[real], self.bandwidths)
+        q, v, since, age = (values[real] for values in (position, velocity, interval, delay))
+        after = observer.update(before, q, v, since, age, self.bandwidths, self.step)
+        gap = observer.is_gap(before, since, self.bandwidths)
+        followed = ops.where(ops.logical_and(since > 0.0, ops.logical_not(gap)), since, 0.0)
+        latest = observer.extrapolate(after, age, self.bandwidths)
         return (
             self.plant.layout.pack(self.plant.with_real_motion(state, *latest)),
             ops.with_elements(np.zeros(self.nv), real, followed),

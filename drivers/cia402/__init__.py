@@ -28,8 +28,8 @@ from cosim.types import Driver, DriverContext
 
 __all__ = [
     "MODES",
-    "EmulatedParams",
     "TURNS_AT_POWER_OFF",
+    "EmulatedParams",
     "EthercatParams",
     "Homing",
     "JointParams",
