@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from cosim.compile import jit
 from cosim.multibody.elastic import finite_elements
 from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
 from cosim.multibody.elastic.modal_link import gram
 from cosim.multibody.mechanism import Inertial
+from cosim.private_cache import private_cache
 from tests.multibody.elastic_files.bodies import TIP, arm, beam, files_of, frequencies, nodes_at, swing
 from tests.multibody.elastic_files.meshes import LENGTH, beam_mesh, brick_mesh
 
@@ -164,4 +164,4 @@ def test_a_reduction_is_kept_in_the_cache_until_a_file_or_an_option_changes(tmp_
     stiffer = files_of((position, mass, 2.0 * stiffness), tmp_path / "files", modes=3).link()
     assert np.diag(stiffer.stiffness) == pytest.approx(2.0 * np.diag(first.stiffness), rel=1e-6)
     assert len(list(cache.glob("*.modes"))) == 3
-    assert jit.cache_folder() == cache
+    assert private_cache() == cache
