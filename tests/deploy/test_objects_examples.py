@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from cosim.control.limits import STALE
 from cosim.deploy.playing import TOOLS
 from tests.docs.documents import ROOT
 from tests.kit.samples import FOLDER
@@ -55,7 +56,7 @@ def test_the_examples_run(examples, target):
     emulator = [] if target == NATIVE else [TOOLS[target][1]]
     silent = subprocess.run([*emulator, folder / "build" / target / "bus", "500"], capture_output=True, text=True)
     # the last sample of tick 499 is older than 50 ms at tick 525, or 524 where its age is rounded up
-    assert re.fullmatch("motor off at tick 52[45]: fault 16, feedback is older than guard.stale\n", silent.stdout)
+    assert re.fullmatch(f"motor off at tick 52[45]: fault {STALE}, feedback is older than guard.stale\n", silent.stdout)
     assert silent.returncode == 1
 
 

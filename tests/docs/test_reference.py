@@ -14,6 +14,7 @@ import pytest
 from cosim import load_rig
 from cosim.bondgraph.components import _current_control, _inverter, _overload, _thermal
 from cosim.control import cogging, feedforward_table, input_shaping
+from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
@@ -602,6 +603,6 @@ def test_a_controller_gets_every_listed_input():
     inputs, outputs = joint_signals(tuple(listed), 2), joint_signals(COMMAND, 2)
     block = SimpleNamespace(inputs=inputs, outputs=outputs, params=params, initial=dict, update=update)
     ControlLoop("c", block, index, 1, HoldTrajectory(np.zeros(2))).update(
-        0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros((2, nv)), np.zeros(2 + 2 * nv) + 1.0
+        0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros((2, nv)), BumplessStart.none(nv).flat
     )
     assert {name: np.shape(value) for name, value in seen.items()} == shapes
