@@ -21,7 +21,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from cosim.private_cache import code_folder, why_not_private
+from cosim.trust.private_cache import code_folder, why_not_private
 
 i32, i64 = types.int32, types.int64
 

@@ -14,7 +14,7 @@ from cosim.compile.compilation import Compilation
 from cosim.compile.linked_objects import linked
 from cosim.compile.modules import modules
 from cosim.compile.object_code import host
-from cosim.private_cache import PRIVATE, private_cache
+from cosim.trust.private_cache import PRIVATE, private_cache
 
 DIGEST_SIZE = hashlib.sha256().digest_size
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from cosim.errors import did_you_mean, listed, shortened
 from cosim.fmi.description import FmuDescription
-from cosim.unpacking import unpack_zip
+from cosim.trust.unpacking import unpack_zip
 
 Interface = Literal["co-simulation", "model exchange"]
 INTERFACES: dict[Interface, str] = {"co-simulation": "coSimulation", "model exchange": "modelExchange"}  # of fmpy

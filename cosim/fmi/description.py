@@ -7,10 +7,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from cosim.data_only import FMU, refuse_code
 from cosim.errors import InputError, did_you_mean, shortened
 from cosim.multibody.description.xmltree import parse_xml
-from cosim.unpacking import EXPORT_AGAIN, open_zip, read_entry
+from cosim.trust.data_only import FMU, refuse_code
+from cosim.trust.unpacking import EXPORT_AGAIN, open_zip, read_entry
 
 DESCRIPTION = "modelDescription.xml"
 DOCUMENT_TYPE = tuple("<!DOCTYPE".encode(code) for code in ("utf-8", "utf-16-le", "utf-16-be"))

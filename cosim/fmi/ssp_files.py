@@ -11,11 +11,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import unquote, urlsplit
 
-from cosim.data_only import FMU, refuse_code
 from cosim.errors import InputError, did_you_mean, shortened
 from cosim.multibody.description.xmltree import XmlElement, parse_xml
 from cosim.paths import EXTRACTED
-from cosim.unpacking import open_zip, unpack_zip
+from cosim.trust.data_only import FMU, refuse_code
+from cosim.trust.unpacking import open_zip, unpack_zip
 
 STRUCTURE = "SystemStructure.ssd"
 VERSIONS = ("1.", "2.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cosim.private_cache import code_folder
+from cosim.trust.private_cache import code_folder
 
 
 def run_folder() -> Path:

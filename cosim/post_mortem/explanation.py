@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cosim.data_only import refused_code
 from cosim.errors import InputError
 from cosim.execution.stop_cause import UNKNOWN, StopCause, cause_of
 from cosim.post_mortem.sign import Sign
@@ -17,6 +16,7 @@ from cosim.post_mortem.signs import SIGNS
 from cosim.post_mortem.window import StopWindow
 from cosim.rig.recorded_run import RecordedRun
 from cosim.rig.run_file import INDEX_DAMAGED
+from cosim.trust.data_only import refused_code
 
 AND = "; and "  # between the sentences of a fault
 # of a stop by the guard that ends with the joints at rest: when it began

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.data_only import refused_code
 from cosim.errors import InputError, listed
 from cosim.hardware.traffic.playback import PlaybackConnection
 from cosim.hardware.traffic.player import play
@@ -20,6 +19,7 @@ from cosim.output.traffic_reader import RecordedTraffic
 from cosim.post_mortem.sign import Sign
 from cosim.rig.bus_replay import frame_type, joints_of_frames, rig_of_recording
 from cosim.rig.sections.drivers import DriverSpec
+from cosim.trust.data_only import refused_code
 from cosim.types import DriverContext
 
 SILENT = 3.0  # times the median interval between its answers before, from which on a drive was silent

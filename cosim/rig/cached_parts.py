@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cosim.compile.jit import cached, store
-from cosim.private_cache import private_cache
 from cosim.rig.input_tracking import Inputs, InputTracker
+from cosim.trust.private_cache import private_cache
 
 T = TypeVar("T")
 

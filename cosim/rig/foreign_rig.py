@@ -19,11 +19,11 @@ from pathlib import Path, PurePosixPath
 from tempfile import gettempdir
 from typing import NamedTuple
 
-from cosim.data_only import FIX, FMU, MJCF, PYTHON, XACRO, data_only
 from cosim.errors import PACKAGE, PLUGINS
 from cosim.output.recording_index import recordings_of
-from cosim.private_cache import code_folder, private_cache
 from cosim.rig.rig_files import AS_RUN, RigFiles
+from cosim.trust.data_only import FIX, FMU, MJCF, PYTHON, XACRO, data_only
+from cosim.trust.private_cache import code_folder, private_cache
 
 OWN = "recorded"  # folder of the cache
 MOST_KEPT = 5_000  # recordings that are known

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cosim.compile import interpreting
-from cosim.data_only import reads_data_only
 from cosim.errors import InputError, plural
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
@@ -22,6 +21,7 @@ from cosim.rig.input_tracking import key_of
 from cosim.rig.outline import channels_of
 from cosim.rig.run import Run
 from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
+from cosim.trust.data_only import reads_data_only
 from cosim.units import parse_quantity
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from cosim.data_only import MJCF, refuse_code
 from cosim.errors import InputError, InputErrors, SourceLocation, plural
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.topology import build_mechanism
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from cosim.paths import UNTRACKED
+from cosim.trust.data_only import MJCF, refuse_code
 
 INSTALL = "pip install mujoco"
 KINDS = ("free", "spherical", "prismatic", "revolute")  # by MuJoCo's number of the joint type

@@ -15,11 +15,11 @@ from types import TracebackType
 from typing import Any
 from xml.dom import minidom
 
-from cosim.data_only import XACRO, refuse_code
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.xmltree import XmlElement, parse_xml
 from cosim.paths import PACKAGE
+from cosim.trust.data_only import XACRO, refuse_code
 
 PREFIX = "xacro:"
 MACRO = f"{PREFIX}macro"

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 from cosim.compile.process_exits import refuse_exits, user_code
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.control.input_shaping import Shaping
-from cosim.data_only import PYTHON, refuse_code
 from cosim.errors import InputError, InputErrors, SectionError, SourceLocation, did_you_mean, where_raised
 from cosim.paths import locate
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
+from cosim.trust.data_only import PYTHON, refuse_code
 
 T = TypeVar("T")
 

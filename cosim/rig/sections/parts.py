@@ -12,7 +12,6 @@ from cosim.coupling.correction import EnergyCorrection
 from cosim.coupling.coupled_parts import MASTERS
 from cosim.coupling.couplings import PowerBond, Wire
 from cosim.coupling.extrapolation import ORDERS
-from cosim.data_only import FMU, refuse_code
 from cosim.errors import InputError, SectionError, SourceLocation, shortened
 from cosim.fmi.archive import Interface
 from cosim.rig.reading.names import Name, Reference
@@ -22,6 +21,7 @@ from cosim.rig.reading.schema import KeyPath, Reading, number, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.systems import RigSystem, joined_members
 from cosim.tick.coupled_plant import COUPLING, MECHANISM
+from cosim.trust.data_only import FMU, refuse_code
 from cosim.types import param, params
 from cosim.units import LONGEST, given_unit, show_time
 

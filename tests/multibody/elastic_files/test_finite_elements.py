@@ -8,7 +8,7 @@ from cosim.multibody.elastic import finite_elements
 from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
 from cosim.multibody.elastic.modal_link import gram
 from cosim.multibody.mechanism import Inertial
-from cosim.private_cache import private_cache
+from cosim.trust.private_cache import private_cache
 from tests.multibody.elastic_files.bodies import TIP, arm, beam, files_of, frequencies, nodes_at, swing
 from tests.multibody.elastic_files.meshes import LENGTH, beam_mesh, brick_mesh
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cosim.compile import ArrayPort, compile
-from cosim.private_cache import SAID, code_folder, private_cache, why_not_private
+from cosim.trust.private_cache import SAID, code_folder, private_cache, why_not_private
 
 
 @pytest.fixture(autouse=True)
