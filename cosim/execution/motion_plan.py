@@ -31,7 +31,7 @@ SEARCH_STEPS = 20  # of the bisection for the distance from which a joint could 
 
 
 @dataclass(frozen=True)
-class JointMotion:
+class PlannedMotion:
     """What a joint is about to do [rad or m, s].
 
     measured: where it stands; reference: the first position of its trajectory, on the nearest turn of a continuous
@@ -83,7 +83,7 @@ class JointMotion:
 class MotionPlan:
     """Of all joints with real motors. seconds: how much of the run was looked at, whole: whether that is all of it."""
 
-    joints: tuple[JointMotion, ...]
+    joints: tuple[PlannedMotion, ...]
     seconds: float
     whole: bool = True
 
@@ -94,7 +94,7 @@ class MotionPlan:
             yield f"of the run, the first {self.seconds:g} s were looked at"
 
     @property
-    def beyond_a_turn(self) -> tuple[JointMotion, ...]:
+    def beyond_a_turn(self) -> tuple[PlannedMotion, ...]:
         """Joints that rotate by more than a turn to their trajectory."""
         return tuple(joint for joint in self.joints if joint.beyond_a_turn)
 
@@ -114,7 +114,7 @@ class MotionPlan:
 
 def plan_of(model: TickModel, start: Start, position: Array, ticks: int) -> MotionPlan:
     """The plan of a run of so many ticks after the first. position: (nv,) as measured."""
-    looked_at, found = min(ticks, MOST_TICKS), dict[str, JointMotion]()
+    looked_at, found = min(ticks, MOST_TICKS), dict[str, PlannedMotion]()
     for loop in model.loops:
         motions = _reference_motions(model, loop, start.references, position, looked_at)
         found |= {motion.joint: motion for motion in motions}
@@ -122,7 +122,7 @@ def plan_of(model: TickModel, start: Start, position: Array, ticks: int) -> Moti
     index = {name: model.plant.model.dof_index(name) for name in names}
     units = model.plant.model.dof_units
     missing = {
-        name: JointMotion(name, units[k], float(position[k]), unknown="no controller commands it")
+        name: PlannedMotion(name, units[k], float(position[k]), unknown="no controller commands it")
         for name, k in index.items()
     }
     joints = tuple(found.get(name, missing[name]) for name in names)
@@ -131,13 +131,13 @@ def plan_of(model: TickModel, start: Start, position: Array, ticks: int) -> Moti
 
 def _reference_motions(
     model: TickModel, loop: ControlLoop, start: BumplessStart, position: Array, ticks: int
-) -> Iterator[JointMotion]:
+) -> Iterator[PlannedMotion]:
     names, units = model.plant.model.dof_names, model.plant.model.dof_units
     real = [i for i, k in enumerate(loop.index) if names[k] in model.plant.real]
     if not loop.needs_reference("position"):
         for k in loop.index[real]:
             unknown = f"controller '{loop.name}' follows no trajectory of positions"
-            yield JointMotion(names[k], units[k], float(position[k]), unknown=unknown)
+            yield PlannedMotion(names[k], units[k], float(position[k]), unknown=unknown)
         return
     if not real:
         return
@@ -149,7 +149,7 @@ def _reference_motions(
     first, places, speeds = places[0] + own.turns, places + added["position"], speeds + added["velocity"]
     for i in real:
         k = int(loop.index[i])
-        yield JointMotion(
+        yield PlannedMotion(
             names[k],
             units[k],
             float(position[k]),

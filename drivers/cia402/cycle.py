@@ -108,7 +108,7 @@ COMMANDS = {
 STATE = joint_function(_state)
 
 
-class Drive(NamedTuple):
+class CycledDrive(NamedTuple):
     """step: its units; temperature: the mapped object with it; own: process data that it has, None for the driver's."""
 
     node: int
@@ -117,7 +117,7 @@ class Drive(NamedTuple):
     own: ProcessMap | None
 
 
-def layout(mode: str, drives: Sequence[Drive], heartbeat: CanFrame, stops: Sequence[CanFrame]) -> CycleLayout:
+def layout(mode: str, drives: Sequence[CycledDrive], heartbeat: CanFrame, stops: Sequence[CanFrame]) -> CycleLayout:
     """heartbeat: of the host; stops: frames that switch all drives off."""
     sent: list[SentFrame] = []
     received: list[ReceivedFrame] = []
@@ -145,7 +145,7 @@ def layout(mode: str, drives: Sequence[Drive], heartbeat: CanFrame, stops: Seque
     return CycleLayout(*functions, settings, sent, received, [codec.SYNC], stops, numbers)
 
 
-def _sent(k: int, drive: Drive, mode: str) -> Iterator[SentFrame]:
+def _sent(k: int, drive: CycledDrive, mode: str) -> Iterator[SentFrame]:
     unit, node = codec.Step(1.0, 1.0, 1.0), drive.node
     frame = {
         "effort": codec.effort_command(node, profile.ENABLE, 0.0, unit),
@@ -157,7 +157,7 @@ def _sent(k: int, drive: Drive, mode: str) -> Iterator[SentFrame]:
         yield SentFrame(codec.velocity_offset(node, 0.0, unit), k, (FrameField(0, Kind.INT32, 2),))
 
 
-def _received(k: int, drive: Drive) -> Iterator[ReceivedFrame]:
+def _received(k: int, drive: CycledDrive) -> Iterator[ReceivedFrame]:
     status = (
         FrameField(0, Kind.UINT16, STATUSWORD),
         FrameField(2, Kind.INT8, DISPLAY),
@@ -170,7 +170,7 @@ def _received(k: int, drive: Drive) -> Iterator[ReceivedFrame]:
     yield ReceivedFrame(CanFrame(second, bytes(8 if warm else 6)), k, motion[: 3 if warm else 2], exact=True)
 
 
-def _sent_to_own(k: int, drive: Drive, own: ProcessMap, mode: str) -> Iterator[SentFrame]:
+def _sent_to_own(k: int, drive: CycledDrive, own: ProcessMap, mode: str) -> Iterator[SentFrame]:
     """To a drive with process data of its own: what is not commanded is in the template."""
     places = process_data.commanded(mode)
     coder = process_data.CommandCoder(own, mode, profile.MODES[mode])
@@ -181,7 +181,7 @@ def _sent_to_own(k: int, drive: Drive, own: ProcessMap, mode: str) -> Iterator[S
         yield SentFrame(frame, k, fields)
 
 
-def _received_from_own(k: int, drive: Drive, own: ProcessMap) -> Iterator[ReceivedFrame]:
+def _received_from_own(k: int, drive: CycledDrive, own: ProcessMap) -> Iterator[ReceivedFrame]:
     places = dict(_MEASURED)
     if drive.temperature is not None:
         places[drive.temperature] = WARMTH

@@ -306,12 +306,12 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._bus.synchronise(deadline_ns)
 
     def _cycle_layout(self) -> CycleLayout:
-        from cosim.drivers.cia402.cycle import Drive, layout
+        from cosim.drivers.cia402.cycle import CycledDrive, layout
 
         stops = list(self._stop_items())
         store, temperatures = self._store, [wired.temperature for wired in self._wiring]
         mapped = [None if each is None else setup.mapped_temperature(each) for each in temperatures]
-        drives = [Drive(*each) for each in zip(self._nodes, store.steps, mapped, self._own, strict=True)]
+        drives = [CycledDrive(*each) for each in zip(self._nodes, store.steps, mapped, self._own, strict=True)]
         return layout(self._mode, drives, self._bus.heartbeat_frame, stops)
 
     def _take(self, item: CanFrame) -> None:

@@ -20,19 +20,19 @@ _ESI_TYPES = {
 _SIGNED = ("SINT", "INT", "DINT", "LINT")
 
 
-class Element:
+class SheetElement:
     """An element, without the prefix of its name."""
 
     def __init__(self, tag: str, attributes: dict[str, str], line: int) -> None:
         self.tag, self.attributes, self.line = tag, attributes, line
-        self.children: list[Element] = []
+        self.children: list[SheetElement] = []
         self.text = ""
 
-    def find(self, path: str) -> Element | None:
+    def find(self, path: str) -> SheetElement | None:
         """The first element at a path of tags."""
         return next(self.all(path), None)
 
-    def all(self, path: str) -> Iterator[Element]:
+    def all(self, path: str) -> Iterator[SheetElement]:
         head, _, rest = path.partition("/")
         for child in self.children:
             if child.tag == head:
@@ -54,9 +54,9 @@ def read(path: Path, data: bytes) -> list[Sheet]:
     raise fail(path, root.line, "", what)
 
 
-def _parse(path: Path, data: bytes) -> Element:
+def _parse(path: Path, data: bytes) -> SheetElement:
     """Raises InputError for what is not well-formed, for a document type and for what is too large or too deep."""
-    parser, stack, top = expat.ParserCreate(), [], Element("", {}, 1)
+    parser, stack, top = expat.ParserCreate(), [], SheetElement("", {}, 1)
     count = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
@@ -65,7 +65,7 @@ def _parse(path: Path, data: bytes) -> Element:
         if count > MOST_ELEMENTS or len(stack) > DEEPEST:
             raise fail(path, parser.CurrentLineNumber, "", "is larger or deeper than any data sheet of a drive")
         own = {name.rpartition(":")[2]: value for name, value in attributes.items()}
-        element = Element(tag.rpartition(":")[2], own, parser.CurrentLineNumber)
+        element = SheetElement(tag.rpartition(":")[2], own, parser.CurrentLineNumber)
         (stack[-1] if stack else top).children.append(element)
         stack.append(element)
 
@@ -100,7 +100,7 @@ def _value(text: str) -> int | None:
 # --- CiA 311 ------------------------------------------------------------------------------------------
 
 
-def _device_description(path: Path, root: Element) -> Sheet:
+def _device_description(path: Path, root: SheetElement) -> Sheet:
     identity = next(_below(root, "DeviceIdentity"), None)
     entries: dict[int, Entry] = {}
     for thing in _below(root, "CANopenObject"):
@@ -120,7 +120,7 @@ def _device_description(path: Path, root: Element) -> Sheet:
     return Sheet(path, "XDC" if configured else "XDD", name or path.stem, vendor, product, entries, {}, False)
 
 
-def _below(element: Element, tag: str) -> Iterator[Element]:
+def _below(element: SheetElement, tag: str) -> Iterator[SheetElement]:
     for child in element.children:
         if child.tag == tag:
             yield child
@@ -128,7 +128,7 @@ def _below(element: Element, tag: str) -> Iterator[Element]:
             yield from _below(child, tag)
 
 
-def _hexadecimal(path: Path, element: Element, name: str, most: int) -> int:
+def _hexadecimal(path: Path, element: SheetElement, name: str, most: int) -> int:
     text = element.attributes.get(name, "")
     try:
         value = int(text, 16)
@@ -140,7 +140,7 @@ def _hexadecimal(path: Path, element: Element, name: str, most: int) -> int:
     return value
 
 
-def _described(path: Path, element: Element) -> Entry:
+def _described(path: Path, element: SheetElement) -> Entry:
     given = element.attributes
     access = given.get("accessType", "")
     if access and access not in _ACCESS:
@@ -163,7 +163,7 @@ def _described(path: Path, element: Element) -> Entry:
 # --- ESI ----------------------------------------------------------------------------------------------
 
 
-def _slaves(path: Path, root: Element) -> Iterator[Sheet]:
+def _slaves(path: Path, root: SheetElement) -> Iterator[Sheet]:
     vendor = _value(root.words("Vendor/Id"))
     devices = list(root.all("Descriptions/Devices/Device"))
     if not devices:
@@ -182,12 +182,12 @@ def _slaves(path: Path, root: Element) -> Iterator[Sheet]:
         yield Sheet(path, "ESI", name, vendor, product, _dictionary(device), maps, True)
 
 
-def _mapped(entry: Element) -> int:
+def _mapped(entry: SheetElement) -> int:
     index, sub, bits = (_value(entry.words(tag)) or 0 for tag in ("Index", "SubIndex", "BitLen"))
     return (index & 0xFFFF) << 16 | (sub & 0xFF) << 8 | bits & 0xFF
 
 
-def _dictionary(device: Element) -> dict[int, Entry]:
+def _dictionary(device: SheetElement) -> dict[int, Entry]:
     """The objects of the offline dictionary, which an ESI need not have."""
     types = {kind.words("Name"): kind for kind in device.all("Profile/Dictionary/DataTypes/DataType")}
     entries: dict[int, Entry] = {}
@@ -207,7 +207,7 @@ def _dictionary(device: Element) -> dict[int, Entry]:
     return entries
 
 
-def _slave_entry(about: Element, values: Element) -> Entry:
+def _slave_entry(about: SheetElement, values: SheetElement) -> Entry:
     mapping = about.words("Flags/PdoMapping").lower()
     data = values.words("Info/DefaultData") or values.words("Info/DefaultValue")
     raw, kind = values.find("Info/DefaultData") is not None, about.words("Type")
