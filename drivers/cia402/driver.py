@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from cosim.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
-from cosim.drivers.cia402.bus import Bus
+from cosim.drivers.cia402.bus import Bus, command_frames, own_frames
 from cosim.drivers.cia402.client import TIMEOUT_NS, NoAnswer
 from cosim.drivers.cia402.factor_group import Declared, velocity_unit_of
 from cosim.drivers.cia402.homing import home
@@ -52,6 +52,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._store.warm = [joint.temperature is not None for joint in self._wiring]
         self._properties: list[setup.DriveProperties] = []
         self._own: list[ProcessMap | None] = [None] * n  # process data of drives that have their own
+        self._derives = False  # whether the unit of velocity of a drive is unknown
         self._quick = params.stop == "quick"
         self._ramps = [False] * n  # drives whose quick stop is a ramp that ends with the voltage off
 
@@ -103,7 +104,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         return properties
 
     def _declared(self, k: int) -> Declared:
-        """What the rig says of the units of a drive."""
+        """What the rig states of the units of a drive."""
         wired, constants, scale = self._wiring[k], self._context.torque_constants, abs(self.units.scale[k])
         return Declared(
             wired.cpr,
@@ -142,6 +143,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self.feedforward.limit[k], self._store.steps[k] = limit, step
         self._bus.coders[k] = None if own is None else CommandCoder(own, self._mode, profile.MODES[self._mode])
         self._store.use_own(k, self._nodes[k], own, temperature)
+        self._derives = any(math.isinf(each.velocity) for each in self._store.steps)
 
     def _disconnect(self) -> None:
         """Restore the drives' watchdogs and limits.
@@ -299,8 +301,13 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
     ) -> None:
         send, mode = self.link.send, self._mode
-        for k, (q, v, tau) in enumerate(zip(position, velocity, effort, strict=True)):
-            for frame in self._bus.command(k, mode, profile.ENABLE, q, v, tau):
+        rows = zip(self._nodes, self._bus.coders, position, velocity, effort, self._store.steps, strict=True)
+        for node, coder, q, v, tau, step in rows:
+            if coder is None:
+                frames = command_frames(mode, node, profile.ENABLE, q, v, tau, step)
+            else:
+                frames = own_frames(coder, mode, node, profile.ENABLE, q, v, tau, step)
+            for frame in frames:
                 send(frame, deadline_ns)
         send(self._bus.heartbeat_frame, deadline_ns)
         self._bus.synchronise(deadline_ns)
@@ -332,7 +339,8 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         """Receive the values that the drives measured at SYNC."""
         self._bus.receive_answers(deadline_ns)
         store, feedback = self._store, self._feedback
-        store.derive_velocities()
+        if self._derives:
+            store.derive_velocities()
         feedback.position[:], feedback.velocity[:] = store.position, store.velocity
         feedback.effort[:], feedback.temperature[:] = store.effort, store.temperature
         feedback.t_ns = [min(pair) for pair in zip(store.times[: store.n], store.times[store.n :], strict=True)]

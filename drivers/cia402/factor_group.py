@@ -1,4 +1,4 @@
-"""The units of a CiA 402 drive: what its factor group says of its numbers, in radians and newton metres at its shaft.
+"""The units of a CiA 402 drive: what its factor group states of its numbers, in radians and newton metres at its shaft.
 
 CiA 402-2 (IEC 61800-7-201), factor group: the drive converts increments of its encoder to user-defined units,
 
@@ -68,16 +68,16 @@ class FactorGroup(NamedTuple):
 class VelocityUnit(NamedTuple):
     """A unit of velocity: so many counts (position units) per second, or so many radians per second."""
 
-    counts: float | None
+    increments: float | None
     angle: float | None
 
     def step(self, count: float) -> float:
         """rad/s; count: one position unit [rad]."""
-        return self.counts * count if self.counts is not None else self.angle or 0.0
+        return self.increments * count if self.increments is not None else self.angle or 0.0
 
 
 class Declared(NamedTuple):
-    """What a rig says of a drive. torque_constant: of the motor of the joint, at the shaft of the drive [N·m/A]."""
+    """What a rig states of a drive. torque_constant: of the motor of the joint, at the shaft of the drive [N·m/A]."""
 
     cpr: float | None = None  # position units per revolution of the shaft
     velocity_unit: VelocityUnit | None = None
@@ -87,7 +87,7 @@ class Declared(NamedTuple):
     effort: float = math.inf  # limit of the guard at the shaft [N·m]
 
 
-class Maker(NamedTuple):
+class Manufacturer(NamedTuple):
     """What is known of the drives of a manufacturer; None: nothing that differs from the profile."""
 
     torque: float | None = None  # N·m of one unit of 6076h
@@ -125,14 +125,14 @@ def unit_code(text: str) -> int:
     unit = velocity_unit_of(text)
     for time, seconds in _TIMES.items():
         for angle, size in {**_ANGLES, _INCREMENT: None}.items():
-            wanted = unit.counts if size is None else unit.angle and unit.angle / size
+            wanted = unit.increments if size is None else unit.angle and unit.angle / size
             exponent = math.log10(wanted * seconds) if wanted else math.nan
             if math.isclose(exponent, round(exponent) if wanted else 0.0, abs_tol=1e-9):
                 return (round(exponent) & 0xFF) << 24 | angle << 16 | time << 8
     return 0
 
 
-def drive_units(group: FactorGroup, declared: Declared, maker: Maker) -> DriveUnits:
+def drive_units(group: FactorGroup, declared: Declared, manufacturer: Manufacturer) -> DriveUnits:
     """The units of a drive by the rule above. Raises Contradiction."""
     gear = _quotient(group.gear_ratio) or 1.0
     if gear != 1.0 and _agree(gear, declared.ratio):
@@ -141,9 +141,9 @@ def drive_units(group: FactorGroup, declared: Declared, maker: Maker) -> DriveUn
             " give 'ratio' what lies behind the drive's gear, or set 6091h to 1:1"
         )
     count = TURN / _units_per_turn(group, declared, gear)
-    velocity = _velocity(group, declared, maker, count, gear)
+    velocity = _velocity(group, declared, manufacturer, count, gear)
     factor = _quotient(group.acceleration_factor) or 1.0
-    torque = 1e-3 * gear * _rated_torque(group, declared, maker, gear)
+    torque = 1e-3 * gear * _rated_torque(group, declared, manufacturer, gear)
     sense = _sense(group.polarity or 0)
     return DriveUnits(count, velocity, None if velocity is None else velocity / factor, sense * torque, gear)
 
@@ -221,10 +221,12 @@ def _prefix(unit: int) -> float:
     return 10.0 ** (exponent - 256 if exponent > 127 else exponent)
 
 
-def _velocity(group: FactorGroup, declared: Declared, maker: Maker, count: float, gear: float) -> float | None:
-    """One unit of velocity [rad/s] at the shaft; None if nothing says it. Raises Contradiction."""
+def _velocity(
+    group: FactorGroup, declared: Declared, manufacturer: Manufacturer, count: float, gear: float
+) -> float | None:
+    """One unit of velocity [rad/s] at the shaft; None if nothing states it. Raises Contradiction."""
     found: list[tuple[float, str]] = []
-    at_shaft = 1.0 / gear if maker.at_motor else 1.0
+    at_shaft = 1.0 / gear if manufacturer.at_motor else 1.0
     if group.velocity_unit:
         named = _named_velocity(group, count, gear)
         if named is not None:
@@ -237,8 +239,8 @@ def _velocity(group: FactorGroup, declared: Declared, maker: Maker, count: float
     if factor is not None and group.velocity_factor is not None and factor != 1.0:
         numerator, divisor = group.velocity_factor
         found.append((count / factor, f"6096h: {numerator}/{divisor}"))
-    if not found and maker.velocity is not None and not group.velocity_unit:
-        return _checked(declared, [(maker.velocity.step(count) * at_shaft, "by its manufacturer")], count)
+    if not found and manufacturer.velocity is not None and not group.velocity_unit:
+        return _checked(declared, [(manufacturer.velocity.step(count) * at_shaft, "by its manufacturer")], count)
     return _checked(declared, found, count)
 
 
@@ -278,13 +280,13 @@ def _named_velocity(group: FactorGroup, count: float, gear: float) -> float | No
     return None if time is None or angle is None else _prefix(unit) * angle / time
 
 
-def _rated_torque(group: FactorGroup, declared: Declared, maker: Maker, gear: float) -> float:
+def _rated_torque(group: FactorGroup, declared: Declared, manufacturer: Manufacturer, gear: float) -> float:
     """Of the motor [N·m]. Raises Contradiction."""
     if declared.rated_torque is not None:
         return declared.rated_torque
     if not group.rated_torque:
         raise Contradiction("does not report its rated torque (6076h); give 'rated_torque'")
-    torque = (maker.torque or 1e-3) * group.rated_torque
+    torque = (manufacturer.torque or 1e-3) * group.rated_torque
     by_current = 1e-3 * (group.rated_current or 0) * declared.torque_constant / gear
     if math.isfinite(by_current) and by_current > 0.0:
         expected = f"its rated current (6075h) times the torque constant of the joint's motor is {by_current:.4g} N*m"

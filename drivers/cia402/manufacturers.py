@@ -1,6 +1,6 @@
-"""What drives of some manufacturers do otherwise than CiA 402 says, or leave out: one table, each row with its source.
+"""What drives of some manufacturers do otherwise than CiA 402, or leave out: one table, each row with its source.
 
-A row holds only what its document says. A drive without a row is taken by its own objects, and what these leave open
+A row holds only what its document states. A drive without a row is taken by its own objects, and what these leave open
 has to be given in the rig.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cosim.drivers.cia402.factor_group import Maker, VelocityUnit
+from cosim.drivers.cia402.factor_group import Manufacturer, VelocityUnit
 from cosim.units import RPM
 
 MAXON, KINCO, COPLEY, INGENIA, KOLLMORGEN = 0xFB, 0x681168, 0xAB, 0x29C, 0x6A  # 1018h.1
@@ -21,7 +21,7 @@ class Deviation(NamedTuple):
     name: str
     vendor: int
     products: range
-    maker: Maker
+    manufacturer: Manufacturer
     source: str
 
 
@@ -31,14 +31,14 @@ DEVIATIONS = (
         "maxon EPOS3 EtherCAT",
         MAXON,
         range(0x64400000, 0x64410000),
-        Maker(velocity=VelocityUnit(None, RPM), at_motor=True),
+        Manufacturer(velocity=VelocityUnit(None, RPM), at_motor=True),
         "ICube-Robotics/ethercat_driver_ros2, issue 115: configuration of an EPOS3, velocities in rpm of the motor",
     ),
     Deviation(
         "maxon EPOS4",
         MAXON,
         range(0x61000000, 0x70000000),
-        Maker(torque=1e-6, at_motor=True),
+        Manufacturer(torque=1e-6, at_motor=True),
         "maxon EPOS4 Firmware Specification, rel8234, edition 2018-11: motor rated torque 6076h in µNm; the DCF of an"
         " EPOS4 Module 50/15 in Roboprotos/maxon_epos4_ros1 has 512871 for an EC 90 flat, product code 65520000h",
     ),
@@ -46,14 +46,14 @@ DEVIATIONS = (
         "Kinco FD",
         KINCO,
         ANY,
-        Maker(velocity=VelocityUnit(1875.0 / (512.0 * 60.0), None)),
+        Manufacturer(velocity=VelocityUnit(1875.0 / (512.0 * 60.0), None)),
         "Kinco FD5 manual, p. 162 and 190: 606Ch and 60FFh are rpm · 512 · encoder resolution / 1875",
     ),
     Deviation(
         "Copley Controls",
         COPLEY,
         ANY,
-        Maker(velocity=VelocityUnit(0.1, None)),
+        Manufacturer(velocity=VelocityUnit(0.1, None)),
         "Copley Controls CANopen Programmer's Manual 16-01195 rev. 00 (2017), examples of its library CML:"
         " velocities in 0.1 counts/s",
     ),
@@ -61,14 +61,14 @@ DEVIATIONS = (
         "Ingenia (Novanta)",
         INGENIA,
         ANY,
-        Maker(velocity=VelocityUnit(1.0, None)),
+        Manufacturer(velocity=VelocityUnit(1.0, None)),
         "Novanta EMCL reference, object 606Bh: increments per second",
     ),
     Deviation(
         "Kollmorgen AKD2G",
         KOLLMORGEN,
         ANY,
-        Maker(velocity=VelocityUnit(1.0, None)),
+        Manufacturer(velocity=VelocityUnit(1.0, None)),
         "Kollmorgen AKD2G CANopen reference, object 6096h: velocities in position units per second by default",
     ),
 )
@@ -80,7 +80,7 @@ def deviation_of(vendor: int | None, product: int | None) -> Deviation | None:
     return next(rows, None)
 
 
-def maker_of(vendor: int | None, product: int | None) -> Maker:
+def manufacturer_of(vendor: int | None, product: int | None) -> Manufacturer:
     """What is known of a drive by its identity."""
     row = deviation_of(vendor, product)
-    return Maker() if row is None else row.maker
+    return Manufacturer() if row is None else row.manufacturer

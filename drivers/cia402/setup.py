@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cosim.drivers.cia402 import codec, faults, process_data, profile, sdo
 from cosim.drivers.cia402.client import Client
 from cosim.drivers.cia402.factor_group import Contradiction, Declared, DriveUnits, FactorGroup, Ratio, drive_units
-from cosim.drivers.cia402.manufacturers import maker_of
+from cosim.drivers.cia402.manufacturers import manufacturer_of
 from cosim.drivers.cia402.params import JointParams
 from cosim.drivers.cia402.process_data import RPDO_OBJECTS, TPDO_OBJECTS, ProcessMap, letter
 from cosim.errors import RunError
@@ -68,7 +68,7 @@ def identify(client: Client, wiring: JointParams, mode: str, declared: Declared)
     if client.read_optional(node, CONSUMER, "I") is None:
         raise UnsuitableDrive(f"node {node} has no heartbeat consumer (1016h), so it would run on without commands")
     try:
-        units = drive_units(read_factor_group(client, node), declared, maker_of(*identity))
+        units = drive_units(read_factor_group(client, node), declared, manufacturer_of(*identity))
     except Contradiction as error:
         raise UnsuitableDrive(f"node {node} {error}") from None
     _check_velocity_known(wiring, mode, units)

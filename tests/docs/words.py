@@ -20,7 +20,7 @@ PAGES = ("docs", "README.md", "CONTRIBUTING.md")
 
 # pattern in prose (messages, docstrings, pages) -> the term that is used
 PROSE: dict[str, str] = {
-    r"\btold\b|\btells?\b|\btelling\b": "reported, reports",
+    r"\btold\b|(?<!cannot )\btells?\b|\btelling\b": "reported, reports",
     r"\bsays\b|; say\b": "reports, states; pass, give",
     r"\bmend(s|ed|ing)?\b": "fix",
     r"\bspells?\b": "occurrences",

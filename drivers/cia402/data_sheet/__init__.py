@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cosim.drivers.cia402.data_sheet import ini_reader, xml_reader
+from cosim.drivers.cia402.data_sheet.fitness import SheetJoint, report
 from cosim.drivers.cia402.data_sheet.sheet import Sheet, read_text
-from cosim.drivers.cia402.data_sheet.verdict import SheetJoint, report
 from cosim.drivers.cia402.params import JointParams, Params
 
 __all__ = ["SheetJoint", "check", "read"]

@@ -1,4 +1,4 @@
-"""What a data sheet of a drive says: EDS, DCF, XDD, XDC and ESI, in one form."""
+"""What a data sheet of a drive states: EDS, DCF, XDD, XDC and ESI, in one form."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ def test_a_rig_with_its_mode_and_units(command, tmp_path):
     without = eds(without=(0x60A9,))
     assert of_rig(command, tmp_path, without, mode="velocity")[:2] == (
         0,
-        "  joint 'axis', velocity mode: cannot tell: the unit of its velocities is not said; give 'velocity_unit'",
+        "  joint 'axis', velocity mode: cannot tell: the unit of its velocities is not stated; give 'velocity_unit'",
     )
     assert of_rig(command, tmp_path, without, mode="velocity", wired=", velocity_unit: rpm")[1].endswith(
         "this drive fits"

@@ -11,25 +11,25 @@ from cosim.drivers.cia402.factor_group import (
     Contradiction,
     Declared,
     FactorGroup,
-    Maker,
+    Manufacturer,
     drive_units,
     unit_code,
     velocity_unit_of,
 )
-from cosim.drivers.cia402.manufacturers import DEVIATIONS, deviation_of, maker_of
+from cosim.drivers.cia402.manufacturers import DEVIATIONS, deviation_of, manufacturer_of
 
 TURN, RPM, DEGREE = 2.0 * math.pi, 2.0 * math.pi / 60.0, math.pi / 180.0
 COUNTS = FactorGroup(encoder=(4096, 1), velocity_unit=0x00B50300, rated_torque=500)
-NOBODY, NOTHING = Maker(), Declared()
+NOBODY, NOTHING = Manufacturer(), Declared()
 
 
-def units(declared=NOTHING, maker=NOBODY, **objects):
-    return drive_units(COUNTS._replace(**objects), declared, maker)
+def units(declared=NOTHING, manufacturer=NOBODY, **objects):
+    return drive_units(COUNTS._replace(**objects), declared, manufacturer)
 
 
-def refused(declared=NOTHING, maker=NOBODY, **objects) -> str:
+def refused(declared=NOTHING, manufacturer=NOBODY, **objects) -> str:
     with pytest.raises(Contradiction) as caught:
-        units(declared, maker, **objects)
+        units(declared, manufacturer, **objects)
     return str(caught.value)
 
 
@@ -137,7 +137,7 @@ CONTRADICTIONS = {
     " motor": ({"torque_constant": 0.1}, {"rated_torque": 500_000, "rated_current": 5000}),
     "has a rated torque of 0.0005 N*m (6076h: 500), 1e+03 times less: its rated current (6075h) times the torque"
     " constant of the joint's motor is 0.5 N*m; is 6076h in another unit, as uN*m? Give 'rated_torque', that of the"
-    " motor": ({"torque_constant": 0.1}, {"rated_current": 5000, "maker": Maker(torque=1e-6)}),
+    " motor": ({"torque_constant": 0.1}, {"rated_current": 5000, "manufacturer": Manufacturer(torque=1e-6)}),
     "has a rated torque of 500 N*m (6076h: 500000), 250 times as much: the joint's limit of effort is 2 N*m there; is"
     " 6076h in another unit, as uN*m? Give 'rated_torque', that of the motor": (
         {"effort": 2.0},
@@ -171,20 +171,22 @@ def test_units_as_text():
 
 
 def test_rows_of_manufacturers_are_found_by_identity():
-    assert maker_of(0xFB, 0x69500000).torque == 1e-6
-    assert maker_of(0xFB, 0x64400000) == maker_of(0xFB, 0x64401234) != maker_of(0xFB, 0x69500000)
-    assert maker_of(None, None) == maker_of(0xFFFF, 1) == Maker()
+    assert manufacturer_of(0xFB, 0x69500000).torque == 1e-6
+    assert manufacturer_of(0xFB, 0x64400000) == manufacturer_of(0xFB, 0x64401234) != manufacturer_of(0xFB, 0x69500000)
+    assert manufacturer_of(None, None) == manufacturer_of(0xFFFF, 1) == Manufacturer()
     assert deviation_of(0x681168, 5).name == "Kinco FD"
     # Kinco: 606Ch is rpm · 512 · encoder resolution / 1875
     value = 600 * 512 * 4096 / 1875
-    assert value * units(maker=maker_of(0x681168, 5), velocity_unit=None).velocity == pytest.approx(600 * RPM)
-    assert units(maker=maker_of(0xFB, 0x64400000), velocity_unit=None).velocity == pytest.approx(RPM)
+    assert value * units(manufacturer=manufacturer_of(0x681168, 5), velocity_unit=None).velocity == pytest.approx(
+        600 * RPM
+    )
+    assert units(manufacturer=manufacturer_of(0xFB, 0x64400000), velocity_unit=None).velocity == pytest.approx(RPM)
 
 
 def test_velocities_of_the_motor_are_converted_to_the_shaft():
-    motor = maker_of(0xFB, 0x69500000)
+    motor = manufacturer_of(0xFB, 0x69500000)
     found = units(
-        maker=motor, gear_ratio=(10, 1), feed_constant=(4096, 1), velocity_unit=0x00B44700, rated_torque=500_000
+        manufacturer=motor, gear_ratio=(10, 1), feed_constant=(4096, 1), velocity_unit=0x00B44700, rated_torque=500_000
     )
     assert found.velocity == pytest.approx(0.1 * RPM) and found.effort == pytest.approx(0.5e-2)
 
@@ -192,5 +194,5 @@ def test_velocities_of_the_motor_are_converted_to_the_shaft():
 def test_every_row_has_a_source_and_is_documented():
     page = (Path(__file__).parents[3] / "docs/reference/drivers/cia402.md").read_text()
     for row in DEVIATIONS:
-        assert len(row.source) > 30 and row.maker != Maker()
+        assert len(row.source) > 30 and row.manufacturer != Manufacturer()
         assert f"| {row.name} | 0x{row.vendor:X} | " in page

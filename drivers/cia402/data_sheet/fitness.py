@@ -1,4 +1,4 @@
-"""What a data sheet means for the driver: missing objects, process data, units and limits, and the verdict."""
+"""What a data sheet means for the driver: missing objects, process data, units and limits, and the conclusion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cosim.drivers.cia402.factor_group import (
     drive_units,
     velocity_unit_of,
 )
-from cosim.drivers.cia402.manufacturers import deviation_of, maker_of
+from cosim.drivers.cia402.manufacturers import deviation_of, manufacturer_of
 from cosim.drivers.cia402.params import JointParams, Params
 from cosim.units import DEGREE, RPM
 
@@ -45,7 +45,7 @@ class Finding(NamedTuple):
     open: list[str]
 
     @property
-    def verdict(self) -> str:
+    def conclusion(self) -> str:
         if self.against:
             return f"this drive does not fit, because {'; '.join(self.against)}"
         return f"cannot tell: {'; '.join(self.open)}" if self.open else "this drive fits"
@@ -58,7 +58,7 @@ def report(sheet: Sheet, joints: Sequence[SheetJoint]) -> tuple[list[str], bool]
         findings = [(f"joint '{joint.name}', {joint.mode} mode", _of_joint(sheet, joint)) for joint in joints]
     else:
         findings = [(f"{mode} mode", _of_mode(sheet, mode, sheet.ethercat)) for mode in profile.MODES]
-    lines += [f"  {name}: {found.verdict}" for name, found in findings]
+    lines += [f"  {name}: {found.conclusion}" for name, found in findings]
     fitting = [not found.against for _, found in findings]
     return lines, all(fitting) if joints else any(fitting)
 
@@ -116,10 +116,10 @@ def _units(sheet: Sheet, declared: Declared) -> DriveUnits:
         rated_current=sheet.value(0x607500),
         rated_torque=sheet.value(0x607600),
     )
-    return drive_units(group, declared, maker_of(sheet.vendor, sheet.product))
+    return drive_units(group, declared, manufacturer_of(sheet.vendor, sheet.product))
 
 
-# --- the verdict --------------------------------------------------------------------------------------
+# --- the conclusion --------------------------------------------------------------------------------------
 
 
 def _of_joint(sheet: Sheet, joint: SheetJoint) -> Finding:
@@ -130,7 +130,7 @@ def _of_joint(sheet: Sheet, joint: SheetJoint) -> Finding:
             found.against.append(f"it is of {word} 0x{own:X}, the rig expects 0x{wanted:X}")
     if sheet.ethercat != ethercat:
         found.open.append(
-            f"the rig has the drive on {'EtherCAT' if ethercat else 'CANopen'}, of which this says nothing"
+            f"the rig has the drive on {'EtherCAT' if ethercat else 'CANopen'}, which this does not describe"
         )
     declared = Declared(
         wired.cpr,
@@ -147,7 +147,7 @@ def _of_joint(sheet: Sheet, joint: SheetJoint) -> Finding:
         (found.against if sheet.kind in _CONFIGURED else found.open).append(f"it {error}")
         return found
     if joint.mode == "velocity" and units.velocity is None:
-        found.open.append("the unit of its velocities is not said; give 'velocity_unit'")
+        found.open.append("the unit of its velocities is not stated; give 'velocity_unit'")
     maximum = sheet.value(0x607200)
     if maximum and math.isfinite(joint.effort) and abs(units.effort) * maximum < joint.effort:
         what = f"its max torque is {abs(units.effort) * maximum:.4g} N*m, the joint's limit {joint.effort:.4g} N*m"
