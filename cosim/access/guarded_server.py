@@ -17,7 +17,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request as HttpRequest
 from websockets.http11 import Response
 
-from cosim.access.handshake import TOKEN, Access, Request
+from cosim.access.handshake import TOKEN, Access, HandshakeRequest
 from cosim.errors import InputError, RunError
 
 Answer = Callable[[ServerConnection, HttpRequest], Response | None]
@@ -100,9 +100,11 @@ def guarding(access: Access, listener: socket.socket, changed: Callable[[Respons
         raise RunError("the server of this version of viser cannot be guarded; install viser 1.1", "dash")
 
 
-def _stated(connection: ServerConnection, request: HttpRequest) -> Request:
+def _stated(connection: ServerConnection, request: HttpRequest) -> HandshakeRequest:
     headers = request.headers
-    return Request(request.path, headers.get_all("Host"), headers.get_all("Origin"), connection.local_address[0])
+    return HandshakeRequest(
+        request.path, headers.get_all("Host"), headers.get_all("Origin"), connection.local_address[0]
+    )
 
 
 def _refusal(what: str) -> Response:

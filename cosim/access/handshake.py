@@ -25,7 +25,7 @@ ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#]*")
 SCHEMES = ("http://", "https://")  # of pages: a proxy in front of the server may encrypt
 
 
-class Request(NamedTuple):
+class HandshakeRequest(NamedTuple):
     """path: with its query; hosts, origins: all headers of this name; local: address of the socket where it arrived."""
 
     path: str
@@ -48,7 +48,7 @@ class Access:
     origins: frozenset[str] = frozenset()
     token: str = field(default_factory=new_token, repr=False)
 
-    def refusal(self, request: Request) -> str:
+    def refusal(self, request: HandshakeRequest) -> str:
         """Why it is refused, for the user; empty where it is not. Nothing of the request is repeated."""
         if not self._names_this_machine(request):
             return "this name of the machine is not allowed; start with --allow-host NAME to allow it"
@@ -58,7 +58,7 @@ class Access:
             return "the token is missing or wrong; open the whole address that the command has printed"
         return ""
 
-    def _names_this_machine(self, request: Request) -> bool:
+    def _names_this_machine(self, request: HandshakeRequest) -> bool:
         if len(request.hosts) != 1 or (found := HOST.fullmatch(request.hosts[0].lower())) is None:
             return False
         name = found["name"]
@@ -72,7 +72,7 @@ class Access:
         except ValueError:
             return False
 
-    def _origin_allowed(self, request: Request) -> bool:
+    def _origin_allowed(self, request: HandshakeRequest) -> bool:
         """Programs that are no browser send none."""
         if not request.origins:
             return True

@@ -4,10 +4,10 @@ The position has moved by Δ since an earlier sample of age T. Both ends are who
 and neither is stamped when it was measured: a drive samples at times of its own, and a sample that comes late may be as
 old as its predecessor. So the joint has moved on average at
 
-    |v| ≥ (|Δ| − 2 quantum − min(4 spread, |Δ| / 2)) / (T + JITTER + gap)
+    |v| ≥ (|Δ| − 2 resolution − min(4 spread, |Δ| / 2)) / (T + JITTER + pause)
 
-with the smallest step that the position has made, and the smallest change of its step (quantum), the mean change of
-its steps (spread, which noise and uneven samples raise) and the largest recent interval beyond a tick (gap). The
+with the smallest step that the position has made, and the smallest change of its step (resolution), the mean change of
+its steps (spread, which noise and uneven samples raise) and the largest recent interval beyond a tick (pause). The
 largest bound over a few earlier samples counts: a short way shows a sudden motion, a long one is exact. Pure, (n,)
 each, SI; updated once per tick, before the guard.
 """
@@ -24,7 +24,7 @@ from cosim.types import Numeric, State
 ANCHORS = 4  # earlier samples that are kept …
 SPACING = 0.008  # s, at least between two of them
 JITTER = 0.003  # s, by which the time of a sample may differ from its stamp
-GAP_TIME = 0.2  # s, after which half of a gap is forgotten
+PAUSE_TIME = 0.2  # s, after which half of a pause is forgotten
 ROUNDING = 1e-9  # rad or m; smaller steps are rounding errors of whole counts
 UNKNOWN = 1e200  # stands for a smallest step before the first one, and is finite in products with 0
 SPREADS, AVERAGED = 4.0, 16.0  # standard: mean changes of steps that are noise; steps of the mean
@@ -32,7 +32,7 @@ SPREADS, AVERAGED = 4.0, 16.0  # standard: mean changes of steps that are noise;
 
 class SampleTrack(NamedTuple):
     """Earlier samples of n joints. anchor, age [s] (ANCHORS, n): the newest first, an age of 0 where there is
-    none; last: position; moved, rate: the last step, and per time; spread, quantum, gap: see above; bound: of the
+    none; last: position; moved, rate: the last step, and per time; spread, resolution, pause: see above; bound: of the
     velocity, with its sign."""
 
     anchor: Numeric
@@ -41,20 +41,20 @@ class SampleTrack(NamedTuple):
     moved: Numeric
     rate: Numeric
     spread: Numeric
-    quantum: Numeric
-    gap: Numeric
+    resolution: Numeric
+    pause: Numeric
     bound: Numeric
 
     @property
     def noise(self) -> Numeric:
         """What a difference of two positions may show without motion, (n,)."""
-        return 2.0 * self.quantum + SPREADS * self.spread
+        return 2.0 * self.resolution + SPREADS * self.spread
 
 
 def initial(n: int) -> State:
     """The fields of a SampleTrack without samples."""
     track = {name: np.zeros((ANCHORS, n) if name in ("anchor", "age") else n) for name in SampleTrack._fields}
-    return track | {"quantum": np.full(n, UNKNOWN)}
+    return track | {"resolution": np.full(n, UNKNOWN)}
 
 
 def followed(x: SampleTrack, position: Numeric, interval: Numeric, step: float, is_first: Numeric) -> SampleTrack:
@@ -64,14 +64,14 @@ def followed(x: SampleTrack, position: Numeric, interval: Numeric, step: float, 
     moved = kept * (position - x.last)
     spread = x.spread + ops.where(new, ops.absolute(moved - x.rate * interval) - x.spread, 0.0) / AVERAGED
     rate = ops.where(new, moved / ops.where(new, interval, 1.0), x.rate)
-    quantum = x.quantum
+    resolution = x.resolution
     for size in (ops.absolute(moved), ops.absolute(moved - x.moved)):
-        quantum = ops.where(ops.logical_and(new, size > ROUNDING), ops.minimum(quantum, size), quantum)
-    gap = ops.maximum(interval - step, x.gap * (GAP_TIME / (GAP_TIME + interval)))
+        resolution = ops.where(ops.logical_and(new, size > ROUNDING), ops.minimum(resolution, size), resolution)
+    pause = ops.maximum(interval - step, x.pause * (PAUSE_TIME / (PAUSE_TIME + interval)))
     ages = [ops.where(age > 0.0, age + interval, 0.0) for age in x.age]
     bound: Numeric = 0.0
     for anchor, age in zip(x.anchor, ages, strict=True):
-        one = _lower_bound(position - anchor, age, gap, quantum, spread)
+        one = _lower_bound(position - anchor, age, pause, resolution, spread)
         bound = ops.where(ops.absolute(one) > ops.absolute(bound), one, bound)
     old = ops.logical_and(new, ops.logical_or(ages[0] <= 0.0, ages[0] >= SPACING + JITTER))
     anchors = [ops.where(old, *pair) for pair in zip((position, *x.anchor[:-1]), x.anchor, strict=True)]
@@ -83,17 +83,17 @@ def followed(x: SampleTrack, position: Numeric, interval: Numeric, step: float, 
         moved=kept * ops.where(new, moved, x.moved),
         rate=kept * rate,
         spread=kept * spread,
-        quantum=ops.where(is_first, UNKNOWN, quantum),
-        gap=kept * gap,
+        resolution=ops.where(is_first, UNKNOWN, resolution),
+        pause=kept * pause,
         bound=kept * bound,
     )
 
 
-def _lower_bound(moved: Numeric, age: Numeric, gap: Numeric, quantum: Numeric, spread: Numeric) -> Numeric:
+def _lower_bound(moved: Numeric, age: Numeric, pause: Numeric, resolution: Numeric, spread: Numeric) -> Numeric:
     """The velocity, with its sign, that a motion by `moved` since an anchor shows at least; 0 without an anchor."""
     way = ops.absolute(moved)
-    sure = ops.maximum(way - 2.0 * quantum - ops.minimum(SPREADS * spread, 0.5 * way), 0.0)
-    speed = ops.where(age > 0.0, sure / ops.where(age > 0.0, age + gap, 1.0), 0.0)
+    sure = ops.maximum(way - 2.0 * resolution - ops.minimum(SPREADS * spread, 0.5 * way), 0.0)
+    speed = ops.where(age > 0.0, sure / ops.where(age > 0.0, age + pause, 1.0), 0.0)
     return ops.where(moved < 0.0, -speed, speed)
 
 

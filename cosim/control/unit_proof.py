@@ -70,7 +70,7 @@ EFFORT = Proof(
 )
 MODEL = Proof(
     *("model", 5.0, 0.1, 1.0),
-    "reports {factor} times the effort that its motion takes by the model ({interval})",
+    "reports {factor} times the effort that the model requires for its motion ({interval})",
     "check the unit of its effort, its torque constant, its gear ratio, and the masses of the model",
     small=False,
 )
@@ -118,7 +118,7 @@ def initial(n: int) -> State:
     4, n) with y, x, z and time; SUMS of each proof; whether it is proven."""
     return {
         "sample": {name: np.zeros(n) for name in UnitSample._fields},
-        "quantum": np.full((2, n), UNKNOWN),
+        "resolution": np.full((2, n), UNKNOWN),
         "interval": np.zeros(n),
         "block": np.zeros((ROWS, 4, n)),
         "sums": np.zeros((ROWS, SUMS, n)),
@@ -141,7 +141,9 @@ def updated(
     moved, turned, pushed, commanded = (
         getattr(sample, name) - getattr(last, name) for name in ("position", "velocity", "effort", "commanded")
     )
-    quantum = [_smaller(least, kept * change) for least, change in zip(x["quantum"], (turned, pushed), strict=True)]
+    resolution = [
+        _smaller(least, kept * change) for least, change in zip(x["resolution"], (turned, pushed), strict=True)
+    ]
     mean_velocity, mean_effort = 0.5 * (sample.velocity + last.velocity), 0.5 * (sample.effort + last.effort)
     far = ABOVE * noise
 
@@ -170,12 +172,12 @@ def updated(
             for name in ("tolerance", "shortest", "longest", "small")
         )
         y, x_, z, time = block = [b + s for b, s in zip(x["block"][k], (*steps[k], interval), strict=True)]
-        resolved = ABOVE * quantum[0] * time, ABOVE * quantum[1] * time
+        resolved = ABOVE * resolution[0] * time, ABOVE * resolution[1] * time
         size = ops.maximum(ops.absolute(y), ops.absolute(x_))
         enough = (
             ops.logical_and(ops.absolute(x_) >= far, size >= resolved[0]),
             follows(ops.absolute(y) >= far, size >= resolved[1]),
-            ops.logical_and(ops.absolute(z) >= far, ops.absolute(y) >= ABOVE * quantum[1] * ops.absolute(z)),
+            ops.logical_and(ops.absolute(z) >= far, ops.absolute(y) >= ABOVE * resolution[1] * ops.absolute(z)),
         )[k]
         ready = ops.logical_and(enough, time >= shortest)
         counts = ops.where(ops.logical_and(ready, ops.logical_not(unusable[k])), kept, 0.0)
@@ -194,7 +196,7 @@ def updated(
         proven.append(done)
     state = {
         "sample": sample._asdict(),
-        "quantum": ops.array([ops.where(is_first, UNKNOWN, row) for row in quantum]),
+        "resolution": ops.array([ops.where(is_first, UNKNOWN, row) for row in resolution]),
         "interval": kept * ops.where(new, interval, x["interval"]),
         "block": ops.array(blocks),
         "sums": ops.array(sums),

@@ -92,7 +92,7 @@ define void @cosim.count_crash(i64 %more) nounwind {
 """
 
 
-class _Handler(NamedTuple):
+class _CrashHandler(NamedTuple):
     """add(±1): one more or fewer run; kept: what the machine code refers to."""
 
     add: Callable[[int], object]
@@ -111,12 +111,12 @@ def crash_in_words() -> Iterator[None]:
 
 
 @cache
-def prepare() -> _Handler:
+def prepare() -> _CrashHandler:
     """Install the handler, once; it stays, and does nothing outside of `crash_in_words`. Signals that something else
     handles, such as faulthandler, are left to that."""
     libc = _libc()
     if libc is None or faulthandler.is_enabled():
-        return _Handler(lambda more: None, ())
+        return _CrashHandler(lambda more: None, ())
     names = ["cosim.on_crash", "cosim.on_exit", "cosim.set_crash", "cosim.count_crash"]
     library = Library(HANDLER, names, {})
     texts, contents = _texts()
@@ -135,7 +135,7 @@ def prepare() -> _Handler:
     at_exit(library["cosim.on_exit"], None, None)
     count = ctypes.CFUNCTYPE(None, ctypes.c_int64)(library["cosim.count_crash"])
     atexit.register(count, -(1 << 32))  # an end of Python, with a thread that hangs in a tick
-    return _Handler(count, (library, texts, contents, calls))
+    return _CrashHandler(count, (library, texts, contents, calls))
 
 
 def _libc() -> Any:

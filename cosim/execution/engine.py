@@ -171,7 +171,7 @@ class Engine(ABC):
     def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]: ...
 
     def _measure_off(self, until: int) -> tuple[np.ndarray, np.ndarray]:
-        """The same with motors off, which says nothing of faults: `arm` checks them."""
+        """The same with motors off, which gives no sign of faults: `arm` checks them."""
         return self._measure_once(until)
 
     def plan_motion(self, blend: float, until: int, ticks: int) -> MotionPlan:

@@ -33,7 +33,7 @@ MAX_BYTES = 1 << 20  # of a message of a client
 END_LIMIT = 5.0  # s
 
 
-class Parameters(Protocol):
+class ParameterStore(Protocol):
     """What clients read and set; called by other threads than that of the server."""
 
     def get(self, names: Sequence[str]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class FoxgloveServer:
     wanted: numbers of the channels that somebody has subscribed to.
     """
 
-    def __init__(self, listener: socket.socket, access: Access, parameters: Parameters) -> None:
+    def __init__(self, listener: socket.socket, access: Access, parameters: ParameterStore) -> None:
         self._listener, self._access, self._parameters = listener, access, parameters
         self.wanted: frozenset[int] = frozenset()
         self._channels: dict[int, ChannelAbout] = {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cosim.access.handshake import Access, Request, access_of
+from cosim.access.handshake import Access, HandshakeRequest, access_of
 from cosim.errors import InputError
 
 HERE = "127.0.0.1:8080"
@@ -12,7 +12,7 @@ TOKEN = "the token is missing or wrong; open the whole address that the command 
 
 
 def refusal(access: Access, hosts=(HERE,), origins=(), path="", local="127.0.0.1") -> str:
-    return access.refusal(Request(path or f"/?token={access.token}", hosts, origins, local))
+    return access.refusal(HandshakeRequest(path or f"/?token={access.token}", hosts, origins, local))
 
 
 @pytest.mark.parametrize(

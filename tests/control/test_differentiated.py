@@ -37,10 +37,10 @@ def test_an_axis_that_is_too_fast_is_seen_within_a_few_ticks(velocity, step):
     assert found[-1] == pytest.approx(velocity, rel=0.1)
 
 
-@pytest.mark.parametrize("quantum", [2 * np.pi / 4096, 1e-4])
-def test_counts_of_a_slow_joint_are_no_velocity(quantum):
+@pytest.mark.parametrize("resolution", [2 * np.pi / 4096, 1e-4])
+def test_counts_of_a_slow_joint_are_no_velocity(resolution):
     t = STEP * np.arange(4000)
-    q = quantum * np.floor(0.05 * t / quantum)
+    q = resolution * np.floor(0.05 * t / resolution)
     assert np.abs(bounds(q, sampled(t))).max() <= 0.05
 
 

@@ -102,7 +102,7 @@ def test_a_command_in_another_unit_is_found():
 def test_an_effort_in_another_unit_is_found_by_the_model_where_the_drive_closes_the_loop():
     x = motion()
     x["effort"] = 1000.0 * x["effort"]
-    assert "times the effort that its motion takes by the model" in outcome(True, x)[0]
+    assert "times the effort that the model requires for its motion" in outcome(True, x)[0]
 
 
 def test_efforts_that_are_too_small_for_the_model_say_nothing():
