@@ -458,7 +458,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         stop_category=0,
         exceeded=lambda x, _: x.unit_disagreement > x.bounds["units"],
         real_default=lambda bounds: 1.0,
-        reason="{units}; {units_check}, or change joints.{joint}.limits.units",
+        reason="contradicts itself: it {units}; {units_check}, or change joints.{joint}.limits.units",
         warning="units disagree by more than {limit} of their tolerance (warned)",
     ),
 )

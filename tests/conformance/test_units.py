@@ -30,8 +30,8 @@ TOO_COARSE = {
     ("dynamixel", "effort"): "its current has steps of 2.7 mA",
     ("dynamixel", "position"): "its position has 4096 counts per turn, here 315",
 }
-REPORTS = re.compile(r"joint '(\w)' reports a velocity that is (-?[\d.]+) times the change of its position")
-EXERTS = re.compile(r"joint '(\w)' reports (-?[\d.]+) times the effort that it is commanded")
+REPORTS = re.compile(r"joint '(\w)' .*reports a velocity that is (-?[\d.]+) times the change of its position")
+EXERTS = re.compile(r"joint '(\w)' .*reports (-?[\d.]+) times the effort that it is commanded")
 PROVEN = 1.0, 2.0, 4.0  # bits of the proofs
 
 

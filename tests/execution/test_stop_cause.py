@@ -12,6 +12,7 @@ FIELDS = {
     **dict.fromkeys(MOTION, "1 rad"),
     **{"temperature": "90 degC", "residual_energy": "-1 J", "load_residual_energy": "1 J"},
     **dict.fromkeys(("shadow_effort", "shadow_drive", "shadow_position", "shadow_slip"), "1 N*m"),
+    **{"commanded_effort": "1 N*m", "units": "moves 13 times as far as it is commanded", "units_check": "check"},
     "joint": "elbow 2",
 }  # fmt: skip
 SENTENCES = {
