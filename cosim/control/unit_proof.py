@@ -4,7 +4,8 @@ Each proof compares y with x over blocks of samples, by least squares of
 
     y = factor · x + c · z                    (both through the origin)
 
-with the interval factor ± (BELIEF standard errors + ROUGH · |factor|). z is what else may be in y:
+with an interval that is BELIEF standard errors + ROUGH · |factor| wider than from this factor to that of the regression
+of x on y. z is what else may be in y:
 
     proof      y                                 x                               z
     velocity   ∫ reported velocity dt            change of the position          change of the reported velocity
@@ -41,8 +42,8 @@ WRONG_SIGN = 1e6  # stands for the factor of the wrong sign in a disagreement
 
 class Proof(NamedTuple):
     """tolerance: greatest factor, either way; shortest, longest [s]: of a block; small: whether a small factor is
-    wrong too. Of an effort between whose samples a drive works, what is measured may be any smaller: nothing is
-    known then."""
+    wrong too. An effort that is measured may be any smaller, behind the friction of a gear or where a drive works
+    between two samples: nothing is known then."""
 
     key: str
     tolerance: float
@@ -67,6 +68,7 @@ EFFORT = Proof(
     *("effort", 3.0, 0.02, 0.5),
     "reports {factor} times the effort that it is commanded ({interval})",
     "check the unit of its effort, its torque constant, its gear ratio, and the limits of its drive",
+    small=False,
 )
 MODEL = Proof(
     *("model", 5.0, 0.1, 1.0),
@@ -224,24 +226,30 @@ def outside(low: Numeric, high: Numeric, tolerance: Numeric, small: Numeric) -> 
     return ops.where(low > 1.0, low, ops.where(high < 1.0, below, 1.0)) / tolerance
 
 
-def fitted(sums: Sequence[Numeric]) -> tuple[Numeric, Numeric]:
-    """(factor, half of its interval), (n,) each, by the SUMS of a proof."""
+def fitted(sums: Sequence[Numeric]) -> tuple[Numeric, Numeric, Numeric]:
+    """(factor by the regression of y on x, by that of x on y, half of the interval of each), (n,) each, by the SUMS of
+    a proof; both without what z explains.
+
+    Where x is uncertain too, as a request that the drive follows later, the first one is too small by the fraction of x
+    that y does not follow, and the second one too large by the fraction of y (Frisch 1934): the factor lies between."""
     count, xx, xz, zz, xy, zy, yy = sums
-    determinant = xx * zz - xz * xz
-    both = determinant > ALONE * xx * zz
-    divisor, square = ops.where(both, determinant, 1.0), ops.where(xx > 0.0, xx, 1.0)
-    factor = ops.where(both, (xy * zz - zy * xz) / divisor, xy / square)
-    other = ops.where(both, (zy * xx - xy * xz) / divisor, 0.0)
-    residual = ops.maximum(yy - factor * xy - other * zy, 0.0) / ops.maximum(count - 2.0, 1.0)
-    error = ops.sqrt(residual * ops.where(both, zz / divisor, 1.0 / square))
-    return factor, BELIEF * error + ROUGH * ops.absolute(factor)
+    both = xx * zz - xz * xz > ALONE * xx * zz
+    scale = ops.where(both, 1.0 / ops.where(zz > 0.0, zz, 1.0), 0.0)
+    xx, xy, yy = xx - scale * xz * xz, xy - scale * xz * zy, ops.maximum(yy - scale * zy * zy, 0.0)
+    square = ops.where(xx > 0.0, xx, 1.0)
+    factor = xy / square
+    related = ops.absolute(xy) > ALONE * ops.sqrt(square * yy)
+    inverse = ops.where(related, yy / ops.where(related, xy, 1.0), factor)
+    residual = ops.maximum(yy - factor * xy, 0.0) / ops.maximum(count - 2.0, 1.0)
+    return factor, inverse, BELIEF * ops.sqrt(residual / square) + ROUGH * ops.absolute(factor)
 
 
 def interval_of(sums: Sequence[Numeric], least: int = BLOCKS) -> tuple[Numeric, Numeric, Numeric]:
     """(whether anything is known, lowest, highest factor), (n,) each."""
-    factor, half = fitted(sums)
-    narrow = half <= WIDE[0] + WIDE[1] * ops.absolute(factor)
-    return ops.logical_and(ops.logical_and(narrow, sums[1] > 0.0), sums[0] >= least), factor - half, factor + half
+    factor, inverse, half = fitted(sums)
+    low, high = ops.minimum(factor, inverse) - half, ops.maximum(factor, inverse) + half
+    narrow = high - low <= 2.0 * (WIDE[0] + WIDE[1] * ops.absolute(factor))
+    return ops.logical_and(ops.logical_and(narrow, sums[1] > 0.0), sums[0] >= least), low, high
 
 
 def question(factor: float, low: float, high: float) -> str:

@@ -95,7 +95,7 @@ def test_a_wrong_unit_is_found_with_its_factor(name, factor, says):
 def test_a_command_in_another_unit_is_found():
     x = motion()
     x["commanded"] = x["commanded"] / 13.0
-    says = "moves 13 times as far as it is commanded (12.4 to 13.7): a gear ratio, pole pairs or counts?"
+    says = "moves 13 times as far as it is commanded (12.3 to 13.7): a gear ratio, pole pairs or counts?"
     assert outcome(True, x)[0] == says
 
 
