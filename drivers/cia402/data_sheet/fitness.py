@@ -169,8 +169,10 @@ def _check_objects(sheet: Sheet, mode: str, ethercat: bool, found: Finding) -> N
     kind = sheet.value(0x100000)
     if kind is not None and kind & 0xFFFF != 402:
         found.against.append(f"its device type (1000h) is of profile {kind & 0xFFFF}, not 402")
-    received, transmitted = process_data.needed(mode)
-    missing = [each for each in (*received, *transmitted) if each >> 8 not in sheet.entries]
+    # a drive with fixed maps is used with what these have, see `_check_process_data`
+    fixed = not all(_free(sheet, index) for maps in (_RECEIVE_MAPS, _TRANSMIT_MAPS) for index in _maps(sheet, maps))
+    objects = process_data.indispensable(mode) if fixed else sum(process_data.needed(mode), ())
+    missing = [each for each in objects if each >> 8 not in sheet.entries]
     if missing:
         found.against.append(f"it lacks {process_data.named(missing)}")
     absent = [f"{name}, {key >> 8:X}h" for key, name in _NEEDED_ALWAYS.items() if key not in sheet.entries]
