@@ -58,12 +58,12 @@ DEVIATIONS = (
         MAXON,
         Products(0x60500000, FIRST_AND_THIRD_DIGIT),
         Manufacturer(torque=1e-6, at_motor=True),
-        "maxon EPOS4 Firmware Specification, rel8234, edition 2018-11: motor rated torque 6076h in µNm; the DCF of an"
-        " EPOS4 Module 50/15 in Roboprotos/maxon_epos4_ros1 has 512871 for an EC 90 flat, product code 65520000h",
+        "maxon EPOS4 Firmware Specification, rel8234, edition 2018-11: motor rated torque 6076h in µNm; in the DCFs of"
+        " Gowoon12/maxon_epos4_ros1_csp it is 4793 for a motor of 86 mA (3001h.1) and 55736 µNm/A (3001h.5)",
         "DCFs of a Module 24/1.5, 60500000h (Gowoon12/maxon_epos4_ros1_csp) and of a Module 50/15, 65520000h;"
         " configurations of EtherCAT masters: 63500000h (ICube-Robotics/ethercat_driver_ros2), 61500000h (its issue"
-        " 186), 65510000h and 69500000h (EPFLXplore/Xcontrol); an EPOS2 50/5 has 63220000h (EDS in"
-        " KITmedical/kacanopen)",
+        " 186), 69500000h (EPFLXplore/Xcontrol), 65510000h (a program of the same people); an EPOS2 50/5 has 63220000h"
+        " (EDS in KITmedical/kacanopen)",
     ),
     Deviation(
         "Kinco FD",

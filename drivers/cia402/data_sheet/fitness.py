@@ -25,6 +25,7 @@ _CONFIGURED = ("DCF", "XDC")
 _RECEIVE_MAPS, _TRANSMIT_MAPS = range(0x1600, 0x1604), range(0x1A00, 0x1A04)
 _NEEDED_ALWAYS = {0x606000: "mode of operation", 0x650200: "supported drive modes"}
 _CONSUMER = 0x101601
+_NO_LIMIT = 0xFFFFFFFF  # the largest number, which limits nothing
 
 
 class SheetJoint(NamedTuple):
@@ -86,7 +87,8 @@ def _about(sheet: Sheet) -> Iterator[str]:
     except Contradiction as error:
         yield f"units {when}: cannot tell: the drive {error}"
     limits = (("max torque", 0x607200, "per mille of the rated torque"), ("max motor speed", 0x608000, "rpm"))
-    found = [f"{name} {value} {unit}" for name, key, unit in limits if (value := sheet.value(key))]
+    values = [(name, sheet.value(key), unit) for name, key, unit in limits]
+    found = [f"{name} {value} {unit}" for name, value, unit in values if value and value != _NO_LIMIT]
     if found:
         yield f"limits {when}: {', '.join(found)}"
 

@@ -129,6 +129,11 @@ def test_the_emulated_drive_fits_in_every_form(form, tmp_path):
     assert fits
 
 
+def test_a_limit_that_is_the_largest_number_is_none(tmp_path):
+    lines, _ = checked(tmp_path, eds().replace("DefaultValue=6000\n", f"DefaultValue={0xFFFFFFFF}\n"))
+    assert lines[3] == "  limits by default: max torque 3000 per mille of the rated torque"
+
+
 def test_the_forms_say_the_same(tmp_path):
     found = []
     for text in (eds(), xdd(), esi()):
