@@ -31,7 +31,8 @@ __all__ = [
     "with_valid_checksum",
 ]
 
-TURNS_AT_POWER_OFF = "lost"  # the absolute encoder starts within one turn of the output, also in extended position mode
+# at power-on and after a reboot within one turn, in every operating mode: e-Manual, note of Present Position (132)
+TURNS_AT_POWER_OFF = "lost"
 
 MODES = frozenset({"effort", "velocity", "position"})
 

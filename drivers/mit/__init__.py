@@ -28,7 +28,9 @@ __all__ = [
     "traffic",
 ]
 
-TURNS_AT_POWER_OFF = "lost"  # the encoder starts within one turn, of the rotor where the output has none of its own
+# the firmware of the Mini Cheetah counts turns of the rotor from 0 at power-on (`rotations` in PositionSensor.cpp); no
+# document of AK and Damiao drives was found that says it
+TURNS_AT_POWER_OFF = "unknown"
 
 
 def load(params: Params, context: DriverContext) -> MitDriver:

@@ -7,15 +7,21 @@ several ranges is followed by @ and the version of the ranges:
     AK80-9@v1     the code example of the same manual, page 50; Hardware/TMotor/ak80_9.h of logeexpluoqi/BionicRobotFish
     AK10-9@v1     TMotorAK10_9.h of LegoYoda112/slider_joint_control, for 24 V
     …@v2          the table of the manual
+
+Drives of V3 have other frames and are refused: commands in 29 bit frames with gains first, answers in 0.1°, 10 rpm of
+the field and 10 mA (AK Series Module Product Manual 3.0.0, sections 4.2 and 4.3).
 """
 
 from __future__ import annotations
+
+import re
 
 from cosim.drivers.mit.codec import Ranges
 from cosim.errors import did_you_mean
 
 MAX_KP, MAX_KD = 500.0, 5.0
 CUSTOM = "custom"
+_THIRD_VERSION = re.compile(r"AK.*[^A-Z0-9]V3(\.0)?", re.IGNORECASE)
 MODELS: dict[str, tuple[float, float, float]] = {
     "AK10-9@v1": (12.5, 23.24, 54),
     "AK10-9@v2": (12.5, 50, 65),
@@ -46,6 +52,11 @@ def ranges_of(model: str, given: dict[str, float | None]) -> Ranges:
     if versions := [name for name in MODELS if name.startswith(f"{model}@")]:
         known = " or ".join(f"{name} ({_text(MODELS[name])})" for name in versions)
         raise ValueError(f"drives named '{model}' have several ranges; by the manual of yours set {known}")
+    if _THIRD_VERSION.fullmatch(model):
+        raise ValueError(
+            f"'{model}': AK drives of V3 have other frames than those of V1 and V2, which this driver does not know;"
+            " use a drive of V1 or V2"
+        )
     if model != CUSTOM and model not in MODELS:
         raise ValueError(f"unknown model '{model}'{did_you_mean(model, (*MODELS, CUSTOM))}")
     for key, value in given.items():

@@ -31,7 +31,9 @@ __all__ = [
     "with_valid_checksum",
 ]
 
-TURNS_AT_POWER_OFF = "lost"  # the drive starts within one turn of the encoder that its motor_position.output refers to
+# start at 0 and are referenced to a turn of the rotor or of the output (`homed` in fw/motor_position.h), the
+# latter by motor_position.output.reference_source (docs/reference/configuration.md of the moteus repository)
+TURNS_AT_POWER_OFF = "lost"
 
 
 @params

@@ -37,7 +37,9 @@ __all__ = [
     "with_valid_checksum",
 ]
 
-TURNS_AT_POWER_OFF = "lost"  # an absolute encoder starts within one turn, an incremental one at 0
+# encoders of one turn, such as that of the board, lose them; one with a battery, such as an RLS Orbis, keeps them
+# (forum of ODrive Robotics, topic 13268)
+TURNS_AT_POWER_OFF = "unknown"
 
 
 def load(params: Params, context: DriverContext, link: Connection | None = None) -> ODrive:

@@ -31,7 +31,8 @@ __all__ = [
     "with_valid_checksum",
 ]
 
-TURNS_AT_POWER_OFF = "lost"  # the encoder starts within one turn
+# its position is an angle within one turn, also of a multi-turn encoder: m_pos_pid_now in motor/mcpwm_foc.c (firmware)
+TURNS_AT_POWER_OFF = "lost"
 
 
 def load(params: Params, context: DriverContext) -> VescDriver:

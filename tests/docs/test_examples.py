@@ -102,6 +102,8 @@ def test_every_table_of_families_has_all_of_them():
     on_disk = {path.parent.name for path in (ROOT / "drivers").glob("*/driver.py")} - {"common", "sim", "template"}
     tables_of = {
         "docs/reference/drivers/index.md, Families": TABLES["Families"],
+        "docs/reference/drivers/index.md, Whole turns at power-off": TABLES["Whole turns at power-off"],
+        "docs/reference/drivers/index.md, Versions and units": TABLES["Versions and units"],
         "docs/reference/drivers/index.md, What was tested": TABLES["What was tested"],
         "README.md, Real motors": tables(README)["Real motors"],
         "docs/explanation/safety.md, Torque off and watchdog of each family": motors_off(),
@@ -117,7 +119,9 @@ def motors_off() -> list[list[str]]:
 
 
 def test_every_name_that_a_family_defines_is_listed():
-    assert {row[0].strip("`") for row in TABLES["6. Define the contract of the family"][1:]} == set(DRIVER.needs)
+    rows = TABLES["6. Define the contract of the family"][1:]
+    required = {row[0].strip("`") for row in rows if not row[1].startswith("optional")}
+    assert required == set(DRIVER.needs) and "`TURNS_AT_POWER_OFF`" in {row[0] for row in rows}
     (text,) = (text for text in blocks(DOCS, "toml") if DRIVER.group in text)
     assert list(tomllib.loads(text)["project"]["entry-points"]) == [DRIVER.group]
 

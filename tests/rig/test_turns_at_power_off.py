@@ -11,6 +11,7 @@ from cosim import load_rig
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.reading.driver_family import Turns, turns_at_power_off
 from tests.conformance.families import folders
+from tests.docs.documents import TABLES
 
 RIG = """
 mechanism:
@@ -28,6 +29,14 @@ def test_every_family_declares_it(name):
     family = import_module(f"cosim.drivers.{name}")
     assert family.TURNS_AT_POWER_OFF in get_args(Turns)
     assert turns_at_power_off(family) == family.TURNS_AT_POWER_OFF
+
+
+@pytest.mark.parametrize("row", TABLES["Whole turns at power-off"][1:], ids=lambda row: row[0].strip("`"))
+def test_what_is_known_has_a_source(row):
+    family, said, source = row
+    said = said.partition(":")[0].replace("not known", "unknown")
+    assert said == import_module(f"cosim.drivers.{family.strip('`')}").TURNS_AT_POWER_OFF
+    assert said == "unknown" or len(source) > 10
 
 
 @pytest.mark.parametrize(

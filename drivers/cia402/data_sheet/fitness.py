@@ -25,6 +25,7 @@ _CONFIGURED = ("DCF", "XDC")
 _RECEIVE_MAPS, _TRANSMIT_MAPS = range(0x1600, 0x1604), range(0x1A00, 0x1A04)
 _NEEDED_ALWAYS = {0x606000: "mode of operation", 0x650200: "supported drive modes"}
 _CONSUMER = 0x101601
+_NO_LIMIT = 0xFFFFFFFF  # the largest number, which limits nothing
 
 
 class SheetJoint(NamedTuple):
@@ -86,7 +87,8 @@ def _about(sheet: Sheet) -> Iterator[str]:
     except Contradiction as error:
         yield f"units {when}: cannot tell: the drive {error}"
     limits = (("max torque", 0x607200, "per mille of the rated torque"), ("max motor speed", 0x608000, "rpm"))
-    found = [f"{name} {value} {unit}" for name, key, unit in limits if (value := sheet.value(key))]
+    values = [(name, sheet.value(key), unit) for name, key, unit in limits]
+    found = [f"{name} {value} {unit}" for name, value, unit in values if value and value != _NO_LIMIT]
     if found:
         yield f"limits {when}: {', '.join(found)}"
 
@@ -169,8 +171,10 @@ def _check_objects(sheet: Sheet, mode: str, ethercat: bool, found: Finding) -> N
     kind = sheet.value(0x100000)
     if kind is not None and kind & 0xFFFF != 402:
         found.against.append(f"its device type (1000h) is of profile {kind & 0xFFFF}, not 402")
-    received, transmitted = process_data.needed(mode)
-    missing = [each for each in (*received, *transmitted) if each >> 8 not in sheet.entries]
+    # a drive with fixed maps is used with what these have, see `_check_process_data`
+    fixed = not all(_free(sheet, index) for maps in (_RECEIVE_MAPS, _TRANSMIT_MAPS) for index in _maps(sheet, maps))
+    objects = process_data.indispensable(mode) if fixed else sum(process_data.needed(mode), ())
+    missing = [each for each in objects if each >> 8 not in sheet.entries]
     if missing:
         found.against.append(f"it lacks {process_data.named(missing)}")
     absent = [f"{name}, {key >> 8:X}h" for key, name in _NEEDED_ALWAYS.items() if key not in sheet.entries]

@@ -1,6 +1,6 @@
 """Reads EDS and DCF files (CiA 306): sections of `key=value`, each object and each sub-index a section.
 
-A small reader of its own: that of the standard library knows no line numbers.
+A small reader of its own: that of the standard library knows no line numbers. Files are in UTF-8 or in Windows-1252.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.drivers.cia402.data_sheet.sheet import TYPE_BITS, Entry, Sheet, fail, number
+from cosim.drivers.cia402.data_sheet.sheet import TYPE_BITS, Entry, Sheet, fail, identity_of, number
 
 _OBJECT = re.compile(r"([0-9A-F]{1,4})(?:SUB([0-9A-F]{1,2}))?", re.IGNORECASE)
 _ACCESS = {"ro": "ro", "rw": "rw", "wo": "wo", "const": "const", "rwr": "rw", "rww": "rw"}
+_COMMISSIONING = ("DEVICECOMISSIONING", "DEVICECOMMISSIONING")  # as CiA 306 spells it, and as some tools do
 _MAPPED = {"ro": "t", "rwr": "t", "wo": "r", "rww": "r", "rw": "rt", "const": "t"}
 
 
@@ -26,11 +27,12 @@ _Section = dict[str, _Value]
 
 def read(path: Path, data: bytes) -> Sheet:
     """Raises InputError with file, line and section."""
-    sections = _sections(path, data.decode("utf-8-sig", "replace"))
+    sections = _sections(path, _text(data))
     about = sections.get("DEVICEINFO", {})
     if not about:
         raise fail(path, None, "", "has no section [DeviceInfo]; give an EDS or a DCF of CiA 306")
-    node = _plain(sections.get("DEVICECOMISSIONING", {}), "NODEID") or 0
+    commissioned = next((sections[name] for name in _COMMISSIONING if name in sections), None)
+    node = _plain(commissioned or {}, "NODEID") or 0
     entries: dict[int, Entry] = {}
     for name, section in sections.items():
         found = _OBJECT.fullmatch(name)
@@ -39,17 +41,23 @@ def read(path: Path, data: bytes) -> Sheet:
             if entry := _entry(path, name, section, node):
                 entries[key] = entry
             entries |= _compact(path, key, name, sections, node)
-    configured = any("PARAMETERVALUE" in section for section in sections.values())
+    configured = commissioned is not None or any("PARAMETERVALUE" in section for section in sections.values())
     return Sheet(
         path,
-        "DCF" if configured or "DEVICECOMISSIONING" in sections else "EDS",
-        about["PRODUCTNAME"].text if "PRODUCTNAME" in about else path.stem,
-        _plain(about, "VENDORNUMBER"),
-        _plain(about, "PRODUCTNUMBER"),
+        "DCF" if configured else "EDS",
+        (about["PRODUCTNAME"].text if "PRODUCTNAME" in about else "") or path.stem,
+        *identity_of(_plain(about, "VENDORNUMBER"), _plain(about, "PRODUCTNUMBER"), entries),
         entries,
         {},
         False,
     )
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
 
 
 def _sections(path: Path, text: str) -> dict[str, _Section]:

@@ -48,7 +48,14 @@ TYPE_BITS = {
     **{0x01: 1, 0x02: 8, 0x03: 16, 0x04: 32, 0x05: 8, 0x06: 16, 0x07: 32, 0x08: 32, 0x11: 64, 0x15: 64, 0x1B: 64},
     **{0x10: 24, 0x16: 24},
 }
-_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
+_NUMBER = re.compile(r"[+-]?(?:0X[0-9A-F]+|0[0-7]*|[1-9][0-9]*)")
+
+
+def identity_of(vendor: int | None, product: int | None, entries: dict[int, Entry]) -> tuple[int | None, int | None]:
+    """(vendor, product): as stated, or of the identity object (1018h) where that is missing or 0."""
+    own = (entries.get(0x101801), entries.get(0x101802))
+    first, second = (None if entry is None else entry.value for entry in own)
+    return (vendor or first or vendor, product or second or product)
 
 
 def fail(path: Path, line: int | None, key: str, what: str) -> InputError:
@@ -70,7 +77,7 @@ def read_text(path: Path) -> bytes:
 
 
 def number(text: str | None, node: int = 0) -> int | None:
-    """A number of an EDS: decimal or 0x…, also `$NODEID+…`; None for text, for none and for more than 64 bits."""
+    """A number of an EDS: decimal, 0x…, octal with a leading 0, also `$NODEID+…`; None for others and above 64 bits."""
     words = (text or "").replace(" ", "").upper().split("+")
     total = 0
     for word in words:
@@ -80,5 +87,6 @@ def number(text: str | None, node: int = 0) -> int | None:
             return None
         else:
             sign, digits = (-1, word[1:]) if word[0] == "-" else (1, word.removeprefix("+"))
-            total += sign * (int(digits, 16) if digits.startswith("0X") else int(digits))
+            base = 16 if digits.startswith("0X") else 8 if digits.startswith("0") else 10
+            total += sign * int(digits, base)
     return total if abs(total) < 1 << 64 else None

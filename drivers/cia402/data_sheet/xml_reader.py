@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat
 
-from cosim.drivers.cia402.data_sheet.sheet import LONGEST, TYPE_BITS, Entry, Sheet, fail
+from cosim.drivers.cia402.data_sheet.sheet import LONGEST, TYPE_BITS, Entry, Sheet, fail, identity_of
 
 MOST_ELEMENTS, DEEPEST = 500_000, 64
 _ACCESS = {"ro": "ro", "rw": "rw", "wo": "wo", "const": "const"}
@@ -117,6 +117,7 @@ def _device_description(path: Path, root: SheetElement) -> Sheet:
     if identity is not None:
         name, vendor = identity.words("productName"), _value(identity.words("vendorID"))
         product = _value(identity.words("productID"))
+    vendor, product = identity_of(vendor, product, entries)
     return Sheet(path, "XDC" if configured else "XDD", name or path.stem, vendor, product, entries, {}, False)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cosim.drivers.cia402 import data_sheet
 from cosim.drivers.cia402.data_sheet import sheet as sheets
-from cosim.drivers.cia402.device.objects import OBJECTS, PACKERS
+from cosim.drivers.cia402.device.objects import OBJECTS, PACKERS, PRODUCT, VENDOR
 from cosim.errors import InputError
 from tests.kit.command import Command
 
@@ -129,6 +129,11 @@ def test_the_emulated_drive_fits_in_every_form(form, tmp_path):
     assert fits
 
 
+def test_a_limit_that_is_the_largest_number_is_none(tmp_path):
+    lines, _ = checked(tmp_path, eds().replace("DefaultValue=6000\n", f"DefaultValue={0xFFFFFFFF}\n"))
+    assert lines[3] == "  limits by default: max torque 3000 per mille of the rated torque"
+
+
 def test_the_forms_say_the_same(tmp_path):
     found = []
     for text in (eds(), xdd(), esi()):
@@ -167,6 +172,8 @@ VERDICTS = {
     ),
     "effort mode: this drive does not fit, because its receive PDOs have fixed maps without target torque,"
     " 6071h  ": esi(fixed=True, torque=False),
+    "velocity mode: this drive fits": esi(fixed=True).replace("#x60B2", "#x60B9"),  # which fixed maps need not have
+    "velocity mode: this drive does not fit, because it lacks torque offset, 60B2h": esi().replace("#x60B2", "#x60B9"),
     "effort mode: cannot tell: it has no list of objects (an offline dictionary)": esi(dictionary=False),
     "effort mode: this drive fits": esi(fixed=True),
 }
@@ -236,7 +243,36 @@ def test_spoilt_files_are_read_or_refused_in_one_line(form, tmp_path):
 
 def test_numbers():
     assert sheets.number("$NODEID+0x180", 5) == 0x185 and sheets.number(" -12 ") == -12
+    assert sheets.number("0x180+$NodeID", 5) == 0x185 and sheets.number("0X1a") == 26
+    # with a leading 0 octal, as strtoul reads it
+    assert sheets.number("010") == 8 and sheets.number("00") == sheets.number("0") == 0 and sheets.number("08") is None
     assert sheets.number("0x" + "f" * 300) is None and sheets.number("0x") is None and sheets.number(None) is None
+
+
+def test_texts_in_the_code_of_windows(tmp_path):
+    for code in ("utf-8", "utf-8-sig", "cp1252"):
+        (tmp_path / "x").write_bytes("[DeviceInfo]\r\nProductName=Achse für µm\r\n".encode(code))
+        assert [sheet.name for sheet in data_sheet.read(tmp_path / "x")] == ["Achse für µm"]
+
+
+def test_both_spellings_of_commissioning(tmp_path):
+    object_ = "[1800sub1]\nDataType=7\nAccessType=rw\nDefaultValue=$NODEID+0x180\n"
+    for name in ("DeviceComissioning", "DeviceCommissioning"):
+        (tmp_path / "x").write_text(f"[DeviceInfo]\nx=1\n[{name}]\nNodeID=5\n{object_}")
+        (sheet,) = data_sheet.read(tmp_path / "x")
+        assert (sheet.kind, sheet.value(0x180001)) == ("DCF", 0x185)
+
+
+@pytest.mark.parametrize("form", ["EDS", "XDD"])
+def test_an_identity_that_only_the_object_states(form, tmp_path):
+    text = FORMS[form]()
+    for stated in ("VendorNumber=0xFFFF\n", "ProductNumber=0x402\n", "<vendorID>0xFFFF</vendorID>"):
+        text = text.replace(stated, "")
+    text = text.replace("<productID>0x402<", "<productID>0<").replace("ProductName=emulated", "ProductName=")
+    (tmp_path / "drive").write_text(text)
+    (sheet,) = data_sheet.read(tmp_path / "drive")
+    assert (sheet.vendor, sheet.product) == (VENDOR, PRODUCT)
+    assert sheet.name == ("drive" if form == "EDS" else "emulated")
 
 
 def test_short_forms_of_arrays(tmp_path):

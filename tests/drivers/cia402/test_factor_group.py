@@ -171,15 +171,17 @@ def test_units_as_text():
 
 
 def test_rows_of_manufacturers_are_found_by_identity():
-    assert manufacturer_of(0xFB, 0x69500000).torque == 1e-6
+    for product in (0x60500000, 0x61500000, 0x63500000, 0x65510000, 0x65520000, 0x69500000):
+        assert deviation_of(0xFB, product).name == "maxon EPOS4" and manufacturer_of(0xFB, product).torque == 1e-6
+    assert manufacturer_of(0xFB, 0x63220000) == Manufacturer()  # an EPOS2 50/5
     assert manufacturer_of(0xFB, 0x64400000) == manufacturer_of(0xFB, 0x64401234) != manufacturer_of(0xFB, 0x69500000)
     assert manufacturer_of(None, None) == manufacturer_of(0xFFFF, 1) == Manufacturer()
-    assert deviation_of(0x681168, 5).name == "Kinco FD"
+    assert deviation_of(0x681168, 0x464445).name == "Kinco FD" and deviation_of(0x681168, 5) is None
+    assert deviation_of(0xAB, None).name == "Copley Controls"  # without a product code, the rows of all products
+    assert deviation_of(0x6A, 0x414B44) is None  # Kollmorgen: scaled by a parameter of the drive
     # Kinco: 606Ch is rpm · 512 · encoder resolution / 1875
-    value = 600 * 512 * 4096 / 1875
-    assert value * units(manufacturer=manufacturer_of(0x681168, 5), velocity_unit=None).velocity == pytest.approx(
-        600 * RPM
-    )
+    value, kinco = 600 * 512 * 4096 / 1875, manufacturer_of(0x681168, 0x464445)
+    assert value * units(manufacturer=kinco, velocity_unit=None).velocity == pytest.approx(600 * RPM)
     assert units(manufacturer=manufacturer_of(0xFB, 0x64400000), velocity_unit=None).velocity == pytest.approx(RPM)
 
 
@@ -194,5 +196,5 @@ def test_velocities_of_the_motor_are_converted_to_the_shaft():
 def test_every_row_has_a_source_and_is_documented():
     page = (Path(__file__).parents[3] / "docs/reference/drivers/cia402.md").read_text()
     for row in DEVIATIONS:
-        assert len(row.source) > 30 and row.manufacturer != Manufacturer()
+        assert len(row.source) > 30 and len(row.identity) > 30 and row.manufacturer != Manufacturer()
         assert f"| {row.name} | 0x{row.vendor:X} | " in page

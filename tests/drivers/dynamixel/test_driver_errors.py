@@ -161,9 +161,10 @@ def test_another_model(bench: Callable[..., Bench]) -> None:
     b.nodes[0].put(t.MODEL_NUMBER, 1030)
     message = "drive 1 is XM430-W210, not XM430-W350; write 'model: XM430-W210'"
     assert mistake(b) == f"rig.yaml:5 joints.j0.model: {message}"
-    b.nodes[0].put(t.MODEL_NUMBER, 29)
     known = "known: XM430-W350, XM430-W210, XM540-W270, XM540-W150, XL430-W250"
-    assert mistake(b) == f"rig.yaml:5 joints.j0.model: drive 1 is of model number 29, not XM430-W350; {known}"
+    for number in (29, 1200, 1220, 2000):  # MX-28; XL330-M288 and XC330-T288, with 1 mA per count; PH42
+        b.nodes[0].put(t.MODEL_NUMBER, number)
+        assert mistake(b) == f"rig.yaml:5 joints.j0.model: drive 1 is of model number {number}, not XM430-W350; {known}"
 
 
 @pytest.mark.parametrize(

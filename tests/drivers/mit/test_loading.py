@@ -34,6 +34,11 @@ WRONG = {
     "drivers[0].joints.a: unknown model 'ak80-8'; did you mean 'AK80-8'?": {"model": "ak80-8"},
     "drivers[0].joints.a: drives named 'AK80-9' have several ranges; by the manual of yours set AK80-9@v1 (95.5 rad,"
     " 30 rad/s, 18 N*m) or AK80-9@v2 (12.5 rad, 50 rad/s, 18 N*m)": {"model": "AK80-9"},
+    **{
+        f"drivers[0].joints.a: '{name}': AK drives of V3 have other frames than those of V1 and V2, which this driver"
+        " does not know; use a drive of V1 or V2": {"model": name}
+        for name in ("AK80-9@v3", "AK10-9 V3.0", "AKE80-8-V3")
+    },
     "drivers[0].joints.a: 'max_effort' is for 'model: custom'; leave it out, DM4310 has its own": {"max_effort": 7},
     "drivers[0].joints.a: a custom model needs 'max_velocity', as its manual has it; give it": {
         "model": "custom",
