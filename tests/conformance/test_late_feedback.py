@@ -13,7 +13,6 @@ import pytest
 from cosim.control.guard import Guard, check
 from cosim.control.limits import LIMIT_OF, LIMITS
 from cosim.execution.stop_cause import cause_of
-from cosim.tick.tick_functions import GUARD_INPUTS
 from cosim.types import COMMAND
 from tests.kit.late_feedback import DAMPING, INERTIA, JOINT, LOAD, STALE, STEP, Pause, Played
 
@@ -63,7 +62,7 @@ def fires(rig: Played, run: Mapping[str, np.ndarray], key: str, bound: float) ->
     """bool (ticks,): where a limit with this bound stops the run."""
     names = LIMIT_OF[key].bound_keys
     bounds = {"lower": -bound, "upper": bound} if key == "position" else dict.fromkeys(names, bound)
-    feedback = {name: run[name] for name in GUARD_INPUTS} | {"request": run["request"]}
+    feedback = {name: run[name] for name in rig.model.guard_inputs} | {"request": run["request"]}
     feedback |= {"new": run["interval"] > 0.0, "armed": np.full(len(run["request"]), 9.0)}
     command = {name: run[f"command_{name}"] for name in COMMAND}
     return check(guard_with(rig, len(feedback["new"]), **bounds), feedback, command)[1] > 0.0
@@ -166,5 +165,5 @@ def test_soon_after_a_pause_the_motion_is_that_of_a_run_without(kind, played):
 
 def test_both_engines_check_the_same(played):
     compiled, in_python = (paused(played(kind)[0], PHASES["between"], 40) for kind in ENGINES)
-    for name in GUARD_INPUTS:
+    for name in played("Python")[0].model.guard_inputs:
         np.testing.assert_allclose(compiled[name], in_python[name], rtol=1e-6, atol=1e-9, err_msg=name)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cosim import ops
+from cosim.control.bumpless_start import BumplessStart
 from cosim.execution.engine import Engine
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
@@ -22,7 +23,6 @@ from cosim.hardware.driver_group import DriverGroup
 from cosim.rig.rig import Rig
 from cosim.tick.arming import armed
 from cosim.tick.memory_call import MemoryCall
-from cosim.tick.tick_functions import GUARD_INPUTS
 from cosim.tick.tick_model import _GUARD_PATHS, TickModel
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import COMMAND, Numeric
@@ -184,7 +184,7 @@ class Played:
             pauses = [[pause.at, pause.at + pause.ticks] if what in pause.of else [0, 0] for what in (JOINT, LOAD)]
             engine.view("pauses")[:] = pauses
         q, v, _ = motion(0.0)
-        start = armed(self.model, 0.0, 0.0, engine.view("plant"), np.array([q]), np.array([v]))
+        start = armed(self.model, BumplessStart.none(self.model.nv), engine.view("plant"), np.array([q]), np.array([v]))
         for path in start:
             if path[0] in ("plant", "estimate"):
                 engine.view(*path)[...] = start[path].reshape(engine.view(*path).shape)
@@ -195,8 +195,9 @@ class Played:
         memory; `fault` is why it stopped."""
         engine, found = self._engine(pause), []
         engine.run(begin)
-        paths = [(path,) if isinstance(path, str) else path for path in _GUARD_PATHS]
-        views = {name: engine.view(*path) for name, path in zip(GUARD_INPUTS, paths, strict=True)}
+        paths = [*_GUARD_PATHS, "judged_velocity", ("units", "disagreement")]
+        places = [(path,) if isinstance(path, str) else path for path in paths]
+        views = {name: engine.view(*place) for name, place in zip(self.model.guard_inputs, places, strict=True)}
         views |= {"request": engine.view("previous_request"), "interval": engine.view("sample_interval")}
         views |= {"load": engine.view("load_effort"), "delay": engine.view("sample_delay")}
         views |= {name: engine.view("estimate", name) for name in ("acceleration", "horizon")}

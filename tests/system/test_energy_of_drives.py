@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cosim.cli.run_summary import bond_lines
+from cosim.control.bumpless_start import BumplessStart
 from cosim.execution.python_engine import PythonEngine
 from cosim.hardware.driver_group import DriverGroup
 from cosim.output.limit_alarms import alarm_texts
@@ -110,7 +111,7 @@ def run(rig, effort=None, delay=0, seconds=3.0, loaded=False):
     engine.open()
     engine.arm()
     q, v, _ = motion(0.0)
-    start = armed(rig.tick_model, 0.0, 0.0, engine.view("plant"), np.array([q]), np.array([v]))
+    start = armed(rig.tick_model, BumplessStart.none(1), engine.view("plant"), np.array([q]), np.array([v]))
     for path in start:
         if path[0] in ("plant", "estimate"):
             engine.view(*path)[...] = start[path].reshape(engine.view(*path).shape)
