@@ -35,7 +35,7 @@ def told(signs):
 
 
 def test_every_limit_whose_value_is_recorded_is_looked_at():
-    assert {row.key for row in LIMITS} - CHECKED.keys() == {"stall", "frozen"}
+    assert {row.key for row in LIMITS} - CHECKED.keys() == {"commanded_effort", "stall", "frozen"}
 
 
 # key -> (signals that reach twice the limit in the middle, as a function of a ramp from 0 to 1; limits)
@@ -51,6 +51,7 @@ REACHED = {
     "shadow_effort": (lambda x: {"a/shadow_effort": 8.0 * x}, {"shadow_effort": 4.0}),
     "shadow_slip": (lambda x: {"a/shadow_slip": 8.0 * x}, {"shadow_slip": 4.0}),
     "shadow_position": (lambda x: {"a/shadow_position": 8.0 * x}, {"shadow_position": 4.0}),
+    "units": (lambda x: {"a/unit_disagreement": 8.0 * x}, {"units": 4.0}),
     "tracking": (lambda x: {"a/reference_position": 8.0 * x, "a/position": 0.0}, {"tracking": 4.0}),
     "velocity": (lambda x: {"a/velocity": -8.0 * x}, {"velocity": 4.0}),
 }

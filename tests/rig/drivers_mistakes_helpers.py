@@ -45,5 +45,5 @@ drivers:
 KINDS = (
     "drop, delay, late_answers, duplicate, corrupt, reorder, bus_off, stale_heartbeat, brown_out, power_loss,"
     " encoder_jump, encoder_drift, encoder_noise, encoder_freeze, encoder_nan, coupling_slip, hot_winding,"
-    " motor_fault, position_unit, velocity_unit, effort_unit"
+    " motor_fault, position_unit, velocity_unit and 1 more"
 )
