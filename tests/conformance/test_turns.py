@@ -1,4 +1,4 @@
-"""A drive may have lost whole turns without power: its first position is folded into the limits, or counts as not known.
+"""A drive may have lost whole turns without power: its first position is folded into the limits, or is not known.
 
 Each family in Python and in machine code.
 """

@@ -16,7 +16,7 @@ from tests.execution.test_motion_plan import bench_of  # noqa: F401 a fixture
 class Link:
     """The run's end of a control socket: orders come one by one, replies and the status are kept."""
 
-    ended = False
+    failure = ""
 
     def __init__(self):
         self.status, self.orders, self.replies = {}, [], []
