@@ -304,8 +304,10 @@ def test_more_than_a_turn_is_confirmed_a_second_time(bench_of, answers, confirme
         assert str(caught.value) == "not confirmed, the motors stay off"
     shown = out.getvalue()
     assert shown.startswith("rig moves real motors:\nfrom where the joints stand, motors off:\n  a is at 9.425 rad;")
-    again = "  joint 'a' is at 9.425 rad, 1.5 turns from the start of its trajectory at 0 rad\n"
+    again = (
+        "  joint 'a' is at 9.425 rad, 1.5 turns from the start of its trajectory at 0 rad\n"
         "Type yes again to confirm these turns: "
+    )
     assert (again in shown) == (answers != "no\n")
 
 
