@@ -16,6 +16,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     TypeAlias,
     TypedDict,
@@ -444,6 +445,13 @@ class CompiledCycle(Protocol):
         ...
 
 
+class AddedTurns(NamedTuple):
+    """Whole turns of a drive that are added to what it reports, and how far they are at its joint [rad or m]."""
+
+    turns: int = 0
+    shift: float = 0.0
+
+
 class HardwareDriver(Driver, Protocol):
     """A driver whose motors are real: what the loop needs to know of its connection and of the faults of its drives."""
 
@@ -480,6 +488,10 @@ class HardwareDriver(Driver, Protocol):
 
     def report(self) -> list[FeedforwardReport]:
         """Of each joint."""
+        ...
+
+    def added_turns(self) -> list[AddedTurns]:
+        """Of each joint, since the first measurement of this connection; see `DriverContext.turns`."""
         ...
 
 
@@ -525,6 +537,11 @@ class Sink(Protocol):
 # --- what plug-ins are given ---------------------------------------------------------------------------
 
 
+# What is known of the turn on which a drive is after power-on: which one it is; that it is the one within the limits of
+# the joint; nothing, because the limits have room for several
+Turns = Literal["known", "folded", "ambiguous"]
+
+
 @dataclass(frozen=True)
 class DriverContext:
     """The part of the rig that a family of drivers receives when it is loaded."""
@@ -540,6 +557,12 @@ class DriverContext:
     # of the motors of the joints, as seen at the joints [N·m/A or N/A]; NaN where the rig says none, () for none known
     torque_constants: tuple[float, ...] = ()
     emulated: tuple[Any, ...] = ()  # of each joint, an instance of the family's EmulatedParams; only in an emulation
+    turns: tuple[Turns, ...] = ()  # of each joint; (): known
+
+    @property
+    def ambiguous(self) -> tuple[str, ...]:
+        """The joints whose drives may be on several turns."""
+        return tuple(name for name, known in zip(self.joints, self.turns, strict=False) if known == "ambiguous")
 
     def tapped(self, link: Any) -> Any:
         """The host's end of a new connection as the driver is to use it."""

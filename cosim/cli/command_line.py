@@ -207,7 +207,7 @@ def command_parser() -> CommandParser:
             help="run parts with the key `federate` as federates of HELICS; default: a broker and processes of its own",
         ),
         _flag("--yes", "switch real motors on without confirmation"),
-        _flag("--allow-turns", "real joints may rotate by more than a turn to the start of their trajectory"),
+        _flag("--allow-turns", "drives have lost no turns, and joints may rotate by more than one to their trajectory"),
         _flag("--clear-faults", "clear faults of the drives first; look at their causes before"),
         _flag("--shadow", "compare real joints with their simulated twins"),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cosim.cli.confirm import MOTORS, Asking, confirm
+from cosim.cli.confirm import MOTORS, TURNS, Asking, confirm
 from cosim.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def jog(
     effort: float,
     hold: str,
     yes: bool,
+    allow_turns: bool,
     clear_faults: bool,
 ) -> None:
     """Move one real joint slowly under the guard, by keys or by a given way."""
@@ -64,7 +65,10 @@ def jog(
 
     held = [name.strip() for name in hold.split(",") if name.strip()]
     loaded = _loaded(rig, overrides)
-    jog_joint(loaded, joint, by, speed, step, effort, held, _confirmed(loaded, yes, clear_faults))
+    confirmed = _confirmed(loaded, yes, clear_faults)
+    jog_joint(
+        loaded, joint, by, speed, step, effort, held, confirmed, lambda lines: _confirm(lines, allow_turns, TURNS)
+    )
 
 
 def home(
@@ -200,6 +204,7 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         effort(0.5),
         _word("--hold", metavar="A,B", default="", help="real joints that are held meanwhile; default: none, all off"),
         yes,
+        _word("--allow-turns", action="store_true", help="the drives have lost no turns without power"),
         clear,
     )
     speed = _word("--speed", metavar="X", help="e.g. '2 deg/s'; default: slow")

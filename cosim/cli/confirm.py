@@ -94,14 +94,15 @@ class MotorConsent:
         if self._yes and not self._allow_turns:
             plan.check_turns("pass --allow-turns")
         confirm(shown, self._yes, self._stdin, self._stdout)
-        far = plan.beyond_a_turn
-        if far and not self._allow_turns:
-            confirm([f"  {joint.far}" for joint in far], False, self._stdin, self._stdout, TURNS)
-        return bool(far)
+        doubtful = plan.confirm_turns
+        if doubtful and not self._allow_turns:
+            confirm([f"  {joint.doubt}" for joint in doubtful], False, self._stdin, self._stdout, TURNS)
+        return bool(doubtful)
 
 
 TURNS = Asking(
-    "Type yes again to let them rotate by more than a turn: ",
-    "joints would rotate by more than a turn and there is no terminal to confirm on; pass --allow-turns",
+    "Type yes again to confirm these turns: ",
+    "turns of joints are to be confirmed and there is no terminal to confirm on; pass --allow-turns",
     "not confirmed, the motors stay off",
+    "--allow-turns",
 )

@@ -174,7 +174,7 @@ class ControlClient:
 
     def arm(self, allow_turns: bool = False) -> list[str]:
         """Unlock `start` of a rig with real motors for a while; what they will do, a line for each joint. allow_turns:
-        joints may rotate by more than a turn to the start of their trajectory."""
+        the drives have lost no turns, and joints may rotate by more than one to the start of their trajectory."""
         return list(self.request("arm", **({"allow_turns": True} if allow_turns else {})).get("motion", ()))
 
     def start(self) -> None:

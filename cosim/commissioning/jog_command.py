@@ -27,8 +27,12 @@ def jog_joint(
     effort: float,
     hold: Sequence[str],
     confirm: Callable[[Sequence[str]], object],
+    confirm_turns: Callable[[Sequence[str]], object],
 ) -> None:
-    """Move one joint by a way, or by the keys of the terminal. Raises InputError and RunError."""
+    """Move one joint by a way, or by the keys of the terminal. Raises InputError and RunError.
+
+    confirm: raises InputError where the motion is not wanted; confirm_turns: then, where a drive may be on another turn
+    than it reports."""
     session = CommissioningSession(rig, "jog")
     session.require(name)
     held, unit = hold_names(session, name, hold), session.unit(name)
@@ -45,6 +49,8 @@ def jog_joint(
         raise InputError(f"expected a fraction of the limit, above 0 and up to 1, got {effort:g}", "--effort")
     plan = JogPlan(rate, way, bit, effort, held)
     confirm(list(what_moves(session, name, plan)))
+    if doubts := session.doubtful_turns((name, *held)):
+        confirm_turns(doubts)
     with ExitStack() as stack:
         keys = None
         if way is None:

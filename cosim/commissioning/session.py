@@ -20,16 +20,18 @@ from cosim.control.differentiated import SampleTrack
 from cosim.control.guard import Guard, check
 from cosim.control.limits import LIMIT_OF, OK, SATURATE, STOP
 from cosim.errors import InputError, RunError, did_you_mean
+from cosim.execution.motion_plan import PlannedMotion
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.enabling import HoldCommands, enable_all
 from cosim.hardware.estop import open_estop
+from cosim.hardware.manager import PowerOnPlace
 from cosim.rig.build.drivers import own_items
 from cosim.rig.build.strangers import stranger_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.tick.tick_functions import GUARD_INPUTS, REAL_GUARD_INPUTS
 from cosim.timing.clocks import Clock, native_clock
-from cosim.types import COMMAND, Array, JointCommand, JointState, Limits
+from cosim.types import COMMAND, AddedTurns, Array, JointCommand, JointState, Limits
 
 FIRST_FEEDBACK_NS = 500_000_000  # in which drives must report their positions
 READ_NS = 10_000_000  # deadline of a reply outside of the cycle
@@ -85,6 +87,8 @@ class CommissioningSession:
             whole,
             joints=tuple(joints),
             wiring=tuple(whole.wiring[k] for k in places),
+            torque_constants=tuple(whole.torque_constants[k] for k in places if whole.torque_constants),
+            turns=tuple(whole.turns[k] for k in places),
             limits=whole.limits.at(np.array(places, dtype=int)) if limits is None else limits,
             mode=mode or spec.mode,
         )
@@ -128,6 +132,15 @@ class CommissioningSession:
             if not spec.loads:
                 positions |= dict(zip(spec.joints, state.position.tolist(), strict=True))
         return {name: positions[name] for name in self.joints}
+
+    def doubtful_turns(self, names: Sequence[str]) -> list[str]:
+        """Where those joints stand whose drives may be on another turn than they report, a line each; motors are off.
+        Raises what `check` raises."""
+        doubtful = [name for name in names if name in self.rig.contexts[self.specs[name].name].ambiguous]
+        positions = self.check() if doubtful else {}
+        place = PowerOnPlace(AddedTurns(), ambiguous=True)
+        motions = [PlannedMotion(name, self.unit(name), positions[name], power_on=place) for name in doubtful]
+        return [f"  {motion.doubt}" for motion in motions]
 
     def clear_faults(self) -> None:
         """Clear faults that real drives report; motors are off. Raises InputError, and RunError for a fault that

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 START, PAUSE, RESUME, STEP, STOP, ARM = "Start", "Pause", "Resume", "Step", "Stop", "Arm the motors"
-ARM_FAR = "Arm beyond a turn"
+ARM_TURNS = "Arm and confirm turns"
 AGAIN, PREPARE = "Start again", "Connect again"
 TAKE, TAKE_OVER, RELEASE = "Take control", "Take it over", "Release control"
 
@@ -18,7 +18,7 @@ COMMANDS: Mapping[str, str] = {
     STEP: "step",
     STOP: "stop",
     ARM: "arm",
-    ARM_FAR: "arm",
+    ARM_TURNS: "arm",
     TAKE: "take",
     TAKE_OVER: "take",
     RELEASE: "release",
@@ -41,7 +41,7 @@ OVER = ("ended", "failed", "gone")
 class Situation(NamedTuple):
     """state: of the run; real: it moves motors; own: this page starts it; controlled: its control socket answers;
     mine: control is held here; holder: who else holds it; socket: the run has a control socket, as far as is known;
-    far: a joint would rotate by more than a turn to its trajectory, which has a button of its own."""
+    turns: those of a joint are to be confirmed, see `MotionPlan.confirm_turns`, which has a button of its own."""
 
     state: str
     real: bool
@@ -50,7 +50,7 @@ class Situation(NamedTuple):
     mine: bool
     holder: str = ""
     socket: bool = False
-    far: bool = False
+    turns: bool = False
 
 
 def run_buttons(now: Situation) -> tuple[str, ...]:
@@ -58,8 +58,8 @@ def run_buttons(now: Situation) -> tuple[str, ...]:
         return (PREPARE if now.real else AGAIN,)
     if not (now.controlled and now.mine):
         return ()
-    if now.real and now.far and now.state == "waiting":
-        return (ARM_FAR, STOP)
+    if now.real and now.turns and now.state == "waiting":
+        return (ARM_TURNS, STOP)
     return (REAL if now.real else SIMULATED).get(now.state, ())
 
 

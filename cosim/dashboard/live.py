@@ -67,7 +67,7 @@ class LiveRun:
         real = self.about is not None and self.about.real
         own, control = self.process is not None, self.control
         held = control.answers, control.mine, control.holder
-        return Situation(self.state, real, own, *held, bool(control.address), bool(control.status.get("beyond_a_turn")))
+        return Situation(self.state, real, own, *held, bool(control.address), bool(control.status.get("confirm_turns")))
 
     @property
     def note(self) -> Note:

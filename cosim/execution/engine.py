@@ -7,7 +7,7 @@ pacing policy and leave the same rows and stamps.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRin
 
 if TYPE_CHECKING:
     from cosim.execution.motion_plan import MotionPlan
-    from cosim.hardware.manager import HardwareManager
+    from cosim.hardware.manager import HardwareManager, PowerOnPlace
     from cosim.tick.tick_model import TickModel, TickTask
 
 
@@ -180,7 +180,12 @@ class Engine(ABC):
         from cosim.execution.motion_plan import plan_of
 
         position, velocity = self._preserved(lambda: self._measure_off(until))
-        return plan_of(self.tick_model, self._start_at(blend, position, velocity), position, ticks)
+        start = self._start_at(blend, position, velocity)
+        return plan_of(self.tick_model, start, position, ticks, self.power_on_places())
+
+    def power_on_places(self) -> Mapping[str, PowerOnPlace]:
+        """Real joint -> on which turn its drive is taken to be, where that is not simply what it reports."""
+        return {}
 
     def start_from_measured(self, blend: float, until: int) -> None:
         """Reset controllers and trajectories, and blend references from the measured state to the trajectory within
@@ -203,7 +208,7 @@ class Engine(ABC):
         if codes.any():
             from cosim.execution.motion_plan import check_start
 
-            check_start(self.tick_model, start, codes, blend, position, velocity)
+            check_start(self.tick_model, start, codes, blend, position, velocity, self.power_on_places())
         return start
 
     # --- stop ---

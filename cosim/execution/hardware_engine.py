@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 import numpy as np
@@ -11,7 +11,7 @@ from cosim.errors import RunError
 from cosim.execution.engine import Engine, Snapshot
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop
-from cosim.hardware.manager import HardwareManager
+from cosim.hardware.manager import HardwareManager, PowerOnPlace
 from cosim.tick.tick_model import TickModel
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.watchdog import Watchdog
@@ -63,6 +63,9 @@ class HardwareEngine(Engine):
         if self._watchdog is not None:
             self._watchdog.start()
             self._watchdog.suspend()
+
+    def power_on_places(self) -> Mapping[str, PowerOnPlace]:
+        return self.hardware_manager.power_on_places()
 
     def begin_hold(self) -> Callable[[], object] | None:
         return self.hardware_manager.begin_hold()

@@ -6,8 +6,8 @@ Measured with motors off, for the question to a human, the page and the control 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,9 @@ from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, POSITION_TOLERANCE
 from cosim.control.start_blend import LONGEST, VELOCITY_TOLERANCE, BlendBounds, blended, ends
 from cosim.errors import RunError
+from cosim.hardware.manager import PowerOnPlace
 from cosim.tick.arming import Start, blend_bounds
+from cosim.types import AddedTurns
 from cosim.units import TURN
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 # rad or m by which a joint may have moved since the plan was agreed to
 MOVED = {"rad": 0.02, "m": 0.002}
 MOST_TICKS = 120_000  # of a run that are looked at
+REPORTED = PowerOnPlace(AddedTurns(), False)  # as the drive reports it
 SEARCH_STEPS = 20  # of the bisection for the distance from which a joint could start
 
 
@@ -51,6 +54,12 @@ class PlannedMotion:
     blend: float = 0.0
     beyond: str = ""
     unknown: str = ""
+    power_on: PowerOnPlace = REPORTED
+
+    @property
+    def needs_turns_confirmed(self) -> bool:
+        """Whether it is to be confirmed separately: where it stands, or that it rotates by more than a turn."""
+        return self.beyond_a_turn or self.power_on.ambiguous
 
     @property
     def beyond_a_turn(self) -> bool:
@@ -58,14 +67,32 @@ class PlannedMotion:
         return self.unit == "rad" and abs(self.measured - self.reference) > TURN
 
     @property
-    def far(self) -> str:
-        """How far a joint is from its trajectory, in turns."""
+    def doubt(self) -> str:
+        """What is to be confirmed separately, in words."""
+        if not self.beyond_a_turn:
+            return self._ambiguity
+        return self._far + (f"; {self._ambiguity}" if self.power_on.ambiguous else "")
+
+    @property
+    def fix(self) -> str:
+        """What else than the confirmation helps."""
+        if self.power_on.ambiguous:
+            return "home it, or declare `turns: kept` of a drive that keeps its turns"
+        return "check its zero, move it within a turn by hand"
+
+    @property
+    def _ambiguity(self) -> str:
+        where = f"joint '{self.joint}' is at {self._show(self.measured)} if its drive has lost no whole turns without"
+        return f"{where} power: its limits have room for several; compare where it stands"
+
+    @property
+    def _far(self) -> str:
         turns = abs(self.measured - self.reference) / TURN
         where = f"{self._show(self.measured)}, {turns:.3g} turns from the start of its trajectory"
         return f"joint '{self.joint}' is at {where} at {self._show(self.reference)}"
 
     def __str__(self) -> str:
-        now = f"{self.joint} is at {self._show(self.measured)}"
+        now = f"{self.joint} is at {self._show(self.measured)}{reported(self.power_on, self.measured, self.unit)}"
         if self.unknown:
             return f"{now}; how far it goes is not known ahead: {self.unknown}"
         way = f"its reference begins at {self._show(self.reference)}"
@@ -76,7 +103,22 @@ class PlannedMotion:
         return f"{now}; {way}; in all it goes from {span}, at up to {self._show(self.speed)}/s{self.beyond}"
 
     def _show(self, value: float) -> str:
-        return f"{float(f'{value:.4g}'):.6g} {self.unit}" if abs(value) >= 5e-5 else f"0 {self.unit}"
+        return _shown(value, self.unit)
+
+
+def _shown(value: float, unit: str) -> str:
+    return f"{float(f'{value:.4g}'):.6g} {unit}" if abs(value) >= 5e-5 else f"0 {unit}"
+
+
+def reported(place: PowerOnPlace, position: float, unit: str) -> str:
+    """What the drive of a joint at this position reports, in brackets where it is not simply that."""
+    if place.ambiguous:
+        return " (if its drive has lost no whole turns without power)"
+    turns, shift = place.added
+    if not turns:
+        return ""
+    number = "1 turn" if abs(turns) == 1 else f"{abs(turns)} turns"
+    return f" (its drive reports {_shown(position - shift, unit)}, {number} of the drive from there)"
 
 
 @dataclass(frozen=True)
@@ -94,14 +136,15 @@ class MotionPlan:
             yield f"of the run, the first {self.seconds:g} s were looked at"
 
     @property
-    def beyond_a_turn(self) -> tuple[PlannedMotion, ...]:
-        """Joints that rotate by more than a turn to their trajectory."""
-        return tuple(joint for joint in self.joints if joint.beyond_a_turn)
+    def confirm_turns(self) -> tuple[PlannedMotion, ...]:
+        """Joints that are confirmed separately: they rotate by more than a turn to their trajectory, or their drives
+        may be on another turn than they report."""
+        return tuple(joint for joint in self.joints if joint.needs_turns_confirmed)
 
     def check_turns(self, fix: str) -> None:
-        """Raises RunError for a joint that rotates by more than a turn; fix: what allows it."""
-        for joint in self.beyond_a_turn:
-            raise RunError(f"{joint.far}; check its zero, move it within a turn by hand, or {fix}")
+        """Raises RunError for a joint that is to be confirmed separately; fix: what allows it."""
+        for joint in self.confirm_turns:
+            raise RunError(f"{joint.doubt}; {joint.fix}, or {fix}")
 
     def moved(self, later: MotionPlan) -> str:
         """Which joint has moved between two plans, in words; "" for none."""
@@ -112,7 +155,9 @@ class MotionPlan:
         return ""
 
 
-def plan_of(model: TickModel, start: Start, position: Array, ticks: int) -> MotionPlan:
+def plan_of(
+    model: TickModel, start: Start, position: Array, ticks: int, places: Mapping[str, PowerOnPlace]
+) -> MotionPlan:
     """The plan of a run of so many ticks after the first. position: (nv,) as measured."""
     looked_at, found = min(ticks, MOST_TICKS), dict[str, PlannedMotion]()
     for loop in model.loops:
@@ -125,7 +170,8 @@ def plan_of(model: TickModel, start: Start, position: Array, ticks: int) -> Moti
         name: PlannedMotion(name, units[k], float(position[k]), unknown="no controller commands it")
         for name, k in index.items()
     }
-    joints = tuple(found.get(name, missing[name]) for name in names)
+    planned = [found.get(name, missing[name]) for name in names]
+    joints = tuple(replace(joint, power_on=places.get(joint.joint, REPORTED)) for joint in planned)
     return MotionPlan(joints, looked_at * model.step, looked_at == ticks)
 
 
@@ -173,14 +219,23 @@ def _beyond(model: TickModel, k: int, places: Array, speeds: Array) -> str:
     return f": beyond its limits of {' and '.join(found)}" if found else ""
 
 
-def check_start(model: TickModel, start: Start, codes: Array, blend: float, position: Array, velocity: Array) -> None:
+def check_start(
+    model: TickModel,
+    start: Start,
+    codes: Array,
+    blend: float,
+    position: Array,
+    velocity: Array,
+    places: Mapping[str, PowerOnPlace],
+) -> None:
     """Raises RunError for the first joint with a code, see `refused`: its position or velocity would stop the first
     tick, or its reference would leave the limits on the way to its trajectory."""
     limits, mechanism = model.limits, model.plant.model
     for k in np.flatnonzero(codes)[:1]:
         name, unit, at = mechanism.dof_names[k], mechanism.dof_units[k], position[k]
         if not limits.lower[k] <= at <= limits.upper[k] and codes[k] == CODES["position"]:
-            what = f"joint '{name}' is at {at:.6g} {unit} before the first command, outside its limits"
+            stands = f"{at:.6g} {unit}{reported(places.get(name, REPORTED), at, unit)}"
+            what = f"joint '{name}' is at {stands} before the first command, outside its limits"
             fix = "move it back by hand, or check its zero"
             raise RunError(f"{what} {limits.lower[k]:.6g} to {limits.upper[k]:.6g} {unit}; {fix}")
         if abs(velocity[k]) > limits.velocity[k]:

@@ -144,9 +144,10 @@ class Scheduler:
         A rig that has run before, or that has real motors, starts from its measured state: controllers are reset,
         trajectories start from their beginning, and references blend from the measured positions to the trajectory
         within `blend` s, or longer where the reference would leave the limits of a joint.
-        agreed: the plan that was confirmed; allow_turns: joints may rotate by more than a turn to their trajectory.
+        agreed: the plan that was confirmed; allow_turns: `MotionPlan.confirm_turns` is agreed to.
         Raises InputError for privileges that are missing under `strict`; RunError, with motors off, for a real joint
-        that would have to move beyond its limits or by more than a turn, or that has moved since the plan.
+        that would have to move beyond its limits or by more than a turn, whose drive may be on another turn than it
+        reports, or that has moved since the plan.
         """
         self._check_allowed("arm")
         self._recent.clear()

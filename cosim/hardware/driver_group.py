@@ -20,7 +20,7 @@ class DriverGroup(NamedTuple):
 
     mode: in which it is enabled; real: it moves real motors and is a HardwareDriver; load: its motors are load motors,
     which apply the efforts of the joints; stranger: what is at an address of its connection at which no drive of its
-    family answers, an error in words or "".
+    family answers, an error in words or ""; ambiguous: joints whose drives may be on several turns after power-on.
     """
 
     driver: Driver
@@ -29,6 +29,7 @@ class DriverGroup(NamedTuple):
     real: bool = False
     load: bool = False
     stranger: Callable[[int], str] = lambda address: ""
+    ambiguous: tuple[str, ...] = ()
 
     @property
     def hardware(self) -> HardwareDriver | None:

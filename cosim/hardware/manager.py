@@ -14,7 +14,7 @@ from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.enabling import HoldCommands, enable_all
 from cosim.hardware.group_memory import GroupMemory
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import JointState
+from cosim.types import AddedTurns, JointState
 
 VALID_STEPS, VALID_NS = 5, 20_000_000  # validity of a command after its deadline: steps, at least ns
 FIRST_FEEDBACK_NS = 100_000_000  # in which real joints must report their positions before the first command
@@ -32,6 +32,13 @@ class DriverSample(NamedTuple):
     late_ns: int = 0
     late_interval: float = 0.0
     position: list[float] | None = None  # None: not known
+
+
+class PowerOnPlace(NamedTuple):
+    """Of a real joint: the turns that are added to what its drive reports; ambiguous: the drive may be on others."""
+
+    added: AddedTurns
+    ambiguous: bool
 
 
 class HardwareManager:
@@ -176,6 +183,18 @@ class HardwareManager:
                 else:
                     group.driver.read(memory.state, until)
             memory.write_state(0.0, 0.0, 0.0)
+
+    def power_on_places(self) -> dict[str, PowerOnPlace]:
+        """Joint -> on which turn its drive is taken to be, where that is not simply what it reports."""
+        found: dict[str, PowerOnPlace] = {}
+        for group in self.groups:
+            if group.hardware is None or group.load:
+                continue
+            added = group.hardware.added_turns() or [AddedTurns()] * len(group.driver.joints)
+            for name, own in zip(group.driver.joints, added, strict=True):
+                if own.turns or name in group.ambiguous:
+                    found[name] = PowerOnPlace(own, name in group.ambiguous)
+        return found
 
     def _reconnect(self) -> None:
         """Open the drives with a lost connection again: they may have lost power."""

@@ -238,6 +238,11 @@ class Model:
         return tuple(unit for kind in self.kinds for _, unit in kind.dofs)
 
     @property
+    def continuous(self) -> frozenset[str]:
+        """Joints for which positions a whole turn apart are the same."""
+        return frozenset(joint.name for joint in self.mechanism.joints if joint.kind == "continuous")
+
+    @property
     def coordinate_units(self) -> tuple[str, ...]:
         """(nq,): `rad`, `m`, or `1` for a quaternion"""
         return tuple(unit for kind in self.kinds for _, unit in kind.coordinates)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from cosim.execution.motion_plan import MotionPlan
 from cosim.execution.scheduler import Scheduler
 
-# (plan, which joint has moved since the plan before, or "") -> whether joints may rotate by more than a turn to their
-# trajectory; raises InputError where it is refused
+# (plan, which joint has moved since the plan before, or "") -> whether `MotionPlan.confirm_turns` is agreed to;
+# raises InputError where it is refused
 Consent = Callable[[MotionPlan, str], bool]
 
 
@@ -22,7 +22,7 @@ class Agreement(NamedTuple):
 
 def asking(ask: Callable[[Sequence[str]], object], lines: Sequence[str]) -> Consent:
     """Consent by ask(lines), which raises InputError where it is refused: to these lines, before anything is connected,
-    then to the plan; nobody can allow more than a turn. Where `ask` has a method `begin`, that gets the first lines."""
+    then to the plan; nobody can confirm turns. Where `ask` has a method `begin`, that gets the first lines."""
     getattr(ask, "begin", ask)(lines)
 
     def consent(plan: MotionPlan, moved: str) -> bool:

@@ -53,7 +53,7 @@ def emulation_of(
         raise InputError("no drives to emulate; give the rig a section 'drivers'", spec.source.place(()))
     rig = WiredRig(emulated_plant(spec), interpret)
     step_ns = rig.spec.schedule.step_ns
-    contexts = driver_contexts(spec, rig.joints, rig.limits)
+    contexts = driver_contexts(spec, rig.joints, rig.limits, rig.plant.model.continuous)
     wired: list[MotorWiring] = []
     motors: list[EmulatedMotor] = []
     connections = []

@@ -11,7 +11,6 @@ import numpy as np
 from cosim.control.limits import LIMITS, STOP
 from cosim.rig.probe_record import unprobed
 from cosim.rig.reading.driver_family import turns_at_power_off
-from cosim.units import TURN
 
 if TYPE_CHECKING:
     from cosim.rig.build.wired_rig import WiredRig
@@ -35,22 +34,13 @@ def turn_lines(rig: WiredRig) -> Iterator[str]:
     """The joints whose range is more than a turn of their drive, where whole turns may be lost at power-off."""
     found: dict[str, list[str]] = {"lost": [], "unknown": []}
     for driver in rig.spec.drivers:
-        kept = turns_at_power_off(driver.family)
-        if not driver.loads and kept != "kept":
-            found[kept] += [name for name, wired in driver.wiring.items() if _is_ambiguous(rig, name, wired.ratio)]
+        if ambiguous := rig.contexts[driver.name].ambiguous:
+            found[turns_at_power_off(driver.family)] += ambiguous
     fix = f"lose whole turns at power-off; compare where they stand, or home them: cosim home {rig.spec.path}"
     if found["lost"]:
         yield f"positions of {', '.join(found['lost'])}: their drives {fix}"
     if found["unknown"]:
         yield f"positions of {', '.join(found['unknown'])}: their drives may {fix}"
-
-
-def _is_ambiguous(rig: WiredRig, name: str, ratio: float) -> bool:
-    """Whether more than one turn of the drive has a place within the range of a joint; a continuous one has no zero."""
-    k = rig.joints.index(name)
-    if rig.tick_model.turns_freely[k] and float(ratio) == 1.0:
-        return False
-    return float(rig.limits.upper[k] - rig.limits.lower[k]) * abs(float(ratio)) > TURN * (1.0 + 1e-9)
 
 
 def bus_lines(rig: WiredRig) -> Iterator[str]:

@@ -70,7 +70,7 @@ class RemoteControl:
             try:
                 shown = self._motion_of(self._plan())
             except CosimError as error:  # a joint that could not start, or a drive that does not answer: `arm` says it
-                shown = {"motion": [error.what], "beyond_a_turn": []}
+                shown = {"motion": [error.what], "confirm_turns": []}
             self.link.update(shown)
             self._next_look = time.monotonic() + LOOK_PERIOD
 
@@ -80,7 +80,7 @@ class RemoteControl:
     @staticmethod
     def _motion_of(plan: MotionPlan) -> dict[str, Any]:
         """What the page and other clients show of a plan."""
-        return {"motion": list(plan.lines()), "beyond_a_turn": [joint.joint for joint in plan.beyond_a_turn]}
+        return {"motion": list(plan.lines()), "confirm_turns": [joint.joint for joint in plan.confirm_turns]}
 
     @property
     def state(self) -> str:

@@ -118,7 +118,8 @@ class Rig(WiredRig):
         changes: made again in this run, which is as fast as possible, such as `run.changes` of another;
         consent: of a rig with real motors called with its motion plan before they are switched on, and again where a
         joint has moved since, to raise InputError where the motion is not wanted;
-        allow_turns: real joints may rotate by more than a turn to the start of their trajectory;
+        allow_turns: real joints stand where their drives report, also where these may have lost whole turns without
+        power, and may rotate by more than a turn to the start of their trajectory;
         keep: `all` signals of all ticks, those of the `final` tick, or keys of the section `keep`, such as
         `{"every": 10, "signals": ["*/position"]}` (default: the rig's). The summary is that of all ticks in any case.
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to

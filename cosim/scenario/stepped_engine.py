@@ -18,7 +18,7 @@ from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.emulate import emulation_of
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.tick_ring import LoopStatus, SharedWord
-from cosim.types import JointCommand, JointState
+from cosim.types import DriverContext, JointCommand, JointState
 
 ANSWER_NS = 5_000_000  # for an answer outside of the cycle
 VALID_NS = 50_000_000  # of a hold command
@@ -129,9 +129,15 @@ def stepped_engine(rig: WiredRig) -> SteppedEngine:
     }
     server = emulation_of(spec, rig.interpret, time.now, lines=lines)
     join(server, lines, time)
-    contexts = {name: replace(context, ends=lines[name].ends) for name, context in rig.contexts.items()}
+    contexts = {name: _on_line(context, lines[name]) for name, context in rig.contexts.items()}
     plant = VirtualPlant(rig.tick_model)
     groups = driver_groups(spec.drivers, contexts, rig.joints, rig.limits, plant)
     engine = SteppedEngine(rig, plant, groups, server)
     engine.join(time)
     return engine
+
+
+def _on_line(context: DriverContext, line: SteppedLine) -> DriverContext:
+    """For emulated drives in memory, which have counted their turns from the start of the mechanism on."""
+    turns = tuple("known" if known == "ambiguous" else known for known in context.turns)
+    return replace(context, ends=line.ends, turns=turns)

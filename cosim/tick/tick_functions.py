@@ -108,10 +108,8 @@ class TickFunctions:
     @cached_property
     def turns_freely(self) -> np.ndarray:
         """(nv,) continuous joints with real motors, for which positions a whole turn apart are the same."""
-        joints = {joint.name: joint.kind for joint in self.plant.model.mechanism.joints}
-        return np.array(
-            [name in self.plant.real and joints.get(name) == "continuous" for name in self.plant.model.dof_names]
-        )
+        model, real = self.plant.model, self.plant.real
+        return np.array([name in real and name in model.continuous for name in model.dof_names])
 
     @cached_property
     def blend_acceleration(self) -> np.ndarray:

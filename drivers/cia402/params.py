@@ -60,6 +60,10 @@ class JointParams(wiring.JointParams):
     )
     homing: Homing | None = param(default=None, doc="homing before the drive is enabled")
 
+    @property
+    def homed(self) -> bool:
+        return self.homing is not None
+
     def __post_init__(self) -> None:
         if self.velocity_unit is not None:
             velocity_unit_of(self.velocity_unit)  # raises ValueError

@@ -33,10 +33,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from cosim.drivers.common.feedforward_field import FeedforwardField
+from cosim.drivers.common.power_on_turns import PowerOnTurns
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.drivers.transport import CanBus, CanFrame, Connection
 from cosim.errors import CosimError, InputError, RunError, SilentDrive
-from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, JointState, closed_loop_effort
+from cosim.types import (
+    AddedTurns,
+    Array,
+    DriverContext,
+    FeedforwardReport,
+    JointCommand,
+    JointState,
+    closed_loop_effort,
+)
 
 if TYPE_CHECKING:
     from cosim.drivers.common.compiled_driver import CompiledDriver
@@ -110,6 +119,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._context = context
         self._wiring: tuple[Joint, ...] = context.wiring
         self.units, self._names = Units(context.wiring), ", ".join(context.joints)
+        self._turns = PowerOnTurns(self.units, context.limits, context.turns)
+        self._compared_limits: dict[int, tuple[list[tuple[str, float, str]], float]] = {}  # joint -> what was compared
         self._now = link.now
         self._state, self._mode = State.CLOSED, context.mode
         self._stopped = True  # no command may be sent any more
@@ -140,6 +151,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         """
         self._state, self._lost = State.OPENING, 0
         self._feedback = Feedback(len(self.joints))
+        self._turns.forget()
         self.link.open()
         try:
             self._connect()
@@ -167,6 +179,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
                     self.latched = True
                     raise self._joint_error(k, f"fault: {self.describe_fault(k, code)}")
             self._switch_on(mode)
+            if self._turns.pending:  # no command may be converted before
+                self._find_turns()
             with self._gate:
                 self.check_not_stopped()
                 self._state = State.ON
@@ -188,6 +202,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             self._poll(deadline_ns)
         self._commanded = False
         self._receive(deadline_ns)
+        if self._turns.pending:
+            self._find_turns()
         self._convert_feedback()
         feedback = self._feedback
         effort, t_ns = self.units.joint_effort(feedback.effort), min(feedback.t_ns)
@@ -241,7 +257,9 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         persists."""
         self._require_open()
         self.stop()
+        begun = self._now()
         self._clear_faults()
+        self._turns.forget(begun)  # some restart
         self.latched = False
 
     def close(self) -> None:
@@ -296,6 +314,9 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         """See `FeedforwardField.report`."""
         return self.feedforward.report()
 
+    def added_turns(self) -> list[AddedTurns]:
+        return [AddedTurns(*pair) for pair in zip(self.units.turns, self.units.shifts(), strict=True)]
+
     def _send_stop(self) -> None:
         deadline_ns = self._now() + STOP_NS
         with suppress(Exception):
@@ -347,6 +368,16 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         if self._stopped:
             raise RunError(f"the motors of {self._names} were stopped; enable the driver first")
 
+    def _find_turns(self) -> None:
+        """Fold the positions of the drives, once all have reported. Raises RunError for drives that are on and have
+        not, and for limits that are beyond the drive's own then."""
+        feedback = self._feedback
+        if self._turns.find(feedback.position, feedback.t_ns):
+            for k, (own, tolerance) in self._compared_limits.items():
+                self._check_limits(k, own, tolerance)
+        if self._turns.pending and not self._stopped:
+            raise RunError(f"the drives of {self._names} report no position; check their power and their bus")
+
     def _check_measured(self) -> None:
         for k, (position, velocity) in enumerate(zip(self._position, self._velocity, strict=True)):
             if not math.isfinite(position + velocity):
@@ -380,7 +411,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         """Compare the guard's limits of a joint with its drive's own: (quantity, limit in the drive's units, setting of
         the drive); tolerance: absolute. Raises the error of a limit beyond the drive's; infinite ones are not compared.
         """
-        guard = self._guard_limits(k)
+        guard, own = self._guard_limits(k), list(own)
+        self._compared_limits[k] = own, tolerance
         for quantity, limit, setting in own:
             asked, sign = guard[quantity], -1.0 if quantity.startswith("lower") else 1.0
             if np.isfinite(asked) and sign * asked > sign * limit + _TOLERANCE * (1.0 + abs(limit)) + tolerance:

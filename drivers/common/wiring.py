@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cosim.types import param
+from cosim.units import TURN
 
 
 @dataclass(frozen=True, kw_only=True)  # families add fields that must be given
@@ -16,6 +17,14 @@ class JointParams:
     direction: Literal[1, -1] = param(default=1, doc="-1: the drive counts against the joint")
     ratio: float = param(unit="joint ratio", above=0, default=1.0, doc="rad of the drive per rad or m of the joint")
     zero: float = param(unit="joint position", default=0.0, doc="position of the joint where the drive shows 0")
+    turns: Literal["kept"] | None = param(
+        default=None, doc="kept: the drive keeps whole turns without power, or is homed at every power-on"
+    )
+
+    @property
+    def homed(self) -> bool:
+        """Whether the drive is homed before it is enabled: its position means nothing before."""
+        return False
 
     @property
     def address(self) -> int:
@@ -38,7 +47,18 @@ class Units:
 
     def __init__(self, wiring: Sequence[JointParams]) -> None:
         self.scale = [float(w.direction * w.ratio) for w in wiring]
-        self.zero = [float(w.zero) for w in wiring]
+        self._own_zero = [float(w.zero) for w in wiring]
+        self.turns, self.zero = [0] * len(wiring), self._own_zero.copy()
+
+    def add_turns(self, turns: Sequence[int]) -> None:
+        """Count so many whole turns of each drive (n,) in addition to what it reports: they shift the zero."""
+        self.turns = list(turns)
+        for k, shift in enumerate(self.shifts()):
+            self.zero[k] = self._own_zero[k] + shift
+
+    def shifts(self) -> list[float]:
+        """(n,) the added turns at the joints."""
+        return [turns * TURN / scale for turns, scale in zip(self.turns, self.scale, strict=True)]
 
     def drive_position(self, position: Iterable[float]) -> list[float]:
         return [scale * (value - zero) for value, scale, zero in zip(position, self.scale, self.zero, strict=True)]

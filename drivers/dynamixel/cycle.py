@@ -28,8 +28,8 @@ from cosim.drivers.dynamixel.packet_link import BusPacket
 from cosim.machine_code import machine_code
 from cosim.types import Array
 
-# settings: effort of a count; whole turns between the counts of the drive and of its joint; its velocity limit, counts
-EFFORT_STEP, TURN_OFFSET, VELOCITY_LIMIT = range(3)
+# settings: effort of a count; velocity limit of the drive, counts
+EFFORT_STEP, VELOCITY_LIMIT = range(2)
 _POSITION, _VELOCITY, _LARGEST, _TRIPPED = t.POSITION, t.VELOCITY, float(t.MAX_TURNS * t.CPR - 1), float(t.TRIPPED)
 _KINDS = {"u1": Kind.UINT8, "i1": Kind.INT8, "<i2": Kind.INT16, "<i4": Kind.INT32}
 _NAMES = [name for name, _, _ in cyclic_frames.MAPPED]
@@ -55,14 +55,14 @@ def _in_velocity_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
 
 @machine_code
 def _in_position_mode(s: Array, c: Array, r: Array, sent: Array) -> None:
-    goal = np.rint(c[SCALE] * (c[POSITION] - c[ZERO]) / _POSITION) - s[TURN_OFFSET]
+    goal = np.rint(c[SCALE] * (c[POSITION] - c[ZERO]) / _POSITION)
     sent[0] = min(max(goal, -_LARGEST), _LARGEST)
     sent[1] = c[EFFORT]
 
 
 @machine_code
 def _state(s: Array, c: Array, r: Array, state: Array) -> None:
-    state[STATE_POSITION], state[STATE_VELOCITY] = (r[PLACE] + s[TURN_OFFSET]) * _POSITION, r[SPEED] * _VELOCITY
+    state[STATE_POSITION], state[STATE_VELOCITY] = r[PLACE] * _POSITION, r[SPEED] * _VELOCITY
     state[STATE_EFFORT], state[STATE_TEMPERATURE] = r[CURRENT] * s[EFFORT_STEP], r[WARMTH]
     sound = r[TORQUE] != 0.0 and r[LEVEL] != 0.0 and r[HARDWARE] == 0.0 and r[WATCHDOG] != _TRIPPED
     state[FAULTY] = 0.0 if sound else 1.0

@@ -66,7 +66,6 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         self._tripped_ns = self._read_window_ns + self._watchdog_counts * t.WATCHDOG + WATCHDOG_TOLERANCE_NS
         self._settings: list[DriveSettings] = []
         self._reader = SyncReader(link, self._decoder, self._ids, params.port.baudrate)
-        self._turn_offset = np.zeros(n)  # counts from the reported position to that of the joint: whole turns
         self._current_limit, self._velocity_limit = np.zeros(n), np.zeros(n)  # the drives' own limits, counts
         self._goals = cyclic_frames.Goals(self._ids, self._mode)
         self._new_command, self._written_ns = False, 0  # a command was sent since the last request; its time [ns]
@@ -114,25 +113,12 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
 
     def _read_state(self) -> None:
         """Map the registers of the state and read it, outside of the cycle. Raises RunError without an answer."""
+        self._turns.forget(self._now())  # another operating mode and a reboot begin within one turn again
         for id in self._ids:
             self._client.write(id, cyclic_frames.MAP_ADDRESS, cyclic_frames.MAP)
         for k, id in enumerate(self._ids):
             self._reader.take({k}, 0, id, self._client.read(id, cyclic_frames.ADDRESS, cyclic_frames.SIZE))
-        self._turn_offset = self._nearest_turns(self._reader.state["position"])
         self._measure()
-
-    def _nearest_turns(self, counts: Array) -> Array:
-        """(n,) whole turns [counts] to add: the encoder measures within one turn, the joint's limits give the turn.
-
-        0 if the limits are infinite or more than a turn of the drive apart.
-        """
-        lower, upper = self.limits.lower, self.limits.upper
-        bounded = np.isfinite(lower) & np.isfinite(upper)
-        ends = [self.units.drive_position(np.where(bounded, bound, 0.0).tolist()) for bound in (lower, upper)]
-        low, high = np.divide(ends, t.POSITION)
-        known = bounded & (np.abs(high - low) <= t.CPR)
-        middle = np.where(known, 0.5 * (low + high), counts)
-        return np.rint((middle - counts) / t.CPR) * t.CPR
 
     # --- switching on and off -------------------------------------------------------------------------
 
@@ -231,7 +217,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
             goals = np.rint(np.divide(velocity, t.VELOCITY))
             goals = np.minimum(np.maximum(goals, -self._velocity_limit), self._velocity_limit)
         else:
-            goals = np.rint(np.divide(position, t.POSITION)) - self._turn_offset
+            goals = np.rint(np.divide(position, t.POSITION))
             largest = t.MAX_TURNS * t.CPR - 1
             goals = np.minimum(np.maximum(goals, -largest), largest)
         self.link.send(self._goals.packet(goals), deadline_ns)
@@ -255,7 +241,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
     def _cycle_layout(self) -> CycleLayout:
         from cosim.drivers.dynamixel.cycle import layout
 
-        settings, quiet_ns = (self._efforts, self._turn_offset, self._velocity_limit), self._read_window_ns
+        settings, quiet_ns = (self._efforts, self._velocity_limit), self._read_window_ns
         request, stops = self._reader.request, tuple(self._stop_items())
         return layout(self._mode, self._ids, settings, request, stops, (quiet_ns, self._tripped_ns), self._reader.state)
 
@@ -276,7 +262,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
 
     def _measure(self) -> None:
         state, feedback = self._reader.state, self._feedback
-        feedback.position = ((state["position"] + self._turn_offset) * t.POSITION).tolist()
+        feedback.position = (state["position"] * t.POSITION).tolist()
         feedback.velocity = (state["velocity"] * t.VELOCITY).tolist()
         feedback.effort = (state["current"] * self._efforts).tolist()
         feedback.temperature = state["temperature"].astype(float).tolist()

@@ -49,6 +49,10 @@ class JointParams(wiring.JointParams):
             raise ValueError("give either 'id' (on CAN) or 'axis' (on a serial port)")
 
     @property
+    def homed(self) -> bool:
+        return self.homing
+
+    @property
     def address(self) -> int:
         """The number of the axis, unique on its connection."""
         return self.id if self.id is not None else self.axis  # pyright: ignore[reportReturnType]

@@ -16,7 +16,7 @@ from cosim.hardware.driver_group import DriverGroup
 from cosim.rig.consent import agree
 from cosim.rig.rig import load_rig
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import Limits
+from cosim.types import AddedTurns, Limits
 from cosim.units import TURN
 from tests.cli.test_confirm import Terminal
 from tests.kit.hardware import HardwareStub
@@ -44,6 +44,7 @@ class Moved(HardwareStub):
 
     def __init__(self):
         self.position, self.velocity, self.looks, self.log = [0.0, 0.0], [0.0, 0.0], 0, []
+        self.added = [AddedTurns()] * 2
 
     def open(self):
         self.log.append("open")
@@ -58,6 +59,9 @@ class Moved(HardwareStub):
     def write(self, cmd, deadline_ns):
         pass
 
+    def added_turns(self):
+        return self.added
+
     def stop(self):
         self.log.append("stop")
 
@@ -71,12 +75,20 @@ class Bench:
         (folder / "rig.yaml").write_text(RIG)
         (folder / "push.py").write_text(controller("effort = ops.array([p.size])"))
         self.rig, self.drives = load_rig(folder / "rig.yaml", overrides, interpret=True), Moved()
+        self.ambiguous = ()
         self.scheduler = Scheduler(self._engine)
         self.scheduler.prepare()
 
     def _engine(self):
-        group = DriverGroup(self.drives, np.array([0, 1]), real=True)
+        group = DriverGroup(self.drives, np.array([0, 1]), real=True, ambiguous=self.ambiguous)
         return PythonEngine(self.rig.tick_model, VirtualPlant(self.rig.tick_model), [group])
+
+    def unsure(self, *names):
+        """Prepared again with drives that may have lost turns."""
+        self.scheduler.close()
+        self.ambiguous, self.scheduler = names, Scheduler(self._engine)
+        self.scheduler.prepare()
+        self.drives.log = []
 
     def refused(self, **keys):
         with pytest.raises(RunError) as caught:
@@ -150,6 +162,46 @@ def test_more_than_a_turn_has_to_be_allowed(bench_of):
     )
     bench.scheduler.arm(allow_turns=True)
     assert bench.scheduler.state is SchedulerState.ARMED
+
+
+UNSURE = (
+    "joint 'a' is at 0.3 rad if its drive has lost no whole turns without power: its limits have room for several;"
+    " compare where it stands"
+)
+
+
+def test_a_drive_that_may_have_lost_turns_is_refused_until_its_position_is_confirmed(bench_of):
+    bench = bench_of()
+    bench.unsure("a")
+    bench.drives.position = [0.3, 0.0]
+    fix = "home it, or declare `turns: kept` of a drive that keeps its turns, or allow it with allow_turns"
+    assert bench.refused() == f"{UNSURE}; {fix} (--allow-turns)"
+    plan = bench.scheduler.plan()
+    assert [joint.joint for joint in plan.confirm_turns] == ["a"]
+    assert str(plan.joints[0]).startswith(
+        "a is at 0.3 rad (if its drive has lost no whole turns without power); its reference begins at 0 rad,"
+    )
+    bench.scheduler.arm(plan, allow_turns=True)
+    assert bench.scheduler.state is SchedulerState.ARMED
+
+
+def test_added_turns_are_in_the_plan_and_need_no_confirmation(bench_of):
+    bench = bench_of()
+    bench.drives.position, bench.drives.added = [0.82, 0.1], [AddedTurns(-1, -TURN), AddedTurns(2, 0.2)]
+    a, w = map(str, bench.scheduler.plan().joints)
+    assert a.startswith("a is at 0.82 rad (its drive reports 7.103 rad, 1 turn of the drive from there); its")
+    assert w.startswith("w is at 0.1 rad (its drive reports -0.1 rad, 2 turns of the drive from there); its")
+    bench.scheduler.arm()
+    assert bench.scheduler.state is SchedulerState.ARMED
+
+
+def test_a_place_outside_the_limits_after_turns_were_added_is_refused_with_the_numbers(bench_of):
+    bench = bench_of("joints.a.limits={lower: -1, upper: 1, velocity: 20, effort: 100}")
+    bench.drives.position, bench.drives.added = [2.0, 0.0], [AddedTurns(-1, -TURN), AddedTurns()]
+    assert bench.refused(allow_turns=True) == (
+        "joint 'a' is at 2 rad (its drive reports 8.283 rad, 1 turn of the drive from there) before the first command,"
+        " outside its limits -1 to 1 rad; move it back by hand, or check its zero"
+    )
 
 
 def test_a_joint_that_has_moved_since_it_was_confirmed_is_not_switched_on(bench_of):
@@ -253,7 +305,8 @@ def test_more_than_a_turn_is_confirmed_a_second_time(bench_of, answers, confirme
     shown = out.getvalue()
     assert shown.startswith("rig moves real motors:\nfrom where the joints stand, motors off:\n  a is at 9.425 rad;")
     again = (
-        "  joint 'a' is at 9.425 rad, 1.5 turns from the start of its trajectory at 0 rad\nType yes again to let them"
+        "  joint 'a' is at 9.425 rad, 1.5 turns from the start of its trajectory at 0 rad\n"
+        "Type yes again to confirm these turns: "
     )
     assert (again in shown) == (answers != "no\n")
 
@@ -266,3 +319,28 @@ def test_with_yes_more_than_a_turn_needs_an_option_of_its_own(bench_of):
         consent_of("", yes=True)[0](plan, "")
     assert str(caught.value).endswith("check its zero, move it within a turn by hand, or pass --allow-turns")
     assert consent_of("", yes=True, allow_turns=True)[0](plan, "") is True
+
+
+def test_turns_that_may_be_lost_are_confirmed_as_more_than_a_turn_is(bench_of):
+    bench = bench_of()
+    bench.unsure("a")
+    bench.drives.position = [0.3, 0.0]
+    plan = bench.scheduler.plan()
+    consent, out = consent_of("yes\nyes\n")
+    assert consent(plan, "") is True
+    assert f"  {UNSURE}\nType yes again to confirm these turns: " in out.getvalue()
+    with pytest.raises(InputError, match="not confirmed, the motors stay off"):
+        consent_of("yes\nno\n")[0](plan, "")
+    with pytest.raises(RunError) as caught:
+        consent_of("", yes=True)[0](plan, "")
+    assert str(caught.value).endswith("or pass --allow-turns")
+    assert consent_of("", yes=True, allow_turns=True)[0](plan, "") is True
+
+
+def test_more_than_a_turn_of_a_drive_that_may_have_lost_turns_is_one_question_with_both(bench_of):
+    bench = bench_of()
+    bench.unsure("a")
+    bench.drives.position = [1.5 * TURN, 0.0]
+    (a,) = bench.scheduler.plan().confirm_turns
+    far = "joint 'a' is at 9.425 rad, 1.5 turns from the start of its trajectory at 0 rad; joint 'a' is at 9.425 rad if"
+    assert a.doubt.startswith(far)

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from cosim.types import FeedforwardReport
+from cosim.types import AddedTurns, FeedforwardReport
 
 
 class HardwareStub:
@@ -19,4 +19,7 @@ class HardwareStub:
         return f"fault {code}"
 
     def report(self) -> list[FeedforwardReport]:
+        return []
+
+    def added_turns(self) -> list[AddedTurns]:
         return []

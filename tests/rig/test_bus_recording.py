@@ -30,7 +30,7 @@ mechanism:
     - {name: second, joint: b, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}
     - {name: third, joint: c, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}
 joints:
-  all: {limits: {velocity: 4, effort: 2}}
+  all: {limits: {lower: -3, upper: 3, velocity: 4, effort: 2}}
 controllers: [{name: all, type: pid, kp: 0.5, ki: 0, kd: 0.1, trajectory: {type: sine, amplitude: 0.2, frequency: 0.5}}]
 emulator: {voltage: 12 V}
 guard: {stale: 4 s}

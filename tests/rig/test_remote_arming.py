@@ -16,7 +16,7 @@ from tests.execution.test_motion_plan import bench_of  # noqa: F401 a fixture
 class Link:
     """The run's end of a control socket: orders come one by one, replies and the status are kept."""
 
-    ended = False
+    failure = ""
 
     def __init__(self):
         self.status, self.orders, self.replies = {}, [], []
@@ -65,7 +65,7 @@ def test_the_motion_is_in_the_status_while_the_run_waits(waiting):
     waiting.drives.position = [1.5 * TURN, 0.0]
     waiting.control._look()
     assert waiting.link.status["motion"][0].startswith("a is at 9.425 rad; its reference begins at 0 rad, is reached")
-    assert waiting.link.status["beyond_a_turn"] == ["a"]
+    assert waiting.link.status["confirm_turns"] == ["a"]
 
 
 def test_a_joint_that_could_not_start_is_in_the_status_too(waiting):
@@ -81,7 +81,7 @@ def test_arm_reports_what_will_move_and_start_keeps_to_it(waiting):
     reply = waiting.ask("arm")
     assert (
         reply["ok"]
-        and reply["beyond_a_turn"] == []
+        and reply["confirm_turns"] == []
         and [line[:7] for line in reply["motion"]] == ["a is at", "w is at"]
     )
     waiting.drives.position = [0.3, 0.0]  # by hand
@@ -103,5 +103,5 @@ def test_more_than_a_turn_has_to_be_allowed(waiting):
         " within a turn by hand, or arm it with allow_turns"
     )
     assert waiting.ask("start")["error"].endswith("arm it first")
-    assert waiting.ask("arm", allow_turns=True)["beyond_a_turn"] == ["a"]
+    assert waiting.ask("arm", allow_turns=True)["confirm_turns"] == ["a"]
     assert waiting.recorder.agreement.allow_turns

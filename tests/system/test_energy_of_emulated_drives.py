@@ -17,7 +17,7 @@ mechanism:
   gravity: [0, 0, 0]
   bodies: [{name: disc, joint: hinge, axis: [0, 0, 1], mass: 1, inertia: [0.002, 0.002, 0.002], damping: 0.6}]
 joints:
-  hinge: {limits: {velocity: VELOCITY, effort: 2}}
+  hinge: {limits: {lower: -3, upper: 3, velocity: VELOCITY, effort: 2}}
 controllers: [{type: pid, kp: 2, ki: 0, kd: 0.1, trajectory: {type: sine, amplitude: 0.4, frequency: 0.25, ramp: 0.5}}]
 emulator: {voltage: 12 V}
 guard: {stale: 1 s, watchdog: 10 s}

@@ -20,7 +20,7 @@ mechanism:
   gravity: [0, 0, 0]
   bodies: [{name: disc, joint: hinge, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}]
 joints:
-  hinge: {limits: {velocity: 4, effort: 2}}
+  hinge: {limits: {lower: -3, upper: 3, velocity: 4, effort: 2}}
 parts:
   - {name: wheel, type: wheel.py, params: {inertia: 1e-3, stiffness: 1e-3}}
 couplings:

@@ -20,7 +20,7 @@ mechanism:
   gravity: [0, 0, 0]
   bodies: [{name: disc, joint: hinge, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}]
 joints:
-  hinge: {limits: {velocity: 4, effort: 2}}
+  hinge: {limits: {lower: -3, upper: 3, velocity: 4, effort: 2}}
 controllers: [{type: pid, kp: 0.5, ki: 0, kd: 0.1, trajectory: {type: sine, amplitude: 0.2, frequency: 0.5}}]
 emulator: {voltage: 12 V}
 guard: {stale: 1 s, watchdog: 10 s}

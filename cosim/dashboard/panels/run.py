@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cosim.dashboard import words
-from cosim.dashboard.actions import ARM, ARM_FAR, START, STEP, control_buttons, control_line, run_buttons
+from cosim.dashboard.actions import ARM, ARM_TURNS, START, STEP, control_buttons, control_line, run_buttons
 from cosim.dashboard.live import LiveRun
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class RunPanel:
 
     def _press(self, button: str) -> None:
         fields: dict[str, Any] = {"ticks": int(self.ticks.value)} if button == STEP else {}
-        fields |= {"allow_turns": True} if button == ARM_FAR else {}
+        fields |= {"allow_turns": True} if button == ARM_TURNS else {}
         if button in (*run_buttons(self.live.situation), *control_buttons(self.live.situation)):
             self.live.do(button, **fields)
 
@@ -44,7 +44,7 @@ class RunPanel:
         stepping = STEP in buttons
         if self.ticks.visible != stepping:
             self.ticks.visible = stepping
-        asks = now.real and not {ARM, ARM_FAR, START}.isdisjoint(buttons)
+        asks = now.real and not {ARM, ARM_TURNS, START}.isdisjoint(buttons)
         moving = [*self.moves, *self.live.control.status.get("motion", ())] if asks else []
         content = words.control_html(control_line(now), self.live.note, moving)
         if self.line.content != content:

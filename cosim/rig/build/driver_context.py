@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from cosim.control.load_emulation import LoadMotor
 from cosim.plant.plant import Plant
+from cosim.rig.build.power_on_turns import turns_of
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.types import DriverContext, Limits
 
 
-def driver_contexts(spec: RigSpec, joints: Sequence[str], limits: Limits) -> dict[str, DriverContext]:
-    """Driver -> its context. joints, limits (nv,): of the whole rig."""
-    return {driver.name: _context(spec, driver, joints, limits) for driver in spec.drivers}
+def driver_contexts(
+    spec: RigSpec, joints: Sequence[str], limits: Limits, continuous: Collection[str]
+) -> dict[str, DriverContext]:
+    """Driver -> its context. joints, limits (nv,): of the whole rig; continuous: joints of this kind."""
+    return {driver.name: _context(spec, driver, joints, limits, continuous) for driver in spec.drivers}
 
 
-def _context(rig: RigSpec, spec: DriverSpec, joints: Sequence[str], limits: Limits) -> DriverContext:
+def _context(
+    rig: RigSpec, spec: DriverSpec, joints: Sequence[str], limits: Limits, continuous: Collection[str]
+) -> DriverContext:
     own = limits.at(np.array([joints.index(name) for name in spec.joints], dtype=int))
     if spec.loads:
         effort = np.array([load.effort for load in spec.loads.values()])
@@ -32,6 +37,10 @@ def _context(rig: RigSpec, spec: DriverSpec, joints: Sequence[str], limits: Limi
         period=rig.schedule.step_ns * 1e-9,
         mode=spec.mode,
         place=lambda *keys: rig.source.place(spec.at(*keys)),
+        turns=tuple(
+            turns_of(spec, name, float(span), continuous)
+            for name, span in zip(spec.joints, own.upper - own.lower, strict=True)
+        ),
         torque_constants=() if spec.loads else tuple(torque_constant(rig.joints[name]) for name in spec.joints),
     )
 

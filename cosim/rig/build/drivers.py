@@ -90,7 +90,8 @@ def driver_groups(
         driver.link.reserve(own_items(spec, context))
         if spec.loads:
             index = np.arange(loads, loads := loads + len(spec.loads))
-        groups.append(DriverGroup(driver, index, spec.mode, True, bool(spec.loads), stranger_of(spec, context)))
+        stranger, ambiguous = stranger_of(spec, context), context.ambiguous
+        groups.append(DriverGroup(driver, index, spec.mode, True, bool(spec.loads), stranger, ambiguous))
     return groups
 
 

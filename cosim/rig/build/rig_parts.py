@@ -55,7 +55,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
     schedule = spec.schedule
     loops = build_loops(spec, plant, limits, reading)
     _check_real_joints(spec, reading)
-    contexts = driver_contexts(spec, joints, limits)
+    contexts = driver_contexts(spec, joints, limits, plant.model.continuous)
     loads: dict[str, float] = {}
     try:
         loads = bus_loads(drivers, contexts)

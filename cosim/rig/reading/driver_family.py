@@ -16,6 +16,12 @@ class JointWiring(Protocol):
     direction: int
     ratio: float
     zero: float  # joint position at which the drive reports 0
+    turns: Literal["kept"] | None  # declared of its whole turns at power-off
+
+    @property
+    def homed(self) -> bool:
+        """Whether the drive is homed before it is enabled."""
+        ...
 
     @property
     def address(self) -> int:

@@ -35,6 +35,7 @@ class Bench(FakeConnection):
             period,
             mode,
             lambda *keys: SourceLocation("rig.yaml", 5, ".".join(keys)),
+            turns=("folded" if np.isfinite(upper - lower).all() else "ambiguous",) * joints,
         )
         self.params = dynamixel.Params(port=dynamixel.SerialSettings(port="/dev/ttyX", baudrate=4e6), **options)
         self.rotors = [Rotor(inertia=1e-2, friction=1e-2) for _ in names]
