@@ -234,7 +234,7 @@ def check_start(
     for k in np.flatnonzero(codes)[:1]:
         name, unit, at = mechanism.dof_names[k], mechanism.dof_units[k], position[k]
         if not limits.lower[k] <= at <= limits.upper[k] and codes[k] == CODES["position"]:
-            stands = f"{at:.6g} {unit}{reported(places.get(name, REPORTED), at, unit)}"
+            stands = f"{at:.6g} {unit}{reported(places.get(name, REPORTED), float(at), unit)}"
             what = f"joint '{name}' is at {stands} before the first command, outside its limits"
             fix = "move it back by hand, or check its zero"
             raise RunError(f"{what} {limits.lower[k]:.6g} to {limits.upper[k]:.6g} {unit}; {fix}")

@@ -40,8 +40,8 @@ def _effort_rate(window: StopWindow, joint: str) -> np.ndarray | None:
     return None if effort is None else np.diff(effort, prepend=effort[:1]) / window.step
 
 
-# key of the limit -> how it is seen. `stall` and `frozen` check histories that are not recorded, `commanded_effort` what
-# the guard cuts; a stop states them
+# key of the limit -> how it is seen. `stall` and `frozen` check histories that are not recorded, `commanded_effort`
+# what the guard cuts; a stop states them
 CHECKED: Mapping[str, Checked] = {
     "effort": Checked("commanded effort", _signal("command_effort"), saturates=True),
     "rate": Checked("change of the commanded effort", _effort_rate, saturates=True),
