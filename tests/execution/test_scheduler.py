@@ -132,13 +132,25 @@ def test_a_stopped_run_keeps_what_its_ticks_left(bench_of):
 def test_motors_that_cannot_be_switched_on_or_measured_are_off_again(bench_of, paced):
     bench = bench_of(paced=paced, hardware=True)
     bench.scheduler.prepare()
-    bench.drivers[0].read = failing(OSError("unplugged"))
+    # it measures once with motors off, for the plan; then it is unplugged
+    bench.drivers[0].then["enable", 0] = lambda: setattr(bench.drivers[0], "read", failing(OSError("unplugged")))
     with pytest.raises(RunError, match=r"^the driver of a failed: OSError: unplugged \("):
         bench.scheduler.arm()
     assert bench.log[-4:] == ["enable a", "enable b+c", "stop a", "stop b+c"]
     assert bench.scheduler.state is SchedulerState.READY
     del bench.drivers[0].read
     assert Ticks(bench.start(3)).numbers == [0, 1, 2]
+
+
+@pytest.mark.parametrize("paced", [False, True])
+def test_motors_that_cannot_be_measured_for_the_plan_are_not_switched_on(bench_of, paced):
+    bench = bench_of(paced=paced, hardware=True)
+    bench.scheduler.prepare()
+    bench.drivers[0].read = failing(OSError("unplugged"))
+    with pytest.raises(RunError, match=r"^the driver of a failed: OSError: unplugged \("):
+        bench.scheduler.arm()
+    assert "enable a" not in bench.log and bench.log[-2:] == ["stop a", "stop b+c"]
+    assert bench.scheduler.state is SchedulerState.READY
 
 
 @pytest.mark.parametrize("paced", [False, True])
@@ -149,8 +161,8 @@ def test_drivers_have_time_to_measure_before_the_first_tick(bench_of, paced):
     now, read = bench.clock.time * paced, bench.drivers[0].read
     bench.drivers[0].read = lambda out, deadline_ns: (deadlines.append(deadline_ns), read(out, deadline_ns))
     Ticks(bench.start(3))
-    first, *ticks = deadlines
-    assert (now + 4 * MS < first < ticks[0]) if paced else (first == ticks[0] == 0)
+    planned, first, *ticks = deadlines  # the plan is measured with motors off
+    assert (now + 4 * MS < planned <= first < ticks[0]) if paced else (planned == first == ticks[0] == 0)
     assert [later - ticks[0] for later in ticks] == [0, MS, 2 * MS]
 
 

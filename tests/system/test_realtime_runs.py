@@ -26,6 +26,7 @@ from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
 from tests.kit.engines import python_rows
+from tests.kit.processes import until
 from tests.kit.recordings import recorded_messages
 from tests.kit.rigs import rig_in
 
@@ -162,8 +163,8 @@ def test_outputs_leave_the_loop_its_cpu(rig_of, tmp_path):
 
 
 KILLED = """
-import os
-import signal
+import time
+from pathlib import Path
 
 import numpy as np
 from cosim.types import COMMAND, joint_signals, params
@@ -181,7 +182,8 @@ class Own:
 
     def update(self, t, p, x, u):
         if float(t) >= 0.075:
-            os.kill(os.getpid(), signal.SIGKILL)
+            Path(__file__).with_name("reached").touch()
+            time.sleep(10.0)  # until it is killed
         return {}, {name: np.zeros(1) for name in COMMAND}
 
 load = Own
@@ -194,7 +196,11 @@ def test_a_killed_run_leaves_a_recording_of_its_first_ticks(tmp_path):
     command = [sys.executable, "-m", "cosim", "run", str(tmp_path / "rig.yaml"), *override]
     command += ["--duration", "60", "--record", str(tmp_path / "run.mcap")]
     # its output ends when the recorder process ends, which inherits it
-    assert subprocess.run(command, capture_output=True).returncode == -9
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        until((tmp_path / "reached").exists)
+        run.kill()
+        run.communicate()
+    assert run.returncode == -signal.SIGKILL
     t_ns, _, *_ = read_recording(tmp_path / "run.mcap")
     # 75 in 0.3 s, but for those after the last look at the ring
     assert 25 <= len(t_ns) <= 75
