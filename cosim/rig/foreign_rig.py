@@ -73,7 +73,7 @@ def _of_program(path: str) -> bool:
 def _program_folders(search: tuple[str, ...]) -> tuple[str, ...]:
     """Of this program, of Python and of what is installed; not the folder in which the program was started."""
     installed = [each for each in search if "site-packages" in each or "dist-packages" in each]
-    own = (PACKAGE, *(PACKAGE / name for name in PLUGINS))
+    own = (PACKAGE, PACKAGE.parent / "cosim.egg-info", *(PACKAGE / name for name in PLUGINS))
     folders = [*own, *site.getsitepackages(), os.path.dirname(os.__file__), *installed, sys.prefix]
     return tuple(os.path.join(os.path.realpath(folder), "") for folder in folders)
 

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,8 @@ from cosim.cli.command_line import command_parser
 from cosim.dashboard import command as dashboard
 from cosim.dashboard.command import Joining, dash
 from cosim.dashboard.look import Look
-from cosim.foxglove.command import open_bridge
+from cosim.dashboard.web_page import WebAddress
+from cosim.foxglove.command import FoxgloveAddress, open_bridge
 from cosim.rig import provenance
 from cosim.rig.republish import republish
 from tests.fmi import fmus
@@ -237,7 +238,7 @@ def published(recording: Path, address: str) -> Iterator[None]:
 def test_a_page_shows_a_recording_without_its_code(foreign: Foreign, monkeypatch, kind: str) -> None:
     recording, pages = foreign(kind), served(monkeypatch)
     with nothing_opened(foreign.mark):
-        dash(str(recording), "127.0.0.1", 0, False, 30.0)
+        dash(str(recording), WebAddress("127.0.0.1", 0), False, 30.0)
     assert pages[0].drawing is not None and pages[0].poses is not None  # also of a joint in Python
 
 
@@ -245,9 +246,12 @@ def test_a_page_shows_a_recording_without_its_code(foreign: Foreign, monkeypatch
 def test_a_page_and_a_bridge_show_a_stream_without_its_code(foreign: Foreign, monkeypatch, tmp_path, kind: str) -> None:
     recording, pages, address = foreign(kind), served(monkeypatch), f"ipc://{tmp_path}/s"
     with published(recording, address), nothing_opened(foreign.mark):
-        dashboard.serve_stream(address, Joining(), dashboard.Address("127.0.0.1", 0), Look(False, 30.0), print)
+        web = dashboard._listen(WebAddress("127.0.0.1", 0))
+        with closing(web.listener):
+            dashboard.serve_stream(address, Joining(), web, Look(False, 30.0), print)
         assert pages[0].drawing is not None and pages[0].poses is not None
-        with open_bridge(address, "127.0.0.1", 0) as (bridge, _):
+        with open_bridge(address, FoxgloveAddress("127.0.0.1", 0)) as opened:
+            bridge = opened.bridge
             for _ in range(100):
                 bridge.step()
                 if bridge.began:

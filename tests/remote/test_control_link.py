@@ -19,6 +19,7 @@ from orjson import loads
 
 from cosim.client import connect
 from cosim.errors import InputError, RunError
+from cosim.output.curve import client_key_of, secure_client
 from cosim.remote import control_link
 from cosim.remote.control_link import ENDED, HANGS, ControlLink, LostControl
 from cosim.remote.control_process import ControlSetup
@@ -199,6 +200,8 @@ def test_control_that_was_released_is_not_lost_with_the_process(link):
 
 def test_orders_from_before_the_death_of_the_process_are_carried_out(link):
     client = zmq.Context.instance().socket(zmq.DEALER)
+    if (key := client_key_of(link.endpoint, None)) is not None:
+        secure_client(client, key)
     client.connect(link.endpoint)
     client.send_string('{"command": "estop"}')
     assert link.wait(5.0)

@@ -81,7 +81,9 @@ def test_traffic_is_complete_from_opening_to_closing(recorded, driver):
     folder, run = recorded
     entries = entries_of(folder, driver)
     calls = [entry.what for entry in entries if entry.what in traffic_log.CALLS]
-    assert calls[0] == "open" and calls[1] == "enable" and calls[-1] == "close" and "stop" in calls
+    before = calls[: calls.index("enable")]  # with motors off the joints are measured alone
+    assert before[0] == "open" and set(before[1:]) == {"read"}
+    assert calls[-1] == "close" and "stop" in calls
     assert calls.count("write") >= len(run.t)
     assert [entry.number for entry in entries] == list(range(len(entries)))
     sent = [entry for entry in entries if entry.what == Passing.SENT]

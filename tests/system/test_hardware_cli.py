@@ -184,7 +184,7 @@ def signals(path):
 
 
 LIMITS = "effort 10 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s"
-LIMITS += "; by default tracking 0.2967 rad, stall 1 s, frozen 0.2967 rad"
+LIMITS += "; by default commanded_effort 1e+04 N·m, tracking 0.2967 rad, stall 1 s, frozen 0.2967 rad, units 1"
 
 
 def test_a_run_reports_what_moves_and_the_load_of_its_buses(arm, tmp_path):
@@ -204,7 +204,7 @@ def test_a_run_reports_what_moves_and_the_load_of_its_buses(arm, tmp_path):
         assert re.fullmatch(f"  {name}{way}", line)
     assert [*shown[2:-4], shown[-1]] == [
         *(f"    node {k + 1}, {name}: {LIMITS}" for k, name in enumerate(("base", "shoulder", "elbow"))),
-        "  immediate stop: limits of position, tracking, stall, frozen or velocity",
+        "  immediate stop: limits of position, commanded_effort, tracking, stall, frozen, velocity or units",
         "  immediate stop: no feedback of a drive for 500 ms, or a fault of a drive",
         "  emergency stop: none but Ctrl-C; see guard.estop",
         f"  wiring not probed: base, shoulder, elbow; check it with cosim probe {RIGS / 'arm_can.yaml'} first",
