@@ -179,8 +179,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
                     self.latched = True
                     raise self._joint_error(k, f"fault: {self.describe_fault(k, code)}")
             self._switch_on(mode)
-            if self._turns.pending:  # no command may be converted before
-                self._find_turns()
+            self._require_turns()
             with self._gate:
                 self.check_not_stopped()
                 self._state = State.ON
@@ -202,8 +201,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             self._poll(deadline_ns)
         self._commanded = False
         self._receive(deadline_ns)
-        if self._turns.pending:
-            self._find_turns()
+        self._find_turns()
         self._convert_feedback()
         feedback = self._feedback
         effort, t_ns = self.units.joint_effort(feedback.effort), min(feedback.t_ns)
@@ -369,13 +367,23 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             raise RunError(f"the motors of {self._names} were stopped; enable the driver first")
 
     def _find_turns(self) -> None:
-        """Fold the positions of the drives, once all have reported. Raises RunError for drives that are on and have
-        not, and for limits that are beyond the drive's own then."""
+        """Fold the positions of the drives, once all have reported. Raises RunError for limits that are beyond the
+        drive's own then."""
         feedback = self._feedback
-        if self._turns.find(feedback.position, feedback.t_ns):
+        if self._turns.pending and self._turns.find(feedback.position, feedback.t_ns):
             for k, (own, tolerance) in self._compared_limits.items():
                 self._check_limits(k, own, tolerance)
-        if self._turns.pending and not self._stopped:
+
+    def _require_turns(self) -> None:
+        """No command can be converted before the turns are known: drives that did not report while they were switched
+        on are asked. Raises RunError for those that do not answer, and see `_find_turns`."""
+        self._find_turns()
+        if self._turns.pending:
+            deadline_ns = self._now() + RETRY_NS
+            self._poll(deadline_ns)
+            self._receive(deadline_ns)
+            self._find_turns()
+        if self._turns.pending:
             raise RunError(f"the drives of {self._names} report no position; check their power and their bus")
 
     def _check_measured(self) -> None:
