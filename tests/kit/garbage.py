@@ -9,6 +9,7 @@ from typing import Any
 import zmq
 from orjson import dumps, loads
 
+from cosim.output.curve import client_key_of, secure_client
 from cosim.remote.requests import COMMANDS, BadRequest, read_request
 
 HUGE = (b"1e999", b"-1e308", b"9" * 400, b"18446744073709551616", b"0." + b"1" * 5000, b"-0", b"NaN", b"Infinity")
@@ -17,13 +18,21 @@ REPLY_TIMEOUT = 20_000  # ms
 FIELDS = ("values", "names", "force", "ticks", "text", "client", "id", "x")
 
 
+def raw_client(kind: int, endpoint: str) -> zmq.Socket[bytes]:
+    """A socket of another program of the user: it has the key, where there is one."""
+    client = zmq.Context.instance().socket(kind)
+    client.setsockopt(zmq.LINGER, 0)
+    if (key := client_key_of(endpoint, None)) is not None:
+        secure_client(client, key)
+    client.connect(endpoint)
+    return client
+
+
 class Stranger:
     """A client without manners."""
 
     def __init__(self, endpoint: str) -> None:
-        self._socket = zmq.Context.instance().socket(zmq.DEALER)
-        self._socket.setsockopt(zmq.LINGER, 0)
-        self._socket.connect(endpoint)
+        self._socket = raw_client(zmq.DEALER, endpoint)
 
     def ask(self, messages: Sequence[Sequence[bytes]]) -> list[bool]:
         """Whether each message was granted."""

@@ -19,12 +19,11 @@ from orjson import loads
 
 from cosim.client import connect
 from cosim.errors import InputError, RunError
-from cosim.output.curve import client_key_of, secure_client
 from cosim.remote import control_link
 from cosim.remote.control_link import ENDED, HANGS, ControlLink, LostControl
 from cosim.remote.control_process import ControlSetup
 from cosim.remote.desk import Order
-from tests.kit.garbage import Stranger, garbage
+from tests.kit.garbage import Stranger, garbage, raw_client
 from tests.kit.processes import runs, until
 
 
@@ -111,16 +110,14 @@ def test_heartbeats_keep_control_and_silence_loses_it():
 
 
 def test_a_request_reply_socket_is_served(link):
-    client = zmq.Context.instance().socket(zmq.REQ)
-    client.connect(link.endpoint)
+    client = raw_client(zmq.REQ, link.endpoint)
     client.send_string('{"command": "get"}')
     assert loads(client.recv()) == {"id": None, "ok": True, "values": {"arm.kp": 1.0}}
     client.close()
 
 
 def test_frames_that_are_no_request_are_refused(link):
-    client = zmq.Context.instance().socket(zmq.DEALER)
-    client.connect(link.endpoint)
+    client = raw_client(zmq.DEALER, link.endpoint)
     client.send_multipart([b"a", b"b", b"c"])
     assert loads(client.recv())["error"] == "a request is one frame, got 3"
     client.close()
@@ -199,10 +196,7 @@ def test_control_that_was_released_is_not_lost_with_the_process(link):
 
 
 def test_orders_from_before_the_death_of_the_process_are_carried_out(link):
-    client = zmq.Context.instance().socket(zmq.DEALER)
-    if (key := client_key_of(link.endpoint, None)) is not None:
-        secure_client(client, key)
-    client.connect(link.endpoint)
+    client = raw_client(zmq.DEALER, link.endpoint)
     client.send_string('{"command": "estop"}')
     assert link.wait(5.0)
     os.kill(link._process.pid, signal.SIGKILL)
@@ -211,7 +205,7 @@ def test_orders_from_before_the_death_of_the_process_are_carried_out(link):
     orders = link.take()
     until(lambda: orders.extend(link.take()) or link.failure, 5.0)
     assert [order.command for order in orders] == ["estop"] and link.failure == ENDED
-    client.close(0)
+    client.close()
 
 
 def test_a_process_that_hangs_loses_the_control_that_a_client_held(monkeypatch):
