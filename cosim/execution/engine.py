@@ -183,6 +183,13 @@ class Engine(ABC):
         start = self._start_at(blend, position, velocity)
         return plan_of(self.tick_model, start, position, ticks, self.power_on_places())
 
+    def standing(self, until: int) -> MotionPlan:
+        """With motors off: where the real joints stand; until: see `measure_once`."""
+        from cosim.execution.motion_plan import MotionPlan, standing
+
+        position, _ = self._preserved(lambda: self._measure_off(until))
+        return MotionPlan(standing(self.tick_model, position), 0.0)
+
     def power_on_places(self) -> Mapping[str, PowerOnPlace]:
         """Real joint -> on which turn its drive is taken to be, where that is not simply what it reports."""
         return {}

@@ -163,16 +163,20 @@ def plan_of(
     for loop in model.loops:
         motions = _reference_motions(model, loop, start.references, position, looked_at)
         found |= {motion.joint: motion for motion in motions}
-    names = [name for name in model.plant.model.dof_names if name in model.plant.real]
-    index = {name: model.plant.model.dof_index(name) for name in names}
-    units = model.plant.model.dof_units
-    missing = {
-        name: PlannedMotion(name, units[k], float(position[k]), unknown="no controller commands it")
-        for name, k in index.items()
-    }
-    planned = [found.get(name, missing[name]) for name in names]
+    planned = [found.get(here.joint, here) for here in standing(model, position)]
     joints = tuple(replace(joint, power_on=places.get(joint.joint, REPORTED)) for joint in planned)
     return MotionPlan(joints, looked_at * model.step, looked_at == ticks)
+
+
+def standing(model: TickModel, position: Array) -> tuple[PlannedMotion, ...]:
+    """Where the joints with real motors stand, if nothing commands them. position: (nv,) as measured."""
+    those, real = model.plant.model, model.plant.real
+    rows = zip(those.dof_names, those.dof_units, position.tolist(), strict=True)
+    return tuple(
+        PlannedMotion(name, unit, value, unknown="no controller commands it")
+        for name, unit, value in rows
+        if name in real
+    )
 
 
 def _reference_motions(

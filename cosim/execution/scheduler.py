@@ -138,6 +138,11 @@ class Scheduler:
         self._check_allowed("plan")
         return self.engine.plan_motion(self._blend, self.mode.start_deadline_ns, ticks)
 
+    def standing(self) -> MotionPlan:
+        """Motors off: where the real joints stand, a plan without motion."""
+        self._check_allowed("plan")
+        return self.engine.standing(self.mode.start_deadline_ns)
+
     def arm(self, agreed: MotionPlan | None = None, allow_turns: bool = False) -> None:
         """Switch the motors on; acquire the privileges of a real-time run: → armed.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,10 @@ from cosim.execution.scheduler import Scheduler
 # (plan, which joint has moved since the plan before, or "") -> whether `MotionPlan.confirm_turns` is agreed to;
 # raises InputError where it is refused
 Consent = Callable[[MotionPlan, str], bool]
+
+PAUSE = 0.1  # s between two looks at joints that are off
+LOOKS = 8  # without motion after which a joint rests: one that swings stands at its turning points
+MOST_LOOKS = 100  # at joints that move
 
 
 class Agreement(NamedTuple):
@@ -38,6 +43,7 @@ def agree(scheduler: Scheduler, ticks: int, consent: Consent | None, allow_turns
     Raises what `consent` raises, and RunError for a joint that could not start."""
     if consent is None:
         return Agreement(None, allow_turns)
+    wait_for_rest(scheduler)
     plan, moved = scheduler.plan(ticks), ""
     while True:
         allowed = consent(plan, moved) or allow_turns
@@ -45,3 +51,16 @@ def agree(scheduler: Scheduler, ticks: int, consent: Consent | None, allow_turns
         if not (moved := plan.moved(later)):
             return Agreement(plan, allowed)
         plan = later
+
+
+def wait_for_rest(scheduler: Scheduler) -> None:
+    """Wait for joints that still move, motors off, as after a stop: their motion can be confirmed when they rest.
+    Not for longer than 10 s; `agree` asks again then, and `arm` refuses what moves."""
+    before, still = scheduler.standing(), LOOKS - 1  # one look is enough for joints that rest already
+    for _ in range(MOST_LOOKS):
+        time.sleep(PAUSE)
+        now = scheduler.standing()
+        if before.moved(now):
+            before, still = now, 0
+        elif (still := still + 1) >= LOOKS:
+            return
