@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import cosim.deploy.page
 from cosim import load_rig
-from cosim.control.limits import LIMIT_OF
+from cosim.control.limits import LIMIT_OF, LIMITS
 from cosim.dashboard.gain_range import gain_range
 from cosim.output.limit_alarms import alarm_texts
 from tests.kit.rig_page import RigPage, built_page, evaluated
 
 UR5 = Path("rigs/ur5_sim.yaml")
+PAGE = Path(cosim.deploy.page.__file__).parent / "web"
 GAIN = "arm.kp/elbow_joint"
 ERROR = ("elbow_joint/reference_position", "elbow_joint/position")
 TOLERANCE = 1e-10
@@ -223,6 +226,7 @@ def test_a_reference_that_is_changed_is_that_of_a_rig_with_the_changed_trajector
 
 STOPS = {
     "effort": ("{effort: 1 N*m}", "{actions: {effort: stop}}"),
+    "commanded": ("{commanded_effort: 1 N*m}", "{}"),
     "rate": ("{rate: 1 N*m/s}", "{actions: {rate: stop}}"),
     "power": ("{power: 0.01 W}", "{actions: {power: stop}}"),
     "immediate": ("{effort: 1 N*m}", "{actions: {effort: stop}, deceleration: 1e-3 rad/s^2}"),
@@ -246,6 +250,14 @@ def test_it_says_of_a_stop_by_the_guard_what_the_engine_says(opened, tmp_path, w
     assert page.tab.locator("[role=alert]").inner_text().startswith(engine.why)
     page.tab.locator("[role=alert]").get_by_role("button", name="Reset").click()
     assert not page.state["stopped"]
+
+
+def test_it_knows_every_figure_of_the_messages_of_limits() -> None:
+    """But those of limits that only joints with real motors have."""
+    source = (PAGE / "stop_reason.js").read_text()
+    known = set(re.findall(r"^    (\w+): \(\) =>", source, re.M))
+    texts = [row.reason + row.controlled_stop for row in LIMITS if row.key != "units"]
+    assert set(re.findall(r"{(\w+)}", "".join(texts))) <= known
 
 
 DIVERGED = {

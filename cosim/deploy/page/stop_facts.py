@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import BITS, CODES, LIMIT_OF, NOT_FINITE, STALE
 from cosim.execution.rig_state import PLAUSIBLE
 from cosim.execution.stop_reason import OVERFLOWING
@@ -28,11 +29,13 @@ def stop_facts(model: TickModel) -> dict[str, Any]:
             "unit": unit,
             "effort_unit": JOINT_DIMENSIONS["joint effort"][unit == "m"],
             "diverged": _fix_of_divergence(model, name),
+            "controller": _controller(model, k),
         }
-        for name, unit in zip(names, units, strict=True)
+        for k, (name, unit) in enumerate(zip(names, units, strict=True))
     ]
     return {
         "joints": joints,
+        "begun_at": BumplessStart.size(len(names)),  # of `bumpless_start`: the time of the controlled stop behind it
         "stale": [f"{1e3 * float(limit):.6g}" for limit in guard.stale],
         "limits": {str(code): _limit(model, key) for key, code in CODES.items() if _bounded(model, key)},
         "alarms": [{"joint": k, "bit": BITS[key], "text": text} for (k, key), text in alarm_texts(model).items()],
@@ -43,6 +46,14 @@ def stop_facts(model: TickModel) -> dict[str, Any]:
         "overflowing": OVERFLOWING,
         "plausible": PLAUSIBLE,
     }
+
+
+def _controller(model: TickModel, k: int) -> dict[str, Any] | None:
+    """Which controller commands joint k, and as which of its joints."""
+    for loop in model.loops:
+        for place in np.flatnonzero(loop.index == k):
+            return {"name": loop.name, "place": int(place)}
+    return None
 
 
 def _bounded(model: TickModel, key: str) -> bool:

@@ -4,11 +4,18 @@ const filledIn = (template, fields) => template.replace(/\{(\w+)\}/g, (_, name) 
 
 const largestOf = (values) => values.reduce((best, value, k) => (value > values[best] ? k : best), 0);
 
-const requestedEffort = (simulation, k) => {
-  const command = (name) => simulation.at(`command.${name}`)[k];
+// Of joint k, by the command at a place of the memory.
+const requestedEffort = (simulation, k, path, place) => {
+  const command = (name) => simulation.at(`${path}.${name}`)[place];
   const measured = (name) => simulation.at(`measured.${name}`)[k];
   const proportional = command("kp") * (command("position") - measured("position"));
   return proportional + command("kd") * (command("velocity") - measured("velocity")) + command("effort");
+};
+
+// What the controller of joint k requests, before the guard cuts it; 0 without a controller.
+const commandedEffort = (simulation, k) => {
+  const { controller } = simulation.facts.stop.joints[k];
+  return controller ? requestedEffort(simulation, k, `controller_commands.${controller.name}`, controller.place) : 0;
 };
 
 // What the messages of limits say of joint k; read only as far as a message has it.
@@ -17,7 +24,7 @@ const figuresOf = (simulation, k, limit) => {
   const { name, unit, effort_unit: effortUnit } = stop.joints[k];
   const value = (path) => simulation.at(path)[k];
   const shown = (number, of) => `${general(number)} ${of}`;
-  const effort = () => requestedEffort(simulation, k);
+  const effort = () => requestedEffort(simulation, k, "command", k);
   const velocity = () => value("measured.velocity");
   const change = () => Math.abs(effort() - value("previous_request")) / step;
   return {
@@ -26,6 +33,7 @@ const figuresOf = (simulation, k, limit) => {
     position: () => shown(value("measured.position"), unit),
     velocity: () => shown(velocity(), `${unit}/s`),
     effort: () => shown(effort(), effortUnit),
+    commanded_effort: () => shown(commandedEffort(simulation, k), effortUnit),
     effort_rate: () => shown(change(), `${effortUnit}/s`),
     power: () => shown(Math.abs(effort() * velocity()), "W"),
     temperature: () => shown(value("temperature"), "degC"),
@@ -68,10 +76,10 @@ const notFinite = (simulation, k) => {
 };
 
 const controlledStop = (simulation) => {
-  const { limits, joints } = simulation.facts.stop;
+  const { limits, joints, begun_at: begunAt } = simulation.facts.stop;
   const k = largestOf(simulation.at("controlled_stop.first_guard_fault"));
   const limit = limits[simulation.at("controlled_stop.reason")[0]];
-  const begun = simulation.at("bumpless_start")[2 + 2 * joints.length];
+  const begun = simulation.at("bumpless_start")[begunAt];
   const what = filledIn(limit.controlled_stop, figuresOf(simulation, k, limit));
   const when = `at t = ${general(begun)} s, followed by a controlled stop of all joints`;
   return ofJoint(simulation, k, `${what} ${when}; change the trajectory or joints.${joints[k].name}.limits`);
