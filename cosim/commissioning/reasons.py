@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -28,10 +29,14 @@ class GuardedJoints(Protocol):
 
 
 def fault_reason(
-    live: GuardedJoints, faults: Array, feedback: Mapping[str, Numeric], command: Mapping[str, Numeric]
+    live: GuardedJoints,
+    faults: Array,
+    feedback: Mapping[str, Numeric],
+    safe: Mapping[str, Numeric],
+    wanted: Mapping[str, Numeric],
 ) -> str:
-    """The reason for the fault code that comes last in the order of precedence. feedback, command: those of the
-    guard."""
+    """The reason for the fault code that comes last in the order of precedence. feedback: of the guard; safe, wanted:
+    the command that it allows, and the one that it was given."""
     k = int(np.argmax(faults))
     code, name = int(faults[k]), live.names[k]
     if code == STALE:
@@ -44,21 +49,19 @@ def fault_reason(
     at = {key: float(np.asarray(value)[k]) for key, value in feedback.items() if np.ndim(value)}
     effort_unit = JOINT_DIMENSIONS["joint effort"][unit == "m"]
     measured = {key: np.asarray(feedback[key]) for key in ("position", "velocity")}
-    effort = float(np.asarray(requested_effort(command, measured))[k])
+    effort, commanded = (float(np.asarray(requested_effort(command, measured))[k]) for command in (safe, wanted))
     figures = {
         "joint": name,
         "limit": row.show([float(live.guard.bounds[key][k]) for key in row.bound_keys], unit),
         "position": f"{at['position']:.6g} {unit}",
         "velocity": f"{at['judged_velocity']:.6g} {unit}/s",
         "effort": f"{effort:.6g} {effort_unit}",
+        "commanded_effort": f"{commanded:.6g} {effort_unit}",
         "effort_rate": f"{abs(effort - at['request']) / live.period:.6g} {effort_unit}/s",
         "power": f"{abs(effort * at['judged_velocity']):.6g} W",
         "temperature": f"{at['temperature']:.6g} degC",
         "unseen_motion": f"{at['unseen_motion']:.6g} {unit}",
         "tracking_error": f"{abs(at['reference'] - at['position']):.6g} {unit}",
-        "residual_energy": "0 J",
-        "load_residual_energy": "0 J",
-        **dict.fromkeys(("units", "units_check"), ""),
     }
-    what = row.reason.format(**figures).partition("; ")[0]
+    what = row.reason.format_map(defaultdict(lambda: "0", figures)).partition("; ")[0]  # others: of whole rigs only
     return f"joint '{name}' {what}"

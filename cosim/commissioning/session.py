@@ -332,7 +332,7 @@ class LiveJoints:
         safe, faults, alarms = check(self.guard, feedback, wanted)
         self.alarms = np.asarray(alarms)
         if (np.asarray(faults) != OK).any():
-            raise RunError(fault_reason(self, np.asarray(faults), feedback, safe))
+            raise RunError(fault_reason(self, np.asarray(faults), feedback, safe, wanted))
         self._send({name: np.asarray(value, dtype=float) for name, value in safe.items()})
 
     def _send(self, safe: Mapping[str, Array]) -> None:
