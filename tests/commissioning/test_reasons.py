@@ -21,7 +21,7 @@ def said(code: float) -> str:
     joints: Any = SimpleNamespace(
         names=("a", "b"), units=("rad", "m"), guard=guard, age=np.array([0.0, 0.07]), period=0.002
     )
-    feedback = {name: np.zeros(2) for name in (*GUARD_INPUTS, *REAL_GUARD_INPUTS)}
+    feedback = {name: np.zeros(2) for name in ("request", *GUARD_INPUTS, *REAL_GUARD_INPUTS)}
     wanted = dict.fromkeys(COMMAND, np.zeros(2)) | {"effort": np.array([0.0, 3000.0])}
     safe = wanted | {"effort": np.array([0.0, 2.0])}
     return fault_reason(joints, np.array([0.0, float(code)]), feedback, safe, wanted)
