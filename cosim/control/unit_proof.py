@@ -78,17 +78,16 @@ MODEL = Proof(
 )
 ROWS, MODEL_ROW = 3, 2  # of proofs of a joint: by its velocity, by its commands, by the model
 
-# factors that a wrong unit gives, and what it would be
-FACTORS: tuple[tuple[float, str], ...] = (
-    (60.0 / (2.0 * np.pi), "rpm"),
-    (180.0 / np.pi, "degrees"),
-    (1.0 / (2.0 * np.pi), "turns"),
-    (1000.0, "thousandths"),
-    (1e6, "millionths"),
-    (60.0, "per minute"),
-    (100.0, "hundredths"),
-    (10.0, "tenths"),
-    (9.80665, "kgf"),
+PARTS = {1: "tenths", 2: "hundredths", 3: "thousandths", 6: "millionths"}
+MOTIONS, EFFORTS = ("velocity", "motion"), ("effort", "model")
+# factor between two units, what they are, and proofs in which they may be mixed up
+FACTORS: tuple[tuple[float, str, Sequence[str]], ...] = (
+    (60.0 / (2.0 * np.pi), "rpm and rad/s", ("velocity",)),
+    (60.0, "per minute and per second", ("velocity",)),
+    (180.0 / np.pi, "degrees and radians", MOTIONS),
+    (2.0 * np.pi, "turns and radians", MOTIONS),
+    (9.80665, "kgf and N", EFFORTS),
+    *((10.0**k, f"a unit and its {part}", MOTIONS + EFFORTS) for k, part in PARTS.items()),
 )
 LIKELY = 2  # of them are named
 
@@ -252,15 +251,17 @@ def interval_of(sums: Sequence[Numeric], least: int = BLOCKS) -> tuple[Numeric, 
     return ops.logical_and(ops.logical_and(narrow, sums[1] > 0.0), sums[0] >= least), low, high
 
 
-def question(factor: float, low: float, high: float) -> str:
-    """Which unit would give a factor between `low` and `high`, as a question; what it is was not established."""
+def question(proof: Proof, factor: float, low: float, high: float) -> str:
+    """Which units mixed up would give a factor between `low` and `high`, as a question; what it is was not
+    established."""
     if low < 0.0 < high:
         return "does it follow at all"
     if factor < 0.0:
         return "a wrong sign" if low <= -1.0 <= high else "a wrong sign and another unit"
-    named = [(value, name) for value, name in FACTORS] + [(1.0 / value, f"{name}, reversed") for value, name in FACTORS]
-    found = sorted((abs(np.log(value / factor)), name) for value, name in named if low <= value <= high)
-    return " or ".join(name for _, name in found[:LIKELY]) or "a gear ratio, pole pairs or counts"
+    either = [(value, name) for ratio, name, keys in FACTORS if proof.key in keys for value in (ratio, 1.0 / ratio)]
+    found = sorted((abs(np.log(value / factor)), name) for value, name in either if low <= value <= high)
+    named = ", or ".join(name for _, name in found[:LIKELY])
+    return f"{named} mixed up" if named else "a gear ratio, pole pairs or counts"
 
 
 def finding(proofs: Sequence[Proof], least: int, sums: np.ndarray, proven: np.ndarray) -> tuple[str, str]:
@@ -273,5 +274,5 @@ def finding(proofs: Sequence[Proof], least: int, sums: np.ndarray, proven: np.nd
         if known and done < 0.5 and beyond > max(worst, 1.0):
             factor = 0.5 * (low + high)
             what = proof.reports.format(factor=f"{factor:.4g}", interval=f"{low:.3g} to {high:.3g}")
-            worst, found = beyond, (f"{what}: {question(factor, low, high)}?", proof.check)
+            worst, found = beyond, (f"{what}: {question(proof, factor, low, high)}?", proof.check)
     return found

@@ -36,16 +36,22 @@ def log_message(status: int, category: bytes | None, message: bytes | None) -> N
 
 
 @cache
-def _callbacks() -> Any:
-    """For FMI 2. fmpy formats the messages of all FMUs of a process for one logger, the last one: so there is one."""
+def _functions() -> Any:
+    """That FMUs of FMI 2 call, as long as the process lives: logger, memory."""
     from fmpy import calloc, fmi2, free
+
+    logger = fmi2.fmi2CallbackLoggerTYPE(lambda _env, _name, *message: log_message(*message))
+    return logger, fmi2.fmi2CallbackAllocateMemoryTYPE(calloc), fmi2.fmi2CallbackFreeMemoryTYPE(free)
+
+
+def _callbacks() -> Any:
+    """For an instance of FMI 2. fmpy formats the messages of all FMUs of a process for one logger, the last one: it is
+    made the last one again, as other users of fmpy have their own."""
+    from fmpy import fmi2
     from fmpy.logging import addLoggerProxy
 
     callbacks = fmi2.fmi2CallbackFunctions()
-    callbacks.logger = fmi2.fmi2CallbackLoggerTYPE(lambda _env, _name, *message: log_message(*message))
-    callbacks.allocateMemory = fmi2.fmi2CallbackAllocateMemoryTYPE(calloc)
-    callbacks.freeMemory = fmi2.fmi2CallbackFreeMemoryTYPE(free)
-    callbacks.kept = (callbacks.logger, callbacks.allocateMemory, callbacks.freeMemory)
+    callbacks.logger, callbacks.allocateMemory, callbacks.freeMemory = _functions()
     addLoggerProxy(byref(callbacks))
     return callbacks
 

@@ -12,6 +12,8 @@ from cosim.control.unit_proof import UnitSample
 
 STEP, TICKS = 2e-3, 2000
 VELOCITY, TIMES = "reports a velocity that is", "times the change of its position"
+EFFORT = "reports {factor} times the effort that it is commanded"
+RPM, DEGREES = "rpm and rad/s, or a unit and its tenths", "degrees and radians, or per minute and per second"
 T = STEP * np.arange(TICKS)
 RNG = np.random.default_rng(7)
 
@@ -71,25 +73,22 @@ def test_dry_friction_is_no_wrong_unit():
 
 
 @pytest.mark.parametrize(
-    ("name", "factor", "says"),
+    ("name", "factor", "says", "asks"),
     [
-        ("velocity", 60 / (2 * np.pi), f"{VELOCITY} 9.549 {TIMES} (9.07 to 10): rpm or kgf?"),
-        (
-            "velocity",
-            2 * np.pi / 60,
-            f"{VELOCITY} 0.1047 {TIMES} (0.0995 to 0.11): rpm, reversed or kgf, reversed?",
-        ),
-        ("velocity", 180 / np.pi, f"{VELOCITY} 57.3 {TIMES} (54.4 to 60.2): degrees or per minute?"),
-        ("velocity", 7.0, f"{VELOCITY} 7 {TIMES} (6.65 to 7.35): a gear ratio, pole pairs or counts?"),
-        ("velocity", -1.0, f"{VELOCITY} -1 {TIMES} (-1.05 to -0.95): a wrong sign?"),
-        ("effort", 1000.0, "reports 1000 times the effort that it is commanded (950 to 1.05e+03): thousandths?"),
-        ("effort", -1.0, "reports -1 times the effort that it is commanded (-1.05 to -0.95): a wrong sign?"),
+        ("velocity", 60 / (2 * np.pi), f"{VELOCITY} 9.549 {TIMES} (9.07 to 10)", f"{RPM} mixed up"),
+        ("velocity", 2 * np.pi / 60, f"{VELOCITY} 0.1047 {TIMES} (0.0995 to 0.11)", f"{RPM} mixed up"),
+        ("velocity", 180 / np.pi, f"{VELOCITY} 57.3 {TIMES} (54.4 to 60.2)", f"{DEGREES} mixed up"),
+        ("velocity", 7.0, f"{VELOCITY} 7 {TIMES} (6.65 to 7.35)", "a gear ratio, pole pairs or counts"),
+        ("velocity", -1.0, f"{VELOCITY} -1 {TIMES} (-1.05 to -0.95)", "a wrong sign"),
+        ("effort", 1000.0, f"{EFFORT} (950 to 1.05e+03)", "a unit and its thousandths mixed up"),
+        ("effort", 9.80665, f"{EFFORT} (9.32 to 10.3)", "kgf and N, or a unit and its tenths mixed up"),
+        ("effort", -1.0, f"{EFFORT} (-1.05 to -0.95)", "a wrong sign"),
     ],
 )  # fmt: skip
-def test_a_wrong_unit_is_found_with_its_factor(name, factor, says):
+def test_a_wrong_unit_is_found_with_its_factor(name, factor, says, asks):
     x = motion()
     x[name] = factor * x[name]
-    assert outcome(False, x)[0] == says
+    assert outcome(False, x)[0] == f"{says.format(factor=f'{factor:.4g}')}: {asks}?"
 
 
 def test_a_command_in_another_unit_is_found():

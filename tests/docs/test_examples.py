@@ -102,7 +102,7 @@ def test_every_table_of_families_has_all_of_them():
     on_disk = {path.parent.name for path in (ROOT / "drivers").glob("*/driver.py")} - {"common", "sim", "template"}
     tables_of = {
         "docs/reference/drivers/index.md, Families": TABLES["Families"],
-        "docs/reference/drivers/index.md, Whole turns at power-off": TABLES["Whole turns at power-off"],
+        "docs/reference/drivers/index.md, Which family keeps whole turns": TABLES["Which family keeps whole turns"],
         "docs/reference/drivers/index.md, Versions and units": TABLES["Versions and units"],
         "docs/reference/drivers/index.md, What was tested": TABLES["What was tested"],
         "README.md, Real motors": tables(README)["Real motors"],

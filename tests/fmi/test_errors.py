@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
 import sys
@@ -18,6 +19,7 @@ from tests.fmi import fmus
 from tests.fmi.fmus import opened
 
 pytestmark = fmus.needs_gcc
+THEIRS: list[object] = []  # loggers, which live as long as the process
 
 
 @pytest.fixture
@@ -197,6 +199,22 @@ def test_a_description_of_another_export(folder, version, token):
         f"ball{version}.fmu ball{version}: cannot be instantiated: wrong {token[:4] if version == 2 else 'token'}; "
         f"modelDescription.xml ({token} '{{beef}}') and the binary must be of the same export"
     )
+
+
+def test_messages_come_also_after_another_user_of_fmpy_took_its_logger(folder):
+    from fmpy.fmi2 import fmi2CallbackFunctions, fmi2CallbackLoggerTYPE
+    from fmpy.logging import addLoggerProxy
+
+    theirs = fmi2CallbackFunctions()
+    theirs.logger = fmi2CallbackLoggerTYPE(lambda *_: None)
+    THEIRS.append(theirs.logger)
+    for attempt in range(2):
+        part = opened(fmus.build(folder, "ball", 2, guid="{beef}"))
+        with pytest.raises(InputError, match="cannot be instantiated: wrong guid"):
+            part.start(0.0, {})
+        part.close()
+        if not attempt:
+            addLoggerProxy(ctypes.byref(theirs))
 
 
 def test_an_fmu_that_needs_its_tool(folder):

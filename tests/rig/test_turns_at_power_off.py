@@ -31,7 +31,7 @@ def test_every_family_declares_it(name):
     assert turns_at_power_off(family) == family.TURNS_AT_POWER_OFF
 
 
-@pytest.mark.parametrize("row", TABLES["Whole turns at power-off"][1:], ids=lambda row: row[0].strip("`"))
+@pytest.mark.parametrize("row", TABLES["Which family keeps whole turns"][1:], ids=lambda row: row[0].strip("`"))
 def test_what_is_known_has_a_source(row):
     family, said, source = row
     said = said.partition(":")[0].replace("not known", "unknown")
