@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,10 +130,11 @@ def run_session(
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
     traffic = _traffic_of(rig) if record is not None else None
     with make_scheduler(rig, planned_of(rig, changes), traffic) as scheduler, scheduler.signals:
-        scheduler.prepare()
-        agreement = agree(scheduler, ticks, consent if rig.hardware else None, allow_turns)
-        if clear_faults:
-            scheduler.clear()
+        with _placed(rig):
+            scheduler.prepare()
+            agreement = agree(scheduler, ticks, consent if rig.hardware else None, allow_turns)
+            if clear_faults:
+                scheduler.clear()
         recorder = RunRecorder(rig, outline, scheduler, store_of(keep, kept, outline), traffic=traffic)
         recorder.agreement = agreement
         recorder = _record(recorder, record, progress, wait)
@@ -151,6 +152,17 @@ def run_session(
     if recorder.fault:
         raise StoppedRun(run)
     return run
+
+
+@contextmanager
+def _placed(rig: WiredRig) -> Iterator[None]:
+    """Errors of drives that have no place get the path of the rig."""
+    try:
+        yield
+    except RunError as error:
+        if error.place:
+            raise
+        raise RunError(error.what, str(rig.run_spec.path)) from None
 
 
 def _traffic_of(rig: WiredRig) -> TrafficLog | None:

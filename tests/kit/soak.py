@@ -1,6 +1,6 @@
 """A soak: runs of an emulated six-axis arm with random faults, kills and stops, one after the other.
 
-    python -m tests.kit.soak [--duration 3600] [--seed 0] [--log soak.jsonl]
+    python -m tests.kit.soak [--duration 3600] [--seed 0] [--only PATTERN] [--log soak.jsonl]
 
 Each run has its own bus, and the controller of the rig or one in Python. After it, the motors must be off, nothing may
 be left running or in shared memory, the recording must be readable, and the error must be one line with the right
@@ -42,14 +42,16 @@ WATCHDOG = 0.6  # s, of the drives
 FEEDBACK = 0.4  # s, of guard.stale: longer than the stalls of a busy machine
 PATIENCE = 60.0  # s
 STALE = "has sent no feedback for"
+BEFORE = "before the first command"  # a start that is refused: nothing is recorded
 LOST = f"{STALE}|no answer from node"  # before or after the start
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What happens to a run: a fault of the emulation ({t}: when, {joint}: where), or a signal to a process, `run`,
-    `emulation` or one of HELPERS; the exit code of the run and a pattern of its error. finishes: the run may also end
-    as if nothing had happened; held: a client holds control, whose loss stops the run."""
+    """What happens to a run: a fault of the emulation ({t}: when, {joint}: where, {late}: up to FEEDBACK), or a signal
+    to a process, `run`, `emulation` or one of HELPERS; the exit code of the run and a pattern of its error. finishes:
+    the run may also end as if nothing had happened; held: a client holds control, whose loss stops the run; start: the
+    range of positions [rad] at which one joint stands, without gravity; upper: limit of all joints in the run [rad]."""
 
     name: str
     error: str
@@ -59,6 +61,8 @@ class Scenario:
     code: int = 1
     finishes: bool = False
     held: bool = False
+    start: tuple[float, float] = (0.0, 0.0)
+    upper: float = 2.0
 
 
 # processes that a run with stream, recording and control starts, each with its number among those of its module
@@ -115,6 +119,10 @@ SCENARIOS = (
     Scenario("frames twice", "", fault="kind: duplicate, at: {t}, fraction: 0.2", code=0),
     Scenario("frames late", STALE, fault="kind: delay, at: {t}, delay: 1.0"),
     Scenario("answers late", STALE, fault="kind: late_answers, at: {t}, delay: 1.0"),
+    Scenario("a pause within the limit", "", fault="kind: drop, at: {t}, duration: {late}", finishes=True),
+    Scenario("frames late within the limit", "", fault="kind: delay, at: {t}, delay: {late}", finishes=True),
+    Scenario("start elsewhere", "", code=0, start=(-1.8, 1.8)),
+    Scenario("start beyond the limits", f"{BEFORE}, outside its limits", start=(0.6, 1.9), upper=0.5),
     Scenario("power loss", STALE + "|restarted|reports|mode", fault="kind: power_loss, at: {t}, duration: 1.0"),
     Scenario("encoder jump", "check its encoder", fault="kind: encoder_jump, joint: {joint}, at: {t}, size: 1.0"),
     Scenario("encoder frozen", "encoder", fault="kind: encoder_freeze, joint: {joint}, at: {t}"),
@@ -124,6 +132,9 @@ SCENARIOS = (
         r"reports a velocity|by its positions",
         fault="kind: velocity_unit, joint: {joint}, scale: 0.1047",
     ),
+    Scenario("position in another unit", "position", fault="kind: position_unit, joint: {joint}, scale: 0.1592"),
+    # a joint that exerts hardly any effort proves nothing
+    Scenario("effort in another unit", "effort", fault="kind: effort_unit, joint: {joint}, scale: 9.0", finishes=True),
     Scenario("encoder noise", "encoder|moves at", fault="kind: encoder_noise, joint: {joint}, at: {t}, size: 0.5"),
     *(
         Scenario(
@@ -210,23 +221,27 @@ def soak_once(number: int, scenario: Scenario, dice: random.Random, folder: Path
     if in_python:
         (folder / "follow.py").write_text(IN_PYTHON)
         words += ["--set", f"controllers.arm.type={folder / 'follow.py'}"]
-    fault = scenario.fault.format(t=f"{t:.3f}", joint=joint)
+    late = dice.uniform(0.02, FEEDBACK)
+    fault = scenario.fault.format(t=f"{t:.3f}", joint=joint, late=f"{late:.3f}")
     if fault:  # faults count from the first effort of a motor
         fault += ", when: {signal: joint1/effort, above: -1e9}"
+    start = list[str]()
+    if scenario.start[1]:
+        words += ["--set", "mechanism.gravity=[0, 0, 0]"]
+        start = ["--set", f"joints.{joint}.initial.position={dice.uniform(*scenario.start):.3f}"]
     recording = folder / f"run{number}.mcap"
     shared = set(os.listdir("/dev/shm"))
-    with process("emulate", RIG, *words, *(["--fault", fault] if fault else [])) as emulation:
+    with process("emulate", RIG, *words, *start, *(["--fault", fault] if fault else [])) as emulation:
         assert emulation.stdout is not None
         for line in emulation.stdout:
             if line.startswith("emulating"):
                 break
         control = f"ipc://{folder}/control{number}"
-        sockets = (
-            ["--telemetry", f"ipc://{folder}/stream{number}", "--control", control] if scenario.to in HELPERS else []
-        )
-        sockets += ["--set", "telemetry.control_lost=rest"] if scenario.held else []
+        own = ["--telemetry", f"ipc://{folder}/stream{number}", "--control", control] if scenario.to in HELPERS else []
+        own += ["--set", f"joints.all.limits.upper={scenario.upper}"]
+        own += ["--set", "telemetry.control_lost=rest"] if scenario.held else []
         with (
-            process("run", RIG, *words, *sockets, "--yes", "--duration", "5", "--record", recording) as run,
+            process("run", RIG, *words, *own, "--yes", "--duration", "5", "--record", recording) as run,
             holding(control) if scenario.held else nullcontext(),
         ):
             if scenario.signal:
@@ -261,7 +276,7 @@ def soak_once(number: int, scenario: Scenario, dice: random.Random, folder: Path
         if not re.search(scenario.error, error):
             wrong.append("another cause")
     try:
-        if not messages_in(recording):
+        if BEFORE not in error and not messages_in(recording):
             wrong.append("the recording is empty")
     except (OSError, McapError, EOFError, ValueError) as problem:
         wrong.append(f"the recording cannot be read: {problem!r}")
@@ -313,14 +328,16 @@ def main(arguments: Sequence[str]) -> int:
     options = argparse.ArgumentParser(prog="python -m tests.kit.soak", description="Runs with random disturbances.")
     options.add_argument("--duration", type=float, default=3600.0, help="s")
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--only", default="", help="pattern of the names of scenarios")
     options.add_argument("--log", type=Path, help="file for one line of JSON per run")
     given = options.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores, and its runs too
     dice, end, counts, bad = random.Random(given.seed), time.monotonic() + given.duration, Counter[str](), 0
+    chosen = [scenario for scenario in SCENARIOS if re.search(given.only, scenario.name)]
     with tempfile.TemporaryDirectory() as folder:
         number = 0
         while time.monotonic() < end:
-            for scenario in dice.sample(SCENARIOS, len(SCENARIOS)):
+            for scenario in dice.sample(chosen, len(chosen)):
                 result = soak_once(number, scenario, dice, Path(folder))
                 number += 1
                 counts[scenario.name] += 1
@@ -332,7 +349,7 @@ def main(arguments: Sequence[str]) -> int:
                         log.write(json.dumps(result, ensure_ascii=False) + "\n")
                 if time.monotonic() >= end:
                     break
-    print(f"{number} runs, {bad} with something wrong; {len(counts)} scenarios of {len(SCENARIOS)}")
+    print(f"{number} runs, {bad} with something wrong; {len(counts)} scenarios of {len(chosen)}")
     return 1 if bad else 0
 
 
