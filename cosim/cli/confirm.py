@@ -62,6 +62,7 @@ class MotorQuestion:
     def __init__(self, yes: bool, stdin: TextIO | None, stdout: TextIO) -> None:
         """yes: confirmed on the command line."""
         self._yes, self._stdin, self._stdout = yes, stdin, stdout
+        self.in_advance = yes
 
     def begin(self, lines: Sequence[str]) -> None:
         """Print `lines`. Raises InputError without a terminal on which a human could confirm."""
@@ -83,12 +84,11 @@ class MotorConsent:
     ) -> None:
         """Prints `lines`; yes, allow_turns: confirmed on the command line. Raises InputError without a terminal."""
         self._yes, self._allow_turns, self._stdin, self._stdout = yes, allow_turns, stdin, stdout
+        self.in_advance = yes
         MotorQuestion(yes, stdin, stdout).begin(lines)
 
     def __call__(self, plan: MotionPlan, moved: str) -> bool:
         """See `Consent`. Raises InputError unless all that moves is confirmed."""
-        if moved and self._yes:
-            raise InputError(f"{moved}; let the joints rest and start again", "--yes")
         lines = [f"{moved}; motors are off:"] if moved else ["from where the joints stand, motors off:"]
         shown = [*lines, *(f"  {line}" for line in plan.lines())]
         if self._yes and not self._allow_turns:

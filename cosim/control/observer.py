@@ -20,6 +20,8 @@ from cosim.units import TURN
 
 # time constants of the observer for which a velocity is held while the acceleration decays
 HELD = 3.0
+# by which the way between two samples differs from that of the reported velocity at most, where others may be queued
+DIFFERS = 0.5
 
 
 @params
@@ -50,13 +52,15 @@ class Estimate(NamedTuple):
     """What is known of n joints by their last samples, (n,) each.
 
     The motion at the time of the last sample, by all samples so far; interval: from the sample before to it [s];
-    horizon: its age [s] up to which the next sample is not overdue."""
+    horizon: its age [s] up to which the next sample is not overdue; queued: for how long [s] samples may still come
+    that were queued during a gap, one after the other, so that their times are not those of their measurement."""
 
     position: Numeric
     velocity: Numeric
     acceleration: Numeric
     interval: Numeric
     horizon: Numeric
+    queued: Numeric
 
     @property
     def motion(self) -> JointMotion:
@@ -71,7 +75,7 @@ def initial(position: Numeric, velocity: Numeric) -> JointMotion:
 def at_start(position: Numeric, velocity: Numeric) -> Estimate:
     """The estimate by a first sample, (n,) each; interval and horizon are not known yet (0)."""
     none = np.zeros(len(position))
-    return Estimate(*initial(position, velocity), none, none)
+    return Estimate(*initial(position, velocity), none, none, none)
 
 
 def gains(bandwidth: Numeric, period: Numeric) -> Gains:
@@ -121,15 +125,20 @@ def update(
 
     position, velocity (n,): measured; interval (n,): time since the last sample [s], 0 without a new one; delay (n,):
     age of the sample at the time of the tick [s]; bandwidth (n,) [Hz]; step [s]: of ticks. After a gap the estimate
-    begins anew with the measured velocity: the parabola through what was before it is no longer that of the motion."""
+    begins anew with the measured velocity: the parabola through what was before it is no longer that of the motion.
+    So it does with samples that were queued during the gap and do not fit that velocity."""
     new = interval > 0.0
     predicted = predict(x.motion, interval)
     corrected = correct(predicted, position - predicted.position, gains(bandwidth, ops.maximum(interval, step)))
     begun, gap = initial(position, velocity), is_gap(x, interval, bandwidth)
-    known = (ops.where(gap, *pair) for pair in zip(begun, corrected, strict=True))
+    way = 0.5 * (x.velocity + velocity) * interval
+    fits = ops.absolute(position - x.position - way) <= DIFFERS * ops.absolute(way)
+    anew = ops.logical_or(gap, ops.logical_and(x.queued > 0.0, ops.logical_not(fits)))
+    known = (ops.where(anew, *pair) for pair in zip(begun, corrected, strict=True))
     arrives = ops.clip(delay, 0.0, HELD * time_constant(bandwidth))
     horizon = sample_times.next_horizon(interval, x.interval, step) + arrives
-    return Estimate(*(ops.where(new, *pair) for pair in zip((*known, interval, horizon), x, strict=True)))
+    queued = ops.where(gap, interval, ops.maximum(x.queued - interval, 0.0))
+    return Estimate(*(ops.where(new, *pair) for pair in zip((*known, interval, horizon, queued), x, strict=True)))
 
 
 def extrapolate(x: Estimate, age: Numeric, bandwidth: Numeric) -> JointMotion:

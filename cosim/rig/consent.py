@@ -29,12 +29,23 @@ def asking(ask: Callable[[Sequence[str]], object], lines: Sequence[str]) -> Cons
     """Consent by ask(lines), which raises InputError where it is refused: to these lines, before anything is connected,
     then to the plan; nobody can confirm turns. Where `ask` has a method `begin`, that gets the first lines."""
     getattr(ask, "begin", ask)(lines)
+    return _Asking(ask)
 
-    def consent(plan: MotionPlan, moved: str) -> bool:
-        ask([*([moved] if moved else []), *(f"  {line}" for line in plan.lines())])
+
+class _Asking:
+    """Consent by `ask`, see `asking`."""
+
+    def __init__(self, ask: Callable[[Sequence[str]], object]) -> None:
+        self._ask, self.in_advance = ask, is_in_advance(ask)
+
+    def __call__(self, plan: MotionPlan, moved: str) -> bool:
+        self._ask([*([moved] if moved else []), *(f"  {line}" for line in plan.lines())])
         return False
 
-    return consent
+
+def is_in_advance(consent: object) -> bool:
+    """Whether it was given before there was a plan, on the command line: nobody compares then where joints stand."""
+    return getattr(consent, "in_advance", False)
 
 
 def agree(scheduler: Scheduler, ticks: int, consent: Consent | None, allow_turns: bool) -> Agreement:
@@ -47,6 +58,8 @@ def agree(scheduler: Scheduler, ticks: int, consent: Consent | None, allow_turns
     plan, moved = scheduler.plan(ticks), ""
     while True:
         allowed = consent(plan, moved) or allow_turns
+        if is_in_advance(consent):  # `arm` decides by where the joints stand then
+            return Agreement(None, allowed)
         later = scheduler.plan(ticks)
         if not (moved := plan.moved(later)):
             return Agreement(plan, allowed)

@@ -346,6 +346,40 @@ def test_after_a_gap_the_estimate_begins_anew_with_what_is_measured(bandwidth):
     np.testing.assert_array_equal(unchanged, x)
 
 
+@pytest.mark.parametrize("bandwidth", [50.0, 300.0])
+@pytest.mark.parametrize("pause", [0.02, 0.04, 0.09])
+@pytest.mark.parametrize("come", [1, 2, 5, 15])
+def test_samples_that_were_queued_during_a_gap_are_no_faster_motion(bandwidth, pause, come):
+    """They come within so many ticks, each stamped when it comes: 3 rad/s, measured all the time."""
+    speed = 3.0
+    x, told = at_start(np.zeros(1), np.full(1, speed)), []
+
+    def take(q, interval):
+        nonlocal x
+        x = update(x, np.full(1, q), np.full(1, speed), np.full(1, interval), np.zeros(1), bandwidth, H)
+        told.append(float(x.velocity[0]))
+
+    for k in range(1, 100):
+        take(speed * k * H, H)
+    begun, missed = speed * 0.099, speed * pause
+    take(begun, pause)  # measured before the pause
+    for k in range(1, come + 1):
+        take(begun + missed * k / come, H)
+    for k in range(1, 100):
+        take(begun + missed + speed * k * H, H)
+    assert max(told) < 1.6 * speed and min(told) > 0.4 * speed
+    assert told[-1] == pytest.approx(speed, rel=1e-6) and x.queued[0] == 0.0
+
+
+def test_a_reversal_after_a_gap_is_followed():
+    """Samples that fit the reported velocity are no queued ones."""
+    x = estimate(50.0)
+    x = update(x, x.position, np.full(4, -1.0), np.full(4, 0.05), np.zeros(4), 50.0, H)
+    for _ in range(30):
+        x = update(x, x.position - H, np.full(4, -1.0), np.full(4, H), np.zeros(4), 50.0, H)
+    np.testing.assert_allclose(x.velocity, -1.0, rtol=1e-9)
+
+
 def test_the_first_interval_is_no_gap_however_long_it_is():
     x = at_start(np.zeros(1), np.ones(1))
     assert not is_gap(x, np.array([0.2]), 50.0).any()

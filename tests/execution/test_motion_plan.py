@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from cosim.errors import InputError, RunError
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.scheduler import Scheduler, SchedulerState
 from cosim.hardware.driver_group import DriverGroup
-from cosim.rig.consent import agree
+from cosim.rig import consent as consent_module
+from cosim.rig.consent import LOOKS, MOST_LOOKS, Agreement, agree
 from cosim.rig.rig import load_rig
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import AddedTurns, Limits
@@ -278,16 +280,43 @@ def test_a_joint_moved_while_the_answer_was_awaited_is_asked_about_again(bench_o
     assert agreement.plan is not None and agreement.plan.joints[0].measured == 0.3
 
 
-def test_with_yes_a_joint_that_moves_meanwhile_is_refused(bench_of):
+def test_a_joint_that_moves_is_waited_for_before_anybody_is_asked(bench_of, monkeypatch):
+    bench, seen = bench_of(), []
+    places = [0.0, 0.3, 0.5, 0.6, *[0.61] * LOOKS]
+    monkeypatch.setattr(consent_module, "PAUSE", 0.0)
+    standing = bench.scheduler.standing
+
+    def looked_at():
+        if places:
+            bench.drives.position = [places.pop(0), 0.0]
+        return standing()
+
+    monkeypatch.setattr(bench.scheduler, "standing", looked_at)
+    agree(bench.scheduler, 100, lambda plan, moved: seen.append((plan.joints[0].measured, moved)), False)
+    assert seen == [(0.61, "")] and not places
+
+
+def test_a_joint_that_never_rests_is_asked_about_in_the_end(bench_of, monkeypatch):
+    bench, seen, looks = bench_of(), [], itertools.count()
+    monkeypatch.setattr(consent_module, "PAUSE", 0.0)
+    standing = bench.scheduler.standing
+
+    def looked_at():
+        bench.drives.position = [0.1 * next(looks) % 1.0, 0.0]
+        return standing()
+
+    monkeypatch.setattr(bench.scheduler, "standing", looked_at)
+    agree(bench.scheduler, 100, lambda plan, moved: seen.append(moved), False)
+    assert seen == [""] and next(looks) == MOST_LOOKS + 1
+
+
+def test_with_yes_nobody_compares_where_joints_stand(bench_of):
+    """The rig decides where they stand when the motors are switched on."""
     bench = bench_of()
     consent, _ = consent_of("", yes=True)
-    plan = bench.scheduler.plan()
-    assert consent(plan, "") is False
-    with pytest.raises(InputError) as caught:
-        consent(plan, "joint 'a' has moved by 0.3 rad since its motion was confirmed")
-    assert str(caught.value) == (
-        "--yes: joint 'a' has moved by 0.3 rad since its motion was confirmed; let the joints rest and start again"
-    )
+    assert agree(bench.scheduler, 100, consent, False) == Agreement(None, False)
+    asked, _ = consent_of("yes\n")
+    assert agree(bench.scheduler, 100, asked, False).plan is not None
 
 
 @pytest.mark.parametrize(("answers", "confirmed"), [("yes\nyes\n", True), ("yes\nno\n", False), ("no\n", False)])
