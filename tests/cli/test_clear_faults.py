@@ -200,6 +200,7 @@ def done(monkeypatch):
         return stop
 
     monkeypatch.setattr(Scheduler, "prepare", lambda self: done.append("prepare"))
+    monkeypatch.setattr("cosim.rig.consent.wait_for_rest", lambda scheduler: done.append("rest"))
     monkeypatch.setattr(Scheduler, "plan", lambda self, ticks: done.append("plan") or MotionPlan((), 0.0))
     monkeypatch.setattr(Scheduler, "clear", until("clear"))
     monkeypatch.setattr("cosim.rig.session.RunRecorder", until("record"))
@@ -216,8 +217,8 @@ def test_faults_are_cleared_once_somebody_has_agreed(command, done, tmp_path, op
     ]
     assert done == []
     code, _, err = command("run", "real.yaml", "--yes", *option)
-    assert (code, err) == (1, ["as far as this goes"])
-    assert done == ["prepare", "plan", "plan", "clear" if option else "record"]
+    assert (code, err) == (1, ["real.yaml: as far as this goes" if option else "as far as this goes"])
+    assert done == ["prepare", "rest", "plan", "clear" if option else "record"]
 
 
 def test_the_option_is_explained(command):

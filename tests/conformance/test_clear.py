@@ -273,5 +273,5 @@ def test_a_run_that_cannot_clear_ends_before_anything_is_armed(case, tmp_path):
         bench.driver.link.close()
         with pytest.raises(RunError) as caught:
             load_rig(tmp_path / "rig.yaml").run(0.5, clear_faults=True)
-        assert str(caught.value) == f"joint 'b': the fault persists: {words}"
+        assert str(caught.value) == f"{tmp_path / 'rig.yaml'}: joint 'b': the fault persists: {words}"
         bench.off(0.02)
