@@ -75,6 +75,9 @@ class MotorQuestion:
         """Raises InputError unless it is confirmed."""
         confirm(lines, self._yes, self._stdin, self._stdout)
 
+    def note(self, line: str) -> None:
+        print(line, file=self._stdout, flush=True)
+
 
 class MotorConsent:
     """Asks before a run with real motors: first what would move, then how far it will go from where it stands."""
@@ -85,7 +88,9 @@ class MotorConsent:
         """Prints `lines`; yes, allow_turns: confirmed on the command line. Raises InputError without a terminal."""
         self._yes, self._allow_turns, self._stdin, self._stdout = yes, allow_turns, stdin, stdout
         self.in_advance = yes
-        MotorQuestion(yes, stdin, stdout).begin(lines)
+        question = MotorQuestion(yes, stdin, stdout)
+        self.note = question.note
+        question.begin(lines)
 
     def __call__(self, plan: MotionPlan, moved: str) -> bool:
         """See `Consent`. Raises InputError unless all that moves is confirmed."""

@@ -25,12 +25,18 @@ def main() -> None:
 def _run() -> int:
     """The exit code of the command. Imports are here because Ctrl-C may come during them."""
     from cosim.cli.command_line import parse
-    from cosim.errors import CosimError
+    from cosim.errors import CosimError, where_raised
     from cosim.execution.posix_signals import raise_on_termination
 
     raise_on_termination()  # an orderly stop completes the recording
     try:
-        parse(sys.argv[1:])()
+        command = parse(sys.argv[1:])  # which exits by itself after a help text
+        try:
+            command()
+        except SystemExit as ended:  # no command does: code of a user may anywhere, and no code 0 hides that
+            where = where_raised(ended)
+            print(f"code that was called ended the program ({where}); raise an exception instead", file=sys.stderr)
+            return 1
     except CosimError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -146,13 +146,19 @@ class MotionPlan:
         for joint in self.confirm_turns:
             raise RunError(f"{joint.doubt}; {joint.fix}, or {fix}")
 
+    def mover(self, later: MotionPlan) -> PlannedMotion | None:
+        """The first joint that has moved between two plans, as in the later one."""
+        for before, now in zip(self.joints, later.joints, strict=True):
+            if not abs(now.measured - before.measured) <= MOVED[now.unit]:
+                return now
+        return None
+
     def moved(self, later: MotionPlan) -> str:
         """Which joint has moved between two plans, in words; "" for none."""
-        for before, now in zip(self.joints, later.joints, strict=True):
-            distance = abs(now.measured - before.measured)
-            if not distance <= MOVED[now.unit]:
-                return f"joint '{now.joint}' has moved by {distance:.4g} {now.unit} since its motion was confirmed"
-        return ""
+        if (now := self.mover(later)) is None:
+            return ""
+        distance = abs(now.measured - next(one.measured for one in self.joints if one.joint == now.joint))
+        return f"joint '{now.joint}' has moved by {distance:.4g} {now.unit} since its motion was confirmed"
 
 
 def plan_of(

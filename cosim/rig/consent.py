@@ -37,10 +37,15 @@ class _Asking:
 
     def __init__(self, ask: Callable[[Sequence[str]], object]) -> None:
         self._ask, self.in_advance = ask, is_in_advance(ask)
+        self.note = getattr(ask, "note", _silent)
 
     def __call__(self, plan: MotionPlan, moved: str) -> bool:
         self._ask([*([moved] if moved else []), *(f"  {line}" for line in plan.lines())])
         return False
+
+
+def _silent(line: str) -> None:
+    """A line for humans that nobody reads."""
 
 
 def is_in_advance(consent: object) -> bool:
@@ -54,7 +59,7 @@ def agree(scheduler: Scheduler, ticks: int, consent: Consent | None, allow_turns
     Raises what `consent` raises, and RunError for a joint that could not start."""
     if consent is None:
         return Agreement(None, allow_turns)
-    wait_for_rest(scheduler)
+    wait_for_rest(scheduler, getattr(consent, "note", _silent))
     plan, moved = scheduler.plan(ticks), ""
     while True:
         allowed = consent(plan, moved) or allow_turns
@@ -66,14 +71,19 @@ def agree(scheduler: Scheduler, ticks: int, consent: Consent | None, allow_turns
         plan = later
 
 
-def wait_for_rest(scheduler: Scheduler) -> None:
+def wait_for_rest(scheduler: Scheduler, note: Callable[[str], object] = _silent) -> None:
     """Wait for joints that still move, motors off, as after a stop: their motion can be confirmed when they rest.
-    Not for longer than 10 s; `agree` asks again then, and `arm` refuses what moves."""
-    before, still = scheduler.standing(), LOOKS - 1  # one look is enough for joints that rest already
+    Not for longer than 10 s; `agree` asks again then, and `arm` refuses what moves. note: gets a line for humans before
+    a wait."""
+    before, still, told = scheduler.standing(), LOOKS - 1, False  # one look is enough for joints that rest already
     for _ in range(MOST_LOOKS):
         time.sleep(PAUSE)
         now = scheduler.standing()
-        if before.moved(now):
+        if (mover := before.mover(now)) is not None:
             before, still = now, 0
+            if not told:
+                longest = PAUSE * MOST_LOOKS
+                note(f"joint '{mover.joint}' moves, motors off; waiting until it rests, for {longest:g} s at most")
+                told = True
         elif (still := still + 1) >= LOOKS:
             return

@@ -7,7 +7,9 @@ from contextlib import suppress
 
 import numpy as np
 
+from cosim.compile.process_exits import user_code
 from cosim.errors import CosimError, InputError, InputErrors, describe_exception, where_raised
+from cosim.execution.crash import crash_in_words
 from cosim.execution.divergence import instability
 from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
@@ -40,7 +42,7 @@ def first_tick(rig: WiredRig, last: str = "publish") -> RigState:
     """
     model = rig.tick_model
     memory = before = model.memory()
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), user_code(), crash_in_words():
         for task in model.tasks:
             _run(rig, task, memory)
             if task.name == BEFORE_STEP:
@@ -62,7 +64,7 @@ def _run(rig: WiredRig, task: TickTask, memory: np.ndarray) -> None:
             if error.place is not None or isinstance(error, InputErrors):
                 raise
             raise InputError(f"{error.what} ({where_raised(error)})", place) from error
-        except Exception as error:  # code of a user may raise anything
+        except (Exception, SystemExit) as error:  # code of a user may raise anything
             raise InputError(f"fails in its first call: {describe_exception(error)}", place) from error
         for (where, _), result in zip(call.outputs, results if isinstance(results, tuple) else (results,), strict=True):
             memory[where] = np.ravel(np.asarray(result, dtype=float))

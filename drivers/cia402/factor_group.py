@@ -281,12 +281,23 @@ def _named_velocity(group: FactorGroup, count: float, gear: float) -> float | No
 
 
 def _rated_torque(group: FactorGroup, declared: Declared, manufacturer: Manufacturer, gear: float) -> float:
-    """Of the motor [N·m]. Raises Contradiction."""
-    if declared.rated_torque is not None:
-        return declared.rated_torque
-    if not group.rated_torque:
-        raise Contradiction("does not report its rated torque (6076h); give 'rated_torque'")
-    torque = (manufacturer.torque or 1e-3) * group.rated_torque
+    """Of the motor [N·m]: as declared, where the drive states it in another unit or not at all. Raises
+    Contradiction."""
+    step = manufacturer.torque or 1e-3
+    reported, torque = step * (group.rated_torque or 0), declared.rated_torque
+    if torque is None:
+        if not reported:
+            raise Contradiction("does not report its rated torque (6076h); give 'rated_torque'")
+        torque, what = reported, f"has a rated torque of {reported:.4g} N*m (6076h: {group.rated_torque})"
+        fix = "is 6076h in another unit, as uN*m? Give 'rated_torque', that of the motor"
+    else:
+        rounded = math.isclose(reported, torque, rel_tol=AGREEMENT, abs_tol=0.5 * step)
+        if not rounded and 1.0 / PLAUSIBLE < reported / torque < PLAUSIBLE:
+            raise Contradiction(
+                f"has a rated torque of {reported:.4g} N*m (6076h: {group.rated_torque}), the rig has 'rated_torque:"
+                f" {torque:.4g} N*m'; take 'rated_torque' out or correct it"
+            )
+        what, fix = f"has 'rated_torque: {torque:.4g} N*m' in the rig", "correct 'rated_torque', that of the motor"
     by_current = 1e-3 * (group.rated_current or 0) * declared.torque_constant / gear
     if math.isfinite(by_current) and by_current > 0.0:
         expected = f"its rated current (6075h) times the torque constant of the joint's motor is {by_current:.4g} N*m"
@@ -299,8 +310,5 @@ def _rated_torque(group: FactorGroup, declared: Declared, manufacturer: Manufact
         off = factor >= PLAUSIBLE
     if off:
         times = f"{factor:.3g} times as much" if factor >= 1.0 else f"{1.0 / factor:.3g} times less"
-        raise Contradiction(
-            f"has a rated torque of {torque:.4g} N*m (6076h: {group.rated_torque}), {times}: {expected};"
-            " is 6076h in another unit, as uN*m? Give 'rated_torque', that of the motor"
-        )
+        raise Contradiction(f"{what}, {times}: {expected}; {fix}")
     return torque

@@ -126,6 +126,8 @@ def test_a_mechanism_whose_motion_is_prescribed_has_no_time_constants(command):
             "its command 'effort' is not finite in its first call; check its arithmetic",
         ),
         ("effort = np.linalg.inv(np.zeros((1, 1)))[0]", "fails in its first call: LinAlgError: Singular matrix"),
+        ("effort = __import__('os')._exit(0)", "os._exit(0) would end the program; raise an exception instead"),
+        ("effort = __import__('sys').exit(0)", "fails in its first call: SystemExit: 0"),
     ],
 )
 def test_a_controller_that_fails_is_named_before_anything_runs(command, body, what):

@@ -338,3 +338,11 @@ def test_the_program_leaves_with_the_code_of_what_happened(command, arguments, c
     assert done.returncode == code
     assert done.stderr.startswith(message) and bool(done.stderr) == bool(message)
     assert "Traceback" not in done.stderr
+
+
+def test_code_that_ends_the_program_is_no_success(command, monkeypatch):
+    monkeypatch.setattr("cosim.cli.command_line.parse", lambda words: lambda: sys.exit(0))
+    code, out, err = command("check", "rig.yaml")
+    assert (code, out) == (1, "")
+    (message,) = err
+    assert message.startswith("code that was called ended the program (") and "test_cli.py:" in message

@@ -281,7 +281,7 @@ def test_a_joint_moved_while_the_answer_was_awaited_is_asked_about_again(bench_o
 
 
 def test_a_joint_that_moves_is_waited_for_before_anybody_is_asked(bench_of, monkeypatch):
-    bench, seen = bench_of(), []
+    bench = bench_of()
     places = [0.0, 0.3, 0.5, 0.6, *[0.61] * LOOKS]
     monkeypatch.setattr(consent_module, "PAUSE", 0.0)
     standing = bench.scheduler.standing
@@ -292,8 +292,10 @@ def test_a_joint_that_moves_is_waited_for_before_anybody_is_asked(bench_of, monk
         return standing()
 
     monkeypatch.setattr(bench.scheduler, "standing", looked_at)
-    agree(bench.scheduler, 100, lambda plan, moved: seen.append((plan.joints[0].measured, moved)), False)
-    assert seen == [(0.61, "")] and not places
+    consent, out = consent_of("yes\n")
+    agreement = agree(bench.scheduler, 100, consent, False)
+    assert agreement.plan is not None and agreement.plan.joints[0].measured == 0.61 and not places
+    assert out.getvalue().splitlines()[1] == "joint 'a' moves, motors off; waiting until it rests, for 0 s at most"
 
 
 def test_a_joint_that_never_rests_is_asked_about_in_the_end(bench_of, monkeypatch):

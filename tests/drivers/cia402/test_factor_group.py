@@ -143,6 +143,15 @@ CONTRADICTIONS = {
         {"effort": 2.0},
         {"rated_torque": 500_000},
     ),
+    "has a rated torque of 0.5 N*m (6076h: 500), the rig has 'rated_torque: 1 N*m'; take 'rated_torque' out or correct"
+    " it": ({"rated_torque": 1.0}, {}),
+    "has 'rated_torque: 100 N*m' in the rig, 50 times as much: the joint's limit of effort is 2 N*m there; correct"
+    " 'rated_torque', that of the motor": ({"rated_torque": 100.0, "effort": 2.0}, {}),
+    "has 'rated_torque: 0.01 N*m' in the rig, 50 times less: its rated current (6075h) times the torque constant of the"
+    " joint's motor is 0.5 N*m; correct 'rated_torque', that of the motor": (
+        {"rated_torque": 0.01, "torque_constant": 0.1},
+        {"rated_current": 5000},
+    ),
 }
 
 
@@ -157,6 +166,7 @@ def test_what_is_declared_settles_what_is_open():
     assert units(Declared(cpr=4096), feed_constant=(1, 1)).position == TURN / 4096
     assert units(Declared(cpr=10000), encoder=None, feed_constant=(10000, 1)).position == TURN / 10000
     assert units(Declared(rated_torque=0.5), rated_torque=500_000, rated_current=1).effort == pytest.approx(0.5e-3)
+    assert units(Declared(rated_torque=0.5004), rated_torque=500).effort == pytest.approx(0.5004e-3)  # in whole mN·m
     assert units(Declared(torque_constant=0.12), rated_current=4000).effort == pytest.approx(0.5e-3)
 
 
