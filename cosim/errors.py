@@ -153,6 +153,11 @@ def one_line(text: str) -> str:
     """`text` without its middle if it is long; line breaks and characters that do not print are escaped."""
     if len(text) > LONGEST_LINE:
         text = f"{text[: LONGEST_LINE * 3 // 4]} … {text[-LONGEST_LINE // 5 :]}"
+    return escaped(text)
+
+
+def escaped(text: str) -> str:
+    """`text` with escapes for line breaks and what a terminal would obey."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TextIO
 
-from cosim.errors import InputError
+from cosim.errors import InputError, escaped
 from cosim.execution.motion_plan import MotionPlan
 
 
@@ -38,7 +38,7 @@ def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextI
     yes: confirmed on the command line. Raises InputError for any other answer, and without a terminal.
     """
     for line in lines:
-        print(line, file=stdout)
+        print(escaped(line), file=stdout)  # names in a file could hide what is asked
     stdout.flush()
     if yes:
         return
@@ -67,7 +67,7 @@ class MotorQuestion:
     def begin(self, lines: Sequence[str]) -> None:
         """Print `lines`. Raises InputError without a terminal on which a human could confirm."""
         for line in lines:
-            print(line, file=self._stdout)
+            print(escaped(line), file=self._stdout)
         self._stdout.flush()
         check_confirmable(self._yes, self._stdin)
 

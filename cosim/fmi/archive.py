@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import weakref
@@ -17,6 +18,7 @@ Interface = Literal["co-simulation", "model exchange"]
 INTERFACES: dict[Interface, str] = {"co-simulation": "coSimulation", "model exchange": "modelExchange"}  # of fmpy
 COMPILERS = ("cc", "gcc", "clang")
 COMPILE_TIME = 300.0  # s
+NAME = re.compile(r"(?!\.{1,2}$)[^/\\\0]+")  # of a file, without a way to it
 
 
 class FmuArchive(FmuDescription):
@@ -30,6 +32,9 @@ class FmuArchive(FmuDescription):
         self.interface = self._interface(interface)
         self.capabilities = getattr(self.description, INTERFACES[self.interface])
         self.identifier: str = self.capabilities.modelIdentifier
+        if not NAME.fullmatch(self.identifier or ""):  # it names the binary: no other file is loaded than its own
+            what = f"its modelIdentifier is no name of a file: '{shortened(self.identifier or '')}'"
+            raise self._error(f"{what}; export it again")
         self._compiled = not self._check_platform()
         self.folder = Path(mkdtemp(prefix="cosim_fmu_"))
         self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -92,6 +97,10 @@ class FmuArchive(FmuDescription):
         build = next(b for b in self.description.buildConfigurations if b.modelIdentifier == self.identifier)
         files = [str(sources / file) for group in build.sourceFileSets for file in group.sourceFiles]
         folders = [str(sources / each) for group in build.sourceFileSets for each in group.includeDirectories]
+        for path in (*files, *folders):
+            if not Path(path).resolve().is_relative_to(self.folder.resolve()):
+                named = shortened(path.removeprefix(f"{sources}/"))
+                raise self._error(f"its sources name a file outside the archive: '{named}'; export it again")
         defined = [d for group in build.sourceFileSets for d in group.preprocessorDefinitions]
         command = [compiler, "-shared", "-fPIC", "-O2", "-w", *files]
         command += [f"-I{folder}" for folder in (sources, *folders, headers)]

@@ -95,3 +95,9 @@ def test_what_will_move_is_on_the_screen_before_the_answer():
             return "yes\n"
 
     confirm(LINES, False, Watching(""), screen)
+
+
+def test_names_in_a_file_cannot_hide_what_is_asked():
+    out = io.StringIO()
+    confirm(["rig \x1b[2K\x1b[1A\u202e\nname"], True, None, out)
+    assert out.getvalue() == "rig \\x1b[2K\\x1b[1A\\u202e\\nname\n"

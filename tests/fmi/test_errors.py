@@ -109,6 +109,23 @@ def test_fmus_that_this_machine_cannot_run(folder, monkeypatch):
     assert message(steps) == "FMUs need the package fmpy; install it with `pip install -e '.[fmi]'`"
 
 
+@pytest.mark.parametrize("identifier", ["../../../tmp/other", "a/b", "..", "a\\\\b", "/tmp/other"])
+def test_a_binary_outside_the_archive_is_not_loaded(folder, identifier):
+    described = re.sub(
+        'modelIdentifier="[^"]*"', lambda _: f'modelIdentifier="{identifier}"', fmus.description("ball", 2)
+    )
+    path = archive("ident.fmu", {DESCRIPTION: described})
+    assert message(path) == (f"ident.fmu: its modelIdentifier is no name of a file: '{identifier}'; export it again")
+
+
+@pytest.mark.parametrize("file", ["../../other.c", "/tmp/other.c"])
+def test_c_sources_outside_the_archive_are_not_compiled(folder, file):
+    listed = f'<SourceFiles><File name="{file}"/></SourceFiles></CoSimulation>'
+    described = re.sub(r"(<CoSimulation[^>]*)/>", rf"\1>{listed}", fmus.description("ball", 2))
+    path = archive("outside.fmu", {DESCRIPTION: described, "sources/fmi2.c": "int f(void) { return 1; }"})
+    assert message(path) == f"outside.fmu: its sources name a file outside the archive: '{file}'; export it again"
+
+
 def test_c_sources_are_compiled_where_there_is_a_compiler(folder, monkeypatch):
     import fmpy
 
