@@ -37,9 +37,7 @@ def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextI
 
     yes: confirmed on the command line. Raises InputError for any other answer, and without a terminal.
     """
-    for line in lines:
-        print(escaped(line), file=stdout)  # names in a file could hide what is asked
-    stdout.flush()
+    _show(lines, stdout)
     if yes:
         return
     check_confirmable(yes, stdin, asking)
@@ -56,6 +54,12 @@ def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextI
         raise InputError(asking.refused)
 
 
+def _show(lines: Sequence[str], stdout: TextIO) -> None:
+    for line in lines:
+        print(escaped(line), file=stdout)  # names in a file could hide what is asked
+    stdout.flush()
+
+
 class MotorQuestion:
     """Asks before each of several runs with real motors. `begin` shows what would move, the call asks."""
 
@@ -66,9 +70,7 @@ class MotorQuestion:
 
     def begin(self, lines: Sequence[str]) -> None:
         """Print `lines`. Raises InputError without a terminal on which a human could confirm."""
-        for line in lines:
-            print(escaped(line), file=self._stdout)
-        self._stdout.flush()
+        _show(lines, self._stdout)
         check_confirmable(self._yes, self._stdin)
 
     def __call__(self, lines: Sequence[str]) -> None:
@@ -76,7 +78,7 @@ class MotorQuestion:
         confirm(lines, self._yes, self._stdin, self._stdout)
 
     def note(self, line: str) -> None:
-        print(line, file=self._stdout, flush=True)
+        _show([line], self._stdout)
 
 
 class MotorConsent:

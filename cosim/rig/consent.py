@@ -73,17 +73,17 @@ def agree(scheduler: Scheduler, ticks: int, consent: Consent | None, allow_turns
 
 def wait_for_rest(scheduler: Scheduler, note: Callable[[str], object] = _silent) -> None:
     """Wait for joints that still move, motors off, as after a stop: their motion can be confirmed when they rest.
-    Not for longer than 10 s; `agree` asks again then, and `arm` refuses what moves. note: gets a line for humans before
-    a wait."""
-    before, still, told = scheduler.standing(), LOOKS - 1, False  # one look is enough for joints that rest already
+    Not for longer than MOST_LOOKS looks: joints that still move then are the matter of `agree` and `arm`. note: gets a
+    line for humans before a wait."""
+    before, still, noted = scheduler.standing(), LOOKS - 1, False  # one look is enough for joints that rest already
     for _ in range(MOST_LOOKS):
         time.sleep(PAUSE)
         now = scheduler.standing()
         if (mover := before.mover(now)) is not None:
             before, still = now, 0
-            if not told:
+            if not noted:
                 longest = PAUSE * MOST_LOOKS
                 note(f"joint '{mover.joint}' moves, motors off; waiting until it rests, for {longest:g} s at most")
-                told = True
+                noted = True
         elif (still := still + 1) >= LOOKS:
             return

@@ -352,12 +352,12 @@ def test_after_a_gap_the_estimate_begins_anew_with_what_is_measured(bandwidth):
 def test_samples_that_were_queued_during_a_gap_are_no_faster_motion(bandwidth, pause, come):
     """They come within so many ticks, each stamped when it comes: 3 rad/s, measured all the time."""
     speed = 3.0
-    x, told = at_start(np.zeros(1), np.full(1, speed)), []
+    x, found = at_start(np.zeros(1), np.full(1, speed)), []
 
     def take(q, interval):
         nonlocal x
         x = update(x, np.full(1, q), np.full(1, speed), np.full(1, interval), np.zeros(1), bandwidth, H)
-        told.append(float(x.velocity[0]))
+        found.append(float(x.velocity[0]))
 
     for k in range(1, 100):
         take(speed * k * H, H)
@@ -367,8 +367,8 @@ def test_samples_that_were_queued_during_a_gap_are_no_faster_motion(bandwidth, p
         take(begun + missed * k / come, H)
     for k in range(1, 100):
         take(begun + missed + speed * k * H, H)
-    assert max(told) < 1.6 * speed and min(told) > 0.4 * speed
-    assert told[-1] == pytest.approx(speed, rel=1e-6) and x.queued[0] == 0.0
+    assert max(found) < 1.6 * speed and min(found) > 0.4 * speed
+    assert found[-1] == pytest.approx(speed, rel=1e-6) and x.queued[0] == 0.0
 
 
 def test_a_reversal_after_a_gap_is_followed():
