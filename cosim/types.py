@@ -406,7 +406,7 @@ class FeedforwardReport(TypedDict):
 
     joint: str
     saturated: int  # commands that were clipped
-    limit: float  # N·m or N; infinite where there is none
+    limit: float | None  # N·m or N; None where there is none
     resolution: float  # N·m or N; 0 where there is none
 
 

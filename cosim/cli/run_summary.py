@@ -24,7 +24,7 @@ from cosim.rig.summary import (
 )
 
 if TYPE_CHECKING:
-    from cosim.rig.build.drivers import BusReport
+    from cosim.hardware.bus_report import BusReport
 
 # relative energy residual, of the whole or of a bond, above which a run is called coarse
 COARSE = 0.01

@@ -25,6 +25,17 @@ class NoReply(RunError):
     """Nothing answers at the address."""
 
 
+class _Reply(dict[str, Any]):
+    """The fields of an answer. Raises RunError for one that is missing."""
+
+    def __init__(self, fields: Mapping[str, Any], address: str) -> None:
+        super().__init__(fields)
+        self._address = address
+
+    def __missing__(self, name: str) -> Any:
+        raise _no_control_socket(f"it lacks '{name}'", self._address)
+
+
 def connect(
     address: str | None = None, name: str = "client", timeout: float = 2.0, key: str | Path | None = None
 ) -> ControlClient:
@@ -80,7 +91,7 @@ class ControlClient:
 
     def _request(self, command: str, timeout: float, **fields: Any) -> dict[str, Any]:
         import zmq
-        from orjson import OPT_SERIALIZE_NUMPY, JSONEncodeError, dumps, loads
+        from orjson import OPT_SERIALIZE_NUMPY, JSONEncodeError, dumps
 
         with self._lock:
             self._number += 1
@@ -89,12 +100,12 @@ class ControlClient:
                 data = dumps(message, option=OPT_SERIALIZE_NUMPY)
             except JSONEncodeError as cause:
                 raise InputError(f"{command}: cannot be sent: {cause}", self.address) from cause
-            until, reply = time.monotonic() + timeout, {}
+            until, reply = time.monotonic() + timeout, _Reply({}, self.address)
             self._wait(zmq.POLLOUT, until, timeout)  # what is no control socket takes nothing
             self._socket.send(data)
             while reply.get("id") != self._number:  # others answer requests that were given up
                 self._wait(zmq.POLLIN, until, timeout)
-                reply = loads(self._socket.recv())
+                reply = self._read(self._socket.recv())
         if not reply.pop("ok"):
             lines = reply["error"].splitlines()
             if reply.get("input") and len(lines) > 1:
@@ -102,6 +113,18 @@ class ControlClient:
             raise (InputError if reply.get("input") else RunError)("; ".join(lines), self.address)
         del reply["id"]
         return reply
+
+    def _read(self, data: bytes) -> _Reply:
+        """Raises RunError for what is no answer of a run."""
+        from cosim.client.answers import Answer
+        from cosim.trust.plain_data import WrongShape, from_json, of_shape
+
+        try:
+            fields = from_json(data)
+            of_shape(fields, Answer)
+        except WrongShape as wrong:
+            raise _no_control_socket(str(wrong), self.address) from None
+        return _Reply(fields, self.address)
 
     def _wait(self, what: int, until: float, timeout: float) -> None:
         """Raises NoReply."""
@@ -205,3 +228,7 @@ class ControlClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _no_control_socket(why: str, address: str) -> RunError:
+    return RunError(f"what answers there is no run ({why}); check the address", address)

@@ -8,16 +8,20 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cosim.errors import InputError
 from cosim.output.binding import STREAM_EXAMPLE, stream_address
+from cosim.output.stream.messages import SAMPLE_FIELDS, signals_of
+from cosim.trust.plain_data import WrongShape
+
+if TYPE_CHECKING:
+    from cosim.output.stream.reading import PublishedSchema
 
 MOST_EVENTS = 1000  # that are kept
 OLD = 1.0  # s without a sample after which the last one is old, or LATE periods if that is longer
 LATE = 5
 OTHERS = (b'{"schema"', b'{"event"', b"\x82\xa6schema", b"\x84\xa5event")  # in JSON and in MessagePack
-FIELDS = ("timestamp", "n", "tick", "t", "missed")  # of every sample
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Subscriber:
         import zmq
 
         self.address = address
-        self.schema: dict[str, Any] | None = None
+        self.schema: PublishedSchema | None = None
         self.events: deque[dict[str, Any]] = deque(maxlen=MOST_EVENTS)
         self.missed = 0
         self._signals, self._last, self._arrived = tuple(signals), -1, -math.inf
@@ -97,7 +101,12 @@ class Subscriber:
         return socket
 
     def receive(self, timeout: float | None = None) -> Sample | None:
-        """The next sample; None when there is none for `timeout` [s], by default for ever."""
+        """The next sample; None when there is none for `timeout` [s], by default for ever.
+
+        Raises InputError for a message that no run publishes.
+        """
+        from cosim.output.stream.reading import read_message
+
         end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
             wait = None if timeout is None else math.ceil(max(0.0, end - time.monotonic()) * 1e3)
@@ -105,7 +114,7 @@ class Subscriber:
             if self._others in ready:
                 self._take(self._others.recv())
             if self._samples is not None and self._samples in ready:
-                return self._sample(decode(self._samples.recv()))
+                return self._sample(read_message(self._samples.recv(), self.address))
             if time.monotonic() >= end:
                 return None
 
@@ -136,11 +145,13 @@ class Subscriber:
         self.close()
 
     def _take(self, data: bytes) -> None:
-        message = decode(data)
+        from cosim.output.stream.reading import read_message, read_schema
+
+        message = read_message(data, self.address)
         if "event" in message:
             self.events.append(message)
             return
-        self.schema = schema = decode(message["schema"].encode())
+        self.schema = schema = read_schema(message["schema"], self.address)
         beginning = _beginning_of_samples(data, schema)
         if beginning != self._beginning:  # of the first run, or of another one at this address
             if self._samples is not None:
@@ -149,41 +160,25 @@ class Subscriber:
             self._samples, self._beginning = self._connected([beginning], self._newest), beginning
 
     def _sample(self, message: dict[str, Any]) -> Sample:
-        fields = [message.pop(name) for name in FIELDS]
-        sample = Sample(*fields, values=dict(self._chosen(message)))
+        from cosim.output.stream.reading import no_telemetry
+
+        try:
+            values = {name: value for name, value in signals_of(message) if self._chosen(name)}
+        except WrongShape as wrong:
+            raise no_telemetry(wrong, self.address) from None
+        sample = Sample(*(message[field] for field in SAMPLE_FIELDS), values=values)
         if self._last < sample.n and self._last >= 0:
             self.missed += sample.n - self._last - 1
         self._last, self._arrived = sample.n, time.monotonic()
         return sample
 
-    def _chosen(self, message: dict[str, Any]) -> Iterator[tuple[str, float]]:
-        for name, value in _leaves("", message):
-            if not self._signals or any(fnmatchcase(name, pattern) for pattern in self._signals):
-                yield name, math.nan if value is None else value
+    def _chosen(self, name: str) -> bool:
+        return not self._signals or any(fnmatchcase(name, pattern) for pattern in self._signals)
 
 
-def decode(data: bytes) -> dict[str, Any]:
-    """A message of either format."""
-    if data[:1] == b"{":
-        from orjson import loads
-
-        return loads(data)
-    from msgpack import unpackb
-
-    return unpackb(data)
-
-
-def _beginning_of_samples(schema_message: bytes, schema: dict[str, Any]) -> bytes:
+def _beginning_of_samples(schema_message: bytes, schema: PublishedSchema) -> bytes:
     """The first bytes of samples in the format of this message; in MessagePack a map begins with its size."""
     if schema_message[:1] == b"{":
         return b'{"timestamp"'
-    size = len(FIELDS) + len({name.partition("/")[0] for name in schema["signals"]})
+    size = len(SAMPLE_FIELDS) + len({name.partition("/")[0] for name in schema["signals"]})
     return bytes([0x80 + size]) if size < 16 else b"\xde" + size.to_bytes(2, "big")
-
-
-def _leaves(prefix: str, message: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in message.items():
-        if isinstance(value, dict):
-            yield from _leaves(f"{prefix}{key}/", value)
-        else:
-            yield prefix + key, value

@@ -23,6 +23,7 @@ from cosim.dashboard.panels.view import ViewPanel
 from cosim.dashboard.poses import Poses
 from cosim.dashboard.replay import Replay
 from cosim.dashboard.source import About, PageEvent, Source
+from cosim.errors import InputError
 
 if TYPE_CHECKING:
     import viser
@@ -51,6 +52,7 @@ class Page:
         self.charts: ChartsPanel | None = None
         self.drawing: Drawing | None = None
         self.poses: Poses | None = None
+        self._followed: About | None = None
         self._ticks, self._shown, self._drawn = 0, "", ""
         light(server)
         server.gui.set_panel_label("cosim")
@@ -99,8 +101,12 @@ class Page:
                 self.scene.step_back(client)
 
     def _follow(self, about: About, drawing: Drawing) -> None:
-        """Move the scene from now on."""
-        self.poses = Poses(drawing, {name: k for k, name in enumerate(about.units)})
+        """Move the scene from now on, where the positions of all joints come."""
+        self._followed = about
+        try:
+            self.poses = Poses(drawing, {name: k for k, name in enumerate(about.units)})
+        except InputError as error:
+            self.events.append(PageEvent(0.0, f"the mechanism is shown at its start: {error.what}", "warning"))
         self._show_ghost()
 
     def _show_parts(self) -> None:
@@ -136,12 +142,12 @@ class Page:
         if about is not self.about:
             self.describe(about)
         assert self.about is not None
-        if self.drawing is not None and self.poses is None:
-            self._follow(self.about, self.drawing)
         if news.restarted:
             self.history.clear()
             self.events.clear()
             self.start.clear()
+        if self.drawing is not None and self._followed is not self.about:
+            self._follow(self.about, self.drawing)
         self.events += news.events
         if not isinstance(self.source, Replay):
             del self.events[:-MOST_EVENTS]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cosim.errors import InputError
 from cosim.output.scene.scene import quaternions
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ class Poses:
     bodies."""
 
     def __init__(self, drawing: Drawing, signals: Mapping[str, int]) -> None:
-        """signals: name -> column. Raises KeyError if the position of a joint is not among them."""
+        """signals: name -> column. Raises InputError if the position of a joint is not among them."""
         names = drawing.scene.coordinates
+        if lacking := [name for name in names if f"{name}/position" not in signals]:
+            raise InputError(f"there is no signal '{lacking[0]}/position'", drawing.scene.name)
         self.drawing = drawing
         self._columns = np.array([signals[f"{name}/position"] for name in names], dtype=int)
         references = [signals.get(f"{name}/reference_position", -1) for name in names]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from cosim.dashboard.stream_reader import StreamReader, about_of
 from cosim.errors import InputError
 from cosim.output.curve import is_local
 from cosim.timing.privileges import allowed_cpus, move_process_off
+from cosim.trust.plain_data import WrongShape
+
+if TYPE_CHECKING:
+    from cosim.output.stream.reading import PublishedSchema
 
 MOST_MESSAGES = 2_000  # per poll
 GONE = 5.0  # s without a message, the schema included, after which a run is gone
@@ -62,31 +66,39 @@ class Watch:
         return Status(self._state, age, self._reader.missed, self._reader.lost)
 
     def poll(self) -> News:
-        from orjson import loads
+        """Raises InputError for a message that no run publishes."""
         from zmq import NOBLOCK, Again
 
         for _ in range(MOST_MESSAGES):
             try:
-                message = loads(self._socket.recv(NOBLOCK))
+                data = self._socket.recv(NOBLOCK)
             except Again:
                 break
             self._heard = self._clock()
-            if "schema" in message:
-                self._learn(loads(message["schema"]))
-            elif self.about is not None:
-                self._sampled = self._heard
-                self._reader.add(message)
+            self._take(data)
         return NOTHING if self.about is None else self._reader.take()
 
-    def _learn(self, schema: Mapping[str, Any]) -> None:
+    def _take(self, data: bytes) -> None:
+        from cosim.output.stream.reading import no_telemetry, read_message, read_schema
+
+        message = read_message(data, self.address)
+        if "schema" in message:
+            self._learn(read_schema(message["schema"], self.address))
+        elif self.about is not None:
+            self._sampled = self._heard
+            try:
+                self._reader.add(message)
+            except WrongShape as wrong:
+                raise no_telemetry(wrong, self.address) from None
+
+    def _learn(self, schema: PublishedSchema) -> None:
         """The first schema of a run gives the signals; later ones the state."""
-        self._state = schema.get("state") or "running"
-        self.control = schema.get("control")
-        if self.about is not None and schema.get("pid") == self._pid:
+        self._state, self.control = schema["state"], schema["control"]
+        if self.about is not None and schema["pid"] == self._pid:
             return
         if is_local(self.address):
-            move_process_off(schema.get("cpu"), self._cpus)
-        self._pid, about = schema.get("pid") or 0, about_of(schema)
+            move_process_off(schema["cpu"], self._cpus)
+        self._pid, about = schema["pid"], about_of(schema)
         if self.about is None or not self.about.same_signals(about):
             self.about, self._reader = about, StreamReader(list(about.units))
         self._sampled = self._heard

@@ -23,6 +23,7 @@ from cosim.timing.privileges import allowed_cpus, move_process_off
 if TYPE_CHECKING:
     from cosim.foxglove.parameters import RunParameters
     from cosim.foxglove.server import Channel, FoxgloveServer
+    from cosim.output.stream.reading import PublishedSchema
 
 WAIT = 0.1  # s for a sample, at most
 STANDING = {"/scene", "/tf_static"}
@@ -36,7 +37,7 @@ class Bridge:
     def __init__(self, subscriber: Subscriber, server: FoxgloveServer, parameters: RunParameters) -> None:
         self._subscriber, self._server, self._parameters = subscriber, server, parameters
         parameters.report, parameters.withdraw = server.publish_status, server.remove_status
-        self._schema: dict[str, Any] | None = None
+        self._schema: PublishedSchema | None = None
         self._run: BridgedRun | None = None
         self._heard, self._gone = time.monotonic(), False
         self._cpus = allowed_cpus()
@@ -62,7 +63,7 @@ class Bridge:
         if sample is not None:
             self._run.add(sample)
 
-    def _learn(self, schema: dict[str, Any] | None) -> None:
+    def _learn(self, schema: PublishedSchema | None) -> None:
         assert schema is not None
         new = self._parameters.learn(schema)  # first: a client may set them as soon as there are channels
         if self._run is None or not self._run.is_of(schema):
@@ -70,7 +71,7 @@ class Bridge:
                 self._run.close()
                 self._server.clear_session()
             if is_local(self._subscriber.address):
-                move_process_off(schema.get("cpu"), self._cpus)
+                move_process_off(schema["cpu"], self._cpus)
             self._run = BridgedRun(schema, self._server)
             self._server.remove_status([NO_VIEW])
             if self._run.note:
@@ -92,7 +93,7 @@ class Bridge:
 class BridgedRun:
     """The channels of one run. note: why its mechanism is not shown, empty if it is."""
 
-    def __init__(self, schema: Mapping[str, Any], server: FoxgloveServer) -> None:
+    def __init__(self, schema: PublishedSchema, server: FoxgloveServer) -> None:
         self._about = _identity(schema)
         self._names, self.note = list(schema["signals"]), ""
         topics = topics_of(list(schema["signals"].items()))
@@ -110,7 +111,7 @@ class BridgedRun:
             if self._motion is not None
         }
 
-    def is_of(self, schema: Mapping[str, Any]) -> bool:
+    def is_of(self, schema: PublishedSchema) -> bool:
         return self._about == _identity(schema)
 
     def add(self, sample: Sample) -> None:
@@ -147,14 +148,14 @@ class BridgedRun:
     def _show(self, message: ViewMessage, stamp_ns: int) -> None:
         self._view[message.topic].log(message.data, log_time=stamp_ns)
 
-    def _motion_of(self, schema: Mapping[str, Any]) -> Motion | None:
+    def _motion_of(self, schema: PublishedSchema) -> Motion | None:
         """Of the mechanism in the schema."""
         try:
-            drawing = read_drawing(schema.get("drawing"), schema["rig"])
+            drawing = read_drawing(schema["drawing"], schema["rig"])
         except InputError as error:
             self.note = f"the mechanism is not shown: {error}"
             return None
-        view = drawing.view(tuple(schema.get("joints") or ()), self._names, schema["rate"])
+        view = drawing.view(tuple(schema["joints"]), self._names, schema["rate"])
         if view is None:
             self.note = "the mechanism is not shown: the stream has no positions; publish */position too"
             return None
@@ -162,7 +163,7 @@ class BridgedRun:
         return Motion(view)
 
 
-def _identity(schema: Mapping[str, Any]) -> tuple[Any, ...]:
+def _identity(schema: PublishedSchema) -> tuple[Any, ...]:
     return schema["rig"], schema["path"], schema["pid"], schema["signals"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cosim.formulations import SEPARATE_BODIES
 from cosim.timing import deadlines
@@ -29,6 +29,9 @@ FURTHER = {
 }  # units of further signals of joints
 
 
+Role = Literal["actuated", "passive", "prescribed", "real"]
+
+
 @dataclass(frozen=True)
 class ConstraintOutline:
     """rows: of its reactions; drifts: which of `violation` and `slip` it has."""
@@ -39,16 +42,16 @@ class ConstraintOutline:
 
 @dataclass(frozen=True)
 class RigOutline:
-    """units: signal -> unit, of every recorded signal in their order; roles: joint -> `actuated`, `passive`,
-    `prescribed` or `real`; limits: joint -> bounds of the guard by key, finite ones; parameters: as set for the run;
-    integrator: of the plant, None in a rig of parts only, as are substeps: per tick, or `auto`; engine: part -> where
-    it ran; redundant: rows; immobile: why nothing can move, or None."""
+    """units: signal -> unit, of every recorded signal in their order; roles: by joint; limits: joint -> bounds of the
+    guard by key, finite ones; parameters: as set for the run; integrator: of the plant, None in a rig of parts only, as
+    are substeps: per tick, or `auto`; engine: part -> where it ran; redundant: rows; immobile: why nothing can move, or
+    None."""
 
     name: str
     description: str
     path: str
     units: dict[str, str]
-    roles: dict[str, str]
+    roles: dict[str, Role]
     limits: dict[str, dict[str, float]]
     parameters: dict[str, float | list[float]]
     constraints: dict[str, ConstraintOutline]
@@ -117,7 +120,7 @@ def _outline_of(rig: WiredRig) -> RigOutline:
     )
 
 
-def _role(rig: WiredRig, name: str) -> str:
+def _role(rig: WiredRig, name: str) -> Role:
     if name in rig.plant.prescribed:
         return "prescribed"
     if name in rig.plant.real:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
 from cosim.errors import near_names
+from cosim.hardware.bus_report import BusReport
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import SignalStatistics
 from cosim.rig.outline import RigOutline
 from cosim.timing.deadlines import DeadlineRecord
-
-if TYPE_CHECKING:
-    from cosim.rig.build.drivers import BusReport
 
 
 class StreamSummary(TypedDict):

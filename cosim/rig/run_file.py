@@ -7,25 +7,30 @@ import math
 import os
 import weakref
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 
 from cosim.errors import CosimError, InputError
+from cosim.hardware.bus_report import BusReport
 from cosim.output.events import RunEvent
+from cosim.output.limit_alarms import AlarmCount
 from cosim.output.output_files import writing
 from cosim.output.recording_topics import CHANGES_TOPIC
 from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import BLOCK, SignalStore
 from cosim.output.store_file import SUFFIX as STORE_SUFFIX
 from cosim.output.store_file import StoreFile, read_store
-from cosim.rig.outline import ConstraintOutline, RigOutline
-from cosim.rig.recorded_run import Change, RecordedRun
+from cosim.rig.outline import RigOutline
+from cosim.rig.recorded_run import Change, RecordedRun, StreamSummary
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.timing.privileges import Privilege
+from cosim.trust.plain_data import WrongShape, from_json, of_shape
+from cosim.types import Level
 
 if TYPE_CHECKING:
     from cosim.output.recording_reader import RecordedSamples
@@ -35,6 +40,55 @@ KILLED = "the process of the run ended before the run did"
 INDEX_DAMAGED = "the index of the recording is damaged; every tick was found without it"
 _ARRAYS_OF_TIMING = ("numbers", "stamps")
 _NOT_JSON = ("t", "values", "timing", "statistics")
+
+
+class _ChangeMessage(TypedDict):
+    tick: int
+    name: str
+    value: tuple[float, ...]
+
+
+class _SavedTiming(TypedDict):
+    """The fields of a `DeadlineRecord` but its arrays."""
+
+    tasks: tuple[TaskTime, ...]
+    period_ns: float
+    slip_ns: int
+    lost_rows: int
+    warm_up_ns: int
+    rate: float
+    triggered: bool
+    engine: str
+    privileges: tuple[Privilege, ...]
+
+
+class _SavedStatistics(TypedDict):
+    names: tuple[str, ...]
+    count: int
+
+
+class _SavedRun(TypedDict):
+    """The fields of a `RecordedRun` that `_rest` writes as JSON, which has null for what is not finite."""
+
+    rig: Any
+    busy: float | None
+    wall: float | None
+    fault: str
+    events: tuple[tuple[float, str, float | None, int, Level], ...]
+    timing: NotRequired[_SavedTiming | None]
+    guard: dict[str, dict[str, AlarmCount]]
+    connections: tuple[BusReport, ...]
+    statistics: NotRequired[_SavedStatistics | None]
+    kept: NotRequired[tuple[str, ...] | None]
+    stream: NotRequired[StreamSummary | None]
+    changes: NotRequired[tuple[Change, ...]]
+    gaps: NotRequired[tuple[tuple[float, float], ...]]
+    lacks: NotRequired[str]
+
+
+class _StoreHeader(TypedDict):
+    rig: Any
+    signals: tuple[str, ...]
 
 
 def save_run(run: RecordedRun, path: str | Path) -> None:
@@ -104,44 +158,66 @@ def _from_store(path: str | Path) -> dict[str, Any]:
     """Of a run that was killed, the rows; its summary is of those that were kept."""
     header, table, arrays = read_store(path)
     fields = {"t": table[:, 0], "values": table[:, 1:]}
-    if arrays:
-        return fields | _fields(arrays)
-    rig, kept = _outline(header["rig"]), tuple(header["signals"])
-    unknown = {"busy": math.nan, "wall": math.nan, "kept": None if kept == tuple(rig.units) else kept}
-    return fields | {"rig": rig, "fault": KILLED, **unknown}
+    with _described(path):
+        if arrays:
+            return fields | _fields(arrays, fields["values"])
+        about = of_shape(header, _StoreHeader)
+        rig, kept = _outline(about["rig"]), about["signals"]
+        kept = None if kept == tuple(rig.units) else kept
+        _check_columns(rig, kept, fields["values"])
+    return fields | {"rig": rig, "fault": KILLED, "busy": math.nan, "wall": math.nan, "kept": kept}
 
 
 def _from_arrays(path: str | Path) -> dict[str, Any]:
     try:
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
-        return {"t": arrays["t"], "values": arrays["values"], **_fields(arrays)}
+        fields = {"t": arrays["t"], "values": arrays["values"]}
+        if fields["t"].ndim != 1 or fields["values"].shape[:1] != fields["t"].shape or fields["values"].ndim != 2:
+            raise ValueError
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or 'it is damaged'}", str(path)) from None
     except (ValueError, KeyError, AttributeError, zipfile.BadZipFile):
         what = "is no file of a run; give one that `run.save` or `cosim run --record` wrote"
         raise InputError(what, str(path)) from None
+    with _described(path):
+        return fields | _fields(arrays, fields["values"])
 
 
-def _fields(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The fields of a run but its signals, from the arrays of `_rest`."""
-    import orjson
+@contextmanager
+def _described(path: str | Path) -> Iterator[None]:
+    """Raises InputError at the path for the description of another version, or of no run."""
+    try:
+        yield
+    except (WrongShape, KeyError) as wrong:
+        what = f"its description is of no run that this version of cosim writes ({wrong}); run it again"
+        raise InputError(what, str(path)) from None
 
-    rest = orjson.loads(arrays["run"].tobytes())
-    rest["rig"] = _outline(rest["rig"])
-    rest["kept"] = None if rest.get("kept") is None else tuple(rest["kept"])
-    rest["events"] = tuple(RunEvent(*event) for event in rest["events"])
-    rest["changes"] = tuple(Change(tick, name, tuple(value)) for tick, name, value in rest.get("changes", ()))
-    rest["connections"] = tuple(rest["connections"])
-    rest["gaps"] = tuple((begin, end) for begin, end in rest.get("gaps", ()))
-    if (timing := rest.get("timing")) is not None:
-        timing["tasks"] = tuple(TaskTime(**task) for task in timing["tasks"])
-        timing["privileges"] = tuple(Privilege(**item) for item in timing["privileges"])
+
+def _fields(arrays: Mapping[str, np.ndarray], values: np.ndarray) -> dict[str, Any]:
+    """The fields of a run but its signals, from the arrays of `_rest`. Raises WrongShape and KeyError."""
+    saved = from_json(arrays["run"].tobytes(), _SavedRun)
+    rest: dict[str, Any] = {name: value for name, value in saved.items() if name not in ("timing", "statistics")}
+    rest["rig"] = rig = _outline(saved["rig"])
+    _check_columns(rig, saved.get("kept"), values)
+    rest |= {name: math.nan if saved[name] is None else saved[name] for name in ("busy", "wall")}
+    rest["events"] = tuple(
+        RunEvent(t, name, math.nan if lost is None else lost, occurrences, level)
+        for t, name, lost, occurrences, level in saved["events"]
+    )
+    if (timing := saved.get("timing")) is not None:
         parts: dict[str, Any] = {name: arrays[f"timing_{name}"] for name in _ARRAYS_OF_TIMING}
         rest["timing"] = DeadlineRecord(**timing, **parts)
-    if (statistics := rest.get("statistics")) is not None:
+    if (statistics := saved.get("statistics")) is not None:
         rest["statistics"] = SignalStatistics.of(**statistics, figures=arrays["statistics_figures"])
     return rest
+
+
+def _check_columns(rig: RigOutline, kept: Sequence[str] | None, values: np.ndarray) -> None:
+    """Raises WrongShape where the values are not those of these signals."""
+    names = tuple(rig.units) if kept is None else kept
+    if values.shape[1] != len(names) or not set(names) <= set(rig.units) or len(set(names)) < len(names):
+        raise WrongShape("it has other signals than the file")
 
 
 def _whole_recording(path: str | Path) -> dict[str, Any]:
@@ -154,8 +230,6 @@ def read_recorded(path: str | Path) -> dict[str, Any]:
 
     Raises InputError for a file that is no recording of this version, or has no tick.
     """
-    import orjson
-
     from cosim.output.recording_index import recordings_of
     from cosim.output.recording_reader import NO_TICK, RecordedSamples
 
@@ -163,10 +237,10 @@ def read_recorded(path: str | Path) -> dict[str, Any]:
     if "outline" not in samples.metadata:
         raise InputError("the recording does not describe its rig; record the run again", str(path))
     try:
-        rig = _outline(orjson.loads(samples.metadata["outline"]))
+        rig = _outline(from_json(samples.metadata["outline"]))
         columns = np.array([samples.names.index(name) for name in rig.units], dtype=np.intp)
-    except (TypeError, KeyError, ValueError):
-        raise InputError(_other_version(samples.metadata), str(path)) from None
+    except ValueError as wrong:
+        raise InputError(_other_version(samples.metadata, wrong), str(path)) from None
     fault, events = _outcome(samples)
     if not samples.count:
         ended = f"the run of the recording ended before its first tick: {fault}; correct this and run it again"
@@ -188,11 +262,9 @@ def read_recorded(path: str | Path) -> dict[str, Any]:
 
 def _changes_of(samples: RecordedSamples) -> Iterator[Change]:
     """In the order in which they were made."""
-    import orjson
-
     for _, data in samples.messages(CHANGES_TOPIC):
-        item = orjson.loads(data)
-        yield Change(item["tick"], item["name"], tuple(item["value"]))
+        item = from_json(data, _ChangeMessage)
+        yield Change(item["tick"], item["name"], item["value"])
 
 
 def _outcome(samples: RecordedSamples) -> tuple[str, tuple[RunEvent, ...]]:
@@ -205,10 +277,10 @@ def _outcome(samples: RecordedSamples) -> tuple[str, tuple[RunEvent, ...]]:
     return "; and ".join(faults), tuple(event for event in events if event.level != "error")
 
 
-def _other_version(metadata: Mapping[str, str]) -> str:
+def _other_version(metadata: Mapping[str, str], wrong: ValueError) -> str:
     wrote, reads = metadata.get("cosim", "an unknown version"), version("cosim")
     if wrote == reads:
-        return "the recording does not fit this version of cosim; record the run again"
+        return f"the recording does not fit this version of cosim ({wrong}); record the run again"
     return f"was recorded by cosim {wrote}, and this is {reads}; read it with that version, or record the run again"
 
 
@@ -219,27 +291,25 @@ def outline_json(outline: RigOutline) -> str:
     return orjson.dumps(outline).decode()
 
 
-def _outline(data: dict[str, Any]) -> RigOutline:
-    constraints = {name: _constraint(outline) for name, outline in data.pop("constraints").items()}
-    parameters = {name: _number(value) for name, value in data.pop("parameters").items()}
-    return RigOutline(**_tuples(RigOutline, data), constraints=constraints, parameters=parameters)
+def _outline(data: Any) -> RigOutline:
+    """Raises WrongShape."""
+    if isinstance(data, dict) and isinstance(data.get("parameters"), dict):
+        data = data | {"parameters": {name: _number(value) for name, value in data["parameters"].items()}}
+    outline = of_shape(data, RigOutline)
+    if outline.step_ns <= 0:
+        raise WrongShape(f"step_ns: expected a number above 0, got {outline.step_ns}")
+    rows = {f"{name}/{row}" for name, constraint in outline.constraints.items() for row in constraint.rows}
+    for names, known in (rows, outline.units), (outline.redundant, rows), (outline.full_deflection, outline.roles):
+        if unknown := [name for name in names if name not in known]:
+            raise WrongShape(f"there is no '{unknown[0]}'")
+    return outline
 
 
-def _number(value: Any) -> float | list[float]:
+def _number(value: Any) -> Any:
     """JSON has null for a parameter that is infinite: a limit that is not set."""
     if isinstance(value, list):
-        return [math.inf if x is None else x for x in value]
+        return list(map(_number, value))
     return math.inf if value is None else value
-
-
-def _constraint(data: dict[str, Any]) -> ConstraintOutline:
-    return ConstraintOutline(tuple(data["rows"]), tuple(data["drifts"]))
-
-
-def _tuples(cls: type, data: dict[str, Any]) -> dict[str, Any]:
-    """Lists as tuples where the class has tuples."""
-    kinds = {field.name: str(field.type) for field in dataclasses.fields(cls)}
-    return {name: tuple(value) if kinds[name].startswith("tuple") else value for name, value in data.items()}
 
 
 def _plain(value: Any) -> Any:

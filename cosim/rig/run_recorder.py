@@ -29,8 +29,8 @@ from cosim.tick.tick_block import TickBlock
 from cosim.types import Level, Sink
 
 if TYPE_CHECKING:
+    from cosim.hardware.bus_report import BusReport
     from cosim.hardware.traffic.traffic_log import TrafficLog
-    from cosim.rig.build.drivers import BusReport
     from cosim.rig.traffic_recording import TrafficRecording
 
 

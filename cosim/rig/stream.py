@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING
 
 from cosim.errors import InputError, SourceLocation
 from cosim.output.stream.messages import SAMPLE_FIELDS
@@ -14,29 +14,10 @@ from cosim.rig.outline import RigOutline
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.signal_patterns import matching_columns
 
+if TYPE_CHECKING:
+    from cosim.output.stream.reading import DeclaredParameter, JointFields, ParameterFields, Schema
+
 VERSION = 1  # of the schema
-BOUNDS = ("lower", "upper", "velocity", "effort")
-
-
-class Schema(TypedDict):
-    """What a subscriber needs to know of the rig, in SI; what is not known is None. The sink adds `signals`, those of
-    its samples with their units. See the reference of the stream for each field."""
-
-    version: int
-    rig: str
-    path: str
-    pid: int
-    cpu: int | None
-    state: str
-    realtime: bool
-    rate: float
-    step: float
-    control: str | None
-    joints: dict[str, dict[str, Any]]
-    parameters: dict[str, dict[str, Any]]
-    drawing: str
-    moves: list[str]
-    bus_loads: dict[str, float]
 
 
 def streamed_columns(spec: RigSpec, names: Sequence[str]) -> tuple[int, ...]:
@@ -94,7 +75,7 @@ def schema_of_outline(
     outline: RigOutline,
     rate: float,
     realtime: bool,
-    parameters: Mapping[str, dict[str, Any]],
+    parameters: Mapping[str, DeclaredParameter],
     state: str = "running",
     control: str | None = None,
 ) -> Schema:
@@ -110,26 +91,35 @@ def schema_of_outline(
         "rate": rate,
         "step": outline.step_ns / 1e9,
         "control": control,
-        "joints": {
-            name: {
-                "unit": outline.units.get(f"{name}/position"),
-                **{key: outline.limits.get(name, {}).get(key) for key in BOUNDS},
-                "real": role == "real",
-            }
-            for name, role in outline.roles.items()
-        },
-        "parameters": {name: {**about, "value": outline.parameters.get(name)} for name, about in parameters.items()},
+        "joints": {name: _joint(outline, name) for name in outline.roles},
+        "parameters": {name: _parameter(about, outline.parameters.get(name)) for name, about in parameters.items()},
         "drawing": outline.drawing,
         "moves": [],
         "bus_loads": {},
     }
 
 
-def _parameters(rig: WiredRig) -> dict[str, dict[str, Any]]:
+def _joint(outline: RigOutline, name: str) -> JointFields:
+    limits = outline.limits.get(name, {})
+    return {
+        "unit": outline.units.get(f"{name}/position"),
+        "lower": limits.get("lower"),
+        "upper": limits.get("upper"),
+        "velocity": limits.get("velocity"),
+        "effort": limits.get("effort"),
+        "real": outline.roles[name] == "real",
+    }
+
+
+def _parameter(about: DeclaredParameter, value: float | Sequence[float] | None) -> ParameterFields:
+    return {**about, "value": list(value) if isinstance(value, Sequence) else value}
+
+
+def _parameters(rig: WiredRig) -> dict[str, DeclaredParameter]:
     """Unit and bounds of each tunable parameter, as its controller declares them, and the joints of one with a list."""
     from cosim.rig.parameters import joints_of, tunables_of, unit_of
 
-    found = {}
+    found: dict[str, DeclaredParameter] = {}
     for name, item in tunables_of(rig).items():
         declared = item.loop.tunables.leaves[item.field].declared
         lower = declared.get("min") if declared.get("min") is not None else declared.get("above")

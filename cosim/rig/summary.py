@@ -14,7 +14,7 @@ from cosim.rig.proven_units import SIGNAL, UnitsSummary, proven_units
 from cosim.rig.recorded_run import RecordedRun, StreamSummary
 
 if TYPE_CHECKING:
-    from cosim.rig.build.drivers import BusReport
+    from cosim.hardware.bus_report import BusReport
 
 REST = 1e-12  # J
 SAFE = 1.5  # by which an estimated error should be below its tolerance
@@ -188,7 +188,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
     count, signals = statistics.count, statistics.by_name()
     simulated = (count - 1) * rig.step_ns * 1e-9
     speed: SpeedSummary | None = None
-    if not math.isnan(run.busy):
+    if run.busy > 0.0 and run.wall > 0.0:  # not known of a recording
         speed = {
             "ticks_per_second": count / run.busy,
             "real_time_factor": simulated / run.busy,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,5 +30,6 @@ class FeedforwardField:
 
     def report(self) -> list[FeedforwardReport]:
         """Per joint, JSON-ready: the number of clipped commands, the limit, the resolution."""
-        rows = zip(self.joints, self.saturated.tolist(), self.limit.tolist(), self.resolution.tolist(), strict=True)
+        limits = (limit if math.isfinite(limit) else None for limit in self.limit.tolist())
+        rows = zip(self.joints, self.saturated.tolist(), limits, self.resolution.tolist(), strict=True)
         return [FeedforwardReport(joint=j, saturated=s, limit=limit, resolution=r) for j, s, limit, r in rows]

@@ -10,6 +10,7 @@ from cosim.client import Subscriber, subscribe
 from cosim.client import subscriber as subscriber_module
 from cosim.errors import InputError
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
+from tests.kit.streams import schema
 
 SIGNALS = (("elbow/position", "rad"), ("elbow/velocity", "rad/s"), ("energy/work", "J"))
 MS = 1_000_000
@@ -19,8 +20,8 @@ class Stream:
     """A stream of samples whose values are their numbers."""
 
     def __init__(self, stack: ExitStack, **settings) -> None:
-        schema = {"rate": 1000.0, "rig": "arm"}
-        config = StreamConfig("tcp://127.0.0.1:*", SIGNALS, (0, 1, 2), MS, 0, False, schema, 1000.0, **settings)
+        self.schema = schema(rate=1000.0)
+        config = StreamConfig("tcp://127.0.0.1:*", SIGNALS, (0, 1, 2), MS, 0, False, self.schema, 1000.0, **settings)
         self.sink, self.n = StreamSink(stack, config), 0
 
     def publish(self, samples: int) -> None:
@@ -32,7 +33,7 @@ class Stream:
         """Publish until both the samples and the schema are heard."""
         for _ in range(500):
             self.publish(1)
-            self.sink.describe({"rate": 1000.0, "rig": "arm"})
+            self.sink.describe(self.schema)
             if subscriber.receive(0.02) is not None and subscriber.schema is not None:
                 return
         raise AssertionError("the subscriber heard nothing")
@@ -87,7 +88,7 @@ def test_every_sample_that_arrives(opened):
 @pytest.mark.parametrize("format", ["json", "msgpack"])
 def test_schema_and_events(opened, format):
     stream, subscriber = opened(format=format)
-    assert subscriber.schema == {"rate": 1000.0, "rig": "arm", "signals": dict(SIGNALS)}
+    assert subscriber.schema == schema(rate=1000.0, signals=dict(SIGNALS))
     stream.sink.event(7 * MS, "elbow latched")
     for _ in range(500):
         stream.publish(1)

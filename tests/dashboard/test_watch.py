@@ -11,16 +11,13 @@ from cosim.dashboard.source import PageEvent
 from cosim.dashboard.stream_reader import StreamReader, about_of
 from cosim.dashboard.watch import GONE, Watch
 from cosim.errors import InputError
+from tests.kit.streams import schema
 
-SCHEMA = {
-    "rig": "arm",
-    "path": "arm.yaml",
-    "state": "running",
-    "step": 1e-3,
-    "signals": {"a/position": "rad", "energy/stored": "J"},
-    "joints": {"a": {"unit": "rad", "lower": -1.0, "upper": None, "velocity": 2.0, "effort": None, "real": True}},
-    "parameters": {"hold.kp": {"unit": "", "min": 0.0, "max": None, "value": [1.0, 2.0]}},
-}
+SCHEMA = schema(
+    signals={"a/position": "rad", "energy/stored": "J"},
+    joints={"a": {"unit": "rad", "lower": -1.0, "upper": None, "velocity": 2.0, "effort": None, "real": True}},
+    parameters={"hold.kp": {"unit": "", "min": 0.0, "max": None, "value": [1.0, 2.0]}},
+)
 
 
 def sample(n: int, t: float, position: float | None) -> dict:

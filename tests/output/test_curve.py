@@ -11,6 +11,7 @@ from cosim.client import subscribe
 from cosim.errors import InputError
 from cosim.output.curve import check_network, create_keys, is_local, secure, secure_client
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
+from tests.kit.streams import schema
 
 SIGNALS = (("elbow/position", "rad"),)
 
@@ -24,7 +25,7 @@ def keys(tmp_path):
 def test_only_clients_with_the_key_hear_the_stream(keys):
     secret, public = keys
     other = create_keys(secret.with_name("other.key"))
-    config = StreamConfig("tcp://127.0.0.1:*", SIGNALS, (0,), 1_000_000, 0, False, {"rate": 50.0}, key=str(secret))
+    config = StreamConfig("tcp://127.0.0.1:*", SIGNALS, (0,), 1_000_000, 0, False, schema(), key=str(secret))
     with ExitStack() as stack:
         sink = StreamSink(stack, config)
         deaf = [stack.enter_context(zmq.Context.instance().socket(zmq.SUB)) for _ in range(2)]

@@ -7,11 +7,12 @@ The first key is that of its kind: `timestamp` for a sample, `schema`, `event`. 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from cosim.trust.plain_data import WrongShape
 from cosim.types import Level
 
 Format = Literal["json", "msgpack"]
@@ -44,6 +45,22 @@ def _filled(template: Template, values: Sequence[float | None]) -> dict[str, Any
     return {
         name: values[place] if isinstance(place, int) else _filled(place, values) for name, place in template.items()
     }
+
+
+def signals_of(sample: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """(name, value) of the signals of a sample, NaN for null. Raises WrongShape for what is neither number nor null."""
+    places = [("", dict(sample))]
+    for field in SAMPLE_FIELDS:
+        places[0][1].pop(field, None)
+    while places:
+        prefix, group = places.pop()
+        for name, value in group.items():
+            if isinstance(value, dict):
+                places.append((f"{prefix}{name}/", value))
+            elif value is None or isinstance(value, float | int):
+                yield prefix + name, math.nan if value is None else value
+            else:
+                raise WrongShape(f"{prefix}{name}: expected a number")
 
 
 def schema_of(schema: Mapping[str, Any], timestamp: float) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Protocol, TypedDict, cast, runtime_checkable
 import numpy as np
 
 from cosim.errors import InputError, SourceLocation, listed
+from cosim.hardware.bus_report import BusReport
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop, open_estop
 from cosim.hardware.manager import HardwareManager
@@ -25,7 +26,7 @@ from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import GuardSpec, watchdog_time
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import BusItem, DriverContext, FeedforwardReport, HardwareDriver, Limits
+from cosim.types import BusItem, DriverContext, HardwareDriver, Limits
 
 LESS_LOAD = "use a longer schedule.step, a higher bit rate, or two buses"
 
@@ -41,20 +42,6 @@ class PortParams(Protocol):
     """The connection of a driver to a serial port."""
 
     baudrate: float
-
-
-class BusReport(TypedDict):
-    """Traffic of the connection of a driver in a run; loads are fractions of the bit rate."""
-
-    driver: str
-    connection: str
-    bus_load: float
-    bus_load_estimated: float
-    sent: int
-    received: int
-    errors: int
-    unsent: int  # commands that expired before they could be sent
-    feedforward: list[FeedforwardReport]  # of each joint
 
 
 class Safety(TypedDict, total=False):

@@ -1,0 +1,112 @@
+"""The messages of a stream as a subscriber reads them: whoever published them, each field has its declared shape."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from cosim.errors import InputError
+from cosim.trust.plain_data import WrongShape, from_json, from_msgpack, of_shape
+from cosim.types import Level
+
+Number = float | None  # JSON has null for what is not finite
+Time = Annotated[float, Meta(gt=-9.2e9, lt=9.2e9)]  # s, whose nanoseconds fit into 64 bits
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Positive = Annotated[float, Meta(gt=0.0, lt=1e300)]
+
+
+class JointFields(TypedDict):
+    """Bounds in SI; unit: of its position, None for a joint without one; real: moved by a motor."""
+
+    unit: str | None
+    lower: Number
+    upper: Number
+    velocity: Number
+    effort: Number
+    real: bool
+
+
+class DeclaredParameter(TypedDict):
+    """joints: those of a list of values."""
+
+    unit: str
+    min: Number
+    max: Number
+    joints: NotRequired[list[str]]
+
+
+class ParameterFields(DeclaredParameter):
+    value: Number | list[Number]
+
+
+class Schema(TypedDict):
+    """What a subscriber needs to know of a rig, in SI; what is not known is None. `signals`, those of the samples with
+    their units, are added by the sink. See the reference of the stream for each field."""
+
+    version: int
+    rig: str
+    path: str
+    pid: Count
+    cpu: Count | None
+    state: str
+    realtime: bool
+    rate: Positive
+    step: Positive
+    control: str | None
+    joints: dict[str, JointFields]
+    parameters: dict[str, ParameterFields]
+    drawing: str
+    moves: list[str]
+    bus_loads: dict[str, Number]
+
+
+class PublishedSchema(Schema):
+    signals: dict[str, str]
+
+
+class SchemaMessage(TypedDict):
+    schema: str
+
+
+class EventMessage(TypedDict):
+    event: str
+    timestamp: Time
+    t: Time
+    level: Level
+
+
+class SampleMessage(TypedDict):
+    """Beside its signals, which are nested."""
+
+    timestamp: Time
+    n: Count
+    tick: Count
+    t: Time
+    missed: Count
+
+
+def read_message(data: bytes, address: str) -> dict[str, Any]:
+    """A message in either format: an event or a sample with all of its fields, or a schema as text.
+
+    Raises InputError at the address for what no run publishes.
+    """
+    try:
+        message = from_json(data) if data[:1] == b"{" else from_msgpack(data)
+        kind = SchemaMessage if "schema" in message else EventMessage if "event" in message else SampleMessage
+        of_shape(message, kind)
+        return message
+    except WrongShape as wrong:
+        raise no_telemetry(wrong, address) from None
+
+
+def read_schema(text: str, address: str) -> PublishedSchema:
+    """Raises InputError at the address for what describes no run."""
+    try:
+        return from_json(text, PublishedSchema)
+    except WrongShape as wrong:
+        raise no_telemetry(wrong, address) from None
+
+
+def no_telemetry(wrong: WrongShape, address: str) -> InputError:
+    return InputError(f"what is published there is no telemetry of a run ({wrong}); check the address", address)

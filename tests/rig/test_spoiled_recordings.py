@@ -1,0 +1,93 @@
+"""Recordings and saved runs whose description is spoiled at one place: refused in one line, or shown."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cosim import compare, load_run, open_recording
+from cosim.cli.run_summary import print_summary
+from cosim.dashboard.poses import Poses
+from cosim.dashboard.replay import Replay
+from cosim.errors import InputError
+from cosim.output.recorder import Recorder
+from cosim.output.view3d.drawing_text import read_drawing
+from cosim.post_mortem.explanation import explain
+from cosim.rig.run_file import outline_json
+from tests.kit.rigs import rig_in
+from tests.kit.spoiled import spoiled
+
+RIG = """\
+name: swing
+mechanism:
+  bodies:
+    - {name: link, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+    - {name: tip, joint: wrist, parent: link, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5],
+       inertia: [0.1, 0.1, 0.1], origin: {xyz: [0, 0, -1]}}
+controllers:
+  - {name: hold, type: pid, kp: 50, ki: 10, kd: 5, trajectory: {type: quintic, goal: 30 deg, duration: 0.5}}
+schedule: {duration: 20 ms}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    return load_run(rig_in(folder, RIG).run(record=folder / "a.mcap") and folder / "a.mcap")
+
+
+def show(path):
+    """All that is told and drawn of a run."""
+    run = open_recording(path) if path.suffix == ".mcap" else load_run(path)
+    print_summary(run)
+    assert compare(run, run).identical
+    explain(run, str(path), 1.0)
+    Replay(run).poll()
+    drawing = read_drawing(run.rig.drawing, str(path))
+    Poses(drawing, {name: k for k, name in enumerate(run.units)})
+
+
+def check(cases, write):
+    failed = []
+    for what, spoiled_data in cases:
+        path = write(spoiled_data)
+        try:
+            show(path)
+        except InputError as error:
+            if "\n" in str(error) or len(str(error)) > 400:
+                failed.append(f"{what}: {error}")
+        except Exception as error:
+            failed.append(f"{what}: {error!r}")
+    assert not failed, "\n".join(failed)
+
+
+def test_a_recording_is_refused_in_one_line_or_shown(tmp_path, run):
+    samples = np.rint(run.t * 1e9).astype(np.int64), run.values
+
+    def write(outline):
+        path = tmp_path / "a.mcap"
+        with Recorder(path, tuple(run.rig.units.items()), {"outline": json.dumps(outline)}) as recorder:
+            recorder.append(*samples)
+        return path
+
+    whole = json.loads(outline_json(run.rig))
+    show(write(whole))
+    check(spoiled(whole), write)
+
+
+def test_a_saved_run_is_refused_in_one_line_or_shown(tmp_path, run):
+    path = tmp_path / "a.npz"
+    run.save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+
+    def write(data):
+        text = np.frombuffer(json.dumps(data).encode(), np.uint8)
+        np.savez(path, **{**arrays, "run": text})
+        return path
+
+    whole = json.loads(arrays["run"].tobytes())
+    show(write(whole))
+    check(spoiled(whole), write)
