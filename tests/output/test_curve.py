@@ -36,7 +36,7 @@ def test_only_clients_with_the_key_hear_the_stream(keys):
         hearing = stack.enter_context(subscribe(sink.endpoint, key=str(public)))
         for k in range(500):
             sink(np.array([k * 20_000_000]), np.array([[float(k)]]))
-            sink.describe({"rate": 50.0})
+            sink.describe(schema())
             if (sample := hearing.receive(0.02)) is not None:
                 break
         assert sample is not None and sample["elbow/position"] == sample.n
