@@ -49,9 +49,11 @@ def check_recording(rig: Rig, path: Path) -> None:
     if "as_run" not in index.metadata:
         return
     recorded, present = index.files(), files_of(rig)
-    theirs, ours = _sections(recorded[index.metadata["as_run"]]), _sections(present.contents[present.as_run])
+    if (as_run := index.metadata["as_run"]) not in recorded:
+        raise InputError(f"lacks the file '{as_run}' of its rig; record the run again", str(path))
+    theirs, ours = _sections(recorded[as_run]), _sections(present.contents[present.as_run])
     _refuse_other(theirs, ours, str(path), rig.spec.path.name)
-    own = {index.metadata["rig_file"], index.metadata["as_run"]}
+    own = {index.metadata.get("rig_file"), as_run}
     others = {PurePosixPath(name).name: content for name, content in recorded.items() if name not in own}
     for name, content in present.contents.items():
         other = others.get(PurePosixPath(name).name)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from cosim.output.sample_encoding import (
     value_places,
 )
 from cosim.output.stored_array import StoredArray
+from cosim.trust.plain_data import WrongShape, from_json
 from cosim.types import Level
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ FOREIGN = "a recording of another program; give one written by 'cosim run RIG --
 HEAD = np.dtype(
     [("opcode", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4"), ("log", "<u8"), ("publish", "<u8")]
 )
+T = TypeVar("T")
 _LEVELS: dict[int, Level] = {number: level for level, number in LOG_LEVELS.items()}
 
 
@@ -64,6 +66,11 @@ def read_recording(path: str | Path) -> Recording:
     values = samples.values(0, samples.count, np.arange(len(samples.names)))
     t_ns = samples.times(0, samples.count)
     return Recording(t_ns, dict(zip(samples.names, values.T, strict=True)), samples.metadata, samples.log())
+
+
+class _LogMessage(TypedDict):
+    message: str
+    level: int
 
 
 class SampleTopic(NamedTuple):
@@ -217,13 +224,16 @@ class RecordedSamples:
 
     def log(self) -> list[tuple[int, str, Level]]:
         """(time [ns], text, level) of the events."""
-        from orjson import loads
+        found = self.described(LOG_TOPIC, _LogMessage)
+        return [(t_ns, event["message"], _LEVELS.get(event["level"], "info")) for t_ns, event in found]
 
-        found = []
-        for t_ns, data in self.messages(LOG_TOPIC):
-            event = loads(data)
-            found.append((t_ns, event["message"], _LEVELS.get(event["level"], "info")))
-        return found
+    def described(self, topic: str, shape: type[T]) -> Iterator[tuple[int, T]]:
+        """(time in the run [ns], content) of the messages of a topic in JSON. Raises InputError for other content."""
+        for t_ns, data in self.messages(topic):
+            try:
+                yield t_ns, from_json(data, shape)
+            except WrongShape as wrong:
+                raise InputError(f"{DAMAGED} ({topic}: {wrong})", str(self.indexes[0].path)) from None
 
     def messages(self, topic: str) -> Iterator[tuple[int, bytes]]:
         """(time in the run [ns], content) of the messages of a topic; only chunks that have some are read."""

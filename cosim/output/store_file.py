@@ -15,12 +15,13 @@ import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 import numpy as np
 
 from cosim.errors import InputError
 from cosim.output.output_files import write_error
+from cosim.trust.plain_data import from_json, of_shape
 
 SUFFIX = ".run"
 MAGIC = b"cosimrun"
@@ -87,6 +88,10 @@ class StoreFile:
         return _mapped(self.path, self._begin, self.rows, self._columns)
 
 
+class _Header(TypedDict):
+    columns: int
+
+
 class StoredRun(NamedTuple):
     """What is in the file: the rows (k, columns), read from the disk where they are used; rest: empty if the run was
     killed."""
@@ -98,16 +103,16 @@ class StoredRun(NamedTuple):
 
 def read_store(path: str | Path) -> StoredRun:
     """Raises InputError for a file that cannot be read or is none of these."""
-    import orjson
-
     try:
         with open(path, "rb") as file:
             start = file.read(_START.size)
             magic, length = _START.unpack(start) if len(start) == _START.size else (b"", 0)
             if magic != MAGIC:
                 raise ValueError
-            header = orjson.loads(file.read(length))
-            begin, columns = _START.size + length, header["columns"]
+            header = from_json(file.read(length))
+            begin, columns = _START.size + length, of_shape(header, _Header)["columns"]
+            if columns < 1:
+                raise ValueError
             end, rest = _rest(file)
         rows = max(end - begin, 0) // (8 * columns)
         return StoredRun(header, _mapped(Path(path), begin, rows, columns), rest)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +19,7 @@ from cosim.rig.rig_files import plugin_digests
 from cosim.rig.run import Run, StoppedRun, open_recording
 from cosim.rig.session import run_session
 from cosim.rig.unpacked_rig import rig_of_files
+from cosim.trust.plain_data import WrongShape, from_json
 
 if TYPE_CHECKING:
     from cosim.rig.rig import Rig
@@ -121,7 +120,10 @@ def _check(samples: RecordedSamples, recorded: Run, place: str) -> None:
 
 def _check_plugins(rig: Rig, index: RecordingIndex) -> None:
     """Raises InputError where a plug-in that is not in the recording is another one now."""
-    recorded: Mapping[str, str] = json.loads(index.metadata.get("plugins", "{}"))
+    try:
+        recorded = from_json(index.metadata.get("plugins", "{}"), dict[str, str])
+    except WrongShape as wrong:
+        raise InputError(f"its list of plug-ins is damaged ({wrong}); record the run again", str(index.path)) from None
     present = plugin_digests(rig)
     for type, digest in recorded.items():
         if present.get(type) != digest:

@@ -262,8 +262,7 @@ def read_recorded(path: str | Path) -> dict[str, Any]:
 
 def _changes_of(samples: RecordedSamples) -> Iterator[Change]:
     """In the order in which they were made."""
-    for _, data in samples.messages(CHANGES_TOPIC):
-        item = from_json(data, _ChangeMessage)
+    for _, item in samples.described(CHANGES_TOPIC, _ChangeMessage):
         yield Change(item["tick"], item["name"], item["value"])
 
 

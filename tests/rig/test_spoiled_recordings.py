@@ -13,6 +13,7 @@ from cosim.dashboard.poses import Poses
 from cosim.dashboard.replay import Replay
 from cosim.errors import InputError
 from cosim.output.recorder import Recorder
+from cosim.output.recording_topics import CHANGES_TOPIC, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.view3d.drawing_text import read_drawing
 from cosim.post_mortem.explanation import explain
 from cosim.rig.run_file import outline_json
@@ -91,3 +92,22 @@ def test_a_saved_run_is_refused_in_one_line_or_shown(tmp_path, run):
     whole = json.loads(arrays["run"].tobytes())
     show(write(whole))
     check(spoiled(whole), write)
+
+
+@pytest.mark.parametrize(
+    ("topic", "message"),
+    [
+        (LOG_TOPIC, log_message(0, "grip released", LOG_LEVELS["info"])),
+        (CHANGES_TOPIC, {"tick": 3, "name": "hold.kp", "value": [1.0]}),
+    ],
+)
+def test_events_and_changes_are_refused_in_one_line_or_shown(tmp_path, run, topic, message):
+    def write(data):
+        path = tmp_path / "a.mcap"
+        with Recorder(path, tuple(run.rig.units.items()), {"outline": outline_json(run.rig)}) as recorder:
+            recorder.append(np.rint(run.t * 1e9).astype(np.int64), run.values)
+            recorder._add_json(topic, 0, data)
+        return path
+
+    show(write(message))
+    check(((what, data) for what, data in spoiled(message) if str(2**70) not in str(data)), write)
