@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pkgutil
+from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cosim.bench import (
-    report,
-    rows_batch,
-    rows_chain,
-    rows_compile,
-    rows_coupling,
-    rows_dashboard,
-    rows_deploy,
-    rows_deploy_page,
-    rows_drives,
-    rows_dynamics,
-    rows_elastic,
-    rows_exported,
-    rows_fmu_export,
-    rows_fmu_parts,
-    rows_formulations,
-    rows_gradient,
-    rows_hardware,
-    rows_identification,
-    rows_loops,
-    rows_margins,
-    rows_operation_counts,
-    rows_parts,
-    rows_precision,
-    rows_python,
-    rows_realtime,
-    rows_recordings,
-    rows_rollouts,
-    rows_runs,
-    rows_scenarios,
-    rows_start,
-    rows_stream,
-    rows_tick,
-    rows_tuning,
-)
+from cosim.bench import report
 from cosim.bench.paired_timing import FULL, QUICK
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, BenchRow, measure_case
@@ -50,48 +18,24 @@ from cosim.errors import InputError, RunError, did_you_mean
 from cosim.output import console
 from cosim.output.output_files import write_file
 
-CASES: tuple[BenchCase, ...] = (
-    *rows_dynamics.CASES,
-    *rows_exported.CASES,
-    *rows_tick.CASES,
-    *rows_fmu_export.CASES,
-    *rows_deploy.CASES,
-    *rows_fmu_parts.CASES,
-    *rows_python.CASES,
-    *rows_precision.CASES,
-    *rows_coupling.CASES,
-    *rows_parts.CASES,
-    *rows_drives.CASES,
-    *rows_elastic.CASES,
-    *rows_batch.CASES,
-    *rows_rollouts.CASES,
-    *rows_gradient.CASES,
-    *rows_tuning.CASES,
-    *rows_margins.CASES,
-    *rows_identification.CASES,
-    *rows_runs.CASES,
-    *rows_recordings.CASES,
-    *rows_stream.CASES,
-    *rows_chain.CASES,
-    *rows_loops.CASES,
-    *rows_formulations.CASES,
-    *rows_operation_counts.CASES,
-    *rows_realtime.CASES,
-    *rows_hardware.CASES,
-    *rows_scenarios.CASES,
-    *rows_start.CASES,
-    *rows_dashboard.CASES,
-    *rows_deploy_page.CASES,
-    *rows_compile.CASES,
-)
+ROWS = "rows_"  # with which the modules begin that have CASES
+
+
+def _found() -> Iterator[BenchCase]:
+    for module in pkgutil.iter_modules(__path__):
+        if module.name.startswith(ROWS):
+            yield from import_module(f"{__name__}.{module.name}").CASES
+
+
+CASES: tuple[BenchCase, ...] = tuple(_found())
 
 
 def main(json: Path, only: str | None = None, quick: bool = False) -> None:
     """Measure the cases whose name contains `only`, print a table and write JSON to `json` (- for stdout
-    instead of the table).
+    instead of the table); the file has each row as soon as it is measured.
 
-    Raises InputError when no case has such a name or the sample rig is not found; RunError, after the output is
-    written, when a target was missed.
+    Raises InputError when no case has such a name, the sample rig is not found or the file cannot be written; RunError,
+    after all rows, when a target was missed or the measurement of a row failed.
     """
     console.check_targets([], json)
     if interpreting():
@@ -100,16 +44,31 @@ def main(json: Path, only: str | None = None, quick: bool = False) -> None:
     sample_rig()
     # before the bench itself loads the machine
     machine, rows = report.machine(), []
+    to_file = str(json) != "-"
     with console.progress("bench") as shown:
         for k, case in enumerate(cases, 1):
             rows.append(measure_case(case, budget))
+            if to_file:
+                write_file(json, as_json(report.document(machine, rows, quick)), "figures")
             if shown is not None:
                 shown(k / len(cases))
-    write(json, report.document(machine, rows, quick), rows)
+    if to_file:
+        report.print_table(rows)
+        print(f"wrote    {json}")
+    else:
+        print(as_json(report.document(machine, rows, quick)).decode(), end="")
+    _judge(rows)
+
+
+def _judge(rows: Sequence[BenchRow]) -> None:
+    """Raises RunError for rows that failed, and for targets that were missed."""
+    broken = [row.case.name for row in rows if row.broken]
     missed = [row.case.name for row in rows if row.met is False]
-    if missed:
-        targets = sum(row.met is not None for row in rows)
-        raise RunError(f"{len(missed)} of {targets} targets missed: {', '.join(missed)}", "bench")
+    targets = sum(row.met is not None for row in rows)
+    parts = [f"{len(broken)} of {len(rows)} rows failed: {', '.join(broken)}"] if broken else []
+    parts += [f"{len(missed)} of {targets} targets missed: {', '.join(missed)}"] if missed else []
+    if parts:
+        raise RunError("; ".join(parts), "bench")
 
 
 def select(cases: Sequence[BenchCase], only: str | None) -> list[BenchCase]:
@@ -117,19 +76,12 @@ def select(cases: Sequence[BenchCase], only: str | None) -> list[BenchCase]:
     InputError when there are none."""
     chosen = [case for case in cases if (not case.on_request if only is None else only.lower() in case.name.lower())]
     if not chosen:
-        known = did_you_mean(only or "", [case.name for case in cases])
-        raise InputError(f"no row is named '{only}'{known}", "--only")
+        words = sorted({word for case in cases for word in case.name.split()})
+        raise InputError(f"no row has '{only}' in its name{did_you_mean(only or '', words)}", "--only")
     return chosen
 
 
-def write(json: Path, document: dict[str, Any], rows: Sequence[BenchRow]) -> None:
-    """Print the table and write the file, or print only the JSON on stdout."""
+def as_json(document: dict[str, Any]) -> bytes:
     import orjson
 
-    text = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    if str(json) == "-":
-        print(text.decode(), end="")
-        return
-    report.print_table(rows)
-    write_file(json, text, "figures")
-    print(f"wrote    {json}")
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

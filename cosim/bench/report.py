@@ -13,6 +13,7 @@ from cosim.bench import cyclictest
 from cosim.bench.rows import BenchRow
 
 PACKAGES = ("cosim", "numpy", "casadi", "llvmlite", "pin", "mujoco", "exudyn", "mosaik", "example-robot-data")
+UNMEASURED = {True: "[red]failed[/red]", False: "[yellow]not measured[/yellow]"}
 OUTCOMES = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}
 
 
@@ -29,7 +30,7 @@ def print_table(rows: Sequence[BenchRow]) -> None:
         shown.add_column(heading, justify="right", no_wrap=True)
     shown.add_column("", no_wrap=True)
     for row in rows:
-        outcome = OUTCOMES[row.met] if row.ours is not None else "[yellow]not measured[/yellow]"
+        outcome = OUTCOMES[row.met] if row.ours is not None else UNMEASURED[row.broken]
         shown.add_row(row.case.name, *row_cells(row), outcome)
     console.print(shown)
     for row in rows:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,7 +75,7 @@ class BenchCase:
 @dataclass(frozen=True)
 class BenchRow:
     """A measured case; `ours` and `other` in the case's unit, None if not measured. failed: the target is missed
-    whatever the figure is, allowed: it is met; the note has the reason."""
+    whatever the figure is, allowed: it is met; broken: its measurement ended in an error; the note has the reason."""
 
     case: BenchCase
     ours: float | None = None
@@ -86,6 +88,7 @@ class BenchRow:
     note: str = ""
     failed: bool = False
     allowed: bool = False
+    broken: bool = False
 
     @property
     def met(self) -> bool | None:
@@ -113,6 +116,7 @@ class BenchRow:
             "target": target.bound if target else None,
             "rule": target.rule if target else None,
             "met": self.met,
+            "failed": self.broken,
             "runs": self.runs,
             "note": self.note or None,
         }
@@ -132,12 +136,22 @@ def beside(
     return Measurement(time_pairs(ours, other, budget, CPU_TIME), difference, note)
 
 
+def _place_of(error: Exception) -> str:
+    """The error, and the line of this program where it was raised last."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "cosim" in frame.filename]
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"failed: {type(error).__name__}: {error}{where}"
+
+
 def measure_case(case: BenchCase, budget: Budget) -> BenchRow:
-    """Measure a case. If a peer or another requirement is missing, the row has a note on how to get it."""
+    """Measure a case. If a peer or another requirement is missing, the row has a note on how to get it; an error costs
+    this row alone."""
     try:
         result = case.measure(budget)
     except (MissingPeer, NotMeasured) as missing:
         return BenchRow(case, note=str(missing))
+    except Exception as error:
+        return BenchRow(case, note=_place_of(error), broken=True)
     ours, other, factor = result.samples.ours, result.samples.other, UNITS.get(case.unit, ("1", 1.0))[1]
     row: dict[str, Any] = {"ours": float(np.median(ours)) / factor, "runs": len(ours)}
     if other is not None:

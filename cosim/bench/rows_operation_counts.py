@@ -127,7 +127,7 @@ def by_loops(name: str, sizes: Sequence[int], _: Budget) -> Measurement:
     difference = relative_difference(found, np.asarray(model.equations.forward_dynamics(*state)))
     fewer = [size for size, count in zip(sizes, counts, strict=True) if count < of_ladder(REFERENCE, size)]
     note = ", ".join(f"{count} for {size}" for size, count in zip(sizes, counts, strict=True)) + " loops"
-    note += f"; fewer than {REFERENCE} to {fewer[-1]}" * bool(fewer)
+    note += f"; fewer than {REFERENCE} to {fewer[-1]}" if fewer else f"; never fewer than {REFERENCE}"
     return Measurement(_samples(counts[-1], of_ladder(REFERENCE, n)), difference, note, growth=True)
 
 

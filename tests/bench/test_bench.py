@@ -159,6 +159,7 @@ def test_a_row_as_json():
         "target": 3.0,
         "rule": "ratio >= target",
         "met": True,
+        "failed": False,
         "runs": 7,
         "note": "so",
     }
@@ -294,7 +295,7 @@ def test_only_rows_with_the_given_name(run):
 def test_an_unknown_name_is_a_mistake(run):
     with pytest.raises(InputError) as caught:
         run([GOOD, BAD], "god")
-    assert str(caught.value) == "--only: no row is named 'god'; did you mean 'good'?"
+    assert str(caught.value) == "--only: no row has 'god' in its name; did you mean 'good'?"
 
 
 def test_a_missed_target_fails_the_run_when_all_is_written(run, tmp_path, capsys):
@@ -304,6 +305,28 @@ def test_a_missed_target_fails_the_run_when_all_is_written(run, tmp_path, capsys
     rows = orjson.loads((tmp_path / "out.json").read_bytes())["rows"]
     assert [row["met"] for row in rows] == [True, False, None]
     assert "missed" in capsys.readouterr().out
+
+
+def test_an_error_costs_its_row_alone_and_is_written_as_it_comes(run, tmp_path, capsys):
+    seen = []
+
+    def measure(effort):
+        seen.append([row["name"] for row in orjson.loads((tmp_path / "out.json").read_bytes())["rows"]])
+        return [][-1]
+
+    with pytest.raises(RunError) as caught:
+        run([GOOD, BenchCase("rotten", "this", measure, target=FASTER), case("plain", measurement=found([1e-6]))])
+    assert str(caught.value) == "bench: 1 of 3 rows failed: rotten"
+    assert seen == [["good"]]
+    rows = orjson.loads((tmp_path / "out.json").read_bytes())["rows"]
+    assert [(row["name"], row["failed"], row["met"]) for row in rows] == [
+        ("good", False, True),
+        ("rotten", True, None),
+        ("plain", False, None),
+    ]
+    assert rows[1]["note"].startswith("failed: IndexError: list index out of range (")
+    printed = capsys.readouterr().out
+    assert next(line.split() for line in printed.splitlines() if line.startswith(" rotten"))[-1] == "failed"
 
 
 def test_a_missing_peer_fails_nothing(run):
