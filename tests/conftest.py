@@ -49,6 +49,16 @@ def parts_of_passing_rigs_are_not_kept() -> Iterator[None]:
         yield
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--time-per-room", action="store_true", help="print the time of each room")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(durations.ProcessorTime())
+    if config.getoption("--time-per-room") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(durations.TimePerRoom(durations.read()))
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Half as many again as there are processors: tests of hardware and of real time wait more than they compute."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

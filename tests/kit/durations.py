@@ -2,17 +2,20 @@
 
     python -m tests.kit.durations [PATHS AND OPTIONS OF PYTEST]
 
-runs the tests and writes what they took to `tests/durations.json`. Measure on an idle machine. Nobody marks by hand:
-a test without a measurement counts as fast.
+runs the tests and writes what they took to `tests/durations.json`: processor time, programs that they started included,
+and the time that they waited [s]. Measure on an idle machine. Nobody marks by hand: a test without a measurement counts
+as fast. With `--time-per-room` a run ends with a table of the rooms, and fails where a test of LONG has no measurement.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -20,44 +23,129 @@ ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "tests" / "durations.json"
 RECORDED = 0.2  # s: shorter durations are not in the table
 SLOW = 0.3  # s: tests from here on are marked
+LONG = 1.0  # s: tests from here on have to be in the table
+PROCESSOR = "processor time"  # property of a test
 
 
-def read() -> dict[str, float]:
-    """Test id -> seconds of setup, call and teardown."""
-    return json.loads(TABLE.read_text()) if TABLE.exists() else {}
+class Duration(NamedTuple):
+    """Processor time and waiting time [s]."""
+
+    processor: float
+    waiting: float
+
+    @property
+    def total(self) -> float:
+        return self.processor + self.waiting
+
+
+def read() -> dict[str, Duration]:
+    """By test: of setup, call and teardown."""
+    rows = json.loads(TABLE.read_text()) if TABLE.exists() else {}
+    return {test: Duration(*row) for test, row in rows.items()}
 
 
 def file_of(test: str) -> str:
     return test.partition("::")[0]
 
 
-def sort_and_mark(items: list[pytest.Item], table: Mapping[str, float]) -> None:
+def room_of(test: str) -> str:
+    return test.split("/")[1]
+
+
+def sort_and_mark(items: list[pytest.Item], table: Mapping[str, Duration]) -> None:
     """Mark slow tests; put files in the order of their total durations, longest first."""
     totals: Counter[str] = Counter()
-    for test, seconds in table.items():
-        totals[file_of(test)] += seconds
+    for test, duration in table.items():
+        totals[file_of(test)] += duration.total
     items.sort(key=lambda item: -totals[file_of(item.nodeid)])  # a stable sort: tests of a file keep their order
     for item in items:
-        if table.get(item.nodeid, 0.0) >= SLOW:
+        if item.nodeid in table and table[item.nodeid].total >= SLOW:
             item.add_marker("slow")
 
 
-def updated(table: Mapping[str, float], measured: Mapping[str, float], exists: Iterable[str]) -> dict[str, float]:
+def updated(
+    table: Mapping[str, Duration], measured: Mapping[str, Duration], exists: Iterable[str]
+) -> dict[str, Duration]:
     """The table after a run: measured files replace their rows, rows of files that do not exist are dropped."""
     files, present = {file_of(test) for test in measured}, set(exists)
-    rows = {test: s for test, s in table.items() if file_of(test) not in files and file_of(test) in present}
-    rows |= {test: round(s, 1) for test, s in measured.items() if s >= RECORDED}
-    return dict(sorted(rows.items()))
+    rows = {test: row for test, row in table.items() if file_of(test) not in files and file_of(test) in present}
+    return dict(sorted((rows | {test: row for test, row in measured.items() if row.total >= RECORDED}).items()))
+
+
+class ProcessorTime:
+    """A plugin for each worker: what a test and the programs that it waited for took, as a property of its report."""
+
+    def __init__(self) -> None:
+        self._begun = 0.0
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+        self._begun = _processor_time()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, object, object]:
+        if call.when == "teardown":
+            item.user_properties.append((PROCESSOR, _processor_time() - self._begun))
+        return (yield)
+
+
+def _processor_time() -> float:
+    return sum(os.times()[:4])
 
 
 class Recorder:
-    """A pytest plugin that sums the phases of each test; with xdist it runs in the controller."""
+    """A plugin that sums the phases of each test; with xdist it runs in the controller."""
 
     def __init__(self) -> None:
-        self.measured: dict[str, float] = defaultdict(float)
+        self._whole: dict[str, float] = defaultdict(float)
+        self._processor: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.measured[report.nodeid] += report.duration
+        self._whole[report.nodeid] += report.duration
+        properties = dict(report.user_properties)
+        if PROCESSOR in properties:
+            self._processor[report.nodeid] = properties[PROCESSOR]
+
+    @property
+    def measured(self) -> dict[str, Duration]:
+        found = {}
+        for test, whole in self._whole.items():
+            processor = self._processor.get(test, whole)
+            found[test] = Duration(round(processor, 1), round(max(whole - processor, 0.0), 1))
+        return found
+
+
+class TimePerRoom(Recorder):
+    """At the end: a table of the rooms, and the tests of LONG without a measurement, which fail the run."""
+
+    def __init__(self, table: Mapping[str, Duration]) -> None:
+        super().__init__()
+        self._table = table
+
+    def _unmeasured(self) -> list[str]:
+        return [test for test, row in self.measured.items() if row.total >= LONG and test not in self._table]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        if self._unmeasured() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        return (yield)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        rooms: dict[str, list[Duration]] = defaultdict(list)
+        for test, row in self.measured.items():
+            rooms[room_of(test)].append(row)
+        sums = {room: [sum(column) for column in zip(*rows, strict=True)] for room, rows in rooms.items()}
+        terminalreporter.section("time per room [s]")
+        terminalreporter.write_line(f"{'room':18}{'tests':>7}{'processor':>11}{'waiting':>9}")
+        for room, (processor, waiting) in sorted(sums.items(), key=lambda pair: -sum(pair[1])):
+            terminalreporter.write_line(f"{room:18}{len(rooms[room]):7}{processor:11.0f}{waiting:9.0f}")
+        for test in self._unmeasured():
+            fix = "measure it with python -m tests.kit.durations"
+            terminalreporter.write_line(f"{test}: takes {LONG:g} s or more and has no row in {TABLE.name}; {fix}")
 
 
 def main(arguments: list[str]) -> int:
@@ -65,8 +153,8 @@ def main(arguments: list[str]) -> int:
     code = pytest.main(arguments, plugins=[recorder])
     files = (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
     rows = updated(read(), recorder.measured, files)
-    TABLE.write_text(json.dumps(rows, indent=0) + "\n")
-    slow = [seconds for seconds in rows.values() if seconds >= SLOW]
+    TABLE.write_text("{\n" + ",\n".join(f"{json.dumps(test)}: {list(row)}" for test, row in rows.items()) + "\n}\n")
+    slow = [row for row in rows.values() if row.total >= SLOW]
     print(f"{TABLE.relative_to(ROOT)}: {len(rows)} tests of {RECORDED} s or more, {len(slow)} of them slow")
     return int(code)
 
