@@ -11,6 +11,7 @@ from cosim.control.input_shaping import ShapedTrajectory
 from cosim.coupling import PowerBond, Wire
 from cosim.formulations import SEPARATE_BODIES
 from cosim.multibody.part_names import whole_of
+from cosim.rig.build.drivers import missing_connections
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
@@ -30,7 +31,8 @@ MOST_MASSES = 12  # that are listed
 def describe(rig: Rig) -> None:
     """Print the description of a valid rig."""
     state = first_tick(rig)
-    notes = (*time_constants(rig, state), *(f"warning: {line}" for line in warnings(rig, state)))
+    missing = missing_connections(rig.spec.drivers, rig.contexts)
+    notes = (*time_constants(rig, state), *(f"warning: {line}" for line in (*warnings(rig, state), *missing)))
     print(f"{rig.spec.path}: OK")
     for line in (*_mechanism(rig), *_parts(rig), *notes, *_tick(rig), *(stop_lines(rig) if rig.hardware else ())):
         print(f"  {line}")

@@ -14,8 +14,9 @@ send, receive and switch off. Everything that a user of a driver can rely on is 
   way that does not feed the drives' watchdogs.
 * `read` returns when all drives have answered, at the latest at its deadline. The time of a measurement is that of the
   drive that was heard longest ago; it does not advance when a drive is silent.
-* Errors while opening are `InputError`s at the joint's address in the rig; later ones are `RunError`s that start with
-  the joint's name. `ConnectionLost` is raised by the connection, from any call but `stop` and `close`.
+* Errors until it is open are `InputError`s at the joint's address in the rig; later ones are `RunError`s that start
+  with the joint's name. `ConnectionLost` is raised by the connection, from any call but `stop` and `close`. What the
+  rig alone shows is refused when a driver is made: every rig that is loaded makes all of its drivers, and opens none.
 """
 
 from __future__ import annotations
@@ -434,8 +435,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         return RunError(f"joint '{self.joints[k]}': {what}")
 
     def _drive_error(self, k: int, what: str) -> CosimError:
-        """The error of a drive: of the rig (at the joint's address) while opening, of the run later."""
-        if self._state is State.OPENING:
+        """The error of a drive: of the rig (at the joint's address) until it is open, of the run later."""
+        if self._state in (State.CLOSED, State.OPENING):
             return InputError(what, self._context.place("joints", self.joints[k], self._wiring[k].key))
         return self._joint_error(k, what)
 

@@ -29,6 +29,7 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
     faults = codec.FAULTS
 
     def __init__(self, context: DriverContext, link: Connection[CanFrame], watchdog: float) -> None:
+        """Raises InputError for limits beyond the ranges of the models."""
         super().__init__(context, link, watchdog)
         n, own = len(self._wiring), context.wiring
         self._damiao = [joint.damiao for joint in own]
@@ -42,20 +43,20 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
         table = np.array(self._ranges)
         self._max_effort, self._gain_steps = table[:, 2], table[:, 3:].T / codec.FULL
         self.feedforward.resolution[:] = 2 * self._max_effort / codec.FULL * np.abs(self.units.scale)
+        for k, range_ in enumerate(self._ranges):
+            limits = {"effort": range_.effort, "velocity": range_.velocity}
+            limits |= {"upper position": range_.position, "lower position": -range_.position}
+            self._check_limits(k, [(name, limit, "range of the model") for name, limit in limits.items()])
 
     # --- opening, switching on -----------------------------------------------------------------------
 
     def _check_identity(self, k: int, identity: tuple[float, ...]) -> None:
-        own = self._ranges[k]
         if self._damiao[k]:
             self._check_ranges(k, tuple(self._register(k, number) for number in codec.LIMITS))
             self._register(k, codec.TIMEOUT, round(self.watchdog / codec.TIMEOUT_UNIT))
             self._register(k, codec.CONTROL_MODE, codec.MIT_MODE)
         elif self._fault[k] > codec.LAST_ERROR:  # where a Damiao drive has a temperature
             raise self._drive_error(k, f"{self._drive_name(k)} answers as a Damiao drive; correct its 'model'")
-        limits = {"effort": own.effort, "velocity": own.velocity}
-        limits |= {"upper position": own.position, "lower position": -own.position}
-        self._check_limits(k, [(name, limit, "range of the model") for name, limit in limits.items()])
 
     def _no_answer(self, k: int) -> CosimError:
         joint = self._wiring[k]

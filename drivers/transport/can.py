@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cosim.drivers.transport import bus_lock
 from cosim.drivers.transport.arrival import ArrivalTimes
 from cosim.drivers.transport.bus_load import frame_weight, weights
-from cosim.drivers.transport.can_opening import message_type, open_bus, opening_error
+from cosim.drivers.transport.can_opening import check_bus, message_type, open_bus, opening_error
 from cosim.drivers.transport.connection import BaseConnection, CanFrame, Locate, now, one_line
 from cosim.drivers.transport.connection_params import CanParams
 from cosim.drivers.transport.multicast import MulticastInbox
@@ -75,6 +75,10 @@ class CanBus(BaseConnection[CanFrame]):
         self._stamps, self._arrivals = params.interface in TIMESTAMPED, ArrivalTimes()
         self._reports_state = False  # the interface knows the state of the controller
         self._next_check_ns = 0
+
+    def check(self) -> InputError | None:
+        """See `BaseConnection`."""
+        return check_bus(self.params, self._locate)
 
     def accept(self, ids: Iterable[int] | None) -> None:
         """From now on receive only frames with these identifiers (11 or 29 bits); None: all."""

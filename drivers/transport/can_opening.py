@@ -27,14 +27,13 @@ DEVICES = Path("/sys/class/net")
 
 def open_bus(params: CanParams, locate: Locate) -> BusABC:
     """Raises InputError."""
-    try:
-        import can
-    except ImportError:
-        raise InputError("a CAN bus needs python-can: pip install 'cosim[can]'", locate("interface")) from None
+    if (missing := check_bus(params, locate)) is not None:
+        raise missing
+    import can
+
     quiet = logging.getLogger("can")
     if not quiet.handlers:  # otherwise Python writes its warnings to the terminal
         quiet.addHandler(logging.NullHandler())
-    _check(params, can.VALID_INTERFACES, locate)
     try:
         return can.Bus(**_keywords(params), ignore_config=True)
     except Exception as error:  # vendors' libraries raise what they like
@@ -74,19 +73,29 @@ def opening_error(params: CanParams, error: Exception, locate: Locate) -> InputE
     return InputError(f"cannot open {params.name}: {what}; {fix}", locate("channel"))
 
 
-def _check(params: CanParams, interfaces: frozenset[str], locate: Locate) -> None:
-    """Raises InputError for parameters that python-can would refuse with a less helpful message."""
+def check_bus(params: CanParams, locate: Locate) -> InputError | None:
+    """Raises InputError for parameters that python-can would refuse with a less helpful message; the error of what is
+    missing on this machine now."""
+    try:
+        from can import VALID_INTERFACES
+    except ImportError:
+        return InputError("a CAN bus needs python-can: pip install 'cosim[can]'", locate("interface"))
     interface, channel = params.interface, params.channel
-    if interface not in interfaces:
-        known = did_you_mean(interface, sorted(interfaces))
+    if interface not in VALID_INTERFACES:
+        known = did_you_mean(interface, sorted(VALID_INTERFACES))
         raise InputError(f"python-can has no interface '{interface}'{known}", locate("interface"))
     if not channel:
         raise InputError(f"the interface {interface} needs a channel", locate("channel"))
-    if interface == "slcan":
-        pyserial(locate("interface"))
-    check = {"socketcan": _socketcan_error, "udp_multicast": _multicast_error}.get(interface)
-    if check is not None and (what := check(params)):
+    if interface == "udp_multicast" and (what := _multicast_error(params)):
         raise InputError(what, locate("channel"))
+    if interface == "socketcan" and (what := _socketcan_error(params)):
+        return InputError(what, locate("channel"))
+    if interface == "slcan":
+        try:
+            pyserial(locate("interface"))
+        except InputError as missing:
+            return missing
+    return None
 
 
 def _keywords(params: CanParams) -> dict[str, Any]:

@@ -90,6 +90,11 @@ class BaseConnection(ABC, Generic[Item]):
         """See `Connection`."""
         return f"{self.name} is used in Python"
 
+    def check(self) -> InputError | None:
+        """What of its opening can be known without opening it: raises InputError for what is wrong on every machine;
+        the error of what is missing on this one now, None where nothing is. `open` raises both."""
+        return None
+
     def open(self) -> None:
         """See `Connection`."""
         self.close()

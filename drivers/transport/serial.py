@@ -46,6 +46,22 @@ class SerialPort(BaseConnection[bytes]):
             return f"{self.params.port} is a port in Python"
         return "" if sys.platform == "linux" else "serial ports in machine code need Linux"
 
+    def check(self) -> InputError | None:
+        """See `BaseConnection`."""
+        port = self.params.port
+        try:
+            pyserial(self._locate("port"))
+        except InputError as missing:
+            return missing
+        self._check_given()
+        if "://" not in port and os.name == "posix" and not os.path.exists(port):
+            return InputError(port_error_message(port, FileNotFoundError(errno.ENOENT, "")), self._locate("port"))
+        return None
+
+    def _check_given(self) -> None:
+        if not self.params.port:
+            raise InputError(f"a serial connection needs a port{_ports()}", self._locate("port"))
+
     def send(self, item: bytes, deadline_ns: int) -> None:
         """See `Connection`."""
         if self._unusable:
@@ -109,8 +125,7 @@ class SerialPort(BaseConnection[bytes]):
 
     def _connect(self) -> None:
         serial, p = pyserial(self._locate("port")), self.params
-        if not p.port:
-            raise InputError(f"a serial connection needs a port{_ports()}", self._locate("port"))
+        self._check_given()
         try:
             port = serial.serial_for_url(
                 p.port, baudrate=round(p.baudrate), timeout=0, write_timeout=WRITE_TIMEOUT, exclusive=True

@@ -40,6 +40,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
     answers_commands = False
 
     def __init__(self, context: DriverContext, link: Connection[Any], watchdog: float, wire: VescWire) -> None:
+        """Raises InputError for a joint that may turn too far in a step."""
         super().__init__(context, link, watchdog)
         n, self._wire = len(self._wiring), wire
         self._constants = np.array([joint.torque_constant for joint in self._wiring])
@@ -51,12 +52,22 @@ class VescDriver(NodeDriver[Any, JointParams]):
         self._unanswered, self._since_ns = [0] * n, [0] * n  # requests for the state, time of the first
         self._suspects: set[int] = set()  # joints whose drives may have restarted
         self.feedforward.resolution[:] = self._constants / codec.SETPOINTS["effort"][2] * np.abs(self.units.scale)
+        for k in range(n):
+            self._check_reach(k)
 
     @property
     def lost(self) -> int:
         return self._lost + self._wire.reader.lost
 
     # --- opening, switching on -----------------------------------------------------------------------
+
+    def _check_reach(self, k: int) -> None:
+        """Raises InputError for a velocity limit at which the turns of the drive could not be followed."""
+        turn = self._guard_limits(k)["velocity"] * self._context.period
+        if turn > REACH and math.isfinite(turn):
+            what = f"{self._drive_name(k)} turns up to {turn:.3g} rad in a step by its velocity limit"
+            fix = f"lower the limit or schedule.step, to less than {REACH:.3g} rad"
+            raise self._drive_error(k, f"{what}, and its position is an angle; {fix}")
 
     def _connect(self) -> None:
         for k in range(len(self._wiring)):  # of the first answer: the turn next to the middle of the limits
@@ -87,11 +98,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
         speed = min(-limits[2], limits[3]) / self._speeds[k]
         own_limits = [("effort", current * constant, "current limits"), ("velocity", speed, "ERPM limits")]
         self._check_limits(k, own_limits)
-        guard = self._guard_limits(k)
-        if (turn := guard["velocity"] * self._context.period) > REACH and math.isfinite(turn):
-            what = f"{name} turns up to {turn:.3g} rad in a step by its velocity limit, and its position is an angle"
-            raise self._drive_error(k, f"{what}; lower the limit or schedule.step, to less than {REACH:.3g} rad")
-        self._limits[k], self._currents[k] = tuple(limits), min(current, guard["effort"] / constant)
+        self._limits[k], self._currents[k] = tuple(limits), min(current, self._guard_limits(k)["effort"] / constant)
         self._scales[k] = self._currents[k] / -braking, self._currents[k] / motoring
 
     def _set_limits(self, k: int, scales: tuple[float, ...], mark: float) -> None:

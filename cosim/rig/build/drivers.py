@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Protocol, TypedDict, cast, runtime_checkable
 
 import numpy as np
 
-from cosim.errors import InputError, SourceLocation, listed
+from cosim.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.hardware.bus_report import BusReport
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop, open_estop
@@ -26,7 +26,7 @@ from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import GuardSpec, watchdog_time
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import BusItem, DriverContext, HardwareDriver, Limits
+from cosim.types import BusItem, Connection, DriverContext, HardwareDriver, Limits
 
 LESS_LOAD = "use a longer schedule.step, a higher bit rate, or two buses"
 
@@ -93,6 +93,52 @@ def _load_recorded(spec: DriverSpec, context: DriverContext, log: TrafficLog) ->
         what = f"the traffic of drivers of type '{spec.plugin.name}' cannot be recorded: its connection is not tapped"
         raise InputError(f"{what}; leave recording.bus out", context.place())
     return cast(HardwareDriver, RecordedDriver(driver, traffic))
+
+
+def driver_errors(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext]) -> Iterator[InputError]:
+    """The mistakes of drivers that the rig alone shows: each driver is made, and none is opened."""
+    for spec in drivers:
+        try:
+            _load(spec, contexts[spec.name])
+        except InputError as error:
+            yield error
+
+
+@runtime_checkable
+class CheckedConnection(Protocol):
+    """A connection of which something can be known without opening it."""
+
+    def check(self) -> InputError | None:
+        """Raises InputError for what is wrong on every machine; the error of what is missing on this one now."""
+        ...
+
+
+def missing_connections(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext]) -> list[InputError]:
+    """The errors with which connections could not be opened on this machine now. Raises InputErrors for those that no
+    machine could open; nothing is opened."""
+    wrong: list[InputError] = []
+    missing: list[InputError] = []
+    for spec in drivers:
+        for link in _connections(spec, contexts[spec.name]):
+            try:
+                missing += [] if (error := link.check()) is None else [error]
+            except InputError as error:
+                wrong.append(error)
+    if wrong:
+        raise InputErrors(wrong)
+    return missing
+
+
+def _connections(spec: DriverSpec, context: DriverContext) -> Iterator[CheckedConnection]:
+    """The connections that a driver makes, not open."""
+    links: list[Connection] = []
+
+    def tap(link: Connection) -> Connection:
+        links.append(link)
+        return link
+
+    _load(spec, replace(context, tap=tap))
+    return (link for link in links if isinstance(link, CheckedConnection))
 
 
 def why_not_compiled(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext]) -> str:

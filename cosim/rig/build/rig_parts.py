@@ -20,7 +20,7 @@ from cosim.rig.build.driver_context import (
     real_joints,
     velocity_controlled,
 )
-from cosim.rig.build.drivers import bus_loads
+from cosim.rig.build.drivers import bus_loads, driver_errors
 from cosim.rig.build.guard import guard_of, with_encoders, with_real_defaults
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.build.plant import build_encoders, build_plant, with_samples
@@ -57,8 +57,9 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
     _check_real_joints(spec, reading)
     contexts = driver_contexts(spec, joints, limits, plant.model.continuous)
     loads: dict[str, float] = {}
+    reading.errors.extend(wrong := list(driver_errors(drivers, contexts)))
     try:
-        loads = bus_loads(drivers, contexts)
+        loads = {} if wrong else bus_loads(drivers, contexts)
     except InputError as error:
         reading.errors.append(error)
     check_reference_limits(loops, spec, reading)

@@ -138,15 +138,15 @@ def test_silence_names_both_ids(tmp_path):
         )
 
 
-def test_limits_beyond_the_ranges_are_refused(tmp_path):
-    def wide(rig):
-        rig["joints"]["b"]["limits"] |= {"lower": -20, "upper": 20}
-
-    with Bench(CASE, tmp_path, host=wide) as bench:
-        assert refused(bench) == (
-            "drivers[0].joints.b.id: the upper position limit is 20 rad at node 2, whose own limit is 12.5 rad (range"
-            " of the model); lower the joint's limit or raise the drive's"
-        )
+def test_limits_beyond_the_ranges_are_refused_when_the_rig_is_loaded(tmp_path):
+    data = rig_of(section(CASE, tmp_path), (DAMIAO, AK))
+    data["joints"]["b"]["limits"] |= {"lower": -20, "upper": 20}
+    with pytest.raises(InputErrors) as caught:
+        Rig(read_rig(write_rig(tmp_path / "rig.yaml", data)), interpret=True)
+    assert said(caught.value) == (
+        "drivers[0].joints.b.id: the upper position limit is 20 rad at node 2, whose own limit is 12.5 rad (range"
+        " of the model); lower the joint's limit or raise the drive's"
+    )
 
 
 def test_the_watchdog_and_the_control_mode_of_a_damiao_are_written(tmp_path):
