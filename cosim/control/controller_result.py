@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from numbers import Real
 
+import numpy as np
+
 from cosim import ops
 from cosim.compile.trace import origin
-from cosim.errors import WrongResult, did_you_mean
+from cosim.errors import WrongResult, did_you_mean, shortened
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
 from cosim.types import COMMAND, Controller, Numeric, Signals, State, signals_of
@@ -46,10 +48,17 @@ def _output(name: str, y: Mapping[str, Numeric], shape: tuple[int, ...]) -> Nume
         raise ValueError(f"the output '{name}' is missing")
     value = ops.array(y[name])
     if value.dtype.kind not in "biufO" or not all(map(_is_number, value.flat if value.dtype == object else ())):
-        raise ValueError(f"the output '{name}' must be numbers, is a {type(y[name]).__name__}")
+        raise ValueError(f"the output '{name}' must be real numbers of shape {shape}, is {_described(y[name])}")
     if value.shape != shape:
         raise ValueError(f"the output '{name}' has shape {value.shape}; it must be {shape}")
     return value
+
+
+def _described(value: object) -> str:
+    """What is no real number, and the type of its first element that is none."""
+    elements = np.array(value, dtype=object).flat
+    kind = next(type(element).__name__ for element in elements if not _is_number(element))
+    return f"{shortened(' '.join(repr(value).split()))} ({kind})"
 
 
 def _is_number(value: object) -> bool:

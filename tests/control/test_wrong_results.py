@@ -48,10 +48,17 @@ BOTH = "update returns {}; return the next state and the outputs, two mappings"
         ({"lines": "effort = ops.zeros(2)"}, "the output 'effort' has shape (2,); it must be (1,)"),
         ({"lines": "effort = ops.zeros((1, 1))"}, "the output 'effort' has shape (1, 1); it must be (1,)"),
         ({"lines": "effort = 1.0"}, "the output 'effort' has shape (); it must be (1,)"),
-        ({"lines": "effort = 'a'"}, "the output 'effort' must be numbers, is a str"),
-        ({"lines": "effort = None"}, "the output 'effort' must be numbers, is a NoneType"),
-        ({"lines": "effort = {}"}, "the output 'effort' must be numbers, is a dict"),
-        ({"lines": "effort = np.array([1j])"}, "the output 'effort' must be numbers, is a ndarray"),
+        ({"lines": "effort = 'a'"}, "the output 'effort' must be real numbers of shape (1,), is 'a' (str)"),
+        ({"lines": "effort = None"}, "the output 'effort' must be real numbers of shape (1,), is None (NoneType)"),
+        ({"lines": "effort = {}"}, "the output 'effort' must be real numbers of shape (1,), is {} (dict)"),
+        (
+            {"lines": "effort = np.array([1j])"},
+            "the output 'effort' must be real numbers of shape (1,), is array([0.+1.j]) (complex)",
+        ),
+        (
+            {"lines": "effort = [1.0 + 2.0j]"},
+            "the output 'effort' must be real numbers of shape (1,), is [(1+2j)] (complex)",
+        ),
         ({"result": "return x, {'effort': effort}"}, "the output 'position' is missing"),
         (
             {"result": "return x, command | {'torque': rest}"},

@@ -112,7 +112,8 @@ POINTS = {
     ),
     "no numbers": (
         lambda f: f.controller(0, lambda effort: np.array(["1"])),
-        "controller 'first' failed: the output 'effort' must be numbers, is a ndarray (USER)",
+        "controller 'first' failed: the output 'effort' must be real numbers of shape (1,), is"
+        " array(['1'], dtype='<U1') (str) (USER)",
         3,
     ),
     "command that is not finite": (

@@ -276,7 +276,7 @@ def test_a_fault_in_the_first_tick_of_a_block_reaches_the_recording(rig_of, tmp_
     [
         ("effort = np.zeros(2)", "the output 'effort' has shape (2,); it must be (1,)"),
         ("effort = 3.0", "the output 'effort' has shape (); it must be (1,)"),
-        ("effort = ['a']", "the output 'effort' must be numbers, is a list"),
+        ("effort = ['a']", "the output 'effort' must be real numbers of shape (1,), is ['a'] (str)"),
         ("return {'n': n}, {'effort': n}", "the output 'position' is missing"),
         ("effort = u['velocty']", "there is no input 'velocty'; did you mean 'velocity'?"),
     ],

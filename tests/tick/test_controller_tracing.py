@@ -45,7 +45,7 @@ LINES = {
     ),
     "a wrong output": (
         "effort = 'text'",
-        "cannot be traced: WrongResult: the output 'effort' must be numbers, is a str",
+        "cannot be traced: WrongResult: the output 'effort' must be real numbers of shape (1,), is 'text' (str)",
         False,
     ),
 }
