@@ -101,6 +101,7 @@ class GuardLimit:
     warning: str
     saturation: str = ""
     controlled_stop: str = ""
+    listed: str = "{limit}"  # its bound where limits are listed, after its key
     keys: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ()
     positive: bool = True  # whether a bound must be above 0
@@ -458,6 +459,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         stop_category=0,
         exceeded=lambda x, _: x.unit_disagreement > x.bounds["units"],
         real_default=lambda bounds: 1.0,
+        listed="at the first motion within {limit} × their tolerance",
         reason="contradicts itself: it {units}; {units_check}, or change joints.{joint}.limits.units",
         warning="units disagree by more than {limit} of their tolerance (warned)",
     ),

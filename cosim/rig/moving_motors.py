@@ -71,7 +71,7 @@ def _limits(rig: WiredRig, name: str, effort: float) -> tuple[str, str]:
     for row in LIMITS:
         values = [bounds[key] for key in row.bound_keys]
         if any(map(isfinite, values)):
-            shown = f"{row.key} {row.show(values, rig.plant.model.dof_units[k], 4)}"
+            shown = f"{row.key} {row.listed.format(limit=row.show(values, rig.plant.model.dof_units[k], 4))}"
             (own if any(isfinite(given[key]) for key in row.bound_keys) else default).append(shown)
     return _units(", ".join(own)), _units(", ".join(default))
 

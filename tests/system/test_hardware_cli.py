@@ -184,7 +184,8 @@ def signals(path):
 
 
 LIMITS = "effort 10 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s"
-LIMITS += "; by default commanded_effort 1e+04 N·m, tracking 0.2967 rad, stall 1 s, frozen 0.2967 rad, units 1"
+LIMITS += "; by default commanded_effort 1e+04 N·m, tracking 0.2967 rad, stall 1 s, frozen 0.2967 rad, "
+LIMITS += "units at the first motion within 1 × their tolerance"
 
 
 def test_a_run_reports_what_moves_and_the_load_of_its_buses(arm, tmp_path):
