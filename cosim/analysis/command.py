@@ -12,12 +12,13 @@ from cosim.analysis.frequency import respond
 from cosim.analysis.linearisation import linearise
 from cosim.analysis.loops import all_loops_margin, closed_dofs, is_stable, loop_figures
 from cosim.analysis.modes import modes_of
-from cosim.analysis.relay import Ask, RelayPoint, RelayRequest, measure_relay
+from cosim.analysis.relay import RelayPoint, RelayRequest, measure_relay
 from cosim.analysis.report import Analysis
 from cosim.errors import InputError, did_you_mean
 from cosim.output.output_files import check_output, identity, write_file
 from cosim.output.plot.style import save
 from cosim.output.slow_code import named_when_slow
+from cosim.rig.consent import GivenQuestion
 from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
@@ -82,7 +83,7 @@ def analyze_with_relay(
     plot: str | None,
     json: str | None,
     request: RelayRequest,
-    ask: Ask,
+    ask: GivenQuestion,
 ) -> None:
     """The analysis of a rig in its initial posture, and a relay experiment for each of its loops, with its real motors
     if it has some. ask: see `measure_relay`."""

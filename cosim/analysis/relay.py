@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from cosim.analysis import relay_controller
 from cosim.analysis.linearisation import LinearRig, linearise
 from cosim.errors import InputError
-from cosim.rig.consent import asking
+from cosim.rig.consent import GivenQuestion, asking
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.reading.plugins import Plugin
 from cosim.rig.rig import Rig
@@ -37,8 +37,6 @@ RESOLUTIONS = 2.0  # of the encoder: the default hysteresis
 # of the swing by the linear plant: the hysteresis of a second try, where other joints that are held oscillate along and
 # the periods wander
 CALM = 0.2
-
-Ask = Callable[[Sequence[str]], None]  # raises InputError unless a human confirms
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,9 @@ class RelayPoint:
         )
 
 
-def measure_relay(rig: Rig, model: Rig, joints: Sequence[str], request: RelayRequest, ask: Ask) -> list[RelayPoint]:
+def measure_relay(
+    rig: Rig, model: Rig, joints: Sequence[str], request: RelayRequest, ask: GivenQuestion
+) -> list[RelayPoint]:
     """An experiment for each of these joints. rig: with simulated or real motors; model: the same with simulated ones;
     ask: before each experiment with real motors.
 
@@ -91,7 +91,7 @@ def measure_relay(rig: Rig, model: Rig, joints: Sequence[str], request: RelayReq
     return [_experiment(rig, model, joint, request, ask) for joint in joints]
 
 
-def _experiment(rig: Rig, model: Rig, joint: str, request: RelayRequest, ask: Ask) -> RelayPoint:
+def _experiment(rig: Rig, model: Rig, joint: str, request: RelayRequest, ask: GivenQuestion) -> RelayPoint:
     dof = rig.joints.index(joint)
     loop = next((loop for loop in rig.tick_model.loops if dof in loop.index), None)
     if loop is None:

@@ -7,6 +7,7 @@ from typing import NamedTuple, TextIO
 
 from cosim.errors import InputError, escaped
 from cosim.execution.motion_plan import MotionPlan
+from cosim.rig.consent import Consent, Question
 
 
 class Asking(NamedTuple):
@@ -60,11 +61,12 @@ def _show(lines: Sequence[str], stdout: TextIO) -> None:
     stdout.flush()
 
 
-class MotorQuestion:
-    """Asks before each of several runs with real motors. `begin` shows what would move, the call asks."""
+class MotorQuestion(Question):
+    """Asks before each of several runs with real motors on the terminal."""
 
     def __init__(self, yes: bool, stdin: TextIO | None, stdout: TextIO) -> None:
         """yes: confirmed on the command line."""
+        super().__init__(lambda lines: confirm(lines, yes, stdin, stdout))
         self._yes, self._stdin, self._stdout = yes, stdin, stdout
         self.in_advance = yes
 
@@ -73,34 +75,33 @@ class MotorQuestion:
         _show(lines, self._stdout)
         check_confirmable(self._yes, self._stdin)
 
-    def __call__(self, lines: Sequence[str]) -> None:
-        """Raises InputError unless it is confirmed."""
-        confirm(lines, self._yes, self._stdin, self._stdout)
-
     def note(self, line: str) -> None:
         _show([line], self._stdout)
 
 
-class MotorConsent:
+class MotorConsent(Consent):
     """Asks before a run with real motors: first what would move, then how far it will go from where it stands."""
 
     def __init__(
         self, lines: Sequence[str], yes: bool, allow_turns: bool, stdin: TextIO | None, stdout: TextIO
     ) -> None:
         """Prints `lines`; yes, allow_turns: confirmed on the command line. Raises InputError without a terminal."""
+        super().__init__(self._confirmed)
         self._yes, self._allow_turns, self._stdin, self._stdout = yes, allow_turns, stdin, stdout
         self.in_advance = yes
-        question = MotorQuestion(yes, stdin, stdout)
-        self.note = question.note
-        question.begin(lines)
+        self._question = MotorQuestion(yes, stdin, stdout)
+        self._question.begin(lines)
 
-    def __call__(self, plan: MotionPlan, moved: str) -> bool:
+    def note(self, line: str) -> None:
+        self._question.note(line)
+
+    def _confirmed(self, plan: MotionPlan, moved: str) -> bool:
         """See `Consent`. Raises InputError unless all that moves is confirmed."""
         lines = [f"{moved}; motors are off:"] if moved else ["from where the joints stand, motors off:"]
         shown = [*lines, *(f"  {line}" for line in plan.lines())]
         if self._yes and not self._allow_turns:
             plan.check_turns("pass --allow-turns")
-        confirm(shown, self._yes, self._stdin, self._stdout)
+        self._question(shown)
         doubtful = plan.confirm_turns
         if doubtful and not self._allow_turns:
             confirm([f"  {joint.doubt}" for joint in doubtful], False, self._stdin, self._stdout, TURNS)

@@ -21,6 +21,7 @@ from cosim.control.guard import Guard, check
 from cosim.control.limits import LIMIT_OF, OK, SATURATE, STOP
 from cosim.errors import InputError, RunError, did_you_mean
 from cosim.execution.motion_plan import PlannedMotion
+from cosim.execution.rest import wait_for_rest
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.enabling import HoldCommands, enable_all
 from cosim.hardware.estop import open_estop
@@ -36,7 +37,7 @@ from cosim.types import COMMAND, AddedTurns, Array, JointCommand, JointState, Li
 FIRST_FEEDBACK_NS = 500_000_000  # in which drives must report their positions
 READ_NS = 10_000_000  # deadline of a reply outside of the cycle
 VALID_NS = 20_000_000  # validity of a command after its deadline, as in a run
-REST_NS, REST_TRIES, LOOKS = 200_000_000, 150, 4  # between two looks at joints that are off; until they are at rest
+LOOK_PAUSE, LONGEST_WAIT = 0.2, 30.0  # s between two looks at joints that are off; for their rest
 
 
 @dataclass(frozen=True)
@@ -97,22 +98,22 @@ class CommissioningSession:
         return DriverGroup(driver, index, context.mode, real=True, stranger=stranger_of(spec, context))
 
     def at_rest(self, tolerance: Mapping[str, float]) -> dict[str, float]:
-        """As `check`, when no real joint has moved by more than its tolerance in the last LOOKS looks: one is not
-        enough, a joint that swings stands at its turning points.
+        """As `check`, when no real joint moves by more than its tolerance any more.
 
         Raises RunError for one that moves while it is off.
         """
-        anchor, still, moving = self.check(), 0, self.joints[0]
-        for _ in range(REST_TRIES):
-            self.clock.wait(self.clock.now() + REST_NS)
-            now = self.check()
-            moved = [name for name in self.joints if not abs(now[name] - anchor[name]) <= tolerance[name]]
-            if moved:
-                anchor, still, moving = now, 0, moved[0]
-            elif (still := still + 1) >= LOOKS:
-                return now
-        what = f"joint '{moving}' keeps moving while its motor is off"
-        raise RunError(f"{what}; support it, or wait until it is at rest")
+
+        def mover(before: Mapping[str, float], now: Mapping[str, float]) -> str:
+            return next((name for name in self.joints if not abs(now[name] - before[name]) <= tolerance[name]), "")
+
+        def wait(seconds: float) -> None:
+            self.clock.wait(self.clock.now() + round(seconds * 1e9))
+
+        positions, moving = wait_for_rest(self.check, mover, wait, LOOK_PAUSE, LONGEST_WAIT)
+        if moving:
+            what = f"joint '{moving}' keeps moving while its motor is off"
+            raise RunError(f"{what}; support it, or wait until it is at rest")
+        return positions
 
     def check(self) -> dict[str, float]:
         """Joint -> position, of all real joints [rad or m]; all motors are off, those of load motors too.

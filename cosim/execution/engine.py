@@ -175,8 +175,8 @@ class Engine(ABC):
         return self._measure_once(until)
 
     def plan_motion(self, blend: float, until: int, ticks: int) -> MotionPlan:
-        """With motors off: what the real joints will do in a run of so many ticks from where they are now; blend,
-        until: see `start_from_measured`. Raises RunError for one that could not start."""
+        """With motors off: what the real joints will do in a run of so many ticks from where they are now (see
+        `Scheduler.plan`); blend, until: see `start_from_measured`. Raises RunError for one that could not start."""
         from cosim.execution.motion_plan import plan_of
 
         position, velocity = self._preserved(lambda: self._measure_off(until))

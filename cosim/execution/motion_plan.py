@@ -6,7 +6,7 @@ Measured with motors off, for the question to a human, the page and the control 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -39,8 +39,8 @@ class PlannedMotion:
 
     measured: where it stands; reference: the first position of its trajectory, on the nearest turn of a continuous
     joint; turns: whole turns from the trajectory to there; lowest, highest, speed: of its reference, blend included;
-    blend: until it is on its trajectory; beyond: which of its limits it leaves, in words, or
-    ""; unknown: why its reference is not known ahead, else "".
+    blend: until it is on its trajectory; run: how long it is commanded; beyond: which of its limits it leaves, in
+    words, or ""; unknown: why its reference is not known ahead, else "".
     """
 
     joint: str
@@ -55,6 +55,7 @@ class PlannedMotion:
     beyond: str = ""
     unknown: str = ""
     power_on: PowerOnPlace = REPORTED
+    run: float = math.inf
 
     @property
     def needs_turns_confirmed(self) -> bool:
@@ -74,22 +75,28 @@ class PlannedMotion:
         return self._far + (f"; {self._ambiguity}" if self.power_on.ambiguous else "")
 
     @property
-    def fix(self) -> str:
-        """What else than the confirmation helps."""
-        if self.power_on.ambiguous:
-            return "home it, or declare `turns: kept` of a drive that keeps its turns"
-        return "check its zero, move it within a turn by hand"
-
-    @property
     def _ambiguity(self) -> str:
-        where = f"joint '{self.joint}' is at {self._show(self.measured)} if its drive has lost no whole turns without"
-        return f"{where} power: its limits have room for several; compare where it stands"
+        where = f"joint {self.place} if its drive has lost no whole turns without power"
+        return f"{where}: its limits have room for several; compare where it stands"
 
     @property
     def _far(self) -> str:
-        turns = abs(self.measured - self.reference) / TURN
-        where = f"{self._show(self.measured)}, {turns:.3g} turns from the start of its trajectory"
-        return f"joint '{self.joint}' is at {where} at {self._show(self.reference)}"
+        where = f"joint {self.place}, {self._turns} from the start of its trajectory"
+        return f"{where} at {self._show(self.reference)}"
+
+    @property
+    def place(self) -> str:
+        """Where it stands."""
+        return f"'{self.joint}' is at {self._show(self.measured)}"
+
+    @property
+    def distance(self) -> str:
+        """How far it is from its trajectory."""
+        return f"{self.place}, {self._turns} from {self._show(self.reference)}"
+
+    @property
+    def _turns(self) -> str:
+        return f"{abs(self.measured - self.reference) / TURN:.3g} turns"
 
     def __str__(self) -> str:
         now = f"{self.joint} is at {self._show(self.measured)}{reported(self.power_on, self.measured, self.unit)}"
@@ -98,7 +105,10 @@ class PlannedMotion:
         way = f"its reference begins at {self._show(self.reference)}"
         if self.turns:
             way += f" ({self.turns:+d} turn{'s' if abs(self.turns) > 1 else ''}, the nearest one)"
-        way += f", is reached within {self.blend:.3g} s" if self.blend else ", where it stands"
+        if self.blend > self.run:
+            way += f", is not reached in this run of {self.run:.3g} s"
+        else:
+            way += f", is reached within {self.blend:.3g} s" if self.blend else ", where it stands"
         span = f"{self._show(self.lowest)} to {self._show(self.highest)}"
         return f"{now}; {way}; in all it goes from {span}, at up to {self._show(self.speed)}/s{self.beyond}"
 
@@ -142,9 +152,9 @@ class MotionPlan:
         return tuple(joint for joint in self.joints if joint.needs_turns_confirmed)
 
     def check_turns(self, fix: str) -> None:
-        """Raises RunError for a joint that is to be confirmed separately; fix: what allows it."""
-        for joint in self.confirm_turns:
-            raise RunError(f"{joint.doubt}; {joint.fix}, or {fix}")
+        """Raises RunError for all joints that are to be confirmed separately; fix: what allows it."""
+        if doubtful := self.confirm_turns:
+            raise RunError(f"{_doubt(doubtful)}; {_remedy(doubtful)}, or {fix}")
 
     def mover(self, later: MotionPlan) -> PlannedMotion | None:
         """The first joint that has moved between two plans, as in the later one."""
@@ -161,13 +171,37 @@ class MotionPlan:
         return f"joint '{now.joint}' has moved by {distance:.4g} {now.unit} since its motion was confirmed"
 
 
+def _doubt(doubtful: Sequence[PlannedMotion]) -> str:
+    """What is to be confirmed of these joints, in words."""
+    if len(doubtful) == 1:
+        return doubtful[0].doubt
+    found = []
+    if far := [joint.distance for joint in doubtful if joint.beyond_a_turn]:
+        found.append(f"joints are more than a turn from the starts of their trajectories: {', '.join(far)}")
+    if unsure := [joint.place for joint in doubtful if joint.power_on.ambiguous]:
+        why = "whose drives may have lost whole turns without power, as their limits have room for several"
+        found.append(f"joints {why}: {', '.join(unsure)}; compare where they stand")
+    return "; ".join(found)
+
+
+def _remedy(doubtful: Sequence[PlannedMotion]) -> str:
+    """What else than the confirmation helps."""
+    several = len(doubtful) > 1
+    if any(joint.power_on.ambiguous for joint in doubtful):
+        it, drives = ("them", "drives that keep their") if several else ("it", "a drive that keeps its")
+        return f"home {it}, or declare `turns: kept` of {drives} turns"
+    return f"check {'their zeros, move them' if several else 'its zero, move it'} within a turn by hand"
+
+
 def plan_of(
     model: TickModel, start: Start, position: Array, ticks: int, places: Mapping[str, PowerOnPlace]
 ) -> MotionPlan:
-    """The plan of a run of so many ticks after the first. position: (nv,) as measured."""
+    """The plan of a run of so many ticks after the first; 0: until the joints are on their trajectories.
+
+    position: (nv,) as measured."""
     looked_at, found = min(ticks, MOST_TICKS), dict[str, PlannedMotion]()
     for loop in model.loops:
-        motions = _reference_motions(model, loop, start.references, position, looked_at)
+        motions = _reference_motions(model, loop, start.references, position, ticks)
         found |= {motion.joint: motion for motion in motions}
     planned = [found.get(here.joint, here) for here in standing(model, position)]
     joints = tuple(replace(joint, power_on=places.get(joint.joint, REPORTED)) for joint in planned)
@@ -199,7 +233,7 @@ def _reference_motions(
         return
     own = start.at(loop.index)
     until = ends(own)
-    count = min(max(ticks, math.ceil(min(float(np.max(until)), LONGEST) / model.step)), MOST_TICKS) + 1
+    count = min(ticks or math.ceil(min(float(np.max(until)), LONGEST) / model.step), MOST_TICKS) + 1
     places, speeds = loop.samples(model.step, model.compiled)(count)
     added = own._replace(t=0.0).added(model.step * np.arange(count)[:, None])
     first, places, speeds = places[0] + own.turns, places + added["position"], speeds + added["velocity"]
@@ -216,6 +250,7 @@ def _reference_motions(
             float(np.abs(speeds[:, i]).max()),
             float(until[i]),
             _beyond(model, k, places[:, i], speeds[:, i]),
+            run=ticks * model.step if ticks else math.inf,
         )
 
 

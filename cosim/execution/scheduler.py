@@ -132,7 +132,8 @@ class Scheduler:
             raise
 
     def plan(self, ticks: int = 0) -> MotionPlan:
-        """Motors off: what the real joints will do in a run of so many ticks from where they are now.
+        """Motors off: what the real joints will do in a run of so many ticks from where they are now; 0: until they are
+        on their trajectories.
 
         Raises RunError for a joint that could not start, see `arm`."""
         self._check_allowed("plan")

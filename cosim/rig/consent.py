@@ -6,16 +6,56 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from cosim.execution import rest
 from cosim.execution.motion_plan import MotionPlan
 from cosim.execution.scheduler import Scheduler
 
-# (plan, which joint has moved since the plan before, or "") -> whether `MotionPlan.confirm_turns` is agreed to;
-# raises InputError where it is refused
-Consent = Callable[[MotionPlan, str], bool]
-
 PAUSE = 0.1  # s between two looks at joints that are off
-LOOKS = 8  # without motion after which a joint rests: one that swings stands at its turning points
-MOST_LOOKS = 100  # at joints that move
+LONGEST_WAIT = 10.0  # s for joints that move
+
+
+class Consent:
+    """Consent to a plan by decide(plan, which joint has moved since the plan before, or ""): whether
+    `MotionPlan.confirm_turns` is agreed to; raises InputError where the motion is refused.
+
+    in_advance: whether it was given before there was a plan, on the command line: nobody compares then where joints
+    stand."""
+
+    in_advance = False
+
+    def __init__(self, decide: Callable[[MotionPlan, str], bool]) -> None:
+        self._decide = decide
+
+    def __call__(self, plan: MotionPlan, moved: str) -> bool:
+        return self._decide(plan, moved)
+
+    def note(self, line: str) -> None:
+        """A line for humans, before a wait."""
+
+
+class Question:
+    """Asks before each of several runs by ask(lines), which raises InputError where a run is refused. in_advance: see
+    `Consent`."""
+
+    in_advance = False
+
+    def __init__(self, ask: Callable[[Sequence[str]], object]) -> None:
+        self._ask = ask
+
+    def begin(self, lines: Sequence[str]) -> None:
+        """What would move, before anything is connected."""
+        self(lines)
+
+    def __call__(self, lines: Sequence[str]) -> None:
+        self._ask(lines)
+
+    def note(self, line: str) -> None:
+        """A line for humans, before a wait."""
+
+
+# one of a kind, or a function that decides or asks
+GivenConsent = Consent | Callable[[MotionPlan, str], bool]
+GivenQuestion = Question | Callable[[Sequence[str]], object]
 
 
 class Agreement(NamedTuple):
@@ -25,45 +65,42 @@ class Agreement(NamedTuple):
     allow_turns: bool = False
 
 
-def asking(ask: Callable[[Sequence[str]], object], lines: Sequence[str]) -> Consent:
-    """Consent by ask(lines), which raises InputError where it is refused: to these lines, before anything is connected,
-    then to the plan; nobody can confirm turns. Where `ask` has a method `begin`, that gets the first lines."""
-    getattr(ask, "begin", ask)(lines)
-    return _Asking(ask)
+def asking(given: GivenQuestion, lines: Sequence[str]) -> Consent:
+    """Consent by a question: to these lines, before anything is connected, then to the plan; nobody can confirm
+    turns."""
+    question = given if isinstance(given, Question) else Question(given)
+    question.begin(lines)
+    return _Asking(question)
 
 
-class _Asking:
-    """Consent by `ask`, see `asking`."""
+class _Asking(Consent):
+    """Consent by a question, see `asking`."""
 
-    def __init__(self, ask: Callable[[Sequence[str]], object]) -> None:
-        self._ask, self.in_advance = ask, is_in_advance(ask)
-        self.note = getattr(ask, "note", _silent)
+    def __init__(self, question: Question) -> None:
+        super().__init__(self._confirmed)
+        self._question, self.in_advance = question, question.in_advance
 
-    def __call__(self, plan: MotionPlan, moved: str) -> bool:
-        self._ask([*([moved] if moved else []), *(f"  {line}" for line in plan.lines())])
+    def _confirmed(self, plan: MotionPlan, moved: str) -> bool:
+        self._question([*([moved] if moved else []), *(f"  {line}" for line in plan.lines())])
         return False
 
-
-def _silent(line: str) -> None:
-    """A line for humans that nobody reads."""
-
-
-def is_in_advance(consent: object) -> bool:
-    """Whether it was given before there was a plan, on the command line: nobody compares then where joints stand."""
-    return getattr(consent, "in_advance", False)
+    def note(self, line: str) -> None:
+        self._question.note(line)
 
 
-def agree(scheduler: Scheduler, ticks: int, consent: Consent | None, allow_turns: bool) -> Agreement:
-    """Ask for consent to a run of so many ticks, motors off; again as long as joints are moved meanwhile.
+def agree(scheduler: Scheduler, ticks: int, given: GivenConsent | None, allow_turns: bool) -> Agreement:
+    """Ask for consent to a run of so many ticks, motors off; again as long as joints are moved meanwhile. given: None
+    where nobody is asked.
 
-    Raises what `consent` raises, and RunError for a joint that could not start."""
-    if consent is None:
+    Raises what consent raises, and RunError for a joint that could not start."""
+    if given is None:
         return Agreement(None, allow_turns)
-    wait_for_rest(scheduler, getattr(consent, "note", _silent))
+    consent = given if isinstance(given, Consent) else Consent(given)
+    wait_for_rest(scheduler, consent.note)
     plan, moved = scheduler.plan(ticks), ""
     while True:
         allowed = consent(plan, moved) or allow_turns
-        if is_in_advance(consent):  # `arm` decides by where the joints stand then
+        if consent.in_advance:  # `arm` decides by where the joints stand then
             return Agreement(None, allowed)
         later = scheduler.plan(ticks)
         if not (moved := plan.moved(later)):
@@ -71,19 +108,15 @@ def agree(scheduler: Scheduler, ticks: int, consent: Consent | None, allow_turns
         plan = later
 
 
-def wait_for_rest(scheduler: Scheduler, note: Callable[[str], object] = _silent) -> None:
-    """Wait for joints that still move, motors off, as after a stop: their motion can be confirmed when they rest.
-    Not for longer than MOST_LOOKS looks: joints that still move then are the matter of `agree` and `arm`. note: gets a
-    line for humans before a wait."""
-    before, still, noted = scheduler.standing(), LOOKS - 1, False  # one look is enough for joints that rest already
-    for _ in range(MOST_LOOKS):
-        time.sleep(PAUSE)
-        now = scheduler.standing()
-        if (mover := before.mover(now)) is not None:
-            before, still = now, 0
-            if not noted:
-                longest = PAUSE * MOST_LOOKS
-                note(f"joint '{mover.joint}' moves, motors off; waiting until it rests, for {longest:g} s at most")
-                noted = True
-        elif (still := still + 1) >= LOOKS:
-            return
+def wait_for_rest(scheduler: Scheduler, note: Callable[[str], object]) -> None:
+    """Wait for joints that still move, motors off, as after a stop: their motion can be confirmed when they rest. Not
+    for longer than LONGEST_WAIT: joints that still move then are the matter of `agree` and `arm`. note: gets a line for
+    humans before a wait."""
+
+    def mover(before: MotionPlan, now: MotionPlan) -> str:
+        return "" if (one := before.mover(now)) is None else one.joint
+
+    def moves(name: str) -> None:
+        note(f"joint '{name}' moves, motors off; waiting until it rests, for {LONGEST_WAIT:g} s at most")
+
+    rest.wait_for_rest(scheduler.standing, mover, time.sleep, PAUSE, LONGEST_WAIT, rests=True, moves=moves)

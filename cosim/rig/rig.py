@@ -25,7 +25,7 @@ from cosim.trust.data_only import reads_data_only
 from cosim.units import parse_quantity
 
 if TYPE_CHECKING:
-    from cosim.rig.consent import Consent
+    from cosim.rig.consent import GivenConsent
     from cosim.rig.gradient import Gradient, Metrics, Objective, Parameters
     from cosim.rig.parameters import ParameterValue
     from cosim.rig.reading.yaml_source import Override, YamlSource
@@ -105,7 +105,7 @@ class Rig(WiredRig):
         keep: KeepSignals | None = None,
         wait: bool = False,
         changes: Sequence[Change] = (),
-        consent: Consent | None = None,
+        consent: GivenConsent | None = None,
         allow_turns: bool = False,
     ) -> Run:
         """Run from t = 0 for `duration`, in s or as text such as `2 s` (default: the rig's), both ends included in the

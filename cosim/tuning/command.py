@@ -10,10 +10,11 @@ from cosim.errors import InputError
 from cosim.output import console
 from cosim.output.option_errors import options_named
 from cosim.output.text_table import TextTable
+from cosim.rig.consent import GivenQuestion
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
-from cosim.tuning.hardware import Ask, HardwareReplay
+from cosim.tuning.hardware import HardwareReplay
 from cosim.tuning.hardware_report import write_hardware_report
 from cosim.tuning.progress import shown_progress
 from cosim.tuning.session import FailedTuning, TuningSession
@@ -75,7 +76,7 @@ def trying_on(path: Path, chosen: Sequence[int], count: int, factor: float) -> T
         return Trying(load_rig(path), chosen, count, factor)
 
 
-def try_on_hardware(session: TuningSession, trying: Trying, ask: Ask) -> None:
+def try_on_hardware(session: TuningSession, trying: Trying, ask: GivenQuestion) -> None:
     """Run candidates of a session on a real rig, and print and report each beside its simulation. ask: before each run.
 
     Raises InputErrors for a rig that does not fit, RunError where a run is not good, after the report was written.

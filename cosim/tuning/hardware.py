@@ -17,7 +17,7 @@ import numpy as np
 
 from cosim.errors import InputError, RunError
 from cosim.output.output_files import write_error, write_file
-from cosim.rig.consent import asking
+from cosim.rig.consent import GivenQuestion, asking
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.parameters import tunables_of
 from cosim.rig.reading.overlay import overlay_text
@@ -36,8 +36,6 @@ LINEAR = 0.25  # of the larger of two values, where one of them is 0: the same
 WORSE = 3.0  # times the cost of the last safe run: a failure
 RETURN = 2.0  # times the length of a run: an arm without torque may have fallen far from its start
 FOLDER = "hardware"  # of a session
-
-Ask = Callable[[Sequence[str]], None]  # raises InputError unless a human confirms
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class HardwareReplay:
 
     session: SessionData
     rig: Rig
-    ask: Ask
+    ask: GivenQuestion
     note: Callable[[str], None]
     factor: float = STEP
     runs: list[RealRun] = field(default_factory=list)

@@ -12,10 +12,10 @@ from cosim.cli.confirm import MotorConsent
 from cosim.control.bumpless_start import BumplessStart
 from cosim.errors import InputError, RunError
 from cosim.execution.python_engine import PythonEngine
+from cosim.execution.rest import STILL
 from cosim.execution.scheduler import Scheduler, SchedulerState
 from cosim.hardware.driver_group import DriverGroup
-from cosim.rig import consent as consent_module
-from cosim.rig.consent import LOOKS, MOST_LOOKS, Agreement, agree
+from cosim.rig.consent import LONGEST_WAIT, PAUSE, Agreement, agree
 from cosim.rig.rig import load_rig
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import AddedTurns, Limits
@@ -139,10 +139,22 @@ def test_the_references_of_the_run_are_those_of_the_plan(bench_of):
     bench.scheduler.arm(plan)
     start = BumplessStart.of(bench.scheduler.engine.view("bumpless_start"), 2)
     trajectory = bench.scheduler.engine.tick_model.loops[0].trajectory
-    positions = np.array([start.reference(trajectory, k * 5e-3)["position"] for k in range(101)])
+    positions = np.array([start.reference(trajectory, k * 5e-3)["position"] for k in range(61)])
     for k, joint in enumerate(plan.joints):
         assert joint.lowest == pytest.approx(positions[:, k].min(), abs=1e-12)
         assert joint.highest == pytest.approx(positions[:, k].max(), abs=1e-12)
+
+
+def test_the_plan_of_a_short_run_ends_with_it(bench_of):
+    """The way to the trajectory takes 0.5 s, and its first extreme is later still."""
+    bench = bench_of()
+    bench.drives.position = [1.0, 0.0]
+    whole, (short, w) = bench.scheduler.plan(400).joints[0], bench.scheduler.plan(20).joints
+    assert "its reference begins at 0 rad, is not reached in this run of 0.1 s; in all it goes" in str(short)
+    assert short.highest == 1.0 and whole.lowest < 0.0 < short.lowest < 1.0
+    trajectory = bench.scheduler.engine.tick_model.loops[0].trajectory
+    places = [trajectory.sample(5e-3 * k)["position"][1] for k in range(21)]
+    assert (w.lowest, w.highest) == pytest.approx((min(places), max(places)), abs=1e-12)
 
 
 def test_a_continuous_joint_takes_the_nearest_turn(bench_of):
@@ -185,6 +197,28 @@ def test_a_drive_that_may_have_lost_turns_is_refused_until_its_position_is_confi
     )
     bench.scheduler.arm(plan, allow_turns=True)
     assert bench.scheduler.state is SchedulerState.ARMED
+
+
+def test_all_joints_with_doubtful_turns_are_named(bench_of):
+    bench = bench_of()
+    bench.unsure("a", "w")
+    bench.drives.position = [0.3, 0.1]
+    assert bench.refused() == (
+        "joints whose drives may have lost whole turns without power, as their limits have room for several: 'a' is at"
+        " 0.3 rad, 'w' is at 0.1 rad; compare where they stand; home them, or declare `turns: kept` of drives that keep"
+        " their turns, or allow it with allow_turns (--allow-turns)"
+    )
+    bench.unsure("w")
+    bench.drives.position = [1.5 * TURN, 0.1]
+    message = bench.refused()
+    assert message.startswith(
+        "joints are more than a turn from the starts of their trajectories: 'a' is at 9.425 rad, 1.5 turns from 0 rad;"
+        " joints whose drives may have lost whole turns without power, as their limits have room for several: 'w' is at"
+        " 0.1 rad; compare where they stand; home them"
+    )
+    with pytest.raises(RunError) as caught:
+        agree(bench.scheduler, 100, consent_of("", yes=True)[0], False)
+    assert "'a' is at" in str(caught.value) and "'w' is at" in str(caught.value)
 
 
 def test_added_turns_are_in_the_plan_and_need_no_confirmation(bench_of):
@@ -282,8 +316,8 @@ def test_a_joint_moved_while_the_answer_was_awaited_is_asked_about_again(bench_o
 
 def test_a_joint_that_moves_is_waited_for_before_anybody_is_asked(bench_of, monkeypatch):
     bench = bench_of()
-    places = [0.0, 0.3, 0.5, 0.6, *[0.61] * LOOKS]
-    monkeypatch.setattr(consent_module, "PAUSE", 0.0)
+    places = [0.0, 0.3, 0.5, 0.6, *[0.61] * round(STILL / PAUSE)]
+    monkeypatch.setattr("cosim.rig.consent.time.sleep", lambda seconds: None)
     standing = bench.scheduler.standing
 
     def looked_at():
@@ -295,12 +329,12 @@ def test_a_joint_that_moves_is_waited_for_before_anybody_is_asked(bench_of, monk
     consent, out = consent_of("yes\n")
     agreement = agree(bench.scheduler, 100, consent, False)
     assert agreement.plan is not None and agreement.plan.joints[0].measured == 0.61 and not places
-    assert out.getvalue().splitlines()[1] == "joint 'a' moves, motors off; waiting until it rests, for 0 s at most"
+    assert out.getvalue().splitlines()[1] == "joint 'a' moves, motors off; waiting until it rests, for 10 s at most"
 
 
 def test_a_joint_that_never_rests_is_asked_about_in_the_end(bench_of, monkeypatch):
     bench, seen, looks = bench_of(), [], itertools.count()
-    monkeypatch.setattr(consent_module, "PAUSE", 0.0)
+    monkeypatch.setattr("cosim.rig.consent.time.sleep", lambda seconds: None)
     standing = bench.scheduler.standing
 
     def looked_at():
@@ -309,7 +343,7 @@ def test_a_joint_that_never_rests_is_asked_about_in_the_end(bench_of, monkeypatc
 
     monkeypatch.setattr(bench.scheduler, "standing", looked_at)
     agree(bench.scheduler, 100, lambda plan, moved: seen.append(moved), False)
-    assert seen == [""] and next(looks) == MOST_LOOKS + 1
+    assert seen == [""] and next(looks) == LONGEST_WAIT / PAUSE + 1
 
 
 def test_with_yes_nobody_compares_where_joints_stand(bench_of):
