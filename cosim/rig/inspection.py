@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -34,9 +34,9 @@ def masses(rig: WiredRig) -> dict[str, float]:
     return {link.name: link.mass for link in links if link.mass > 0.0}
 
 
-def first_tick(rig: WiredRig, last: str = "publish") -> RigState:
+def first_tick(rig: WiredRig, last: str = "publish", besides: Container[str] = ()) -> RigState:
     """The rig in its first tick, before the step, which may diverge; in plain Python without its drivers: every
-    function of the user is called. last: the task after which it ends.
+    function of the user is called. last: the task after which it ends; besides: controllers that are not called.
 
     Raises InputError for a part that fails or commands values that are not finite.
     """
@@ -44,7 +44,8 @@ def first_tick(rig: WiredRig, last: str = "publish") -> RigState:
     memory = before = model.memory()
     with np.errstate(all="ignore"), user_code(), crash_in_words():
         for task in model.tasks:
-            _run(rig, task, memory)
+            if task.loop is None or task.loop.name not in besides:
+                _run(rig, task, memory)
             if task.name == BEFORE_STEP:
                 before = memory.copy()
             if task.name == last:

@@ -17,7 +17,7 @@ from cosim.output.run_status import RunStatus
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.changes import planned_of
-from cosim.rig.consent import Consent, agree
+from cosim.rig.consent import GivenConsent, agree
 from cosim.rig.kept_signals import check_kept, store_of
 from cosim.rig.outline import outline_of
 from cosim.rig.outputs import open_outputs
@@ -118,7 +118,7 @@ def run_session(
     keep: KeepSpec | None = None,
     wait: bool = False,
     changes: Sequence[Change] = (),
-    consent: Consent | None = None,
+    consent: GivenConsent | None = None,
     allow_turns: bool = False,
 ) -> Run:
     """See `Rig.run`; keep: by default the rig's."""
@@ -128,6 +128,8 @@ def run_session(
     kept = check_kept(keep, outline, rig.run_model, ticks + 1)
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
+    if rig.hardware:
+        _check_first_calls(rig)
     traffic = _traffic_of(rig) if record is not None else None
     with make_scheduler(rig, planned_of(rig, changes), traffic) as scheduler, scheduler.signals:
         with _placed(rig):
@@ -152,6 +154,15 @@ def run_session(
     if recorder.fault:
         raise StoppedRun(run)
     return run
+
+
+def _check_first_calls(rig: WiredRig) -> None:
+    """Raises InputError for a controller that fails or commands no finite numbers in its first call, as `cosim check`
+    does, before a motor is on. Those in Python may keep hidden state, and are not called twice."""
+    if not rig.interpret:
+        from cosim.rig.inspection import BEFORE_STEP, first_tick
+
+        first_tick(rig, BEFORE_STEP, rig.tick_model.untraceable)
 
 
 @contextmanager
@@ -229,7 +240,8 @@ def _run_ticks(
 ) -> None:
     rig, scheduler, ticks = recorder.rig, recorder.scheduler, recorder.store.kept.expected
     try:
-        scheduler.arm(*recorder.agreement)
+        with _placed(rig):
+            scheduler.arm(*recorder.agreement)
     except CosimError as error:  # the recording of a run without ticks holds the reason
         for sink in recorder.outputs.sinks:
             sink.fault(recorder.now_ns, str(error))
