@@ -18,7 +18,7 @@ MOST_DRIVES = 40  # of a file that are reported
 def read(path: Path) -> list[Sheet]:
     """The drives of a data sheet. Raises InputError with file and line."""
     data = read_text(path)
-    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
+    if data.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")[:1] == b"<":
         return xml_reader.read(path, data)
     return [ini_reader.read(path, data)]
 

@@ -19,12 +19,19 @@ from cosim.drivers.cia402.factor_group import (
 )
 from cosim.drivers.cia402.manufacturers import deviation_of, manufacturer_of
 from cosim.drivers.cia402.params import JointParams, Params
+from cosim.errors import listed
 from cosim.units import DEGREE, RPM
 
 _CONFIGURED = ("DCF", "XDC")
 _RECEIVE_MAPS, _TRANSMIT_MAPS = range(0x1600, 0x1604), range(0x1A00, 0x1A04)
 _NEEDED_ALWAYS = {0x606000: "mode of operation", 0x650200: "supported drive modes"}
 _CONSUMER = 0x101601
+# objects whose values are looked at, besides those that map process data
+_READ = frozenset(
+    {0x100000, 0x101801, 0x101802, 0x607200, 0x607500, 0x607600, 0x607E00, 0x608000, 0x60A800, 0x60A900, 0x650200}
+    | {index << 8 | sub for index in (0x608F, 0x6090, 0x6091, 0x6092, 0x6096, 0x6097) for sub in (1, 2)}
+)
+_MAPPING = (0x16, 0x1A)
 _NO_LIMIT = 0xFFFFFFFF  # the largest number, which limits nothing
 
 
@@ -58,7 +65,7 @@ def report(sheet: Sheet, joints: Sequence[SheetJoint]) -> tuple[list[str], bool]
     if joints:
         findings = [(f"joint '{joint.name}', {joint.mode} mode", _of_joint(sheet, joint)) for joint in joints]
     else:
-        findings = [(f"{mode} mode", _of_mode(sheet, mode, sheet.ethercat)) for mode in profile.MODES]
+        findings = [(f"{mode} mode", _without_rig(sheet, mode)) for mode in profile.MODES]
     lines += [f"  {name}: {found.conclusion}" for name, found in findings]
     fitting = [not found.against for _, found in findings]
     return lines, all(fitting) if joints else any(fitting)
@@ -78,6 +85,8 @@ def _about(sheet: Sheet) -> Iterator[str]:
         yield f"process data: {len(receive)} receive and {len(transmit)} transmit PDOs, {how}"
     else:
         yield "process data: not described"
+    if wrong := [text for _, text in sheet.unread()]:
+        yield f"values that are no numbers: {listed(wrong)}"
     known = deviation_of(sheet.vendor, sheet.product)
     if known is not None:
         yield f"known deviation: {known.name} ({known.source})"
@@ -124,6 +133,23 @@ def _units(sheet: Sheet, declared: Declared) -> DriveUnits:
 # --- the conclusion --------------------------------------------------------------------------------------
 
 
+def _without_rig(sheet: Sheet, mode: str) -> Finding:
+    """Of a mode, for a rig that states nothing of the drive."""
+    found = _of_mode(sheet, mode, sheet.ethercat)
+    try:
+        units = _units(sheet, Declared(rated_torque=None)) if sheet.entries else None
+    except Contradiction as error:
+        found.open.append(f"it {error}")
+    else:
+        _check_velocity(units, mode, found)
+    return found
+
+
+def _check_velocity(units: DriveUnits | None, mode: str, found: Finding) -> None:
+    if mode == "velocity" and units is not None and units.velocity is None:
+        found.open.append("the unit of its velocities is not stated; give 'velocity_unit'")
+
+
 def _of_joint(sheet: Sheet, joint: SheetJoint) -> Finding:
     wired, ethercat = joint.wiring, joint.params.ethercat is not None
     found = _of_mode(sheet, joint.mode, ethercat)
@@ -148,8 +174,7 @@ def _of_joint(sheet: Sheet, joint: SheetJoint) -> Finding:
         # what is a default may be configured otherwise in the drive
         (found.against if sheet.kind in _CONFIGURED else found.open).append(f"it {error}")
         return found
-    if joint.mode == "velocity" and units.velocity is None:
-        found.open.append("the unit of its velocities is not stated; give 'velocity_unit'")
+    _check_velocity(units, joint.mode, found)
     maximum = sheet.value(0x607200)
     if maximum and math.isfinite(joint.effort) and abs(units.effort) * maximum < joint.effort:
         what = f"its max torque is {abs(units.effort) * maximum:.4g} N*m, the joint's limit {joint.effort:.4g} N*m"
@@ -163,6 +188,8 @@ def _of_mode(sheet: Sheet, mode: str, ethercat: bool) -> Finding:
         found.open.append("it has no list of objects (an offline dictionary)")
     else:
         _check_objects(sheet, mode, ethercat, found)
+        if wrong := [text for key, text in sheet.unread() if key in _READ or key >> 16 in _MAPPING]:
+            found.open.append(f"what it needs is no number: {listed(wrong)}")
     _check_process_data(sheet, mode, found)
     return found
 
@@ -183,7 +210,7 @@ def _check_objects(sheet: Sheet, mode: str, ethercat: bool, found: Finding) -> N
     if not ethercat and _CONSUMER not in sheet.entries:
         found.against.append("it has no heartbeat consumer (1016h), so that it would run on without commands")
     modes = sheet.value(0x650200)
-    if 0x650200 in sheet.entries and not modes:
+    if 0x650200 in sheet.entries and not modes and not sheet.entries[0x650200].unread:
         found.open.append("its modes (6502h) have no default value")
     elif modes and not modes & profile.supported(profile.MODES[mode]):
         found.against.append(f"it has no mode '{profile.MODE_NAMES[profile.MODES[mode]]}' (6502h)")

@@ -1,6 +1,7 @@
 """Reads EDS and DCF files (CiA 306): sections of `key=value`, each object and each sub-index a section.
 
-A small reader of its own: that of the standard library knows no line numbers. Files are in UTF-8 or in Windows-1252.
+A small reader of its own: that of the standard library knows no line numbers. Files are in UTF-8, in UTF-16 or in
+Windows-1252.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.drivers.cia402.data_sheet.sheet import TYPE_BITS, Entry, Sheet, fail, identity_of, number
+from cosim.drivers.cia402.data_sheet.sheet import TYPE_BITS, Entry, Sheet, fail, identity_of, number, unread, utf_16
 
 _OBJECT = re.compile(r"([0-9A-F]{1,4})(?:SUB([0-9A-F]{1,2}))?", re.IGNORECASE)
 _ACCESS = {"ro": "ro", "rw": "rw", "wo": "wo", "const": "const", "rwr": "rw", "rww": "rw"}
@@ -27,7 +28,7 @@ _Section = dict[str, _Value]
 
 def read(path: Path, data: bytes) -> Sheet:
     """Raises InputError with file, line and section."""
-    sections = _sections(path, _text(data))
+    sections = _sections(path, _text(path, data))
     about = sections.get("DEVICEINFO", {})
     if not about:
         raise fail(path, None, "", "has no section [DeviceInfo]; give an EDS or a DCF of CiA 306")
@@ -53,11 +54,18 @@ def read(path: Path, data: bytes) -> Sheet:
     )
 
 
-def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")
+def _text(path: Path, data: bytes) -> str:
+    """Raises InputError for what is no text."""
+    if code := utf_16(data):
+        text = data.decode(code, "replace")
+    else:
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = data.decode("cp1252", "replace")
+    if "\0" in text:
+        raise fail(path, None, "", "is no text: it has characters with the code 0; give an EDS or a DCF as text")
+    return text
 
 
 def _sections(path: Path, text: str) -> dict[str, _Section]:
@@ -104,15 +112,18 @@ def _entry(path: Path, name: str, section: _Section, node: int) -> Entry | None:
         raise fail(path, access.line, f"[{name}] AccessType", f"'{access.text}' is none of {known}")
     mapped = _plain(section, "PDOMAPPING") == 1
     value = section.get("PARAMETERVALUE") or section.get("DEFAULTVALUE")
+    text = "" if value is None else value.text
+    found = number(text, node) if text else None
     return Entry(
         section["PARAMETERNAME"].text if "PARAMETERNAME" in section else "",
         TYPE_BITS.get(code),
         _ACCESS.get(access.text.lower(), ""),
-        number(value.text, node) if value is not None and value.text else None,
+        found,
         _MAPPED.get(access.text.lower(), "") if mapped else "",
         _plain(section, "LOWLIMIT"),
         _plain(section, "HIGHLIMIT"),
-        kind.line,
+        kind.line if value is None else value.line,
+        unread(text, found, code),
     )
 
 
@@ -128,6 +139,10 @@ def _compact(path: Path, key: int, name: str, sections: dict[str, _Section], nod
     found = {key: Entry("number of entries", 8, "ro", count, "", None, None, entry.line)}
     for sub in range(1, count + 1):
         own = values.get(str(sub))
-        value = entry.value if own is None else number(own.text, node)
-        found[key | sub] = entry._replace(value=value)
+        if own is None:
+            found[key | sub] = entry
+        else:
+            value = number(own.text, node)
+            wrong = unread(own.text, value, _plain(section, "DATATYPE"))
+            found[key | sub] = entry._replace(value=value, line=own.line, unread=wrong)
     return found

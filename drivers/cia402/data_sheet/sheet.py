@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.errors import InputError, SourceLocation
+from cosim.errors import InputError, SourceLocation, shortened
 
 MOST_BYTES = 16_000_000  # of a file
 LONGEST = 400  # characters of a value that is no number
@@ -23,6 +24,7 @@ class Entry(NamedTuple):
     low: int | None
     high: int | None
     line: int
+    unread: str = ""  # what stands in the place of the value, and is no number
 
 
 class Sheet(NamedTuple):
@@ -42,12 +44,24 @@ class Sheet(NamedTuple):
         entry = self.entries.get(key)
         return None if entry is None else entry.value
 
+    def unread(self) -> Iterator[tuple[int, str]]:
+        """The objects whose value is no number, and what it is."""
+        for key, entry in self.entries.items():
+            if entry.unread:
+                yield key, f"{object_name(key)}: '{entry.unread}' (line {entry.line})"
+
+
+def object_name(key: int) -> str:
+    """An object as CiA 301 writes it: 6502h, 608Fh.1"""
+    return f"{key >> 8:X}h" + (f".{key & 0xFF}" if key & 0xFF else "")
+
 
 # data types of CiA 301: number -> bits
 TYPE_BITS = {
     **{0x01: 1, 0x02: 8, 0x03: 16, 0x04: 32, 0x05: 8, 0x06: 16, 0x07: 32, 0x08: 32, 0x11: 64, 0x15: 64, 0x1B: 64},
     **{0x10: 24, 0x16: 24},
 }
+_REALS = (0x08, 0x11)
 _NUMBER = re.compile(r"[+-]?(?:0X[0-9A-F]+|0[0-7]*|[1-9][0-9]*)")
 
 
@@ -58,6 +72,12 @@ def identity_of(vendor: int | None, product: int | None, entries: dict[int, Entr
     return (vendor or first or vendor, product or second or product)
 
 
+def unread(text: str, value: int | None, kind: int | None) -> str:
+    """The text of an object with a whole number, which is none; "" for others. kind: data type of CiA 301."""
+    whole = kind in TYPE_BITS and kind not in _REALS
+    return shortened(text.strip()) if whole and value is None else ""
+
+
 def fail(path: Path, line: int | None, key: str, what: str) -> InputError:
     return InputError(what, SourceLocation(str(path), line, key))
 
@@ -66,7 +86,8 @@ def read_text(path: Path) -> bytes:
     """The bytes of a data sheet. Raises InputError: none, or too large."""
     try:
         if not path.is_file():
-            raise fail(path, None, "", "no such file; give the data sheet of a drive: EDS, DCF, XDD, XDC or ESI")
+            found = "is a folder" if path.is_dir() else "no such file"
+            raise fail(path, None, "", f"{found}; give the data sheet of a drive: EDS, DCF, XDD, XDC or ESI")
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
@@ -74,6 +95,13 @@ def read_text(path: Path) -> bytes:
     if len(data) > MOST_BYTES:
         raise fail(path, None, "", f"has more than {MOST_BYTES // 1_000_000} MB, which no data sheet of a drive needs")
     return data
+
+
+def utf_16(data: bytes) -> str:
+    """The code of a text in UTF-16, by its mark or by the zeros of its first characters; "" for others."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    return {b"\0": "utf-16-be"}.get(data[:1], "utf-16-le" if data[1:2] == b"\0" else "")
 
 
 def number(text: str | None, node: int = 0) -> int | None:

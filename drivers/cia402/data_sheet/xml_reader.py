@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat
 
-from cosim.drivers.cia402.data_sheet.sheet import LONGEST, TYPE_BITS, Entry, Sheet, fail, identity_of
+from cosim.drivers.cia402.data_sheet.sheet import LONGEST, TYPE_BITS, Entry, Sheet, fail, identity_of, number, unread
+from cosim.errors import shortened
 
 MOST_ELEMENTS, DEEPEST = 500_000, 64
 _ACCESS = {"ro": "ro", "rw": "rw", "wo": "wo", "const": "const"}
@@ -18,6 +19,7 @@ _ESI_TYPES = {
 
 
 _SIGNED = ("SINT", "INT", "DINT", "LINT")
+_WHOLE = _ESI_TYPES.keys() - {"REAL", "LREAL"}
 
 
 class SheetElement:
@@ -148,16 +150,18 @@ def _described(path: Path, element: SheetElement) -> Entry:
         what = f"'{access[:LONGEST]}' is none of {', '.join(_ACCESS)}"
         raise fail(path, element.line, f"{element.tag} accessType", what)
     kind = _hexadecimal(path, element, "dataType", 0xFFFF) if "dataType" in given else 0
-    value = given.get("actualValue", given.get("defaultValue", ""))
+    text = given.get("actualValue", given.get("defaultValue", ""))
+    value = number(text) if "$" in text else _value(text)  # $NODEID+…, as in an EDS
     return Entry(
         given.get("name", ""),
         TYPE_BITS.get(kind),
         access,
-        _value(value),
+        value,
         _MAPPED.get(given.get("PDOmapping", ""), ""),
         _value(given.get("lowLimit", "")),
         _value(given.get("highLimit", "")),
         element.line,
+        unread(text, value, kind),
     )
 
 
@@ -212,15 +216,17 @@ def _slave_entry(about: SheetElement, values: SheetElement) -> Entry:
     mapping = about.words("Flags/PdoMapping").lower()
     data = values.words("Info/DefaultData") or values.words("Info/DefaultValue")
     raw, kind = values.find("Info/DefaultData") is not None, about.words("Type")
+    value = _little_endian(data, kind in _SIGNED) if raw else _value(data)
     return Entry(
         about.words("Name"),
         _ESI_TYPES.get(kind) or _value(about.words("BitSize")),
         {"ro": "ro", "rw": "rw", "wo": "wo"}.get(about.words("Flags/Access").lower(), ""),
-        _little_endian(data, kind in _SIGNED) if raw else _value(data),
+        value,
         "".join(letter for letter in "rt" if letter in mapping),
         _value(values.words("Info/MinValue")),
         _value(values.words("Info/MaxValue")),
         about.line,
+        shortened(data) if value is None and kind in _WHOLE else "",
     )
 
 

@@ -217,8 +217,8 @@ def test_what_is_no_data_sheet_is_named_with_its_line(expected, tmp_path):
 
 
 def test_files_that_are_none_or_too_large(tmp_path, monkeypatch):
-    for path in (tmp_path, tmp_path / "missing.eds"):
-        with pytest.raises(InputError, match="no such file; give the data sheet of a drive: EDS, DCF, XDD, XDC or ESI"):
+    for path, what in ((tmp_path, "is a folder"), (tmp_path / "missing.eds", "no such file")):
+        with pytest.raises(InputError, match=f"{what}; give the data sheet of a drive: EDS, DCF, XDD, XDC or ESI"):
             data_sheet.read(path)
     monkeypatch.setattr(sheets, "MOST_BYTES", 2_000_000)
     (tmp_path / "large").write_bytes(b";" * 2_000_001)
@@ -253,6 +253,60 @@ def test_texts_in_the_code_of_windows(tmp_path):
     for code in ("utf-8", "utf-8-sig", "cp1252"):
         (tmp_path / "x").write_bytes("[DeviceInfo]\r\nProductName=Achse für µm\r\n".encode(code))
         assert [sheet.name for sheet in data_sheet.read(tmp_path / "x")] == ["Achse für µm"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_in_utf_16(form, tmp_path):
+    """With the mark of its byte order; an EDS also without it."""
+    (tmp_path / "x").write_text(FORMS[form]())
+    expected = data_sheet.read(tmp_path / "x")
+    for code in ("utf-16", *(("utf-16-le", "utf-16-be") if form == "EDS" else ())):
+        (tmp_path / "x").write_bytes(FORMS[form]().encode(code))
+        assert data_sheet.read(tmp_path / "x") == expected
+    (tmp_path / "x").write_bytes(b"[DeviceInfo]\nx=\0\0\0")
+    with pytest.raises(InputError, match="is no text: it has characters with the code 0; give an EDS or a DCF as text"):
+        data_sheet.read(tmp_path / "x")
+
+
+@pytest.mark.parametrize("form", ["EDS", "XDD", "ESI"])
+def test_values_that_are_no_numbers_are_named(form, tmp_path):
+    """Those that the conclusion needs leave it open."""
+
+    def written(what: int | str) -> str:
+        if form == "ESI":
+            return f"<DefaultData>{what.to_bytes(4, 'little').hex() if isinstance(what, int) else what}</DefaultData>"
+        return f"DefaultValue={what}\n" if form == "EDS" else f'defaultValue="{what}"'
+
+    text = FORMS[form]()
+    assert written(933) in text and written(6000) in text
+    lines, fits = checked(tmp_path, text.replace(written(933), written("all of them")))
+    (named,) = [line for line in lines if line.startswith("  values that are no numbers: 6502h: 'all of them' (line ")]
+    found = named.partition(": ")[2]
+    assert f"  effort mode: cannot tell: what it needs is no number: {found}" in lines and fits
+    lines, _ = checked(tmp_path, text.replace(written(6000), written("1e3")))
+    assert any(line.startswith("  values that are no numbers: 6080h: '1e3' (line ") for line in lines)
+
+
+def test_texts_and_real_numbers_are_no_mistakes(tmp_path):
+    other = "[2000]\nDataType=9\nDefaultValue=a text\n[2001]\nDataType=8\nDefaultValue=1.5\n"
+    assert checked(tmp_path, eds() + other)[0] == checked(tmp_path, eds())[0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_without_a_rig_units_that_are_not_stated_leave_it_open(form, tmp_path, monkeypatch):
+    monkeypatch.setitem(VALUES, 0x60A900, 0)
+    lines, fits = checked(tmp_path, FORMS[form]())
+    what = "cannot tell: the unit of its velocities is not stated; give 'velocity_unit'"
+    assert lines[-3:] == [
+        "  effort mode: this drive fits",
+        f"  velocity mode: {what}",
+        "  position mode: this drive fits",
+    ]
+    assert fits
+    monkeypatch.setitem(VALUES, 0x607600, 0)
+    lines, fits = checked(tmp_path, FORMS[form]())
+    what = "cannot tell: it does not report its rated torque (6076h); give 'rated_torque'"
+    assert lines[-3:] == [f"  {mode} mode: {what}" for mode in ("effort", "velocity", "position")] and fits
 
 
 def test_both_spellings_of_commissioning(tmp_path):
