@@ -17,15 +17,15 @@ def wait_for_rest(
     wait: Callable[[float], object],
     pause: float,
     longest: float,
-    rests: bool = False,
+    quick: bool = False,
     moves: Callable[[str], object] = lambda name: None,
 ) -> tuple[Look, str]:
     """(the last look, the joint that still moved then, "" if all rest). mover(before, now): the joint that has moved
     between two looks, ""; wait(seconds): until the next look; pause: that long [s]; longest: no more looks after so
-    long [s]; rests: one look without motion is enough where all rest already; moves: gets the first joint that has
+    long [s]; quick: one look without motion is enough where all rest already; moves: gets the first joint that has
     moved."""
     most, enough = round(longest / pause), math.ceil(STILL / pause)
-    before, still, moving = look(), enough - 1 if rests else 0, ""
+    before, still, moving = look(), enough - 1 if quick else 0, ""
     for _ in range(most):
         wait(pause)
         now = look()

@@ -119,4 +119,4 @@ def wait_for_rest(scheduler: Scheduler, note: Callable[[str], object]) -> None:
     def moves(name: str) -> None:
         note(f"joint '{name}' moves, motors off; waiting until it rests, for {LONGEST_WAIT:g} s at most")
 
-    rest.wait_for_rest(scheduler.standing, mover, time.sleep, PAUSE, LONGEST_WAIT, rests=True, moves=moves)
+    rest.wait_for_rest(scheduler.standing, mover, time.sleep, PAUSE, LONGEST_WAIT, quick=True, moves=moves)

@@ -342,7 +342,7 @@ def test_a_joint_that_never_rests_is_asked_about_in_the_end(bench_of, monkeypatc
         return standing()
 
     monkeypatch.setattr(bench.scheduler, "standing", looked_at)
-    agree(bench.scheduler, 100, lambda plan, moved: seen.append(moved), False)
+    agree(bench.scheduler, 100, lambda plan, moved: bool(seen.append(moved)), False)
     assert seen == [""] and next(looks) == LONGEST_WAIT / PAUSE + 1
 
 
