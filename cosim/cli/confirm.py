@@ -7,7 +7,7 @@ from typing import NamedTuple, TextIO
 
 from cosim.errors import InputError, escaped
 from cosim.execution.motion_plan import MotionPlan
-from cosim.rig.consent import Consent, Question
+from cosim.rig.consent import Consent, RunQuestion
 
 
 class Asking(NamedTuple):
@@ -61,7 +61,7 @@ def _show(lines: Sequence[str], stdout: TextIO) -> None:
     stdout.flush()
 
 
-class MotorQuestion(Question):
+class MotorQuestion(RunQuestion):
     """Asks before each of several runs with real motors on the terminal."""
 
     def __init__(self, yes: bool, stdin: TextIO | None, stdout: TextIO) -> None:

@@ -33,7 +33,7 @@ class Consent:
         """A line for humans, before a wait."""
 
 
-class Question:
+class RunQuestion:
     """Asks before each of several runs by ask(lines), which raises InputError where a run is refused. in_advance: see
     `Consent`."""
 
@@ -55,7 +55,7 @@ class Question:
 
 # one of a kind, or a function that decides or asks
 GivenConsent = Consent | Callable[[MotionPlan, str], bool]
-GivenQuestion = Question | Callable[[Sequence[str]], object]
+GivenQuestion = RunQuestion | Callable[[Sequence[str]], object]
 
 
 class Agreement(NamedTuple):
@@ -68,7 +68,7 @@ class Agreement(NamedTuple):
 def asking(given: GivenQuestion, lines: Sequence[str]) -> Consent:
     """Consent by a question: to these lines, before anything is connected, then to the plan; nobody can confirm
     turns."""
-    question = given if isinstance(given, Question) else Question(given)
+    question = given if isinstance(given, RunQuestion) else RunQuestion(given)
     question.begin(lines)
     return _Asking(question)
 
@@ -76,7 +76,7 @@ def asking(given: GivenQuestion, lines: Sequence[str]) -> Consent:
 class _Asking(Consent):
     """Consent by a question, see `asking`."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: RunQuestion) -> None:
         super().__init__(self._confirmed)
         self._question, self.in_advance = question, question.in_advance
 

@@ -25,7 +25,7 @@ RULES = {
     10: "a command that has expired or is not finite is not sent",
     11: "a fault is reported in words with its fix, stays until it is cleared, and prevents enable",
     12: "a drive that does not answer or is another one is refused by open, at its place in the rig",
-    13: "limits beyond the drive's own are refused by open; efforts beyond its command are clipped and counted",
+    13: "limits beyond the drive's own are refused before enable; efforts beyond its command are clipped and counted",
     14: "spoiled data are counted, and change nothing",
     15: "a lost connection raises ConnectionLost until it is opened again; drives that were left on are taken over",
 }
