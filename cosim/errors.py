@@ -6,6 +6,7 @@ Exit codes: 2 when the input is wrong (`InputError`), 1 when the run failed (`Ru
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import traceback
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LONGEST_LINE = 1000  # characters of a message
+LONGEST_WORD = 200  # of it: a name or a path
+_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 MOST_NAMES = 20  # that a message lists
 HANDFUL = 5  # of many names
 MOST_SHOWN = 20  # errors of one input that are shown
@@ -150,17 +153,24 @@ def describe_exception(error: BaseException) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` without its middle if it is long; line breaks and characters that do not print are escaped."""
-    if len(text) > LONGEST_LINE:
-        text = f"{text[: LONGEST_LINE * 3 // 4]} … {text[-LONGEST_LINE // 5 :]}"
-    return escaped(text)
+    """`text` without its middle if it is long, and without that of a long word; what does not print is escaped."""
+    return _cut(escaped(_cut(text)))  # escapes are longer
+
+
+def _cut(text: str) -> str:
+    text = _LONG_WORD.sub(lambda found: _without_middle(found[0], LONGEST_WORD, "…"), text)
+    return _without_middle(text, LONGEST_LINE, " … ")
+
+
+def _without_middle(text: str, length: int, gap: str) -> str:
+    return text if len(text) <= length else f"{text[: length * 3 // 4]}{gap}{text[-length // 5 :]}"
 
 
 def escaped(text: str) -> str:
-    """`text` with escapes for line breaks and what a terminal would obey."""
+    """`text` with escapes for line breaks and what a terminal would obey; those of JSON, which stays the same."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def shortened(text: str, length: int = 60) -> str:

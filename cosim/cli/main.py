@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -15,7 +16,10 @@ def main() -> None:
     # threads for matrices far larger than those of a rig, whose start takes as long as the import of numpy
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        code = _run()
+        from cosim.output.plain_text import plain_output
+
+        with plain_output(sys.stdout, sys.stderr):
+            code = _run()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         code = 1
@@ -25,7 +29,7 @@ def main() -> None:
 def _run() -> int:
     """The exit code of the command. Imports are here because Ctrl-C may come during them."""
     from cosim.cli.command_line import parse
-    from cosim.errors import CosimError, where_raised
+    from cosim.errors import CosimError, InputError, RunError, where_raised
     from cosim.execution.posix_signals import raise_on_termination
 
     raise_on_termination()  # an orderly stop completes the recording
@@ -44,7 +48,11 @@ def _run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"{place}cannot write: {error.strerror}; make room or choose another place", file=sys.stderr)
-        return 1
+        place = str(error.filename) if error.filename else None
+        if error.errno == errno.ENAMETOOLONG:
+            failed = InputError("the name is too long; give a shorter one", place)
+        else:
+            failed = RunError(f"cannot write: {error.strerror}; make room or choose another place", place)
+        print(failed, file=sys.stderr)
+        return failed.exit_code
     return 0

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from cosim.errors import InputError, shortened
+from cosim.errors import InputError, escaped, shortened
 from cosim.output.output_files import RECORDING, check_output, identity
+from cosim.output.plain_text import direct
 from cosim.output.plot_formats import FORMATS, check_format
 from cosim.output.run_status import RunStatus, status_line
 from cosim.units import parse_quantity
@@ -103,8 +104,9 @@ def progress(name: str) -> Iterator[Callable[[float], None] | None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn(f"running {name}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    title = TextColumn(escaped(f"running {name}"), markup=False)
+    columns = title, BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    bar = Progress(*columns, console=Console(file=direct(sys.stderr)), transient=True)
     task = bar.add_task(name, total=1.0)
 
     def show(fraction: float) -> None:
@@ -174,7 +176,8 @@ def run_display(name: str, paced: bool, quiet: bool = False) -> Iterator[Callabl
 
 def write_line(text: str) -> None:
     """Replace the last line of the terminal, in one write, without a line break."""
+    stream = direct(sys.stderr)
     with suppress(OSError, ValueError):  # a terminal that was closed
-        width = os.get_terminal_size(sys.stderr.fileno()).columns or PIPE_WIDTH
-        sys.stderr.write(f"\r\x1b[K{text[: width - 1]}")
-        sys.stderr.flush()
+        width = os.get_terminal_size(stream.fileno()).columns or PIPE_WIDTH
+        stream.write(f"\r\x1b[K{escaped(text)[: width - 1]}")
+        stream.flush()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from cosim.errors import PACKAGE
+from cosim.errors import PACKAGE, escaped
 
 PATIENCE = 5.0  # s
 # this program, Python and the libraries
@@ -29,7 +29,7 @@ def named_when_slow() -> Iterator[None]:
                 code = call.f_code
                 place = f"{code.co_filename}:{call.f_lineno}"
                 what = f"'{code.co_name}' has not returned for {PATIENCE:g} s; check its loops, or press Ctrl-C"
-                print(f"{place}: {what}", file=sys.stderr, flush=True)
+                print(escaped(f"{place}: {what}"), file=sys.stderr, flush=True)  # above a bar of rich, too
                 return
             before = call
 

@@ -6,6 +6,9 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from cosim.errors import escaped
+from cosim.output.plain_text import BOLD, NOT_BOLD
+
 SPACE = "  "  # between columns
 
 
@@ -18,7 +21,7 @@ class TextTable:
         self._rows = [(*texts, *numbers)]
 
     def add_row(self, *cells: str) -> None:
-        self._rows.append(cells)
+        self._rows.append(tuple(map(escaped, cells)))  # a row is one line
 
     def lines(self) -> Iterator[str]:
         widths = [max(map(_width, column)) for column in zip(*self._rows, strict=True)]
@@ -35,7 +38,7 @@ class TextTable:
 
 def bold(text: str) -> str:
     """The text in bold on a terminal."""
-    return f"\x1b[1m{text}\x1b[0m" if sys.stdout.isatty() else text
+    return f"{BOLD}{text}{NOT_BOLD}" if sys.stdout.isatty() else text
 
 
 def _width(text: str) -> int:

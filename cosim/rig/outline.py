@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from cosim.errors import InputError, shortened
 from cosim.formulations import SEPARATE_BODIES
 from cosim.timing import deadlines
 from cosim.units import JOINT_DIMENSIONS
@@ -73,9 +74,23 @@ class RigOutline:
         return tuple(self.roles)
 
 
+def check_names(outline: RigOutline, place: str) -> None:
+    """Raises InputError for a name that is not one line of printable characters: it would forge lines of tables."""
+    named = {"rig": [outline.name], "joint": outline.roles, "parameter": outline.parameters, "signal": outline.units}
+    named |= {"constraint": outline.constraints, "unit": outline.units.values()}
+    for kind, names in named.items():
+        for name in names:
+            if not name.isprintable():
+                what = (
+                    f"the name of a {kind} must be one line of printable characters, is '{shortened(name)}'; rename it"
+                )
+                raise InputError(what, place)
+
+
 def outline_of(rig: WiredRig) -> RigOutline:
-    """With the parameters as they are now."""
+    """With the parameters as they are now. Raises InputError for a name that does not print."""
     outline = rig.cached.recall("outline", lambda: _outline_of(rig))
+    check_names(outline, outline.path)
     if not rig.built:
         return outline
     from cosim.rig.parameters import values_of

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cosim.errors import RunError
+from cosim.errors import RunError, escaped
+from cosim.rig.outline import check_names
 from cosim.rig.recorded_run import RecordedRun
 from cosim.rig.run_file import read_recorded, read_run, save_run
 from cosim.rig.run_views import data_frame_of, dataset_of, figure_of, html_of
@@ -70,7 +71,7 @@ def load_run(path: str | Path) -> Run:
 
     Raises InputError for a file that is missing or none of these, and for a recording without a tick.
     """
-    return Run(**read_run(path))
+    return _run_of(read_run(path), path)
 
 
 def open_recording(path: str | Path) -> Run:
@@ -82,7 +83,14 @@ def open_recording(path: str | Path) -> Run:
     and `gaps` the times [s] between its ticks where that is.
     Raises InputError for what is no recording of this version, or has no tick.
     """
-    return Run(**read_recorded(path))
+    return _run_of(read_recorded(path), path)
+
+
+def _run_of(fields: dict[str, Any], path: str | Path) -> Run:
+    """With its events in one line each. Raises InputError for names that do not print."""
+    check_names(fields["rig"], str(path))
+    events = tuple(event._replace(name=escaped(event.name)) for event in fields["events"])
+    return Run(**fields | {"fault": escaped(fields["fault"]), "events": events})
 
 
 class StoppedRun(RunError):

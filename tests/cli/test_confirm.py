@@ -100,4 +100,4 @@ def test_what_will_move_is_on_the_screen_before_the_answer():
 def test_names_in_a_file_cannot_hide_what_is_asked():
     out = io.StringIO()
     confirm(["rig \x1b[2K\x1b[1A\u202e\nname"], True, None, out)
-    assert out.getvalue() == "rig \\x1b[2K\\x1b[1A\\u202e\\nname\n"
+    assert out.getvalue() == "rig \\u001b[2K\\u001b[1A\\u202e\\nname\n"

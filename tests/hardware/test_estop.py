@@ -165,7 +165,7 @@ def test_no_file_stays_open(opened, pin):
     ],
 )
 def test_a_file_that_cannot_be_read_at_the_start(pin, path, why):
-    shown = path.replace("\0", r"\x00")
+    shown = path.replace("\0", r"\u0000")
     assert (
         refused(file=path)
         == f"rig.yaml:7 guard.estop.file: cannot read '{shown}': {why}; check its path and its permissions"

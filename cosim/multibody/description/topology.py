@@ -9,9 +9,15 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from cosim.errors import InputError, SourceLocation, did_you_mean
+from cosim.errors import InputError, SourceLocation, did_you_mean, escaped
 from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.validation import NamedItem, check_attachments, line_of, repeated_names
+from cosim.multibody.description.validation import (
+    NamedItem,
+    check_attachments,
+    line_of,
+    repeated_names,
+    unprintable_names,
+)
 from cosim.multibody.joints import kind_of
 from cosim.multibody.mechanism import AppliedForce, Constraint, Frame, Joint, Link, LoopJoint, Mechanism, Mimic, Spring
 
@@ -41,10 +47,11 @@ def build_mechanism(
     root, tree_errors = check_tree(links, joints)
     resolved, mimic_errors = resolve_mimics(joints)
     diagnostics.errors += tree_errors + repeated_names(named) + mimic_errors
+    diagnostics.errors += unprintable_names([*(("link", link.name, link.place) for link in links), *named])
     diagnostics.errors += check_attachments(links, joints, loops, constraints, springs, frames, forces)
     diagnostics.raise_errors()
     couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames), tuple(forces)
-    return Mechanism(name, root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
+    return Mechanism(escaped(name), root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
 
 
 def _later_links(links: Sequence[Link]) -> set[tuple[str, SourceLocation]]:

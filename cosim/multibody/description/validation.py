@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from cosim.errors import InputError, SourceLocation, did_you_mean
+from cosim.errors import InputError, SourceLocation, did_you_mean, shortened
 from cosim.multibody.elastic.link import ElasticLink
 from cosim.multibody.joints import kind_of
 from cosim.multibody.mechanism import AppliedForce, Constraint, Frame, Joint, Link, LoopJoint, Pose, Spring
@@ -31,6 +31,12 @@ def repeated_names(parts: Iterable[NamedItem]) -> list[InputError]:
         taken = "exists already" if other == what else f"has the name of a {other}"
         errors.append(InputError(f"{what} '{name}' {taken}{line_of(there)}; names must be unique", place))
     return errors
+
+
+def unprintable_names(parts: Iterable[NamedItem]) -> list[InputError]:
+    """An error for every item whose name is not one line of printable characters, as in signals, tables and files."""
+    what = "the name of a {} must be one line of printable characters, is '{}'; rename it"
+    return [InputError(what.format(kind, shortened(name)), at) for kind, name, at in parts if not name.isprintable()]
 
 
 def check_attachments(
