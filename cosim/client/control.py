@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from cosim.errors import InputError, InputErrors, RunError
-from cosim.output.binding import CONTROL_EXAMPLE, control_address
+from cosim.output.binding import CONTROL_EXAMPLE, check_address, control_address
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,6 +69,7 @@ class ControlClient:
         from cosim.output.curve import client_key_of, secure_client
 
         self.address = control_address() if address is None else address
+        check_address(self.address)
         self.name, self.timeout = name, timeout
         self._lock, self._number, self._keyed = threading.Lock(), 0, key is not None
         self._socket = zmq.Context.instance().socket(zmq.DEALER)

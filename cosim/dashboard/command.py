@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cosim.dashboard.look import Look
 from cosim.dashboard.web_page import WebAddress, check_viser, open_server
 from cosim.errors import CosimError, InputError, InputErrors, RunError
+from cosim.output.binding import check_address
 
 if TYPE_CHECKING:
     import socket
@@ -104,6 +105,7 @@ def dash(
         joining.refuse(source)
     else:
         choice.refuse(source)
+        check_address(source)
     look, say = Look(dark, frame_rate), partial(print, flush=True)
     check_viser()
     web = _listen(at)

@@ -70,7 +70,7 @@ class Federate:
         host, _, port = address.removeprefix(SCHEME).rpartition(":")
         try:
             socket.create_connection((host, int(port)), CONNECT_LIMIT).close()
-        except OSError:
+        except (OSError, ValueError):  # also one of a host that cannot be
             raise RunError(f"no broker of HELICS answers; start one there: {broker_command(port)}", address) from None
         info = h.helicsCreateFederateInfo()
         h.helicsFederateInfoSetCoreTypeFromString(info, "zmq")

@@ -74,7 +74,9 @@ def open_bridge(address: str, at: FoxgloveAddress, key: str | None = None) -> It
     port that cannot be opened, and where websockets is not installed.
     """
     from cosim.client import subscribe
+    from cosim.output.binding import check_address
 
+    check_address(address)
     check_installed()
     from cosim.access.guarded_server import listening_socket
     from cosim.access.handshake import access_of

@@ -1,4 +1,4 @@
-"""Binding ZeroMQ sockets: the addresses of this user, what is wrong with an endpoint, and the fix."""
+"""Addresses of ZeroMQ sockets: those of this user, what is wrong with one, and the fix."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from cosim.access.private_folder import private_folder
-from cosim.errors import InputError
+from cosim.errors import InputError, shortened
 
-IPC = "ipc://"
+IPC, TCP = "ipc://", "tcp://"
+LARGEST_PORT = 65535
+LONGEST_HOST = 253  # characters of a name
 # examples, on the ports that other programs suggest; other users of the machine can connect to them
 STREAM_EXAMPLE, CONTROL_EXAMPLE = "tcp://127.0.0.1:9872", "tcp://127.0.0.1:9873"
 FIXES = {
@@ -37,6 +39,28 @@ def control_address() -> str:
     return f"{IPC}{private_folder()}/control"
 
 
+def check_tcp(endpoint: str, lowest_port: int = 0) -> str:
+    """The endpoint as it is. Raises ValueError for a TCP port or host that cannot exist: ZeroMQ would take another port
+    in its place, or wait for ever."""
+    host, colon, port = endpoint.removeprefix(TCP).rpartition(":")
+    if not endpoint.startswith(TCP) or not colon:
+        return endpoint
+    if port.isdecimal() and not (len(port) < 6 and lowest_port <= int(port) <= LARGEST_PORT):
+        which = f"up to {LARGEST_PORT}" if lowest_port == 0 else f"from {lowest_port} to {LARGEST_PORT}"
+        raise ValueError(f"there is no port {shortened(port)}; use one {which}")
+    if not 0 < len(host) <= LONGEST_HOST:
+        raise ValueError(f"a host has 1 to {LONGEST_HOST} characters, this one {len(host)}; {DEFAULT_FIX}")
+    return endpoint
+
+
+def check_address(address: str) -> None:
+    """Raises InputError for an address to which nothing can connect."""
+    try:
+        check_tcp(address, lowest_port=1)
+    except ValueError as error:
+        raise InputError(str(error), address) from None
+
+
 def bind(socket: Any, endpoint: str, what: str) -> str:
     """Bind a zmq.Socket to an endpoint, which is taken literally; the bound one, with the port that `tcp://…:*` chose.
 
@@ -45,6 +69,7 @@ def bind(socket: Any, endpoint: str, what: str) -> str:
     import zmq
 
     try:
+        check_tcp(endpoint)
         if endpoint.startswith(IPC) and not endpoint.startswith((f"{IPC}@", f"{IPC}*")):
             _bind_file(socket, endpoint)
         else:
@@ -53,7 +78,7 @@ def bind(socket: Any, endpoint: str, what: str) -> str:
         socket.close()
         reason, fix = zmq.strerror(cause.errno or 0), FIXES.get(cause.errno or 0, DEFAULT_FIX)
         raise InputError(f"cannot {what}: {reason}; {fix}", endpoint) from cause
-    except _Taken as cause:
+    except (_Taken, ValueError) as cause:
         socket.close()
         raise InputError(f"cannot {what}: {cause}", endpoint) from None
     return socket.getsockopt_string(zmq.LAST_ENDPOINT)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError, RunError, describe_exception
+from cosim.output.binding import check_address
 from cosim.rig.rig_files import files_of
 from cosim.rig.sections.tuning import TuningKeys
 from cosim.rig.unpacked_rig import rig_of_files
@@ -80,6 +81,7 @@ class DaskWorkers:
             raise InputError("needs distributed; install it with pip install 'cosim[tune]'", "--dask") from None
         if "://" not in address:
             raise InputError(f"'{address}' has no protocol; give an address such as tcp://host:8786", "--dask")
+        check_address(address)
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         rig, files = evaluator.rig, files_of(evaluator.rig)
         evaluated = {key: value for key, value in request_json(request).items() if key not in NOT_EVALUATED}

@@ -176,6 +176,9 @@ def port_error_message(port: str, error: BaseException) -> str:
         return f"the port '{port}' is busy; end the program that uses it"
     if number in (errno.EACCES, errno.EPERM):
         return f"no permission to use the port '{port}'; sudo usermod -aG dialout $USER, then log in again"
+    if port.startswith(("socket://", "rfc2217://")) and (number or 0) <= 0:  # no form of an address, or no such host
+        example = f"{port.partition(':')[0]}://192.168.1.10:4001"
+        return f"'{port}' is no address of a host; give its name and a port from 1 to 65535, such as {example}"
     return f"cannot open the port '{port}': {os.strerror(number) if number else one_line(error)}"
 
 

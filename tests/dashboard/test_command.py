@@ -36,6 +36,24 @@ def test_a_number_that_is_no_port(tmp_path: Path) -> None:
     assert refusal(tmp_path / "run.mcap", 70_000) == expected
 
 
+@pytest.mark.parametrize("host", ["192.0.2.1", 300 * "n", 300 * "é", "a\0b"])
+def test_a_host_that_is_none(tmp_path: Path, host: str) -> None:
+    with pytest.raises(InputError) as caught:
+        dash(str(tmp_path / "run.mcap"), WebAddress(host, 0), False, 30.0)
+    assert str(caught.value).startswith(f"--host: '{InputError(host[:5])}")
+    assert "' is no name or address of this machine (" in str(caught.value)
+    assert str(caught.value).endswith("); give one such as 127.0.0.1")
+
+
+def test_an_address_that_cannot_be() -> None:
+    address = "tcp://127.0.0.1:99999"
+    expected = f"{address}: there is no port 99999; use one from 1 to 65535"
+    for joining in ((address, None), ("tcp://127.0.0.1:9872", address)):
+        with pytest.raises(InputError) as caught:
+            dash(joining[0], WebAddress("127.0.0.1", 0), False, 30.0, joining=Joining(joining[1]))
+        assert str(caught.value) == expected
+
+
 def test_a_frame_rate_that_is_none(tmp_path: Path) -> None:
     expected = "--frame-rate: 0 is no rate; give one above 0, such as 30"
     assert refusal(tmp_path / "run.mcap", frame_rate=0.0) == expected

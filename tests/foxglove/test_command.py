@@ -31,6 +31,10 @@ def test_a_port_in_use():
 def test_what_is_no_port_and_no_address():
     what = "70000 is no port; give one from 1 to 65535, or 0 for any that is free"
     assert wrong(STREAM, "127.0.0.1", 70_000) == f"--port: {what}"
+    address = "tcp://127.0.0.1:99999"
+    assert wrong(address, "127.0.0.1", 0) == f"{address}: there is no port 99999; use one from 1 to 65535"
+    what = "'192.0.2.1' is no name or address of this machine (Cannot assign requested address)"
+    assert wrong(STREAM, "192.0.2.1", 0) == f"--host: {what}; give one such as 127.0.0.1"
     what = "no address of a stream (Invalid argument); give one such as tcp://127.0.0.1:9872"
     assert wrong("somewhere", "127.0.0.1", 0) == f"somewhere: {what}"
 

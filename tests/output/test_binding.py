@@ -14,7 +14,7 @@ import zmq
 from cosim.client.control import ControlClient, NoReply
 from cosim.errors import InputError
 from cosim.output import curve
-from cosim.output.binding import bind, control_address
+from cosim.output.binding import DEFAULT_FIX, bind, control_address
 from cosim.output.curve import client_key_of, is_local, is_private, key_of, own_key
 from cosim.remote.control_process import ControlServer, ControlSetup
 
@@ -48,6 +48,36 @@ def refused(bound, endpoint: str) -> str:
     with pytest.raises(InputError) as caught:
         bound(endpoint)
     return str(caught.value).removeprefix(f"{endpoint}: cannot publish telemetry: ")
+
+
+NO_PORT, NO_HOST = "there is no port {}; use one {}", f"a host has 1 to 253 characters, this one {{}}; {DEFAULT_FIX}"
+
+
+@pytest.mark.parametrize(
+    ("place", "what"),
+    [
+        ("127.0.0.1:65536", NO_PORT.format(65536, "up to 65535")),
+        ("127.0.0.1:99999", NO_PORT.format(99999, "up to 65535")),
+        (f"127.0.0.1:{5000 * '9'}", NO_PORT.format(f"{60 * '9'}…", "up to 65535")),
+        (":9872", NO_HOST.format(0)),
+        (f"{254 * 'n'}:9872", NO_HOST.format(254)),
+    ],
+)
+def test_an_address_that_cannot_be_is_refused_at_both_ends(bound, place, what):
+    """ZeroMQ takes another port in place of 99999, and a client waits for ever for a host with a long name."""
+    with pytest.raises(InputError) as caught:
+        bound(f"tcp://{place}")
+    assert str(caught.value).endswith(f": cannot publish telemetry: {what}")
+    with pytest.raises(InputError) as caught:
+        ControlClient(f"tcp://{place}")
+    assert str(caught.value).endswith(f": {what.replace('up to', 'from 1 to')}")
+
+
+def test_a_client_needs_a_port():
+    with pytest.raises(InputError, match=r"tcp://127.0.0.1:0: there is no port 0; use one from 1 to 65535"):
+        ControlClient("tcp://127.0.0.1:0")
+    for address in ("tcp://127.0.0.1:65535", "tcp://[::1]:1", "ipc:///tmp/x", "inproc://99999:99999"):
+        ControlClient(address).close()
 
 
 def test_a_file_is_closed_to_other_users_whatever_the_umask(bound, folder):

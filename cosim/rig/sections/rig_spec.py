@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from cosim.control.limits import LIMITS, SATURATE
 from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
+from cosim.output.binding import check_tcp
 from cosim.output.curve import check_network
 from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.decimation import Decimation
@@ -43,30 +44,21 @@ from cosim.rig.sections.size import check_size
 from cosim.rig.sections.tuning import TuningKeys
 from cosim.types import param, params
 
-LARGEST_PORT = 65535
 MEGABYTE = 1e6
 # names that joints cannot have
 RESERVED = {"all": "the settings of all joints", "energy": "the energies of the rig"}
 
 
-def _endpoint(text: str) -> str:
-    """Raises ValueError for a TCP port that does not exist; ZeroMQ would take another one."""
-    port = text.rpartition(":")[2]
-    if text.startswith("tcp://") and port.isdecimal() and int(port) > LARGEST_PORT:
-        raise ValueError(f"there is no port {port}; use one up to {LARGEST_PORT}")
-    return text
-
-
 @params
 class TelemetrySpec:
-    publish: Annotated[str, _endpoint] | None = param(default=None, doc="ZeroMQ endpoint")
+    publish: Annotated[str, check_tcp] | None = param(default=None, doc="ZeroMQ endpoint")
     rate: float = param(unit="Hz", above=0, default=50.0)
     signals: tuple[str, ...] = param(default=(), doc="only these, such as elbow/position or */effort")
     decimation: Decimation = param(default="last", doc="how a sample stands for the ticks since the one before")
     format: Format = param(default="json", doc="of the messages")
     network: bool = param(default=False, doc="the endpoint may be in the network")
     key: str | None = param(default=None, doc="file of the keys that encrypt it")
-    control: Annotated[str, _endpoint] | None = param(default=None, doc="ZeroMQ endpoint of the control socket")
+    control: Annotated[str, check_tcp] | None = param(default=None, doc="ZeroMQ endpoint of the control socket")
     control_timeout: float = param(unit="s", above=0, default=2.0, doc="of silence after which control is lost")
     control_lost: Literal["continue", "rest"] = param(default="continue", doc="what the run does then")
 
