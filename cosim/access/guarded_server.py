@@ -46,13 +46,14 @@ _silent.disabled = True
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Where a server is to listen; port: 0 for any. Raises InputError for what is no host of this machine or no port, and
-    for a port that is taken."""
+    """Where a server is to listen; port: 0 for any. Raises InputError for what is no port and no host of this machine,
+    and for a port that is taken."""
     if not 0 <= port < 2**16:
         raise InputError(f"{port} is no port; give one from 1 to 65535, or 0 for any that is free", "--port")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        socket.create_server((host, 0), family=family).close()
+        with socket.socket(family) as probe:
+            probe.bind((host, 0))
     except (OSError, TypeError) as error:  # TypeError: what cannot be a name, such as one of too many letters
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         what = f"'{host}' is no name or address of this machine ({reason.partition(' (while')[0]}); give one such as"

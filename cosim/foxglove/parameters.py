@@ -14,7 +14,8 @@ from cosim.foxglove.protocol import StatusLevel
 CLIENT = "Foxglove"  # the name that events of the run have
 READ_ONLY = "parameters are read-only; start cosim foxglove with --allow-set"
 FROM_NETWORK = "parameters can be set from this machine alone; serve 127.0.0.1"
-NO_SOCKET = "the run has no control socket; run it with --control"
+NO_RUN = "not yet connected to a run; set it again when its parameters are shown"
+NO_SOCKET = "the run has no control socket, or none yet; run it with --control"
 REFUSED = "set"  # number of the status
 
 Report = Callable[[str, StatusLevel, str], None]
@@ -27,6 +28,7 @@ class RunParameters:
         """key: file of the public key of the run; refused: why nothing can be set, empty if it can."""
         self._key, self._refused, self._client, self._endpoint = key, refused, None, None
         self._values: dict[str, Any] = {}
+        self._connected = False  # whether a schema has come
         self._lock = threading.Lock()  # of the client
         self.report: Report = lambda what, level, number: None
         self.withdraw: Callable[[list[str]], None] = lambda numbers: None
@@ -39,6 +41,7 @@ class RunParameters:
         if schema["control"] != self._endpoint:
             self.close()
             self._endpoint = schema["control"]
+        self._connected = True
         return new
 
     def close(self) -> None:
@@ -69,7 +72,7 @@ class RunParameters:
         if self._refused:
             raise RunError(self._refused)
         if self._endpoint is None:
-            raise RunError(NO_SOCKET)
+            raise RunError(NO_SOCKET if self._connected else NO_RUN)
         for name, value in values.items():
             if not isinstance(value, int | float | list | str):
                 raise RunError(f"parameter '{name}' cannot be {value!r}; give a number, or a list of numbers")

@@ -29,6 +29,7 @@ LISTENS = re.compile(r"bind|listen|serve|serve_forever|.*Server")  # in a module
 ALWAYS_LISTENS = re.compile(r"(create|start)_(unix_)?server|run_app|LocalCluster|.*CreateBroker")
 # where they are, and why others get no further there
 KNOWN = {
+    ("access/guarded_server.py", "bind"): "a probe of the host, which does not listen",
     ("access/guarded_server.py", "create_server"): "the socket that the guard gets",
     ("access/guarded_server.py", "serve"): "the guard",
     ("bench/rows_tuning.py", "LocalCluster"): "a measurement, in this process",

@@ -13,7 +13,7 @@ from cosim.access.guarded_server import address_of
 from cosim.client import connect
 from cosim.foxglove.bridge import GONE, NO_VIEW
 from cosim.foxglove.command import FoxgloveAddress, open_bridge
-from cosim.foxglove.parameters import REFUSED
+from cosim.foxglove.parameters import REFUSED, RunParameters
 from tests.foxglove.client import FoxgloveClient
 from tests.kit.foxglove import foxglove_messages, matrix, message_class
 from tests.kit.rigs import rig_in
@@ -188,8 +188,22 @@ def test_a_run_without_control_refuses_sets(tmp_path):
         client.send("setParameters", parameters=[{"name": "hold.kp", "value": 3.0}], id="set")
         assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
         message = stated(client, REFUSED)
-        assert message == "the run has no control socket; run it with --control"
+        assert message == "the run has no control socket, or none yet; run it with --control"
     running.join(30.0)
+
+
+def test_a_set_before_the_first_schema_has_its_own_reason():
+    """What the run has is not known then; a schema without a control socket may be that of a run that begins."""
+    reasons = []
+    parameters = RunParameters(None, refused="")
+    parameters.report = lambda what, level, number: reasons.append(what)
+    assert parameters.set({"hold.kp": 3.0}) == {}
+    parameters.learn({"parameters": {}, "control": None})
+    assert parameters.set({"hold.kp": 3.0}) == {}
+    assert reasons == [
+        "not yet connected to a run; set it again when its parameters are shown",
+        "the run has no control socket, or none yet; run it with --control",
+    ]
 
 
 @pytest.mark.parametrize(

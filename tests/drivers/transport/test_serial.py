@@ -244,9 +244,9 @@ def test_other_reasons(monkeypatch, tmp_path):
     unknown = "rig.yaml:7 port: cannot open the port 'lopp://': invalid URL, protocol 'lopp' not known"
     assert refused("lopp://") == unknown
     for scheme in ("socket", "rfc2217"):
-        for place in ("127.0.0.1:99999", "127.0.0.1", f"{300 * 'n'}:5"):
+        for where in ("127.0.0.1:99999", "127.0.0.1", f"{300 * 'n'}:5"):
             fix = f"give its name and a port from 1 to 65535, such as {scheme}://192.168.1.10:4001"
-            found = refused(f"{scheme}://{place}")
+            found = refused(f"{scheme}://{where}")
             assert found.startswith(f"rig.yaml:7 port: '{scheme}://") and found.endswith(f" of a host; {fix}")
 
     def forbidden(*arguments, **keywords):
