@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, NamedTuple
 
 from cosim.errors import InputError
@@ -53,12 +51,14 @@ def check_viser() -> None:
 
 def open_server(listener: socket.socket, access: Access) -> viser.ViserServer:
     """Raises RunError for a version of viser that cannot be guarded."""
+    import rich
     import viser
 
     from cosim.access.guarded_server import guarding
 
+    rich.reconfigure(quiet=True)  # all that viser prints, and nothing of ours
     host, port = listener.getsockname()[:2]
-    with redirect_stdout(io.StringIO()), guarding(access, listener, with_script):  # its banner
+    with guarding(access, listener, with_script):
         return viser.ViserServer(host=host, port=port, verbose=False)
 
 
