@@ -12,7 +12,7 @@ from cosim.dashboard.web_page import open_server
 
 
 def test_the_server_prints_nothing(capfd):
-    access = access_of()
+    access = access_of([])
     with closing(listening_socket("127.0.0.1", 0)) as listener:
         server = open_server(listener, access)
         try:
