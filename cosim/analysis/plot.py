@@ -12,8 +12,10 @@ from cosim.analysis.comparison import MeasuredLoop
 from cosim.analysis.loops import DiskMargin, step_response
 from cosim.analysis.relay import RelayPoint
 from cosim.analysis.report import Analysis
+from cosim.output.plot import drawable
 from cosim.output.plot.signal_figure import COLORS
 from cosim.output.plot.style import DPI, FAINT, INK, PALE, fix_layout
+from cosim.output.plot.text_layout import anonymous, show_names
 from cosim.types import Array
 from cosim.units import TURN
 
@@ -39,9 +41,10 @@ def draw(
     (gain, nyquist), (phase, step) = figure.subplots(2, 2)
     rig, response = analysis.rig, analysis.response
     hertz, dofs = response.omega / TURN, [rig.dofs.index(loop.dof) for loop in analysis.loops]
+    lines = {}
     for k, dof in enumerate(dofs):
         color, loop = COLORS[k % len(COLORS)], response.loop(dof)
-        gain.plot(hertz, _decibel(loop), color=color, label=rig.dofs[dof], linewidth=1.5)
+        (lines[rig.dofs[dof]],) = gain.plot(hertz, _decibel(loop), color=color, linewidth=1.5)
         gain.plot(hertz, _decibel(response.tracking[:, dof, dof]), color=color, linewidth=0.9, linestyle="--")
         phase.plot(hertz, _phase(loop), color=color, linewidth=1.5)
         nyquist.plot(np.real(loop), np.imag(loop), color=color, linewidth=1.5)
@@ -67,9 +70,12 @@ def draw(
     settled = [loop.step.settling_time for loop in analysis.loops if loop.step is not None]
     if longest := max(filter(math.isfinite, settled), default=0.0):
         step.set_xlim(0.0, SHOWN * longest)
-    handles, names = gain.get_legend_handles_labels()
-    figure.legend(handles, names, loc="upper left", bbox_to_anchor=(0.008, 0.952), ncols=6, frameon=False, fontsize=8.5)
-    figure.text(0.012, 0.965, f"{name} at {rig.t:.6g} s", fontsize=13.0, weight="bold", color=INK)
+    legend = figure.legend(
+        list(lines.values()), anonymous(lines), loc="upper left", bbox_to_anchor=(0.008, 0.952), ncols=6, frameon=False,
+        fontsize=8.5,
+    )  # fmt: skip
+    show_names(legend, map(drawable, lines))
+    figure.text(0.012, 0.965, f"{drawable(name)} at {rig.t:.6g} s", fontsize=13.0, weight="bold", color=INK)
     figure.text(0.012, 0.008, _note(analysis), fontsize=8.5, color=FAINT)
     fix_layout(figure)
     return figure

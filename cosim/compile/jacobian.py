@@ -42,7 +42,7 @@ class Jacobian:
     def _numeric(self) -> Callable[..., Any]:
         import casadi
 
-        return casadi.Function(self.name, [*self._columns, *self._results], [self._expression])
+        return casadi.Function("f", [*self._columns, *self._results], [self._expression])
 
     @property
     def _results(self) -> list[Any]:

@@ -41,7 +41,7 @@ def bond_graph_panel(assembly: Assembly, title: str, note: str) -> GraphPanel:
             axes.add_patch(
                 FancyBboxPatch(corner, width, height, "round,pad=0,rounding_size=0.08", zorder=0, **COMPONENT)
             )
-            axes.text(corner[0] + 0.05, y + height / 2 + 0.03, name, size=7.5, color=FAINT, parse_math=False)
+            axes.text(corner[0] + 0.05, y + height / 2 + 0.03, name, size=7.5, color=FAINT)
         for bond in layout.bonds:
             _draw_bond(axes, bond)
         for name, label in layout.labels.items():
@@ -71,7 +71,7 @@ def _draw_label(axes: Any, label: Label, color: str) -> None:
     for k, line in enumerate(label.lines):
         at = y + height / 2 - (k + 0.5) * LINE_HEIGHT
         axes.text(
-            x, at, line, size=7.5, color=SOFT, ha="center", va="center_baseline", parse_math=False, zorder=4
+            x, at, line, size=7.5, color=SOFT, ha="center", va="center_baseline", zorder=4
         )  # fmt: skip
 
 

@@ -62,4 +62,4 @@ def _draw_lines(axes: Any, lines: tuple[str, ...], box: Box) -> None:
     x, y, _, height = box
     for k, line in enumerate(lines):
         at = y + height / 2 - (k + 0.5) * LINE_HEIGHT
-        axes.text(x, at, line, size=7.5, color=SOFT, ha="center", va="center_baseline", parse_math=False, zorder=5)
+        axes.text(x, at, line, size=7.5, color=SOFT, ha="center", va="center_baseline", zorder=5)

@@ -69,7 +69,7 @@ def _draw_edge(axes: Any, name: str, path: Any, box: Box, style: Mapping[str, An
     axes.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=9.0, linewidth=1.2, zorder=2, **style))
     axes.text(
         *box[:2], break_name(name), ha="center", va="center", fontsize=7.5, linespacing=1.0, color=style["color"],
-        parse_math=False, bbox={**BACKING, "alpha": 1.0}, zorder=3,
+        bbox={**BACKING, "alpha": 1.0}, zorder=3,
     )  # fmt: skip
 
 
@@ -86,5 +86,5 @@ def _draw_body(axes: Any, number: int, name: str, place: Point) -> None:
     axes.text(x, y, f"{number}", ha="center", va="center_baseline", fontsize=9.0, weight="bold", zorder=6)
     axes.text(
         x, y - RADIUS - 0.05, break_name(name), ha="center", va="top", fontsize=8.0, linespacing=1.0,
-        parse_math=False, bbox=BACKING, zorder=4,
+        bbox=BACKING, zorder=4,
     )  # fmt: skip

@@ -47,7 +47,7 @@ def _figure(panels: Sequence[GraphPanel]) -> Any:
         axes.set_ylim(panel.low[1], panel.high[1])
         header: Any = ((0.14, title, {"size": 13.0, "weight": "bold"}), (0.42, note, {"size": 9.5}))
         for down, text, style in header:
-            figure.text(0.16 / width, (top - down) / height, text, va="top", parse_math=False, **style)
+            figure.text(0.16 / width, (top - down) / height, text, va="top", **style)
         panel.draw(axes)
         top -= own
     return figure

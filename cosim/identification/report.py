@@ -6,10 +6,14 @@ import base64
 import html
 import io
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cosim.identification.results import Identification
-from cosim.output.plot.style import BLUE, PALE, RUST, STYLE
+from cosim.output.plot import drawable
+from cosim.output.plot.style import BLUE, PALE, RUST, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
@@ -76,23 +80,25 @@ def _table(heading: Sequence[str], rows: Sequence[Sequence[str]], first: int, la
 
 def _plot(found: Identification) -> bytes:
     """PNG."""
-    import matplotlib
+    picture = io.BytesIO()
+    styled(lambda: _figure(found).savefig(picture, format="png"))
+    return picture.getvalue()
+
+
+def _figure(found: Identification) -> Figure:
     from matplotlib.figure import Figure
 
     left = found.unexplained
     t, drives, before, after, names = left.t, left.drive, left.before, left.after, left.joints
     units = dict(zip(found.rig.joints, found.rig.plant.model.dof_units, strict=True))
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(9.0, 1.7 * len(names) + 0.6), layout="constrained", dpi=110)
-        rows: Any = figure.subplots(len(names), 1, sharex=True, squeeze=False)
-        for k, (axes, name) in enumerate(zip(rows[:, 0], names, strict=True)):
-            axes.axvspan(t[0], t[left.training - 1], color="#f3f5f7", zorder=0)
-            axes.plot(t, drives[:, k], color=PALE, label="drive")
-            axes.plot(t, before[:, k], color=RUST, linewidth=0.9, label="unexplained, rig")
-            axes.plot(t, after[:, k], color=BLUE, linewidth=0.9, label="unexplained, found")
-            axes.set_ylabel(f"{name}\n{found.unit or ('N·m' if units[name] == 'rad' else 'N')}")
-        rows[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
-        rows[-1, 0].set_xlabel("t, s")
-        picture = io.BytesIO()
-        figure.savefig(picture, format="png")
-    return picture.getvalue()
+    figure = Figure(figsize=(9.0, 1.7 * len(names) + 0.6), layout="constrained", dpi=110)
+    rows: Any = figure.subplots(len(names), 1, sharex=True, squeeze=False)
+    for k, (axes, name) in enumerate(zip(rows[:, 0], names, strict=True)):
+        axes.axvspan(t[0], t[left.training - 1], color="#f3f5f7", zorder=0)
+        axes.plot(t, drives[:, k], color=PALE, label="drive")
+        axes.plot(t, before[:, k], color=RUST, linewidth=0.9, label="unexplained, rig")
+        axes.plot(t, after[:, k], color=BLUE, linewidth=0.9, label="unexplained, found")
+        axes.set_ylabel(f"{drawable(name)}\n{found.unit or ('N·m' if units[name] == 'rad' else 'N')}")
+    rows[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
+    rows[-1, 0].set_xlabel("t, s")
+    return figure

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from cosim.output.plot import drawable
+
 POINTS = 72.0  # per inch
 INK, SPRING, GROUND_INK = "#2b333b", "#b4531f", "#59636e"
 # of bodies in turn: steel, sand, sage, clay, lilac
@@ -125,8 +127,8 @@ class Pen:
     def text(self, at: np.ndarray, text: str, color: Any = INK, size: float = 7.5, above: float = 0.0) -> None:
         from matplotlib.patheffects import withStroke
 
-        shown = self.axes.text(at[0], at[1], text, ha="center", va="center", fontsize=size, color=self.tint(color),
-                               parse_math=False, zorder=self.order + above)  # fmt: skip
+        style = {"fontsize": size, "color": self.tint(color), "zorder": self.order + above}
+        shown = self.axes.text(at[0], at[1], drawable(text), ha="center", va="center", **style)
         shown.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
 
 

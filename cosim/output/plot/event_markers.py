@@ -93,7 +93,7 @@ def draw_event_names(axes: Axes, events: PlotEvents, width: float) -> None:
             taken.append((left, right))
             axes.annotate(
                 text, (left / width, 1.0), (0.0, 2.0), xycoords="axes fraction", textcoords="offset points",
-                fontsize=NAME_SIZE, color=FAINT, parse_math=False, annotation_clip=False, in_layout=False,
+                fontsize=NAME_SIZE, color=FAINT, annotation_clip=False, in_layout=False,
             )  # fmt: skip
 
 

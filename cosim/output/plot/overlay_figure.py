@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, interruptions, thin_pieces
+from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.run_figure import format_axes
 from cosim.output.plot.signal_figure import COLORS, ROW, WIDTH
 from cosim.output.plot.style import DPI, SOFT, fix_layout
-from cosim.output.plot.text_layout import LEGEND_SIZE, PlotLegend
+from cosim.output.plot.text_layout import LEGEND_SIZE, PlotLegend, anonymous, show_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +38,7 @@ def draw_overlay(runs: Sequence[OverlaidRun], chosen: Sequence[str], units: Mapp
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.lines import Line2D
 
-    legend = PlotLegend.of([run.name for run in runs], WIDTH - 2 * MARGIN)
+    legend = PlotLegend.of([drawable(run.name) for run in runs], WIDTH - 2 * MARGIN)
     head = 0.2 + legend.height
     height = head + ROW * len(chosen)
     layout = ConstrainedLayoutEngine(rect=(0.0, 0.0, 1.0, 1.0 - head / height), w_pad=0.08)
@@ -50,19 +51,20 @@ def draw_overlay(runs: Sequence[OverlaidRun], chosen: Sequence[str], units: Mapp
                 jumps = np.union1d(angle_jumps(name, run.signals, units), interruptions(run.t, run.gaps))
                 axes.plot(*thin_pieces(run.t, run.signals[name], jumps, PIXEL_COLUMNS), **look)
         format_axes(axes, units[name])
-        axes.set_title(name, fontsize=NAME_SIZE, color=SOFT, loc="left", parse_math=False)
+        axes.set_title(drawable(name), fontsize=NAME_SIZE, color=SOFT, loc="left")
         axes.tick_params(labelbottom=axes is grid[-1])
     grid[-1].set_xlabel("time [s]")
     fix_layout(figure)
     figure.align_ylabels()
-    figure.legend(
+    shown = figure.legend(
         [Line2D([], [], **look) for look in looks],
-        legend.names,
+        anonymous(looks),
         ncols=legend.columns,
         fontsize=LEGEND_SIZE,
         frameon=False,
         loc="upper center",
     )
+    show_names(shown, legend.names)
     return figure
 
 

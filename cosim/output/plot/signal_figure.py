@@ -11,10 +11,11 @@ from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, thin_p
 from cosim.output.plot.event_markers import PlotMarks
 from cosim.output.plot.run_figure import format_axes
 from cosim.output.plot.style import BLUE, DPI, FAINT, GREEN, INK, OCHRE, ROSE, RUST, SOFT, VIOLET, fix_layout
-from cosim.output.plot.text_layout import TextBlock
+from cosim.output.plot.text_layout import TextBlock, anonymous, show_names
 from cosim.output.sample_encoding import TIMING
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
 WIDTH, ROW = 10.0, 2.6  # inches
@@ -51,22 +52,30 @@ def draw_signals(
     layout = ConstrainedLayoutEngine(rect=(0.0, foot / height, 1.0, 1.0 - (head + foot) / height), w_pad=0.08)
     figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout=layout)
     grid = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0].tolist()
+    legends: list[dict[str, Artist]] = []
     for axes, (unit, names) in zip(grid, rows.items(), strict=True):
+        legends.append({})
         for k, name in enumerate(names):
             color, width = COLORS[k % len(COLORS)], max(1.8 - 0.2 * k, 0.8)
             jumps = np.union1d(angle_jumps(name, signals, units), breaks)
             points = thin_pieces(t, signals[name], jumps, PIXEL_COLUMNS)
-            axes.plot(*points, label=name, color=color, linewidth=width)
+            (legends[-1][name],) = axes.plot(*points, color=color, linewidth=width)
         format_axes(axes, unit)
         axes.tick_params(labelbottom=axes is grid[-1])
     handles = marks.draw(grid)
-    for k, axes in enumerate(grid):
-        more = handles if k == 0 else {}
-        lines, names = axes.get_legend_handles_labels()
-        own = {name: line for name, line in zip(names, lines, strict=True) if not name.startswith("_")} | more
-        axes.legend(
-            own.values(), own, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, frameon=False, fontsize=8.0
+    legends[0] |= handles
+    for axes, own in zip(grid, legends, strict=True):
+        names = [*own] if len(own) == 1 else own
+        legend = axes.legend(
+            own.values(),
+            anonymous(own),
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=4,
+            frameon=False,
+            fontsize=8.0,
         )
+        show_names(legend, own)
     grid[-1].set_xlabel("time [s]")
     title.write(figure, 0.12, weight="bold")
     description.write(figure, 0.12 + title.height, color=SOFT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
@@ -33,6 +34,7 @@ STYLE: dict[Any, Any] = {
     "grid.color": "#e6e9ed",
     "grid.linewidth": 0.7,
     "text.color": INK,
+    "text.parse_math": False,  # names are no formulas
     "xtick.color": PALE,
     "ytick.color": PALE,
     "xtick.labelcolor": SOFT,
@@ -43,16 +45,20 @@ STYLE: dict[Any, Any] = {
 
 DPI = 130
 SUPERSCRIPTS = str.maketrans("-\N{MINUS SIGN}0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_EXPONENT = re.compile(r"\^\{(.*?)\}")
 NO_EXTRA_STYLE: Mapping[Any, Any] = {}
 
 
 def fix_layout(figure: Any) -> None:
     """Lay a figure of DPI out, once: matplotlib would measure all labels again in every pass of saving."""
-    from matplotlib.ticker import ScalarFormatter
+    from matplotlib.ticker import LogFormatterSciNotation, ScalarFormatter
 
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         if type(axis.get_major_formatter()) is ScalarFormatter:
             axis.set_major_formatter(_power_formatter())
+        elif isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
+            axis.set_major_formatter(_log_formatter())
+            axis.set_minor_formatter(_log_formatter())
     figure.get_layout_engine().execute(figure)
     figure.set_layout_engine("none")
 
@@ -67,6 +73,18 @@ def _power_formatter() -> Any:
             return f"×10{power.removeprefix('1e').translate(SUPERSCRIPTS)}" if power else ""
 
     return PowerFormatter(useMathText=False)
+
+
+def _log_formatter() -> Any:
+    """Numbers of a logarithmic axis likewise: 10⁻³, 2×10⁻³."""
+    from matplotlib.ticker import LogFormatterSciNotation
+
+    class PlainLogFormatter(LogFormatterSciNotation):
+        def __call__(self, *value: Any) -> str:
+            text = super().__call__(*value).removeprefix(r"$\mathdefault{").removesuffix("}$")
+            return _EXPONENT.sub(lambda found: found[1].translate(SUPERSCRIPTS), text).replace(r"\times", "×")
+
+    return PlainLogFormatter()
 
 
 def styled(draw: Callable[[], T], extra_style: Mapping[Any, Any] = NO_EXTRA_STYLE) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 CHARACTERS_PER_INCH = {13.0: 7.0, 9.5: 11.0, 8.5: 12.5}  # by font size in points
 LINE_HEIGHT = 1.5 / 72.0  # inches per point of font size
@@ -44,7 +45,7 @@ class TextBlock:
         """top: inches from the upper edge of the figure."""
         width, height = figure.get_size_inches()
         x, y = 0.12 / width, 1.0 - top / height
-        figure.text(x, y, "\n".join(self.lines), va="top", fontsize=self.size, parse_math=False, **style)
+        figure.text(x, y, "\n".join(self.lines), va="top", fontsize=self.size, **style)
 
 
 def text_width(text: str, size: float) -> float:
@@ -66,8 +67,18 @@ def draw_row_name(axes: Axes, joint: str, row_height: float) -> None:
     fitting = 72.0 * row_height / (0.65 * len(joint))  # points; a character is about 0.65 of its size wide
     axes.text(
         0.5, 0.5, joint, rotation=90, ha="center", va="center", fontweight="bold",
-        fontsize=min(10.0, fitting), parse_math=False, transform=axes.transAxes,
+        fontsize=min(10.0, fitting), transform=axes.transAxes,
     )  # fmt: skip
+
+
+def anonymous(handles: Collection[object]) -> list[str]:
+    """Names of a legend until `show_names`: matplotlib leaves out those that begin with _."""
+    return ["–"] * len(handles)
+
+
+def show_names(legend: Legend, names: Iterable[str]) -> None:
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_text(name)
 
 
 @dataclass(frozen=True)
@@ -100,10 +111,11 @@ class PlotLegend:
         from matplotlib.transforms import ScaledTranslation
 
         legend = axes.legend(
-            handles, ["–"] * len(handles), ncols=self.columns, fontsize=LEGEND_SIZE, frameon=False, loc="upper center",
+            handles, anonymous(handles), ncols=self.columns, fontsize=LEGEND_SIZE, frameon=False, loc="upper center",
             bbox_to_anchor=(0.5, 1.0), handlelength=HANDLE[0], handletextpad=HANDLE[1], columnspacing=ENTRY_SPACING,
             bbox_transform=axes.transAxes + ScaledTranslation(0.0, room, axes.figure.dpi_scale_trans),
             borderpad=0.0, borderaxespad=0.0, labelspacing=0.3,
         )  # fmt: skip
-        for text, name in zip(legend.get_texts(), self.names, strict=True):  # no formulas in names
-            text.set(text=name, parse_math=False, color=SOFT)
+        show_names(legend, self.names)
+        for text in legend.get_texts():
+            text.set_color(SOFT)

@@ -169,7 +169,7 @@ def _draw_execution_times(axes: Axes, timing: DeadlineRecord) -> None:
     names = [shorten_to_width(name, 8.5, TASK_NAME_WIDTH) for name in found]
     axes.set_yticks(range(len(names)), names)
     for label in axes.get_yticklabels():  # a character is about as high as its size
-        label.set(parse_math=False, fontsize=min(8.5, 72.0 * 0.7 * ROW_HEIGHT / len(names)))
+        label.set(fontsize=min(8.5, 72.0 * 0.7 * ROW_HEIGHT / len(names)))
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
     draw_legend(

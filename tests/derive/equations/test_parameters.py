@@ -57,7 +57,7 @@ ODD = """\
     <dynamics damping="0.5"/></joint>
   <joint name="j.1" type="continuous"><parent link="arm-1"/><child link="arm_1"/><origin xyz="0 0 1"/>
     <axis xyz="0 1 0"/><dynamics damping="0.5"/></joint>
-  <joint name="3&#10;it's°" type="continuous"><parent link="arm_1"/>
+  <joint name="3 it's°" type="continuous"><parent link="arm_1"/>
     <child link="größe/*%#$&amp;\\d&quot;&quot;&quot;*/"/>
     <origin xyz="0 0 1"/><axis xyz="0 1 0"/></joint>
 </robot>
