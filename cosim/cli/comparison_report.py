@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from cosim.errors import shortened
 from cosim.output.text_table import TextTable
 from cosim.rig.comparison import Comparison, partings, size_of
 from cosim.units import format_seconds
 
 MOST_SIGNALS, MOST_FIELDS, MOST_PARTINGS = 12, 24, 3  # that are listed
+LONGEST_VALUE = 40  # characters of the text of a field
 ROUNDING = 1e-9  # relative to the size of a signal: smaller differences are summed up in a line
 NOISE = 1e-15  # relative to the largest signal of the same unit: below it is what rounding leaves of a signal that is 0
 
@@ -52,7 +54,9 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
         _print(signals_table(comparison, "RMS of b − a"))
     shown_signals = min(len(differing), MOST_SIGNALS)
     rest = len(comparison.signals) - shown_signals
-    if rest:
+    if not differing:
+        print(f"signals  all {rest} equal within {ROUNDING:g} of their size up to t = {comparison.end:.6g} s")
+    elif rest:
         larger = len(differing) - shown_signals
         equal = f"{rest - larger} equal within 1e-9 of their size"
         print(f"{rest} more signals: {equal}" + (f", {larger} with smaller differences" if larger else ""))
@@ -81,7 +85,7 @@ def signals_table(comparison: Comparison, rms: str) -> TextTable:
     for name, relative in list(differing_signals(comparison).items())[:MOST_SIGNALS]:
         d = comparison.signals[name]
         unit = d.unit.replace("*", "·")
-        size = f"{relative:.1%}" if relative >= 1e-3 else f"{relative:.1e}"
+        size = f"{100.0 * relative:.1f} %" if relative >= 1e-3 else f"{relative:.1e}"
         table.add_row(name, f"{d.rms:.4g} {unit}", f"{d.max:.4g} {unit}", f"{d.t:.6g} s", size)
     return table
 
@@ -112,8 +116,8 @@ def _value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    return "–" if value is None else str(value)
+        return _value(value[0]) if len(value) == 1 else f"[{', '.join(map(_value, value))}]"
+    return "–" if value is None else shortened(str(value), LONGEST_VALUE)
 
 
 def _ratio(a: Any, b: Any) -> str:

@@ -24,7 +24,7 @@ def test_two_recordings_are_compared(command):
     assert (code, err) == (0, [])
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert lines[:2] == ["a a.mcap swing, 0.4 s", "b b.mcap swing, 0.4 s"]
-    assert "parameters.hold.kp [50] [25] 0.5" in lines
+    assert "parameters.hold.kp 50 25 0.5" in lines
     (joint,) = (line.split() for line in lines if line.startswith("hinge "))
     errors = [float(joint[1]), float(joint[2])]
     assert float(joint[3]) == pytest.approx(errors[1] / errors[0], rel=1e-3)
@@ -57,6 +57,19 @@ def test_equal_recordings_are_equal(command):
     recorded(command, "b.mcap")
     code, out, _ = command("compare", "a.mcap", "b.mcap")
     assert (code, out.splitlines()[-1]) == (0, "the runs are equal, to the bit")
+
+
+def test_runs_of_other_lengths_are_compared_over_the_time_of_both(command):
+    recorded(command, "a.mcap")
+    recorded(command, "b.mcap", "schedule.duration=0.2")
+    code, out, _ = command("compare", "a.mcap", "b.mcap")
+    assert (code, out.splitlines()[-1]) == (0, "signals  all 14 equal within 1e-09 of their size up to t = 0.2 s")
+    Path("cut.mcap").write_bytes(Path("a.mcap").read_bytes()[:-9])
+    code, out, _ = command("compare", "a.mcap", "cut.mcap")
+    lines = out.splitlines()
+    assert code == 0 and lines[2].startswith("warning  cut.mcap: the recording is cut off")
+    assert "  the recording is cut off after t = 0.4 s…" in next(line for line in lines if line.startswith("outcome"))
+    assert max(map(len, lines[3:])) < 110
 
 
 def test_what_is_no_run_is_not_compared(command):

@@ -144,10 +144,17 @@ def test_a_robot_without_joints_is_free(new):
     assert load_rig("rig.yaml").run(duration=0.1).summary["outcome"] == "finished"
 
 
-def test_names_with_line_breaks_stay_in_their_lines(new):
-    text = one_joint().replace('"base"', '"ba&#10;- se: #"').replace('name="bot"', 'name="b&#10;ot: x"')
-    assert new(text.replace('"j"', '"j&#10;: #1"'))[0] == 0
-    assert list(load_rig("rig.yaml").spec.joints) == ["j\n: #1"]
+def test_the_name_of_a_robot_with_a_line_break_stays_in_its_line(new):
+    assert new(one_joint().replace('name="bot"', 'name="b&#10;ot: x"'))[0] == 0
+    assert list(load_rig("rig.yaml").spec.joints) == ["j"]
+
+
+def test_names_with_line_breaks_are_refused(new):
+    code, _, err = new(one_joint().replace('"base"', '"ba&#10;- se: #"').replace('"j"', '"j&#10;: #1"'))
+    assert code == 2 and len(err) == 2
+    for kind, name, line in zip(("link", "joint"), (r"ba\n- se: #", r"j\n: #1"), err, strict=True):
+        what = f"the name of a {kind} must be one line of printable characters, is '{name}'; rename it"
+        assert line.endswith(f" {kind} '{name}': {what}")
 
 
 def test_motors_and_bandwidth_are_options(new):
