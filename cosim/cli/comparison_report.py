@@ -67,14 +67,17 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
 
 
 def differing_signals(comparison: Comparison) -> dict[str, float]:
-    """The signals that differ -> the largest difference relative to their size, the largest first."""
+    """The signals that differ -> the largest difference relative to their size, the largest first; infinite where that
+    is."""
     sizes = {name: size_of(comparison, name) for name in comparison.signals}
     largest: dict[str, float] = {}
     for name, difference in comparison.signals.items():
         if math.isfinite(sizes[name]):
             largest[difference.unit] = max(largest.get(difference.unit, 0.0), sizes[name])
     relative = {
-        name: d.max / sizes[name] for name, d in comparison.signals.items() if d.max > NOISE * largest.get(d.unit, 0.0)
+        name: d.max / sizes[name] if math.isfinite(sizes[name]) else math.inf
+        for name, d in comparison.signals.items()
+        if d.max > NOISE * largest.get(d.unit, 0.0)
     }
     return {name: r for name, r in sorted(relative.items(), key=lambda item: -item[1]) if r > ROUNDING}
 
@@ -86,6 +89,7 @@ def signals_table(comparison: Comparison, rms: str) -> TextTable:
         d = comparison.signals[name]
         unit = d.unit.replace("*", "·")
         size = f"{100.0 * relative:.1f} %" if relative >= 1e-3 else f"{relative:.1e}"
+        size = size if math.isfinite(relative) else "–"
         table.add_row(name, f"{d.rms:.4g} {unit}", f"{d.max:.4g} {unit}", f"{d.t:.6g} s", size)
     return table
 

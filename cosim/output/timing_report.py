@@ -7,7 +7,13 @@ from typing import Any
 from cosim.timing.spread import SPREAD
 from cosim.units import format_seconds
 
+WORDS = ("timing", "tick", "missed", "slip", "lost", "system")  # with which lines begin
 MAX_CAUSES = 4  # by name
+
+
+def is_timing_line(text: str) -> bool:
+    """Whether it is one of `timing_lines`, which are events at the end of a recording."""
+    return text.startswith(tuple(_line(word, "") for word in WORDS))
 
 
 def timing_lines(summary: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.execution.stop_cause import UNKNOWN, StopCause, cause_of
+from cosim.output.timing_report import is_timing_line
 from cosim.post_mortem.sign import Sign
 from cosim.post_mortem.signs import SIGNS
 from cosim.post_mortem.window import StopWindow
@@ -136,7 +137,8 @@ def _window(run: RecordedRun, times: np.ndarray, t: float, last: float) -> StopW
     rows = slice(min(int(begin), len(times) - 1), max(int(end), int(begin) + 1))
     table = np.asarray(run.values[rows])
     signals = dict(zip(run.signals, table.T, strict=True))
-    events = [event for event in run.events if times[rows.start] - step / 2 <= event.t <= t + slack]
+    shown = [event for event in run.events if not is_timing_line(event.name)]
+    events = [event for event in shown if times[rows.start] - step / 2 <= event.t <= t + slack]
     limits = {joint: run.rig.limits.get(joint, {}) for joint in run.joints}
     return StopWindow(times[rows], signals, run.units, limits, step, events)
 

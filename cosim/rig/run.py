@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,8 +90,14 @@ def open_recording(path: str | Path) -> Run:
 def _run_of(fields: dict[str, Any], path: str | Path) -> Run:
     """With its events in one line each. Raises InputError for names that do not print."""
     check_names(fields["rig"], str(path))
-    events = tuple(event._replace(name=escaped(event.name)) for event in fields["events"])
-    return Run(**fields | {"fault": escaped(fields["fault"]), "events": events})
+    run = Run(**fields)
+    events = tuple(event._replace(name=escaped(event.name), lost=_number(event.lost)) for event in run.events)
+    return replace(run, fault=escaped(run.fault), events=events, busy=_number(run.busy), wall=_number(run.wall))
+
+
+def _number(value: float | None) -> float:
+    """JSON has null for a number that is not known."""
+    return math.nan if value is None else value
 
 
 class StoppedRun(RunError):

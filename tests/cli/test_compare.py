@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -70,6 +71,18 @@ def test_runs_of_other_lengths_are_compared_over_the_time_of_both(command):
     assert code == 0 and lines[2].startswith("warning  cut.mcap: the recording is cut off")
     assert "  the recording is cut off after t = 0.4 s…" in next(line for line in lines if line.startswith("outcome"))
     assert max(map(len, lines[3:])) < 110
+
+
+def test_what_is_infinite_in_one_run_is_no_equal_signal(command):
+    recorded(command, "a.mcap")
+    run = open_recording("a.mcap")
+    values = np.array(run.values)
+    values[-1, run.signals.index("hinge/effort")] = np.inf
+    dataclasses.replace(run, values=values).save("b.npz")
+    code, out, _ = command("compare", "a.mcap", "b.npz")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert code == 0 and "hinge/effort inf N·m inf N·m 0.4 s –" in lines
+    assert lines[-1] == "13 more signals: 13 equal within 1e-9 of their size"
 
 
 def test_what_is_no_run_is_not_compared(command):

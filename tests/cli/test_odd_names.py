@@ -1,12 +1,14 @@
 """Files, rigs and recordings with names that a terminal would obey, that forge lines, or that are very long."""
 
 import dataclasses
+import math
 from pathlib import Path
 
 import pytest
 
-from cosim import load_rig, load_run
+from cosim import load_rig, load_run, open_recording
 from cosim.errors import LONGEST_WORD, InputError
+from cosim.output.events import RunEvent
 from tests.kit.command import RIG
 
 ODD = "\x1b[2J\u202e"
@@ -52,6 +54,15 @@ def test_a_run_with_a_name_that_forges_lines_is_refused(tmp_path):
             load_run(file)
         what = f"the name of a {kind} must be one line of printable characters, is 'a\\nequal'; rename it"
         assert str(refused.value) == f"{file}: {what}"
+
+
+def test_a_recording_that_was_saved_as_a_run_has_the_same_summary(command):
+    """What a recording does not know is NaN, which JSON has not."""
+    assert command("run", "rig.yaml", "--record", "a.mcap")[0] == 0
+    run = open_recording("a.mcap")
+    dataclasses.replace(run, events=(RunEvent(0.1, "b", math.nan),)).save("b.npz")
+    saved = load_run("b.npz")
+    assert saved.summary | {"events": []} == run.summary | {"events": []} and math.isnan(saved.events[0].lost)
 
 
 def test_events_of_a_run_are_one_line_each(tmp_path):

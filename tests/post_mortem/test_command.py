@@ -1,15 +1,21 @@
 """`cosim explain`: recordings of small rigs that stop for known causes, and what is no such recording."""
 
+import dataclasses
+import math
 import re
 from contextlib import suppress
 
 import orjson
 import pytest
 
+from cosim.output.events import RunEvent
 from cosim.output.recording_reader import NO_TICK
-from cosim.rig.run import StoppedRun
+from cosim.output.timing_report import is_timing_line, timing_lines
+from cosim.post_mortem.explanation import explain
+from cosim.rig.run import StoppedRun, load_run
 from tests.kit.rigs import controller, rig_in
 from tests.rig.test_opened_recordings import recording_of
+from tests.timing.test_deadlines import ticks, timing
 
 RAIL = """
 name: rail
@@ -127,6 +133,18 @@ def test_a_controller_that_fails(command, tmp_path):
         "first sign: the stop itself",
         f"next: look at {place}",
     ]
+
+
+def test_the_timing_of_a_run_is_no_event_before_its_stop(command, tmp_path):
+    """A recording has it among its events, at its end."""
+    path = recording(tmp_path, "lower: -0.1, upper: 0.1")
+    run = load_run(path)
+    lines = timing_lines(timing(ticks(10)).summary())
+    assert len(lines) > 2 and all(map(is_timing_line, lines))
+    events = [RunEvent(float(run.t[-1]), text, math.nan) for text in (*lines, "tick")]
+    dataclasses.replace(run, events=(*run.events, *events)).save(tmp_path / "run.npz")
+    found = explain(load_run(tmp_path / "run.npz"), "run.npz", 1.0)
+    assert [line.split("event: ")[1] for line in found.lines() if "event: " in line] == ["tick"]
 
 
 def test_a_fallback_that_took_over(command, tmp_path):
