@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from cosim.errors import InputError
-from cosim.output.binding import STREAM_EXAMPLE, stream_address
+from cosim.output.binding import STREAM_EXAMPLE, check_address, stream_address
 from cosim.output.stream.messages import SAMPLE_FIELDS, signals_of
 from cosim.trust.plain_data import WrongShape
 
@@ -65,6 +65,7 @@ class Subscriber:
     def __init__(self, address: str, signals: Sequence[str], key: str | None, every: bool) -> None:
         import zmq
 
+        check_address(address)
         self.address = address
         self.schema: PublishedSchema | None = None
         self.events: deque[dict[str, Any]] = deque(maxlen=MOST_EVENTS)

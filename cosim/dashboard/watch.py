@@ -11,6 +11,7 @@ import numpy as np
 from cosim.dashboard.source import About, News, Status
 from cosim.dashboard.stream_reader import StreamReader, about_of
 from cosim.errors import InputError
+from cosim.output.binding import check_address
 from cosim.output.curve import is_local
 from cosim.timing.privileges import allowed_cpus, move_process_off
 from cosim.trust.plain_data import WrongShape
@@ -30,6 +31,7 @@ class Watch:
         """key: file of the public key of an encrypted stream. Raises InputError for what is no address or no key."""
         import zmq
 
+        check_address(address)
         self.address, self._clock = address, clock
         self.about: About | None = None
         self.control: str | None = None  # address of the control socket, as the stream states it

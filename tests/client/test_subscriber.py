@@ -144,3 +144,9 @@ def test_a_key_that_is_missing(tmp_path):
     with pytest.raises(InputError) as caught:
         subscribe(key=str(tmp_path / "rig.key.pub"))
     assert str(caught.value) == f"{tmp_path / 'rig.key.pub'}: there is no such key file; write one with `cosim key`"
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:99999", "tcp://127.0.0.1:0"])
+def test_a_port_that_cannot_be_is_refused(address):
+    with pytest.raises(InputError, match="there is no port"):
+        subscribe(address)
