@@ -112,9 +112,9 @@ class ControlLink:
         return None  # a sign of life
 
     def _count_silence(self, heard: bool) -> None:
-        """A process that serves a holder of control and sends no sign of life hangs: it is ended."""
+        """A process that sends no sign of life hangs, whether a client holds control or not: it is ended."""
         now = time.monotonic()
-        self._silent = 0.0 if heard or self._holder is None else self._silent + min(now - self._looked, LOOK)
+        self._silent = 0.0 if heard else self._silent + min(now - self._looked, LOOK)
         self._looked = now
         if self._silent > self._limit:
             self._give_up()

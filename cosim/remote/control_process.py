@@ -2,7 +2,7 @@
 
 Lines of JSON come from the run on the standard input: first a `ControlSetup`, then `update` and `reply`. Lines go
 to the run on the standard output: `ready` or `failed`, then `order`, `lost`, `holder` (before the client that takes or
-releases control has its reply), and `alive` while a client holds control. It ends when its input ends.
+releases control has its reply), and `alive`. It ends when its input ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cosim.remote.desk import Client, ControlDesk, Order, Reply, refused
 from cosim.remote.requests import MAX_BYTES
 
 POLL_MS = 100  # between looks at the heartbeat
-ALIVE_PERIOD = 0.1  # s between two signs of life to the run, while a client holds control
+ALIVE_PERIOD = 0.1  # s between two signs of life to the run
 TURN = 64  # requests between looks at the input
 LINGER_MS = 500  # for the last replies
 
@@ -112,7 +112,7 @@ class ControlServer:
             self._tell(lost=name)
             self._told_holder = None
         self._tell_holder()
-        if self._told_holder is not None and time.monotonic() - self._alive >= ALIVE_PERIOD:
+        if time.monotonic() - self._alive >= ALIVE_PERIOD:
             self._tell(alive=True)
             self._alive = time.monotonic()
 

@@ -15,7 +15,8 @@ import yaml
 
 from cosim.client import subscribe
 from cosim.errors import InputError, RunError
-from cosim.remote.control_link import ENDED
+from cosim.remote import control_link
+from cosim.remote.control_link import ENDED, HANGS
 from cosim.rig import Rig
 from cosim.rig.rerun import rerun
 from cosim.rig.run import StoppedRun
@@ -164,8 +165,8 @@ def test_the_run_goes_on_when_the_control_process_dies(tmp_path):
     assert f"{ENDED}; no further commands are possible" in [event.name for event in run.events]
 
 
-def kill_control_process():
-    os.kill(child(os.getpid(), "cosim.remote.control_process"), signal.SIGKILL)
+def kill_control_process(number=signal.SIGKILL):
+    os.kill(child(os.getpid(), "cosim.remote.control_process"), number)
 
 
 @pytest.mark.parametrize("lost", ["continue", "rest"])
@@ -183,12 +184,24 @@ def test_control_is_lost_with_the_control_process_too(tmp_path, lost):
         assert run.fault == "" and what in [event.name for event in run.events]
 
 
-def test_a_run_that_only_a_client_could_start_ends_with_the_control_process(tmp_path):
+@pytest.mark.parametrize(("number", "why"), [(signal.SIGKILL, ENDED), (signal.SIGSTOP, HANGS)])
+def test_a_run_that_only_a_client_could_start_ends_with_the_control_process(tmp_path, monkeypatch, number, why):
+    monkeypatch.setattr(control_link, "SILENCE", 0.2)
     running = Running(arm(tmp_path), wait=True)
     with running.client() as client:
         wait_for(client, "waiting")
-        kill_control_process()
-    assert str(running.finished()).endswith(f"{ENDED}: nobody can start the run before the first tick")
+        kill_control_process(number)
+    assert str(running.finished()).endswith(f"{why}: nobody can start the run before the first tick")
+
+
+def test_a_run_that_nobody_controls_goes_on_when_the_control_process_hangs(tmp_path, monkeypatch):
+    monkeypatch.setattr(control_link, "SILENCE", 0.2)
+    running = Running(arm(tmp_path), duration=2.0)
+    with running.client() as client:
+        wait_for(client, "running")
+        kill_control_process(signal.SIGSTOP)
+    run = running.finished()
+    assert run.fault == "" and f"{HANGS}; no further commands are possible" in [event.name for event in run.events]
 
 
 def test_a_paused_run_ends_with_the_control_process(tmp_path):
