@@ -51,6 +51,8 @@ def write_files(
     }
     if json not in (None, "-"):
         writers[f"summary {json}"] = lambda: write_file(json, _summary(run), "summary")
+    from cosim.output.recorder import MOVED
+
     written, failures = [], []
     for name, write in writers.items():
         try:
@@ -61,22 +63,28 @@ def write_files(
     if json == "-":
         print(_summary(run).decode(), end="")
         return failures
-    if record is not None and "cannot write the recording" not in run.fault:
-        written.append(f"recording {_recorded(record)}")
+    if record is not None and MOVED not in run.fault and (recorded := _recorded(record)):
+        written.append(f"recording {recorded}")
     if written:
         print("wrote    " + ", ".join(written))
     return failures
 
 
 def _recorded(record: str) -> str:
-    """The files of a recording."""
+    """The files of a recording, as they are found, and up to where they hold the run if they do not hold all of it;
+    empty where they hold nothing of it."""
     from cosim.output.recording_index import recordings_of
+    from cosim.output.recording_reader import RecordedSamples
 
     try:
-        paths = [index.path for index in recordings_of(record)]
-    except CosimError:  # of a program of the user that took it away
-        return record
-    return record if len(paths) == 1 else f"{record} … {paths[-1]} ({len(paths)} files)"
+        indexes = recordings_of(record)
+        files = record if len(indexes) == 1 else f"{record} … {indexes[-1].path} ({len(indexes)} files)"
+        if indexes[-1].complete and not indexes[-1].ended:
+            return files
+        samples = RecordedSamples(indexes)
+    except CosimError:  # it was taken away, or it ended before its start was written
+        return ""
+    return f"{files}, only {samples.count:,} ticks up to {samples.end}" if samples.count else ""
 
 
 def _summary(run: Run) -> bytes:

@@ -171,15 +171,15 @@ class RecordedSamples:
         return StoredArray(partial(_columns, self, columns), self.count, len(columns))
 
     @property
+    def end(self) -> str:
+        """The time of the last tick, in words."""
+        return f"t = {self.times(self.count - 1, self.count)[0] * 1e-9:.6g} s"
+
+    @property
     def losses(self) -> list[str]:
         """What is missing, in sentences; empty of a recording that has all of its run."""
         found = [str(gap) for gap in self.gaps]
-        last, end = (
-            self.indexes[-1],
-            f"after t = {self.times(self.count - 1, self.count)[0] * 1e-9:.6g} s"
-            if self.count
-            else "before its first tick",
-        )
+        last, end = self.indexes[-1], f"after {self.end}" if self.count else "before its first tick"
         if not last.complete:
             found.append(f"the recording is cut off {end}: {CUT_OFF}")
         if last.ended:

@@ -7,14 +7,17 @@ import pickle
 import select
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from glob import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.errors import CosimError, RunError
+from cosim.errors import CosimError, InputError, RunError
 from cosim.hardware.traffic.traffic_log import TrafficEntry
 from cosim.output.evaluation import Evaluation
 from cosim.output.frame_protocol import (
@@ -30,8 +33,10 @@ from cosim.output.sinks import SinkConfig
 from cosim.tick.tick_block import TickBlock
 from cosim.types import Level
 
-TIMEOUT = 60.0  # s without any progress of the process, while it is waited for
+START_TIMEOUT = 60.0  # s without any progress of the process, while it starts
+TIMEOUT = 10.0  # s likewise at the end of a recording: a slow disk makes progress, a process that hangs makes none
 STREAM_TIMEOUT = 2.0  # s likewise at the end of a stream: nothing is lost with it
+LOOK = 0.5  # s between looks at the progress; what one counts at most: the whole machine may have stalled
 PIPE_BYTES = 1 << 20  # the largest pipe of an unprivileged process on Linux
 MAX_WRITE_BYTES = 1 << 20  # of the backlog, per call, besides the frame of the call itself
 
@@ -71,6 +76,7 @@ class RemoteSink:
         self._program, self._done = (
             ("recorder", "recorded") if config.record is not None else ("publisher", "published")
         )
+        self._record = config.record
         self._columns = len(config.channels)
         self.missed = 0  # ticks that the process never gets
         self._ticks = 0
@@ -78,6 +84,7 @@ class RemoteSink:
         self._received: list[bytes] = []
         self._replies: dict[FrameKind, bytes] = {}
         self._error: CosimError | None = None
+        self._ended = ""  # how the process ended before its work was done, and what that means
         self._closed = False
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "cosim.output.sink_process"],
@@ -94,8 +101,8 @@ class RemoteSink:
                 os.set_blocking(end, False)
             _enlarge_pipe(self._in)
             self._send(FrameKind.START, pickle.dumps((config, evaluation)))
-            if not self._wait(FrameKind.READY, TIMEOUT):
-                self._error = RunError(f"the {self._program} did not start within {TIMEOUT:g} s", self._place)
+            if not self._wait(FrameKind.READY, START_TIMEOUT):
+                self._error = RunError(f"the {self._program} did not start within {START_TIMEOUT:g} s", self._place)
             if self._error is not None:
                 raise self._error
         except BaseException:
@@ -158,17 +165,33 @@ class RemoteSink:
             self._send(FrameKind.END)
             self._closed = True
             if not self._wait(FrameKind.DONE, self._timeout):
-                unwritten = sum(queued.ticks for queued in self._backlog)
-                what = f"the {self._program} made no progress for {self._timeout:g} s and was terminated"
-                missing = f"at least {unwritten:,} of {self._ticks:,} ticks are not {self._done}"
-                fix = "" if self._newest else "; use a faster disk and run again"
-                self._error = RunError(f"{what}; {missing}{fix}", self._place)
+                self._fail(f"made no progress for {self._timeout:g} s and was terminated")
                 self._process.kill()
         finally:
             self._closed = True
             self._end_process()
+        if self._ended and self._record is not None:
+            self._error = RunError(f"{self._ended}: {self._missing(self._record)}; run again", self._place)
         if self._error is not None and self._newest is None:
             raise self._error
+
+    def _fail(self, how: str) -> None:
+        self._ended = f"the {self._program} {how}; the end of the run is not {self._done}"
+        self._error = RunError(self._ended, self._place)
+
+    def _missing(self, record: str) -> str:
+        """How many ticks of the run its recording lacks: the file alone shows what the process has written."""
+        from cosim.output.recording_index import recordings_of
+        from cosim.output.recording_reader import RecordedSamples
+
+        try:
+            samples = RecordedSamples(recordings_of(record))
+            if samples.count >= self._ticks:
+                return f"all of its {self._ticks:,} ticks are, but events may be missing"
+            end = f", the file ends at {samples.end}" if samples.count else ""
+            return f"{self._ticks - samples.count:,} of its {self._ticks:,} ticks are missing{end}"
+        except InputError as error:
+            return f"how many of its {self._ticks:,} ticks are missing is unknown: {error.what}"
 
     def __enter__(self) -> RemoteSink:
         return self
@@ -230,8 +253,7 @@ class RemoteSink:
             with suppress(subprocess.TimeoutExpired):
                 code = self._process.wait(timeout)
                 how = f"signal {-code}" if code < 0 else f"exit code {code}"
-                what = f"the {self._program} ended unexpectedly ({how}); the end of the run is not {self._done}"
-                self._error = RunError(what if self._newest else f"{what}; run again", self._place)
+                self._fail(f"ended unexpectedly ({how})")
         if self._error is not None:
             self._backlog.clear()
 
@@ -246,18 +268,24 @@ class RemoteSink:
 
     def _wait(self, reply: FrameKind, timeout: float) -> bool:
         """Write and read until `reply` or an error arrives; False after `timeout` [s] without progress."""
-        while reply not in self._replies and self._error is None:
+        still, progress, looked = 0.0, self._progress(), time.monotonic()
+        while reply not in self._replies and self._error is None and still < timeout:
             poller = select.poll()
             poller.register(self._out, select.POLLIN)
             if self._backlog:
                 poller.register(self._in, select.POLLOUT)
-            if not poller.poll(timeout * 1e3):
-                break
+            poller.poll(min(timeout, LOOK) * 1e3)
             self._write(MAX_WRITE_BYTES)
             self._receive(timeout)
             if self._at_end:
                 break
+            before, progress, since, looked = progress, self._progress(), looked, time.monotonic()
+            still = 0.0 if progress != before else still + min(looked - since, LOOK)
         return reply in self._replies or self._error is not None
+
+    def _progress(self) -> tuple[int, int, int]:
+        """What changes while the process works: bytes that wait here, in its pipe, and in its files."""
+        return self.backlog_bytes, _unread(self._in), 0 if self._record is None else _size(Path(self._record))
 
     def _end_process(self) -> None:
         """Close the pipes, which ends the process, and wait for it."""
@@ -271,6 +299,22 @@ class RemoteSink:
             self._process.wait()
         finally:
             stdout.close()
+
+
+def _unread(pipe: int) -> int:
+    """Bytes in a pipe."""
+    import fcntl
+    import termios
+
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def _size(recording: Path) -> int:
+    """Bytes in the files of a recording; 0 where one was moved meanwhile."""
+    with suppress(OSError):
+        parts = recording.parent.glob(f"{escape(recording.stem)}*{recording.suffix}")
+        return sum(part.stat().st_size for part in parts)
+    return 0
 
 
 def _enlarge_pipe(pipe: int) -> None:

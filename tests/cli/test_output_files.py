@@ -7,6 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from cosim.cli.run_files import _recorded
+from cosim.errors import InputError
 from cosim.output.recording_reader import read_recording
 from tests.kit.disk import small_disk
 from tests.kit.rigs import controller
@@ -59,6 +61,25 @@ def test_a_folder_that_vanishes_during_the_run(command, realtime):
     assert out.splitlines()[-1] == "wrote    summary a.json"
     summary = orjson.loads(Path("a.json").read_bytes())
     assert (summary["outcome"], summary["duration_s"]) == (lost, 0.4)
+
+
+def test_what_is_named_as_recorded_is_what_the_file_holds(command):
+    assert command("run", "rig.yaml", "--record", "a.mcap")[0] == 0
+    whole = Path("a.mcap").read_bytes()
+    assert _recorded("a.mcap") == "a.mcap"
+    ticks = []
+    for size in range(0, len(whole), len(whole) // 20):
+        Path("a.mcap").write_bytes(whole[:size])
+        try:
+            t_ns = read_recording("a.mcap").t_ns
+        except InputError:
+            t_ns = []
+        ticks.append(len(t_ns))
+        end = f"a.mcap, only {len(t_ns)} ticks up to t = {t_ns[-1] * 1e-9:.6g} s" if len(t_ns) else ""
+        assert _recorded("a.mcap") == end
+    assert ticks[0] == 0 < ticks[-1]
+    Path("a.mcap").unlink()
+    assert _recorded("a.mcap") == ""
 
 
 def test_a_file_in_the_place_of_the_recording_is_left_alone(command):

@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ from cosim.output.sink_process import RUN_DIED, _read_frames
 from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.output.stream.stream_sink import StreamConfig
 from cosim.tick.tick_block import TickBlock, joined
+from tests.kit.processes import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -342,11 +344,79 @@ def test_a_sink_process_without_progress_is_terminated_and_lost_ticks_are_report
         remote(*samples(30_000, first))  # more than a pipe takes
     with pytest.raises(RunError) as error:
         remote.close()
-    what = (
-        "the recorder made no progress for 0.1 s and was terminated; at least 90,000 of 90,000 ticks are not recorded"
-    )
-    assert str(error.value) == f"{path}: {what}; use a faster disk and run again"
+    what = "the recorder made no progress for 0.1 s and was terminated"
+    what += "; the end of the run is not recorded: 90,000 of its 90,000 ticks are missing"
+    assert str(error.value) == f"{path}: {what}; run again"
     assert remote.failure == str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("number", "how"),
+    [
+        (signal.SIGSTOP, "made no progress for 0.1 s and was terminated"),
+        (signal.SIGKILL, "ended unexpectedly (signal 9)"),
+    ],
+)
+def test_what_the_file_lacks_at_the_end_is_counted_in_the_file(tmp_path, monkeypatch, number, how):
+    path = tmp_path / "a.mcap"
+    remote = RemoteSink(recording(path))
+    monkeypatch.setattr(cosim.output.remote_sink, "TIMEOUT", 0.1)
+    remote(*samples(600))
+    remote.fault(600 * MS, "on the disk")
+    until(lambda: read_recording(path).log)
+    stop(remote._process.pid)
+    remote(*samples(100, 600))
+    os.kill(remote._process.pid, number)
+    if number == signal.SIGKILL:
+        died(remote._process.pid)
+    with pytest.raises(RunError) as error:
+        remote.close()
+    what = (
+        "the end of the run is not recorded: 100 of its 700 ticks are missing, the file ends at t = 0.599 s; run again"
+    )
+    assert str(error.value) == f"{path}: the recorder {how}; {what}"
+
+
+def test_a_recording_that_cannot_be_read_back_is_not_counted(tmp_path, monkeypatch):
+    path = tmp_path / "a.mcap"
+    remote = RemoteSink(recording(path))
+    monkeypatch.setattr(cosim.output.remote_sink, "TIMEOUT", 0.1)
+    stop(remote._process.pid)
+    remote(*samples(100))
+    path.unlink()
+    with pytest.raises(RunError, match=r": how many of its 100 ticks are missing is unknown: cannot read .*"):
+        remote.close()
+
+
+@pytest.mark.parametrize("sign", ["_unread", "_size"])
+def test_a_sink_process_that_makes_slow_progress_is_waited_for(tmp_path, monkeypatch, sign):
+    """It takes bytes or writes some; in the end it does neither."""
+    remote = RemoteSink(recording(tmp_path / "a.mcap"))
+    monkeypatch.setattr(cosim.output.remote_sink, "TIMEOUT", 0.05)
+    stop(remote._process.pid)
+    values = iter(range(10))
+    monkeypatch.setattr(cosim.output.remote_sink, sign, lambda _: next(values, 10))
+    with pytest.raises(RunError, match="the recorder made no progress"):
+        remote.close()
+    assert next(values, None) is None
+
+
+def test_a_stall_of_the_whole_machine_is_no_hanging_process(tmp_path, monkeypatch):
+    """The process had no time to make progress: a look counts LOOK at most."""
+    remote = RemoteSink(recording(tmp_path / "a.mcap"))
+    remote(*samples(100))
+    stop(remote._process.pid)
+    looks = count()
+
+    def monotonic():
+        if (look := next(looks)) == 4:
+            os.kill(remote._process.pid, signal.SIGCONT)
+        return 1000.0 * look
+
+    monkeypatch.setattr(cosim.output.remote_sink, "LOOK", 0.01)
+    monkeypatch.setattr(cosim.output.remote_sink.time, "monotonic", monotonic)
+    remote.close()
+    assert len(read_recording(tmp_path / "a.mcap")[0]) == 100
 
 
 # --- failures of the recorder process -------------------------------------------------------------
@@ -367,7 +437,7 @@ def test_a_killed_sink_process_is_reported_by_the_next_call_and_by_close(tmp_pat
     died(remote._process.pid)
     assert remote.failure == ""
     remote(*samples(10, 10))
-    what = f"the {words[0]} ended unexpectedly (signal 9); the end of the run is not {words[1]}; run again"
+    what = f"the {words[0]} ended unexpectedly (signal 9); the end of the run is not {words[1]}"
     assert remote.failure == f"{output.record or output.stream.endpoint}: {what}"
     for _ in range(3):
         remote(*samples(10, 20))
@@ -376,7 +446,8 @@ def test_a_killed_sink_process_is_reported_by_the_next_call_and_by_close(tmp_pat
     assert remote.backlog_bytes == 0
     with pytest.raises(RunError) as error:
         remote.close()
-    assert str(error.value) == remote.failure
+    lost = ": 50 of its 50 ticks are missing; run again" if output.record else ""
+    assert str(error.value) == remote.failure == f"{output.record or output.stream.endpoint}: {what}{lost}"
     remote.close()
 
 

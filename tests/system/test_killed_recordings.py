@@ -106,12 +106,15 @@ def test_a_killed_run_ends_its_processes_and_the_recorder_finishes_the_file(runn
 def test_a_killed_recorder_loses_at_most_the_last_second_and_the_run_goes_on(running):
     running.kill("recorder", KILL)
     code, out, err = running.finish()
-    what = "the recorder ended unexpectedly (signal 9); the end of the run is not recorded; run again"
-    assert (code, err) == (1, f"{running.rig}: {running.path}: {what}\n")
-    assert warnings(out) == []
     opened = recorded(running, running.seen - LOST)
-    assert len(opened.t) < TICKS and opened.fault.startswith(f"the recording is cut off after t = {opened.t[-1]:g} s")
-    until(lambda: running.heard(f"{running.path}: {what}") and running.seen == TICKS)
+    count, end = len(opened.t), f"t = {opened.t[-1]:g} s"
+    assert count < TICKS and opened.fault.startswith(f"the recording is cut off after {end}")
+    what = f"{running.path}: the recorder ended unexpectedly (signal 9); the end of the run is not recorded"
+    lost = f"{TICKS + 1 - count:,} of its {TICKS + 1:,} ticks are missing, the file ends at {end}"
+    assert (code, err) == (1, f"{running.rig}: {what}: {lost}; run again\n")
+    assert warnings(out) == []
+    assert out.splitlines()[-1] == f"wrote    recording {running.path}, only {count:,} ticks up to {end}"
+    until(lambda: running.heard(what) and running.seen == TICKS)
 
 
 def test_a_killed_publisher_harms_neither_run_nor_recording(running):
