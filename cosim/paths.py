@@ -1,12 +1,17 @@
-"""Files as rigs and robots name them: relative to a folder, from `~` or `$VAR`, or in a ROS package."""
+"""Files as rigs and robots name them: relative to a folder, from `~` or `$VAR`, or in a ROS package.
+
+What is named to be read is opened here, and only if it is a regular file: a FIFO or a device may never end.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from cosim.errors import InputError
 
@@ -18,6 +23,13 @@ UNTRACKED = "cosim.untracked"  # audit event of a search, or of a file that is o
 EXTRACTED = "cosim_ssp_"  # how folders of extracted archives begin: the archive is an input, not its files
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _NAME = re.compile(rb"<name>\s*([\w.-]+)\s*</name>")
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
 def locate(text: str, folder: Path, packages: Iterable[str | Path] = ()) -> Path:
@@ -81,7 +93,7 @@ def _is_package(folder: Path, name: str) -> bool:
     if folder.name == name:
         return True
     try:
-        found = _NAME.search((folder / MANIFEST).read_bytes())
+        found = _NAME.search(read_file(folder / MANIFEST))
     except OSError:
         return False
     return found is not None and found[1].decode() == name
@@ -101,3 +113,40 @@ def cache_folder() -> Path:
     if given:
         return Path(given)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cosim"
+
+
+class NotAFile(OSError):
+    """What is to be read is no regular file; `strerror` has its kind and the fix."""
+
+
+def irregular(path: str | Path) -> str:
+    """What there is in place of a regular file, such as `a folder`; empty for a file, and where there is nothing."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return ""
+    return next((name for is_kind, name in _KINDS if is_kind(mode)), "")
+
+
+def check_file(path: str | Path) -> None:
+    """Raises NotAFile before another program opens what might never end."""
+    if kind := irregular(path):
+        raise NotAFile(0, f"it is {kind}; give a file", str(path))
+
+
+def open_file(path: str | Path) -> BinaryIO:
+    """A regular file, to be read. Raises OSError."""
+    check_file(path)
+    return open(path, "rb")
+
+
+def read_file(path: str | Path) -> bytes:
+    """The content of a regular file. Raises OSError."""
+    with open_file(path) as file:
+        return file.read()
+
+
+def unreadable(cause: OSError, fix: str = "check the path") -> str:
+    """Why a file cannot be read, and the fix, which is another one where it is no file."""
+    why = cause.strerror or "it is damaged"
+    return why if isinstance(cause, NotAFile) else f"{why}; {fix}"

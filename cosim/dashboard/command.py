@@ -14,6 +14,7 @@ from cosim.dashboard.look import Look
 from cosim.dashboard.web_page import WebAddress, check_viser, open_server
 from cosim.errors import CosimError, InputError, InputErrors, RunError
 from cosim.output.binding import check_address
+from cosim.paths import irregular
 
 if TYPE_CHECKING:
     import socket
@@ -131,6 +132,8 @@ def serve_rig(path: str, choice: RigChoice, web: Web, look: Look, say: Say) -> N
     """The run is a child process: it compiles while the page opens. Raises its error if it does not come up."""
     from cosim.dashboard.launch import RunProcess
 
+    if kind := irregular(path):
+        raise InputError(f"is {kind}; give the file of a rig", path)
     if not Path(path).is_file():
         raise InputError("no such file; check the path", path)
     process = RunProcess(path, choice.words, choice.record)

@@ -51,7 +51,7 @@ class FmuDescription:
         if not self.path.exists():
             near = sorted(file.name for file in self.path.parent.glob("*.fmu"))
             raise self._error(f"no such file{did_you_mean(self.path.name, near)}")
-        if not self.path.is_file():
+        if self.path.is_dir():
             raise self._error("is a folder; an FMU is a zip archive: name the file, or zip what is in the folder")
         with self._archive() as archive:
             names = archive.namelist()

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from cosim.errors import InputError, did_you_mean, shortened
 from cosim.multibody.description.xmltree import XmlElement, parse_xml
-from cosim.paths import EXTRACTED
+from cosim.paths import EXTRACTED, irregular, read_file
 from cosim.trust.data_only import FMU, refuse_code
 from cosim.trust.unpacking import open_zip, unpack_zip
 
@@ -73,7 +73,7 @@ class SspFolder:
         """The root element of a file. Raises InputError for one that is none, or that has another root element."""
         shown = self.name(file)
         try:
-            text = file.read_bytes()
+            text = read_file(file)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", shown) from None
         root = parse_xml(text, shown)
@@ -107,7 +107,9 @@ class SspFolder:
 def open_folder(path: Path) -> tuple[SspFolder, Path, weakref.finalize | None]:
     """(folder, the `.ssd` file in it, what removes the folder of an extracted archive). Raises InputError."""
     refuse_code(path.name, FMU, str(path))
-    if not path.is_file():
+    if kind := irregular(path):
+        raise InputError(f"is {kind}; give an .ssp or .ssd file", str(path))
+    if not path.exists():
         near = sorted(file.name for file in path.parent.glob("*") if file.suffix in (".ssp", ".ssd"))
         raise InputError(f"no such file{did_you_mean(path.name, near)}", str(path))
     if not zipfile.is_zipfile(path):

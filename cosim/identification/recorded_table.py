@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
 
 from cosim.errors import InputError
+from cosim.paths import open_file
 from cosim.types import Array
 
 SEPARATORS = (",", ";", "\t")  # the first one that the line of names has
@@ -19,7 +21,7 @@ def open_table(path: str | Path, wanted: Sequence[str]) -> tuple[list[str], Read
     """The names of the columns, and what reads some of them, (k, n). wanted: the names that a message gives. Raises
     InputError for a file that is no such table."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
+        with TextIOWrapper(open_file(path), encoding="utf-8-sig") as file:
             line = file.readline()
     except UnicodeDecodeError:
         line = "\0"
@@ -34,7 +36,7 @@ def open_table(path: str | Path, wanted: Sequence[str]) -> tuple[list[str], Read
 
     def read(chosen: Sequence[str]) -> Array:
         places = [names.index(name) for name in chosen]
-        with open(path, encoding="utf-8-sig", errors="replace") as file:
+        with TextIOWrapper(open_file(path), encoding="utf-8-sig", errors="replace") as file:
             lines = [_with_points(line, separator) for line in file]
         try:
             with warnings.catch_warnings():  # of a table without rows

@@ -17,6 +17,7 @@ from typing import Any
 
 from cosim.access.private_folder import private_folder
 from cosim.errors import InputError
+from cosim.paths import NotAFile, check_file
 
 PUBLIC = ".pub"
 ENDPOINT = re.compile(r"tcp://.+:(\d{1,5}|\*)|(ipc|inproc)://.+")
@@ -132,7 +133,10 @@ def _read(file: str | Path) -> tuple[bytes, bytes | None]:
     from zmq.auth import load_certificate
 
     try:
+        check_file(file)
         public, secret = load_certificate(file)
+    except NotAFile as cause:
+        raise InputError(f"cannot be read: {cause.strerror}", str(file)) from None
     except OSError as cause:
         raise InputError("there is no such key file; write one with `cosim key`", str(file)) from cause
     except ValueError as cause:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from cosim.errors import InputError
 from cosim.output.recording_footer import BROKEN, ENDED, ENTRY, FOOTER_LENGTH, HEADER, INDEX_HEAD, parts_of
+from cosim.paths import open_file, unreadable
 
 if TYPE_CHECKING:
     from mcap.data_stream import ReadDataStream
@@ -82,7 +83,7 @@ class RecordingIndex:
         from mcap.records import Attachment
 
         found: dict[str, bytes] = {}
-        with open(self.path, "rb") as file:
+        with open_file(self.path) as file:
             for index in self.summary.attachment_indexes:
                 file.seek(index.offset + HEADER.size)
                 record = file.read(index.length - HEADER.size)
@@ -108,7 +109,7 @@ def read_index(path: str | Path) -> RecordingIndex:
     broken, path = (*BROKEN, McapError), Path(path)
     rebuilt, reached, lost = False, True, frozenset()
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             if file.read(len(MCAP0_MAGIC)) != MCAP0_MAGIC:
                 raise InputError(NOT_MCAP, str(path))
             size = file.seek(0, os.SEEK_END)
@@ -122,7 +123,7 @@ def read_index(path: str | Path) -> RecordingIndex:
                 summary, lost, reached = _recovered(file, size)
             found = {index.name: Metadata.read(_content(file, index)).metadata for index in summary.metadata_indexes}
     except OSError as cause:
-        raise InputError(f"cannot read the recording: {cause.strerror}; check the path", str(path)) from cause
+        raise InputError(f"cannot read the recording: {unreadable(cause)}", str(path)) from cause
     except broken as cause:
         raise InputError(DAMAGED, str(path)) from cause
     chunks = sorted(summary.chunk_indexes, key=lambda chunk: chunk.chunk_start_offset)

@@ -27,6 +27,7 @@ from cosim.output.sample_encoding import (
     value_places,
 )
 from cosim.output.stored_array import StoredArray
+from cosim.paths import open_file, unreadable
 from cosim.trust.plain_data import WrongShape, from_json
 from cosim.types import Level
 
@@ -284,7 +285,7 @@ class RecordedSamples:
             return self._chunk(place).entries[channel]
         at, count = place.indexes[channel]
         try:
-            with open(place.path, "rb") as file:
+            with open_file(place.path) as file:
                 file.seek(at)
                 return np.frombuffer(file.read(count * ENTRY.itemsize), ENTRY, count)
         except (OSError, ValueError) as cause:
@@ -343,7 +344,7 @@ def _read_chunk(place: ChunkPlace) -> Chunk:
     from zstandard import ZstdError
 
     try:
-        with open(place.path, "rb") as file:
+        with open_file(place.path) as file:
             file.seek(place.start)
             record = file.read(place.length)
             data = np.frombuffer(_unpacked(memoryview(record)[HEADER.size :]), np.uint8)
@@ -355,7 +356,7 @@ def _read_chunk(place: ChunkPlace) -> Chunk:
                 entries[channel] = np.frombuffer(file.read(count * ENTRY.itemsize), ENTRY, count)
             return Chunk(data, entries)
     except OSError as cause:
-        raise InputError(f"cannot read the recording: {cause.strerror}; check the path", str(place.path)) from cause
+        raise InputError(f"cannot read the recording: {unreadable(cause)}", str(place.path)) from cause
     except (ZstdError, struct.error, ValueError, KeyError) as cause:
         raise DamagedChunk(DAMAGED, str(place.path)) from cause
 

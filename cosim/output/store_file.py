@@ -21,6 +21,7 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.output.output_files import write_error
+from cosim.paths import open_file
 from cosim.trust.plain_data import from_json, of_shape
 
 SUFFIX = ".run"
@@ -104,7 +105,7 @@ class StoredRun(NamedTuple):
 def read_store(path: str | Path) -> StoredRun:
     """Raises InputError for a file that cannot be read or is none of these."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             start = file.read(_START.size)
             magic, length = _START.unpack(start) if len(start) == _START.size else (b"", 0)
             if magic != MAGIC:
@@ -117,7 +118,7 @@ def read_store(path: str | Path) -> StoredRun:
         rows = max(end - begin, 0) // (8 * columns)
         return StoredRun(header, _mapped(Path(path), begin, rows, columns), rest)
     except OSError as error:
-        raise InputError(f"cannot be read: {os.strerror(error.errno or errno.EIO)}", str(path)) from None
+        raise InputError(f"cannot be read: {error.strerror or os.strerror(errno.EIO)}", str(path)) from None
     except (ValueError, KeyError):
         raise InputError(f"is no file of a run; give one with the suffix {SUFFIX} of a run", str(path)) from None
 

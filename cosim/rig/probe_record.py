@@ -8,6 +8,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from cosim.paths import read_file
 from cosim.rig.sections.drivers import DriverSpec
 
 
@@ -47,7 +48,7 @@ def add_to_record(rig: Path, results: Mapping[str, Mapping[str, Any]]) -> None:
 def _read(path: Path) -> dict[str, Any]:
     """Empty where there is none, or none that can be read: its joints count as not probed."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_file(path))
     except (OSError, ValueError):
         return {}
     rows = data.items() if isinstance(data, dict) else ()

@@ -25,6 +25,7 @@ from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import BLOCK, SignalStore
 from cosim.output.store_file import SUFFIX as STORE_SUFFIX
 from cosim.output.store_file import StoreFile, read_store
+from cosim.paths import open_file
 from cosim.rig.outline import RigOutline
 from cosim.rig.recorded_run import Change, RecordedRun, StreamSummary
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
@@ -170,7 +171,7 @@ def _from_store(path: str | Path) -> dict[str, Any]:
 
 def _from_arrays(path: str | Path) -> dict[str, Any]:
     try:
-        with np.load(path) as file:
+        with open_file(path) as content, np.load(content) as file:
             arrays = {name: file[name] for name in file.files}
         fields = {"t": arrays["t"], "values": arrays["values"]}
         if fields["t"].ndim != 1 or fields["values"].shape[:1] != fields["t"].shape or fields["values"].ndim != 2:

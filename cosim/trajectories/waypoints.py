@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import csv
 import math
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean, plural
-from cosim.paths import locate
+from cosim.paths import locate, open_file
 from cosim.trajectories._piecewise import PiecewisePolynomial
 from cosim.types import Array, param, params
 
@@ -83,10 +84,8 @@ def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
     """(line number, cells) of the non-blank lines."""
-    if path.exists() and not path.is_file():  # a FIFO or a device may never end
-        raise InputError("is no file; name a CSV file", SourceLocation(str(path)))
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with TextIOWrapper(open_file(path), newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
     except FileNotFoundError:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from cosim.errors import InputError, shortened
+from cosim.paths import NotAFile, check_file
 
 MOST_BYTES = 2_000_000_000  # of all files together
 MOST_ENTRIES = 20_000
@@ -63,7 +64,10 @@ def unpack_zip(path: Path, folder: Path, shown: str) -> None:
 def open_zip(path: Path, shown: str, kind: str = "an archive") -> zipfile.ZipFile:
     """A zip archive whose names and size are as they should be. kind: of file that it is. Raises InputError."""
     try:
+        check_file(path)
         archive = zipfile.ZipFile(path)
+    except NotAFile as error:
+        raise InputError(f"cannot be read: {error.strerror}", shown) from None
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"no zip archive ({error}); {kind} is one: export or copy it again", shown) from None
     try:

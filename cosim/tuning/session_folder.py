@@ -18,6 +18,7 @@ import orjson
 
 from cosim.errors import InputError, SourceLocation
 from cosim.output.output_files import write_error
+from cosim.paths import read_file
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import RigFiles
@@ -137,7 +138,7 @@ def read_header(path: Path) -> SessionHeader:
     """Raises InputError for a folder without a session, and for one of another version."""
     place = str(path / HEADER)
     try:
-        data = orjson.loads((path / HEADER).read_bytes())
+        data = orjson.loads(read_file(path / HEADER))
         if (version := data["version"]) != VERSION:
             what = f"is of version {version} of the format, this program reads {VERSION}"
             raise InputError(f"{what}; begin another session", place)
@@ -164,7 +165,7 @@ def _request(data: dict[str, Any]) -> TuningKeys:
 def read_trials(path: Path) -> list[Trial]:
     """The whole lines up to the first that is torn. Raises InputError for a damaged line in between."""
     try:
-        lines = (path / TRIALS).read_bytes().split(b"\n")
+        lines = read_file(path / TRIALS).split(b"\n")
     except FileNotFoundError:
         return []
     trials = list[Trial]()

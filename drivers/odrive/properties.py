@@ -13,6 +13,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from cosim.errors import InputError, SourceLocation
+from cosim.paths import read_file
 
 # parameter of an axis -> attribute of `Axis`, whether it may be written
 PARAMETERS: dict[str, tuple[str, bool]] = {
@@ -177,7 +178,7 @@ def read_endpoints(path: Path, place: SourceLocation) -> Endpoints:
     Raises InputError if the file cannot be read or lacks what the driver needs.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_file(path))
         firmware, hardware = str(data["fw_version"]).partition("-")[0], str(data["hw_version"])
         known = {name.removeprefix("axis0."): row for name, row in data["endpoints"].items() if name[:6] == "axis0."}
         table = {name: _endpoint(row) for name, row in known.items() if name in S1_0_6_10.table}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape
+from cosim.paths import check_file
 
 if TYPE_CHECKING:
     import viser
@@ -121,6 +122,7 @@ class ScenePanel:
             import trimesh
 
             try:
+                check_file(file)
                 self.meshes[file] = trimesh.load(file)
             except Exception:  # a reader of meshes raises anything
                 self.meshes[file] = None

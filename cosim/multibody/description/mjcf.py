@@ -22,7 +22,7 @@ from cosim.errors import InputError, InputErrors, SourceLocation, plural
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.topology import build_mechanism
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
-from cosim.paths import UNTRACKED
+from cosim.paths import UNTRACKED, NotAFile, check_file
 from cosim.trust.data_only import MJCF, refuse_code
 
 INSTALL = "pip install mujoco"
@@ -52,7 +52,10 @@ def read_mjcf(path: str | Path) -> Mechanism:
     mujoco = _import(file)
     sys.audit(UNTRACKED, file)
     try:
+        check_file(file)
         model = mujoco.MjModel.from_xml_path(file)
+    except NotAFile as error:
+        raise InputErrors([InputError(f"cannot be read: {error.strerror}", SourceLocation(file))]) from None
     except ValueError as error:
         text = " ".join(str(error).removeprefix("XML Error: ").removeprefix("Error: ").split())
         line = _LINE.search(text)

@@ -24,7 +24,7 @@ from cosim.multibody.description.topology import build_mechanism
 from cosim.multibody.description.xacro import MACRO, expand_xacro, uses_xacro
 from cosim.multibody.description.xmltree import XmlElement, parse_xml
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
-from cosim.paths import find_package
+from cosim.paths import find_package, read_file
 
 # URDF joint type -> joint kind
 KINDS = {
@@ -75,7 +75,7 @@ def read_urdf(
 def read_text(path: str | Path) -> bytes:
     """The content of a file. Raises InputError."""
     try:
-        return Path(path).read_bytes()
+        return read_file(path)
     except FileNotFoundError:
         raise InputError("no such file", SourceLocation(str(path))) from None
     except OSError as error:

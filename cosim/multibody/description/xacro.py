@@ -18,7 +18,7 @@ from xml.dom import minidom
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.xmltree import XmlElement, parse_xml
-from cosim.paths import PACKAGE
+from cosim.paths import PACKAGE, read_file
 from cosim.trust.data_only import XACRO, refuse_code
 
 PREFIX = "xacro:"
@@ -101,7 +101,7 @@ def _hooked(package: Any, known: set[str], find: Callable[[str], Path]) -> Itera
                 name, *rest = filename.partition(PACKAGE)[2].split("/")
                 path = find(name).joinpath(*rest)
                 what = f"no such file '{path}'"
-            return _document(parse_xml(path.read_bytes(), str(path)), known)
+            return _document(parse_xml(read_file(path), str(path)), known)
         except InputErrors:
             raise
         except InputError as error:

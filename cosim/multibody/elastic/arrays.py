@@ -11,21 +11,21 @@ from pathlib import Path
 import numpy as np
 
 from cosim.errors import InputError, did_you_mean
+from cosim.paths import open_file, read_file, unreadable
 from cosim.types import Array
 
 
 def read_content(path: Path) -> bytes:
     """Raises InputError for a file that cannot be read."""
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
-        what = f"cannot be read: {error.strerror or 'it is damaged'}; check the path"
-        raise InputError(what, str(path)) from None
+        raise InputError(f"cannot be read: {unreadable(error)}", str(path)) from None
 
 
 def _npz(path: Path) -> Mapping[str, Array]:
     try:
-        with path.open("rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as file:
+        with open_file(path) as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise InputError("the file is no archive of NumPy; write it with numpy.savez", str(path)) from None
@@ -33,7 +33,7 @@ def _npz(path: Path) -> Mapping[str, Array]:
 
 def _json(path: Path) -> Mapping[str, Array]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_file(path))
     except (ValueError, RecursionError) as error:
         raise InputError(f"the file is no JSON: {error}; correct it", str(path)) from None
     if not isinstance(found, dict):

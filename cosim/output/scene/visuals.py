@@ -17,7 +17,7 @@ from cosim.multibody.description.xacro import expand_xacro, uses_xacro
 from cosim.multibody.description.xmltree import XmlElement, parse_xml
 from cosim.multibody.mechanism import Pose
 from cosim.output.scene.scene import Color, ShapeKind
-from cosim.paths import find_package, locate
+from cosim.paths import find_package, irregular, locate
 
 MESHES = (".dae", ".stl", ".obj", ".glb", ".gltf")
 
@@ -92,6 +92,8 @@ def _mesh(name: str, path: Path, packages: Sequence[Path]) -> Path:
     file = locate(name.removeprefix("file://"), path.parent, packages)
     if file.suffix.lower() not in MESHES:
         raise InputError(f"the mesh '{name}' is none of {', '.join(MESHES)}")
+    if kind := irregular(file):
+        raise InputError(f"'{file}' is {kind}, no mesh")
     if not file.is_file():
         raise InputError(f"there is no file '{file}'")
     return file.resolve()

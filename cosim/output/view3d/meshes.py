@@ -8,6 +8,7 @@ import numpy as np
 
 from cosim.output.protobuf_wire import part
 from cosim.output.scene.scene import ScenePose, Shape, rotated
+from cosim.paths import check_file
 
 MOST_BYTES = 8_000_000  # of the triangles of a scene, before compression
 _POINT = np.dtype([("head", "u1", 2), ("xyz", [("tag", "u1"), ("value", "<f8")], 3)])
@@ -41,6 +42,7 @@ class MeshReader:
         try:
             import trimesh
 
+            check_file(shape.file)
             loaded: Any = trimesh.load(shape.file)
             mesh = loaded.to_mesh() if hasattr(loaded, "to_mesh") else loaded
             vertices, faces = np.asarray(mesh.vertices, float) * shape.size, np.asarray(mesh.faces, "<u4")

@@ -25,7 +25,7 @@ from cosim.compile.process_exits import refuse_exits, user_code
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.control.input_shaping import Shaping
 from cosim.errors import InputError, InputErrors, SectionError, SourceLocation, did_you_mean, where_raised
-from cosim.paths import locate
+from cosim.paths import irregular, locate
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
@@ -183,6 +183,8 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
         except InputError as error:
             raise InputError(error.what, place) from None
         refuse_code(name, PYTHON, place)
+        if found := irregular(path):
+            raise InputError(f"'{name}' is {found}; name a Python file", place)
         if not path.is_file():
             raise InputError(f"no such file '{name}' beside the rig", place)
         return _import(kind, lambda: _import_file(path), str(path), place)

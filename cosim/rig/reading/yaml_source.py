@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,16 +13,10 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.paths import irregular, read_file
 from cosim.rig.reading.yaml_values import YamlValue, dotted, parse
 
 LARGEST = 1_000_000  # bytes of a rig file
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
 _PART = r"[^.\[\]\s](?:[^.\[\]\n]*[^.\[\]\s])?"  # names may have blanks inside
 _KEY = rf"{_PART}(?:\.{_PART}|\[{_PART}\])*"
 Override = str | tuple[str, str]  # `key=value`, or it and the place or option that messages name
@@ -162,15 +155,13 @@ def _text(path: Path) -> str:
     """The text of a file. Raises InputError, without opening what is no file and might never end."""
     place = SourceLocation(str(path))
     try:
-        status = path.stat()
-        kind = next((name for is_kind, name in _KINDS if is_kind(status.st_mode)), "")
-        if kind:
+        if kind := irregular(path):
             raise InputError(f"is {kind}; give the file of a rig", place)
-        if status.st_size > LARGEST:
-            size = f"{status.st_size / 1e6:.3g} MB"
+        if (length := path.stat().st_size) > LARGEST:
+            size = f"{length / 1e6:.3g} MB"
             what = f"the file has {size}, a rig has at most {LARGEST / 1e6:.3g} MB"
             raise InputError(f"{what}; use `repeat`, the joint `all` or a URDF", place)
-        data = path.read_bytes()
+        data = read_file(path)
     except FileNotFoundError:
         raise InputError(f"no such file; {_instead_of(path)}", place) from None
     except OSError as error:

@@ -14,6 +14,7 @@ from cosim.coupling.couplings import PowerBond, Wire
 from cosim.coupling.extrapolation import ORDERS
 from cosim.errors import InputError, SectionError, SourceLocation, shortened
 from cosim.fmi.archive import Interface
+from cosim.paths import open_file
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.number_with_unit import NumberWithUnit
 from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
@@ -290,11 +291,11 @@ def _file(text: str, at: KeyPath, reading: Reading) -> Path | None:
         reading.errors.append(error)
         return None
     file = reading.file(text, at)
-    if file is not None and not file.is_file():
-        return reading.fail(at, f"there is no file {file}")
     if file is not None:
         try:
-            file.open("rb").close()  # an input of the rig, also where another process reads it
+            open_file(file).close()  # an input of the rig, also where another process reads it
+        except FileNotFoundError:
+            return reading.fail(at, f"there is no file {file}")
         except OSError as error:
             return reading.fail(at, f"{file} cannot be read: {error.strerror}")
     return file

@@ -17,6 +17,7 @@ from cosim.output.curve import check_network
 from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.decimation import Decimation
 from cosim.output.stream.messages import Format
+from cosim.paths import irregular
 from cosim.rig.reading.names import Line, Title
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields
 from cosim.rig.reading.yaml_source import Override, YamlSource, YamlValue, load_yaml, override
@@ -277,7 +278,9 @@ def _checked_telemetry(telemetry: TelemetrySpec, reading: Reading) -> TelemetryS
                 reading.fail(("telemetry", name), str(error))
     file = None if telemetry.key is None else reading.file(telemetry.key, ("telemetry", "key"))
     if file is not None and not file.is_file():
-        reading.fail(("telemetry", "key"), f"there is no file {file}; write one with `cosim key`")
+        kind = irregular(file)
+        what = f"{file} is {kind}, no key file" if kind else f"there is no file {file}"
+        reading.fail(("telemetry", "key"), f"{what}; write one with `cosim key`")
     return replace(telemetry, key=None if file is None else str(file))
 
 

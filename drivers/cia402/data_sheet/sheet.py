@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cosim.errors import InputError, SourceLocation, shortened
+from cosim.paths import open_file
 
 MOST_BYTES = 16_000_000  # of a file
 LONGEST = 400  # characters of a value that is no number
@@ -85,11 +86,11 @@ def fail(path: Path, line: int | None, key: str, what: str) -> InputError:
 def read_text(path: Path) -> bytes:
     """The bytes of a data sheet. Raises InputError: none, or too large."""
     try:
-        if not path.is_file():
-            found = "is a folder" if path.is_dir() else "no such file"
-            raise fail(path, None, "", f"{found}; give the data sheet of a drive: EDS, DCF, XDD, XDC or ESI")
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        what = "no such file; give the data sheet of a drive: EDS, DCF, XDD, XDC or ESI"
+        raise fail(path, None, "", what) from None
     except OSError as error:
         raise fail(path, None, "", f"cannot be read: {error.strerror}") from None
     if len(data) > MOST_BYTES:
