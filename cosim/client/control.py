@@ -84,6 +84,9 @@ class ControlClient:
                 f"no address of a control socket ({zmq.strerror(cause.errno or 0)}); give one such as {CONTROL_EXAMPLE}"
             )
             raise InputError(what, self.address) from cause
+        except InputError:  # of the key
+            self._socket.close()
+            raise
 
     def request(self, command: str, **fields: Any) -> dict[str, Any]:
         """The fields of the reply. Raises InputError for what is no JSON; InputError or RunError when it is refused,

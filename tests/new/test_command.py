@@ -339,7 +339,7 @@ def test_a_robot_that_cannot_be_used_leaves_the_rig_as_it_was(new):
         (("new.yaml", "broken.urdf"), "broken.urdf:2: not well-formed XML: no element found, inside <robot> of line 1"),
         (("new.yaml", "bots"), "bots: is a folder; name a file in it: a.urdf, deep/b.xacro"),
         (("new.yaml", "empty"), "empty: is a folder; it holds no robot file; name another"),
-        (("new.yaml", "/dev/null"), "/dev/null: is no regular file; name a robot file"),
+        (("new.yaml", "/dev/null"), "/dev/null: is a device; name a robot file"),
         (
             ("new.yaml", "page.xml"),
             "page.xml:1: expected the element <robot> of URDF or <mujoco> of MJCF, got <html>",

@@ -412,7 +412,7 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "binary.csv").write_bytes(b"t,shoulder\n\xff\xfe,0\n")
     for name, what in {
         "none.csv": "no such file; `file` is relative to the rig's folder",
-        "folder.csv": "is no file; name a CSV file",
+        "folder.csv": "cannot be read: it is a folder; give a file",
         "binary.csv": "is not a CSV file in UTF-8",
     }.items():
         with pytest.raises(InputError) as caught:
@@ -428,10 +428,10 @@ def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path) -> None:
 def test_waypoints_are_read_from_files_only(tmp_path):
     """A FIFO without a writer would never end."""
     os.mkfifo(tmp_path / "fifo")
-    for path in (tmp_path / "fifo", tmp_path):
+    for path, kind in {tmp_path / "fifo": "a FIFO", tmp_path: "a folder"}.items():
         with pytest.raises(InputError) as caught:
             waypoints.read_waypoints(path, ("a",))
-        assert str(caught.value) == f"{path}: is no file; name a CSV file"
+        assert str(caught.value) == f"{path}: cannot be read: it is {kind}; give a file"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from cosim.multibody.description.mjcf import read_mjcf
 from cosim.multibody.description.urdf import OTHER_ROOTS, read_text, read_urdf
 from cosim.multibody.description.xmltree import parse_xml
 from cosim.multibody.mechanism import Mechanism
+from cosim.paths import irregular
 
 SUFFIXES = (".urdf", ".xacro", ".xml", ".mjcf")
 YAML = (".yaml", ".yml")
@@ -28,8 +29,8 @@ def check_robot_file(path: Path, shown: str = "") -> None:
     if not path.exists():
         near = sorted(file.name for file in path.parent.glob("*") if file.suffix in SUFFIXES)
         raise InputError(f"no such file{named}{did_you_mean(path.name, near)}")
-    if not path.is_file():
-        raise InputError(f"{named[1:]} is no regular file; name a robot file".lstrip())
+    if kind := irregular(path):
+        raise InputError(f"{named[1:]} is {kind}; name a robot file".lstrip())
     if path.suffix.lower() in YAML:
         raise InputError(f"{named[1:]} is YAML, a robot file is XML; name a URDF, xacro or MJCF file".lstrip())
     if path.stat().st_size > LARGEST:

@@ -217,8 +217,10 @@ def test_what_is_no_data_sheet_is_named_with_its_line(expected, tmp_path):
 
 
 def test_files_that_are_none_or_too_large(tmp_path, monkeypatch):
-    for path, what in ((tmp_path, "is a folder"), (tmp_path / "missing.eds", "no such file")):
-        with pytest.raises(InputError, match=f"{what}; give the data sheet of a drive: EDS, DCF, XDD, XDC or ESI"):
+    missing = "no such file; give the data sheet of a drive: EDS, DCF, XDD, XDC or ESI"
+    folder = "cannot be read: it is a folder; give a file"
+    for path, what in {tmp_path / "missing.eds": missing, tmp_path: folder}.items():
+        with pytest.raises(InputError, match=what):
             data_sheet.read(path)
     monkeypatch.setattr(sheets, "MOST_BYTES", 2_000_000)
     (tmp_path / "large").write_bytes(b";" * 2_000_001)
