@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from cosim.errors import InputError
+from cosim.trust.ownership import PRIVATE, is_private
 
 NAME = "cosim"
 FIX = "remove it, or set XDG_RUNTIME_DIR to a folder of yours with the mode 700"
@@ -19,14 +19,12 @@ def private_folder() -> Path:
     Raises InputError where it is a link, belongs to somebody else, or others can open it.
     """
     user = os.geteuid()
-    folder = next(
-        (parent / NAME for parent in _parents(user) if _is_private(parent, user)), Path(f"/tmp/{NAME}-{user}")
-    )
+    folder = next((parent / NAME for parent in _parents(user) if is_private(parent)), Path(f"/tmp/{NAME}-{user}"))
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=PRIVATE, exist_ok=True)
     except OSError as cause:
         raise InputError(f"the folder for sockets cannot be made: {cause.strerror}; {FIX}", str(folder)) from cause
-    if not _is_private(folder, user):
+    if not is_private(folder):
         raise InputError(f"the folder for sockets is not of this user alone; {FIX}", str(folder))
     return folder
 
@@ -36,11 +34,3 @@ def _parents(user: int) -> Iterator[Path]:
     if given := os.environ.get("XDG_RUNTIME_DIR"):
         yield Path(given)
     yield Path(f"/run/user/{user}")
-
-
-def _is_private(folder: Path, user: int) -> bool:
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077

@@ -14,7 +14,8 @@ from cosim.compile.compilation import Compilation
 from cosim.compile.linked_objects import linked
 from cosim.compile.modules import modules
 from cosim.compile.object_code import host
-from cosim.trust.private_cache import PRIVATE, private_cache
+from cosim.trust.ownership import PRIVATE
+from cosim.trust.private_cache import private_cache
 
 DIGEST_SIZE = hashlib.sha256().digest_size
 

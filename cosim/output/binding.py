@@ -14,6 +14,7 @@ from typing import Any
 
 from cosim.access.private_folder import private_folder
 from cosim.errors import InputError, shortened
+from cosim.trust.ownership import OTHERS, is_of_user
 
 IPC, TCP = "ipc://", "tcp://"
 LARGEST_PORT = 65535
@@ -26,7 +27,6 @@ FIXES = {
 }
 DEFAULT_FIX = f"give an endpoint such as {STREAM_EXAMPLE} or ipc:///tmp/rig"
 LOCK_LIMIT = 2.0  # s
-CLOSED = 0o077  # of the mode of a new file: to all other users
 
 
 def stream_address() -> str:
@@ -94,7 +94,7 @@ def _bind_file(socket: Any, endpoint: str) -> None:
     path = Path(endpoint.removeprefix(IPC))
     with _locked(path.parent):
         _check_free(path)
-        mask = os.umask(CLOSED)
+        mask = os.umask(OTHERS)
         try:
             socket.bind(endpoint)
         finally:
@@ -110,7 +110,7 @@ def _check_free(path: Path) -> None:
         return
     if not stat.S_ISSOCK(found.st_mode):
         raise _Taken("a file has this name, and it is no socket; give another name")
-    if found.st_uid != os.geteuid():
+    if not is_of_user(found):
         raise _Taken("the socket of another user has this name; give another name")
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as asking:
         asking.settimeout(LOCK_LIMIT)

@@ -18,6 +18,7 @@ from typing import Any
 from cosim.access.private_folder import private_folder
 from cosim.errors import InputError
 from cosim.paths import NotAFile, check_file
+from cosim.trust.ownership import OTHERS
 
 PUBLIC = ".pub"
 ENDPOINT = re.compile(r"tcp://.+:(\d{1,5}|\*)|(ipc|inproc)://.+")
@@ -110,7 +111,7 @@ def secure(socket: Any, file: str | Path) -> None:
     public, secret = _read(file)
     if secret is None:
         raise InputError(f"has no secret key; give the file without {PUBLIC}", str(file))
-    if (mode := Path(file).stat().st_mode & 0o077) != 0:
+    if mode := Path(file).stat().st_mode & OTHERS:
         raise InputError(f"others can read the secret key (mode {mode:03o}); chmod 600 it", str(file))
     socket.setsockopt(zmq.CURVE_SERVER, True)
     socket.setsockopt(zmq.CURVE_PUBLICKEY, public)

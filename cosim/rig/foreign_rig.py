@@ -23,6 +23,7 @@ from cosim.errors import PACKAGE, PLUGINS
 from cosim.output.recording_index import recordings_of
 from cosim.rig.rig_files import AS_RUN, RigFiles
 from cosim.trust.data_only import FIX, FMU, MJCF, PYTHON, XACRO, data_only
+from cosim.trust.ownership import is_of_user
 from cosim.trust.private_cache import code_folder, private_cache
 
 OWN = "recorded"  # folder of the cache
@@ -108,7 +109,7 @@ def is_own(files: Mapping[str, bytes]) -> bool:
 def _stands(file: Path, content: bytes) -> bool:
     """Raises OSError where there is none."""
     status = file.lstat()
-    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and file.read_bytes() == content
+    return stat.S_ISREG(status.st_mode) and is_of_user(status) and file.read_bytes() == content
 
 
 def _digest(files: Mapping[str, bytes]) -> str:

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from cosim.paths import cache_folder
+from cosim.trust.ownership import PRIVATE, is_of_user, is_open_to_others
 
-PRIVATE = 0o700
 SAID = "COSIM_CACHE_WARNED"  # variable of the environment: programs that this one starts do not repeat the warning
 
 
@@ -34,7 +34,7 @@ def _checked(folder: str, given: bool) -> Path | None:
     path = Path(folder)
     try:
         path.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-        if not given and _owned(path.lstat()) and not _others_write(path.lstat()):
+        if not given and is_of_user(path.lstat()) and not _others_write(path.lstat()):
             path.chmod(PRIVATE)
         why = why_not_private(path)
     except OSError:
@@ -50,18 +50,15 @@ def why_not_private(folder: Path) -> str:
     above it and links on the way may be of the administrator too. Raises OSError."""
     for path in _way_to(folder):
         status = path.lstat()
-        if not _owned(status) and not (path != folder and status.st_uid == 0):
+        if not is_of_user(status) and not (path != folder and status.st_uid == 0):
             return f"{path}: is of another user, so the cache folder {folder} is not used; set COSIM_CACHE_DIR"
         if stat.S_ISDIR(status.st_mode) and _others_write(status):
             what = f"others can write to it, so the cache folder {folder} is not used"
             return f"{path}: {what}; remove the cache folder, and chmod go-w"
-    if (mode := stat.S_IMODE(folder.stat().st_mode)) & 0o077:
+    if is_open_to_others(status := folder.stat()):
+        mode = stat.S_IMODE(status.st_mode)
         return f"{folder}: the cache folder is open to others (mode {mode:03o}) and is not used; chmod 700 it"
     return ""
-
-
-def _owned(status: os.stat_result) -> bool:
-    return status.st_uid == os.geteuid()
 
 
 def _others_write(status: os.stat_result) -> bool:
