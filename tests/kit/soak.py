@@ -15,6 +15,7 @@ import os
 import random
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import can
 from mcap.exceptions import McapError
@@ -37,6 +39,7 @@ from tests.kit.processes import child
 RIG = Path(__file__).parents[2] / "rigs" / "bench" / "one_can_bus.yaml"
 NODES = range(1, 7)
 OUR_ID = 5  # address on the bus; that of `cosim run` is 0
+ASKED = b"\x11\x00\x1d\x01"  # the mode, an int8, and the position, a float
 OFF = {0, 1, 11, 15}  # modes of a moteus drive: stopped, fault, watchdog tripped (it damps), brake
 WATCHDOG = 0.6  # s, of the drives
 FEEDBACK = 0.4  # s, of guard.stale: longer than the stalls of a busy machine
@@ -181,19 +184,31 @@ def members(session: int) -> list[int]:
     return found
 
 
+class DriveState(NamedTuple):
+    """mode; position: turns of the motor."""
+
+    mode: int
+    position: float
+
+
 def modes(channel: str) -> dict[int, int]:
     """Node -> mode that its drive reports."""
-    found: dict[int, int] = {}
+    return {node: state.mode for node, state in drives(channel).items()}
+
+
+def drives(channel: str) -> dict[int, DriveState]:
+    """Node -> what its drive reports."""
+    found: dict[int, DriveState] = {}
     until = time.monotonic() + 5.0
     with can.Bus(interface="udp_multicast", channel=channel, fd=True, hop_limit=0) as bus:
         while len(found) < len(NODES) and time.monotonic() < until:
             for node in set(NODES) - set(found):
                 id = 0x8000 | OUR_ID << 8 | node
-                bus.send(can.Message(arbitration_id=id, data=b"\x11\x00", is_fd=True, is_extended_id=True))
+                bus.send(can.Message(arbitration_id=id, data=ASKED, is_fd=True, is_extended_id=True))
                 answer = bus.recv(0.05)
                 while answer is not None and node not in found:
                     if answer.arbitration_id == node << 8 | OUR_ID and answer.data[:2] == b"\x21\x00":
-                        found[node] = answer.data[2]
+                        found[node] = DriveState(answer.data[2], *struct.unpack_from("<f", answer.data, 5))
                     answer = bus.recv(0.0)
     return found
 
