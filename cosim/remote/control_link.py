@@ -46,7 +46,6 @@ class ControlLink:
         self.failure, self._backlog = "", b""
         self._holder: str | None = None  # the client that holds control
         self._limit = setup.timeout + SILENCE
-        self._silent, self._looked = 0.0, time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "cosim.remote.control_process"],
             bufsize=0,
@@ -64,6 +63,7 @@ class ControlLink:
             self._process.kill()
             self._end_process()
             raise
+        self._silent, self._looked = 0.0, time.monotonic()
 
     def _start(self, setup: ControlSetup) -> str:
         from orjson import loads
