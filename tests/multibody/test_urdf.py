@@ -395,5 +395,5 @@ def test_all_errors_are_reported_at_once_in_the_order_of_their_lines():
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(InputError, match=r"none\.urdf: no such file$"):
         read_urdf(tmp_path / "none.urdf")
-    with pytest.raises(InputError, match=r": cannot be read: Is a directory$"):
+    with pytest.raises(InputError, match=r": cannot be read: it is a folder; give a file$"):
         read_urdf(tmp_path)
