@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cosim.rig.cached_parts import CachedParts
-from tests.kit import durations, real_time
+from tests.kit import durations, real_time, run_again
 from tests.kit.command import command
 from tests.kit.rigs import rig_of
 from tests.kit.samples import sample
@@ -55,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(durations.ProcessorTime())
+    real_time.register(config)
     if config.getoption("--time-per-room") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(durations.TimePerRoom(durations.read()))
 
@@ -75,9 +76,9 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     durations.sort_and_mark(items, durations.read())
-    real_time.mark(items)
+    run_again.mark(config, items)
 
 
 def pytest_collection_finish() -> None:
