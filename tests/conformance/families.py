@@ -29,6 +29,8 @@ import numpy as np
 from cosim import drivers
 from cosim.drivers.transport import CanParams, SerialParams, now
 from cosim.hardware.emulation.fault_injection import FaultInjection
+from cosim.hardware.emulation.server import EmulationServer
+from cosim.hardware.emulation.stepped_line import SimulatedTime, SteppedLine, join
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
@@ -58,6 +60,7 @@ ADDRESSES: dict[Any, tuple[dict, dict]] = {
 }
 LINES: dict[type, tuple[str, ...]] = {CanParams: ("virtual", "udp_multicast"), SerialParams: ("pty",)}
 PATIENCE = 20.0  # s, beyond the duration of any action on the slowest machine
+PAUSE = 0.004  # s between two looks
 BUDGET = 2500  # steps of 1 ms of the emulation; a stalling machine makes fewer
 QUIET = 20  # ms without effort after which a motor that was decelerated counts as off
 JOINTS = ("a", "b")
@@ -68,14 +71,16 @@ _numbers = itertools.count()
 
 
 class Case(NamedTuple):
-    """A family on a kind of connection; compiled: it reads and writes in machine code."""
+    """A family on a kind of connection; compiled: it reads and writes in machine code; stepped: in simulated time, on a
+    line in memory in place of the connection."""
 
     family: str
     line: str
     compiled: bool = False
+    stepped: bool = False
 
     def __str__(self) -> str:
-        return f"{self.family}-{self.line}{'-compiled' * self.compiled}"
+        return f"{self.family}-{self.line}{'-compiled' * self.compiled}{'-stepped' * self.stepped}"
 
     @property
     def module(self) -> ModuleType:
@@ -131,6 +136,28 @@ def compiles(case: Case) -> bool:
 
 
 @cache
+def stepped_cases() -> tuple[Case, ...]:
+    """Every family in simulated time, on what a bus and a serial line carry."""
+    return tuple(case._replace(stepped=True) for case in cases() if not case.compiled and case.line != "udp_multicast")
+
+
+@cache
+def real_cases() -> tuple[Case, ...]:
+    """A family on each kind of line in real time, in Python and in machine code."""
+    found: dict[Any, Case] = {}
+    for case in cases():
+        found.setdefault((case.line, is_fd(case), case.compiled), case)
+    return tuple(found.values())
+
+
+def is_fd(case: Case) -> bool:
+    """Whether its frames are of CAN FD."""
+    with TemporaryDirectory() as folder:
+        line = section(case, Path(folder))[lines(case.module)[case.line][0]]
+    return line.get("fd", False)
+
+
+@cache
 def load_cycle(case: Case) -> None:
     """Compile what the cycles of all its drivers share: that takes longer than a test may."""
     if case.compiled:
@@ -149,6 +176,17 @@ def driver_of(case: Case, spec: RigSpec) -> Any:
     context = Rig(spec, interpret=True).contexts[spec.drivers[0].name]
     driver = spec.drivers[0].plugin.module.load(spec.drivers[0].plugin.params, context)
     return InMachineCode(driver) if case.compiled else driver
+
+
+def in_simulated_time(spec: RigSpec, device: RigSpec, time: SimulatedTime) -> tuple[Any, EmulationServer]:
+    """The driver of a rig of one driver, and its drives on a line in memory."""
+    (driver,) = spec.drivers
+    can = getattr(driver.plugin.params, "bus", None) is not None
+    lines = {driver.name: SteppedLine(driver.family.connection_name(driver.plugin.params), time, can)}
+    server = emulation_of(device, clock=time.now, lines=lines)
+    join(server, lines, time)
+    context = dataclasses.replace(Rig(spec, interpret=True).contexts[driver.name], ends=lines[driver.name].ends)
+    return driver.plugin.module.load(driver.plugin.params, context), server
 
 
 def channel() -> int:
@@ -229,9 +267,14 @@ class Bench:
         device(there)
         there["schedule"]["step"] = "1 ms"
         spec = read_rig(write_rig(folder / "rig.yaml", here))
+        device_spec = read_rig(write_rig(folder / "device.yaml", there))
         self.spec = spec.drivers[0]
-        self.driver: Any = driver_of(case, spec)
-        self.emulation = emulation_of(read_rig(write_rig(folder / "device.yaml", there)))
+        self.time = SimulatedTime() if case.stepped else None
+        if self.time is None:
+            self.driver: Any = driver_of(case, spec)
+            self.emulation = emulation_of(device_spec)
+        else:
+            self.driver, self.emulation = in_simulated_time(spec, device_spec, self.time)
         self.line = self.emulation.connections[0]
         self.motors = self.emulation.motors.motors
         self.out = JointState.zeros(len(self.spec.joints))
@@ -249,15 +292,23 @@ class Bench:
         except BaseException as error:
             self.failure = error
 
+    def now(self) -> int:
+        """ns"""
+        return now() if self.time is None else self.time.now()
+
     def there(self, errand: Callable[[], object]) -> None:
         """Call an action in the drives' thread, between two of their steps."""
+        if self.time is not None:
+            errand()
+            return
         self._errands.append(errand)
         for _ in self.until(lambda: not self._errands):
             pass
 
     def __enter__(self) -> Bench:
         self.emulation.open()
-        self._thread.start()
+        if self.time is None:
+            self._thread.start()
         steps_of.append(self._steps)
         return self
 
@@ -293,20 +344,20 @@ class Bench:
         cmd.position[:] = self.out.position
         for name, value in fields.items():
             getattr(cmd, name)[:] = value
-        cmd.valid_until_ns = now() + round(valid * 1e9)
+        cmd.valid_until_ns = self.now() + round(valid * 1e9)
         return cmd
 
     def write(self, **fields: Any) -> None:
-        self.driver.write(self.command(**fields), now() + 100_000_000)
+        self.driver.write(self.command(**fields), self.now() + 100_000_000)
 
     def read(self, within: float = 0.1) -> JointState:
         with prompt(7):
-            self.driver.read(self.out, now() + round(within * 1e9))
+            self.driver.read(self.out, self.now() + round(within * 1e9))
         return self.out
 
     def fresh(self) -> JointState:
         """Feedback that was measured after this call."""
-        begun = now()
+        begun = self.now()
         for _ in self.until(lambda: self.out.t_ns > begun):
             self.read()
         return self.out
@@ -326,7 +377,13 @@ class Bench:
             in_time = time.monotonic() < end and self.emulation.steps < steps
             assert in_time, f"never seen; {self.out}, asked {self.asked}"
             yield
-            time.sleep(0.004)
+            self.wait(PAUSE)
+
+    def wait(self, seconds: float) -> None:
+        if self.time is None:
+            time.sleep(seconds)
+        else:
+            self.time.wait_until(self.time.now() + round(seconds * 1e9))
 
     # --- observation of the drives ------------------------------------------------------------
 
@@ -380,4 +437,4 @@ class Bench:
         self.line.faulty_connection.begin([fault(kind) for kind in kinds])
 
     def power_cycle(self) -> None:
-        self.there(lambda: self.line.drives.reset(now()))
+        self.there(lambda: self.line.drives.reset(self.now()))

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from .families import Case, cases
+from .families import Case, real_cases, stepped_cases
 
 
 def on(condition: Callable[[Case], bool]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", [case for case in cases() if condition(case)], ids=str)
+    """Every family in simulated time, and one on each kind of line in real time."""
+    chosen = [case for case in (*stepped_cases(), *real_cases()) if condition(case)]
+    return pytest.mark.parametrize("case", chosen, ids=str)
 
 
 # what a connection can change
