@@ -19,7 +19,7 @@ from cosim.multibody import Model
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose, Spring
 from tests.formulations.mechanisms import MECHANISMS, model_of, planar_tree, random_state, relative_error
-from tests.kit.samples import FOLDER
+from tests.kit.samples import FOLDER, covering_samples
 
 AGREEMENT = 1e-9  # relative
 
@@ -107,7 +107,7 @@ def agree(found):
     assert {name: error for name, error in found.items() if not error < AGREEMENT} == {}
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("sample", covering_samples(SAMPLES, "mechanism"))
 def test_samples(sample):
     plant = plant_of(sample)
     equations, random = plant.model.equations, np.random.default_rng(1)
