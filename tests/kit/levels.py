@@ -22,10 +22,13 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption(OPTION) or full.name in config.getoption("markexpr"):
         return
     named = [_named(config, argument) for argument in config.args if "::" in argument]
-    left_out = {item for item in items if item.get_closest_marker(full.name) and not _is_one_of(item, named)}
+    kept, left_out = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        runs = item.get_closest_marker(full.name) is None or _is_one_of(item, named)
+        (kept if runs else left_out).append(item)
     if left_out:
-        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
 
 
 def _named(config: pytest.Config, argument: str) -> tuple[Path, str]:
