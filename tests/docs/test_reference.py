@@ -35,6 +35,7 @@ from cosim.multibody import friction
 from cosim.output.binding import STREAM_EXAMPLE
 from cosim.output.limit_alarms import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
+from cosim.output.stream.reading import Schema
 from cosim.rig import emulate
 from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import bus_report
@@ -72,7 +73,6 @@ from cosim.rig.sections import (
     tuning,
 )
 from cosim.rig.sections.guard import WATCHDOG
-from cosim.rig.stream import Schema
 from cosim.rig.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
 from cosim.servo import brake, cascade
 from cosim.servo import encoder as shaft_encoder

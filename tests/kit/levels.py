@@ -1,12 +1,13 @@
 """Two levels of tests: the gate, which every change passes, and everything (`--full`).
 
 A test with the mark `full` is left out of the gate. It runs with `--full`, with `-m` and an expression that names the
-mark, and where the command line names it. Of a product of cases, such as samples × readers, `covering` keeps in the
-gate as few as have every feature that tells the cases apart.
+mark, and where the command line names it. Of many cases, `covering` keeps in the gate as few as have every feature that
+tells them apart; of a product, such as samples × readers, the mark `one_of_each` keeps each value of each parameter.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,16 @@ import pytest
 
 OPTION = "--full"
 full = pytest.mark.full
+one_of_each = pytest.mark.one_of_each
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what is not in the gate."""
+    """Mark what products have more than one of each, and deselect what is not in the gate."""
+    for cases in _products(items):
+        chosen = _choice([set(map(_value, case.callspec.params.items())) for case in cases], [1.0] * len(cases))
+        for k, case in enumerate(cases):
+            if k not in chosen:
+                case.add_marker(full)
     if config.getoption(OPTION) or full.name in config.getoption("markexpr"):
         return
     named = [_named(config, argument) for argument in config.args if "::" in argument]
@@ -29,6 +36,31 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+def _products(items: list[pytest.Item]) -> Iterable[list[Any]]:
+    """The cases of each test with the mark."""
+    found: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker(one_of_each.name):
+            found[item.nodeid.partition("[")[0]].append(item)
+    return found.values()
+
+
+def _value(parameter: tuple[str, Any]) -> Hashable:
+    """A parameter and which of its values this is: the cases have the same objects."""
+    name, value = parameter
+    return name, id(value)
+
+
+def _choice(has: Sequence[set[Hashable]], costs: Sequence[float]) -> set[int]:
+    """Cases that have all features, by a greedy choice of those with most new ones for their cost."""
+    missing, chosen = set[Hashable]().union(*has), set[int]()
+    while missing:
+        best = max(range(len(has)), key=lambda k: (len(has[k] & missing) / costs[k], -k))
+        chosen.add(best)
+        missing -= has[best]
+    return chosen
 
 
 def _named(config: pytest.Config, argument: str) -> tuple[Path, str]:
@@ -44,21 +76,15 @@ def _is_one_of(item: pytest.Item, named: Sequence[tuple[Path, str]]) -> bool:
 
 def covering(
     cases: Iterable[Any],
-    features: Callable[[Any], Iterable[Hashable]] = enumerate,
+    features: Callable[[Any], Iterable[Hashable]],
     cost: Callable[[Any], float] = lambda case: 1.0,
 ) -> list[Any]:
     """Parameters of a test: all cases, of which those that the gate does not need have the mark `full`.
 
-    features: what a case has; each that any case has is in the gate, by a greedy choice of the cases with most new ones
-    for their cost. By default each value of each place of a tuple. A tuple has a value for each argument of the test.
+    features: what a case has; each that any case has is in the gate. A tuple has a value for each argument of the test.
     """
     cases = list(cases)
-    has = [set(features(case)) for case in cases]
-    missing, chosen = set().union(*has), set[int]()
-    while missing:
-        best = max(range(len(cases)), key=lambda k: (len(has[k] & missing) / cost(cases[k]), -k))
-        chosen.add(best)
-        missing -= has[best]
+    chosen = _choice([set(features(case)) for case in cases], list(map(cost, cases)))
     marks = [() if k in chosen else (full,) for k in range(len(cases))]
     return [
         pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=mark)

@@ -12,6 +12,7 @@ from cosim.multibody.assembly import close_loops
 from cosim.multibody.constraint_laws import gear
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from cosim.multibody.nearest import ClosureSearch, separate_parts
+from tests.kit.levels import full
 
 X, Y, Z = np.eye(3)
 HALF_TURN = np.pi
@@ -199,6 +200,7 @@ def test_a_five_bar_is_as_near_as_scipy_finds_one(seed):
     assert distance(model, guess, close_loops(model, guess, np.zeros(4, dtype=bool))) <= best + 1e-6
 
 
+@full
 @pytest.mark.parametrize("seed", range(2))
 def test_a_platform_on_three_legs_is_as_near_as_scipy_finds_one(seed):
     """Universal, prismatic and spherical joints below a free plate: for a pose of the plate each leg has its angles and

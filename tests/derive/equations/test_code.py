@@ -28,7 +28,7 @@ from tests.derive.equations.derivations import (
     states,
     written_file,
 )
-from tests.kit.levels import covering
+from tests.kit.levels import covering, full
 from tests.kit.samples import kinds_of, size_of
 
 TOLERANCE = 1e-12
@@ -61,6 +61,7 @@ def test_python_needs_only_its_standard_library(tmp_path):
     assert "import math" in file.read_text()
 
 
+@full
 @needs_octave
 def test_matlab(tmp_path):
     """All samples in one process, which takes a while to start."""
