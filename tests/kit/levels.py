@@ -38,6 +38,11 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
         items[:] = kept
 
 
+def few(cases: Iterable[Any], count: int) -> list[Any]:
+    """Parameters of a test that differ by chance, as seeds do: so many are in the gate, the rest has the mark `full`."""
+    return [pytest.param(case, marks=() if k < count else full) for k, case in enumerate(cases)]
+
+
 def _products(items: list[pytest.Item]) -> Iterable[list[Any]]:
     """The cases of each test with the mark."""
     found: dict[str, list[pytest.Item]] = defaultdict(list)

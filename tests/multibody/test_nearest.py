@@ -12,7 +12,7 @@ from cosim.multibody.assembly import close_loops
 from cosim.multibody.constraint_laws import gear
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from cosim.multibody.nearest import ClosureSearch, separate_parts
-from tests.kit.levels import full
+from tests.kit.levels import few, full
 
 X, Y, Z = np.eye(3)
 HALF_TURN = np.pi
@@ -85,7 +85,7 @@ def nearest_of(found, guess):
     return np.linalg.norm(nearest_turn(found, guess) - guess, axis=1).min()
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", few(range(16), 4))
 def test_a_four_bar_takes_the_nearest_branch(seed):
     """The crank given, then free; guesses are off by up to 3 rad and by whole turns."""
     random = np.random.default_rng(seed)
@@ -146,7 +146,7 @@ def test_gears_keep_the_turns_that_their_ratio_asks_for():
 # --- others: scipy from many starts ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", few(range(6), 2))
 def test_a_slider_crank_takes_the_nearest_branch(seed):
     """Closed form again: 1 m of the slider counts as 1 rad of the crank."""
     random = np.random.default_rng(100 + seed)
