@@ -39,7 +39,7 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def few(cases: Iterable[Any], count: int) -> list[Any]:
-    """Parameters of a test that differ by chance, as seeds do: so many are in the gate, the rest has the mark `full`."""
+    """Parameters of a test that differ by chance, as seeds do: so many are in the gate, the rest has `full`."""
     return [pytest.param(case, marks=() if k < count else full) for k, case in enumerate(cases)]
 
 
