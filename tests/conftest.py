@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cosim.rig.cached_parts import CachedParts
-from tests.kit import durations, real_time, run_again
+from tests.kit import durations, levels, real_time, run_again
 from tests.kit.command import command
 from tests.kit.rigs import rig_of
 from tests.kit.samples import sample
@@ -51,6 +51,7 @@ def parts_of_passing_rigs_are_not_kept() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--time-per-room", action="store_true", help="print the time of each room")
+    parser.addoption(levels.OPTION, action="store_true", help="run everything, not the gate alone")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,6 +78,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    levels.leave_out(config, items)
     durations.sort_and_mark(items, durations.read())
     run_again.mark(config, items)
 

@@ -92,9 +92,9 @@ def slider(budget: Budget) -> Measurement:
         page.get_by_role("button", name="Release control").wait_for(timeout=PATIENCE)
         page.wait_for_timeout(1000)  # until the sliders can be moved
         page.evaluate(NOTE_KEYS)
-        times = [_moved(page, samples) for _ in range(MOVES)]
+        times = [_moved(page, samples) for _ in range(budget.of(MOVES))]
         page.close()
-    return Measurement(Samples(np.array(times)), note=f"at most {max(times) * 1e3:.0f} ms of {MOVES}")
+    return Measurement(Samples(np.array(times)), note=f"at most {max(times) * 1e3:.0f} ms of {len(times)}")
 
 
 def _moved(page: Any, samples: Subscriber) -> float:

@@ -43,7 +43,7 @@ def real_time(rig: Rig, budget: Budget) -> Samples:
     ticks, found = round(SIMULATED / rig.tick_model.step), []
     loop_alone(rig, ticks)
     with undisturbed():
-        for _ in range(max(5, budget.pairs // 10)):
+        for _ in range(max(budget.of(5), budget.pairs // 10)):
             begun = time.thread_time()
             loop_alone(rig, ticks)
             found.append(time.thread_time() - begun)
@@ -97,7 +97,7 @@ def chain_of_masses(elements: int) -> BondGraph:
 
 def assembly(budget: Budget) -> Measurement:
     found = []
-    for _ in range(max(3, budget.starts)):
+    for _ in range(max(budget.of(3), budget.starts)):
         graph, begun = chain_of_masses(ELEMENTS), time.process_time()
         assemble(graph)
         found.append(time.process_time() - begun)

@@ -84,7 +84,7 @@ def rollouts(integrator: str, budget: Budget) -> Measurement:
     gains = {name: factors * np.atleast_1d(values) for name, values in rig.parameters.items()}
     rig.rollouts(gains, duration=1.0, metrics=["error_rms"])
     with undisturbed(all_processors=True):
-        for _ in range(max(5, budget.pairs // 10)):
+        for _ in range(max(budget.of(5), budget.pairs // 10)):
             begun = time.perf_counter()
             batch = rig.rollouts(gains, duration=1.0, metrics=["error_rms"])
             found.append(time.perf_counter() - begun)

@@ -47,12 +47,13 @@ def _time_pairs(ours: RepeatedCall, other: RepeatedCall, budget: Budget) -> Samp
 
 def all_runs(budget: Budget) -> Measurement:
     """The whole call: parameters checked, 1 000 runs, one metric; nothing to compare with."""
-    block, times = _rollouts(load_rig(sample_rig(), interpret=False), RUNS, SECONDS), []
+    runs = budget.of(RUNS)
+    block, times = _rollouts(load_rig(sample_rig(), interpret=False), runs, SECONDS), []
     block(1)
     for _ in range(3):
         begun = time.perf_counter()
         block(1)
-        times.append(time.perf_counter() - begun)
+        times.append((time.perf_counter() - begun) * (RUNS / runs))
     return Measurement(Samples(np.array(times), None), note=f"{len(os.sched_getaffinity(0))} threads")
 
 
@@ -60,7 +61,7 @@ def threads(budget: Budget) -> Measurement:
     if len(os.sched_getaffinity(0)) < 2:
         raise NotMeasured("this machine has one processor core; use one with two or more")
     rig = load_rig(sample_rig(), interpret=False)
-    pair = _rollouts(rig, FEW, LONG, 2), _rollouts(rig, FEW, LONG, 1)
+    pair = _rollouts(rig, budget.of(FEW), LONG, 2), _rollouts(rig, budget.of(FEW), LONG, 1)
     return Measurement(_time_pairs(*pair, budget))
 
 
@@ -68,7 +69,7 @@ def against_mujoco(integrator: str, budget: Budget) -> Measurement:
     """Per step. Ours: the whole tick of every rig. MuJoCo: the bare arm falling freely, without contacts and limits, in
     its own pool of threads, one per core."""
     mujoco, pool = import_peer("mujoco"), import_peer("mujoco.rollout")
-    path, cores = sample_rig(), len(os.sched_getaffinity(0))
+    path, cores, few = sample_rig(), len(os.sched_getaffinity(0)), budget.of(FEW)
     rig = load_rig(path, interpret=False)
     model, data = mujoco_arm(path.parent / "robots/ur5.urdf", rig.tick_model.step, integrator)
     order = [model.joint(name).dofadr[0] for name in rig.joints]
@@ -76,18 +77,18 @@ def against_mujoco(integrator: str, budget: Budget) -> Measurement:
     full = mujoco.mjtState.mjSTATE_FULLPHYSICS
     state = np.empty(mujoco.mj_stateSize(model, full))
     mujoco.mj_getState(model, data, state, full)
-    starts, steps = np.repeat(state[None], FEW, axis=0), round(LONG / rig.tick_model.step)
+    starts, steps = np.repeat(state[None], few, axis=0), round(LONG / rig.tick_model.step)
     workers = [mujoco.MjData(model) for _ in range(cores)]
-    states = np.empty((FEW, steps, state.size))
+    states = np.empty((few, steps, state.size))
 
     with pool.Rollout(nthread=cores) as rollout:
 
         def other(n: int) -> None:
             for _ in range(n):
-                rollout.rollout(model, workers, starts, nstep=steps, state=states, sensordata=np.empty((FEW, steps, 0)))
+                rollout.rollout(model, workers, starts, nstep=steps, state=states, sensordata=np.empty((few, steps, 0)))
 
-        samples = _time_pairs(_rollouts(rig, FEW, LONG), other, budget)
-    return Measurement(samples.per(FEW * (steps + 1), FEW * steps), note=f"{cores} threads on both sides")
+        samples = _time_pairs(_rollouts(rig, few, LONG), other, budget)
+    return Measurement(samples.per(few * (steps + 1), few * steps), note=f"{cores} threads on both sides")
 
 
 CASES = (

@@ -49,7 +49,7 @@ def run(duration: float, budget: Budget) -> Measurement:
     """CPU time of `rig.run` with its summary, the second and further ones of a rig."""
     rig = load_rig(sample_rig(), interpret=False)
     ticks = round(duration / rig.tick_model.step) + 1
-    pairs = max(5, min(budget.pairs, round(20.0 / duration)))
+    pairs = max(budget.of(5), min(budget.pairs, round(20.0 / duration)))
     rig.run(duration)
     begun = os.times().system
     with undisturbed():
@@ -76,7 +76,7 @@ def recording(budget: Budget) -> Measurement:
         path = Path(folder) / "a.mcap"
         pairs = [
             [_seconds(lambda encoding=encoding: write(encoding, path)) for encoding in ("protobuf", "json")]
-            for _ in range(max(5, budget.pairs // 20))
+            for _ in range(max(budget.of(5), budget.pairs // 20))
         ]
         write("protobuf", path)
         size = path.stat().st_size / len(t_ns)

@@ -50,7 +50,7 @@ def scenarios(budget: Budget) -> Measurement:
     """Wall time with a process on each of two cores."""
     if len(os.sched_getaffinity(0)) < CORES:
         raise NotMeasured(f"needs {CORES} cores; run it on a machine that has them")
-    count = COUNT if budget == FULL else QUICK_COUNT
+    count = COUNT if budget == FULL else budget.of(QUICK_COUNT)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "scenarios.yaml"
         file.write_text(yaml.safe_dump({"scenario": dict(scenarios_of(count))}))

@@ -36,18 +36,18 @@ RUNS_PER_BUDGET = 6.0
 
 @dataclass(frozen=True)
 class Runs:
-    """alone: (ROUNDS + 1) runs without outputs; loaded: (ROUNDS,) runs with them, each between two without."""
+    """alone: (rounds + 1) runs without outputs; loaded: (rounds,) runs with them, each between two without."""
 
     alone: Sequence[Run]
     loaded: Sequence[Run]
 
     def latencies(self) -> tuple[np.ndarray, np.ndarray]:
-        """(with, the larger one of the neighbours without) (ROUNDS,) 99th percentile [s] of the wake-up latency."""
+        """(with, the larger one of the neighbours without) (rounds,) 99th percentile [s] of the wake-up latency."""
         alone = _figures(self.alone, "latency", "p99_s")
         return _figures(self.loaded, "latency", "p99_s"), np.maximum(alone[1:], alone[:-1])
 
     def ticks(self) -> tuple[np.ndarray, np.ndarray]:
-        """(with, mean of the neighbours without) (ROUNDS,) median [s] of the time of the loop's thread in a tick."""
+        """(with, mean of the neighbours without) (rounds,) median [s] of the time of the loop's thread in a tick."""
         alone = _figures(self.alone, "tick", "median_s")
         return _figures(self.loaded, "tick", "median_s"), 0.5 * (alone[1:] + alone[:-1])
 
@@ -100,7 +100,7 @@ def measured(budget: Budget, dashboards: int = 0) -> Runs:
         without, loaded = [alone.run(seconds)], list[Run]()
         if len(without[0].signals) != SIGNALS:
             raise NotMeasured(f"the rig has {len(without[0].signals)} signals, not {SIGNALS}")
-        for k in range(ROUNDS):
+        for k in range(budget.of(ROUNDS)):
             with _watched(endpoint, dashboards):
                 loaded.append(published.run(seconds, record=folder / f"run{k}.mcap"))
             without.append(alone.run(seconds))

@@ -18,7 +18,6 @@ from cosim.bench.peers import MissingPeer, import_peer, mujoco_arm
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
 from cosim.rig.rig import Rig, load_rig
-from cosim.tuning.session import TuningSession
 from cosim.tuning.tune import tune
 
 GAINS = {"arm.kp": "x0.2..x5", "arm.kd": "x0.2..x5"}
@@ -33,30 +32,29 @@ SEEDS, SEARCHED, LINE, GRADIENT = 5, 500, 4, 6
 BATCH, BATCHES, PAIRS = 160, 8, 5
 
 
-def _session(rig: Rig, folder: str | None, optimiser: str | None = None) -> TuningSession:
-    """1 000 runs of 5 s, with the report where it has a folder."""
-    found = tune(rig, GAINS, plants=PLANTS, trials=TRIALS, optimiser=optimiser, duration=SECONDS, folder=folder)
-    assert len(found.trials) * len(found.evaluator.plants) == RUNS
-    return found
+def _session(rig: Rig, folder: str, budget: Budget) -> int:
+    """The number of its runs of 5 s, 1 000; with the report."""
+    found = tune(rig, GAINS, plants=PLANTS, trials=budget.of(TRIALS), duration=SECONDS, folder=folder)
+    return len(found.trials) * len(found.evaluator.plants)
 
 
-def _session_times(rig: Rig) -> list[float]:
-    """Of whole sessions, each with its report; the first one also compiles, and does not count."""
-    times = []
-    for _ in range(SESSIONS + 1):
+def _session_times(rig: Rig, budget: Budget) -> tuple[list[float], int]:
+    """Of whole sessions, each with its report, and the runs of one; the first one also compiles, and does not count."""
+    times, runs = [], 0
+    for _ in range(budget.of(SESSIONS) + 1):
         with TemporaryDirectory() as folder:
             begun = time.perf_counter()
-            _session(rig, f"{folder}/session")
+            runs = _session(rig, f"{folder}/session", budget)
             times.append(time.perf_counter() - begun)
             assert Path(folder, "session", "report.html").stat().st_size > 0
-    return times[1:]
+    return times[1:], runs
 
 
 def whole_session(budget: Budget) -> Measurement:
     rig = load_rig(sample_rig(), interpret=False)
-    return Measurement(
-        Samples(np.array(_session_times(rig))), note=f"{len(os.sched_getaffinity(0))} threads, report included"
-    )
+    times, runs = _session_times(rig, budget)
+    note = f"{len(os.sched_getaffinity(0))} threads, report included"
+    return Measurement(Samples(np.array(times) * (RUNS / runs)), note=note)
 
 
 def against_mujoco(budget: Budget) -> Measurement:
@@ -65,27 +63,27 @@ def against_mujoco(budget: Budget) -> Measurement:
     peer = MujocoLoop(rig)
     error, own = peer.tracking_error(), rig.run(SECONDS).summary["joints"]
     expected = float(np.sqrt(sum((own[name]["error_rms"] or 0.0) ** 2 for name in rig.joints)))
-    times = np.array(_session_times(rig))
+    times, runs = _session_times(rig, budget)
     steps = round(SECONDS / rig.tick_model.step)
     other = np.array([peer.seconds_per_step() * steps for _ in times])
     note = f"RMS error {error:.2e} rad there, {expected:.2e} rad here"
     wrong = "" if abs(error - expected) < 0.1 * expected else "the loops differ by more than 10 %"
-    return Measurement(Samples(times / RUNS, other), note=note, failed=wrong)
+    return Measurement(Samples(np.array(times) / runs, other), note=note, failed=wrong)
 
 
 def by_gradients(budget: Budget) -> Measurement:
     """Runs until the cost is reached that Optuna's default sampler reaches; a gradient counts as GRADIENT runs."""
     rig = load_rig(sample_rig(), interpret=False)
-    needed = []
-    for seed in range(SEEDS):
-        goal = min(_costs(rig, "tpe", seed, SEARCHED))
-        costs = _costs(rig, "gradient", seed, SEARCHED // 5)
+    needed, seeds, searched = [], budget.of(SEEDS), budget.of(SEARCHED)
+    for seed in range(seeds):
+        goal = min(_costs(rig, "tpe", seed, searched))
+        costs = _costs(rig, "gradient", seed, searched // 5)
         trials = next((k for k, cost in enumerate(costs, 1) if cost <= goal), None)
         if trials is None:
             return Measurement(Samples(np.array([np.nan])), failed=f"seed {seed}: {min(costs):.4g}, not {goal:.4g}")
         needed.append(trials + GRADIENT * -(-trials // LINE))
     runs = np.array(needed, dtype=float)
-    return Measurement(Samples(runs, np.full(SEEDS, float(SEARCHED))), note=f"12 gains, {SEEDS} seeds: {needed} runs")
+    return Measurement(Samples(runs, np.full(seeds, float(searched))), note=f"12 gains, {seeds} seeds: {needed} runs")
 
 
 def _costs(rig: Rig, optimiser: str, seed: int, trials: int) -> list[float]:
@@ -161,17 +159,20 @@ def workers(budget: Budget) -> Measurement:
     if len(os.sched_getaffinity(0)) < 2:
         raise NotMeasured("this machine has one processor core; use one with two or more")
     with _cluster(2) as two, _cluster(1) as one:
-        pair = _on_workers(two), _on_workers(one)
+        pair = _on_workers(two, budget), _on_workers(one, budget)
         samples = paired_timing.time_pairs(*pair, replace(budget, pairs=min(PAIRS, budget.pairs)), all_processors=True)
-    return Measurement(samples, note=f"{BATCH * BATCHES} trials on five plants, {BATCH} at a time")
+    batch = budget.of(BATCH)
+    return Measurement(samples, note=f"{batch * budget.of(BATCHES)} trials on five plants, {batch} at a time")
 
 
-def _on_workers(address: str) -> Callable[[int], None]:
+def _on_workers(address: str, budget: Budget) -> Callable[[int], None]:
+    batch = budget.of(BATCH)
+    trials = batch * budget.of(BATCHES)
     rig = load_rig(sample_rig(), interpret=False)
 
     def block(n: int) -> None:
         for _ in range(n):
-            tune(rig, GAINS, plants=PLANTS, optimiser="cma", trials=BATCH * BATCHES, batch=BATCH, dask=address)
+            tune(rig, GAINS, plants=PLANTS, optimiser="cma", trials=trials, batch=batch, dask=address)
 
     return block
 

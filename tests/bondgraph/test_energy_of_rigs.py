@@ -8,15 +8,15 @@ import pytest
 
 from cosim import Rig
 from cosim.cli.reference_run import SETTINGS
-from tests.kit.samples import FOLDER
+from tests.kit.samples import FOLDER, covering_samples
 
-NAMES = sorted(path.stem for path in (FOLDER / "drives").glob("*.yaml"))
+NAMES = sorted(f"drives/{path.stem}" for path in (FOLDER / "drives").glob("*.yaml"))
 SECONDS = 0.05  # most have no later start of their motion
-LATER = {"hydraulic_boom": 0.5, "dc_start": 0.5}
+LATER = {"drives/hydraulic_boom": 0.5, "drives/dc_start": 0.5}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", covering_samples(NAMES, "joints"))
 def test_what_a_rig_is_supplied_with_it_stores_or_dissipates(sample: Callable[..., Rig], name: str) -> None:
-    energy = sample(f"drives/{name}", *SETTINGS).run(LATER.get(name, SECONDS)).summary["energy"]
+    energy = sample(name, *SETTINGS).run(LATER.get(name, SECONDS)).summary["energy"]
     assert energy is not None and energy["residual_relative"] < 1e-6
     assert energy["dissipated"] > 1e-6 and max(abs(energy["work_in"]), abs(energy["stored"])) > 1e-6

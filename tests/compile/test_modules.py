@@ -7,6 +7,7 @@ from cosim.compile import ArrayPort, BatchFunction, Routine, compilation, jit, m
 from cosim.compile.compilation import Compilation
 from cosim.compile.jit import Library
 from cosim.errors import CompileError
+from tests.kit.levels import full
 
 IR = """
 @table = internal constant [2 x double] [double 2.0, double 3.0]
@@ -70,6 +71,7 @@ def test_a_text_with_variables_stays_whole(short_modules):
     assert modules.modules(text) == [text]
 
 
+@full
 @pytest.mark.parametrize("processors", [1, 2])
 def test_results_do_not_depend_on_modules_and_processes(empty_cache, monkeypatch, processors):
     monkeypatch.setattr(compilation, "_processors", lambda: processors)

@@ -18,6 +18,7 @@ from cosim.compile.stack_need import stack_need
 from cosim.compile.targets import PTX, targets
 from cosim.errors import CompileError
 from cosim.timing.gpu_loop import KERNEL
+from tests.kit.levels import one_of_each
 from tests.kit.ptx_on_cpu import PtxProgram, addresses
 from tests.kit.ptxas import assemble
 from tests.kit.samples import FOLDER
@@ -49,6 +50,7 @@ def element(name, base, kind="double", index="%run"):
 ROOM_FOR_CALLS = 8_000
 
 
+@one_of_each
 @pytest.mark.parametrize(
     ("name", "cpu"),
     [

@@ -16,6 +16,7 @@ from cosim.rig.run import StoppedRun
 from cosim.timing.pacing import Pacing
 from tests.kit.clock import FakeClock
 from tests.kit.engines import python_engine
+from tests.kit.levels import one_of_each
 from tests.kit.rigs import rig_in
 
 MS = 1_000_000  # ns
@@ -211,6 +212,7 @@ def begin(scheduler, clock, paced, ticks):
             assert scheduler.read() is not None
 
 
+@one_of_each
 @pytest.mark.parametrize("paced", [False, True], ids=["free-running", "paced"])
 @pytest.mark.parametrize("kind", ENGINES)
 def test_stopping_a_run_is_a_controlled_stop(scheduler_of, kind, paced):
@@ -232,6 +234,7 @@ def test_stopping_a_run_is_a_controlled_stop(scheduler_of, kind, paced):
     assert engine.view("request").tolist() == [0.0, 0.0]
 
 
+@one_of_each
 @pytest.mark.parametrize("paced", [False, True], ids=["free-running", "paced"])
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_rig_can_be_armed_again_after_a_stop(scheduler_of, kind, paced):

@@ -15,6 +15,7 @@ from cosim.control.input_shaping import ShapedTrajectory, Shaping, residual_vibr
 from cosim.errors import InputError
 from cosim.trajectories import quintic, sine
 from cosim.types import Trajectory
+from tests.kit.levels import one_of_each
 
 KEYS = ("position", "velocity", "acceleration", "effort")
 OMEGA = 2.0 * math.pi * 3.0
@@ -160,6 +161,7 @@ def vibration(rig_of: Any, factor: float, damping: float, shaper: str, end: floa
     return math.hypot(x, (v + damping * omega * x) / root) * math.exp(damping * omega * (run.t[tick] - end))
 
 
+@one_of_each
 @pytest.mark.parametrize("factor", [0.8, 0.9, 1.0, 1.15])
 @pytest.mark.parametrize("type", ["zv", "zvd", "ei"])
 def test_the_vibration_of_a_flexible_axis_is_that_of_the_formula(rig_of: Any, type: str, factor: float) -> None:

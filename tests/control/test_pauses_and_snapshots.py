@@ -19,10 +19,12 @@ from tests.control.stateful_rig import (
     rows_of,
     started,
 )
+from tests.kit.levels import one_of_each
 
 # --- pauses -----------------------------------------------------------------------------------------
 
 
+@one_of_each
 @pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_run_with_pauses_and_single_steps_equals_the_run_without_bit_for_bit(rig_of, scheduler_of, kind, pacing):
@@ -117,6 +119,7 @@ def test_real_motors_are_not_left_without_commands(rig_of, scheduler_of, pacing)
 # --- snapshots --------------------------------------------------------------------------------------
 
 
+@one_of_each
 @pytest.mark.parametrize("order", [[], ["schedule.order=[write, read, controllers, guard, step, publish]"]])
 @pytest.mark.parametrize("kind", ENGINES)
 @pytest.mark.parametrize("ticks", [7, 17, 45])

@@ -6,6 +6,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.errors import CosimError
+from tests.kit.levels import one_of_each
 from tests.kit.rigs import PUSH, controller
 
 RIG = """
@@ -41,6 +42,7 @@ def message_of(tmp_path: Path):
 BOTH = "update returns {}; return the next state and the outputs, two mappings"
 
 
+@one_of_each
 @pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
 @pytest.mark.parametrize(
     ("changes", "what"),

@@ -6,6 +6,7 @@ import pytest
 from cosim.coupling import BlockPart
 from cosim.coupling.block_in_python import advance_in_python
 from cosim.types import Signal, param, params
+from tests.kit.levels import one_of_each
 
 
 @params
@@ -55,6 +56,7 @@ class Discrete(Scalars):
 PORTS = {"force": "velocity", "forces": "velocities"}
 
 
+@one_of_each
 @pytest.mark.parametrize("rows", [1, 2, 3])
 @pytest.mark.parametrize("ported", [True, False])
 @pytest.mark.parametrize("coupling_step", [None, 4e-3])

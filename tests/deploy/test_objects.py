@@ -17,6 +17,7 @@ from cosim.deploy.header import header
 from cosim.deploy.identifiers import CName, check_names
 from cosim.deploy.object_files import PROCESSORS, object_code_of, object_files
 from cosim.errors import InputError
+from tests.kit.levels import one_of_each
 from tests.kit.object_file import assert_freestanding, elf
 from tests.kit.samples import FOLDER
 
@@ -48,6 +49,7 @@ def files():
     return make
 
 
+@one_of_each
 @pytest.mark.parametrize("standard", COMPILERS)
 @pytest.mark.parametrize("name", ["ur5_sim", "leg_mit", "drives/electromechanical"])
 def test_the_header_is_strict_c_and_cpp(files, tmp_path, standard, name):
@@ -61,6 +63,7 @@ def test_the_header_is_strict_c_and_cpp(files, tmp_path, standard, name):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@one_of_each
 @pytest.mark.parametrize("target", PROCESSORS)
 @pytest.mark.parametrize("name", ["ur5_sim", "leg_mit", "drives/electromechanical"])
 def test_an_object_needs_libm_and_has_no_writable_data(files, tmp_path, target, name):

@@ -13,19 +13,28 @@ from cosim.compile.targets import HOST, targets
 from cosim.deploy.playing import TOOLS, Played, played
 from cosim.deploy.tick_code import tick_code
 from cosim.execution.native_engine import NativeEngine
+from tests.kit.levels import full
 from tests.kit.object_file import assert_freestanding
-from tests.kit.samples import COVERED, FOLDER, without_drivers
+from tests.kit.samples import COVERED, FOLDER, covering_samples, without_drivers
 
 TICKS = 1000
 BATCH = 5  # rigs in one program
 OTHERS = [target for target in TOOLS if target != platform.machine()]
-FILES = [file for file in without_drivers("**/*.yaml") if str(file.relative_to(FOLDER))[:-5] not in COVERED]
+NAMES = [str(file.relative_to(FOLDER).with_suffix("")) for file in without_drivers("**/*.yaml")]
+SAMPLES = covering_samples(name for name in NAMES if name not in COVERED)
+IN_GATE, OTHER = ([case.values[0] for case in SAMPLES if bool(case.marks) == left_out] for left_out in (False, True))
+
+
+def batches(names):
+    return [names[k : k + BATCH] for k in range(0, len(names), BATCH)]
+
+
 MISSING = [program for target in OTHERS for program in TOOLS[target][:2] if shutil.which(program) is None]
 
 
-def built(file, name):
+def built(sample, name):
     """(code, signals of the engine (k, n)) or None for a rig with parts in Python."""
-    rig = load_rig(file, ["schedule.realtime=no"])
+    rig = load_rig(FOLDER / f"{sample}.yaml", ["schedule.realtime=no"])
     if not rig.native or rig.tick_model.coupled_in_python:
         return None
     engine, code = NativeEngine(rig.tick_model), tick_code(rig.tick_model, name)
@@ -37,9 +46,9 @@ def built(file, name):
 @pytest.mark.skipif(
     "+fma" not in targets()[HOST].features.split(","), reason="this processor fuses no products and sums"
 )
-@pytest.mark.parametrize("first", range(0, len(FILES), BATCH))
-def test_rigs_run_on_other_processors_as_in_the_engine(first):
-    found = {file.stem: built(file, f"rig{k}") for k, file in enumerate(FILES[first : first + BATCH])}
+@pytest.mark.parametrize("samples", [*batches(IN_GATE), *(pytest.param(batch, marks=full) for batch in batches(OTHER))])
+def test_rigs_run_on_other_processors_as_in_the_engine(samples):
+    found = {name: built(name, f"rig{k}") for k, name in enumerate(samples)}
     rigs = {name: pair for name, pair in found.items() if pair is not None}
     texts = [with_signed_zeros(code.ir) for code, _ in rigs.values()]
     for target in OTHERS:

@@ -12,6 +12,7 @@ import pytest
 from cosim.derive import comparison
 from cosim.derive.comparison import LARGEST_DIFFERENCE, compare, consistent_states, read_model
 from cosim.formulations import separate_bodies
+from tests.kit.levels import full
 from tests.kit.samples import FOLDER
 
 URDF = """\
@@ -163,6 +164,7 @@ def test_a_formulation_that_differs_fails(command, monkeypatch):
     assert "wrong" in out
 
 
+@full
 def test_redundant_rows_are_left_out():
     model, states = consistent_states(read_model(FOLDER / "mechanisms" / "andrews.yaml"))
     assert len(model.equations.constraints.redundant) > 0
@@ -186,10 +188,11 @@ def test_redundant_rows_are_left_out():
             "light.urdf:3 joint 'hinge': link 'arm' can move but has no inertia against the motion;"
             " give it or its descendants mass, or make joint 'hinge' fixed",
         ),
-        (
+        pytest.param(
             ["open.yaml", "--compare"],
             "open.yaml:6 mechanism.loops[0]: 'pin' cannot close: the smallest violation found is 7 m;"
             " change lengths or frames",
+            marks=full,
         ),
         (
             ["rig.yaml", "--compare", "--json", "no/f.json"],
@@ -211,6 +214,7 @@ def test_interpreted_code_has_no_cost_to_compare(command, monkeypatch):
     ]
 
 
+@full
 def test_states_where_chosen_coordinates_are_singular_are_left_out_and_named():
     """Four-bars fold: at one of the states a coordinate that was chosen in advance determines nothing."""
     model, states = consistent_states(read_model(FOLDER / "mechanisms" / "four_bars.yaml"))

@@ -17,6 +17,7 @@ from cosim.errors import InputError, RunError
 from cosim.fmi.description import DESCRIPTION
 from tests.fmi import fmus
 from tests.fmi.fmus import opened
+from tests.kit.levels import one_of_each
 
 pytestmark = fmus.needs_gcc
 THEIRS: list[object] = []  # loggers, which live as long as the process
@@ -282,6 +283,7 @@ FAULTS = {
 }
 
 
+@one_of_each
 @pytest.mark.parametrize("version", (2, 3))
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_step_that_fails_gives_the_time_and_what_the_fmu_logged(folder, version, fault):

@@ -10,6 +10,7 @@ import pytest
 
 from cosim.fmi import FmuPart
 from cosim.types import Signal
+from tests.kit.levels import full
 
 SLAVES = {
     "pythonfmu": """
@@ -44,6 +45,7 @@ BODY = """
 """
 
 
+@full
 @pytest.mark.parametrize("tool", SLAVES)
 def test_an_fmu_in_python_is_stepped(tmp_path, tool):
     pytest.importorskip(tool, reason=f"{tool} is not installed: pip install -e '.[test]'")

@@ -15,6 +15,7 @@ from cosim import Rig
 from cosim.rig.recorded_run import Change
 from tests.fmu_export.elf import needed_libraries, newest_c_library, symbols
 from tests.fmu_export.instances import VERSIONS, imported, written
+from tests.kit.levels import one_of_each
 
 # drives, closed loops, modes and events, backlash, hydraulics, user code, links that bend, many bodies as loops, parts
 RIGS = (
@@ -33,6 +34,7 @@ def differing(rig: Rig, result: np.ndarray, **changes) -> list[str]:
     return [name for name in names if not np.allclose(result[name], run[name], equal_nan=True, **TOLERANCE)]
 
 
+@one_of_each
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", RIGS)
 def test_every_signal_of_every_tick_is_that_of_a_run(shared_rig, exported, name, version):

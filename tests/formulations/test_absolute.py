@@ -16,6 +16,7 @@ from cosim.multibody import Model, assembly
 from cosim.multibody.constraint_laws import point_on_curve, polynomial
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Mimic, Pose
 from tests.formulations.test_cartesian import model_of, random_tree
+from tests.kit.levels import full
 from tests.kit.samples import FOLDER
 
 
@@ -66,6 +67,7 @@ PUBLISHED = {
 }
 
 
+@full
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_motions(name: str) -> None:
     duration, step, drive, (body, column, expected), tolerance = PUBLISHED[name]

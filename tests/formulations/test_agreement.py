@@ -19,7 +19,8 @@ from cosim.multibody import Model
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose, Spring
 from tests.formulations.mechanisms import MECHANISMS, model_of, planar_tree, random_state, relative_error
-from tests.kit.samples import FOLDER
+from tests.kit.levels import one_of_each
+from tests.kit.samples import FOLDER, covering_samples
 
 AGREEMENT = 1e-9  # relative
 
@@ -107,7 +108,7 @@ def agree(found):
     assert {name: error for name, error in found.items() if not error < AGREEMENT} == {}
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("sample", covering_samples(SAMPLES, "mechanism"))
 def test_samples(sample):
     plant = plant_of(sample)
     equations, random = plant.model.equations, np.random.default_rng(1)
@@ -134,13 +135,14 @@ TREATED = {
 }
 
 
+@one_of_each
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_random_mechanisms(name):
-    for seed in range(5):
-        equations, random = model_of(name, seed).equations, np.random.default_rng(seed)
-        found = errors(equations, REFUSED, [random_state(equations, random) for _ in range(3)])
-        agree(found)
-        assert set(found) == TREATED[name]
+def test_random_mechanisms(name, seed):
+    equations, random = model_of(name, seed).equations, np.random.default_rng(seed)
+    found = errors(equations, REFUSED, [random_state(equations, random) for _ in range(3)])
+    agree(found)
+    assert set(found) == TREATED[name]
 
 
 def test_rotors_of_joints_with_axes_that_rotate():
@@ -227,6 +229,7 @@ def test_inertias_may_be_symbols(name):
         assert relative_error(compiled(factor * nominal), expected) < AGREEMENT
 
 
+@one_of_each
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize(
     "mechanism", ["loop and knife edge", "springs and laws", "planar floating", "every joint", "elastic loop"]

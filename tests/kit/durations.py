@@ -149,7 +149,7 @@ class TimePerRoom(Recorder):
 
 def main(arguments: list[str]) -> int:
     recorder = Recorder()
-    code = pytest.main(arguments, plugins=[recorder])
+    code = pytest.main(["--full", *arguments], plugins=[recorder])
     files = (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
     rows = updated(read(), recorder.measured, files)
     TABLE.write_text("{\n" + ",\n".join(f"{json.dumps(test)}: {list(row)}" for test, row in rows.items()) + "\n}\n")

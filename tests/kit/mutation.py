@@ -64,7 +64,7 @@ def stages(module: Path, tests: Sequence[str]) -> list[Stage]:
     near = next((folder for folder in named.parents if (ROOT / folder).is_dir()), Path("tests"))
     rooms = ["tests/shared" if near == Path("tests") else near.as_posix()]
     rooms += [folder for room, folder in ELSEWHERE.items() if room in named.parts]
-    return [("-m", speed, room) for room in rooms for speed in ("not slow", "slow")]
+    return [("--full", "-m", speed, room) for room in rooms for speed in ("not slow", "slow")]
 
 
 def copy_of_checkout(folder: Path) -> Path:

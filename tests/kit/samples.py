@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from cosim import Rig, load_rig
+from tests.kit.levels import covering
 
 FOLDER = Path(__file__).parents[2] / "rigs"
 
@@ -26,9 +29,56 @@ COVERED = {
 def without_drivers(pattern: str) -> list[Path]:
     """The rigs of the folder in which every motor is simulated, sorted; no more is read of them, and that by the parser
     that knows no line numbers: every worker does it before its first test."""
-    found = {file: yaml.load(file.read_text(), yaml.CSafeLoader) for file in FOLDER.glob(pattern)}
+    found = {file: _data(file) for file in FOLDER.glob(pattern)}
     whole = {"mechanism", "parts"}  # others are overlays
     return sorted(file for file, data in found.items() if whole & data.keys() and not data.get("drivers"))
+
+
+@cache
+def _data(file: Path) -> Any:
+    return yaml.load(file.read_text(), yaml.CSafeLoader)
+
+
+KINDS = {"type", "formulation", "integrator"}  # keys with a word that tells what a part is
+
+
+def kinds_of(name: str) -> set[tuple[str, ...]]:
+    """What tells a sample from another one: the places and words of KINDS, and the sections of its mechanism."""
+    file = file_of(name)
+    return set(_kinds(_data(file) if file.suffix == ".yaml" else {"mechanism": {file.suffix[1:]: ""}}, ()))
+
+
+def size_of(name: str) -> int:
+    """What a test of a sample costs, more or less: the length of its text."""
+    return file_of(name).stat().st_size
+
+
+def file_of(name: str) -> Path:
+    """Of a rig, whose name has no suffix, or of a robot."""
+    return FOLDER / (name if name.endswith(".urdf") else f"{name}.yaml")
+
+
+def _kinds(data: Any, place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(data, list):
+        for item in data:
+            yield from _kinds(item, place)
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            if key in KINDS and isinstance(value, str):
+                yield (*place[:2], key, value)
+            elif place == ("mechanism",):
+                yield (*place, key)
+            # whatever the joint is called
+            yield from _kinds(value, place if place == ("joints",) else (*place, key))
+
+
+def covering_samples(names: Iterable[str], section: str = "") -> list[Any]:
+    """Sample rigs as parameters of a test: in the gate, short ones that have all kinds, or those of a section."""
+
+    def kinds(name: str) -> set[tuple[str, ...]]:
+        return {kind for kind in kinds_of(name) if kind[0].startswith(section)}
+
+    return covering(names, kinds, size_of)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from cosim.multibody.constraint_laws import knife_edge
 from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import REVOLUTE, GeneralMotion, kind_of
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose, Spring
+from tests.kit.levels import one_of_each
 
 X, Y, Z = np.eye(3)
 STEP = 1e-5  # of central differences
@@ -153,6 +154,7 @@ def check_both_ways(mechanism, q, v, random, repeated, given=True):
     close(nested, direct)
 
 
+@one_of_each
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("tilted", [True, False])
 @pytest.mark.parametrize(("rungs", "base"), [(1, "fixed"), (3, "free"), (5, "fixed"), (8, "free")])
@@ -326,6 +328,7 @@ def test_impulses_balance(way):
 FUNCTIONS = "hybrid_dynamics", "reactions", "inverse_dynamics", "constraint_violation", "constraint_jacobian"
 
 
+@one_of_each
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("way", WAYS)
 def test_machine_code_is_the_python(name, way, monkeypatch):

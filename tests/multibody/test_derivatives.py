@@ -11,6 +11,7 @@ from cosim import Rig, load_rig
 from cosim.bench.peers import Pinocchio
 from cosim.errors import CompileError
 from cosim.multibody import Model, derivatives
+from tests.kit.levels import full, one_of_each
 from tests.kit.samples import FOLDER
 from tests.oracle.conftest import ROBOTS
 
@@ -43,6 +44,7 @@ def differences(model: Model, function: str, q, v, x, t) -> list[np.ndarray]:
     return found
 
 
+@one_of_each
 @pytest.mark.parametrize("name", ["ur5", *MECHANISMS])
 @pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics"])
 def test_derivatives_are_central_differences(name: str, function: str) -> None:
@@ -104,6 +106,7 @@ def assert_close(ours: np.ndarray, theirs: np.ndarray, value: np.ndarray) -> Non
     np.testing.assert_allclose(ours, theirs, atol=2e-6 * scale + 5e-9 * np.abs(value).max(initial=0.0))
 
 
+@one_of_each
 @pytest.mark.parametrize("name", ["ur5", *MECHANISMS])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_derivatives_of_hybrid_dynamics_are_central_differences(name: str, seed: int) -> None:
@@ -188,6 +191,7 @@ def test_derivatives_in_closed_form_with_mimic_joints(function: str) -> None:
         assert_close(ours, theirs, getattr(model, function)(q, v, x))
 
 
+@full
 def test_closed_form_and_sweep_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a chain of rotational, linear and screw joints."""
     kinds = ["revolute", "prismatic", "screw"] * 3

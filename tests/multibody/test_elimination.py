@@ -10,6 +10,7 @@ from cosim.multibody import Model
 from cosim.multibody.constrained_dynamics import GROUND
 from cosim.multibody.constraint_laws import gear
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from tests.kit.levels import few, full
 
 Z = np.eye(3)[2]
 
@@ -32,7 +33,7 @@ def wheels(inertias, ratios):
 
 
 @pytest.mark.parametrize("way", ["direct", "nested"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", few(range(6), 3))
 def test_a_ring_of_gears_has_one_redundant_row(seed, way):
     """Rows on coordinates alone: what is left of the last one is rounding, and no reaction comes of it."""
     random = np.random.default_rng(seed)
@@ -85,6 +86,7 @@ def test_each_row_is_eliminated_at_the_body_where_its_loop_closes():
         assert ["ground" if level == GROUND else names[level] for level in levels] == expected
 
 
+@full
 def test_nested_elimination_costs_the_same_for_each_loop():
     """Operations grow linearly with the loops; at the ground, each loop is coupled to all others."""
 

@@ -12,6 +12,7 @@ from cosim.multibody.assembly import close_loops
 from cosim.multibody.constraint_laws import gear
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from cosim.multibody.nearest import ClosureSearch, separate_parts
+from tests.kit.levels import few, full
 
 X, Y, Z = np.eye(3)
 HALF_TURN = np.pi
@@ -84,7 +85,7 @@ def nearest_of(found, guess):
     return np.linalg.norm(nearest_turn(found, guess) - guess, axis=1).min()
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", few(range(16), 4))
 def test_a_four_bar_takes_the_nearest_branch(seed):
     """The crank given, then free; guesses are off by up to 3 rad and by whole turns."""
     random = np.random.default_rng(seed)
@@ -145,7 +146,7 @@ def test_gears_keep_the_turns_that_their_ratio_asks_for():
 # --- others: scipy from many starts ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", few(range(6), 2))
 def test_a_slider_crank_takes_the_nearest_branch(seed):
     """Closed form again: 1 m of the slider counts as 1 rad of the crank."""
     random = np.random.default_rng(100 + seed)
@@ -199,6 +200,7 @@ def test_a_five_bar_is_as_near_as_scipy_finds_one(seed):
     assert distance(model, guess, close_loops(model, guess, np.zeros(4, dtype=bool))) <= best + 1e-6
 
 
+@full
 @pytest.mark.parametrize("seed", range(2))
 def test_a_platform_on_three_legs_is_as_near_as_scipy_finds_one(seed):
     """Universal, prismatic and spherical joints below a free plate: for a pose of the plate each leg has its angles and

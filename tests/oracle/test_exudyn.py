@@ -12,6 +12,7 @@ from exudyn.itemInterface import LoadForceVector, RevoluteJoint2D
 from cosim import load_rig
 from cosim.bench.peers_exudyn import Cables, tube
 from cosim.multibody import Model
+from tests.kit.levels import full
 from tests.kit.samples import FOLDER
 
 TURN = 2.0 * np.pi
@@ -159,6 +160,7 @@ def spin(t):
     return angle, 0.4 * (t - 15.0 / TURN * np.sin(phase)), 0.4 * (1.0 - np.cos(phase))
 
 
+@full
 def test_spin_up(tmp_path):
     """The deflection of the tip, 0.57 m at most: without stiffening it would grow without bound."""
     times = np.linspace(0.0, 10.0, 41)

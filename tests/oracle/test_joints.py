@@ -20,6 +20,7 @@ from cosim.multibody.description.topology import depth_first
 from cosim.multibody.description.urdf import parse_urdf
 from cosim.multibody.joints import GeneralMotion, joint_axes
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from tests.kit.levels import few, one_of_each
 
 TOLERANCE = 1e-9
 
@@ -351,6 +352,7 @@ def both_sides(kinds, seed):
     return Reference(model, reference), random
 
 
+@one_of_each
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("kind", THEIRS)
 def test_each_joint_between_others(kind, compiled):
@@ -361,7 +363,7 @@ def test_each_joint_between_others(kind, compiled):
     check(reference, random, ["l1"])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", few(range(12), 4))
 def test_trees_of_all_joints(seed):
     kinds = list(np.random.default_rng(seed).permutation([*THEIRS, *THEIRS])[:9])
     reference, random = both_sides(list(map(str, kinds)), seed)

@@ -10,6 +10,7 @@ import pytest
 
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
+from tests.kit.levels import one_of_each
 
 TOLERANCE = 1e-9
 
@@ -85,6 +86,7 @@ def mujoco_model(text):
     return model
 
 
+@one_of_each
 @pytest.mark.parametrize("name", ["inline", "own ur5", PLAIN, UR5, PANDA, LEG])
 @pytest.mark.parametrize("rotors", [False, True])
 def test_accelerations(name, rotors, robots_folder):

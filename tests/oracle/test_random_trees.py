@@ -14,6 +14,7 @@ from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.topology import build_mechanism, depth_first
 from cosim.multibody.equations import ROLLED_FROM
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mimic, Pose
+from tests.kit.levels import full
 
 MOVING = ("revolute", "continuous", "prismatic")
 STEP = 1e-5  # of central differences
@@ -409,6 +410,7 @@ def branched(seed, joints=70):
     return model.with_rotor_inertia(numbers.random.uniform(0.0, 1.0, model.nv)), numbers
 
 
+@full
 @pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "hybrid_dynamics"])
 def test_many_bodies(name):
     model, numbers = branched(7)

@@ -13,10 +13,12 @@ from toppra.constraint import DiscretizationType, JointTorqueConstraint, JointVe
 from cosim.multibody import Model
 from cosim.trajectories import line, time_optimal
 from cosim.types import TrajectoryContext
+from tests.kit.levels import full
 
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
 
 
+@full
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
 def test_the_duration_is_that_of_toppra(fraction: float) -> None:
     model, rng = Model.from_urdf(UR5), np.random.default_rng(2)

@@ -11,6 +11,7 @@ import pytest
 from cosim.errors import InputError
 from cosim.output.plot import RunPlot
 from cosim.output.plot.joint_columns import BEFORE_DRIVE
+from tests.kit.levels import one_of_each
 from tests.output.plot_helpers import LONG, axes_of, run, texts
 
 
@@ -39,6 +40,7 @@ def test_joints_columns_units_legend_and_note_are_on_the_plot(tmp_path):
     assert "velocity" not in found
 
 
+@one_of_each
 @pytest.mark.parametrize("title", ["arm", "a_rig_with_a_rather_long_name_" * 5])
 @pytest.mark.parametrize("description", ["", "short", LONG])
 @pytest.mark.parametrize("interfaces", [ALL, ("position",)])

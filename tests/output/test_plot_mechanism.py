@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cosim.output.plot import RunPlot
+from tests.kit.levels import one_of_each
 from tests.output.plot_helpers import LONG, axes_of, run, texts
 
 
@@ -191,6 +192,7 @@ def test_short_runs_of_mechanisms_are_drawn_without_a_warning(tmp_path, k):
     RunPlot(t[:k], signals, ["a"], "arm", units, events=[(0.0, "latch")]).save(tmp_path / "a.png")
 
 
+@one_of_each
 @pytest.mark.parametrize("interfaces", [("position",), ("position", "velocity"), ("position", "velocity", "effort")])
 @pytest.mark.parametrize("length", [1, 12, 80])
 def test_all_parts_of_a_mechanism_stay_on_the_picture_and_apart(tmp_path, drawn, interfaces, length):

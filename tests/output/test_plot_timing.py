@@ -10,6 +10,7 @@ import pytest
 from cosim.errors import InputError
 from cosim.output.plot.timing_plot import plot_timing
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
+from tests.kit.levels import one_of_each
 
 US, MS = 1_000, 1_000_000
 NAMES = ("read", "arm", "guard", "write", "step", "publish")
@@ -177,6 +178,7 @@ def test_the_rigs_time_and_its_rate_are_shown(draw):
     )
 
 
+@one_of_each
 @pytest.mark.parametrize("triggered", [False, True])
 @pytest.mark.parametrize("k", [0, 1, 2, 3])
 def test_short_runs_are_drawn_without_a_warning(draw, k, triggered):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from tests.kit.levels import one_of_each
 from tests.kit.rigs import controller
 from tests.plant.event_runs import BALL, PUSHED, SLIDER, EventRun, G, M, with_events
 
@@ -64,6 +65,7 @@ def test_a_brake_that_is_released(rig_of):
     assert ran["a/position"][-1] == pytest.approx(rest + 0.5 * G * 0.5**2, rel=1e-9)
 
 
+@one_of_each
 @pytest.mark.parametrize("effort", [0.1, 2.0, 5.999])
 @pytest.mark.parametrize("at", [0.0, 0.0005, 0.2])
 def test_a_brake_that_is_too_weak_slips_from_standstill(rig_of, effort, at):
@@ -301,6 +303,7 @@ schedule: {{duration: 1 s}}
 """
 
 
+@one_of_each
 @pytest.mark.parametrize("moved", ["joint", "moving_base"])
 @pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
 def test_imposed_motions_do_work_in_an_impact(rig_of, moved, restitution):

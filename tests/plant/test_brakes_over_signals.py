@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.kit.levels import one_of_each
 from tests.plant.event_runs import SLIDER, EventRun, M, with_events
 
 # gravity pulls the block along x with 6 N; the lever turns by sin ω t, `witness` marks the instant of an event
@@ -26,6 +27,7 @@ def assert_energy_balances(ran, atol=1e-9):
     np.testing.assert_allclose(lost, lost[0], atol=atol)
 
 
+@one_of_each
 @pytest.mark.parametrize(("joint", "dof"), [(ONE, "a"), (SEVERAL, "a.x")])
 @pytest.mark.parametrize("interpret", [False, True])
 def test_a_block_slips_when_a_lever_has_released_its_brake(rig_of, joint, dof, interpret):

@@ -18,6 +18,7 @@ from cosim.rig.build.coupling_steps import check_coupling_steps
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.parts import CouplingsSpec
 from tests.kit.coupled import quarter_car, quarter_car_exact
+from tests.kit.levels import one_of_each
 from tests.rig.test_parts_only import FILES, SAMPLE, folder, in_python
 
 __all__ = ["folder"]
@@ -33,6 +34,7 @@ def control(shortest="0.1 ms", longest="10 ms", repeats="no"):
 # --- numbers --------------------------------------------------------------------------------------------
 
 
+@one_of_each
 @pytest.mark.parametrize("repeats", [False, True])
 @pytest.mark.parametrize("master", ["gauss_seidel", "jacobi"])
 @pytest.mark.parametrize("order", [0, 1, 2])
@@ -52,6 +54,7 @@ def test_a_long_tick_equals_coupled_parts_with_the_same_control(folder, master, 
     assert run["coupling/step"][-1] == pytest.approx(np.diff(expected.t)[-1], abs=1e-12)
 
 
+@one_of_each
 @pytest.mark.parametrize(
     "steps", [control(), control("1 ms", repeats="yes"), "couplings={step: 2 ms, bonds: BONDS}"], ids=lambda s: s[:30]
 )

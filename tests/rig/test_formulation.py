@@ -11,6 +11,7 @@ import pytest
 from cosim import InputError, RunError, compare
 from cosim.formulations import dependent_coordinates
 from cosim.formulations.cartesian import Cartesian
+from tests.kit.levels import one_of_each
 from tests.kit.samples import sample
 
 __all__ = ["sample"]
@@ -18,6 +19,7 @@ __all__ = ["sample"]
 CARTESIAN = "mechanism.formulation=cartesian"
 
 
+@one_of_each
 @pytest.mark.parametrize("interpret", [False, True])
 @pytest.mark.parametrize(
     "name", ["ur5_sim", "mechanisms/four_bar", "mechanisms/floating_chain", "mechanisms/car_axis", "pendulum_chain"]

@@ -17,6 +17,7 @@ from cosim.output.limit_alarms import PAUSE, LimitAlarms
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.control import guard_battery
+from tests.kit.levels import one_of_each
 from tests.kit.rigs import rig_in
 
 # 1 kg on a rail, pushed with 10 N: v = 10 t, x = 5 t^2; `b` is left alone
@@ -260,6 +261,7 @@ ALARMS = {
 IN_PYTHON = list({case.split()[0]: case for case in ALARMS}.values())
 
 
+@one_of_each
 @pytest.mark.parametrize(
     ("case", "interpret"), [*((case, False) for case in ALARMS), *((case, True) for case in IN_PYTHON)]
 )

@@ -17,6 +17,7 @@ from cosim.rig import Rig
 from cosim.rig.run import StoppedRun
 from cosim.rig.run_file import KILLED
 from tests.kit.disk import small_disk
+from tests.kit.levels import full
 from tests.rig.test_parameters import ARM
 
 ROOT = Path(__file__).parents[2]
@@ -149,6 +150,7 @@ print(compare(run, rig.run(keep={"budget": "10 MB"})).identical)
 """
 
 
+@full
 def test_a_long_run_stays_within_its_budget(tmp_path):
     """A million ticks, 176 MB of signals, with 60 MB of memory."""
     done = subprocess.run(

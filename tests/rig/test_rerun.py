@@ -24,6 +24,7 @@ from cosim.rig.rig_files import files_of
 from cosim.rig.session import run_session
 from cosim.rig.unpacked_rig import rig_of_files
 from tests.kit.command import Command
+from tests.kit.levels import full, one_of_each
 from tests.rig.test_parameters import ARM
 from tests.rig.test_run_forms import MOVING
 
@@ -101,6 +102,7 @@ def test_a_recording_holds_all_files_and_runs_again_without_the_originals(folder
     np.testing.assert_array_equal(again.run.values, run.values)
 
 
+@one_of_each
 @pytest.mark.parametrize("realtime", [False, True])
 @pytest.mark.parametrize("encoding", ["protobuf", "json"])
 def test_runs_are_equal_to_the_bit(tmp_path, encoding, realtime):
@@ -232,6 +234,7 @@ def test_a_name_that_leaves_the_folder_is_refused(name):
     assert str(caught.value) == f"rig: {what}"
 
 
+@full
 def test_samples_run_again_to_the_bit(tmp_path):
     for rig in ("ur5_sim", "user_controller", "impedance/ur5_impedance", "mechanisms/car_axis", "ur5_realtime"):
         load_rig(Path(__file__).parents[2] / "rigs" / f"{rig}.yaml").run("50 ms", record=tmp_path / "a.mcap")

@@ -7,6 +7,7 @@ import pytest
 from cosim.control.limits import POSITION_TOLERANCE
 from cosim.errors import InputErrors
 from cosim.rig.run import StoppedRun
+from tests.kit.levels import one_of_each
 
 FINGERS = """
 mechanism:
@@ -25,6 +26,7 @@ def touched(run):
     return [(event["name"], event["t_s"], event["energy_lost_J"]) for event in run.summary["events"]]
 
 
+@one_of_each
 @pytest.mark.parametrize("interpret", [False, True])
 @pytest.mark.parametrize("position", ["0", "4 cm", "-1e-9", "-1.5e-21", "0.04000000000000001"])
 def test_a_start_at_a_limit_and_at_a_stop_runs(rig_of, position, interpret):
@@ -62,6 +64,7 @@ schedule: {duration: 20 ms}
 """
 
 
+@one_of_each
 @pytest.mark.parametrize("interpret", [False, True])
 @pytest.mark.parametrize(("start", "counts"), [("4.4 cm", 0.04), ("5.6 cm", 0.06)])
 def test_an_encoder_rounds_a_joint_that_rests_at_its_limit_beyond_it(rig_of, start, counts, interpret):

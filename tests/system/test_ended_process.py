@@ -16,6 +16,7 @@ from cosim import open_recording
 from cosim.compile.process_exits import user_code
 from cosim.execution.crash import FIX, WHAT
 from tests.kit.command import RIG, command
+from tests.kit.levels import one_of_each
 from tests.kit.processes import until
 
 __all__ = ["command"]
@@ -59,6 +60,7 @@ def write(update="pass", load="pass", folder=".", begin=0.05):
     Path(folder, "own.yaml").write_text(OWN_RIG)
 
 
+@one_of_each
 @pytest.mark.parametrize("paced", [(), ("--realtime",)], ids=["free", "in real time"])
 @pytest.mark.parametrize(
     ("update", "what"),

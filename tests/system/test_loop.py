@@ -12,6 +12,7 @@ from cosim.errors import InputErrors, RunError
 from cosim.output.recording_reader import read_recording
 from cosim.rig.run import StoppedRun
 from tests.kit.engines import python_rows
+from tests.kit.levels import one_of_each
 
 RIG = """
 mechanism:
@@ -271,6 +272,7 @@ def test_a_fault_in_the_first_tick_of_a_block_reaches_the_recording(rig_of, tmp_
     assert len(read_recording(tmp_path / "a.mcap")[0]) == 32
 
 
+@one_of_each
 @pytest.mark.parametrize(
     ("lines", "what"),
     [

@@ -6,6 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.kit.samples import covering_samples
+
 # rig -> bound of its relative energy residual
 RESIDUALS = {
     "arm_on_moving_base": 1e-9,
@@ -41,10 +43,10 @@ def test_it_describes_itself_and_ends_with_balanced_energy(sample, name):
         assert constraint.get("violation_max", 0.0) < 1e-11
 
 
-@pytest.mark.parametrize("name", RESIDUALS)
+@pytest.mark.parametrize("name", covering_samples(f"mechanisms/{name}" for name in RESIDUALS))
 def test_interpreted_equals_compiled(sample, name):
-    native = sample(f"mechanisms/{name}")
+    native = sample(name)
     seconds = 3 * native.tick_model.step
-    compiled, slow = native.run(seconds), sample(f"mechanisms/{name}", interpret=True).run(seconds)
+    compiled, slow = native.run(seconds), sample(name, interpret=True).run(seconds)
     scale = np.maximum(np.abs(compiled.values).max(axis=0), 1e-3)
     np.testing.assert_allclose(slow.values / scale, compiled.values / scale, rtol=0, atol=1e-9)

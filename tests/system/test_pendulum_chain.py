@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from tests.kit.levels import full
+
 N, MASS, LENGTH, G = 10, 1.0, 0.1, 9.81
 SPIN = 10.0 / (12 * N**3)  # of a rod about its centre of mass [kg m²]
 
@@ -87,6 +89,7 @@ def test_energy_is_conserved_over_the_run(sample):
     assert hinge["speed_max"] == np.abs(run["hinge_1/velocity"]).max()
 
 
+@full
 @pytest.mark.parametrize(
     ("integrator", "steps", "order", "of_energy"),
     [

@@ -7,14 +7,14 @@ import pytest
 
 from cosim.rig.reading.yaml_source import load_yaml
 from tests.kit.engines import python_rows
-from tests.kit.samples import FOLDER, without_drivers
+from tests.kit.samples import FOLDER, covering_samples, without_drivers
 
 NAMES = [file.stem for file in without_drivers("*.yaml")]
 TICKS = 50  # several periods of every controller
 INTERPRETED = 20  # of them, which take a hundred times as long
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=covering_samples(NAMES))
 def rig(request, sample):
     return sample(request.param, "schedule.realtime=no")
 
@@ -60,7 +60,7 @@ def test_compiled_runs_are_bitwise_repeatable(rig):
     assert np.array_equal(run.values, rig.run().values)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", covering_samples(NAMES))
 def test_python_engine_and_interpreter_equal_the_compiled_engine(name, sample):
     # A chain of pendulums is chaotic: rounding errors grow by e every few tenths of a second, so that after
     # some seconds nothing but the energy would agree. These ticks are before that.

@@ -13,6 +13,7 @@ from cosim.trajectories import minimum_jerk, quintic, spline
 from cosim.trajectories._piecewise import PiecewisePolynomial
 from cosim.trajectories._splines import spline_coefficients
 from cosim.types import Trajectory
+from tests.kit.levels import one_of_each
 
 JOINTS = ("shoulder", "elbow")
 START = np.array([0.2, -0.4])
@@ -65,6 +66,7 @@ def test_clamped_ends_are_at_rest(degree: Any, zero: tuple[str, ...]) -> None:
             np.testing.assert_allclose(trajectory.sample(t)[key], 0.0, atol=1e-9)
 
 
+@one_of_each
 @pytest.mark.parametrize(("degree", "order"), [(3, 2), (5, 3)])
 @pytest.mark.parametrize("ends", ["clamped", "natural"])
 def test_a_spline_has_the_least_bend_or_jerk_among_curves_through_its_points(

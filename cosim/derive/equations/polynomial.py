@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias, cast
 
@@ -322,9 +323,11 @@ def _arrangements(terms: Mapping[Term, Formula]) -> list[Formula]:
     grouped = [
         sympy.Add(*(outer * _factored(inner) for outer, inner in groups.items())) for groups in (by_trig, by_rest)
     ]
-    return [plain, *grouped, *(_factored(form) for form in (plain, *grouped))]
+    forms = dict.fromkeys((plain, *grouped))  # often one and the same
+    return [*forms, *map(_factored, forms)]
 
 
+@lru_cache(maxsize=1024)  # the elements of a component have sums in common
 def _factored(formula: Formula) -> Formula:
     """With what all terms have in common outside; numbers stay where they are, but whole ones."""
     if not isinstance(formula, sympy.Add):

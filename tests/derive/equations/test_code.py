@@ -4,6 +4,7 @@ import math
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import casadi
@@ -27,19 +28,24 @@ from tests.derive.equations.derivations import (
     states,
     written_file,
 )
+from tests.kit.levels import covering, full
+from tests.kit.samples import kinds_of, size_of
 
 TOLERANCE = 1e-12
 OCTAVE = shutil.which("octave-cli") or ""
-needs_gcc = pytest.mark.skipif(not GCC, reason="no gcc: C is not compiled")
 needs_octave = pytest.mark.skipif(not OCTAVE, reason="no octave-cli: MATLAB's files are not run")
-samples = pytest.mark.parametrize("name", SAMPLES)
+CODES = {"c": c_code, "python": python_code}
 
 
-@pytest.mark.parametrize("code", [pytest.param(c_code, marks=needs_gcc), python_code])
-@samples
+EACH = covering(product(SAMPLES, CODES), lambda case: {*kinds_of(case[0]), case[1]}, lambda case: size_of(case[0]))
+
+
+@pytest.mark.parametrize(("name", "code"), EACH)
 def test_c_and_python(name, code, tmp_path):
+    if code == "c" and not GCC:
+        pytest.skip("no gcc: C is not compiled")
     d = derivation(name, **SAMPLES[name])
-    evaluated = code(d, tmp_path)
+    evaluated = CODES[code](d, tmp_path)
     for state in states(d):
         assert_equal(d, evaluated(state), state, TOLERANCE)
 
@@ -55,6 +61,7 @@ def test_python_needs_only_its_standard_library(tmp_path):
     assert "import math" in file.read_text()
 
 
+@full
 @needs_octave
 def test_matlab(tmp_path):
     """All samples in one process, which takes a while to start."""

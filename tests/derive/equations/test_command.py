@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.derive.equations.derivations import RIGS
+from tests.kit.levels import full
 
 PARALLEL_BARS = RIGS / "mechanisms" / "four_bar.yaml"
 
@@ -122,6 +123,7 @@ def test_errors_in_a_rig(command, text, said):
     assert command.refuses("derive", "rig.yaml", "--equations") == said
 
 
+@full
 def test_a_mechanism_too_large_to_read(command):
     Path("rig.yaml").write_text("name: long\nmechanism:\n  bodies:\n" + CHAIN)
     (said,) = command.refuses("derive", "rig.yaml", "--equations")

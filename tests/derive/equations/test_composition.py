@@ -11,6 +11,7 @@ from cosim.derive.equations.command import read_model
 from cosim.derive.equations.components import derived
 from cosim.derive.equations.composition import comparison_lines, compose, composed
 from tests.derive.equations.derivations import RIGS, assert_equal, states
+from tests.kit.levels import one_of_each
 
 TRUCK = """\
 name: truck
@@ -62,6 +63,7 @@ def _parts(request, tmp_path):
     return made
 
 
+@one_of_each
 @pytest.mark.parametrize("arm", [None, UR5], ids=["crane", "ur5"])
 def test_composed_is_derived_in_one(parts, arm):
     composition = parts(arm)

@@ -10,6 +10,7 @@ from cosim.derive.equations.components import derived
 from cosim.derive.equations.parameters import with_symbols
 from tests.derive.equations.derivations import GCC, RIGS, assert_equal, c_code, derivation, python_code, states
 from tests.derive.equations.reading import evaluated, read_latex, read_text
+from tests.kit.levels import one_of_each
 
 CODE = [pytest.param(c_code, marks=pytest.mark.skipif(not GCC, reason="no gcc: C is not compiled")), python_code]
 # where loops, constraints and springs are attached: parameter -> its text in the rig, another text, its value
@@ -29,6 +30,7 @@ ATTACHED = {
 }
 
 
+@one_of_each
 @pytest.mark.parametrize("code", CODE)
 @pytest.mark.parametrize("name", ATTACHED)
 def test_loops_constraints_and_springs_at_other_places(name, code, tmp_path):

@@ -17,6 +17,8 @@ from cosim.derive.symbolic import as_text, exact
 from cosim.errors import InputError
 from tests.derive.equations.derivations import RIGS, SAMPLES, assert_equal, derivation, states
 from tests.derive.equations.reading import compiled, evaluated, read_latex, read_text
+from tests.kit.levels import full
+from tests.kit.samples import covering_samples
 
 TOLERANCE = 1e-11  # numbers are printed with 15 digits
 # sample rigs with a mechanism that no other one has
@@ -44,7 +46,7 @@ def formulas_made_once(monkeypatch):
         monkeypatch.setattr(writer, "component_formulas", once)
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in LONG])
+@pytest.mark.parametrize("name", covering_samples([name for name in ALL if name not in LONG], "mechanism"))
 @pytest.mark.usefixtures("formulas_made_once")
 def test_formulas_parsed_back(name):
     d = derivation(name, **ALL[name])
@@ -55,7 +57,7 @@ def test_formulas_parsed_back(name):
             assert_equal(d, values(state), state, TOLERANCE, but=("inverse_dynamics", "forward_dynamics"))
 
 
-@pytest.mark.parametrize("name", ["two_link", "mechanisms/four_bar"])
+@pytest.mark.parametrize("name", ["two_link", pytest.param("mechanisms/four_bar", marks=full)])
 def test_latex_in_the_parser_of_sympy(name):
     """Its grammar knows no dots above letters and no words as indices, so these get other names before; and a symbol
     before a parenthesis is a function there, so the product gets a sign."""

@@ -7,6 +7,7 @@ import pytest
 
 from cosim import InputError
 from cosim.multibody.derivatives import DynamicsDerivatives
+from tests.kit.levels import full
 from tests.multibody.elastic.beams import chain, floating_loop, is_mode, model_of, moved_by, random_state
 
 
@@ -53,6 +54,7 @@ def test_derivatives_of_a_tree():
     close(hybrid, differences(model, unknown, q, v, x))
 
 
+@full
 def test_derivatives_with_a_loop():
     model = model_of(floating_loop)
     derivatives = DynamicsDerivatives(model.equations, model.nq, model.nv)

@@ -9,6 +9,7 @@ from cosim.multibody.part_names import given_names, part_of, shown_name, whole_o
 from cosim.rig.rig import load_rig
 from cosim.rig.scene import scene_of_rig, view_of
 from tests.derive.equations.derivations import RIGS
+from tests.kit.levels import one_of_each
 
 BOOM = """\
 name: boom
@@ -57,6 +58,7 @@ def test_equations_refuse_parts_and_do_not_suggest_them(command, rig, option):
     ]
 
 
+@one_of_each
 @pytest.mark.parametrize(
     "words",
     [

@@ -9,6 +9,7 @@ from cosim.multibody.assembly import find_redundant
 from cosim.multibody.elastic.shape_functions import ShapeFunctions
 from cosim.multibody.mechanism import Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from cosim.multibody.model import Model
+from tests.kit.levels import full
 
 CRANK, ROD, SLIDER = 0.36, 0.151104, 0.075552  # kg
 L1, L2, J1, J2 = 0.15, 0.30, 0.002727, 0.0045339259
@@ -53,6 +54,7 @@ def about_z(moment):
     return np.diag([0.0, 0.0, moment])
 
 
+@full
 def test_the_published_solution():
     links = (
         Link("base"),
