@@ -11,14 +11,12 @@ import pytest
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.scenario.stand import Stand
 
-from .families import Case, addresses, cases, rig, section, write_rig
-from .test_faults import SAME_FRAMES, Scene
+from .families import Case, addresses, rig, section, stepped_cases, write_rig
+from .marks import IN_PYTHON, over
+from .test_faults import Scene
 
-CASES = [
-    case for case in cases() if case.line != "udp_multicast" and not case.compiled and str(case) not in SAME_FRAMES
-]
+CASES = stepped_cases()
 MODES = [(case, mode) for case in CASES for mode in sorted(case.module.MODES)]
-COMPILED = list({case.family: case for case in cases() if case.compiled and case.line != "virtual"}.values())
 STEP, SLOW_STEP, DURATION = 0.004, 0.02, 1.6  # s
 SLOW = ("modbus",)  # families whose line carries two drives in 20 ms
 SINE = {"type": "sine", "amplitude": 0.3, "frequency": 0.5}
@@ -97,10 +95,10 @@ def test_a_drive_that_follows_its_own_wrong_velocity_is_stopped(case, mode, tmp_
     assert "joint 'a'" in fault and (limited or REPORTS.search(fault) or "as far as it is commanded" in fault), fault
 
 
-@pytest.mark.parametrize("case", COMPILED, ids=str)
+@over(*IN_PYTHON)
 def test_it_is_found_by_buses_in_machine_code(case, tmp_path):
     wrong = {"kind": "velocity_unit", "joint": "a", "scale": WRONG["velocity"]}
-    scene = Scene(case._replace(compiled=False), tmp_path, wrong, duration=6.0)
+    scene = Scene(case, tmp_path, wrong, duration=6.0)
     run = scene.run()
     assert run.summary["engine"]["buses"] == "compiled"
     assert REPORTS.search(run.fault) or "by its positions (it reports" in run.fault, run.fault
