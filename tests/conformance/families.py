@@ -38,7 +38,7 @@ from cosim.types import JointCommand, JointState
 
 from .compiled import InMachineCode
 from .register_maps import FLOATS, WHOLE_NUMBERS
-from .rules import prompt, steps_of
+from .rules import PATIENCE, prompt, time_had
 
 FOLDER = Path(next(iter(drivers.__path__)))
 BESIDES = {"common", "sim"}  # folders that are not a family of hardware
@@ -59,7 +59,6 @@ ADDRESSES: dict[Any, tuple[dict, dict]] = {
     "serial_text": ({"id": 1, "model": "arm"}, {"id": 2}),
 }
 LINES: dict[type, tuple[str, ...]] = {CanParams: ("virtual", "udp_multicast"), SerialParams: ("pty",)}
-PATIENCE = 20.0  # s, beyond the duration of any action on the slowest machine
 PAUSE = 0.004  # s between two looks
 BUDGET = 2500  # steps of 1 ms of the emulation; a stalling machine makes fewer
 QUIET = 20  # ms without effort after which a motor that was decelerated counts as off
@@ -137,16 +136,18 @@ def compiles(case: Case) -> bool:
 
 @cache
 def stepped_cases() -> tuple[Case, ...]:
-    """Every family in simulated time, on what a bus and a serial line carry."""
-    return tuple(case._replace(stepped=True) for case in cases() if not case.compiled and case.line != "udp_multicast")
+    """Every family in simulated time, on what a bus and a serial line carry; an adapter carries the frames of a bus."""
+    plain = [case for case in cases() if not case.compiled and case.line != "udp_multicast"]
+    return tuple(case._replace(stepped=True) for case in plain if not is_adapter(case))
 
 
 @cache
 def real_cases() -> tuple[Case, ...]:
-    """A family on each kind of line in real time, in Python and in machine code."""
+    """A family on each kind of line between processes in real time, in Python and in machine code."""
     found: dict[Any, Case] = {}
     for case in cases():
-        found.setdefault((case.line, is_fd(case), case.compiled), case)
+        if case.line != "virtual":
+            found.setdefault((case.line, is_fd(case), case.compiled), case)
     return tuple(found.values())
 
 
@@ -155,6 +156,12 @@ def is_fd(case: Case) -> bool:
     with TemporaryDirectory() as folder:
         line = section(case, Path(folder))[lines(case.module)[case.line][0]]
     return line.get("fd", False)
+
+
+@cache
+def is_adapter(case: Case) -> bool:
+    """Whether it carries the frames of a bus as text on a serial port."""
+    return hasattr(unwired(case).link, "serial")
 
 
 @cache
@@ -181,8 +188,8 @@ def driver_of(case: Case, spec: RigSpec) -> Any:
 def in_simulated_time(spec: RigSpec, device: RigSpec, time: SimulatedTime) -> tuple[Any, EmulationServer]:
     """The driver of a rig of one driver, and its drives on a line in memory."""
     (driver,) = spec.drivers
-    can = getattr(driver.plugin.params, "bus", None) is not None
-    lines = {driver.name: SteppedLine(driver.family.connection_name(driver.plugin.params), time, can)}
+    name = driver.family.connection_name(driver.plugin.params)
+    lines = {driver.name: SteppedLine(name, time, can=True)}  # so that it can be lost
     server = emulation_of(device, clock=time.now, lines=lines)
     join(server, lines, time)
     context = dataclasses.replace(Rig(spec, interpret=True).contexts[driver.name], ends=lines[driver.name].ends)
@@ -247,7 +254,8 @@ def fault(kind: str, **keys: Any) -> FaultInjection:
 
 
 class Bench:
-    """A driver at one end of a connection, and emulated drives at the other in a thread of their own.
+    """A driver at one end of a connection, and emulated drives at the other: in a thread of their own, or in simulated
+    time, which passes while the driver waits and between two looks.
 
     keys: of the driver's section; host, device: change the rig of the one and of the other end.
     """
@@ -297,9 +305,10 @@ class Bench:
         return now() if self.time is None else self.time.now()
 
     def there(self, errand: Callable[[], object]) -> None:
-        """Call an action in the drives' thread, between two of their steps."""
+        """Call an action in the drives' thread, between two of their steps, and let them step."""
         if self.time is not None:
             errand()
+            self.wait(PAUSE)
             return
         self._errands.append(errand)
         for _ in self.until(lambda: not self._errands):
@@ -309,14 +318,15 @@ class Bench:
         self.emulation.open()
         if self.time is None:
             self._thread.start()
-        steps_of.append(self._steps)
+        self._begun = time.process_time()
+        time_had.append(self._time_had)
         return self
 
-    def _steps(self) -> int:
-        return self.emulation.steps
+    def _time_had(self) -> float:
+        return self.emulation.steps * 1e-3 if self.time is None else time.process_time() - self._begun
 
     def __exit__(self, *_: object) -> None:
-        steps_of.remove(self._steps)
+        time_had.remove(self._time_had)
         try:
             self.driver.close()
         finally:
@@ -371,10 +381,10 @@ class Bench:
 
     def until(self, seen: Callable[[], object], seconds: float = PATIENCE) -> Iterator[None]:
         """Iterations every 4 ms until the condition is met."""
-        end, steps = time.monotonic() + seconds, self.emulation.steps + BUDGET
+        end, steps = self.now() + round(seconds * 1e9), self.emulation.steps + BUDGET
         while not seen():
             assert self.failure is None, self.failure
-            in_time = time.monotonic() < end and self.emulation.steps < steps
+            in_time = self.now() < end and self.emulation.steps < steps
             assert in_time, f"never seen; {self.out}, asked {self.asked}"
             yield
             self.wait(PAUSE)
@@ -435,6 +445,20 @@ class Bench:
     def disturb(self, *kinds: str) -> None:
         """Set the fault of the connection."""
         self.line.faulty_connection.begin([fault(kind) for kind in kinds])
+
+    def lose_connection(self) -> None:
+        """For the driver, until it is opened again, and for the drives of a serial link until `open_device`."""
+        if self.time is not None:
+            self.line.link.bus_off()
+        elif self.case.line == "pty":
+            self.there(self.line.link.close)
+        else:
+            self.driver.link._bus.shutdown()
+
+    def open_device(self) -> None:
+        """A serial link that was lost."""
+        if self.time is None and self.case.line == "pty":
+            self.there(self.line.link.open)
 
     def power_cycle(self) -> None:
         self.there(lambda: self.line.drives.reset(self.now()))

@@ -1,29 +1,44 @@
-"""Parameters and constants of the conformance tests."""
+"""Parameters and constants of the conformance tests: in simulated time all families, in real time what only it can
+show, which is marked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from .families import Case, real_cases, stepped_cases
 
 
-def on(condition: Callable[[Case], bool]) -> pytest.MarkDecorator:
-    """Every family in simulated time, and one on each kind of line in real time."""
-    chosen = [case for case in (*stepped_cases(), *real_cases()) if condition(case)]
-    return pytest.mark.parametrize("case", chosen, ids=str)
+def over(*cases: Case) -> pytest.MarkDecorator:
+    """A test of these cases."""
+    return pytest.mark.parametrize("case", [_param(case) for case in cases])
 
 
-# what a connection can change
-every = on(lambda case: True)
-# what drives and drivers do: beyond a bus between processes these are the same as on one inside a process
-engines = on(lambda case: case.compiled or case.line != "udp_multicast")
-# what drivers do while motors are off, where none runs in machine code
-drivers = on(lambda case: not case.compiled and case.line != "udp_multicast")
-# buses between processes are tested elsewhere
-apart = on(lambda case: case.line != "udp_multicast")
-on_frames = on(lambda case: case.line != "pty")
+def with_each(name: str, values: Sequence[Any], cases: Sequence[Case]) -> pytest.MarkDecorator:
+    """A test of these cases with each of the values; in real time with the first one, as a line does not know them."""
+    pairs = [(case, value) for case in cases for value in (values if case.stepped else values[:1])]
+    return pytest.mark.parametrize(("case", name), [_param(*pair) for pair in pairs])
+
+
+def _param(case: Case, *values: Any) -> Any:
+    marks = () if case.stepped else pytest.mark.real_time
+    return pytest.param(case, *values, id="-".join(map(str, (case, *values))), marks=marks)
+
+
+IN_PYTHON = tuple(case for case in real_cases() if not case.compiled)
+IN_MACHINE_CODE = tuple(case for case in real_cases() if case.compiled)
+EVERY = (*stepped_cases(), *real_cases())
+ENGINES = (*stepped_cases(), *IN_MACHINE_CODE)
+# what each end of a line and each engine can change
+every = over(*EVERY)
+# what a line can change, in calls that are never in machine code
+on_lines = over(*stepped_cases(), *IN_PYTHON)
+# where machine code is entered and left: it has no simulated time
+engines = over(*ENGINES)
+# what drives and drivers do; that machine code does the same is in test_cycle_bytes.py and test_fuzz_cycles.py
+drivers = over(*stepped_cases())
 
 
 PUSH = 0.02  # N·m, moves a joint at about 0.6 and 2.5 rad/s

@@ -11,7 +11,7 @@ from cosim.errors import RunError
 from cosim.rig.rig import load_rig
 
 from .families import PATIENCE, START, Bench, Case
-from .marks import apart, drivers
+from .marks import IN_PYTHON, drivers, engines, over
 from .wires import Desk
 
 PUSH = 0.02  # N·m
@@ -67,7 +67,7 @@ def stands(bench: Bench, words: str) -> None:
 # --- causes that are gone -----------------------------------------------------------------------------------------
 
 
-@apart
+@engines
 def test_a_watchdog_that_tripped_is_cleared(bench):
     moving(bench)
     for _ in bench.until(lambda: bench.out.fault.all()):
@@ -85,7 +85,7 @@ def test_a_watchdog_that_tripped_is_cleared(bench):
     works(bench)
 
 
-@apart
+@engines
 def test_what_a_killed_program_left_is_cleared_by_the_next(bench):
     moving(bench)
     bench.driver.link.close()
@@ -98,7 +98,7 @@ def test_what_a_killed_program_left_is_cleared_by_the_next(bench):
     works(bench)
 
 
-@apart
+@engines
 def test_a_fault_whose_cause_is_gone_is_cleared(bench):
     words = troubled(bench, fault_cause="overcurrent")
     bench.driver.link.close()
@@ -161,7 +161,7 @@ def test_silence_is_not_taken_for_a_fault_that_went_away(bench):
 # --- nothing to clear ------------------------------------------------------------------------
 
 
-@apart
+@engines
 def test_a_sound_drive_stays_as_it_is(bench):
     bench.open()
     for _ in range(2):
@@ -173,7 +173,7 @@ def test_a_sound_drive_stays_as_it_is(bench):
     works(bench)
 
 
-@apart
+@engines
 def test_motors_that_are_on_are_off_afterwards(bench):
     moving(bench)
     bench.driver.clear()
@@ -247,7 +247,7 @@ def patient(rig: dict) -> None:
     rig |= {"guard": {"stale": 1.0, "watchdog": PATIENCE}, "schedule": {"step": 0.1, "realtime": {"warm_up": 60}}}
 
 
-@drivers
+@over(*IN_PYTHON)
 def test_a_run_is_refused_with_the_fix_and_starts_with_clear_faults(case, tmp_path):
     with Bench(case, tmp_path, host=patient) as bench:
         words = troubled(bench, fault_cause="overcurrent")
@@ -266,7 +266,7 @@ def test_a_run_is_refused_with_the_fix_and_starts_with_clear_faults(case, tmp_pa
         bench.off(0.02)
 
 
-@drivers
+@over(*IN_PYTHON)
 def test_a_run_that_cannot_clear_ends_before_anything_is_armed(case, tmp_path):
     with Bench(case, tmp_path, host=patient) as bench:
         words = troubled(bench, temperature=bench.motors[1].max_temperature + HOT)

@@ -22,19 +22,18 @@ from cosim.drivers.transport import CanFrame
 from cosim.errors import InputError, RunError
 from tests.kit.clock import MS
 
-from .families import Case, cases
+from .families import Case, cases, is_adapter, stepped_cases
 from .wires import Desk, Tape, distinct, mutants, nonsense, through_checksums
 
-COUNT = int(os.environ.get("COSIM_FUZZ", 100_000))
+COUNT = int(os.environ.get("COSIM_FUZZ", 40_000))
 SHARDS = max(1, COUNT // 250_000)
 BURST = 50  # items between two steps of the physics
 # to drives without a state "off" every frame with the identifier of a setpoint is one
-ALWAYS_ON = {Case("vesc", "virtual")}
-
-
-# on a wire in memory, where no driver runs in machine code: those are in test_fuzz_cycles.py
-APART = [case for case in cases() if case.line != "udp_multicast" and not case.compiled]
+ALWAYS_ON = {("vesc", "virtual")}
+# those in machine code are in test_fuzz_cycles.py
+APART = stepped_cases()
 apart = pytest.mark.parametrize("case", APART, ids=str)
+ADAPTERS = [case for case in cases() if not case.compiled and is_adapter(case)]
 shards = pytest.mark.parametrize("shard", range(SHARDS))
 
 
@@ -120,7 +119,7 @@ def test_no_bytes_make_a_decoder_fail(case, shard, traffic):
     assert seen == 4 * each
 
 
-CHECKED = [case for case in APART if hasattr(case.module, "with_valid_checksum") and case.line == "pty"]
+CHECKED = [case for case in (*APART, *ADAPTERS) if hasattr(case.module, "with_valid_checksum") and case.line == "pty"]
 
 
 @pytest.mark.parametrize("case", CHECKED, ids=str)
@@ -140,13 +139,10 @@ def test_the_checksum_that_a_family_offers_is_that_of_its_lines(case, desk, traf
     assert {case.module.with_valid_checksum(item) for item in spoilt} <= set(items)
 
 
-@pytest.mark.parametrize("case", [case for case in APART if case.line == "pty"], ids=str)
+@pytest.mark.parametrize("case", ADAPTERS, ids=str)
 def test_an_adapter_for_frames_takes_any_bytes_from_either_side(case, desk, traffic):
-    """Adapters that send frames as text on a serial link."""
     tapes = Tape(), Tape()
     for end, tape, items in zip(desk.ends, tapes, traffic, strict=True):
-        if not hasattr(end, "serial"):
-            pytest.skip("bytes are the items of this line")
         end.serial = tape
         for item in items:
             end.send(item, 0)
@@ -202,7 +198,7 @@ def storm(desk: Desk, items: Iterator[Any], seen: Callable[[], object]) -> int:
 @apart
 @shards
 def test_nonsense_moves_no_motor_and_leaves_drives_as_they_were(case, shard, desk, traffic):
-    if case in ALWAYS_ON:
+    if (case.family, case.line) in ALWAYS_ON:
         pytest.skip(f"{case}: any frame with the identifier of a setpoint is a valid one")
 
     def still():

@@ -9,18 +9,15 @@ import pytest
 
 from cosim.drivers.transport import CanBus, CanFrame, CanParams, now
 from cosim.errors import RunError
-from tests.conformance.marks import PUSH, drivers, engines, every
+from tests.conformance.marks import ENGINES, EVERY, PUSH, drivers, engines, every, on_lines, with_each
 from tests.kit.clock import MS
 
 from .families import JOINTS, SCALES, START, Bench, cases, folders, lacking
 from .rules import rule
 
 QUANTUM = 2e-3  # rad, the coarsest resolution of an encoder
-
-
 LIMIT = 0.2  # N·m of the guard, at either drive
-
-
+MODES = ("effort", "velocity", "position")
 STOPPING = 1000  # ms of the drives' time within which a stopped drive is off, also with a ramp
 
 
@@ -30,6 +27,7 @@ def test_a_folder_with_a_codec_or_a_driver_is_a_family(name):
     assert any(case.family == name for case in cases())
 
 
+@pytest.mark.real_time
 def test_two_buses_of_one_machine_are_separate():
     channels = ("239.255.7.1", "239.255.7.2", "239.255.7.1")
     buses = [CanBus(CanParams("udp_multicast", channel), lambda *keys: None) for channel in channels]
@@ -45,7 +43,7 @@ def test_two_buses_of_one_machine_are_separate():
             bus.close()
 
 
-@every
+@on_lines
 @rule(1)
 def test_open_leaves_the_motors_off_and_measures_their_positions(bench):
     driver = bench.open()
@@ -69,8 +67,7 @@ def test_nothing_is_written_before_the_motors_are_on(bench):
     bench.off()
 
 
-@engines
-@pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
+@with_each("mode", MODES, ENGINES)
 @rule(3)
 def test_a_mode_switches_on_and_holds_still_and_stop_switches_off(case, mode, tmp_path):
     with Bench(case, tmp_path, mode=mode) as bench:
@@ -112,7 +109,7 @@ def test_an_effort_arrives_with_sign_ratio_and_size_and_its_motion_is_measured(b
     np.testing.assert_allclose(state.effort, asked, atol=quantum.max() + 1e-4)
 
 
-@engines
+@drivers
 @rule(6)
 def test_a_position_is_reached(case, tmp_path):
     with Bench(case, tmp_path, mode="position") as bench:
@@ -122,7 +119,7 @@ def test_a_position_is_reached(case, tmp_path):
         np.testing.assert_allclose(bench.truth[0], goal, atol=0.05)
 
 
-@engines
+@drivers
 @rule(6)
 def test_a_velocity_is_held(case, tmp_path):
     with Bench(case, tmp_path, mode="velocity") as bench:
@@ -132,7 +129,7 @@ def test_a_velocity_is_held(case, tmp_path):
         np.testing.assert_allclose(bench.truth[1], goal, atol=0.15)
 
 
-@every
+@engines
 @rule(4)
 def test_stop_from_any_state_twice(case, tmp_path):
     with Bench(case, tmp_path) as bench:
@@ -151,8 +148,7 @@ def test_stop_from_any_state_twice(case, tmp_path):
         bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
 
 
-@engines
-@pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
+@with_each("mode", MODES, EVERY)
 @rule(4)
 def test_moving_motors_switch_off_in_time_when_another_thread_stops_them_twice(case, tmp_path, mode):
     with Bench(case, tmp_path, mode=mode) as bench:
@@ -163,6 +159,8 @@ def test_moving_motors_switch_off_in_time_when_another_thread_stops_them_twice(c
         threads = [threading.Thread(target=driver.stop) for _ in range(2)]
         for thread in threads:
             thread.start()
+            if case.stepped:  # one thread at a time has the line
+                thread.join()
         with pytest.raises(RunError):  # commands do not switch them on again
             for _ in bench.until(lambda: False):
                 bench.write(**fields)

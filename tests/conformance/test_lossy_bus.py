@@ -10,11 +10,11 @@ import pytest
 from cosim.errors import CosimError
 from cosim.hardware.emulation.fault_injection import FaultyConnection
 
-from .families import Case, cases, fault
+from .families import Case, fault
+from .marks import drivers
 from .wires import Desk
 
 SEEDS = range(6)
-every = pytest.mark.parametrize("case", [case for case in cases() if case.line != "udp_multicast"], ids=str)
 
 
 def disturb(emulator: Any, seed: int, kind: str, fraction: float) -> None:
@@ -30,7 +30,7 @@ def disturb(emulator: Any, seed: int, kind: str, fraction: float) -> None:
     emulator.process = lambda t_ns: faulty.through(list(process(t_ns)), t_ns, inward=False)
 
 
-@every
+@drivers
 @pytest.mark.parametrize("kind", ["drop", "duplicate"])
 def test_a_bus_that_spoils_5_percent_of_its_messages_is_asked_again(case: Case, kind: str, tmp_path, monkeypatch):
     (tmp_path / "sound").mkdir()
@@ -57,7 +57,7 @@ def settings(driver: Any) -> tuple[Any, ...]:
     return driver.feedforward.limit, driver.feedforward.resolution, np.array(list(map(str, own)))
 
 
-@every
+@drivers
 def test_a_bus_that_loses_most_messages_is_named_as_the_cause(case: Case, tmp_path, monkeypatch):
     desk = Desk(case, tmp_path, monkeypatch)
     refused = 0

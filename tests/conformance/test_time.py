@@ -8,18 +8,28 @@ from collections import deque
 import numpy as np
 import pytest
 
-from cosim.drivers.transport import CanFrame, now
+from cosim.drivers.transport import CanFrame
 from cosim.errors import RunError
-from tests.conformance.marks import PUSH, apart, assert_has_fix, engines, every, on_frames, without_b
+from tests.conformance.marks import (
+    EVERY,
+    IN_PYTHON,
+    PUSH,
+    assert_has_fix,
+    drivers,
+    engines,
+    every,
+    over,
+    with_each,
+    without_b,
+)
 from tests.kit.clock import MS
 
-from .families import Bench
+from .families import Bench, stepped_cases
 from .rules import enforced, rule
 from .wires import Desk
 
 
-@every
-@pytest.mark.parametrize("on", [False, True], ids=["off", "on"])
+@with_each("on", [True, False], EVERY)
 @rule(8)
 def test_read_waits_no_longer_than_its_deadline_and_keeps_the_last_values(bench, on):
     bench.open("effort" if on else "")
@@ -33,10 +43,10 @@ def test_read_waits_no_longer_than_its_deadline_and_keeps_the_last_values(bench,
     for within in (0.0, 0.005, -1.0):
         if on:
             bench.write()
-        begun = now()
+        begun = bench.now()
         with enforced(7):
             bench.read(within)
-            assert now() - begun < 500 * MS
+            assert bench.now() - begun < 500 * MS
         assert bench.out.t_ns == kept[0]
         for seen, known in zip((bench.out.position, bench.out.velocity, bench.out.effort), kept[1:], strict=True):
             np.testing.assert_array_equal(seen, known)
@@ -48,24 +58,24 @@ def test_read_returns_as_soon_as_all_have_answered(bench):
     bench.open("effort")
     for _ in range(3):
         bench.write()
-        begun = now()
+        begun = bench.now()
         bench.read(10.0)
-        assert now() - begun < 5000 * MS
+        assert bench.now() - begun < 5000 * MS
         assert bench.out.t_ns > begun - 1000 * MS
 
 
-@every
+@engines
 @rule(8)
 def test_feedback_has_the_time_of_its_arrival(bench):
     bench.open("effort")
     for _ in range(3):
-        begun = now()
+        begun = bench.now()
         bench.write()
         bench.fresh()
-        assert begun < bench.out.t_ns <= now()
+        assert begun < bench.out.t_ns <= bench.now()
 
 
-@on_frames
+@over(*(case for case in (*stepped_cases(), *IN_PYTHON) if case.line != "pty"))
 @rule(8)
 def test_the_time_is_that_of_the_oldest_feedback(case, tmp_path):
     """On these connections every frame is of one drive; those of one are missing."""
@@ -108,12 +118,12 @@ def test_without_commands_the_drives_stop_by_themselves_however_often_they_are_r
     with Bench(case, tmp_path, watchdog=watchdog) as bench:
         bench.open("effort")
         assert bench.driver.watchdog == watchdog
-        begun = now()
-        bench.drive(lambda: now() - begun > 2 * watchdog * 1e9, effort=[PUSH, -PUSH])
-        written = now()
+        begun = bench.now()
+        bench.drive(lambda: bench.now() - begun > 2 * watchdog * 1e9, effort=[PUSH, -PUSH])
+        written = bench.now()
         for _ in bench.until(lambda: bench.out.fault.all()):
             bench.read()
-        assert now() - written > 0.5 * watchdog * 1e9
+        assert bench.now() - written > 0.5 * watchdog * 1e9
         assert bench.out.fault.all()
         for words in bench.words():
             assert_has_fix(words)
@@ -133,7 +143,7 @@ def test_a_command_that_is_no_longer_valid_is_not_sent(bench):
         assert bench.asked == asked
 
 
-@engines
+@drivers
 @pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
 @rule(10)
 def test_a_command_that_is_not_finite_is_not_sent(case, tmp_path, mode):
@@ -144,7 +154,7 @@ def test_a_command_that_is_not_finite_is_not_sent(case, tmp_path, mode):
                 bench.write(**{mode: [0.0, value]})
 
 
-@apart
+@drivers
 @rule(7)
 def test_read_waits_for_the_slowest_answer_of_the_slowest_drive(case, tmp_path, monkeypatch):
     """The answers to a command come late, from each of them on."""

@@ -11,7 +11,7 @@ import pytest
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.units import TURN
-from tests.conformance.marks import drivers, engines
+from tests.conformance.marks import ENGINES, drivers, with_each
 from tests.conformance.test_life_cycle import QUANTUM
 
 from .families import SCALES, START, Bench, addresses, rig, section, write_rig
@@ -33,8 +33,7 @@ def at(bench, positions):
     return np.abs(bench.out.position - positions).max() < 0.4 * WAY
 
 
-@engines
-@pytest.mark.parametrize("mode", ["effort", "position"])
+@with_each("mode", ["effort", "position"], ENGINES)
 def test_lost_turns_are_folded_into_the_limits_in_feedback_and_commands(case, mode, tmp_path):
     with Bench(case, tmp_path, mode=mode) as bench:
         lost(bench, **LOST)

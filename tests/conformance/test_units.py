@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cosim.rig.sections.rig_spec import read_rig
-from cosim.scenario.stand import Stand
+from .families import Case, addresses, rig, section, stepped_cases
+from .marks import IN_PYTHON, over
+from .shared_stands import SharedStand
+from .test_faults import run_in_real_time
 
-from .families import Case, addresses, cases, rig, section, write_rig
-from .test_faults import SAME_FRAMES, Scene
-
-CASES = [
-    case for case in cases() if case.line != "udp_multicast" and not case.compiled and str(case) not in SAME_FRAMES
-]
+CASES = stepped_cases()
 MODES = [(case, mode) for case in CASES for mode in sorted(case.module.MODES)]
-COMPILED = list({case.family: case for case in cases() if case.compiled and case.line != "virtual"}.values())
 STEP, SLOW_STEP, DURATION = 0.004, 0.02, 1.6  # s
 SLOW = ("modbus",)  # families whose line carries two drives in 20 ms
 SINE = {"type": "sine", "amplitude": 0.3, "frequency": 0.5}
@@ -42,32 +39,27 @@ def controller(mode: str) -> dict:
     return {"type": "passthrough", "interface": mode, gain: 1.0, "trajectory": SINE}
 
 
-def stand(case: Case, mode: str, folder: Path, *faults: dict) -> Stand:
-    data = rig(section(case, folder, watchdog=1.0, mode=mode), addresses(case))
+@cache
+def stand_of(case: Case, mode: str) -> SharedStand:
+    data = rig(section(case, Path(), watchdog=1.0, mode=mode), addresses(case))
     for name, limits in ((name, joint["limits"]) for name, joint in data["joints"].items()):
         if mode != "velocity":  # where a controller follows positions
             limits |= {"tracking": 10.0, "frozen": 10.0}
         limits |= {"velocity": 2.2 if name == "a" else 4.4, "effort": 2.4 * limits["effort"]}
-    data["emulator"]["faults"] = list(faults)
     step = SLOW_STEP if case.family in SLOW else STEP
-    data |= {"controllers": [controller(mode)], "guard": {"stale": 0.3}, "schedule": {"step": step, "blend": 0.1}}
-    return Stand(read_rig(write_rig(folder / "rig.yaml", data)), [])
+    schedule = {"step": step, "blend": 0.1}
+    return SharedStand(data | {"controllers": [controller(mode)], "guard": {"stale": 0.3}, "schedule": schedule})
 
 
-def run(case: Case, mode: str, folder: Path, *faults: dict) -> tuple[str, np.ndarray]:
+def run(case: Case, mode: str, *faults: dict) -> tuple[str, np.ndarray]:
     """(why it was stopped, masks of the proofs that are done (2,))."""
-    made = stand(case, mode, folder, *faults)
-    try:
-        made.begin()
-        _, fault = made.run(round(DURATION / made.step))
-        return fault, made.engine.view("units", "proven").copy()
-    finally:
-        made.engine.close()
+    found = stand_of(case, mode).run(faults, DURATION, lambda stand: stand.engine.view("units", "proven").copy())
+    return found.fault, found.seen
 
 
 @pytest.mark.parametrize(("case", "mode"), MODES, ids=str)
-def test_units_that_are_right_stop_nothing_and_that_of_the_velocity_is_proven(case, mode, tmp_path):
-    fault, proven = run(case, mode, tmp_path)
+def test_units_that_are_right_stop_nothing_and_that_of_the_velocity_is_proven(case, mode):
+    fault, proven = run(case, mode)
     assert fault == ""
     if case.family != "dynamixel":  # whose counts are coarse beside this motion
         assert (proven % 2.0 == PROVEN[0]).all()
@@ -75,11 +67,11 @@ def test_units_that_are_right_stop_nothing_and_that_of_the_velocity_is_proven(ca
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_wrong_unit_of_a_drive_that_follows_efforts_is_found(case, wrong, tmp_path):
+def test_a_wrong_unit_of_a_drive_that_follows_efforts_is_found(case, wrong):
     if why := TOO_COARSE.get((case.family, wrong)):
         pytest.skip(f"{case.family} cannot tell: {why}")
     kind = {"sign": "velocity"}.get(wrong, wrong)
-    fault, _ = run(case, "effort", tmp_path, {"kind": f"{kind}_unit", "joint": "a", "scale": WRONG[wrong]})
+    fault, _ = run(case, "effort", {"kind": f"{kind}_unit", "joint": "a", "scale": WRONG[wrong]})
     if wrong == "sign" and "above its limit of 2.2 rad/s" in fault:
         return  # its damping drives it: it may be too fast before the sign is sure
     found = (EXERTS if wrong == "effort" else REPORTS).search(fault)
@@ -90,17 +82,16 @@ def test_a_wrong_unit_of_a_drive_that_follows_efforts_is_found(case, wrong, tmp_
 
 @pytest.mark.parametrize("mode", ["position", "velocity"])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_drive_that_follows_its_own_wrong_velocity_is_stopped(case, mode, tmp_path):
+def test_a_drive_that_follows_its_own_wrong_velocity_is_stopped(case, mode):
     """A loop with a velocity of a tenth makes the axis ten times as fast, or swings: the guard is not blind."""
-    fault, _ = run(case, mode, tmp_path, {"kind": "velocity_unit", "joint": "a", "scale": WRONG["velocity"]})
+    fault, _ = run(case, mode, {"kind": "velocity_unit", "joint": "a", "scale": WRONG["velocity"]})
     limited = "by its positions (it reports" in fault or "jumped by" in fault
     assert "joint 'a'" in fault and (limited or REPORTS.search(fault) or "as far as it is commanded" in fault), fault
 
 
-@pytest.mark.parametrize("case", COMPILED, ids=str)
+@over(*IN_PYTHON)
 def test_it_is_found_by_buses_in_machine_code(case, tmp_path):
     wrong = {"kind": "velocity_unit", "joint": "a", "scale": WRONG["velocity"]}
-    scene = Scene(case._replace(compiled=False), tmp_path, wrong, duration=6.0)
-    run = scene.run()
-    assert run.summary["engine"]["buses"] == "compiled"
+    run = run_in_real_time(case, tmp_path, wrong)
+    assert run.seen.summary["engine"]["buses"] == "compiled"
     assert REPORTS.search(run.fault) or "by its positions (it reports" in run.fault, run.fault

@@ -16,10 +16,13 @@ PATIENCE = 20.0  # s; what takes so long has failed
 
 @contextmanager
 def emulated(
-    path: Path, *overrides: str, after_step: Callable[[EmulationServer], object] = lambda emulation: None
+    path: Path,
+    *overrides: str,
+    after_step: Callable[[EmulationServer], object] = lambda emulation: None,
+    report: Callable[[str], object] = lambda message: None,
 ) -> Iterator[EmulationServer]:
-    """after_step: called in the thread after each step of the physics."""
-    emulation = emulation_of(read_rig(path, overrides))
+    """after_step: called in the thread after each step of the physics; report: receives messages on injected faults."""
+    emulation = emulation_of(read_rig(path, overrides), report=report)
     emulation.open()
 
     def serve() -> None:
