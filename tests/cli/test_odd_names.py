@@ -40,11 +40,13 @@ def test_a_run_with_a_name_that_forges_lines_is_refused(tmp_path):
     (tmp_path / "rig.yaml").write_text(RIG)
     run = load_rig(tmp_path / "rig.yaml").run("10 ms")
     file = str(tmp_path / "a.npz")
+    first, *others = run.units
+    units = {name: run.units[name] for name in others}
     names = {
         "rig": {"name": "a\nequal"},
         "joint": {"roles": {"a\nequal": "passive"}},
-        "signal": {"units": {"a\nequal": "rad"}},
-        "unit": {"units": {"a": "a\nequal"}},
+        "signal": {"units": {"a\nequal": "rad", **units}},
+        "unit": {"units": {first: "a\nequal", **units}},
         "parameter": {"parameters": {"a\nequal": 1.0}},
         "constraint": {"constraints": {"a\nequal": {"rows": [], "drifts": []}}},
     }

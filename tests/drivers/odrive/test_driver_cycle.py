@@ -80,7 +80,7 @@ def test_feedforward_is_in_the_command(setup, kind):
         rig.cycle()
         assert rig.driver.report()[0]["saturated"] == 1
     else:
-        assert rows[0] == {"joint": "shoulder", "saturated": 0, "limit": np.inf, "resolution": 0.0}
+        assert rows[0] == {"joint": "shoulder", "saturated": 0, "limit": None, "resolution": 0.0}
 
 
 def test_another_scale_of_the_feedforward(monkeypatch):
