@@ -26,7 +26,7 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
         for k, case in enumerate(cases):
             if k not in chosen:
                 case.add_marker(full)
-    if config.getoption(OPTION) or full.name in config.getoption("markexpr"):
+    if config.getoption(OPTION) or full.name in (config.getoption("markexpr") or ""):
         return
     named = [_named(config, argument) for argument in config.args if "::" in argument]
     kept, left_out = list[pytest.Item](), list[pytest.Item]()
