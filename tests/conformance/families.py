@@ -27,10 +27,11 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import numpy as np
 
 from cosim import drivers
+from cosim.drivers.common import family
 from cosim.drivers.transport import CanParams, SerialParams, now
 from cosim.hardware.emulation.fault_injection import FaultInjection
 from cosim.hardware.emulation.server import EmulationServer
-from cosim.hardware.emulation.stepped_line import SimulatedTime, SteppedLine, join
+from cosim.hardware.emulation.stepped_line import LineEnd, SimulatedTime, SteppedLine, join
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
@@ -136,9 +137,18 @@ def compiles(case: Case) -> bool:
 
 @cache
 def stepped_cases() -> tuple[Case, ...]:
-    """Every family in simulated time, on what a bus and a serial line carry; an adapter carries the frames of a bus."""
-    plain = [case for case in cases() if not case.compiled and case.line != "udp_multicast"]
-    return tuple(case._replace(stepped=True) for case in plain if not is_adapter(case))
+    """Every family in simulated time, on a bus and on a serial line."""
+    return tuple(case for case in _all_stepped() if not is_adapter(case))
+
+
+@cache
+def adapters() -> tuple[Case, ...]:
+    """Families whose frames an adapter carries as text on a serial line, in simulated time."""
+    return tuple(case for case in _all_stepped() if is_adapter(case))
+
+
+def _all_stepped() -> list[Case]:
+    return [case._replace(stepped=True) for case in cases() if not case.compiled and case.line != "udp_multicast"]
 
 
 @cache
@@ -185,15 +195,15 @@ def driver_of(case: Case, spec: RigSpec) -> Any:
     return InMachineCode(driver) if case.compiled else driver
 
 
-def in_simulated_time(spec: RigSpec, device: RigSpec, time: SimulatedTime) -> tuple[Any, EmulationServer]:
-    """The driver of a rig of one driver, and its drives on a line in memory."""
+def in_simulated_time(spec: RigSpec, device: RigSpec, time: SimulatedTime) -> tuple[Any, EmulationServer, LineEnd]:
+    """The driver of a rig of one driver, its drives on a line in memory, and its end of this line."""
     (driver,) = spec.drivers
     name = driver.family.connection_name(driver.plugin.params)
     lines = {driver.name: SteppedLine(name, time, can=True)}  # so that it can be lost
     server = emulation_of(device, clock=time.now, lines=lines)
     join(server, lines, time)
     context = dataclasses.replace(Rig(spec, interpret=True).contexts[driver.name], ends=lines[driver.name].ends)
-    return driver.plugin.module.load(driver.plugin.params, context), server
+    return driver.plugin.module.load(driver.plugin.params, context), server, lines[driver.name].host
 
 
 def channel() -> int:
@@ -282,7 +292,7 @@ class Bench:
             self.driver: Any = driver_of(case, spec)
             self.emulation = emulation_of(device_spec)
         else:
-            self.driver, self.emulation = in_simulated_time(spec, device_spec, self.time)
+            self.driver, self.emulation, self.host_end = in_simulated_time(spec, device_spec, self.time)
         self.line = self.emulation.connections[0]
         self.motors = self.emulation.motors.motors
         self.out = JointState.zeros(len(self.spec.joints))
@@ -318,6 +328,8 @@ class Bench:
         self.emulation.open()
         if self.time is None:
             self._thread.start()
+        else:
+            self.wait(PAUSE)
         self._begun = time.process_time()
         time_had.append(self._time_had)
         return self
@@ -445,6 +457,11 @@ class Bench:
     def disturb(self, *kinds: str) -> None:
         """Set the fault of the connection."""
         self.line.faulty_connection.begin([fault(kind) for kind in kinds])
+
+    def lend(self, patch: Any) -> None:
+        """In simulated time, whatever connection this program opens is the driver's end of the line."""
+        if self.time is not None:
+            patch.setattr(family, "host_link", lambda params, place: self.host_end)
 
     def lose_connection(self) -> None:
         """For the driver, until it is opened again, and for the drives of a serial link until `open_device`."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .families import Case, real_cases, stepped_cases
+from .families import Case, adapters, real_cases, stepped_cases
 
 
 def over(*cases: Case) -> pytest.MarkDecorator:
@@ -29,12 +29,13 @@ def _param(case: Case, *values: Any) -> Any:
 
 IN_PYTHON = tuple(case for case in real_cases() if not case.compiled)
 IN_MACHINE_CODE = tuple(case for case in real_cases() if case.compiled)
-EVERY = (*stepped_cases(), *real_cases())
+EVERY = (*stepped_cases(), *adapters(), *real_cases())
 ENGINES = (*stepped_cases(), *IN_MACHINE_CODE)
 # what each end of a line and each engine can change
 every = over(*EVERY)
 # what a line can change, in calls that are never in machine code
-on_lines = over(*stepped_cases(), *IN_PYTHON)
+on_lines = over(*stepped_cases(), *adapters(), *IN_PYTHON)
+in_memory = over(*stepped_cases(), *adapters())
 # where machine code is entered and left: it has no simulated time
 engines = over(*ENGINES)
 # what drives and drivers do; that machine code does the same is in test_cycle_bytes.py and test_fuzz_cycles.py

@@ -20,12 +20,13 @@ from cosim.rig.run import StoppedRun
 from cosim.scenario.stepped_engine import OFF
 from tests.kit.emulated import PATIENCE, emulated
 
-from .families import Case, addresses, rig, section, stepped_cases, write_rig
-from .marks import IN_PYTHON, drivers, over, with_each
+from .families import Case, adapters, addresses, rig, section, stepped_cases, write_rig
+from .marks import IN_PYTHON, drivers, in_memory, over, with_each
 from .shared_stands import RunWithFaults, SharedStand
 
 # a run decides by itself whether its drivers run in machine code
 CASES = (*stepped_cases(), *IN_PYTHON)
+ON_LINES = (*stepped_cases(), *adapters(), *IN_PYTHON)
 STALE = 0.31  # s
 STEP, REAL_STEP = 0.02, 0.04  # s, in real time longer than occasional stalls: a command is valid for three steps
 WATCHDOG = 1.0  # s, it only switches off motors whose bus is silent: far behind STALE
@@ -113,7 +114,7 @@ def stopped_within(run: RunWithFaults, seconds: float) -> None:
     assert run.reaction <= seconds
 
 
-@drivers
+@in_memory
 @pytest.mark.parametrize("kind", ["duplicate", "some dropped, others late"])
 def test_frequent_errors_of_a_connection_do_not_end_a_run(case, tmp_path, kind):
     faults = {
@@ -130,7 +131,7 @@ def test_frequent_errors_of_a_connection_do_not_end_a_run(case, tmp_path, kind):
     assert len(run.messages) == sum("duration" in fault for fault in faults) + len(faults)
 
 
-@with_each("kind", ["drop", "power_loss", "delay"], CASES)
+@with_each("kind", ["drop", "power_loss", "delay"], ON_LINES)
 def test_silence_ends_a_run_when_feedback_is_too_old(case, tmp_path, kind):
     keys = {"delay": 3.0} if kind == "delay" else {}
     run = run_of(case, tmp_path, {"kind": kind, **LATE, **keys})
@@ -139,7 +140,7 @@ def test_silence_ends_a_run_when_feedback_is_too_old(case, tmp_path, kind):
     assert len(run.messages) == 1 and kind.replace("_", " ") in run.messages[0]
 
 
-@over(*(case for case in CASES if case.stepped or case.line != "pty"))
+@over(*(case for case in ON_LINES if case.stepped or case.line != "pty"))
 def test_bus_off_ends_a_run_immediately_where_the_connection_can_signal_it(case, tmp_path):
     run = run_of(case, tmp_path, {"kind": "bus_off", **LATE})
     if case.line == "pty":
@@ -178,7 +179,7 @@ def test_a_hot_winding_ends_a_run(case, tmp_path):
     reported(run_of(case, tmp_path, fault), "b", within=0.2)
 
 
-@drivers
+@in_memory
 def test_power_that_dips_ends_a_run(case, tmp_path):
     run = run_of(case, tmp_path, {"kind": "power_loss", **LATE, "duration": 0.03})
     assert " reports " in run.fault, run.fault
@@ -212,7 +213,7 @@ def test_an_encoder_that_freezes_ends_a_run_that_tracks(case, tmp_path):
     assert "joint 'a'" in run.fault and "reference" in run.fault, run.fault
 
 
-@drivers
+@in_memory
 def test_what_drives_say_unasked_may_be_missed(case, tmp_path):
     """Missing heartbeats are detected by drivers that monitor them."""
     run = run_of(case, tmp_path, {"kind": "stale_heartbeat", **LATE}, duration=1.5)
@@ -222,7 +223,7 @@ def test_what_drives_say_unasked_may_be_missed(case, tmp_path):
         assert run.fault == ""
 
 
-@drivers
+@in_memory
 def test_bits_that_turn_over_in_every_item_end_a_run(case, tmp_path):
     """With checksums damaged items are lost; without, any value or fault may result."""
     run = run_of(case, tmp_path, {"kind": "corrupt", **LATE}, duration=3.0)

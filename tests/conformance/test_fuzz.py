@@ -22,7 +22,7 @@ from cosim.drivers.transport import CanFrame
 from cosim.errors import InputError, RunError
 from tests.kit.clock import MS
 
-from .families import Case, cases, is_adapter, stepped_cases
+from .families import Case, adapters, stepped_cases
 from .wires import Desk, Tape, distinct, mutants, nonsense, through_checksums
 
 COUNT = int(os.environ.get("COSIM_FUZZ", 40_000))
@@ -33,7 +33,6 @@ ALWAYS_ON = {("vesc", "virtual")}
 # those in machine code are in test_fuzz_cycles.py
 APART = stepped_cases()
 apart = pytest.mark.parametrize("case", APART, ids=str)
-ADAPTERS = [case for case in cases() if not case.compiled and is_adapter(case)]
 shards = pytest.mark.parametrize("shard", range(SHARDS))
 
 
@@ -119,7 +118,7 @@ def test_no_bytes_make_a_decoder_fail(case, shard, traffic):
     assert seen == 4 * each
 
 
-CHECKED = [case for case in (*APART, *ADAPTERS) if hasattr(case.module, "with_valid_checksum") and case.line == "pty"]
+CHECKED = [case for case in (*APART, *adapters()) if hasattr(case.module, "with_valid_checksum") and case.line == "pty"]
 
 
 @pytest.mark.parametrize("case", CHECKED, ids=str)
@@ -139,7 +138,7 @@ def test_the_checksum_that_a_family_offers_is_that_of_its_lines(case, desk, traf
     assert {case.module.with_valid_checksum(item) for item in spoilt} <= set(items)
 
 
-@pytest.mark.parametrize("case", ADAPTERS, ids=str)
+@pytest.mark.parametrize("case", adapters(), ids=str)
 def test_an_adapter_for_frames_takes_any_bytes_from_either_side(case, desk, traffic):
     tapes = Tape(), Tape()
     for end, tape, items in zip(desk.ends, tapes, traffic, strict=True):

@@ -13,12 +13,13 @@ from cosim.rig.build.family_modules import hook
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 
-from .families import JOINTS, Bench, Case, addresses, cases, rig, section, write_rig
+from .families import JOINTS, Bench, Case, adapters, addresses, cases, rig, section, stepped_cases, write_rig
+from .marks import IN_PYTHON, over
 from .test_other_programs import repeated
 from .wires import Desk
 
-SEARCHED = [case for case in cases() if hook(case.module, "scan") is not None]  # type: ignore[arg-type]
-ON_A_LINE = pytest.mark.parametrize("case", SEARCHED, ids=str)
+SEARCHED = [case for case in (*stepped_cases(), *adapters()) if hook(case.module, "scan") is not None]  # type: ignore
+ON_A_LINE = over(*SEARCHED, *IN_PYTHON)
 
 
 def _items(case: Case) -> type:
@@ -44,8 +45,9 @@ def connection(bench: Bench) -> tuple[str, dict]:
 
 
 @ON_A_LINE
-def test_the_search_finds_the_drives_and_switches_nothing_on(case, tmp_path):
+def test_the_search_finds_the_drives_and_switches_nothing_on(case, tmp_path, monkeypatch):
     with Bench(case, tmp_path) as bench:
+        bench.lend(monkeypatch)
         rows = bench.asking()
         key, data = connection(bench)
         (report,) = (each for each in scan(key, data, case.family) if each.family == case.family)
@@ -58,8 +60,9 @@ def test_the_search_finds_the_drives_and_switches_nothing_on(case, tmp_path):
 
 
 @ON_A_LINE
-def test_what_is_written_is_a_section_of_a_rig(case, tmp_path):
+def test_what_is_written_is_a_section_of_a_rig(case, tmp_path, monkeypatch):
     with Bench(case, tmp_path) as bench:
+        bench.lend(monkeypatch)
         key, data = connection(bench)
         text = drivers_text(scan(key, data, case.family), key, "found")
     (driver,) = yaml.safe_load(text)["drivers"]
@@ -85,8 +88,9 @@ def _unreported(wired: dict, found: dict) -> dict:
 
 
 @ON_A_LINE
-def test_no_drive_is_found_where_none_is(case, tmp_path):
+def test_no_drive_is_found_where_none_is(case, tmp_path, monkeypatch):
     with Bench(case, tmp_path) as bench:
+        bench.lend(monkeypatch)
         bench.disturb("power_loss")
         key, data = connection(bench)
         bench.there(lambda: setattr(bench.line.drives, "handle", lambda item, t_ns: []))
@@ -94,7 +98,7 @@ def test_no_drive_is_found_where_none_is(case, tmp_path):
         assert report.drives == []
 
 
-@pytest.mark.parametrize("case", [case for case in SEARCHED if case.line == "udp_multicast"], ids=str)
+@over(*(case for case in cases() if case.line == "udp_multicast" and not case.compiled and hook(case.module, "scan")))
 def test_a_bus_that_another_program_uses_is_refused(case, tmp_path):
     with Bench(case, tmp_path) as bench:
         key, data = connection(bench)
