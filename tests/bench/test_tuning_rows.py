@@ -30,6 +30,7 @@ def test_the_loop_in_mujoco_is_the_same_closed_loop():
     assert error == pytest.approx(own, rel=0.03)
 
 
+@full
 def test_sessions_are_measured_with_their_report(monkeypatch):
     monkeypatch.setattr(rows_tuning, "SECONDS", 0.5)
     whole, peer = (measure_case(CASES[name], TINY) for name in ("tuning ur5_sim", "tuning mujoco"))
