@@ -13,16 +13,17 @@ from .families import Case, adapters, real_cases, stepped_cases
 
 def over(*cases: Case) -> pytest.MarkDecorator:
     """A test of these cases."""
-    return pytest.mark.parametrize("case", [_param(case) for case in cases])
+    return pytest.mark.parametrize("case", [param(case) for case in cases])
 
 
 def with_each(name: str, values: Sequence[Any], cases: Sequence[Case]) -> pytest.MarkDecorator:
     """A test of these cases with each of the values; in real time with the first one, as a line does not know them."""
     pairs = [(case, value) for case in cases for value in (values if case.stepped else values[:1])]
-    return pytest.mark.parametrize(("case", name), [_param(*pair) for pair in pairs])
+    return pytest.mark.parametrize(("case", name), [param(*pair) for pair in pairs])
 
 
-def _param(case: Case, *values: Any) -> Any:
+def param(case: Case, *values: Any) -> Any:
+    """A parameter of a test that is marked in real time."""
     marks = () if case.stepped else pytest.mark.real_time
     return pytest.param(case, *values, id="-".join(map(str, (case, *values))), marks=marks)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from cosim.hardware.traffic.playback import PlaybackConnection
 from cosim.hardware.traffic.player import play
@@ -17,9 +16,9 @@ from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import COMMAND
 
-from .families import Bench, cases
+from .families import Bench
+from .marks import in_memory, on_lines
 
-CASES = [case for case in cases() if not case.compiled]
 CYCLES = 40
 
 
@@ -28,10 +27,11 @@ def contexts(path):
     return spec.drivers[0], Rig(spec, interpret=True).contexts[spec.drivers[0].name]
 
 
-def record(case, folder):
+def record(case, folder, patch):
     """The entries of a driver that is opened, enabled, commanded, stopped and closed."""
     with Bench(case, folder) as bench:
         spec, context = contexts(folder / "rig.yaml")
+        bench.lend(patch)
         log = TrafficLog((spec.name,))
         traffic = log.of(spec.name)
         context = replace(context, tap=lambda link: RecordedConnection(link, traffic))
@@ -56,19 +56,19 @@ def played(path, entries, change=lambda driver: None):
     return play(driver, link, calls_of(entries))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_driver_repeats_its_traffic(case, tmp_path):
-    entries = record(case, tmp_path)
+@on_lines
+def test_a_driver_repeats_its_traffic(case, tmp_path, monkeypatch):
+    entries = record(case, tmp_path, monkeypatch)
     for _ in range(2):
         found = played(tmp_path / "rig.yaml", entries)
         assert found.first is None and not found.differing and not found.mixed and found.missing is None
         assert found.measured >= CYCLES and found.sent >= CYCLES and found.received >= CYCLES
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_changed_scale_is_found_in_the_first_call_that_it_changes(case, tmp_path):
+@in_memory
+def test_a_changed_scale_is_found_in_the_first_call_that_it_changes(case, tmp_path, monkeypatch):
     """Of efforts alone: before the first command with an effort a driver does the same."""
-    entries = record(case, tmp_path)
+    entries = record(case, tmp_path, monkeypatch)
 
     def change(driver):
         exact = driver.units.drive_effort
@@ -83,9 +83,9 @@ def test_a_changed_scale_is_found_in_the_first_call_that_it_changes(case, tmp_pa
     assert 0 < efforts[commands.index(first.given)] < 2 * (efforts[1] + resolution)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_changed_direction_is_found_where_it_is_measured_or_sent_first(case, tmp_path):
-    entries = record(case, tmp_path)
+@in_memory
+def test_a_changed_direction_is_found_where_it_is_measured_or_sent_first(case, tmp_path, monkeypatch):
+    entries = record(case, tmp_path, monkeypatch)
 
     def change(driver):
         driver.units.scale[0] *= -1.0

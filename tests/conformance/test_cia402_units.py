@@ -11,17 +11,15 @@ import pytest
 from tests.drivers.cia402.unit_variants import VARIANTS
 
 from .families import SCALES, Bench, Case
+from .marks import over
 
-ENGINES = {"python": False, "compiled": True}
+# in simulated time, and in machine code on a bus in real time
+CASES = Case("cia402", "virtual", stepped=True), Case("cia402", "udp_multicast", compiled=True)
 GOAL = np.array([0.25, -0.4])  # rad, of the joints
 SIZE = np.array([abs(scale) for scale in SCALES.values()])
 
 
-def case(engine: str) -> Case:
-    return Case("cia402", "udp_multicast", ENGINES[engine])
-
-
-def bench(name: str, engine: str, folder: Path) -> Bench:
+def bench(name: str, case: Case, folder: Path) -> Bench:
     """The drives' rig has the settings of the variant, that of the program what it has to say of them."""
     variant = VARIANTS[name]
 
@@ -35,7 +33,7 @@ def bench(name: str, engine: str, folder: Path) -> Bench:
         host(rig)
         rig["emulator"]["joints"]["all"]["drive"] = variant.drive
 
-    return Bench(case(engine), folder, host, device)
+    return Bench(case, folder, host, device)
 
 
 def joints(name: str, value: np.ndarray) -> np.ndarray:
@@ -43,10 +41,10 @@ def joints(name: str, value: np.ndarray) -> np.ndarray:
     return value if not VARIANTS[name].drive.get("reversed") else -value
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@over(*CASES)
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_goal_turns_the_shaft_as_far(name, engine, tmp_path):
-    with bench(name, engine, tmp_path) as b:
+def test_a_goal_turns_the_shaft_as_far(name, case, tmp_path):
+    with bench(name, case, tmp_path) as b:
         b.open("position")
         begun, seen = b.truth[0], b.out.position.copy()
         b.drive(lambda: abs(b.out.position - seen - GOAL).max() < 0.01, position=seen + GOAL)
@@ -54,10 +52,10 @@ def test_a_goal_turns_the_shaft_as_far(name, engine, tmp_path):
         np.testing.assert_allclose(moved, GOAL, atol=0.03)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@over(*CASES)
 @pytest.mark.parametrize("name", VARIANTS)
-def test_the_true_speed_is_measured_and_a_torque_arrives(name, engine, tmp_path):
-    with bench(name, engine, tmp_path) as b:
+def test_the_true_speed_is_measured_and_a_torque_arrives(name, case, tmp_path):
+    with bench(name, case, tmp_path) as b:
         b.open("effort")
         push = 0.02 * np.array([SCALES["a"], SCALES["b"]])  # of the joints
         b.drive(lambda: (abs(b.truth[1]) * SIZE).min() > 2.4, effort=push)  # of 2.5, where the damping holds it

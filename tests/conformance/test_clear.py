@@ -266,11 +266,12 @@ def test_a_run_is_refused_with_the_fix_and_starts_with_clear_faults(case, tmp_pa
         bench.off(0.02)
 
 
-@over(*IN_PYTHON)
-def test_a_run_that_cannot_clear_ends_before_anything_is_armed(case, tmp_path):
+@drivers
+def test_a_run_that_cannot_clear_ends_before_anything_is_armed(case, tmp_path, monkeypatch):
     with Bench(case, tmp_path, host=patient) as bench:
         words = troubled(bench, temperature=bench.motors[1].max_temperature + HOT)
         bench.driver.link.close()
+        bench.lend(monkeypatch)
         with pytest.raises(RunError) as caught:
             load_rig(tmp_path / "rig.yaml").run(0.5, clear_faults=True)
         assert str(caught.value) == f"{tmp_path / 'rig.yaml'}: joint 'b': the fault persists: {words}"

@@ -4,8 +4,9 @@ engines, controllers in machine code and in Python. What is not finite or absurd
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from cosim.scenario.stand import Stand
 from cosim.scenario.stepped_engine import SteppedEngine
 from tests.kit.emulated import emulated
 
-from .families import JOINTS, SCALES, Case, addresses, cases, load_cycle, rig, section, write_rig
+from .families import JOINTS, SCALES, Case, addresses, load_cycle, rig, section, write_rig
+from .marks import ENGINES, over, param
 
 LEVEL = 0.02  # N·m at the drives
 SWING = 0.005  # N·m/rad of measured position
@@ -124,21 +126,21 @@ def compiled_run(case: Case, folder: Path, way: str, spoiled: str = "0.0") -> Ou
     return Outcome({name: run[name] for name in run.units}, asked, fault, "own" in one.run_model.untraceable)
 
 
-RUNS = [
-    *(pytest.param(compiled_run, case, id=str(case)) for case in cases() if case.compiled),
-    # the cycle of Modbus does not fit into these steps
-    *(
-        pytest.param(stepped_run, case, id=f"{case}-stepped")
-        for case in cases()
-        if not case.compiled and case.line != "udp_multicast" and case.family != "modbus"
-    ),
-]
-every = pytest.mark.parametrize(("run_of", "case"), RUNS)
+# the cycle of Modbus does not fit into these steps
+CASES = [case for case in ENGINES if case.family != "modbus"]
+# all pairs of a way and a cause by one case of each engine, by the others two
+FIRST = {case.compiled: case for case in reversed(CASES)}.values()
+PAIRS = list(itertools.product(WAYS, CAUSES))
+SPOILED = [param(case, *pair) for case in CASES for pair in (PAIRS if case in FIRST else PAIRS[::3])]
 
 
-@every
+def run_of(case: Case, *how: Any) -> Outcome:
+    return (stepped_run if case.stepped else compiled_run)(case, *how)
+
+
+@over(*CASES)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_command_arrives_at_the_drive_and_the_measurement_at_the_controller(run_of, case, way, tmp_path):
+def test_a_command_arrives_at_the_drive_and_the_measurement_at_the_controller(case, way, tmp_path):
     signals, asked, fault, python = run_of(case, tmp_path, way)
     assert (fault, python) == ("", way == "in Python")
     for name, scale in SCALES.items():
@@ -151,10 +153,8 @@ def test_a_command_arrives_at_the_drive_and_the_measurement_at_the_controller(ru
     np.testing.assert_allclose(np.diff(signals["own/time"]), np.diff(signals["own/time"])[0], atol=1e-9)
 
 
-@every
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("spoiled", CAUSES)
-def test_what_is_not_finite_or_absurd_stops_and_does_not_reach_the_drive(run_of, case, way, spoiled, tmp_path):
+@pytest.mark.parametrize(("case", "way", "spoiled"), SPOILED)
+def test_what_is_not_finite_or_absurd_stops_and_does_not_reach_the_drive(case, way, spoiled, tmp_path):
     _, asked, fault, _ = run_of(case, tmp_path, way, spoiled)
     assert "tick 6 " in fault and CAUSES[spoiled] in fault
     assert max(abs(effort) for efforts in asked.values() for effort in efforts) < 10.0 * LEVEL

@@ -13,11 +13,11 @@ from cosim.drivers.transport import CanFrame
 from cosim.drivers.transport.content_packets import packet
 from tests.kit.clock import MS
 
-from .families import Case, cases
+from .families import Case, stepped_cases
 from .wires import Desk
 
 # on a connection in memory; the others have the same emulators
-APART = [case for case in cases() if case.line != "udp_multicast" and not case.compiled]
+APART = stepped_cases()
 apart = pytest.mark.parametrize("case", APART, ids=str)
 
 # (a request that a family does not have, to the drive 1 of its bench, and how it is shown)

@@ -170,8 +170,8 @@ class Played:
         self.model = TickModel(**fields) if in_python else PlayedTicks(**fields)
 
     def _engine(self, pause: Pause) -> Engine:
-        plant = VirtualPlant(self.model)
         if self.in_python:
+            plant = VirtualPlant(self.model)
             drives = [PlayedDrive(plant, what) for what in (JOINT, LOAD)]
             for drive in drives:
                 drive.pause = pause

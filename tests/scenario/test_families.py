@@ -1,4 +1,7 @@
-"""Every family of drives in simulated time: its driver and its emulated drives on a line in memory."""
+"""Families of drives in simulated time: a driver and its emulated drives on a line in memory.
+
+How a run with every family ends after each fault is in tests/conformance/test_faults.py.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ import pytest
 
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.scenario.stand import Stand
-from tests.conformance.families import Case, addresses, cases, rig, section, write_rig
+from tests.conformance.families import Case, addresses, rig, section, stepped_cases, write_rig
 from tests.scenario.helpers import results_of, scenario
 
 # the cycle of Modbus does not fit into a step of 5 ms
-CASES = [case for case in cases() if case.line != "udp_multicast" and case.family != "modbus"]
+CASES = [case for case in stepped_cases() if case.family != "modbus"]
 every = pytest.mark.parametrize("case", CASES, ids=str)
+lines = pytest.mark.parametrize("case", list({case.line: case for case in reversed(CASES)}.values()), ids=str)
 AT, STALE = 0.2, 0.03  # s
 
 
@@ -30,7 +34,7 @@ def file_of_rig(case: Case, folder):
     return write_rig(folder / "rig.yaml", data)
 
 
-@every
+@lines
 def test_faults_pass_through_the_codec_the_driver_and_the_emulated_drive(case, tmp_path):
     def at(kind, **keys):
         return {"kind": kind, "at": AT, **keys}
