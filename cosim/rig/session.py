@@ -239,13 +239,13 @@ def _run_ticks(
     recorder: RunRecorder, progress: Callable[[RunStatus], None] | None, control: RemoteControl | None
 ) -> None:
     rig, scheduler, ticks = recorder.rig, recorder.scheduler, recorder.store.kept.expected
-    try:
-        with _placed(rig):
+    with _placed(rig):
+        try:
             scheduler.arm(*recorder.agreement)
-    except CosimError as error:  # the recording of a run without ticks holds the reason
-        for sink in recorder.outputs.sinks:
-            sink.fault(recorder.now_ns, str(error))
-        raise
+        except CosimError as error:  # the recording of a run without ticks holds the reason
+            for sink in recorder.outputs.sinks:
+                sink.fault(recorder.now_ns, str(error))
+            raise
     recorder.begun = time.perf_counter()
     # real joints make a controlled stop after the last tick, if the rig configures it
     scheduler.start(FOREVER if rig.hardware and rig.run_model.has_controlled_stop else ticks)

@@ -110,6 +110,7 @@ class Checks:
         assert row.bound_keys == ("stiffness",) and row.actions == ("warn", "stop")
         assert (row.inherited, row.positive, row.controlled_stop, row.saturates_while_stopping) == ((), True, "", True)
         assert (row.effort_bounds, row.slew_bounds, row.position_bounds, row.derating) == (None,) * 4
+        assert row.listed == "{limit}"
         assert (row.reference, row.needs_history, row.needs_twin, row.real_default) == ("", False, False, None)
         assert [row.unit_of(unit) for unit in ("rad", "m")] == ["N*m/rad", "N/m"]
         assert [m.LIMIT_OF["power"].unit_of(unit) for unit in ("rad", "m")] == ["W", "W"]
