@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from cosim import load_rig
+from tests.kit.levels import full
 from tests.kit.plugins import modules, name_of
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
@@ -104,6 +105,7 @@ def test_every_controller_is_tried():
     assert CASES.keys() == {name_of(module) for module in modules("cosim.controllers")}
 
 
+@full
 @pytest.mark.parametrize("name", CASES)
 def test_on_a_ur5(tmp_path, name):
     keys, bound, *_ = CASES[name]

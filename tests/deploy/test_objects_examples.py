@@ -12,6 +12,7 @@ import pytest
 from cosim.control.limits import STALE
 from cosim.deploy.playing import TOOLS
 from tests.docs.documents import ROOT
+from tests.kit.levels import few
 from tests.kit.samples import FOLDER
 
 NATIVE = platform.machine()
@@ -43,7 +44,7 @@ def examples(tmp_path_factory):
     return rigs / "embedded", run(rigs / "embedded", NATIVE)
 
 
-@pytest.mark.parametrize("target", TOOLS)
+@pytest.mark.parametrize("target", few(sorted(TOOLS), 1))
 def test_the_examples_run(examples, target):
     folder, lines = examples
     if target != NATIVE:

@@ -13,16 +13,15 @@ from cosim.compile.targets import HOST, targets
 from cosim.deploy.playing import TOOLS, Played, played
 from cosim.deploy.tick_code import tick_code
 from cosim.execution.native_engine import NativeEngine
-from tests.kit.levels import full
+from tests.kit.levels import few
 from tests.kit.object_file import assert_freestanding
-from tests.kit.samples import COVERED, FOLDER, covering_samples, without_drivers
+from tests.kit.samples import COVERED, FOLDER, without_drivers
 
 TICKS = 1000
 BATCH = 5  # rigs in one program
 OTHERS = [target for target in TOOLS if target != platform.machine()]
 NAMES = [str(file.relative_to(FOLDER).with_suffix("")) for file in without_drivers("**/*.yaml")]
-SAMPLES = covering_samples(name for name in NAMES if name not in COVERED)
-IN_GATE, OTHER = ([case.values[0] for case in SAMPLES if bool(case.marks) == left_out] for left_out in (False, True))
+NAMES = [name for name in NAMES if name not in COVERED]
 
 
 def batches(names):
@@ -46,7 +45,7 @@ def built(sample, name):
 @pytest.mark.skipif(
     "+fma" not in targets()[HOST].features.split(","), reason="this processor fuses no products and sums"
 )
-@pytest.mark.parametrize("samples", [*batches(IN_GATE), *(pytest.param(batch, marks=full) for batch in batches(OTHER))])
+@pytest.mark.parametrize("samples", few(batches(NAMES), 1))
 def test_rigs_run_on_other_processors_as_in_the_engine(samples):
     found = {name: built(name, f"rig{k}") for k, name in enumerate(samples)}
     rigs = {name: pair for name, pair in found.items() if pair is not None}

@@ -11,6 +11,7 @@ from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.tick.arming import armed, start_of
 from cosim.tick.virtual_plant import VirtualPlant
+from tests.kit.levels import full
 from tests.kit.objects import ObjectRig
 from tests.system.test_real_joints import DRIVERS, arm, real, simulated  # noqa: F401 a fixture
 
@@ -30,6 +31,7 @@ def assert_same(a, b):
     np.testing.assert_array_equal(bits(a), bits(b))
 
 
+@full
 @pytest.mark.parametrize(
     ("name", "overrides"),
     [

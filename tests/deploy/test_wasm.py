@@ -33,7 +33,7 @@ def machine_code(path):
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the code without fused operations is for x86-64")
-@pytest.mark.parametrize("name", covering_samples(NAMES))
+@pytest.mark.parametrize("name", covering_samples(NAMES, "schedule"))
 def test_a_sample_rig_runs_as_in_the_engine(name):
     rig = machine_code(FOLDER / f"{name}.yaml")
     if rig is None:

@@ -84,6 +84,7 @@ def of_arm(recording):
     return {"t": np.asarray(run.t)} | {name: run[name].copy() for name in names}
 
 
+@full
 @pytest.mark.parametrize(
     ("factors", "wanted", "cause"),
     [

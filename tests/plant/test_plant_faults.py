@@ -10,6 +10,7 @@ from cosim.execution.python_engine import PythonEngine
 from cosim.rig.build.drivers import driver_groups
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
+from tests.kit.levels import full
 from tests.plant.event_runs import FOUR_BAR, PUSHED, SLIDER, EventRun, with_events
 
 # --- runs that cannot continue -----------------------------------------------------------------------------------
@@ -27,6 +28,7 @@ def stopped(rig):
     return caught.value.run
 
 
+@full
 @pytest.mark.parametrize("interpret", [False, True])
 def test_events_without_end(rig_of, interpret):
     """Below half a metre per second squared it is unlatched, above one it is latched."""

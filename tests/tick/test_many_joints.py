@@ -6,6 +6,7 @@ import pytest
 from cosim import load_rig
 from cosim.compile import like_items
 from tests.kit import many_joints
+from tests.kit.levels import few
 
 NEVER = 10**9
 
@@ -49,7 +50,7 @@ def assert_same(found, expected):
     assert not different
 
 
-@pytest.mark.parametrize("rig", ["mixed", "arms"])
+@pytest.mark.parametrize("rig", few(["mixed", "arms"], 1))
 def test_loops_give_the_bits_of_straight_line_code(rig, tmp_path, monkeypatch):
     path = tmp_path / "rig.yaml"
     path.write_text(mixed(24) if rig == "mixed" else many_joints.arms(tmp_path, 4))

@@ -13,6 +13,7 @@ from cosim.derive.equations.composition import compose, composed
 from cosim.derive.equations.parameters import with_symbols
 from tests.derive.equations.derivations import assert_equal, states
 from tests.derive.equations.test_composition import IN_ONE, TRUCK
+from tests.kit.levels import full
 
 BOOM = """\
 name: boom
@@ -61,6 +62,7 @@ def test_symbols_have_the_values_of_the_rig_and_of_another(text, tmp_path):
         assert_equal(changed, found(d, state), state, 1e-10)
 
 
+@full
 @pytest.mark.parametrize(("platform", "arm", "frame"), [("truck", "chain", "bracket"), ("chain", "truck", "tool")])
 def test_rigid_elements_are_composed(platform, arm, frame):
     d = composed(compose(read_model(Path(f"{platform}.yaml")), read_model(Path(f"{arm}.yaml")), frame))

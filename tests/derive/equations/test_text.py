@@ -127,6 +127,7 @@ def test_the_two_link_arm_in_full():
     assert "\n".join(said) == TWO_LINK
 
 
+@full
 def test_the_probe_of_the_measuring_arm_in_closed_form():
     """One formula for each coordinate, of the angles alone; by products of exponentials see tests/rig."""
     d = derivation("mechanisms/measuring_arm", frames=["probe"])

@@ -30,6 +30,7 @@ def close(found, expected, error=1e-6):
         np.testing.assert_allclose(one, other, rtol=0.0, atol=error * max(1.0, np.abs(other).max()))
 
 
+@full
 def test_derivatives_of_a_tree():
     model = model_of(chain)
     e, n = model.equations, model.nv
