@@ -1,4 +1,5 @@
-"""Every driver family on disk, on every kind of connection that it offers, on a bench with two joints.
+"""Every driver family on disk, on every kind of connection that it offers, on a bench with two joints: in simulated time,
+and one family on each kind of line in real time.
 
 A folder of `drivers` with a codec or a driver is a family and must be a complete one. It needs an entry here only if
 parameters without a default need a sample (`ADDRESSES`).
@@ -153,9 +154,10 @@ def _all_stepped() -> list[Case]:
 
 @cache
 def real_cases() -> tuple[Case, ...]:
-    """A family on each kind of line between processes in real time, in Python and in machine code."""
+    """A family on each kind of line between processes in real time, in Python and in machine code: the first one, or
+    that of COSIM_FAMILY where it has such a line."""
     found: dict[Any, Case] = {}
-    for case in cases():
+    for case in sorted(cases(), key=lambda case: case.family != os.environ.get("COSIM_FAMILY")):
         if case.line != "virtual":
             found.setdefault((case.line, is_fd(case), case.compiled), case)
     return tuple(found.values())
@@ -274,18 +276,21 @@ class Bench:
         self,
         case: Case,
         folder: Path,
-        host: Callable[[dict], object] = lambda rig: None,
-        device: Callable[[dict], object] = lambda rig: None,
+        host: Callable[[dict], object] | None = None,
+        device: Callable[[dict], object] | None = None,
         **keys: Any,
     ) -> None:
         self.case = case
         data = rig(section(case, folder, **{"watchdog": 1.0, **keys}), addresses(case))
-        here, there = copy.deepcopy(data), copy.deepcopy(data)
-        host(here)
-        device(there)
-        there["schedule"]["step"] = "1 ms"
-        spec = read_rig(write_rig(folder / "rig.yaml", here))
-        device_spec = read_rig(write_rig(folder / "device.yaml", there))
+
+        def spec_of(name: str, change: Callable[[dict], object] | None) -> RigSpec:
+            changed = copy.deepcopy(data)
+            if change is not None:
+                change(changed)
+            return read_rig(write_rig(folder / name, changed))
+
+        spec = spec_of("rig.yaml", host)
+        device_spec = spec if host is None and device is None else spec_of("device.yaml", device)
         self.spec = spec.drivers[0]
         self.time = SimulatedTime() if case.stepped else None
         if self.time is None:
