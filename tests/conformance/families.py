@@ -1,5 +1,5 @@
-"""Every driver family on disk, on every kind of connection that it offers, on a bench with two joints: in simulated time,
-and one family on each kind of line in real time.
+"""Every driver family on disk, on every kind of connection that it offers, on a bench with two joints: in simulated
+time, and one family on each kind of line in real time.
 
 A folder of `drivers` with a codec or a driver is a family and must be a complete one. It needs an entry here only if
 parameters without a default need a sample (`ADDRESSES`).
