@@ -19,6 +19,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,7 +41,7 @@ from cosim.types import JointCommand, JointState
 
 from .compiled import InMachineCode
 from .register_maps import FLOATS, WHOLE_NUMBERS
-from .rules import PATIENCE, prompt, time_had
+from .rules import PATIENCE, processor_limit, prompt, time_had
 
 FOLDER = Path(next(iter(drivers.__path__)))
 BESIDES = {"common", "sim"}  # folders that are not a family of hardware
@@ -302,6 +303,7 @@ class Bench:
         self.motors = self.emulation.motors.motors
         self.out = JointState.zeros(len(self.spec.joints))
         self.failure: BaseException | None = None
+        self._bounds = ExitStack()
         self._errands: deque[Callable[[], object]] = deque()
         self._thread = threading.Thread(target=self._serve, name=f"emulation of {case}")
 
@@ -334,6 +336,7 @@ class Bench:
         if self.time is None:
             self._thread.start()
         else:
+            self._bounds.enter_context(processor_limit())
             self.wait(PAUSE)
         self._begun = time.process_time()
         time_had.append(self._time_had)
@@ -351,6 +354,7 @@ class Bench:
             if self._thread.is_alive():
                 self._thread.join(PATIENCE)
             self.emulation.close()
+            self._bounds.close()
         assert not self._thread.is_alive()
         if self.failure is not None:
             raise self.failure
