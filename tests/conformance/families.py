@@ -1,4 +1,5 @@
-"""Every driver family on disk, on every kind of connection that it offers, on a bench with two joints.
+"""Every driver family on disk, on every kind of connection that it offers, on a bench with two joints: in simulated
+time, and one family on each kind of line in real time.
 
 A folder of `drivers` with a codec or a driver is a family and must be a complete one. It needs an entry here only if
 parameters without a default need a sample (`ADDRESSES`).
@@ -18,6 +19,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,7 +41,7 @@ from cosim.types import JointCommand, JointState
 
 from .compiled import InMachineCode
 from .register_maps import FLOATS, WHOLE_NUMBERS
-from .rules import PATIENCE, prompt, time_had
+from .rules import PATIENCE, processor_limit, prompt, time_had
 
 FOLDER = Path(next(iter(drivers.__path__)))
 BESIDES = {"common", "sim"}  # folders that are not a family of hardware
@@ -153,9 +155,10 @@ def _all_stepped() -> list[Case]:
 
 @cache
 def real_cases() -> tuple[Case, ...]:
-    """A family on each kind of line between processes in real time, in Python and in machine code."""
+    """A family on each kind of line between processes in real time, in Python and in machine code: the first one, or
+    that of COSIM_FAMILY where it has such a line."""
     found: dict[Any, Case] = {}
-    for case in cases():
+    for case in sorted(cases(), key=lambda case: case.family != os.environ.get("COSIM_FAMILY")):
         if case.line != "virtual":
             found.setdefault((case.line, is_fd(case), case.compiled), case)
     return tuple(found.values())
@@ -274,18 +277,21 @@ class Bench:
         self,
         case: Case,
         folder: Path,
-        host: Callable[[dict], object] = lambda rig: None,
-        device: Callable[[dict], object] = lambda rig: None,
+        host: Callable[[dict], object] | None = None,
+        device: Callable[[dict], object] | None = None,
         **keys: Any,
     ) -> None:
         self.case = case
         data = rig(section(case, folder, **{"watchdog": 1.0, **keys}), addresses(case))
-        here, there = copy.deepcopy(data), copy.deepcopy(data)
-        host(here)
-        device(there)
-        there["schedule"]["step"] = "1 ms"
-        spec = read_rig(write_rig(folder / "rig.yaml", here))
-        device_spec = read_rig(write_rig(folder / "device.yaml", there))
+
+        def spec_of(name: str, change: Callable[[dict], object] | None) -> RigSpec:
+            changed = copy.deepcopy(data)
+            if change is not None:
+                change(changed)
+            return read_rig(write_rig(folder / name, changed))
+
+        spec = spec_of("rig.yaml", host)
+        device_spec = spec if host is None and device is None else spec_of("device.yaml", device)
         self.spec = spec.drivers[0]
         self.time = SimulatedTime() if case.stepped else None
         if self.time is None:
@@ -297,6 +303,7 @@ class Bench:
         self.motors = self.emulation.motors.motors
         self.out = JointState.zeros(len(self.spec.joints))
         self.failure: BaseException | None = None
+        self._bounds = ExitStack()
         self._errands: deque[Callable[[], object]] = deque()
         self._thread = threading.Thread(target=self._serve, name=f"emulation of {case}")
 
@@ -329,6 +336,7 @@ class Bench:
         if self.time is None:
             self._thread.start()
         else:
+            self._bounds.enter_context(processor_limit())
             self.wait(PAUSE)
         self._begun = time.process_time()
         time_had.append(self._time_had)
@@ -346,6 +354,7 @@ class Bench:
             if self._thread.is_alive():
                 self._thread.join(PATIENCE)
             self.emulation.close()
+            self._bounds.close()
         assert not self._thread.is_alive()
         if self.failure is not None:
             raise self.failure

@@ -106,3 +106,20 @@ def time_limit(seconds: float = LIMIT) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def processor_limit(seconds: float = PATIENCE) -> Iterator[None]:
+    """Raises TookTooLong in a test that computes for so long [s]: in simulated time, a driver that polls without ever
+    waiting has no end."""
+
+    def expired(*_: object) -> None:
+        raise TookTooLong(f"not done within {seconds:g} s of processor time")
+
+    before = signal.signal(signal.SIGPROF, expired)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)

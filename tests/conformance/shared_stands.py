@@ -60,7 +60,8 @@ class SharedStand:
         self, faults: Sequence[dict[str, Any]], duration: float, seen: Callable[[Stand], Any] = lambda stand: None
     ) -> RunWithFaults:
         """From the start to the end or to a stop, after which the motors switch off and stay off."""
-        spec, reading = self._stand.rig.spec, Reading(self._stand.rig.place, [])
+        spec = self._stand.rig.spec
+        reading = Reading(spec.source.place, [])
         joints = {joint.name: joint for joint in spec.mechanism.description.joints}
         emulator = read_emulator({"faults": list(faults)}, spec.drivers, joints, (), (), reading)
         assert reading.errors == []

@@ -20,6 +20,8 @@ from cosim.errors import InputError, SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 
 durand = pytest.importorskip("durand", reason="durand is not installed")
+
+pytestmark = pytest.mark.real_time
 NODE, FEED, RATED = 5, 36000, 0.5  # counts per revolution; N·m
 INERTIA, FRICTION = 0.002, 0.004  # kg·m², N·m·s
 U8, U16, U32 = durand.DatatypeEnum.UNSIGNED8, durand.DatatypeEnum.UNSIGNED16, durand.DatatypeEnum.UNSIGNED32

@@ -23,6 +23,8 @@ from cosim.drivers.transport import CanFrame, CanParams, now
 from cosim.errors import SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 
+pytestmark = pytest.mark.real_time
+
 NODE, COUNTS = 5, 4096
 U8, U16, U32, I8, I16, I32, TEXT = 0x05, 0x06, 0x07, 0x02, 0x03, 0x04, 0x09
 # index -> name and (sub-index, type, access, default); sub-index None: a variable

@@ -20,6 +20,8 @@ from cosim.drivers.transport import ConnectionLost, now
 from cosim.errors import SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 
+pytestmark = pytest.mark.real_time
+
 BAUD = 1_000_000
 IDS = (1, 2, 7)
 STEP_NS = 1_000_000

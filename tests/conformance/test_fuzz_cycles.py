@@ -32,7 +32,7 @@ from .two_engines import CanLine, TwoEngines, lines_for, silent_bench
 from .wires import mutants, nonsense, through_checksums
 
 COMPILED = [case for case in cases() if case.compiled]
-ITEMS = COUNT // 100  # of each kind
+ITEMS = COUNT // 40  # of each kind
 OFTEN = 10  # items between two sound answers of all drives
 BURSTS, BURST = 20, 150  # items at once, more than a link takes in one call
 MEMORY = (compiled_driver, datagrams, can_socket, byte_stream, fdcanusb_link, packet_link)

@@ -25,6 +25,8 @@ from cosim.errors import SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 from cosim.units import TURN
 
+pytestmark = pytest.mark.real_time
+
 R: Any = mjbots.Register
 
 NODES = (1, 12)
