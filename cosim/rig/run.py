@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -91,13 +90,8 @@ def _run_of(fields: dict[str, Any], path: str | Path) -> Run:
     """With its events in one line each. Raises InputError for names that do not print."""
     check_names(fields["rig"], str(path))
     run = Run(**fields)
-    events = tuple(event._replace(name=escaped(event.name), lost=_number(event.lost)) for event in run.events)
-    return replace(run, fault=escaped(run.fault), events=events, busy=_number(run.busy), wall=_number(run.wall))
-
-
-def _number(value: float | None) -> float:
-    """JSON has null for a number that is not known."""
-    return math.nan if value is None else value
+    events = tuple(event._replace(name=escaped(event.name)) for event in run.events)
+    return replace(run, fault=escaped(run.fault), events=events)
 
 
 class StoppedRun(RunError):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.output.plot import glyphs
+from tests.kit.fonts import only_fonts_of_matplotlib  # noqa: F401
 from tests.output.plot_helpers import texts
 
 RIG = """\
@@ -17,14 +17,6 @@ schedule: {duration: 0.2}
 """
 NUMBER = r"\u80a9"
 BESIDE = ["run", "rig.yaml", "--duration", "0.1", "--record"]
-
-
-@pytest.fixture(autouse=True)
-def only_fonts_of_matplotlib(monkeypatch):
-    monkeypatch.setattr(glyphs, "OTHERS", ())
-    glyphs.families.cache_clear()
-    yield
-    glyphs.families.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -99,13 +99,8 @@ def time_limit(seconds: float = LIMIT) -> Iterator[None]:
             return
         raise TookTooLong(f"not done within {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
+    with _timer(signal.ITIMER_REAL, signal.SIGALRM, seconds, expired):
         yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager
@@ -116,10 +111,17 @@ def processor_limit(seconds: float = PATIENCE) -> Iterator[None]:
     def expired(*_: object) -> None:
         raise TookTooLong(f"not done within {seconds:g} s of processor time")
 
-    before = signal.signal(signal.SIGPROF, expired)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    with _timer(signal.ITIMER_PROF, signal.SIGPROF, seconds, expired):
+        yield
+
+
+@contextmanager
+def _timer(timer: signal._Itimer, number: int, seconds: float, expired: Callable[..., object]) -> Iterator[None]:
+    """Calls expired after so long, by the signal of this number."""
+    before = signal.signal(number, expired)
+    signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-        signal.signal(signal.SIGPROF, before)
+        signal.setitimer(timer, 0.0)
+        signal.signal(number, before)

@@ -1,4 +1,4 @@
-"""Tests that judge by the clock, marked `real_time`: they run alone, after all others, and know how the machine was.
+"""Tests of what only real time can show, marked `real_time`: they run alone, after all others, and know the machine.
 
 With several workers, these leave them out; when they have ended, a single one runs them one after the other. Meanwhile
 a small program reads how late a process wakes that asked to be woken: a test that fails while that was later than STALL
@@ -150,7 +150,9 @@ class Watch:
     """How late a process wakes."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen([sys.executable, "-c", WATCH], stdout=subprocess.PIPE, text=True)
+        # its last words, when the pipe ends with the process of the tests, are of no use
+        quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen([sys.executable, "-c", WATCH], text=True, **quiet)
         self._rows: list[tuple[int, int]] = []
         threading.Thread(target=self._read, daemon=True).start()
 

@@ -1,7 +1,7 @@
 """Rooms whose tests are run again where they fail, twice at most: emulated drives and other programs with time limits,
 on a machine that stalls. A defect fails each time. Those that were run again are named at the end.
 
-A test that judges by the clock is marked `real_time` instead, see tests/kit/real_time.py.
+A test of what only real time can show is marked `real_time` instead, see tests/kit/real_time.py.
 """
 
 from __future__ import annotations

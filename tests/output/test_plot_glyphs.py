@@ -9,6 +9,7 @@ from cosim.derive.graph_report import derive_graph
 from cosim.output.plot import RunPlot, glyphs
 from cosim.output.plot.timing_plot import plot_timing
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
+from tests.kit.fonts import only_fonts_of_matplotlib  # noqa: F401
 from tests.output.plot_helpers import run, texts
 
 NAMES = {
@@ -18,14 +19,6 @@ NAMES = {
     "$a_1^": "$a_1^",
     "_low": "_low",
 }
-
-
-@pytest.fixture(autouse=True)
-def only_fonts_of_matplotlib(monkeypatch):
-    monkeypatch.setattr(glyphs, "OTHERS", ())
-    glyphs.families.cache_clear()
-    yield
-    glyphs.families.cache_clear()
 
 
 @pytest.mark.parametrize(("name", "shown"), NAMES.items())

@@ -40,7 +40,7 @@ def run(tmp_path_factory):
 
 
 def show(path):
-    """All that is told and drawn of a run."""
+    """All that is printed and drawn of a run."""
     run = open_recording(path) if path.suffix == ".mcap" else load_run(path)
     print_summary(run)
     assert compare(run, run).identical

@@ -1,4 +1,4 @@
-"""Tests that judge by the clock run alone, and are inconclusive on a machine that stalls."""
+"""Tests in real time run alone, and are inconclusive on a machine that stalls."""
 
 from __future__ import annotations
 
