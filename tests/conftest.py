@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from cosim.rig.cached_parts import CachedParts
-from tests.kit import durations, levels, real_time, run_again
+from tests.kit import durations, levels, messages, real_time, run_again
 from tests.kit.command import command
+from tests.kit.messages import said
 from tests.kit.rigs import rig_of
 from tests.kit.samples import sample
 
-__all__ = ["command", "rig_of", "sample"]
+__all__ = ["command", "rig_of", "said", "sample"]
 
 
 # keep what Python compiles, also in programs that tests start: without it, a collection takes three times as long
@@ -51,6 +52,7 @@ def parts_of_passing_rigs_are_not_kept() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--time-per-room", action="store_true", help="print the time of each room")
+    parser.addoption(messages.OPTION, action="store_true", help="write messages.yaml of each room anew; with -n 0")
     parser.addoption(levels.OPTION, action="store_true", help="run everything, not the gate alone")
 
 
@@ -81,6 +83,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     levels.leave_out(config, items)
     durations.sort_and_mark(items, durations.read())
     run_again.mark(config, items)
+    if config.getoption(messages.OPTION):
+        messages.begin_update(items)
 
 
 def pytest_collection_finish() -> None:
