@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cosim.rig.cached_parts import CachedParts
-from tests.kit import durations, levels, messages, real_time, run_again
+from tests.kit import coverage_by_test, durations, levels, messages, real_time, run_again
 from tests.kit.command import command
 from tests.kit.messages import said
 from tests.kit.rigs import rig_of
@@ -59,6 +59,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(durations.ProcessorTime())
     real_time.register(config)
+    if coverage_by_test.FOLDER in os.environ:
+        config.pluginmanager.register(coverage_by_test.CoverageByTest())
     if config.getoption("--time-per-room") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(durations.TimePerRoom(durations.read()))
 

@@ -1,0 +1,143 @@
+"""The choice of the gate by evidence: which tests a change passes first, of all that there are.
+
+    python -m tests.kit.gate FOLDER [--budget 400]
+
+takes what `tests.kit.coverage_by_test` has left in the folder and writes `tests/gate.json`. In the gate are, in this
+order, tests that alone notice a mutant (`needed`, from `tests.kit.gate_mutants`), a case of each function of tests that
+is not long, and those that run lines which no others run, or few, for the least time, until each line that any test runs
+is run by one of the gate; then as many as the budget has time for. Rows of tables that take no time stay.
+
+The file holds the functions that are not whole in the gate with the cases that are. A function that it does not name,
+such as a new one, is in the gate. Tests with the mark `full` are left out in any case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.kit.coverage_by_test import Measured, read
+
+FILE = Path(__file__).parents[1] / "gate.json"
+SHORT = 0.02  # s: cases up to here are rows of a table
+LONG = 0.5  # s: functions whose shortest case is longer must run lines that others do not
+TIMES = 3  # a line that so many tests run gains nothing by another one
+WORTH = (1.0, 0.1, 0.03)  # of the first, second, third test that runs a line
+
+
+class Choice(NamedTuple):
+    """What the file holds."""
+
+    needed: list[str]  # tests
+    cases: dict[str, list[str]]  # by function: its tests in the gate
+
+    def leaves_out(self, test: str) -> bool:
+        function = function_of(test)
+        return function in self.cases and test not in self.cases[function]
+
+
+def function_of(test: str) -> str:
+    return test.partition("[")[0]
+
+
+def read_choice() -> Choice:
+    if not FILE.exists():
+        return Choice([], {})
+    data = json.loads(FILE.read_text())
+    cases = {function: [function + case for case in kept] for function, kept in data["cases"].items()}
+    return Choice(data["needed"], cases)
+
+
+def write_choice(choice: Choice) -> None:
+    """Cases without the name of their function."""
+    cases = {function: [test.removeprefix(function) for test in kept] for function, kept in choice.cases.items()}
+    FILE.write_text(json.dumps({"needed": choice.needed, "cases": cases}, indent=0, sort_keys=True) + "\n")
+
+
+class Cover:
+    """How often the lines of files are run, up to TIMES."""
+
+    def __init__(self) -> None:
+        self._levels: dict[str, list[int]] = defaultdict(lambda: [0] * TIMES)
+
+    def gain(self, lines: Mapping[str, int]) -> float:
+        gain = 0.0
+        for file, bits in lines.items():
+            for worth, level in zip(WORTH, self._levels[file], strict=True):
+                gain += worth * (bits & ~level).bit_count()
+                bits &= level
+        return gain
+
+    def is_new(self, lines: Mapping[str, int]) -> bool:
+        return any(bits & ~self._levels[file][0] for file, bits in lines.items())
+
+    def add(self, lines: Mapping[str, int]) -> None:
+        for file, bits in lines.items():
+            levels = self._levels[file]
+            for k in range(TIMES):
+                levels[k], bits = levels[k] | bits, levels[k] & bits
+
+
+def choose(tests: Mapping[str, Measured], needed: Iterable[str], budget: float) -> set[str]:
+    """The tests of the gate; budget: s."""
+    candidates = {test: row for test, row in tests.items() if not row.marked}
+    chosen, cover = set[str](), Cover()
+
+    def take(names: Iterable[str]) -> None:
+        for name in names:
+            if name in candidates and name not in chosen:
+                chosen.add(name)
+                cover.add(candidates[name].lines)
+
+    functions: dict[str, list[str]] = defaultdict(list)
+    for test in sorted(candidates, key=lambda test: candidates[test].cost):
+        functions[function_of(test)].append(test)
+    take(needed)
+    take(cases[0] for cases in functions.values() if candidates[cases[0]].cost <= LONG)
+    take(test for test, row in candidates.items() if row.cost <= SHORT)
+    spent = sum(candidates[test].cost for test in chosen)
+    # a gain only falls as others are chosen: the greatest of the queue is the greatest of all if it has not changed
+    queue = [(-cover.gain(row.lines) / row.cost, test) for test, row in candidates.items() if test not in chosen]
+    heapq.heapify(queue)
+    while queue:
+        _, test = heapq.heappop(queue)
+        row = candidates[test]
+        value = -cover.gain(row.lines) / row.cost
+        if queue and value > queue[0][0]:
+            heapq.heappush(queue, (value, test))
+        elif value < 0.0 and (cover.is_new(row.lines) or spent + row.cost < budget):
+            take([test])
+            spent += row.cost
+    return chosen
+
+
+def choice_of(tests: Mapping[str, Measured], chosen: set[str], needed: Sequence[str]) -> Choice:
+    functions: dict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        functions[function_of(test)].append(test)
+    partly = {name: cases for name, cases in functions.items() if not chosen.issuperset(cases)}
+    return Choice(sorted(needed), {name: sorted(chosen & set(cases)) for name, cases in sorted(partly.items())})
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = argparse.ArgumentParser(prog="python -m tests.kit.gate", description="Choose the gate by evidence.")
+    options.add_argument("folder", type=Path, help="of tests.kit.coverage_by_test")
+    options.add_argument("--budget", type=float, default=400.0, help="s of processor time")
+    given = options.parse_args(arguments)
+    tests, before = read(given.folder), read_choice()
+    needed = [test for test in before.needed if test in tests]
+    chosen = choose(tests, needed, given.budget)
+    write_choice(choice_of(tests, chosen, needed))
+    whole, own = (sum(row.cost for test, row in tests.items() if test in some) for some in (set(tests), chosen))
+    print(f"{FILE.name}: {len(chosen)} of {len(tests)} tests, {own:.0f} of {whole:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
