@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.kit.durations import Recorder
-from tests.kit.levels import full
 
 ROOT = Path(__file__).parents[2]
 TEST = "COSIM_TEST"  # the name of the running test, for processes that it starts
@@ -38,11 +37,11 @@ disable_warnings = no-data-collected, module-not-imported, module-not-measured, 
 """
 TESTS = "tests.json"
 
+
 class Measured(NamedTuple):
     """A test that passed."""
 
     cost: float  # s of processor time, and a third of the time that a worker waits
-    marked: bool  # `full` by hand
     lines: dict[str, int]  # by file relative to the checkout: bit k for line k
 
 
@@ -59,8 +58,6 @@ class CoverageByTest:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         os.environ[TEST] = item.nodeid
         self._coverage.switch_context(item.nodeid)
-        if item.get_closest_marker(full.name):
-            item.user_properties.append((full.name, True))
         return (yield)
 
     def pytest_sessionfinish(self) -> None:
@@ -68,20 +65,17 @@ class CoverageByTest:
         self._coverage.save()
 
 
-class Passed(Recorder):
-    """A plugin for the controller: tests that passed, and those with the mark `full`."""
+class Failed(Recorder):
+    """A plugin for the controller: tests that did not pass."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.failed: set[str] = set()
-        self.marked: set[str] = set()
+        self.tests: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         super().pytest_runtest_logreport(report)
         if not report.passed:
-            self.failed.add(report.nodeid)
-        if full.name in dict(report.user_properties):
-            self.marked.add(report.nodeid)
+            self.tests.add(report.nodeid)
 
 
 def read(folder: Path) -> dict[str, Measured]:
@@ -89,8 +83,7 @@ def read(folder: Path) -> dict[str, Measured]:
     lines = _lines(folder)
     rows = json.loads((folder / TESTS).read_text())
     return {
-        test: Measured(processor + waiting / 3.0, marked, lines.get(test, {}))
-        for test, (processor, waiting, marked) in rows.items()
+        test: Measured(processor + waiting / 3.0, lines.get(test, {})) for test, (processor, waiting) in rows.items()
     }
 
 
@@ -114,9 +107,9 @@ def main(arguments: list[str]) -> int:
     configuration = folder / "configuration"
     configuration.write_text(CONFIGURATION)
     os.environ |= {FOLDER: str(folder), "COVERAGE_PROCESS_START": str(configuration), TEST: ""}
-    passed = Passed()
-    code = pytest.main(["--full", "-p", "no:rerunfailures", *arguments[1:]], plugins=[passed])
-    rows = {test: (*row, test in passed.marked) for test, row in passed.measured.items() if test not in passed.failed}
+    failed = Failed()
+    code = pytest.main(["--full", "-p", "no:rerunfailures", *arguments[1:]], plugins=[failed])
+    rows = {test: row for test, row in failed.measured.items() if test not in failed.tests}
     (folder / TESTS).write_text(json.dumps(rows))
     return int(code)
 

@@ -3,12 +3,12 @@
     python -m tests.kit.gate FOLDER [--budget 400]
 
 takes what `tests.kit.coverage_by_test` has left in the folder and writes `tests/gate.json`. In the gate are, in this
-order, tests that alone notice a mutant (`needed`, from `tests.kit.gate_mutants`), a case of each function of tests that
-is not long, and those that run lines which no others run, or few, for the least time, until each line that any test runs
-is run by one of the gate; then as many as the budget has time for. Rows of tables that take no time stay.
+order, tests that alone notice a mutant (`needed`, from `tests.kit.gate_mutants`), a case of each function that is not
+long, and those that run lines which few others run, for the least time, until one of the gate runs each line that any
+test runs; then as many as the budget has time for. Rows of tables that take no time stay.
 
 The file holds the functions that are not whole in the gate with the cases that are. A function that it does not name,
-such as a new one, is in the gate. Tests with the mark `full` are left out in any case.
+such as a new one, is in the gate.
 """
 
 from __future__ import annotations
@@ -86,28 +86,27 @@ class Cover:
 
 def choose(tests: Mapping[str, Measured], needed: Iterable[str], budget: float) -> set[str]:
     """The tests of the gate; budget: s."""
-    candidates = {test: row for test, row in tests.items() if not row.marked}
     chosen, cover = set[str](), Cover()
 
     def take(names: Iterable[str]) -> None:
         for name in names:
-            if name in candidates and name not in chosen:
+            if name not in chosen:
                 chosen.add(name)
-                cover.add(candidates[name].lines)
+                cover.add(tests[name].lines)
 
     functions: dict[str, list[str]] = defaultdict(list)
-    for test in sorted(candidates, key=lambda test: candidates[test].cost):
+    for test in sorted(tests, key=lambda test: tests[test].cost):
         functions[function_of(test)].append(test)
     take(needed)
-    take(cases[0] for cases in functions.values() if candidates[cases[0]].cost <= LONG)
-    take(test for test, row in candidates.items() if row.cost <= SHORT)
-    spent = sum(candidates[test].cost for test in chosen)
+    take(cases[0] for cases in functions.values() if tests[cases[0]].cost <= LONG)
+    take(test for test, row in tests.items() if row.cost <= SHORT)
+    spent = sum(tests[test].cost for test in chosen)
     # a gain only falls as others are chosen: the greatest of the queue is the greatest of all if it has not changed
-    queue = [(-cover.gain(row.lines) / row.cost, test) for test, row in candidates.items() if test not in chosen]
+    queue = [(-cover.gain(row.lines) / row.cost, test) for test, row in tests.items() if test not in chosen]
     heapq.heapify(queue)
     while queue:
         _, test = heapq.heappop(queue)
-        row = candidates[test]
+        row = tests[test]
         value = -cover.gain(row.lines) / row.cost
         if queue and value > queue[0][0]:
             heapq.heappush(queue, (value, test))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 MESSAGES = ("meaning", "reason", "warning", "saturation", "controlled_stop")  # fields of a row
 
@@ -95,35 +95,49 @@ def prose(tree: ast.Module) -> set[int]:
     return found
 
 
-def mutants(source: str) -> Iterator[tuple[str, ast.Module]]:
-    """(name, code) of each mutant: `place: before -> after`, numbered where there are several.
+class Mutated(NamedTuple):
+    """what: `place: before -> after`, numbered where there are several. code: the same tree each time, valid until the
+    next mutant. lines: of the statement in the source, without its body."""
 
-    The code is the same tree each time, valid until the next mutant.
-    """
+    what: str
+    code: ast.Module
+    lines: range
+
+
+def mutants(source: str) -> Iterator[Mutated]:
     tree = ast.parse(source)
     words = prose(tree)
-    places: list[tuple[str, list[tuple[str, int | None]]]] = []
+    places: list[tuple[str, range, list[tuple[str, int | None]]]] = []
 
-    def visit(node: ast.AST, name: str, path: list[tuple[str, int | None]]) -> None:
+    def visit(node: ast.AST, name: str, lines: range, path: list[tuple[str, int | None]]) -> None:
         name = node.name if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else name
+        lines = head(node) if isinstance(node, ast.stmt) else lines
         if id(node) not in words:
-            places.append((name, path))
+            places.append((name, lines, path))
         for field, value in ast.iter_fields(node):
             for k, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
                 if isinstance(child, ast.AST):
-                    visit(child, name, [*path, (field, k)])
+                    visit(child, name, lines, [*path, (field, k)])
 
-    visit(tree, "module", [])
+    visit(tree, "module", range(0), [])
     seen: Counter[str] = Counter()
-    for name, path in places[1:]:
+    for name, lines, path in places[1:]:
         node = at(tree, path)
         for variant in variants(node):
             parent, (field, k) = at(tree, path[:-1]), path[-1]
             what = f"{name}: {ast.unparse(node)} -> {ast.unparse(variant)}"
             seen[what] += 1
             put(parent, field, k, variant)
-            yield what if seen[what] == 1 else f"{what} ({seen[what]})", ast.fix_missing_locations(tree)
+            numbered = what if seen[what] == 1 else f"{what} ({seen[what]})"
+            yield Mutated(numbered, ast.fix_missing_locations(tree), lines)
             put(parent, field, k, node)
+
+
+def head(statement: ast.stmt) -> range:
+    """Its lines; of a compound statement those before its body."""
+    body: list[ast.stmt] = getattr(statement, "body", [])
+    end = max(body[0].lineno - 1, statement.lineno) if body else statement.end_lineno or statement.lineno
+    return range(statement.lineno, end + 1)
 
 
 def put(parent: ast.AST, field: str, k: int | None, child: ast.AST) -> None:

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,13 +45,13 @@ class Mutant:
     module: Path
     what: str
     source: str
+    lines: range  # of the statement
 
 
 def chosen(module: Path, count: int, seed: int) -> list[Mutant]:
     """`count` random mutants of a module, or all if there are fewer."""
-    found = [
-        Mutant(module, what, ast.unparse(code)) for what, code in mutants((ROOT / module).read_text(encoding="utf-8"))
-    ]
+    source = (ROOT / module).read_text(encoding="utf-8")
+    found = [Mutant(module, what, ast.unparse(code), lines) for what, code, lines in mutants(source)]
     return random.Random(f"{seed} {module}").sample(found, min(count, len(found)))
 
 
@@ -78,21 +78,28 @@ def copy_of_checkout(folder: Path) -> Path:
     return folder
 
 
-def passes(copy: Path, stage: Stage) -> bool:
-    """Whether these tests pass in the copy within the time limit."""
-    environment = os.environ | {"PYTHONPATH": str(copy)}
-    with (copy / "output.txt").open("w") as output:
+def stopped_after(
+    seconds: float, command: Sequence[str], folder: Path, environment: Mapping[str, str], printed: Path
+) -> int | None:
+    """The exit code of a command, None if it did not end by itself; its output goes to a file."""
+    with printed.open("w") as output:
         process = subprocess.Popen(
-            [*PYTEST, *stage], cwd=copy, env=environment, stdout=output, stderr=output, start_new_session=True
+            command, cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
         )
         try:
-            return process.wait(LIMIT) in (0, NO_TESTS)
+            return process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return False
+            return None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+def passes(copy: Path, stage: Stage) -> bool:
+    """Whether these tests pass in the copy within the time limit."""
+    environment = os.environ | {"PYTHONPATH": str(copy)}
+    return stopped_after(LIMIT, [*PYTEST, *stage], copy, environment, copy / "output.txt") in (0, NO_TESTS)
 
 
 def noticed(copy: Path, mutant: Mutant, tests: Sequence[str]) -> bool:

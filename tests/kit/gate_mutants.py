@@ -1,0 +1,183 @@
+"""Whether the gate notices the mutants that everything notices.
+
+    python -m tests.kit.gate_mutants FOLDER [--count 300] [--seed 0] [--jobs 2] [--least 0.98] [--write]
+
+Random mutants of ROOMS, of each room as many: the tests of the gate that run the mutated lines run first, and where
+all pass the others that do. FOLDER: of `tests.kit.coverage_by_test`, which says so; for code that leaves no lines they are those
+of the room. Nearest tests run first, then the shortest, until one fails, in SECONDS. With `--write`, tests that alone
+notice a mutant go to `tests/gate.json`. Exit code 1 if the gate notices less than `--least` of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
+from typing import NamedTuple
+
+from tests.kit.coverage_by_test import Measured, read
+from tests.kit.gate import choice_of, read_choice, write_choice
+from tests.kit.mutants import mutants
+from tests.kit.mutation import ROOT, Mutant, copy_of_checkout, stages, stopped_after
+from tests.kit.run_listed import FAILED
+
+ROOMS = ("control", "plant", "tick", "hardware", "compile", "multibody", "bondgraph", "execution")
+FOLDERS = (*(Path("cosim", room) for room in ROOMS), Path("drivers"))
+SECONDS = 120.0  # of the tests of the gate for a mutant, and of the others
+GATE, OTHERS, NOBODY = "gate", "others", "nobody"
+
+
+class Noticed(NamedTuple):
+    by: str  # GATE, OTHERS or NOBODY
+    test: str  # "" for NOBODY, and where none ended in time
+
+
+def chosen(count: int, seed: int) -> list[Mutant]:
+    """As many of each folder."""
+    found = list[Mutant]()
+    for folder in FOLDERS:
+        each = [
+            (path.relative_to(ROOT), mutated)
+            for path in sorted((ROOT / folder).rglob("*.py"))
+            for mutated in range(sum(1 for _ in mutants(path.read_text(encoding="utf-8"))))
+        ]
+        number = count * (FOLDERS.index(folder) + 1) // len(FOLDERS) - len(found)
+        found += [_mutant(*which) for which in random.Random(f"{seed} {folder}").sample(each, min(number, len(each)))]
+    return found
+
+
+def _mutant(module: Path, number: int) -> Mutant:
+    for k, (what, code, lines) in enumerate(mutants((ROOT / module).read_text(encoding="utf-8"))):
+        if k == number:
+            return Mutant(module, what, ast.unparse(code), lines)
+    raise IndexError(number)
+
+
+class Judge:
+    """Runs tests on copies of the checkout."""
+
+    def __init__(self, tests: Mapping[str, Measured]) -> None:
+        self._tests, self._choice = tests, read_choice()
+        self._unfit: dict[str, bool] = {}  # tests that fail on a copy without a mutant
+        self._lock = Lock()
+
+    def noticed(self, copy: Path, mutant: Mutant) -> Noticed:
+        of_gate, others = self._running(mutant)
+        for by, tests in ((GATE, of_gate), (OTHERS, others)):
+            while tests:
+                ended, failed = self._run(copy, tests, mutant)
+                if not ended:
+                    return Noticed(by, "")
+                if failed == "":
+                    break
+                if self._fits(copy, failed):
+                    return Noticed(by, failed)
+                tests = [test for test in tests if test != failed]
+        return Noticed(NOBODY, "")
+
+    def _running(self, mutant: Mutant) -> tuple[list[str], list[str]]:
+        """Tests that run the mutated lines: of the gate, and others."""
+        bits, file = sum(1 << line for line in mutant.lines), mutant.module.as_posix()
+        found = [test for test, row in self._tests.items() if row.lines.get(file, 0) & bits]
+        near = tuple(f"{stage[-1]}/" for stage in stages(mutant.module, ()))
+        if not found:
+            found = [test for test in self._tests if test.startswith(near)]
+        found = [test for test in found if not self._unfit.get(test)]
+        found.sort(key=lambda test: (not test.startswith(near), self._tests[test].cost))
+        return (
+            [test for test in found if not self._choice.leaves_out(test)],
+            [test for test in found if self._choice.leaves_out(test)],
+        )
+
+    def _run(self, copy: Path, tests: Sequence[str], mutant: Mutant | None) -> tuple[bool, str]:
+        """(whether they ended in time, the test that failed or "")"""
+        place = copy / mutant.module if mutant else None
+        original = place.read_text(encoding="utf-8") if place else ""
+        listed, printed = copy / "listed.json", copy / "output.txt"
+        listed.write_text(json.dumps(tests))
+        compiled = mutant is not None and "machine_code" in original
+        with tempfile.TemporaryDirectory() as fresh:
+            environment = os.environ | {
+                "PYTHONPATH": str(copy),
+                "NUMBA_CACHE_DIR": fresh if compiled else str(copy / "numba"),
+            }
+            command = [sys.executable, "-m", "tests.kit.run_listed", str(listed), str(SECONDS)]
+            if mutant is not None and place is not None:
+                place.write_text(mutant.source, encoding="utf-8")
+            try:
+                code = stopped_after(3.0 * SECONDS, command, copy, environment, printed)
+            finally:
+                if place is not None:
+                    place.write_text(original, encoding="utf-8")
+        said = [line.removeprefix(FAILED) for line in printed.read_text().splitlines() if line.startswith(FAILED)]
+        if code is None:
+            return False, ""
+        # without a test that failed, the mutant ended the process or a file of tests cannot be imported
+        return True, "" if code == 0 else said[0] if said else tests[0]
+
+    def _fits(self, copy: Path, test: str) -> bool:
+        """Whether it passes without a mutant."""
+        with self._lock:
+            known = self._unfit.get(test)
+        if known is None:
+            known = self._run(copy, [test], None) != (True, "")
+            with self._lock:
+                self._unfit[test] = known
+        return not known
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = argparse.ArgumentParser(
+        prog="python -m tests.kit.gate_mutants", description="Mutants that the gate notices."
+    )
+    options.add_argument("folder", type=Path, help="of tests.kit.coverage_by_test")
+    options.add_argument("--count", type=int, default=300)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options.add_argument("--least", type=float, default=0.98, help="of the mutants that everything notices")
+    options.add_argument("--write", action="store_true", help="tests that alone notice a mutant to tests/gate.json")
+    given = options.parse_args(arguments)
+    tests = read(given.folder)
+    judge, every = Judge(tests), chosen(given.count, given.seed)
+    rooms: dict[str, Counter[str]] = {}
+    needed = set[str]()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.jobs) as workers:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for k in range(given.jobs):
+            copies.put(copy_of_checkout(Path(folder, str(k))))
+
+        def tried(mutant: Mutant) -> Noticed:
+            copy = copies.get()
+            try:
+                return judge.noticed(copy, mutant)
+            finally:
+                copies.put(copy)
+
+        for mutant, (by, test) in zip(every, workers.map(tried, every), strict=True):
+            rooms.setdefault(mutant.module.parts[1 if mutant.module.parts[0] == "cosim" else 0], Counter())[by] += 1
+            needed |= {test} if by == OTHERS and test else set()
+            print(f"{by:8}{mutant.module}:{mutant.lines.start}: {mutant.what}  {test}", flush=True)
+    total = sum(rooms.values(), Counter())
+    for room, count in [*rooms.items(), ("all", total)]:
+        print(f"{room:12}" + "".join(f"{count[by]:5} {by}" for by in (GATE, OTHERS, NOBODY)))
+    if given.write and needed:
+        before = read_choice()
+        gate = {test for test in tests if not before.leaves_out(test)} | needed
+        write_choice(choice_of(tests, gate, [*before.needed, *needed]))
+    share = total[GATE] / max(total[GATE] + total[OTHERS], 1)
+    print(f"the gate notices {share:.1%} of what everything notices")
+    return 0 if share >= given.least else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
