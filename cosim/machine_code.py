@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
@@ -77,6 +78,26 @@ def external(name: str, result: Any, *arguments: Any) -> Any:
 def entry(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:
     """A compiled function that machine code calls by its `address`; pointers are addresses."""
     return _numba.cfunc(result(*arguments), cache=True, error_model="numpy")
+
+
+given_function: Any = None  # in the templates of `entry_of`
+
+
+def entry_of(function: Any, result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:
+    """As `entry`, of a template that calls a compiled function by the name `given_function`.
+
+    Numba keeps what it compiles by the name and the code of a function, and by what it closes over; a compiled function
+    there is another one in each process, so a closure would be compiled anew by each.
+    """
+
+    def compiled(template: Callable[..., Any]) -> Any:
+        code, names = template.__code__, template.__globals__ | {"given_function": function}
+        made = FunctionType(code, names, template.__name__)
+        made.__module__ = template.__module__
+        made.__qualname__ = f"{template.__qualname__} of {function.__module__}.{function.__qualname__}"
+        return entry(result, *arguments)(made)
+
+    return compiled
 
 
 def array_at(dtype: Any) -> Any:

@@ -32,7 +32,9 @@ from cosim.machine_code import (
     call_at,
     doubles_at,
     entry,
+    entry_of,
     fence,
+    given_function,
     i64,
     machine_code,
     now,
@@ -342,14 +344,13 @@ def joint_function(function: Any) -> Any:
     """The entry of a pure function (settings, command, received numbers, result) of a joint, compiled by
     `machine_code`; see COMMAND_SIZE and STATE_SIZE for what the arrays hold."""
 
-    @entry(i64, i64, i64, i64, i64)
-    def call(settings: int, command: int, received: int, result: int) -> int:
-        function(
-            doubles_at(settings, ANY), doubles_at(command, ANY), doubles_at(received, ANY), doubles_at(result, ANY)
-        )
-        return 0
+    return entry_of(function, i64, i64, i64, i64, i64)(_call)
 
-    return call
+
+def _call(settings: int, command: int, received: int, result: int) -> int:
+    numbers, state = doubles_at(received, ANY), doubles_at(result, ANY)
+    given_function(doubles_at(settings, ANY), doubles_at(command, ANY), numbers, state)
+    return 0
 
 
 @machine_code

@@ -27,7 +27,17 @@ from cosim.drivers.transport.compiled_link import (
 )
 from cosim.drivers.transport.connection import ConnectionLost
 from cosim.drivers.transport.serial import SerialPort
-from cosim.machine_code import array_at, entry, external, i32, i64, machine_code, now, words_at
+from cosim.machine_code import (
+    array_at,
+    entry_of,
+    external,
+    given_function,
+    i32,
+    i64,
+    machine_code,
+    now,
+    words_at,
+)
 
 SIZE = 16384  # bytes of each of both buffers
 LONGEST = 4096  # bytes of what is sent or received together, more than a packet to 252 drives has
@@ -102,19 +112,19 @@ def sender(put: Any) -> Any:
     put(address of the record, bytes, place, item): append the bytes of an item, at most LONGEST; where they end.
     """
 
-    @entry(i64, i64, i64, i64, i64)
-    def send(address: int, items: int, count: int, deadline: int) -> int:
-        stream = streams_at(words_at(address, 1)[0], 1)[0]
-        data, result = bytes_at(stream.outgoing, SIZE), SENT
-        for k in range(count):
-            stream.filled = put(address, data, stream.filled, words_at(items + k * ITEM_SIZE, ITEM_WORDS))
-            if stream.filled > SIZE - LONGEST or k == count - 1:
-                result = write_all(stream, deadline)
-                if result != SENT:
-                    break
-        return result
+    return entry_of(put, i64, i64, i64, i64, i64)(_send)
 
-    return send
+
+def _send(address: int, items: int, count: int, deadline: int) -> int:
+    stream = streams_at(words_at(address, 1)[0], 1)[0]
+    data, result = bytes_at(stream.outgoing, SIZE), SENT
+    for k in range(count):
+        stream.filled = given_function(address, data, stream.filled, words_at(items + k * ITEM_SIZE, ITEM_WORDS))
+        if stream.filled > SIZE - LONGEST or k == count - 1:
+            result = write_all(stream, deadline)
+            if result != SENT:
+                break
+    return result
 
 
 class SerialLink:

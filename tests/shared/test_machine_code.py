@@ -1,10 +1,15 @@
 """Where machine code of functions on memory is kept."""
 
+import importlib
 import os
+import pkgutil
 
 import pytest
+from numba.core.caching import NullCache
+from numba.core.ccallback import CFunc
+from numba.core.dispatcher import Dispatcher
 
-from cosim import machine_code
+from cosim import drivers, machine_code
 
 
 @pytest.fixture
@@ -36,3 +41,20 @@ def test_code_of_sources_that_are_gone_is_removed(rooms):
         os.utime(folder / name, (when, when))
     machine_code._cache()
     assert [path.name for path in folder.iterdir()] == ["recent"]
+
+
+def compiled_functions():
+    """Those that Numba keeps, of all modules of drivers, also in tables of a module."""
+    for module in pkgutil.walk_packages(drivers.__path__, "cosim.drivers."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            for function in value.values() if isinstance(value, dict) else [value]:
+                if isinstance(function, (CFunc, Dispatcher)) and not isinstance(function._cache, NullCache):
+                    yield f"{module.name}.{name}", getattr(function, "py_func", None) or function._pyfunc
+
+
+def test_no_process_compiles_anew_what_closes_over_compiled_functions():
+    """Numba finds what it has kept by what a function closes over; compiled functions are others in each process."""
+    found = dict(compiled_functions())
+    assert len(found) > 50
+    closures = {name for name, function in found.items() if function.__closure__}
+    assert not closures, "write them with entry_of"
