@@ -4,8 +4,8 @@
 
 takes what `tests.kit.coverage_by_test` has left in the folder and writes `tests/gate.json`. In the gate are, in this
 order, tests that alone notice a mutant (`needed`, from `tests.kit.gate_mutants`), a case of each function that is not
-long, and those that run lines which few others run, for the least time, until one of the gate runs each line that any
-test runs; then as many as the budget has time for. Rows of tables that take no time stay.
+long, and those that run lines which few others run, for the least time, until in each room the gate runs SHARE of the
+lines that any test runs; then as many as the budget has time for. Rows of tables that take no time stay.
 
 The file holds the functions that are not whole in the gate with the cases that are. A function that it does not name,
 such as a new one, is in the gate.
@@ -17,7 +17,7 @@ import argparse
 import heapq
 import json
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +28,7 @@ FILE = Path(__file__).parents[1] / "gate.json"
 SHORT = 0.02  # s: cases up to here are rows of a table
 LONG = 0.5  # s: functions whose shortest case is longer must run lines that others do not
 TIMES = 3  # a line that so many tests run gains nothing by another one
+SHARE = 0.995
 WORTH = (1.0, 0.1, 0.03)  # of the first, second, third test that runs a line
 
 
@@ -65,6 +66,7 @@ class Cover:
 
     def __init__(self) -> None:
         self._levels: dict[str, list[int]] = defaultdict(lambda: [0] * TIMES)
+        self.lines: Counter[str] = Counter()  # by room: how many are run
 
     def gain(self, lines: Mapping[str, int]) -> float:
         gain = 0.0
@@ -74,19 +76,34 @@ class Cover:
                 bits &= level
         return gain
 
-    def is_new(self, lines: Mapping[str, int]) -> bool:
-        return any(bits & ~self._levels[file][0] for file, bits in lines.items())
+    def rooms(self, lines: Mapping[str, int]) -> set[str]:
+        """Those with a line that no other test runs."""
+        return {room_of(file) for file, bits in lines.items() if bits & ~self._levels[file][0]}
 
     def add(self, lines: Mapping[str, int]) -> None:
         for file, bits in lines.items():
             levels = self._levels[file]
+            self.lines[room_of(file)] += (bits & ~levels[0]).bit_count()
             for k in range(TIMES):
                 levels[k], bits = levels[k] | bits, levels[k] & bits
 
 
+def room_of(file: str) -> str:
+    """Of a file of the program."""
+    return "/".join(Path(file).parts[: 2 if file.startswith("cosim/") else 1])
+
+
+def all_lines(tests: Iterable[Measured]) -> Counter[str]:
+    """By room: how many lines they run."""
+    cover = Cover()
+    for test in tests:
+        cover.add(test.lines)
+    return cover.lines
+
+
 def choose(tests: Mapping[str, Measured], needed: Iterable[str], budget: float) -> set[str]:
     """The tests of the gate; budget: s."""
-    chosen, cover = set[str](), Cover()
+    chosen, cover, whole = set[str](), Cover(), all_lines(tests.values())
 
     def take(names: Iterable[str]) -> None:
         for name in names:
@@ -110,7 +127,9 @@ def choose(tests: Mapping[str, Measured], needed: Iterable[str], budget: float) 
         value = -cover.gain(row.lines) / row.cost
         if queue and value > queue[0][0]:
             heapq.heappush(queue, (value, test))
-        elif value < 0.0 and (cover.is_new(row.lines) or spent + row.cost < budget):
+            continue
+        lacking = any(cover.lines[room] < SHARE * whole[room] for room in cover.rooms(row.lines))
+        if value < 0.0 and (lacking or spent + row.cost < budget):
             take([test])
             spent += row.cost
     return chosen
@@ -134,6 +153,9 @@ def main(arguments: Sequence[str]) -> int:
     chosen = choose(tests, needed, given.budget)
     write_choice(choice_of(tests, chosen, needed))
     whole, own = (sum(row.cost for test, row in tests.items() if test in some) for some in (set(tests), chosen))
+    all_of, of_gate = all_lines(tests.values()), all_lines(tests[test] for test in chosen)
+    for room, count in sorted(all_of.items()):
+        print(f"{room:22}{count:7} lines, of which the gate runs {of_gate[room] / count:.1%}")
     print(f"{FILE.name}: {len(chosen)} of {len(tests)} tests, {own:.0f} of {whole:.0f} s")
     return 0
 

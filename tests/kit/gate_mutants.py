@@ -3,9 +3,9 @@
     python -m tests.kit.gate_mutants FOLDER [--count 300] [--seed 0] [--jobs 2] [--least 0.98] [--write]
 
 Random mutants of ROOMS, of each room as many: the tests of the gate that run the mutated lines run first, and where
-all pass the others that do. FOLDER: of `tests.kit.coverage_by_test`, which says so; for code that leaves no lines they are those
-of the room. Nearest tests run first, then the shortest, until one fails, in SECONDS. With `--write`, tests that alone
-notice a mutant go to `tests/gate.json`. Exit code 1 if the gate notices less than `--least` of them.
+all pass the others that do. FOLDER: of `tests.kit.coverage_by_test`, which says so; for code that leaves no lines they
+are those of the room. Nearest tests run first, then the shortest, until one fails, in SECONDS. With `--write`, tests
+that alone notice a mutant go to `tests/gate.json`. Exit code 1 if the gate notices less than `--least` of them.
 """
 
 from __future__ import annotations
