@@ -197,10 +197,7 @@ def test_a_sample_crane_arrives_without_swing_and_swings_without_the_shaper(samp
         ("{type: ei, frequency: 3, vibration: 0}", "shaping.vibration: must be above 0, is 0"),
         ("{type: zv, frequency: 3, damping: -0.1}", "shaping.damping: must be at least 0, is -0.1"),
         ("{type: zv, frequency: 3, damping: 1}", "shaping.damping: must be at most 0.9, is 1"),
-        (
-            "{type: ei, frequency: 3, damping: 0.5}",
-            "shaping: ei takes a damping of at most 0.3, is 0.5; use zv or zvd",
-        ),
+        ("{type: ei, frequency: 3, damping: 0.5}", "shaping: ei takes a damping of at most 0.3, is 0.5; use zv or zvd"),
         (
             "{type: zv, frequency: 3, robust: 2}",
             "shaping: unknown key 'robust'; known: type, frequency, damping, vibration, modes",

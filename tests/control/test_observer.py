@@ -118,13 +118,6 @@ def test_constant_acceleration_is_found_exactly(bandwidth):
 
 
 @bandwidths
-def test_steady_motion_is_known_from_the_start(bandwidth):
-    t = H * np.arange(1, 100)
-    found = filtered(0.5 + 2.0 * t, bandwidth, (0.5, 2.0))
-    np.testing.assert_allclose(found, np.array([0.5 + 2.0 * t, 2.0 + 0.0 * t, 0.0 * t]).T, atol=1e-8)
-
-
-@bandwidths
 def test_what_a_jerk_leaves_is_the_published_truncation_error(bandwidth):
     """Zarchan and Musoff, "Fundamentals of Kalman Filtering", fading-memory filter of second order: for a₃ t³ the
     position is behind by 6 a₃ h³ (θ/(1−θ))³, the velocity by a₃ h² (2 + 5θ + 11θ²)/(1−θ)², the acceleration by
@@ -135,12 +128,6 @@ def test_what_a_jerk_leaves_is_the_published_truncation_error(bandwidth):
     behind = np.array([a3 * t**3, 3 * a3 * t**2, 6 * a3 * t]).T[-1] - filtered(a3 * t**3, bandwidth)[-1]
     lag = [6 * H**3 * (p / (1 - p)) ** 3, H**2 * (2 + 5 * p + 11 * p**2) / (1 - p) ** 2, 6 * H * (1 + 2 * p) / (1 - p)]
     np.testing.assert_allclose(behind, a3 * np.array(lag), rtol=1e-5, atol=1e-12)
-
-
-def test_the_acceleration_is_late_by_three_times_the_time_of_a_pole():
-    t = 1e-5 * np.arange(1, 10_000)
-    found = filtered(t**3, 50.0, h=1e-5)[-1, 2]
-    assert t[-1] - found / 6.0 == pytest.approx(3.0 / (TURN * 50.0), rel=0.01)
 
 
 @bandwidths
@@ -158,14 +145,8 @@ def test_noise_is_reduced_as_published(bandwidth):
     np.testing.assert_allclose(variances, published, rtol=1e-9)
 
 
-def test_noise_of_a_run_is_that_of_the_formula():
-    noise = np.random.default_rng(0).standard_normal(40_000)
-    p, found = theta(100.0), filtered(noise, 100.0)[1000:, 2] * H**2
-    assert np.var(found) == pytest.approx(6 * ((1 - p) / (1 + p)) ** 5, rel=0.05)
-
-
 @bandwidths
-@pytest.mark.parametrize("fraction", [0.1, 0.5, 1.0, 1.5])
+@pytest.mark.parametrize("fraction", [0.5, 1.5])
 def test_a_sine_comes_through_as_the_transfer_function_says(bandwidth, fraction):
     frequency = fraction * bandwidth
     settled = int(40 / (TURN * bandwidth * H)) + 50
@@ -174,14 +155,6 @@ def test_a_sine_comes_through_as_the_transfer_function_says(bandwidth, fraction)
     found = filtered(wave.real, bandwidth) + 1j * filtered(wave.imag, bandwidth)
     ratios = found[settled:] / wave[settled:, None]
     np.testing.assert_allclose(ratios, np.tile(response(bandwidth, frequency), (2000, 1)), rtol=1e-6)
-
-
-def test_at_the_bandwidth_each_pole_takes_3_db_of_the_acceleration():
-    """For steps that are short against it; at 0.51 of it all three take 3 dB together."""
-    for fraction, factor in ((1.0, 2.0**-1.5), (np.sqrt(2.0 ** (1 / 3) - 1.0), 2.0**-0.5), (0.01, 1.0)):
-        frequency = fraction * 50.0
-        gain = abs(response(50.0, frequency, 1e-6)[2]) / (TURN * frequency) ** 2
-        assert gain == pytest.approx(factor, rel=1e-3)
 
 
 @bandwidths
@@ -226,7 +199,7 @@ def test_gains_of_the_time_that_passed_stay_bounded_when_samples_are_lost_at_ran
     """Each joint has its own interval; with gains of the step alone, the fast ones would diverge."""
     rng = np.random.default_rng(2)
     x, interval, peak = initial(np.zeros(4), np.zeros(4)), np.zeros(4), 0.0
-    for _ in range(5000):
+    for _ in range(2000):
         interval += H
         new = rng.uniform(size=4) < 0.4
         x = observe(x, rng.uniform(-1.0, 1.0, 4), new, H, gains(bandwidth, interval))
@@ -347,8 +320,8 @@ def test_after_a_gap_the_estimate_begins_anew_with_what_is_measured(bandwidth):
 
 
 @pytest.mark.parametrize("bandwidth", [50.0, 300.0])
-@pytest.mark.parametrize("pause", [0.02, 0.04, 0.09])
-@pytest.mark.parametrize("come", [1, 2, 5, 15])
+@pytest.mark.parametrize("pause", [0.02, 0.09])
+@pytest.mark.parametrize("come", [1, 5, 15])
 def test_samples_that_were_queued_during_a_gap_are_no_faster_motion(bandwidth, pause, come):
     """They come within so many ticks, each stamped when it comes: 3 rad/s, measured all the time."""
     speed = 3.0

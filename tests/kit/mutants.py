@@ -121,8 +121,9 @@ def mutants(source: str) -> Iterator[tuple[str, ast.Module]]:
             parent, (field, k) = at(tree, path[:-1]), path[-1]
             what = f"{name}: {ast.unparse(node)} -> {ast.unparse(variant)}"
             seen[what] += 1
-            put(parent, field, k, variant)
-            yield what if seen[what] == 1 else f"{what} ({seen[what]})", ast.fix_missing_locations(tree)
+            # of the variant alone: those of the whole tree take longer than most checks of a mutant
+            put(parent, field, k, ast.fix_missing_locations(ast.copy_location(variant, node)))
+            yield what if seen[what] == 1 else f"{what} ({seen[what]})", tree
             put(parent, field, k, node)
 
 
