@@ -53,43 +53,34 @@ def test_a_process_gives_what_the_fmu_gives_in_the_run(folder, model, interface)
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize(
-    ("fault", "expected"),
-    [
-        (
-            2,
-            "fmi2DoStep failed at t = 0.4 s with 'error': division by zero in 'torque'; {check}, or use a shorter step",
-        ),
-        (5, "crashed (SIGSEGV) in the step from t = 0.4 s; {check}, or report it to who exported it"),
-        (9, "ended its process with exit code 3 in the step from t = 0.4 s; {check}, or report it to who exported it"),
-        (
-            4,
-            "gives no answer within 2 s in the step from t = 0.4 s, and was ended; {check},"
-            " or raise its limit (`couplings.time_limit` of a rig)",
-        ),
-    ],
-)
-def test_an_fmu_that_fails_ends_the_part_and_not_the_run(folder, fault, expected):
-    part = FmuPart(fmus.build(folder, "faulty", 2), "arm", {"fault": fault}, limit=2.0 if fault == 4 else 60.0)
+HANGS = 4
+
+
+@pytest.mark.parametrize("fault", [2, 5, 9, HANGS])
+def test_an_fmu_that_fails_ends_the_part_and_not_the_run(folder, fault, said):
+    part = FmuPart(fmus.build(folder, "faulty", 2), "arm", {"fault": fault}, limit=60.0)
     part.start(0.0, {})
+    steps(part, 2)
+    if fault == HANGS:  # the step that hangs, alone: others may take long on a busy machine
+        part._part._limit = 0.2
     with pytest.raises(RunError) as raised:
-        steps(part, 5)
+        part.step(0.4, 0.2, {})
     part.close()
-    assert str(raised.value) == "faulty2.fmu arm: " + expected.format(check="check its inputs and parameters")
+    said(raised.value)
     with pytest.raises(RunError):
         part.step(0.6, 0.2, {})
 
 
-def test_mistakes_are_found_before_the_start(folder):
+def test_mistakes_are_found_before_the_start(folder, said):
     path = fmus.build(folder, "ball", 2)
     with pytest.raises(InputError) as raised:
         FmuPart(path, "arm", {"mass": 1.0})
-    assert str(raised.value) == "ball2.fmu arm.mass: there is no such parameter; known: h, v, g, e"
+    said(raised.value)
     part = FmuPart(path, "arm")
     with pytest.raises(InputError) as raised:
         part.start(0.0, {"force": np.zeros(())})
     part.close()
-    assert str(raised.value) == "ball2.fmu arm: there is no input 'force'"
+    said(raised.value)
 
 
 @pytest.mark.parametrize("fault", (0, 5))
