@@ -13,12 +13,6 @@ MANY = 61  # no multiple of the lanes
 NEVER = 10**9
 
 
-@pytest.fixture(autouse=True)
-def machine_code(monkeypatch):
-    """The environment has no say in these tests."""
-    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
-
-
 def compiled(monkeypatch, least, make, sizes):
     monkeypatch.setattr(like_items, "LEAST_ITEMS", least)
     f = compile(make(), [ArrayPort(f"x{k}", (n,)) for k, n in enumerate(sizes)])
