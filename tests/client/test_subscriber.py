@@ -133,20 +133,17 @@ def test_before_the_first_sample_there_is_no_data():
         subscriber.close()
 
 
-def test_an_address_that_is_none():
+WRONG = {"address": "localhost:9872", "port": "tcp://127.0.0.1:99999", "port 0": "tcp://127.0.0.1:0"}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_an_address_that_is_none(what, said):
     with pytest.raises(InputError) as caught:
-        subscribe("localhost:9872")
-    what = "no address of a stream (Invalid argument); give one such as tcp://127.0.0.1:9872"
-    assert str(caught.value) == f"localhost:9872: {what}"
+        subscribe(WRONG[what])
+    said(caught.value)
 
 
-def test_a_key_that_is_missing(tmp_path):
+def test_a_key_that_is_missing(tmp_path, said):
     with pytest.raises(InputError) as caught:
         subscribe(key=str(tmp_path / "rig.key.pub"))
-    assert str(caught.value) == f"{tmp_path / 'rig.key.pub'}: there is no such key file; write one with `cosim key`"
-
-
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:99999", "tcp://127.0.0.1:0"])
-def test_a_port_that_cannot_be_is_refused(address):
-    with pytest.raises(InputError, match="there is no port"):
-        subscribe(address)
+    said(caught.value)
