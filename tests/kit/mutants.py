@@ -64,7 +64,7 @@ def variants(node: ast.AST) -> Iterator[ast.AST]:
         yield ast.Constant(f"{node.value}?")
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         name, arguments = node.func.attr, node.args
-        if name == "where":
+        if name == "where" and len(arguments) == 3:
             yield ast.Call(node.func, [arguments[0], arguments[2], arguments[1]], [])
         if name in SWAPPED:
             yield ast.Call(ast.Attribute(node.func.value, SWAPPED[name], ast.Load()), arguments, node.keywords)
