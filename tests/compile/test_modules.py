@@ -1,5 +1,7 @@
 """Long code as several modules: compiled by other processes, the same results as one module."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,24 +12,7 @@ from cosim.errors import CompileError
 from tests.compile.calls import ports
 from tests.kit.levels import full
 
-IR = """
-@table = internal constant [2 x double] [double 2.0, double 3.0]
-declare double @llvm.fabs.f64(double)
-define internal double @cosim.twice(double %x) alwaysinline nounwind {
-  %y = fadd double %x, %x
-  ret double %y
-}
-define internal void @inner(ptr %in0, ptr %out0) nounwind {
-  %x = load double, ptr %in0
-  %y = call double @cosim.twice(double %x)
-  store double %y, ptr %out0
-  ret void
-}
-define void @outer(ptr %in0, ptr %out0) nounwind {
-  call void @inner(ptr %in0, ptr %out0)
-  ret void
-}
-"""
+IR = Path(__file__).with_name("two_functions.ll").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +30,7 @@ def short_modules(monkeypatch):
 def waves(x, y):
     """Long enough for several functions."""
     z = x
-    for _ in range(800):
+    for _ in range(1600):
         z = z * 0.999 + np.float64(0.5) * (z * z - y)
     return z, z * y
 

@@ -93,28 +93,7 @@ def test_transformations_act_in_the_units_of_the_fmus(folder, connection, inside
     assert (wire.factor, wire.offset) == pytest.approx((factor, offset), rel=1e-12)
 
 
-NESTED = """
-<ssd:Connectors>
-<ssd:Connector name="speed" kind="input"/><ssd:Connector name="place" kind="output"/>
-</ssd:Connectors>
-<ssd:Elements>
-<ssd:Component name="table" source="resources/turntable2.fmu"/>
-<ssd:System name="inner">
-<ssd:Connectors><ssd:Connector name="in" kind="input"/><ssd:Connector name="out" kind="output"/></ssd:Connectors>
-<ssd:Elements><ssd:Component name="table" source="resources/turntable2.fmu"/></ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startConnector="in" endElement="table" endConnector="rate">
-<ssc:LinearTransformation factor="2"/></ssd:Connection>
-<ssd:Connection startElement="table" startConnector="angle" endConnector="out"/>
-</ssd:Connections>
-</ssd:System>
-</ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startConnector="speed" endElement="table" endConnector="rate"/>
-<ssd:Connection startElement="table" startConnector="angle" endElement="inner" endConnector="in">
-<ssc:LinearTransformation factor="5"/></ssd:Connection>
-<ssd:Connection startElement="inner" startConnector="out" endConnector="place"/>
-</ssd:Connections>"""
+NESTED = Path(__file__).with_name("nested.xml").read_text(encoding="utf-8")
 
 
 def test_nested_systems_are_flattened(folder):
@@ -127,23 +106,7 @@ def test_nested_systems_are_flattened(folder):
     assert system.unconnected == ()
 
 
-PARAMETERS = """
-<ssd:Connectors><ssd:Connector name="gravity" kind="parameter"/></ssd:Connectors>
-<ssd:ParameterBindings>
-<ssd:ParameterBinding><ssd:ParameterValues><ssv:ParameterSet name="outer" version="1.0"><ssv:Parameters>
-<ssv:Parameter name="low.ball.e"><ssv:Real value="0.8"/></ssv:Parameter>
-<ssv:Parameter name="gravity"><ssv:Real value="1.62"/></ssv:Parameter>
-</ssv:Parameters></ssv:ParameterSet></ssd:ParameterValues></ssd:ParameterBinding>
-</ssd:ParameterBindings>
-<ssd:Elements>
-<ssd:System name="low"><ssd:Elements>
-<ssd:Component name="ball" source="resources/ball2.fmu"><ssd:ParameterBindings>
-<ssd:ParameterBinding source="values.ssv" prefix="drop."><ssd:ParameterMapping source="names.ssm"/>
-</ssd:ParameterBinding></ssd:ParameterBindings></ssd:Component>
-</ssd:Elements></ssd:System>
-<ssd:Component name="moon" source="resources/ball2.fmu"/>
-</ssd:Elements>
-<ssd:Connections><ssd:Connection startConnector="gravity" endElement="moon" endConnector="g"/></ssd:Connections>"""
+PARAMETERS = Path(__file__).with_name("parameters.xml").read_text(encoding="utf-8")
 VALUES = f"""<ssv:ParameterSet {NAMES} name="values" version="1.0"><ssv:Parameters>
 <ssv:Parameter name="height"><ssv:Real value="300" unit="centimetre"/></ssv:Parameter>
 <ssv:Parameter name="bounce"><ssv:Real value="0.3"/></ssv:Parameter>
@@ -261,33 +224,7 @@ def assert_valid(kind: str, text: str) -> None:
     assert schema.validate(etree.fromstring(text)), schema.error_log
 
 
-STARTED = """
-<ssd:Connectors>
-<ssd:Connector name="speed" kind="input"/><ssd:Connector name="through" kind="output"/>
-</ssd:Connectors>
-<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues><ssv:ParameterSet name="starts" version="1.0">
-<ssv:Parameters>
-<ssv:Parameter name="speed"><ssv:Real value="30"/></ssv:Parameter>
-<ssv:Parameter name="inner.in"><ssv:Real value="7"/></ssv:Parameter>
-</ssv:Parameters></ssv:ParameterSet></ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>
-<ssd:Elements>
-<ssd:Component name="table" source="resources/turntable2.fmu">
-<ssd:Connectors><ssd:Connector name="rate" kind="input"/><ssd:Connector name="angle" kind="output"/></ssd:Connectors>
-</ssd:Component>
-<ssd:System name="inner">
-<ssd:Connectors><ssd:Connector name="in" kind="input"/></ssd:Connectors>
-<ssd:Elements><ssd:Component name="table" source="resources/turntable2.fmu"/></ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startElement="" startConnector="in" endElement="table" endConnector="rate">
-<ssc:LinearTransformation factor="3" offset="-14"/></ssd:Connection>
-</ssd:Connections>
-</ssd:System>
-</ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startConnector="speed" endConnector="through"/>
-<ssd:Connection startElement="table" startConnector="rate" endConnector="speed">
-<ssd:ConnectionGeometry pointsX="1" pointsY="2"/></ssd:Connection>
-</ssd:Connections>"""
+STARTED = Path(__file__).with_name("started.xml").read_text(encoding="utf-8")
 
 
 def test_inputs_of_systems_have_start_values(folder):

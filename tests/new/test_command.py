@@ -117,24 +117,8 @@ def test_the_path_of_the_robot_is_relative_to_the_rig(new):
     assert yaml.safe_load(Path("rigs/a.yaml").read_text())["mechanism"] == {"urdf": "../robots/arm.urdf"}
 
 
-XACRO = """\
-<robot name="mast">
-  <xacro:arg name="height" default="1"/>
-  <xacro:include filename="$(find parts)/mast.xacro"/>
-  <link name="base"/>
-  <xacro:mast height="$(arg height)"/>
-</robot>
-"""
-MAST = """\
-<robot>
-  <xacro:macro name="mast" params="height">
-    <link name="sled"><inertial><mass value="${2 * height}"/>
-      <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-    <joint name="lift" type="prismatic"><parent link="base"/><child link="sled"/><axis xyz="0 0 1"/>
-      <limit lower="0" upper="${height}" effort="100" velocity="0.5"/></joint>
-  </xacro:macro>
-</robot>
-"""
+XACRO = Path(__file__).with_name("robot.xacro").read_text(encoding="utf-8")
+MAST = Path(__file__).with_name("mast.xacro").read_text(encoding="utf-8")
 
 
 def test_arguments_and_packages_of_xacro_are_in_the_rig(new):
@@ -161,21 +145,7 @@ def test_a_path_from_elsewhere_stays_as_written(command, folder, tmp_path, monke
     assert yaml.safe_load(Path("new.yaml").read_text())["mechanism"] == {"urdf": f"{folder}/robot.urdf"}
 
 
-MJCF = """\
-<mujoco model="crane">
-  <worldbody>
-    <body name="jib" pos="0 0 1">
-      <joint name="slew" axis="0 0 1" armature="0.3" damping="0.1"/>
-      <geom type="box" size="0.5 0.05 0.05" pos="0.5 0 0" density="100"/>
-      <body name="trolley" pos="0.2 0 -0.1">
-        <joint name="run" type="slide" axis="1 0 0" limited="true" range="0 0.6" armature="1"/>
-        <geom type="sphere" size="0.05" density="1000"/>
-      </body>
-    </body>
-  </worldbody>
-  <actuator><motor joint="slew" forcelimited="true" forcerange="-3 3" gear="10"/></actuator>
-</mujoco>
-"""
+MJCF = Path(__file__).with_name("crane.xml").read_text(encoding="utf-8")
 
 
 def test_a_rig_of_an_mjcf_file(new, command, said):
@@ -198,20 +168,7 @@ FLOATING = robot(
     joint("h", "base", "arm", limit=LIMIT),
     name="fl",
 )
-FREE = """\
-<mujoco model="fl">
-  <worldbody>
-    <body name="base">
-      <freejoint name="root"/>
-      <geom type="box" size="0.2 0.2 0.2"/>
-      <body name="arm" pos="0.3 0 0">
-        <joint name="h" axis="0 1 0" limited="true" range="-10 10"/>
-        <geom type="box" size="0.2 0.05 0.05" pos="0.2 0 0"/>
-      </body>
-    </body>
-  </worldbody>
-</mujoco>
-"""
+FREE = Path(__file__).with_name("floating.xml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("text", "file"), [(FLOATING, "robot.urdf"), (FREE, "robot.xml")])
