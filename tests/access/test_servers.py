@@ -135,7 +135,7 @@ class Served(NamedTuple):
         return int((self.answer("\r\n".join([*lines, "", ""]).encode()).split() or [b"-", b"0"])[1])
 
     def answer(self, data: bytes) -> bytes:
-        with socket.create_connection(self.listener.getsockname()[:2], timeout=10.0) as connection:
+        with socket.create_connection(self.listener.getsockname()[:2], timeout=60.0) as connection:
             connection.sendall(data)
             return connection.recv(4096)
 
