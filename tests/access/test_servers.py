@@ -27,6 +27,7 @@ OTHER_LIBRARIES = {"multiprocessing", "socket", "socketserver", "tornado", "uvic
 LIBRARIES = WEB_LIBRARIES | OTHER_LIBRARIES
 LISTENS = re.compile(r"bind|listen|serve|serve_forever|.*Server")  # in a module with such a library
 ALWAYS_LISTENS = re.compile(r"(create|start)_(unix_)?server|run_app|LocalCluster|.*CreateBroker")
+MAY_LISTEN = re.compile(rf"\b({LISTENS.pattern}|{ALWAYS_LISTENS.pattern})\(")  # parsing all modules takes long
 # where they are, and why others get no further there
 KNOWN = {
     ("access/guarded_server.py", "bind"): "a probe of the host, which does not listen",
@@ -51,7 +52,10 @@ KNOWN = {
 def found_calls() -> set[tuple[str, str]]:
     found = set()
     for path in PACKAGE.rglob("*.py"):
-        tree = ast.parse(path.read_text())
+        text = path.read_text()
+        if not MAY_LISTEN.search(text):
+            continue
+        tree = ast.parse(text)
         names = LISTENS if LIBRARIES & set(imported(tree)) else ALWAYS_LISTENS
         here = {name for name in called(tree) if names.fullmatch(name) or ALWAYS_LISTENS.fullmatch(name)}
         found |= {(path.relative_to(PACKAGE).as_posix(), name) for name in here}
@@ -131,7 +135,7 @@ class Served(NamedTuple):
         return int((self.answer("\r\n".join([*lines, "", ""]).encode()).split() or [b"-", b"0"])[1])
 
     def answer(self, data: bytes) -> bytes:
-        with socket.create_connection(self.listener.getsockname()[:2], timeout=10.0) as connection:
+        with socket.create_connection(self.listener.getsockname()[:2], timeout=60.0) as connection:
             connection.sendall(data)
             return connection.recv(4096)
 
@@ -195,10 +199,8 @@ def test_the_token_is_not_logged(served, caplog, capfd):
 def test_a_port_that_is_taken():
     with closing(listening_socket("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        what = f"port {port} of 127.0.0.1 cannot be opened (Address already in use); pass another one, or 0 for any"
-        with pytest.raises(InputError) as caught:
+        with pytest.raises(InputError, match=f"--port: port {port} of 127.0.0.1 cannot be opened"):
             listening_socket("127.0.0.1", port)
-        assert str(caught.value) == f"--port: {what}"
 
 
 def test_a_server_in_the_network_has_the_address_of_this_machine():
@@ -209,6 +211,9 @@ def test_a_server_in_the_network_has_the_address_of_this_machine():
 
 def test_a_library_that_starts_no_server_is_not_believed():
     listener = listening_socket("127.0.0.1", 0)
-    with closing(listener), pytest.raises(RunError) as caught, guarding(access_of([]), listener, lambda answer: answer):
+    with (
+        closing(listener),
+        pytest.raises(RunError, match=r"dash: the server of this version of viser cannot be guarded"),
+        guarding(access_of([]), listener, lambda answer: answer),
+    ):
         pass
-    assert str(caught.value) == "dash: the server of this version of viser cannot be guarded; install viser 1.1"

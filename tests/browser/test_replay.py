@@ -14,8 +14,7 @@ def test_the_slider_moves_the_time_the_robot_and_the_charts(dash, recording: Pat
     for t in (0.3, 1.9, 0.8, 1.4, 1.2):
         page.slide(t)
         page.wait_for_text(f"arm_sim · t = {t:.2f} s")
-    page.tab.wait_for_timeout(1000)
-    assert page.picture() != before
+    page.wait_until(lambda: page.picture() != before)
     assert page.external == []
 
 

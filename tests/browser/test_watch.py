@@ -13,13 +13,12 @@ def test_a_run_is_followed_and_its_end_by_a_kill_is_stated(dash) -> None:
     run = subprocess.Popen([sys.executable, "-m", "cosim", *words], stdout=subprocess.DEVNULL)
     try:
         page = dash(address, "--frame-rate", "2")  # drawn without a GPU
-        page.wait_for_status("Running", timeout=60_000)
+        page.wait_for_status("Running")
         page.tab.wait_for_selector(".uplot")
         first = page.detail()
-        page.tab.wait_for_timeout(1000)
-        assert page.detail() != first
+        page.wait_until(lambda: page.detail() != first)
     finally:
         run.kill()
         run.wait()
-    page.wait_for_status("The run is gone", timeout=30_000)
+    page.wait_for_status("The run is gone")
     assert page.external == []

@@ -73,27 +73,3 @@ def test_what_could_not_be_compared():
         "the traffic of 'arm' is not complete after t = 1.500000 s; what follows was not compared",
     ]
     assert limits_of(ReplayedBus(bus, PlayedTraffic(calls=3))) == []
-
-
-SIMULATED = """
-mechanism: {bodies: [{name: a, joint: hinge, axis: [0, 1, 0], mass: 1, com: [0.1, 0, 0], inertia: [1, 1, 1]}]}
-schedule: {duration: 0.1}
-"""
-
-
-def test_options_that_would_have_no_effect(command, tmp_path):
-    (tmp_path / "rig.yaml").write_text(SIMULATED)
-    rig, run = tmp_path / "rig.yaml", tmp_path / "run.mcap"
-    needed = ["--record-bus: is for --record; add it, or take --record-bus out"]
-    assert command.refuses("run", rig, "--record-bus") == needed
-    real = ["--record-bus: there are no real motors in this rig; take it out"]
-    assert command.refuses("run", rig, "--record", run, "--record-bus") == real
-    assert not run.exists()
-    assert command.refuses("replay", run, rig) == [f"{rig}: a rig is for --bus; add it, or take the rig out"]
-    said = [f"{rig}: no rig is needed for --to; take it out"]
-    assert command.refuses("replay", run, rig, "--bus", "--to", tmp_path / "a.log") == said
-    said = ["--to: is for --bus; add it, or take --to out"]
-    assert command.refuses("replay", run, "--to", tmp_path / "a.log") == said
-    for option in (("--telemetry", "x"), ("--speed", "2"), ("--rerun",)):
-        said = [f"{option[0]}: has no effect beside --bus; take one of them out"]
-        assert command.refuses("replay", run, "--bus", *option) == said

@@ -6,38 +6,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
+from cosim import load_rig
 from cosim.cli.run_summary import bus_line, speed_text, step_error_lines
-
-MINE = """\
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, params
-
-@params
-class Params:
-    pass
-
-class Mine:
-    def __init__(self, params, context):
-        self.params = params
-        self.inputs = joint_signals(("position",), 1)
-        self.outputs = joint_signals(COMMAND, 1)
-
-    def initial(self):
-        return {}
-
-    def update(self, t, p, x, u):
-        BODY
-        return {}, {name: ops.zeros(1) for name in COMMAND}
-
-def load(params, context):
-    return Mine(params, context)
-"""
-
+from cosim.output.recording_reader import read_recording
+from tests.kit.rigs import controller
 
 # --- runs that go well ------------------------------------------------------------------------------
 
@@ -54,22 +30,17 @@ def test_run_prints_the_table_the_energy_the_speed_and_what_was_compiled(command
     assert lines[6:] == ["engine   plant, controller hold, loop: compiled"]
 
 
-def test_a_step_whose_estimated_error_is_too_large_is_reported_with_its_joint(rig_of):
+def test_a_step_whose_estimated_error_is_too_large_is_reported_with_its_joint(rig_of, said):
     settings = "schedule.integrator=rodas4", "schedule.duration=0.1"
     coarse, fine = (
         rig_of(PENDULUM, *settings, f"schedule.tolerance={tolerance}").run().summary for tolerance in (1e-9, 0.1)
     )
     assert step_error_lines(fine) == []
-    error = coarse["step_error"]
-    assert step_error_lines(coarse) == [
-        f"warning  the step is too coarse: the estimated error of joint 'b' is {error['max']:.3g} times"
-        f" schedule.tolerance; use schedule.substeps: {error['substeps_needed']} or auto, or a larger tolerance"
-    ]
-    diverged: Any = coarse | {"step_error": {"max": 1e300, "joint": "b", "substeps_needed": 10**75}}
-    assert step_error_lines(diverged) == [
-        "warning  the step is too coarse: the estimated error of joint 'b' is 1e+300 times schedule.tolerance; use"
-        " schedule.substeps: auto, or a larger tolerance"
-    ]
+    error, diverged = coarse["step_error"], {"max": 1e300, "joint": "b", "substeps_needed": 10**75}
+    for given in (error, diverged):
+        said(step_error_lines(coarse | {"step_error": given}))
+    (line,) = step_error_lines(coarse)
+    assert f" {error['max']:.3g} times" in line and f"substeps: {error['substeps_needed']} or auto" in line
     assert coarse["step_count"] is None
     chosen = rig_of(PENDULUM, *settings, "schedule.tolerance=1e-9", "schedule.substeps=auto").run().summary
     count = chosen["step_count"]
@@ -89,25 +60,14 @@ joints: {b: {initial: {velocity: 20}}}
 
 
 def test_the_speed_line_of_a_real_time_run_has_no_speed():
-    summary = {
-        "timing": {},
-        "speed": {},
-        "ticks": 1,
-        "step_s": 2e-3,
-        "integrator": "rk4",
-        "substeps": 1,
-        "step_count": None,
-    }
-    assert speed_text(summary) == "1 tick of 2 ms (rk4)"
+    summary = {"timing": {}, "speed": {}, "ticks": 1, "step_s": 2e-3, "integrator": "rk4", "substeps": 1}
+    assert speed_text(summary | {"step_count": None}) == "1 tick of 2 ms (rk4)"
 
 
-def test_nouns_after_1_are_singular():
+def test_nouns_after_1_are_singular(said):
     fields = [{"joint": "a", "saturated": 1, "resolution": 0.0}, {"joint": "b", "saturated": 2, "resolution": 0.0}]
     counts = {"sent": 2, "received": 3, "errors": 1, "unsent": 1, "bus_load": 0.1, "bus_load_estimated": 0.2}
-    assert bus_line({"driver": "arm", "connection": "can0", "feedforward": fields} | counts) == (
-        "bus      arm on can0: 2 sent, 3 received, 1 error; bus load 10.0%, 20.0% estimated;"
-        " 1 command expired unsent; feedforward saturated: a 1 time, b 2 times"
-    )
+    said(bus_line({"driver": "arm", "connection": "can0", "feedforward": fields} | counts))
 
 
 def test_the_motion_of_passive_joints_is_reported(command):
@@ -164,8 +124,6 @@ def test_the_requested_files_are_written_and_named(command):
 
 
 def test_the_summary_of_the_library_is_the_json_of_the_command(command):
-    from cosim import load_rig
-
     code, out, err = command("run", "rig.yaml", "--json", "-")
     assert (code, err) == (0, [])
     written = orjson.loads(out)
@@ -179,15 +137,8 @@ def test_duration_and_overrides(command):
     for duration, ticks in (("50 ms", 50), ("0.02", 20), ("1 ms", 1)):
         code, out, _ = command("run", "rig.yaml", "--duration", duration, "--json", "-", "--set", "name=short")
         assert (code, orjson.loads(out)["ticks"], orjson.loads(out)["rig"]) == (0, ticks, "short")
-    arguments = (
-        "--set",
-        "schedule.step=500us",
-        "--set",
-        "schedule.integrator=rosenbrock",
-        "--set",
-        "schedule.substeps=2",
-    )
-    code, out, _ = command("run", "rig.yaml", *arguments)
+    settings = "schedule.step=500us", "schedule.integrator=rosenbrock", "schedule.substeps=2"
+    code, out, _ = command("run", "rig.yaml", *words_of(settings))
     assert code == 0 and "speed    800 ticks of 0.5 ms (rosenbrock, 2 substeps)," in out
 
 
@@ -204,140 +155,91 @@ def test_the_interpreter_by_option_and_by_environment(command, monkeypatch):
     assert values[1] == values[2] == pytest.approx(values[0], rel=1e-12)
 
 
-def test_check_describes_the_rig_without_running_it(command):
+def test_check_describes_the_rig_without_running_it(command, said):
     code, out, err = command("check", "rig.yaml")
     assert (code, err) == (0, [])
-    assert out.splitlines() == [
-        "rig.yaml: OK",
-        "  A link is held by a PID controller.",
-        "  mechanism swing: 1 joint, gravity (0, 0, -9.81) m/s^2",
-        "    mass 1 kg: link 1 kg",
-        "    hinge: actuated by ideal, from 0.174533 rad",
-        "  controller hold: pid, every 1 ms",
-        "    kp 50, ki 10, kd 5",
-        "  fastest time constants at the start: joint 'hinge' 269 ms, 269 steps; closed loop of joint 'hinge' 140 ms,"
-        " 140 steps",
-        "  each tick of 1 ms: read → hold → guard → write → step → publish",
-        "  step: rk4, 1 per tick; run of 0.4 s",
-    ]
+    said(out)
 
 
 # --- controllers of the user --------------------------------------------------------------------------
 
 
+def with_controller(command, lines, more=""):
+    """The rig, commanded by a controller with these lines."""
+    head, _, _ = command.rig.partition("  - {name: hold")
+    Path("rig.yaml").write_text(f"{head}  - {{name: mine, type: mine.py}}\n{more}")
+    Path("mine.py").write_text(controller(f"effort = ops.zeros(1)\n{lines}"))
+
+
 @pytest.mark.parametrize(
-    ("body", "code", "message"),
-    [
-        ("x = u[", 2, "mine.py:18: the controller cannot be imported: SyntaxError: '[' was never closed"),
-        (
-            "raise RuntimeError('it is\\n        hot')",
-            1,
-            "rig.yaml: stopped at tick 0 (t = 0 s): controller 'mine' failed: RuntimeError: it is hot"
-            " ({here}/mine.py:18)",
-        ),
-        (
-            "u['effort']",
-            1,
-            "rig.yaml: stopped at tick 0 (t = 0 s): controller 'mine' failed: 'effort' is not in the inputs; add it to"
-            " them ({here}/mine.py:18)",
-        ),
-    ],
+    ("lines", "code"), [("x = u[", 2), ("raise RuntimeError('it is\\n        hot')", 1), ("u['torque']", 1)]
 )
-def test_a_controller_with_a_mistake_in_it(command, body, code, message):
-    Path("rig.yaml").write_text(command.rig[: command.rig.index("  - {name: hold")] + "  - {type: mine.py}\n")
-    Path("mine.py").write_text(MINE.replace("BODY", body))
+def test_a_controller_with_a_mistake_in_it(command, lines, code, said):
+    with_controller(command, lines)
     got, _, err = command("run", "rig.yaml")
-    assert (got, err) == (code, [message.format(here=Path.cwd())])
+    assert got == code and "mine.py:23" in err[0]
+    said(err)
 
 
-def test_a_controller_that_stays_in_python_is_named_with_the_reason(command):
-    Path("rig.yaml").write_text(
-        command.rig[: command.rig.index("  - {name: hold")] + "  - {type: mine.py}\nschedule: {duration: 0.01}\n"
-    )
-    Path("mine.py").write_text(MINE.replace("BODY", "u['position'][0] > 0 or print(end='')"))
+def test_a_controller_that_stays_in_python_is_named_with_the_reason(command, said):
+    with_controller(command, "u['position'][0] > 0 or print(end='')", "schedule: {duration: 0.01}\n")
     code, out, err = command("run", "rig.yaml")
     assert (code, err) == (0, [])
-    why = "a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
-    assert out.splitlines()[-2:] == [
-        "engine   plant, loop: compiled; controller mine: Python",
-        f"         controller mine in Python: {Path.cwd()}/mine.py:18: {why}",
-    ]
+    said(out.splitlines()[-2:])
 
 
 # --- runs that fail: exit code 1 ------------------------------------------------------------------------
 
 
-def failed(command, *overrides):
+def words_of(settings):
+    return [word for text in settings for word in ("--set", text)]
+
+
+def failed(command, *settings):
     """(ticks, line of stderr) of a run that fails, after a look at what it has written."""
-    arguments = [word for text in overrides for word in ("--set", text)]
-    code, out, err = command("run", "rig.yaml", "--record", "a.mcap", "--plot", "a.png", "--json", "a.json", *arguments)
+    code, out, err = command("run", "rig.yaml", "--record", "a.mcap", "--json", "a.json", *words_of(settings))
     assert code == 1
     (line,) = err
-    assert out.splitlines()[-1] == "wrote    plot a.png, summary a.json, recording a.mcap"
+    assert out.splitlines()[-1] == "wrote    summary a.json, recording a.mcap"
     summary = orjson.loads(Path("a.json").read_bytes())
     assert line == f"rig.yaml: {summary['outcome']}"
-    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
-    from cosim.output.recording_reader import read_recording
-
     t_ns, samples, *_ = read_recording("a.mcap")
     assert len(t_ns) == summary["ticks"] + 1 == len(samples["hinge/position"])
     return summary["ticks"], line
 
 
 @pytest.mark.parametrize(
-    ("override", "step", "gain"),
-    [
-        ("controllers.hold.kd=1e9", "1 ms", r"kd 1e\+09 N\*m\*s/rad"),
-        ("schedule={step: 0.5 s, duration: 1000 s}", "500 ms", r"kd 5 N\*m\*s/rad"),
-    ],
+    ("setting", "step"),
+    [("controllers.hold.kd=1e9", 1e-3), ("schedule={step: 0.5 s, duration: 1000 s}", 0.5)],
+    ids=["gain", "step"],
 )
-def test_a_run_that_diverges_stops_at_the_first_number_that_is_none(command, override, step, gain):
-    ticks, line = failed(command, override)
-    seconds = float(step.split()[0]) * 1e-3
-    assert re.fullmatch(
-        rf"rig.yaml: stopped at tick {ticks} \(t = {ticks * seconds:.6g} s\): joint 'hinge' is not finite"
-        rf" \(position \S+ rad, velocity \S+ rad/s\); {gain} of joint 'hinge' is unstable at a step of {step}:"
-        rf" its drive"
-        r" sees an inertia of 0.35 kg\*m\^2; lower kd to at most \S+ N\*m\*s/rad",
-        line,
-    )
-    assert ticks > 3
+def test_a_run_that_diverges_stops_at_the_first_number_that_is_none(command, setting, step, said):
+    ticks, line = failed(command, setting)
+    assert ticks > 3 and f"at tick {ticks} (t = {ticks * step:.6g} s)" in line
+    said(line, r"(?<=tick )\d+ \(t = \S+ s", r"(?<=position )\S+|(?<=velocity )\S+", r"(?<=at most )\S+")
 
 
-def test_a_run_that_leaves_its_limits_stops(command):
+def test_a_run_that_leaves_its_limits_stops(command, said):
+    measured = r"(?<=tick )\d+ \(t = \S+ s"
     ticks, line = failed(command, "joints.hinge.limits={upper: 11 deg}")
-    place = (
-        "outside its limits -inf to 0.191986 rad; its reference is at 0.194 rad at t = 0.0979 s; change the trajectory"
+    assert f"at tick {ticks} " in line
+    said(line, measured, r"(?<=is at 0\.19)\d+")
+    slow = "joints.hinge.limits={velocity: 1 deg/s}"
+    code, out, (line,) = command(
+        "run", "rig.yaml", "--plot", "a.png", *words_of([slow, "controllers.hold.trajectory.goal=10 deg"])
     )
-    assert re.fullmatch(
-        rf"rig.yaml: stopped at tick {ticks} \(t = \S+ s\): joint 'hinge' is at 0.19\d+ rad, {place} or"
-        rf" joints.hinge.limits",
-        line,
-    )
-    ticks, line = failed(command, "joints.hinge.limits={velocity: 1 deg/s}", "controllers.hold.trajectory.goal=10 deg")
-    what = r"moves at -?0.01\d+ rad/s, above its limit of 0.0174533 rad/s"
-    mend = "slow the trajectory down, lower the controller gains or change joints.hinge.limits"
-    assert re.fullmatch(rf"rig.yaml: stopped at tick {ticks} \(t = \S+ s\): joint 'hinge' {what}; {mend}", line)
+    assert (code, out.splitlines()[-1]) == (1, "wrote    plot a.png")
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    said(line, measured, r"-?0\.01\d+(?= rad/s, above)")
 
 
 # --- as a program of its own --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["check", "rig.yaml"], 0, ""),
-        (["run", "none.yaml"], 2, "none.yaml: no such file; check the path\n"),
-        (["run", "rig.yaml", "--set", "joints.hinge.limits={upper: 11 deg}"], 1, "rig.yaml: stopped at tick "),
-    ],
-)
-def test_the_program_leaves_with_the_code_of_what_happened(command, arguments, code, message):
-    done = subprocess.run(
-        [sys.executable, "-c", "from cosim.cli.main import main; main()", *arguments], capture_output=True, text=True
-    )
-    assert done.returncode == code
-    assert done.stderr.startswith(message) and bool(done.stderr) == bool(message)
-    assert "Traceback" not in done.stderr
+def test_the_program_leaves_with_the_code_of_what_happened(command):
+    program = [sys.executable, "-c", "from cosim.cli.main import main; main()", "run", "none.yaml"]
+    done = subprocess.run(program, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "none.yaml: no such file; check the path\n")
 
 
 def test_code_that_ends_the_program_is_no_success(command, monkeypatch):

@@ -9,22 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim import open_recording
+import cosim
+from cosim import load_rig, open_recording
 
 
-def recorded(command, name, *overrides):
-    words = [word for override in overrides for word in ("--set", override)]
-    code, _, err = command("run", "rig.yaml", "--record", name, *words)
+def record(name, *overrides):
+    load_rig("rig.yaml", overrides).run(record=name)
+
+
+def compared(command, *words):
+    """The lines, with one space between columns."""
+    code, out, err = command("compare", *words)
     assert (code, err) == (0, [])
+    return [" ".join(line.split()) for line in out.splitlines()]
 
 
-def test_two_recordings_are_compared(command):
-    recorded(command, "a.mcap")
-    recorded(command, "b.mcap", "controllers.hold.kp=25")
-    code, out, err = command("compare", "a.mcap", "b.mcap")
-    assert (code, err) == (0, [])
-    lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert lines[:2] == ["a a.mcap swing, 0.4 s", "b b.mcap swing, 0.4 s"]
+def test_two_recordings_are_compared(recorded):
+    lines = compared(recorded, "a.mcap", "soft.mcap")
+    assert lines[:2] == ["a a.mcap swing, 0.4 s", "b soft.mcap swing, 0.4 s"]
     assert "parameters.hold.kp 50 25 0.5" in lines
     (joint,) = (line.split() for line in lines if line.startswith("hinge "))
     errors = [float(joint[1]), float(joint[2])]
@@ -32,11 +34,10 @@ def test_two_recordings_are_compared(command):
     assert any(line.startswith("hinge/effort") for line in lines)
     parting = [line for line in lines if line.startswith("parts at ")]
     assert 0 < len(parting) <= 3
-    runs = [open_recording(name) for name in ("a.mcap", "b.mcap")]
+    runs = [open_recording(name) for name in ("a.mcap", "soft.mcap")]
     for line in parting:
-        t, signal, size, percent = re.fullmatch(
-            r"parts at (.+) s: (\S+) by (\S+) .+, (\S+) % of its size", line
-        ).groups()
+        found = re.fullmatch(r"parts at (.+) s: (\S+) by (\S+) .+, (\S+) % of its size", line)
+        t, signal, size, percent = found.groups()
         a, b = (run[signal] for run in runs)
         largest = max(np.abs(a).max(), np.abs(b).max())
         at = round(float(t) / 1e-3)
@@ -46,81 +47,48 @@ def test_two_recordings_are_compared(command):
 
 
 def test_a_run_that_begins_later_is_aligned(command):
-    recorded(command, "a.mcap")
-    recorded(command, "b.mcap", "controllers.hold.trajectory={type: quintic, goal: 0.2, duration: 0.2, delay: 0.1}")
-    recorded(command, "c.mcap", "controllers.hold.trajectory={type: quintic, goal: 0.2, duration: 0.2, delay: 0.15}")
-    code, out, err = command("compare", "b.mcap", "c.mcap", "--align")
-    assert (code, err, out.splitlines()[2]) == (0, [], "b is compared 50 ms later")
+    motion = "controllers.hold.trajectory={type: quintic, goal: 0.2, duration: 0.2, delay: %s}"
+    record("b.mcap", motion % 0.1)
+    record("c.mcap", motion % 0.15)
+    assert compared(command, "b.mcap", "c.mcap", "--align")[2] == "b is compared 50 ms later"
 
 
-def test_equal_recordings_are_equal(command):
-    recorded(command, "a.mcap")
-    recorded(command, "b.mcap")
-    code, out, _ = command("compare", "a.mcap", "b.mcap")
-    assert (code, out.splitlines()[-1]) == (0, "the runs are equal, to the bit")
+def test_equal_recordings_are_equal(recorded):
+    record("again.mcap")
+    assert compared(recorded, "a.mcap", "again.mcap")[-1] == "the runs are equal, to the bit"
 
 
-def test_runs_of_other_lengths_are_compared_over_the_time_of_both(command):
-    recorded(command, "a.mcap")
-    recorded(command, "b.mcap", "schedule.duration=0.2")
-    code, out, _ = command("compare", "a.mcap", "b.mcap")
-    assert (code, out.splitlines()[-1]) == (0, "signals  all 14 equal within 1e-09 of their size up to t = 0.2 s")
-    Path("cut.mcap").write_bytes(Path("a.mcap").read_bytes()[:-9])
-    code, out, _ = command("compare", "a.mcap", "cut.mcap")
+def test_runs_of_other_lengths_are_compared_over_the_time_of_both(recorded):
+    lines = compared(recorded, "a.mcap", "half.mcap")
+    assert lines[-1] == "signals all 14 equal within 1e-09 of their size up to t = 0.2 s"
+    _, out, _ = recorded("compare", "a.mcap", "cut.mcap")
     lines = out.splitlines()
-    assert code == 0 and lines[2].startswith("warning  cut.mcap: the recording is cut off")
+    assert lines[2].startswith("warning  cut.mcap: the recording is cut off")
     assert "  the recording is cut off after t = 0.4 s…" in next(line for line in lines if line.startswith("outcome"))
     assert max(map(len, lines[3:])) < 110
 
 
-def test_what_is_infinite_in_one_run_is_no_equal_signal(command):
-    recorded(command, "a.mcap")
+def test_what_is_infinite_in_one_run_is_no_equal_signal(recorded):
     run = open_recording("a.mcap")
     values = np.array(run.values)
     values[-1, run.signals.index("hinge/effort")] = np.inf
     dataclasses.replace(run, values=values).save("b.npz")
-    code, out, _ = command("compare", "a.mcap", "b.npz")
-    lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert code == 0 and "hinge/effort inf N·m inf N·m 0.4 s –" in lines
+    lines = compared(recorded, "a.mcap", "b.npz")
+    assert "hinge/effort inf N·m inf N·m 0.4 s –" in lines
     assert lines[-1] == "13 more signals: 13 equal within 1e-9 of their size"
 
 
-def test_what_is_no_run_is_not_compared(command):
-    recorded(command, "a.mcap")
+def test_what_cannot_be_compared(recorded, said):
     Path("text.mcap").write_text("hello, this is a text")
-    what = "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
-    assert command.refuses("compare", "a.mcap", "text.mcap") == [f"text.mcap: {what}"]
-    what = "is no file of a run; give one that `run.save` or `cosim run --record` wrote"
-    assert command.refuses("compare", "rig.yaml", "a.mcap") == [f"rig.yaml: {what}"]
-
-
-def test_runs_of_rigs_without_a_common_joint_are_not_compared(command):
-    recorded(command, "a.mcap")
-    Path("rig.yaml").write_text(command.rig.replace("hinge", "lid"))
-    recorded(command, "b.mcap")
-    what = "the runs have no joint in common: a has hinge and b has lid; compare runs of one rig"
-    assert command.refuses("compare", "a.mcap", "b.mcap") == [f"compare: {what}"]
-    assert command.refuses("compare", "a.mcap", "b.mcap", "--align") == [f"compare: {what}"]
+    Path("rig.yaml").write_text(recorded.rig.replace("hinge", "lid"))
+    record("lid.mcap")  # no joint in common
+    for words in (["a.mcap", "text.mcap"], ["rig.yaml", "a.mcap"], ["a.mcap", "lid.mcap"]):
+        said(recorded.refuses("compare", *words))
+    assert recorded.refuses("compare", *words, "--align") == recorded.refuses("compare", *words)
 
 
 def test_the_version_is_that_of_the_package(command):
-    import cosim
-
     assert command("--version") == (0, f"cosim {cosim.__version__}\n", [])
-
-
-def test_joints_and_signals_to_plot_are_checked_before_anything_runs(command):
-    wrong = "--plot-joints: there is no joint 'hing'; did you mean 'hinge'?"
-    assert command.refuses("run", "rig.yaml", "--plot", "a.png", "--plot-joints", "hing") == [wrong]
-    assert command.refuses("run", "rig.yaml", "--plot", "a.png", "--plot-signals", "hinge/speed")[0].startswith(
-        "--plot-signals: there is no signal 'hinge/speed'"
-    )
-    wrong = "--plot-joints: there is no plot to choose them for; pass --plot FILE too"
-    assert command.refuses("run", "rig.yaml", "--plot-joints", "hinge") == [wrong]
-    both = ("--plot-joints", "hinge", "--plot-signals", "hinge/effort")
-    wrong = "--plot: give --plot-signals or --plot-joints, not both"
-    assert command.refuses("run", "rig.yaml", "--plot", "a.png", *both) == [wrong]
-    assert not Path("a.png").exists()
 
 
 def test_chosen_signals_are_plotted(command):

@@ -23,8 +23,6 @@ BESIDE = ["run", "rig.yaml", "--duration", "0.1", "--record"]
     ("words", "names"),
     [
         ("run rig.yaml --plot a.svg", [f"_$a_1^ {NUMBER}", f"{NUMBER} $x_1$"]),
-        ("plot 肩.mcap */position -o a.svg", [f"_$a_1^ {NUMBER}/position", f"{NUMBER} $x_1$"]),
-        ("plot 肩.mcap $b$.mcap -o a.svg", [f"_$a_1^ {NUMBER}/position_error", NUMBER, "$b$"]),
         ("plot 肩.mcap $b$.mcap */position -o a.svg", [f"_$a_1^ {NUMBER}/position", NUMBER, "$b$"]),
         ("analyze rig.yaml --plot a.svg", [f"_$a_1^ {NUMBER}", f"{NUMBER} $x_1$ at 0 s", "10⁰"]),
         ("derive rig.yaml a.svg --graph", [r"\u4f53 $y^2$"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,14 +33,6 @@ def test_without_a_value_the_rig_decides(rig: Path) -> None:
     assert sockets_of(rig, [], given) == usual[1:]
     own = [("telemetry.publish=ipc:///tmp/b", "--telemetry")]
     assert sockets_of(rig, [], {"publish": "ipc:///tmp/b", "control": None}) == own
-
-
-def test_an_endpoint_that_is_none_is_refused_at_its_option(command: Callable, rig: Path) -> None:
-    fix = "give one such as tcp://127.0.0.1:9872 or ipc:///tmp/rig"
-    for option in ("--telemetry", "--control"):
-        code, _, errors = command("run", rig, "--realtime", option, "foo")
-        assert code == 2 and len(errors) == 1
-        assert errors[0].startswith(option) and errors[0].endswith(f"'foo' is no endpoint; {fix}")
 
 
 def test_the_summary_states_who_else_can_read_the_stream() -> None:

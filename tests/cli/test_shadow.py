@@ -10,11 +10,6 @@ schedule: {duration: 0.1}
 """
 
 
-def test_a_rig_without_real_motors_has_nothing_to_compare(command):
-    said = ["--shadow: there are no real motors in this rig; take it out"]
-    assert command.refuses("run", "rig.yaml", "--shadow") == said
-
-
 def test_settings_of_the_rig_stay(tmp_path):
     rig = tmp_path / "rig.yaml"
     rig.write_text(SIMULATED)

@@ -31,7 +31,7 @@ class Stream:
 
     def join(self, subscriber: Subscriber) -> None:
         """Publish until both the samples and the schema are heard."""
-        for _ in range(500):
+        for _ in range(3000):
             self.publish(1)
             self.sink.describe(self.schema)
             if subscriber.receive(0.02) is not None and subscriber.schema is not None:
@@ -42,7 +42,7 @@ class Stream:
         """The newest sample that arrives of those so far."""
         sample = None
         while sample is None or sample.n < self.n - 1:
-            sample = subscriber.receive(5.0)
+            sample = subscriber.receive(60.0)
             assert sample is not None
         return sample
 
@@ -81,7 +81,7 @@ def test_every_sample_that_arrives(opened):
     stream, subscriber = opened(every=True)
     before, missed = stream.n, subscriber.missed
     stream.publish(100)
-    assert [subscriber.receive(5.0).n for _ in range(100)] == list(range(before, before + 100))
+    assert [subscriber.receive(60.0).n for _ in range(100)] == list(range(before, before + 100))
     assert subscriber.missed == missed
 
 
@@ -90,11 +90,10 @@ def test_schema_and_events(opened, format):
     stream, subscriber = opened(format=format)
     assert subscriber.schema == schema(rate=1000.0, signals=dict(SIGNALS))
     stream.sink.event(7 * MS, "elbow latched")
-    for _ in range(500):
+    while not subscriber.events:
+        assert stream.n < 3000, "nothing comes"
         stream.publish(1)
         subscriber.receive(0.02)
-        if subscriber.events:
-            break
     assert (subscriber.events[0]["event"], subscriber.events[0]["t"]) == ("elbow latched", 0.007)
 
 
@@ -117,13 +116,14 @@ def test_a_new_run_is_no_gap(opened):
 
 
 def test_data_gets_old_when_nothing_comes(opened, monkeypatch):
+    monkeypatch.setattr(subscriber_module, "OLD", 3600.0)
     stream, subscriber = opened()
     stream.publish(1)
     stream.heard(subscriber)
     assert not subscriber.old
     monkeypatch.setattr(subscriber_module, "OLD", 0.01)
     assert subscriber.receive(0.05) is None
-    assert subscriber.old and 0.05 <= subscriber.age < 60.0
+    assert subscriber.old and 0.05 <= subscriber.age < 3600.0
 
 
 def test_before_the_first_sample_there_is_no_data():
@@ -133,20 +133,17 @@ def test_before_the_first_sample_there_is_no_data():
         subscriber.close()
 
 
-def test_an_address_that_is_none():
+WRONG = {"address": "localhost:9872", "port": "tcp://127.0.0.1:99999", "port 0": "tcp://127.0.0.1:0"}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_an_address_that_is_none(what, said):
     with pytest.raises(InputError) as caught:
-        subscribe("localhost:9872")
-    what = "no address of a stream (Invalid argument); give one such as tcp://127.0.0.1:9872"
-    assert str(caught.value) == f"localhost:9872: {what}"
+        subscribe(WRONG[what])
+    said(caught.value)
 
 
-def test_a_key_that_is_missing(tmp_path):
+def test_a_key_that_is_missing(tmp_path, said):
     with pytest.raises(InputError) as caught:
         subscribe(key=str(tmp_path / "rig.key.pub"))
-    assert str(caught.value) == f"{tmp_path / 'rig.key.pub'}: there is no such key file; write one with `cosim key`"
-
-
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:99999", "tcp://127.0.0.1:0"])
-def test_a_port_that_cannot_be_is_refused(address):
-    with pytest.raises(InputError, match="there is no port"):
-        subscribe(address)
+    said(caught.value)

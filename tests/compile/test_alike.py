@@ -7,9 +7,10 @@ from functools import partial
 import numpy as np
 
 from cosim import ops
-from cosim.compile import ArrayPort, compile
+from cosim.compile import compile
 from cosim.compile.alike import Alike, groups
 from cosim.compile.routine import Routine
+from tests.compile.calls import ports
 
 # constants among which are 1, 2, −1 and equal ones, which vanish from products or are computed once
 NUMBERS = [(0.5, 1.0, 3.0), (2.0, 0.7, 0.7), (1.0, -1.0, 2.0), (-3.0, 4.0, 5.0), (0.1, 0.2, 1.0)]
@@ -28,7 +29,7 @@ def test_items_give_what_each_gives_by_itself():
     n = len(NUMBERS)
     places = [np.arange(2 * n).reshape(2, n).T, np.array([[0], [2], [1], [1], [0]])]
     alike = Alike(routines(), places, [2 * n, 3], "items")
-    both = compile(lambda x, u: alike(x, u), [ArrayPort("x", (2 * n,)), ArrayPort("u", (3,))], "both", interpret=False)
+    both = compile(lambda x, u: alike(x, u), ports(x=(2 * n,), u=(3,)), "both")
     rng = np.random.default_rng(3)
     for _ in range(20):
         x, u = rng.normal(size=2 * n), rng.normal(size=3)

@@ -3,17 +3,12 @@
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile, compile_for_batches
-
-
-@pytest.fixture(autouse=True)
-def machine_code(monkeypatch):
-    """The environment has no say in these tests."""
-    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
+from cosim.compile import compile, compile_for_batches
+from tests.compile.calls import ports
 
 
 def pair_code():
-    return compile(lambda x, y: (x + y, x * y), [ArrayPort("x", (3,)), ArrayPort("y", (3,))], "pair")
+    return compile(lambda x, y: (x + y, x * y), ports(x=(3,), y=(3,)), "pair")
 
 
 def random(*shape):
@@ -35,9 +30,9 @@ def test_code_is_taken_from_the_cache_the_second_time(cache):
 
 
 def test_other_code_has_another_name(cache):
-    compile(lambda x: x + 1.0, [ArrayPort("x", (3,))])
-    assert not compile(lambda x: x + 2.0, [ArrayPort("x", (3,))]).library.from_cache
-    assert not compile(lambda x: x + 1.0, [ArrayPort("x", (4,))]).library.from_cache
+    compile(lambda x: x + 1.0, ports(x=(3,)))
+    assert not compile(lambda x: x + 2.0, ports(x=(3,))).library.from_cache
+    assert not compile(lambda x: x + 1.0, ports(x=(4,))).library.from_cache
     assert len(list(cache.iterdir())) == 3
 
 
@@ -79,8 +74,8 @@ def test_code_for_batches_is_made_when_the_first_comes(cache, monkeypatch):
 
 def test_code_for_batches_alone_has_no_code_for_one_state(cache):
     """One state is then a batch of one."""
-    ports = [ArrayPort("x", (3,)), ArrayPort("y", (3,))]
-    f = compile_for_batches(lambda x, y: (x + y, x * y), ports, "pair")
+    arguments = ports(x=(3,), y=(3,))
+    f = compile_for_batches(lambda x, y: (x + y, x * y), arguments, "pair")
     assert not cache.exists() or not list(cache.iterdir())
     one, many = (random(3), random(3)), (random(5, 3), random(5, 3))
     np.testing.assert_array_equal(f(*one), (one[0] + one[1], one[0] * one[1]))

@@ -1,14 +1,13 @@
 """Long graphs are split into several functions with bitwise identical results."""
 
-import ctypes
-
 import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import ArrayPort, Routine, compile, emit, mathlib, split, stack_array
-from cosim.compile.jit import Library, vector_lanes
+from cosim.compile import ArrayPort, Routine, compile, split, stack_array
+from cosim.compile.jit import vector_lanes
 from cosim.compile.routine import call_when, with_callees
+from tests.compile.calls import run
 
 LANES = vector_lanes()
 ONE_FUNCTION = 10**9
@@ -37,12 +36,6 @@ BINARY = [
     lambda x, y: ops.logical_or(x > 1.0, y > 1.0),
     lambda x, y: ops.where(x > y, x, 2.0),
 ]
-
-
-@pytest.fixture(autouse=True)
-def machine_code(monkeypatch):
-    """The environment has no say in these tests."""
-    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
 
 
 def compiled(monkeypatch, length, make, sizes, parts=True):
@@ -143,36 +136,46 @@ def long(x, times=10):
     return x
 
 
-def test_outputs_may_be_inputs_that_later_parts_need(monkeypatch):
-    def make():
-        return lambda x, y: (x + y, long(x) * y, long(y) - x[0], y, x)
-
-    agree(*both(monkeypatch, make, N, N), N, N)
-
-
-def test_outputs_of_every_kind(monkeypatch):
+def every_kind():
     """Inputs whole, in part and moved, numbers, one value twice, nothing, what a call returns."""
+    called = Routine(lambda x: (long(x, 2), x[::-1]), [(N,)], "called")
 
-    def make():
-        called = Routine(lambda x: (long(x, 2), x[::-1]), [(N,)], "called")
+    def function(x, y):
+        z, turned = called(x)
+        w = long(z)
+        odds = ops.array([3.0, x[0], -0.0, x[0], w[1]])
+        return x, y[1:], x[::-1], odds, ops.concatenate([w, w]), ops.zeros(0), z, turned[:2], called(w[:N])[0]
 
-        def function(x, y):
-            z, turned = called(x)
-            w = long(z)
-            odds = ops.array([3.0, x[0], -0.0, x[0], w[1]])
-            return x, y[1:], x[::-1], odds, ops.concatenate([w, w]), ops.zeros(0), z, turned[:2], called(w[:N])[0]
-
-        return function
-
-    agree(*both(monkeypatch, make, N, N), N, N)
+    return function
 
 
-def test_arrays_of_no_elements(monkeypatch):
-    def make():
-        empty = Routine(lambda x: x, [(0,)], "empty")
-        return lambda x, y: (empty(x), long(y))
+def no_elements():
+    empty = Routine(lambda x: x, [(0,)], "empty")
+    return lambda x, y: (empty(x), long(y))
 
-    agree(*both(monkeypatch, make, 0, N), 0, N)
+
+def deep(x):
+    for _ in range(400):
+        x = 0.5 * x[::-1] + 1.0 / (1.0 + x * x)
+    return x
+
+
+FUNCTIONS = {
+    "outputs may be inputs that later parts need": (
+        lambda: lambda x, y: (x + y, long(x) * y, long(y) - x[0], y, x),
+        N,
+        N,
+    ),
+    "outputs of every kind": (every_kind, N, N),
+    "arrays of no elements": (no_elements, 0, N),
+    "deep expressions": (lambda: deep, 2),
+}
+
+
+@pytest.mark.parametrize("what", FUNCTIONS)
+def test_parts_give_the_bits_of_the_whole(monkeypatch, what):
+    make, *sizes = FUNCTIONS[what]
+    agree(*both(monkeypatch, make, *sizes, length=600 if make() is deep else 30), *sizes)
 
 
 def test_calls_take_arrays_as_they_lie(monkeypatch):
@@ -206,15 +209,6 @@ def test_parts_within_parts(monkeypatch):
         y = np.array([first, 2.0, 3.0, 4.0])
         same(parts(x, y), one(x, y))
     assert all(".part1.1(" in routine.definition(1) for routine in with_callees(parts.routine))
-
-
-def test_deep_expressions(monkeypatch):
-    def deep(x):
-        for _ in range(1000):
-            x = 0.5 * x[::-1] + 1.0 / (1.0 + x * x)
-        return x
-
-    agree(*both(monkeypatch, lambda: deep, 2, length=1500), 2)
 
 
 def test_sine_and_cosine_are_found_together(monkeypatch):
@@ -252,23 +246,15 @@ def test_the_workspace_does_not_grow_with_the_length(monkeypatch):
 
 
 def test_inputs_that_are_one_for_all_lanes_stay_so(monkeypatch):
-    def run(length):
+    def outputs(length):
         monkeypatch.setattr(split, "LONGEST", length)
         called = Routine(lambda c: long(c, 1), [(2,)], "called")
         routine = Routine(lambda x, c: long(x) * called(c) + long(c), [(2,), (2,)], "grown", uniform=[1])
-        x, c, out = random(2, LANES), random(2), np.empty((2, LANES))
-        probe = f"""
-define void @probe(ptr %x, ptr %c, ptr %out) {{
-  call void @{routine.symbol}.{LANES}(ptr %x, ptr %c, ptr %out)
-  ret void
-}}"""
-        code = [emit.declarations({1, LANES}), mathlib.sincos(LANES)]
-        code += [*(item.definition(LANES) for item in with_callees(routine)), probe]
-        library = Library("\n".join(code), ["probe"], {})
-        ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(library["probe"])(*(a.ctypes.data for a in (x, c, out)))
+        out = np.empty((2, LANES))
+        run(routine, LANES, random(2, LANES), random(2), out)
         return out
 
-    same(run(30), run(ONE_FUNCTION))
+    same(outputs(30), outputs(ONE_FUNCTION))
 
 
 def test_short_graphs_stay_whole(monkeypatch):

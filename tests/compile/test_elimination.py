@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import ArrayPort, compile
+from cosim.compile import compile
 from cosim.compile.elimination import Elimination
 from cosim.compile.jacobian import ImplicitJacobian, Jacobian
 from cosim.compile.routine import Routine
+from tests.compile.calls import ports
 
 RNG = np.random.default_rng(5)
 SPARSE = np.eye(7) + np.where(RNG.uniform(size=(7, 7)) < 0.3, RNG.normal(size=(7, 7)), 0.0) * 0.2
@@ -28,7 +29,7 @@ def test_symbols_give_what_numbers_give():
         return Elimination(SPARSE + ops.array(np.diag(a))).solve(b)
 
     a, b = RNG.normal(size=7) * 0.1, RNG.normal(size=7)
-    compiled = compile(solved, [ArrayPort("a", (7,)), ArrayPort("b", (7,))], interpret=False)
+    compiled = compile(solved, ports(a=(7,), b=(7,)))
     np.testing.assert_allclose(compiled(a, b), np.linalg.solve(SPARSE + np.diag(a), b), rtol=1e-13)
 
 
@@ -41,10 +42,8 @@ def test_an_arrow_is_eliminated_from_its_tips():
     """From its head, every element would fill: about 2 n³/3 operations instead of a few n."""
 
     def solved(d, b):
-        matrix = ops.array(ARROW.astype(object)) + np.zeros((12, 12))
-        return Elimination(matrix + ops.array([[d[i] if i == j else 0.0 for j in range(12)] for i in range(12)])).solve(
-            b
-        )
+        matrix = ops.array(ARROW.astype(object)) + np.zeros((12, 12)) + ops.array(np.diag(d))
+        return Elimination(matrix).solve(b)
 
     assert Routine(solved, [(12,), (12,)], "arrow").operations < 12 * 12
 
@@ -67,10 +66,8 @@ def test_an_implicit_function_has_the_derivative_of_the_explicit_one():
     expected = Jacobian(explicit, [(2,), (1,)], "explicit")(x, scale)
     implicit = ImplicitJacobian(circle, [(2,), (2,), (1,)], "implicit")
     np.testing.assert_allclose(implicit(x, z, scale), expected, rtol=1e-13, atol=1e-15)
-    ports = [ArrayPort("x", (2,)), ArrayPort("z", (2,)), ArrayPort("scale", (1,))]
-    np.testing.assert_allclose(
-        compile(implicit, ports, "implicit", interpret=False)(x, z, scale), expected, rtol=1e-13, atol=1e-15
-    )
+    arguments = ports(x=(2,), z=(2,), scale=(1,))
+    np.testing.assert_allclose(compile(implicit, arguments, "implicit")(x, z, scale), expected, rtol=1e-13, atol=1e-15)
 
 
 def test_a_symmetric_matrix_is_eliminated_by_half():

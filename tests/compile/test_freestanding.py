@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import Routine, emit, mathlib
+from cosim.compile import Routine
 from cosim.compile.freestanding import freestanding
 from cosim.compile.object_code import object_code
-from cosim.compile.routine import with_callees
 from cosim.compile.stack_need import stack_need
 from cosim.compile.targets import targets
+from tests.compile.calls import entry
 from tests.kit.linked_code import linked
 
 LONG = 9000  # elements of an array that does not fit the stack of a thread
@@ -24,11 +24,7 @@ def ir():
         return a, a * a
 
     routine = Routine(fn, [(50,)], "long")
-    texts = [item.definition(1) for item in with_callees(routine)]
-    wrapper = (
-        "define void @entry(ptr %a, ptr %b, ptr %c) {{\n  call void @{}.1(ptr %a, ptr %b, ptr %c)\n  ret void\n}}\n"
-    )
-    return "\n".join([emit.declarations({1}), mathlib.sincos(1), *texts, wrapper.format(routine.symbol)])
+    return entry(routine, 3)
 
 
 def test_heap_and_copies_are_gone_and_the_results_are_the_same(ir):

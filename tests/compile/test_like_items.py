@@ -13,12 +13,6 @@ MANY = 61  # no multiple of the lanes
 NEVER = 10**9
 
 
-@pytest.fixture(autouse=True)
-def machine_code(monkeypatch):
-    """The environment has no say in these tests."""
-    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
-
-
 def compiled(monkeypatch, least, make, sizes):
     monkeypatch.setattr(like_items, "LEAST_ITEMS", least)
     f = compile(make(), [ArrayPort(f"x{k}", (n,)) for k, n in enumerate(sizes)])
@@ -39,49 +33,58 @@ def assert_equal_bits(monkeypatch, make, *sizes, loops, folds=0):
         assert np.array(found).tobytes() == np.array(expected).tobytes()
 
 
-def test_elements_of_arrays_with_equal_and_with_differing_constants(monkeypatch):
-    gains = RNG.uniform(0.1, 2.0, MANY)
-
-    def make():
-        return lambda x, y: ops.sin(gains * x) * 2.5 + ops.tanh(y) / gains - ops.cos(gains * x) * x
-
-    assert_equal_bits(monkeypatch, make, MANY, MANY, loops=1)
+GAINS, ORDER = RNG.uniform(0.1, 2.0, MANY), RNG.permutation(MANY)
 
 
-def test_three_classes_of_items_with_interleaved_elements_and_a_value_that_all_use(monkeypatch):
-    n = 3 * MANY
-
-    def make():
-        def fn(x, y, s):
-            common = ops.exp(s[0]) * s[1]
-            results = [None] * n
-            for k in range(n):
-                if k % 3 == 0:
-                    results[k] = ops.where(x[k] > common, x[k] * y[n - 1 - k], -common)
-                elif k % 3 == 1:
-                    results[k] = ops.clip(x[k] - y[k], -0.5, 0.1 * k) * s[1]
-                else:
-                    results[k] = ops.logical_and(x[k] > 0.0, ops.logical_not(y[k] < x[k]))
-            return ops.array(results)
-
-        return fn
-
-    assert_equal_bits(monkeypatch, make, n, n, 2, loops=3)
+def constants(x, y):
+    """Equal and differing ones."""
+    return ops.sin(GAINS * x) * 2.5 + ops.tanh(y) / GAINS - ops.cos(GAINS * x) * x
 
 
-def test_sums_and_maxima_over_items(monkeypatch):
-    def make():
-        def fn(x, y):
-            squares = x * x * 0.5
-            largest = ops.total([])
-            for k in range(MANY):
-                largest = ops.maximum(largest, ops.absolute(y[k] - 1.0))
-            mixed = ops.total(squares[k] * y[k] if k % 4 else squares[k] for k in range(MANY))
-            return ops.concatenate([squares / (1.0 + mixed), ops.array([largest, ops.total(squares), x @ y])])
+def three_classes(x, y, s):
+    """Of items, with interleaved elements and a value that all use."""
+    common = ops.exp(s[0]) * s[1]
+    results = [None] * (3 * MANY)
+    for k in range(3 * MANY):
+        if k % 3 == 0:
+            results[k] = ops.where(x[k] > common, x[k] * y[3 * MANY - 1 - k], -common)
+        elif k % 3 == 1:
+            results[k] = ops.clip(x[k] - y[k], -0.5, 0.1 * k) * s[1]
+        else:
+            results[k] = ops.logical_and(x[k] > 0.0, ops.logical_not(y[k] < x[k]))
+    return ops.array(results)
 
-        return fn
 
-    assert_equal_bits(monkeypatch, make, MANY, MANY, loops=3, folds=4)
+def sums_and_maxima(x, y):
+    squares = x * x * 0.5
+    largest = ops.total([])
+    for k in range(MANY):
+        largest = ops.maximum(largest, ops.absolute(y[k] - 1.0))
+    mixed = ops.total(squares[k] * y[k] if k % 4 else squares[k] for k in range(MANY))
+    return ops.concatenate([squares / (1.0 + mixed), ops.array([largest, ops.total(squares), x @ y])])
+
+
+def neighbours(x):
+    """Items that share no result stay apart even where they read the same elements."""
+    return (x[1:] - x[:-1]) * ops.sin(x[1:] + x[:-1])
+
+
+def rearranged(x):
+    return ops.concatenate([np.ones(MANY), x[ORDER], np.zeros(MANY), x * x - 1.0, x[::-1]])
+
+
+LOOPS = [  # function, sizes of its arguments, calls of loops and of folds
+    (constants, (MANY, MANY), 1, 0),
+    (three_classes, (3 * MANY, 3 * MANY, 2), 3, 0),
+    (sums_and_maxima, (MANY, MANY), 3, 4),
+    (neighbours, (MANY,), 1, 0),
+    (rearranged, (MANY,), 1, 0),
+]
+
+
+@pytest.mark.parametrize(("fn", "sizes", "loops", "folds"), LOOPS, ids=lambda value: getattr(value, "__name__", ""))
+def test_loops_and_straight_line_code_give_the_same_bits(monkeypatch, fn, sizes, loops, folds):
+    assert_equal_bits(monkeypatch, lambda: fn, *sizes, loops=loops, folds=folds)
 
 
 def test_items_before_and_after_calls(monkeypatch):
@@ -107,24 +110,6 @@ def test_items_before_and_after_calls(monkeypatch):
         x = scale * RNG.uniform(-1.0, 2.0, (9, MANY))
         expected = np.array([unrolled(row) for row in x])
         assert np.array([rolled(row) for row in x]).tobytes() == expected.tobytes() == rolled(x).tobytes()
-
-
-def test_items_that_read_their_neighbours(monkeypatch):
-    """Items that share no result stay apart even where they read the same elements."""
-
-    def make():
-        return lambda x: (x[1:] - x[:-1]) * ops.sin(x[1:] + x[:-1])
-
-    assert_equal_bits(monkeypatch, make, MANY, loops=1)
-
-
-def test_outputs_with_repeated_constants_and_rearranged_inputs(monkeypatch):
-    order = RNG.permutation(MANY)
-
-    def make():
-        return lambda x: ops.concatenate([np.ones(MANY), x[order], np.zeros(MANY), x * x - 1.0, x[::-1]])
-
-    assert_equal_bits(monkeypatch, make, MANY, loops=1)
 
 
 @pytest.mark.parametrize("n", [6, 47])

@@ -1,32 +1,18 @@
 """Long code as several modules: compiled by other processes, the same results as one module."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, BatchFunction, Routine, compilation, jit, modules, object_code
+from cosim.compile import BatchFunction, Routine, compilation, jit, modules, object_code
 from cosim.compile.compilation import Compilation
 from cosim.compile.jit import Library
 from cosim.errors import CompileError
+from tests.compile.calls import ports
 from tests.kit.levels import full
 
-IR = """
-@table = internal constant [2 x double] [double 2.0, double 3.0]
-declare double @llvm.fabs.f64(double)
-define internal double @cosim.twice(double %x) alwaysinline nounwind {
-  %y = fadd double %x, %x
-  ret double %y
-}
-define internal void @inner(ptr %in0, ptr %out0) nounwind {
-  %x = load double, ptr %in0
-  %y = call double @cosim.twice(double %x)
-  store double %y, ptr %out0
-  ret void
-}
-define void @outer(ptr %in0, ptr %out0) nounwind {
-  call void @inner(ptr %in0, ptr %out0)
-  ret void
-}
-"""
+IR = Path(__file__).with_name("two_functions.ll").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -44,14 +30,14 @@ def short_modules(monkeypatch):
 def waves(x, y):
     """Long enough for several functions."""
     z = x
-    for _ in range(3000):
+    for _ in range(1600):
         z = z * 0.999 + np.float64(0.5) * (z * z - y)
     return z, z * y
 
 
 def batches_of_waves():
-    ports = [ArrayPort("x", (1,)), ArrayPort("y", (1,))]
-    return BatchFunction.of(Routine(waves, [port.shape for port in ports], "waves"), ports)
+    arguments = ports(x=(1,), y=(1,))
+    return BatchFunction.of(Routine(waves, [port.shape for port in arguments], "waves"), arguments)
 
 
 def test_a_short_text_is_one_module():
@@ -78,7 +64,7 @@ def test_results_do_not_depend_on_modules_and_processes(empty_cache, monkeypatch
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-0.1, 0.1, (2, 9, 1))
     whole = batches_of_waves()(x, y)
-    monkeypatch.setattr(modules, "LONGEST", 20_000)
+    monkeypatch.setattr(modules, "LONGEST", 4_000)
     parts = batches_of_waves()
     parts.begin()
     np.testing.assert_array_equal(parts(x, y), whole)

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import emit, mathlib
 from cosim.compile.jacobian import Jacobian
-from cosim.compile.jit import Library
-from cosim.compile.routine import Routine, call_when, with_callees
+from cosim.compile.routine import Routine, call_when
 from cosim.compile.trace import OpenNumbers
 from cosim.compile.while_loop import WhileLoop
+from tests.compile.calls import run
 
 
 def native(routine, *arrays, lanes=1):
     """The outputs of a routine's machine code; arrays in the order of its pointers."""
-    parts = [emit.declarations({lanes}), mathlib.sincos(lanes), *(r.definition(lanes) for r in with_callees(routine))]
-    symbol, sizes = f"{routine.symbol}.{lanes}", routine.output_sizes
-    names = ", ".join(f"ptr %p{k}" for k in range(len(arrays) + len(sizes)))
-    parts.append(f"define void @entry({names}) {{\n  call void @{symbol}({names})\n  ret void\n}}\n")
-    library = Library("\n".join(parts), ["entry"], {})
-    outputs = [np.empty(size if lanes == 1 else (size, lanes)) for size in sizes]
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(arrays) + len(sizes)))(library["entry"])
-    given = [np.ascontiguousarray(a, dtype=float) for a in arrays]
-    call(*(a.ctypes.data for a in (*given, *outputs)))
+    outputs = [np.empty(size if lanes == 1 else (size, lanes)) for size in routine.output_sizes]
+    run(routine, lanes, *(np.ascontiguousarray(array, dtype=float) for array in arrays), *outputs)
     return outputs
 
 

@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import ArrayPort, Routine, compile
+from cosim.compile import Routine, compile
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.row_lookup import RowLookup
 from cosim.compile.trace import inlined, symbols
 from cosim.errors import CompileError
-
-
-@pytest.fixture(autouse=True)
-def machine_code(monkeypatch):
-    """The environment has no say in these tests."""
-    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
+from tests.compile.calls import ports
 
 
 def table(count, width=3):
@@ -38,7 +33,7 @@ def by_hand(begins, rows, t):
 def test_the_last_row_that_begins_in_time_is_found(count):
     begins, rows = table(count)
     lookup = RowLookup(begins, rows)
-    compiled = compile(lookup, [ArrayPort("t", ())])
+    compiled = compile(lookup, ports(t=()))
     sample = times(begins[:: max(count // 50, 1)])
     expected = np.array([by_hand(begins, rows, t) for t in sample])
     np.testing.assert_array_equal([lookup.fn(t) for t in sample], expected)
@@ -52,7 +47,7 @@ def test_it_is_called_from_other_code_and_its_cost_grows_with_the_logarithm():
     weighted = Routine(lambda t, x: ops.total(lookup(t + 1.0) * x), [(), (2,)], "weighted")
     assert lookup.operations == 12
     assert weighted.operations == 12 + 4  # a sum before the call, two products and their sum (or fused) after it
-    found = compile(weighted, [ArrayPort("t", ()), ArrayPort("x", (2,))])(70.0, np.array([2.0, -1.0]))
+    found = compile(weighted, ports(t=(), x=(2,)))(70.0, np.array([2.0, -1.0]))
     row = by_hand(begins, rows, 71.0)
     assert found == pytest.approx(2.0 * row[0] - row[1], abs=1e-15)
 
@@ -65,7 +60,7 @@ def test_its_row_is_a_constant_of_derivatives():
         return ops.array([lookup(x[0] * factor(x[1])[0])[0] * x[1] ** 2])
 
     slope = Jacobian(fn, [(2,)], "slope")
-    compiled = compile(Routine(slope, [(2,)], "compiled_slope"), [ArrayPort("x", (2,))])
+    compiled = compile(Routine(slope, [(2,)], "compiled_slope"), ports(x=(2,)))
     for x in (np.array([1.0, 0.5]), np.array([2.0, 4.0])):
         row = lookup(x[0] * (2.0 if x[1] < 1.0 else 3.0))[0]
         np.testing.assert_allclose(slope(x), [[0.0, 2.0 * x[1] * row]])

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import ArrayPort, compile
+from cosim.compile import compile
 from cosim.compile.mathlib import REDUCIBLE, TOGETHER
 from cosim.compile.routine import Routine
 from cosim.compile.split import LONGEST
+from tests.compile.calls import ports
 
 RNG = np.random.default_rng(2)
 
@@ -33,8 +34,8 @@ def test_an_angle_that_needs_another_sine_is_not_computed_in_advance():
 
 @pytest.mark.parametrize("n", [3, 6])
 def test_every_argument_gets_its_own_bits(n):
-    compiled = compile(both, [ArrayPort("x", (n,))], interpret=False)
-    alone = compile(both, [ArrayPort("x", (1,))], interpret=False)
+    compiled = compile(both, ports(x=(n,)))
+    alone = compile(both, ports(x=(1,)))
     x = RNG.uniform(-50.0, 50.0, (23, n))
     x[3, 0], x[4, n - 1], x[5, 1], x[6, 0], x[7, 2] = 2.0 * REDUCIBLE, -1e300, np.inf, np.nan, -0.0
     expected = [np.concatenate([[alone(row[k : k + 1])[which] for k in range(n)] for which in (0, 1)]) for row in x]
@@ -55,6 +56,4 @@ def test_an_angle_that_a_call_returns_is_that_of_the_call(length):
         return ops.array([first, ops.sin(x[2])])
 
     x = np.array([0.3, -0.4, 0.5])
-    np.testing.assert_allclose(
-        compile(outer, [ArrayPort("x", (3,))], interpret=False)(x), outer(x), rtol=1e-12, atol=1e-300
-    )
+    np.testing.assert_allclose(compile(outer, ports(x=(3,)))(x), outer(x), rtol=1e-12, atol=1e-300)

@@ -1,29 +1,22 @@
 """While loops: machine code and Python give the same results, for one state and for each lane of a batch."""
 
-import ctypes
-
 import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import ArrayPort, Routine, compile, emit, mathlib
+from cosim.compile import Routine, compile, mathlib
 from cosim.compile.jacobian import Jacobian
-from cosim.compile.jit import Library, vector_lanes
+from cosim.compile.jit import vector_lanes
 from cosim.compile.routine import call_when, with_callees
 from cosim.compile.trace import RoutineBase
 from cosim.compile.while_loop import WhileLoop
 from cosim.errors import CompileError
 from cosim.timing.native_loop import NativeLoop
 from cosim.timing.tick_ring import LoopStatus, LoopTask, RoutineCall, SharedWord, TickProgram, TickRing
+from tests.compile.calls import ports, run
 
 LANES = vector_lanes()
 ROWS = 3 * LANES + 1
-
-
-@pytest.fixture(autouse=True)
-def machine_code(monkeypatch):
-    """The environment has no say in these tests."""
-    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
 
 
 def newton(x, a):
@@ -68,7 +61,7 @@ def by_rows(f, *batches):
 
 
 def test_a_root_is_found_to_machine_precision():
-    f = compile(ROOT, [ArrayPort("x", (1,)), ArrayPort("a", (1,))])
+    f = compile(ROOT, ports(x=(1,), a=(1,)))
     for a in (2.0, 3.0, 1e-3, 12345.678):
         x, count, more = f([max(a, 1.0)], [a])
         assert abs(x[0] - np.sqrt(a)) <= np.spacing(np.sqrt(a))
@@ -76,31 +69,26 @@ def test_a_root_is_found_to_machine_precision():
         assert more == 0.0
 
 
-@pytest.mark.parametrize("start", [2, 3, 6, 27])
-def test_it_is_done_as_often_as_the_values_ask_for(start):
-    same(compile(COLLATZ, [ArrayPort("x", (2,))])([start, 0.0]), map(np.array, collatz_by_hand(start)))
-
-
-@pytest.mark.parametrize("max_iterations", [1, 2, 110, 111, 112])
-def test_it_is_done_once_at_least_and_not_more_often_than_allowed(max_iterations):
-    limited = WhileLoop(COLLATZ.body, max_iterations)
-    same(compile(limited, [ArrayPort("x", (2,))])([27.0, 0.0]), map(np.array, collatz_by_hand(27, max_iterations)))
-    same(limited.fn(np.array([27.0, 0.0])), collatz_by_hand(27, max_iterations))
+@pytest.mark.parametrize(
+    ("start", "limit"), [*((start, 1000) for start in (2, 3, 6, 27)), *((27, limit) for limit in (1, 2, 110, 111, 112))]
+)
+def test_it_is_done_as_often_as_the_values_ask_for_and_not_more_often_than_allowed(start, limit):
+    limited, expected = WhileLoop(COLLATZ.body, limit), [*map(np.array, collatz_by_hand(start, limit))]
+    same(compile(limited, ports(x=(2,)))([start, 0.0]), expected)
+    same(map(np.array, limited.fn(np.array([float(start), 0.0]))), expected)
 
 
 @pytest.mark.parametrize("interpret", [False, True])
 def test_more_is_any_number_but_zero(interpret):
     """-0.0 ends the loop; NaN and negative numbers do not."""
     said = Routine(lambda x, words: ([*(1.0 * x[1:]), x[0]], words[0] * x[0]), [(3,), (1,)], "said")
-    f = compile(WhileLoop(said, 3), [ArrayPort("x", (3,)), ArrayPort("words", (1,))], interpret=interpret)
+    f = compile(WhileLoop(said, 3), ports(x=(3,), words=(1,)), interpret=interpret)
     for x, count in (([-1.0, np.nan, 0.0], 3), ([0.0, 1.0, 1.0], 1), ([-2.0, 0.0, 1.0], 2), ([np.nan, 1.0, 1.0], 3)):
         assert f(x, [-1.0])[1] == count
 
 
 def test_x_may_have_no_elements():
-    f = compile(
-        WhileLoop(Routine(lambda x, go: (x, go), [(0,), ()], "idle"), 5), [ArrayPort("x", (0,)), ArrayPort("go", ())]
-    )
+    f = compile(WhileLoop(Routine(lambda x, go: (x, go), [(0,), ()], "idle"), 5), ports(x=(0,), go=()))
     same(f(np.zeros(0), 1.0), [np.zeros(0), np.array(5.0), np.array(1.0)])
 
 
@@ -110,38 +98,24 @@ def test_x_may_have_no_elements():
 @pytest.mark.parametrize("max_iterations", [1000, 9])
 @pytest.mark.parametrize("rows", [1, LANES, ROWS])
 def test_finished_lanes_keep_their_values(rows, max_iterations):
-    f = compile(WhileLoop(COLLATZ.body, max_iterations), [ArrayPort("x", (2,))])
-    x, count, more = f(STARTS[:rows])
-    same((x, count, more), by_rows(f, STARTS[:rows]))
-    same(
-        (x, count, more),
-        map(np.array, zip(*(collatz_by_hand(int(s), max_iterations) for s in STARTS[:rows, 0]), strict=True)),
-    )
-    assert rows == 1 or len(set(count)) > 2
+    f = compile(WhileLoop(COLLATZ.body, max_iterations), ports(x=(2,)))
+    found = f(STARTS[:rows])
+    same(found, by_rows(f, STARTS[:rows]))
+    by_hand = (collatz_by_hand(int(start), max_iterations) for start in STARTS[:rows, 0])
+    same(found, map(np.array, zip(*by_hand, strict=True)))
+    assert rows == 1 or len(set(found[1])) > 2
 
 
 def test_rounded_values_of_lanes_are_those_of_single_calls():
-    f = compile(ROOT, [ArrayPort("x", (1,)), ArrayPort("a", (1,))])
+    f = compile(ROOT, ports(x=(1,), a=(1,)))
     a = np.geomspace(1.0, 1e6, ROWS)[:, None]
     found = f(a, a)
     same(found, by_rows(f, a, a))
     assert len(set(found[1])) > 3
 
 
-def run(loop, lanes, *arrays):
-    """The machine code of the loop on the memory of the arrays: inputs, then outputs."""
-    pointers = ", ".join(f"ptr %p{k}" for k in range(len(arrays)))
-    probe = f"define void @probe({pointers}) {{\n  call void @{loop.symbol}.{lanes}({pointers})\n  ret void\n}}"
-    code = [item.definition(lanes) for item in with_callees(loop)]
-    library = Library("\n".join([emit.declarations({1, lanes}), mathlib.sincos(lanes), *code, probe]), ["probe"], {})
-    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(library["probe"])(*(a.ctypes.data for a in arrays))
-
-
 def test_inputs_that_are_one_for_all_lanes_stay_so_and_outputs_may_lie_on_inputs():
-    grown = WhileLoop(
-        Routine(lambda x, c: (x * c, (x * c)[0] < 100.0), [(2,), (2,)], "grown", uniform=[1]),
-        50,
-    )
+    grown = WhileLoop(Routine(lambda x, c: (x * c, (x * c)[0] < 100.0), [(2,), (2,)], "grown", uniform=[1]), 50)
     start = np.arange(1.0, 2 * LANES + 1.0).reshape(2, LANES)
     x, c, count, more = start.copy(), np.array([2.0, 3.0]), np.empty(LANES), np.empty(LANES)
     run(grown, LANES, x, c, x, count, more)
@@ -183,7 +157,7 @@ def test_the_body_runs_as_often_as_the_slowest_lane_needs(lanes):
 @pytest.mark.parametrize("lead", [(), (ROWS,)])
 def test_outputs_may_be_any_of_the_inputs(lead):
     body = Routine(lambda x, c, d: (x * c + d, x[0] < 100.0), [(2,), (2,), ()], "affine")
-    f = compile(WhileLoop(body, 50), [ArrayPort("x", (2,)), ArrayPort("c", (2,)), ArrayPort("d", ())])
+    f = compile(WhileLoop(body, 50), ports(x=(2,), c=(2,), d=()))
     x, c, d = np.full((*lead, 2), 2.0), np.full((*lead, 2), 3.0), np.full(lead, 1.0)
     expected = f(x, c, d)
     for first in (0, 1):
@@ -214,9 +188,7 @@ def outer_by_hand(start, limit):
 @pytest.mark.parametrize("interpret", [False, True])
 def test_a_loop_in_a_loop(interpret):
     nested = WhileLoop(Routine(outer, [(2,), ()], "outer"), 200)
-    f = compile(
-        lambda x, limit: nested(x, limit), [ArrayPort("x", (2,)), ArrayPort("limit", ())], "nested", interpret=interpret
-    )
+    f = compile(lambda x, limit: nested(x, limit), ports(x=(2,), limit=()), "nested", interpret=interpret)
     found = f(STARTS, 300.0)
     same(found, map(np.array, zip(*(outer_by_hand(int(s), 300.0) for s in STARTS[:, 0]), strict=True)))
     same(found, by_rows(lambda x: f(x, 300.0), STARTS))
@@ -228,7 +200,7 @@ def test_a_loop_that_is_only_carried_out_on_a_condition(interpret):
     def maybe(x, due):
         return call_when(due > 0.0, COLLATZ, (x,), (x, -1.0, 0.5))
 
-    f = compile(maybe, [ArrayPort("x", (2,)), ArrayPort("due", ())], interpret=interpret)
+    f = compile(maybe, ports(x=(2,), due=()), interpret=interpret)
     same(f([27.0, 0.0], 1.0), map(np.array, collatz_by_hand(27)))
     same(f([27.0, 5.0], 0.0), map(np.array, ([27.0, 5.0], -1.0, 0.5)))
     same(f(STARTS, 1.0), map(np.array, zip(*(collatz_by_hand(int(s)) for s in STARTS[:, 0]), strict=True)))
@@ -246,14 +218,15 @@ def user(x, a):
 
 @pytest.mark.parametrize("k", [None, ROWS])
 def test_python_and_machine_code_agree(k):
-    ports = [ArrayPort("x", (2,)), ArrayPort("a", (1,))]
     a = np.geomspace(2.0, 50.0, ROWS)[:, None]
     arguments = (STARTS, a) if k else (STARTS[5], a[5])
-    found, expected = (compile(user, ports, interpret=interpret)(*arguments) for interpret in (False, True))
+    found, expected = (
+        compile(user, ports(x=(2,), a=(1,)), interpret=interpret)(*arguments) for interpret in (False, True)
+    )
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-15)
     np.testing.assert_allclose(found[1], expected[1], atol=1.0)  # a last step of newton may hang on one rounding
     for interpret in (False, True):
-        same(compile(COLLATZ, ports[:1], interpret=interpret)(STARTS), by_rows(COLLATZ, STARTS))
+        same(compile(COLLATZ, ports(x=(2,)), interpret=interpret)(STARTS), by_rows(COLLATZ, STARTS))
 
 
 def test_the_native_run_loop_takes_it():
@@ -285,7 +258,7 @@ def test_the_symbol_is_that_of_the_code():
     assert one.symbol == same_code.symbol
     assert len({one.symbol, other_body.symbol, other_count.symbol}) == 3
     loops = (one, same_code, other_body, other_count)
-    f = compile(lambda x: ops.total(loop(x)[1] for loop in loops), [ArrayPort("x", (2,))])
+    f = compile(lambda x: ops.total(loop(x)[1] for loop in loops), ports(x=(2,)))
     assert f([1.0, 0.0]) == 5 + 5 + 3 + 5
 
 
@@ -301,24 +274,22 @@ def test_it_describes_itself_as_routines_do():
 # --- what it refuses --------------------------------------------------------------------------------
 
 
-def place(function):
-    return f"{__file__}:{function.__code__.co_firstlineno} {function.__qualname__}"
+def refused(function, make):
+    """The message, without the place, which is that of the function."""
+    with pytest.raises(CompileError) as caught:
+        make()
+    place = f"{__file__}:{function.__code__.co_firstlineno} {function.__qualname__}: "
+    assert str(caught.value).startswith(place)
+    return str(caught.value).removeprefix(place)
 
 
 @pytest.mark.parametrize(
     "fn",
-    [
-        lambda a: ROOT(a, a)[0],
-        lambda a: call_when(a[0] > 0.0, ROOT, (a, a), (a, 0.0, 0.0))[0],
-    ],
+    [lambda a: ROOT(a, a)[0], lambda a: call_when(a[0] > 0.0, ROOT, (a, a), (a, 0.0, 0.0))[0]],
     ids=["plain", "conditional"],
 )
-def test_no_derivative_goes_through_it(fn):
-    with pytest.raises(CompileError) as caught:
-        Jacobian(fn, [(1,)], "slope")
-    assert str(caught.value) == (
-        f"{place(newton)}: 'newton_repeated' is a loop and has no expression, so no derivative can be taken through it"
-    )
+def test_no_derivative_goes_through_it(fn, said):
+    said(refused(newton, lambda: Jacobian(fn, [(1,)], "slope")))
 
 
 def test_a_conditional_call_without_loop_has_a_derivative():
@@ -339,41 +310,17 @@ def no_x():
     return np.zeros(1), 0.0
 
 
-MISFITS = [
-    (three, [(2,)], "takes ((2,),) and returns ((2,), (), ())"),
-    (longer, [(2,)], "takes ((2,),) and returns ((4,), ())"),
-    (no_x, [], "takes () and returns ((1,), ())"),
-]
-
-
-@pytest.mark.parametrize(("fn", "shapes", "what"), MISFITS)
-def test_a_body_whose_results_cannot_be_its_arguments_is_refused(fn, shapes, what):
-    with pytest.raises(CompileError) as caught:
-        WhileLoop(Routine(fn, shapes, "body"), 5)
-    assert str(caught.value) == f"{place(fn)}: 'body' {what}; the body of a loop must return (x, more ())"
-
-
-@pytest.mark.parametrize("max_iterations", [0, -1])
-def test_a_loop_of_no_times_is_refused(max_iterations):
-    with pytest.raises(CompileError) as caught:
-        WhileLoop(COLLATZ.body, max_iterations)
-    assert str(caught.value) == (
-        f"{place(collatz)}: 'collatz' has max_iterations {max_iterations}; it must be 1 or more"
-    )
-
-
-def test_an_x_for_all_lanes_is_refused():
-    with pytest.raises(CompileError) as caught:
-        WhileLoop(Routine(collatz, [(2,)], "collatz", uniform=[0]), 5)
-    assert str(caught.value) == (
-        f"{place(collatz)}: 'collatz' has one x for all SIMD lanes; the body of a loop needs one per lane"
-    )
+def test_what_cannot_be_a_loop_is_refused(said):
+    for fn, shapes in ((three, [(2,)]), (longer, [(2,)]), (no_x, [])):
+        said(refused(fn, lambda fn=fn, shapes=shapes: WhileLoop(Routine(fn, shapes, "body"), 5)))
+    for limit in (0, -1):
+        said(refused(collatz, lambda limit=limit: WhileLoop(COLLATZ.body, limit)))
+    said(refused(collatz, lambda: WhileLoop(Routine(collatz, [(2,)], "collatz", uniform=[0]), 5)))
 
 
 def test_arguments_of_wrong_shape_are_reported():
-    with pytest.raises(CompileError) as caught:
-        compile(lambda x: COLLATZ(x)[0], [ArrayPort("x", (3,))])
-    assert str(caught.value) == "routine 'collatz_repeated' takes arrays of shapes ((2,),), got ((3,),)"
+    with pytest.raises(CompileError, match="'collatz_repeated' takes arrays of shapes"):
+        compile(lambda x: COLLATZ(x)[0], ports(x=(3,)))
 
 
 def test_repeat_is_a_loop_whose_code_does_not_grow_with_the_count():
@@ -381,7 +328,7 @@ def test_repeat_is_a_loop_whose_code_does_not_grow_with_the_count():
         return 0.5 * (x + a / x)
 
     def root(count):
-        return compile(lambda a: ops.repeat(step, count, a, a), [ArrayPort("a", (3,))], "root")
+        return compile(lambda a: ops.repeat(step, count, a, a), ports(a=(3,)), "root")
 
     a = np.array([2.0, 9.0, 1e4])
     np.testing.assert_allclose(root(30)(a), np.sqrt(a), rtol=1e-15)

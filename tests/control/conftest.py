@@ -1,5 +1,6 @@
 """Fixtures of the tests of control."""
 
+from functools import cache
 from types import ModuleType
 
 import pytest
@@ -16,10 +17,13 @@ def battery() -> ModuleType:
     return guard_battery
 
 
-@pytest.fixture
-def rig_of(tmp_path):
+@pytest.fixture(scope="session")
+def rig_of(tmp_path_factory):
+    """Each is loaded once: rig_of(text, *overrides), beside a controller that fails."""
+
+    @cache
     def load(text, *overrides):
-        return rig_in(tmp_path, text, *overrides, failing=FAILING)
+        return rig_in(tmp_path_factory.mktemp("rig"), text, *overrides, failing=FAILING)
 
     return load
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from cosim.execution.native_engine import NativeEngine
 from tests.kit.engines import python_engine
+from tests.kit.rigs import controller
 
 # every kind of state: counts, noise, delay, an elastic gear, a latch, periods and phases, a fallback
 STATEFUL = """
@@ -23,36 +24,16 @@ joints:
 controllers:
   - {name: first, type: pid, joints: [a], kp: 40, ki: 20, kd: 2, period: 3 ms, phase: 1 ms,
      trajectory: {type: sine, amplitude: 0.3, frequency: 3 Hz}}
-  - {name: second, type: failing.py, joints: [b], period: 2 ms, after: 20 ms,
+  - {name: second, type: failing.py, joints: [b], period: 2 ms,
      fallback: {type: pid, kp: 40, ki: 10, kd: 2}}
   - {name: third, type: pd_gravity, joints: [c], kp: 20, kd: 2}
 events:
   - {do: latch, of: c, at: 15 ms, name: lock}
   - {do: unlatch, of: c, at: 70 ms}
 """
-FAILING = """
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, param, params
-
-@params
-class Params:
-    after: float = param(unit="s")
-
-class Failing:
-    def __init__(self, params, context):
-        self.params, self.inputs, self.outputs = params, joint_signals(("position",), 1), joint_signals(COMMAND, 1)
-
-    def initial(self):
-        return {"n": ops.zeros(1)}
-
-    def update(self, t, p, x, u):
-        alive, rest = ops.where(t < p.after, 1.0, 0.0), ops.zeros(1)
-        effort = alive * (2.0 - u["position"]) / alive
-        return {"n": x["n"] + effort}, {"position": rest, "velocity": rest, "effort": effort, "kp": rest, "kd": rest}
-
-def load(params, context):
-    return Failing(params, context)
-"""
+# no number from 20 ms on
+FAILING = controller("""alive = ops.where(t < 0.02, 1.0, 0.0)
+effort = alive * (2.0 - q) / alive""").replace('"n": n + 1.0', '"n": n + effort')
 # two actuated links whose controllers carry the weight
 ARM = """
 mechanism:

@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from cosim.execution.scheduler import SchedulerState
-from tests.control.stateful_rig import (
-    ARM,
-    ENGINES,
-    STATEFUL,
-    numbers_of,
-    read_blocks,
-    signals_of,
-    started,
-)
+from tests.control.stateful_rig import ARM, ENGINES, STATEFUL, numbers_of, read_blocks, signals_of, started
 from tests.kit.levels import one_of_each
 
 # --- arming again -----------------------------------------------------------------------------------

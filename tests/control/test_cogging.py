@@ -55,14 +55,8 @@ def test_simulated_joints_ignore_it(tmp_path):
     assert Rig(read_rig(path), interpret=True).tick_model.coggings == ()
 
 
-@pytest.mark.parametrize(
-    ("keys", "error"),
-    [
-        ({"period": "60 deg"}, "joints.elbow.cogging: give at least one of 'cosine' and 'sine'"),
-        ({"period": 0, "sine": [0.1]}, "joints.elbow.cogging.period: must be above 0 rad, is 0 rad"),
-    ],
-)
-def test_bad_input(keys, error, tmp_path):
+@pytest.mark.parametrize("keys", [{"period": "60 deg"}, {"period": 0, "sine": [0.1]}], ids=["no harmonics", "period"])
+def test_bad_input(keys, tmp_path, said):
     with pytest.raises(InputErrors) as caught:
         rig_of(tmp_path, True, **{"joints.elbow.cogging": keys})
-    assert str(caught.value).endswith(error), caught.value
+    said(caught.value)

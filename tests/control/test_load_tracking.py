@@ -7,8 +7,8 @@ import pytest
 
 from cosim.control.load_tracking import SUMS, added_load, delay, summed
 
-STEP = 1e-4
-T = np.arange(0.0, 2.0, STEP)
+STEP = 2e-4
+T = np.arange(0.0, 1.0, STEP)
 V, A = 2.0 * np.sin(7.0 * T) + np.cos(3.0 * T), 14.0 * np.cos(7.0 * T) - 3.0 * np.sin(3.0 * T)
 
 

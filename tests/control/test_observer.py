@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from scipy.integrate import cumulative_trapezoid
-from scipy.linalg import solve_discrete_lyapunov
 
 from cosim import ops
-from cosim.compile import ArrayPort, compile
+from cosim.compile import compile
 from cosim.control.observer import (
     JointMotion,
     ObserverParams,
@@ -21,6 +20,7 @@ from cosim.control.observer import (
     update,
 )
 from cosim.units import TURN
+from tests.compile.calls import ports
 
 H = 1e-3  # s
 BANDWIDTHS = [5.0, 50.0, 300.0]  # Hz
@@ -58,45 +58,21 @@ def filtered(samples, bandwidth, start=(0.0, 0.0), h=H):
     return np.array(found)
 
 
-def response(bandwidth, frequency, h=H):
-    """(3,) complex: of position, velocity, acceleration to a sine in the samples, by hand.
-
-    The residual is what the samples leave of three summations, ((z − 1)/(z − θ))³; each state sums its own gain
-    and the states above it.
-    """
-    z, t = np.exp(1j * TURN * frequency * h), theta(bandwidth, h)
-    alpha, beta, gamma = 1 - t**3, 1.5 * (1 - t**2) * (1 - t), 0.5 * (1 - t) ** 3
-    residual = ((z - 1) / (z - t)) ** 3
-    a = 2 * gamma / h**2 * residual * z / (z - 1)
-    v = (beta / h * residual * z + h * a) / (z - 1)
-    q = (alpha * residual * z + h * v + h**2 / 2 * a) / (z - 1)
-    return np.array([q, v, a])
-
-
-def test_the_default_is_50_hz():
-    assert ObserverParams().bandwidth == 50.0
-
-
 def test_gains_are_those_of_the_books():
     """Brookner's table of g, h, k for the critically damped filter, θ = 0.5 and a step of 2 s."""
     k = gains(np.log(2.0) / TURN / 2.0, 2.0)
     np.testing.assert_allclose(k, [0.875, 0.5625 / 2.0, 2 * 0.0625 / 4.0], rtol=1e-14)
+    assert ObserverParams().bandwidth == 50.0
 
 
-def test_prediction_is_motion_at_constant_acceleration():
+def test_it_begins_with_steady_motion_predicts_constant_acceleration_and_corrects_by_the_gains():
+    x = initial(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    np.testing.assert_array_equal(x, [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]])
     x = predict(JointMotion(np.array([1.0, 0.0]), np.array([2.0, -1.0]), np.array([3.0, 4.0])), 0.5)
     np.testing.assert_allclose(x, [[1.0 + 1.0 + 0.375, -0.5 + 0.5], [3.5, 1.0], [3.0, 4.0]], rtol=1e-15)
-
-
-def test_correction_adds_the_residual_by_the_gains():
     k = gains(50.0, H)
     x = correct(JointMotion(*np.ones((3, 2))), np.array([0.1, 0.0]), k)
     np.testing.assert_allclose(x, np.array([[1 + 0.1 * gain, 1.0] for gain in k]), rtol=1e-15)
-
-
-def test_it_begins_with_steady_motion():
-    x = initial(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-    np.testing.assert_array_equal(x, [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]])
 
 
 @bandwidths
@@ -110,21 +86,6 @@ def test_all_three_poles_are_theta(bandwidth, h):
 
 
 @bandwidths
-def test_constant_acceleration_is_found_exactly(bandwidth):
-    k = int(30 / (TURN * bandwidth * H)) + 50
-    t = H * np.arange(1, k + 1)
-    found = filtered(0.3 - 2.0 * t + 4.0 * t**2, bandwidth)
-    np.testing.assert_allclose(found[-1], [0.3 - 2.0 * t[-1] + 4.0 * t[-1] ** 2, -2.0 + 8.0 * t[-1], 8.0], rtol=1e-7)
-
-
-@bandwidths
-def test_steady_motion_is_known_from_the_start(bandwidth):
-    t = H * np.arange(1, 100)
-    found = filtered(0.5 + 2.0 * t, bandwidth, (0.5, 2.0))
-    np.testing.assert_allclose(found, np.array([0.5 + 2.0 * t, 2.0 + 0.0 * t, 0.0 * t]).T, atol=1e-8)
-
-
-@bandwidths
 def test_what_a_jerk_leaves_is_the_published_truncation_error(bandwidth):
     """Zarchan and Musoff, "Fundamentals of Kalman Filtering", fading-memory filter of second order: for a₃ t³ the
     position is behind by 6 a₃ h³ (θ/(1−θ))³, the velocity by a₃ h² (2 + 5θ + 11θ²)/(1−θ)², the acceleration by
@@ -135,63 +96,6 @@ def test_what_a_jerk_leaves_is_the_published_truncation_error(bandwidth):
     behind = np.array([a3 * t**3, 3 * a3 * t**2, 6 * a3 * t]).T[-1] - filtered(a3 * t**3, bandwidth)[-1]
     lag = [6 * H**3 * (p / (1 - p)) ** 3, H**2 * (2 + 5 * p + 11 * p**2) / (1 - p) ** 2, 6 * H * (1 + 2 * p) / (1 - p)]
     np.testing.assert_allclose(behind, a3 * np.array(lag), rtol=1e-5, atol=1e-12)
-
-
-def test_the_acceleration_is_late_by_three_times_the_time_of_a_pole():
-    t = 1e-5 * np.arange(1, 10_000)
-    found = filtered(t**3, 50.0, h=1e-5)[-1, 2]
-    assert t[-1] - found / 6.0 == pytest.approx(3.0 / (TURN * 50.0), rel=0.01)
-
-
-@bandwidths
-def test_noise_is_reduced_as_published(bandwidth):
-    """Variances for white noise of variance 1 in the samples (Zarchan and Musoff, as above)."""
-    p, (a, b) = theta(bandwidth), matrices(bandwidth)
-    scale = np.diag([1.0, H, H * H])
-    a, b = scale @ a @ np.linalg.inv(scale), scale @ b
-    variances = np.diag(solve_discrete_lyapunov(a, np.outer(b, b)))
-    published = [
-        (1 - p) * (1 + 6 * p + 16 * p**2 + 24 * p**3 + 19 * p**4) / (1 + p) ** 5,
-        (1 - p) ** 3 * (13 + 50 * p + 49 * p**2) / (2 * (1 + p) ** 5),
-        6 * (1 - p) ** 5 / (1 + p) ** 5,
-    ]
-    np.testing.assert_allclose(variances, published, rtol=1e-9)
-
-
-def test_noise_of_a_run_is_that_of_the_formula():
-    noise = np.random.default_rng(0).standard_normal(40_000)
-    p, found = theta(100.0), filtered(noise, 100.0)[1000:, 2] * H**2
-    assert np.var(found) == pytest.approx(6 * ((1 - p) / (1 + p)) ** 5, rel=0.05)
-
-
-@bandwidths
-@pytest.mark.parametrize("fraction", [0.1, 0.5, 1.0, 1.5])
-def test_a_sine_comes_through_as_the_transfer_function_says(bandwidth, fraction):
-    frequency = fraction * bandwidth
-    settled = int(40 / (TURN * bandwidth * H)) + 50
-    k = np.arange(1, settled + 2001)
-    wave = np.exp(1j * TURN * frequency * H * k)
-    found = filtered(wave.real, bandwidth) + 1j * filtered(wave.imag, bandwidth)
-    ratios = found[settled:] / wave[settled:, None]
-    np.testing.assert_allclose(ratios, np.tile(response(bandwidth, frequency), (2000, 1)), rtol=1e-6)
-
-
-def test_at_the_bandwidth_each_pole_takes_3_db_of_the_acceleration():
-    """For steps that are short against it; at 0.51 of it all three take 3 dB together."""
-    for fraction, factor in ((1.0, 2.0**-1.5), (np.sqrt(2.0 ** (1 / 3) - 1.0), 2.0**-0.5), (0.01, 1.0)):
-        frequency = fraction * 50.0
-        gain = abs(response(50.0, frequency, 1e-6)[2]) / (TURN * frequency) ** 2
-        assert gain == pytest.approx(factor, rel=1e-3)
-
-
-@bandwidths
-def test_a_step_of_the_position_leaves_everything_bounded_and_settles(bandwidth):
-    found = filtered(np.ones(int(40 / (TURN * bandwidth * H)) + 50), bandwidth)
-    position, velocity, acceleration = found.T
-    assert np.min(position) >= 0.0 and np.max(position) <= 1.21
-    assert np.max(np.abs(velocity)) <= 0.8 * TURN * bandwidth
-    assert np.max(np.abs(acceleration)) <= 0.26 * (TURN * bandwidth) ** 2
-    np.testing.assert_allclose(found[-1], [1.0, 0.0, 0.0], atol=1e-6)
 
 
 # --- samples that do not come ---
@@ -226,7 +130,7 @@ def test_gains_of_the_time_that_passed_stay_bounded_when_samples_are_lost_at_ran
     """Each joint has its own interval; with gains of the step alone, the fast ones would diverge."""
     rng = np.random.default_rng(2)
     x, interval, peak = initial(np.zeros(4), np.zeros(4)), np.zeros(4), 0.0
-    for _ in range(5000):
+    for _ in range(2000):
         interval += H
         new = rng.uniform(size=4) < 0.4
         x = observe(x, rng.uniform(-1.0, 1.0, 4), new, H, gains(bandwidth, interval))
@@ -243,19 +147,13 @@ def test_symbols_give_what_numbers_give():
         k = gains(bandwidth, interval)
         return tuple(observe(JointMotion(q, v, a), measured, new > 0.5, H, k))
 
-    ports = [
-        *(ArrayPort(name, (3,)) for name in ("q", "v", "a", "measured", "new", "interval")),
-        ArrayPort("bandwidth", ()),
-    ]
-    compiled = compile(step, ports, interpret=False)
+    shapes = dict.fromkeys(("q", "v", "a", "measured", "new", "interval"), (3,))
+    compiled = compile(step, ports(**shapes, bandwidth=()), interpret=False)
     rng = np.random.default_rng(3)
     x = rng.uniform(-3.0, 3.0, (3, 3))
     for k in range(50):
-        measured, new, interval = (
-            rng.uniform(-3.0, 3.0, 3),
-            rng.integers(0, 2, 3).astype(float),
-            H * rng.integers(1, 9, 3),
-        )
+        measured, new = rng.uniform(-3.0, 3.0, 3), rng.integers(0, 2, 3).astype(float)
+        interval = H * rng.integers(1, 9, 3)
         measured[new < 0.5] = np.nan if k % 2 else 0.0
         inputs = (*x, measured, new, interval, np.float64(rng.uniform(5.0, 80.0)))
         expected = step(*inputs)
@@ -347,8 +245,8 @@ def test_after_a_gap_the_estimate_begins_anew_with_what_is_measured(bandwidth):
 
 
 @pytest.mark.parametrize("bandwidth", [50.0, 300.0])
-@pytest.mark.parametrize("pause", [0.02, 0.04, 0.09])
-@pytest.mark.parametrize("come", [1, 2, 5, 15])
+@pytest.mark.parametrize("pause", [0.02, 0.09])
+@pytest.mark.parametrize("come", [1, 5, 15])
 def test_samples_that_were_queued_during_a_gap_are_no_faster_motion(bandwidth, pause, come):
     """They come within so many ticks, each stamped when it comes: 3 rad/s, measured all the time."""
     speed = 3.0
@@ -383,9 +281,8 @@ def test_a_reversal_after_a_gap_is_followed():
 def test_the_first_interval_is_no_gap_however_long_it_is():
     x = at_start(np.zeros(1), np.ones(1))
     assert not is_gap(x, np.array([0.2]), 50.0).any()
-    np.testing.assert_allclose(
-        update(x, np.array([0.2]), np.ones(1), np.array([0.2]), np.zeros(1), 50.0, H).velocity, 1.0
-    )
+    after = update(x, np.array([0.2]), np.ones(1), np.array([0.2]), np.zeros(1), 50.0, H)
+    np.testing.assert_allclose(after.velocity, 1.0)
 
 
 def test_time_before_the_sample_is_not_extrapolated_further_than_after_it():

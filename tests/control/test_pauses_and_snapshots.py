@@ -9,24 +9,17 @@ import pytest
 
 from cosim.errors import RunError
 from cosim.execution.scheduler import SchedulerState
-from tests.control.stateful_rig import (
-    ARM,
-    ENGINES,
-    STATEFUL,
-    engine_of,
-    numbers_of,
-    read_blocks,
-    rows_of,
-    started,
-)
-from tests.kit.levels import one_of_each
+from tests.control.stateful_rig import ARM, ENGINES, STATEFUL, engine_of, numbers_of, read_blocks, rows_of, started
+from tests.kit.engines import armed
+
+paces = pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
+engines = pytest.mark.parametrize("kind", ENGINES)
 
 # --- pauses -----------------------------------------------------------------------------------------
 
 
-@one_of_each
-@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
-@pytest.mark.parametrize("kind", ENGINES)
+@paces
+@engines
 def test_a_run_with_pauses_and_single_steps_equals_the_run_without_bit_for_bit(rig_of, scheduler_of, kind, pacing):
     rig = rig_of(STATEFUL)
     scheduler = started(scheduler_of(rig, kind, **pacing))
@@ -49,13 +42,10 @@ def test_a_run_with_pauses_and_single_steps_equals_the_run_without_bit_for_bit(r
     blocks += read_blocks(scheduler)
     numbers = numbers_of(blocks)
     assert numbers == list(range(scheduler.engine.number)) and len(numbers) > 120
-    engine = engine_of(rig, kind)
-    engine.open()
-    engine.arm()
-    np.testing.assert_array_equal(rows_of(blocks), engine.run(len(numbers))[0])
+    np.testing.assert_array_equal(rows_of(blocks), armed(engine_of(rig, kind)).run(len(numbers))[0])
 
 
-@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
+@paces
 def test_the_ticks_of_a_run_are_counted_over_its_pauses(rig_of, scheduler_of, pacing):
     scheduler = started(scheduler_of(rig_of(ARM), "machine code", **pacing), 3000)
     blocks = read_blocks(scheduler, 1)
@@ -66,7 +56,7 @@ def test_the_ticks_of_a_run_are_counted_over_its_pauses(rig_of, scheduler_of, pa
     assert numbers_of(blocks) == list(range(3000)) and scheduler.state is SchedulerState.STOPPED
 
 
-@pytest.mark.parametrize("kind", ENGINES)
+@engines
 def test_a_pause_does_not_count_as_time_of_the_rig(rig_of, scheduler_of, kind):
     scheduler = started(scheduler_of(rig_of(ARM), kind, rate=2.0))
     read_blocks(scheduler, 20)
@@ -101,66 +91,61 @@ def test_a_run_that_ends_before_its_pause_is_not_paused(rig_of, scheduler_of):
     assert scheduler.state is SchedulerState.STOPPED and numbers_of(read_blocks(scheduler)) == list(range(5))
 
 
-@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
-def test_real_motors_are_not_left_without_commands(rig_of, scheduler_of, pacing):
+@paces
+def test_real_motors_are_not_left_without_commands(rig_of, scheduler_of, pacing, said):
     scheduler = started(scheduler_of(rig_of(ARM), "Python", hardware=True, **pacing))
     read_blocks(scheduler, 1)
     with pytest.raises(RunError) as caught:
         scheduler.pause()
-    assert str(caught.value) == "a rig with real motors cannot be paused; stop it and arm it again"
+    said(caught.value)
     assert scheduler.state is SchedulerState.RUNNING
     scheduler.stop()
     snapshot = scheduler.snapshot()
     with pytest.raises(RunError) as caught:
         scheduler.restore(snapshot)
-    assert str(caught.value) == "a rig with real motors cannot return to an earlier state; arm it again instead"
+    said(caught.value)
 
 
 # --- snapshots --------------------------------------------------------------------------------------
 
 
-@one_of_each
-@pytest.mark.parametrize("order", [[], ["schedule.order=[write, read, controllers, guard, step, publish]"]])
-@pytest.mark.parametrize("kind", ENGINES)
-@pytest.mark.parametrize("ticks", [7, 17, 45])
-def test_a_run_continues_from_a_snapshot_bit_for_bit_any_number_of_times(rig_of, scheduler_of, kind, ticks, order):
-    """Before anything has happened; latched; latched and with a fallback at work."""
-    rig = rig_of(STATEFUL, *order)
-    scheduler = started(scheduler_of(rig, kind))
+WRITE_FIRST = "schedule.order=[write, read, controllers, guard, step, publish]"
+MOMENTS = (7, 17, 45)  # before anything has happened; latched; latched and with a fallback at work
+
+
+def paused(scheduler):
     scheduler.pause()
-    scheduler.step(ticks)
-    read_blocks(scheduler)
-    snapshot = scheduler.snapshot()
-    fallen = scheduler.engine.view("fallback_active", "second")[0]
-    assert (snapshot.number, fallen) == (ticks, float(ticks > 20))
-    found = []
-    for _ in range(2):
-        scheduler.step(60)
-        found.append(read_blocks(scheduler))
-        scheduler.engine.view("plant")[:] = np.nan
-        scheduler.restore(snapshot)
-    other = started(scheduler_of(rig, kind))
-    other.pause()
+    return scheduler
+
+
+@pytest.mark.parametrize(("kind", "order"), [("machine code", ()), ("Python", ()), ("Python", (WRITE_FIRST,))])
+def test_a_run_continues_from_a_snapshot_bit_for_bit_any_number_of_times(rig_of, scheduler_of, kind, order):
+    rig = rig_of(STATEFUL, *order)
+    scheduler, other = (paused(started(scheduler_of(rig, kind))) for _ in range(2))
+    snapshots = []
+    for ticks in MOMENTS:
+        scheduler.step(ticks - scheduler.engine.number)
+        read_blocks(scheduler)
+        snapshots.append(scheduler.snapshot())
+        fallen = scheduler.engine.view("fallback_active", "second")[0]
+        assert (snapshots[-1].number, fallen) == (ticks, float(ticks > 20))
     other.step(3)
     read_blocks(other)
-    other.restore(snapshot)
-    other.step(60)
-    found.append(read_blocks(other))
-    engine = engine_of(rig, kind)
-    engine.open()
-    engine.arm()
-    expected = engine.run(ticks + 60)[0][ticks:]
-    for blocks in found:
-        assert numbers_of(blocks) == list(range(ticks, ticks + 60))
-        np.testing.assert_array_equal(rows_of(blocks), expected)
+    expected = armed(engine_of(rig, kind)).run(MOMENTS[-1] + 60)[0]
+    for snapshot in snapshots:
+        for one in (scheduler, scheduler, other):
+            one.engine.view("plant")[:] = np.nan
+            one.restore(snapshot)
+            one.step(60)
+            blocks = read_blocks(one)
+            assert numbers_of(blocks) == list(range(snapshot.number, snapshot.number + 60))
+            np.testing.assert_array_equal(rows_of(blocks), expected[snapshot.number :][:60])
 
 
 def test_a_snapshot_of_one_engine_continues_in_the_other(rig_of, scheduler_of):
     rig, found = rig_of(STATEFUL), []
     for kinds in (("machine code", "Python"), ("machine code", "machine code")):
-        first, second = (started(scheduler_of(rig, kind)) for kind in kinds)
-        for scheduler in (first, second):
-            scheduler.pause()
+        first, second = (paused(started(scheduler_of(rig, kind))) for kind in kinds)
         first.step(30)
         second.restore(first.snapshot())
         second.step(60)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from cosim.coupling import BlockPart, CoupledParts, PowerBond
-from cosim.coupling.coupled_parts import MASTERS
 from cosim.coupling.stepped_block import SteppedBlock
 from cosim.types import Numeric, Signal, Signals, State
 from tests.kit.coupled import BOND, Factor, TwoMasses
@@ -32,8 +31,7 @@ def energy_error(run: Any) -> np.ndarray:
     return total - total[0]
 
 
-@pytest.mark.parametrize("master", MASTERS)
-@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize(("master", "order"), [("jacobi", 0), ("jacobi", 2), ("gauss_seidel", 1)])
 def test_the_residual_is_the_error_of_the_energy(master, order):
     run = CoupledParts(LOSSLESS.parts(1e-4), [BOND], master, order, 2e-3).run(2.0)
     error = energy_error(run)

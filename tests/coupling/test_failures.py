@@ -60,58 +60,53 @@ class Silent(PythonPart):
         return {}
 
 
-class Hanging(PythonPart):
-    def __init__(self) -> None:
-        super().__init__()
-        self.released = threading.Event()
-
-    def result(self, t: float) -> dict[str, Any]:
-        if t > 0.025:
-            self.released.wait(30.0)
-        return super().result(t)
+class Wrong(Lag):
+    def flow(self, t: Any, p: Any, x: Any, u: Any) -> Any:
+        rates, outputs = super().flow(t, p, x, u)
+        return rates, {"z": outputs["y"]}
 
 
-def test_a_part_whose_output_is_not_finite_is_named():
-    part = Diverging()
+PLACE = r"(?<=\()[^()]*test_failures.py:\d+"
+
+
+@pytest.mark.parametrize("kind", [Diverging, Raising, Silent])
+@pytest.mark.parametrize("settings", [{}, {"time_limit": 60.0}], ids=["", "with a limit"])
+def test_a_part_that_fails_is_named_with_the_time_in_one_line(kind, settings, said):
+    part = kind()
     with pytest.raises(RunError) as error:
-        coupled(part).run(0.1)
-    assert str(error.value) == "part 'a' diverged: its output 'y' is nan at t = 0.03 s"
-    assert error.value.exit_code == 1
-    assert part.closed
+        coupled(part, **settings).run(0.1)
+    said(error.value, PLACE)
+    assert error.value.exit_code == 1 and part.closed and "\n" not in str(error.value)
 
 
-def test_an_error_of_a_part_is_one_line_with_its_place():
+def test_a_block_with_other_outputs_than_it_declares_is_named(said):
+    parts = {"a": BlockPart(Wrong("N", "N"), 1e-3), "b": BlockPart(Lag("N", "N"), 1e-3)}
     with pytest.raises(RunError) as error:
-        coupled(Raising()).run(0.1)
-    assert str(error.value).startswith("part 'a' failed at t = 0 s: ValueError: no such table (")
-    assert "test_failures.py:" in str(error.value)
-    assert "\n" not in str(error.value)
+        CoupledParts(parts, [Wire("a.y", "b.u", 0.0), Wire("b.y", "a.u", 0.0)]).run(0.1)
+    said(error.value, PLACE)
 
 
-def test_a_missing_output_is_named():
-    with pytest.raises(RunError) as error:
-        coupled(Silent()).run(0.1)
-    assert str(error.value) == "part 'a' gave no output 'y' at t = 0.01 s"
+def test_a_part_that_hangs_ends_the_run_and_is_left_alone(clock, said):
+    released = threading.Event()
 
+    class Hanging(PythonPart):
+        def result(self, t: float) -> dict[str, Any]:
+            if t > 0.025:
+                clock.now += 1.0
+                released.wait(60.0)
+            return super().result(t)
 
-def test_a_part_that_hangs_ends_the_run_and_is_left_alone():
     part = Hanging()
     with pytest.raises(RunError) as error:
         coupled(part, time_limit=0.2).run(0.1)
-    text = "the step of part 'a' at t = 0.02 s has not ended after 0.2 s; it hangs, or needs a longer time limit"
-    assert str(error.value) == text
+    said(error.value)
     assert not part.closed
-    part.released.set()
+    released.set()
 
 
 def test_a_time_limit_changes_no_numbers():
     plain, limited = (coupled(PythonPart(), **settings).run(0.05) for settings in ({}, {"time_limit": 5.0}))
     assert limited["b.y"].tolist() == plain["b.y"].tolist()
-
-
-def test_an_error_within_a_time_limit_is_the_error_of_the_part():
-    with pytest.raises(RunError, match=r"^part 'a' failed at t = 0 s: ValueError: no such table \("):
-        coupled(Raising(), time_limit=5.0).run(0.1)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -122,24 +117,10 @@ def test_blocks_that_diverge_are_named_with_the_time(compiled):
         CoupledParts(parts, WIRES, "jacobi", 0, 0.01, compiled=compiled).run(0.5)
 
 
-def test_a_block_with_other_outputs_than_it_declares_is_named():
-    class Wrong(Lag):
-        def flow(self, t: Any, p: Any, x: Any, u: Any) -> Any:
-            rates, outputs = super().flow(t, p, x, u)
-            return rates, {"z": outputs["y"]}
-
-    parts = {"a": BlockPart(Wrong("N", "N"), 1e-3), "b": BlockPart(Lag("N", "N"), 1e-3)}
-    with pytest.raises(RunError) as error:
-        CoupledParts(parts, [Wire("a.y", "b.u", 0.0), Wire("b.y", "a.u", 0.0)]).run(0.1)
-    text = "part 'a' failed at t = 0 s: Wrong gives outputs of shapes {'z': ()}; it declares {'y': ()} ("
-    assert str(error.value).startswith(text)
-    assert "test_failures.py:" in str(error.value)
-
-
 def test_threads_of_time_limits_end_with_their_calls():
     before = threading.active_count()
     coupled(PythonPart(), time_limit=5.0).run(0.05)
-    for _ in range(100):
+    for _ in range(3000):
         if threading.active_count() <= before:
             break
         time.sleep(0.01)

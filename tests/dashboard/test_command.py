@@ -11,15 +11,52 @@ from cosim.dashboard import command as command_module
 from cosim.dashboard.command import Joining, RigChoice, dash
 from cosim.dashboard.web_page import WebAddress
 from cosim.errors import InputError
-from tests.kit.command import RIG, command
-
-__all__ = ["command"]
+from tests.kit.command import RIG
 
 
-def refusal(path: Path, port: int = 0, frame_rate: float = 30.0) -> str:
+def refusal(source: str, choice: RigChoice | None = None, **options) -> str:
+    """options: host, port, frame_rate, joining."""
+    web = WebAddress(options.pop("host", "127.0.0.1"), options.pop("port", 0))
     with pytest.raises(InputError) as caught:
-        dash(str(path), WebAddress("127.0.0.1", port), False, frame_rate)
+        dash(source, web, False, options.pop("frame_rate", 30.0), choice or RigChoice(), **options)
     return str(caught.value)
+
+
+STREAM, NO_PORT = "tcp://127.0.0.1:9872", "tcp://127.0.0.1:99999"
+REFUSED = {
+    "no port": ("run.mcap", {"port": 70_000}),
+    "no frame rate": ("run.mcap", {"frame_rate": 0.0}),
+    "no recording": ("run.mcap", {}),
+    "another file": ("text.mcap", {}),
+    "no rig": ("none.yaml", {}),
+    "a value that no rig has": ("rig.yaml", {"choice": RigChoice(["schedule.duration=-1"])}),
+    "no port of a stream": (NO_PORT, {"joining": Joining(None)}),
+    "no port of a control socket": (STREAM, {"joining": Joining(NO_PORT)}),
+    "no control socket": (STREAM, {"joining": Joining("tcp://nowhere")}),
+    "a key for a rig": ("rig.yaml", {"joining": Joining(key="a.pub")}),
+    "a control socket for a rig": ("rig.yaml", {"joining": Joining("tcp://127.0.0.1:1")}),
+}
+CHOICES = {
+    "--set": RigChoice(["arm.kp=3"]),
+    "--duration": RigChoice(duration="3"),
+    "--record": RigChoice(record=Path("a")),
+}
+REFUSED |= {
+    f"{option} for {source}": (source, {"choice": choice})
+    for option, choice in CHOICES.items()
+    for source in ("run.mcap", STREAM)
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, said) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.mcap").write_text("mechanism: {}")
+    Path("rig.yaml").write_text(RIG)
+    source, options = REFUSED[what]
+    found = refusal(source, **options)
+    said(found)
+    assert not what.startswith("--") or found.startswith(what.partition(" ")[0])
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
@@ -27,122 +64,40 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        expected = f"port {port} of 127.0.0.1 cannot be opened (Address already in use); pass another one, or 0 for any"
-        assert refusal(tmp_path / "run.mcap", port) == f"--port: {expected}"
-
-
-def test_a_number_that_is_no_port(tmp_path: Path) -> None:
-    expected = "--port: 70000 is no port; give one from 1 to 65535, or 0 for any that is free"
-    assert refusal(tmp_path / "run.mcap", 70_000) == expected
+        found = refusal(str(tmp_path / "run.mcap"), port=port)
+        assert found.startswith(f"--port: port {port} of 127.0.0.1 cannot be opened (Address already in use); pass")
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", 300 * "n", 300 * "é", "a\0b"])
 def test_a_host_that_is_none(tmp_path: Path, host: str) -> None:
-    with pytest.raises(InputError) as caught:
-        dash(str(tmp_path / "run.mcap"), WebAddress(host, 0), False, 30.0)
-    assert str(caught.value).startswith(f"--host: '{InputError(host[:5])}")
-    assert "' is no name or address of this machine (" in str(caught.value)
-    assert str(caught.value).endswith("); give one such as 127.0.0.1")
-
-
-def test_an_address_that_cannot_be() -> None:
-    address = "tcp://127.0.0.1:99999"
-    expected = f"{address}: there is no port 99999; use one from 1 to 65535"
-    for joining in ((address, None), ("tcp://127.0.0.1:9872", address)):
-        with pytest.raises(InputError) as caught:
-            dash(joining[0], WebAddress("127.0.0.1", 0), False, 30.0, joining=Joining(joining[1]))
-        assert str(caught.value) == expected
-
-
-def test_a_frame_rate_that_is_none(tmp_path: Path) -> None:
-    expected = "--frame-rate: 0 is no rate; give one above 0, such as 30"
-    assert refusal(tmp_path / "run.mcap", frame_rate=0.0) == expected
-
-
-@pytest.mark.parametrize(
-    ("option", "choice"),
-    [
-        ("--set", RigChoice(["arm.kp=3"])),
-        ("--duration", RigChoice(duration="3")),
-        ("--record", RigChoice(record=Path("a.mcap"))),
-    ],
-)
-@pytest.mark.parametrize("source", ["run.mcap", "tcp://127.0.0.1:9872"])
-def test_options_of_a_rig_without_a_rig(source: str, option: str, choice: RigChoice) -> None:
-    with pytest.raises(InputError) as caught:
-        dash(source, WebAddress("127.0.0.1", 0), False, 30.0, choice)
-    assert str(caught.value) == f"{option}: {source} is no rig that the page runs; take the option out"
-
-
-def test_a_recording_that_does_not_exist(tmp_path: Path) -> None:
-    path = tmp_path / "run.mcap"
-    assert refusal(path) == f"{path}: cannot read the recording: No such file or directory; check the path"
-
-
-def test_a_file_that_is_no_recording(tmp_path: Path) -> None:
-    path = tmp_path / "run.mcap"
-    path.write_text("mechanism: {}")
-    assert refusal(path) == f"{path}: not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
+    found = refusal(str(tmp_path / "run.mcap"), host=host)
+    assert found.startswith(f"--host: '{InputError(host[:5])}")
+    assert "' is no name or address of this machine (" in found
+    assert found.endswith("); give one such as 127.0.0.1")
 
 
 def test_viser_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.npz"
-    load_rig("rigs/arm_sim.yaml").run(0.01).save(path)
+    (tmp_path / "rig.yaml").write_text(RIG)
+    load_rig(tmp_path / "rig.yaml").run(0.01).save(path)
     monkeypatch.setitem(sys.modules, "viser", None)
-    assert refusal(path) == "dash: the page needs viser; run pip install 'cosim[dash]'"
+    assert refusal(str(path)) == "dash: the page needs viser; run pip install 'cosim[dash]'"
 
 
 def test_a_rig_that_is_wrong_ends_the_page_with_its_lines(tmp_path: Path) -> None:
     path = tmp_path / "rig.yaml"
     path.write_text("mechanism: {bodies: []}\nscedule: {}\n")
-    with pytest.raises(InputError) as caught:
-        dash(str(path), WebAddress("127.0.0.1", 0), False, 30.0)
     with pytest.raises(InputError) as same:
         load_rig(path)
-    assert str(caught.value) == str(same.value)
+    assert refusal(str(path)) == str(same.value)
 
 
-def test_a_rig_that_does_not_exist(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "none.yaml") == f"{tmp_path / 'none.yaml'}: no such file; check the path"
+@pytest.mark.parametrize("words", ["", "rig.yaml --connect tcp://127.0.0.1:9872", "--connect run.mcap"])
+def test_words_of_the_command_that_do_not_fit(command, words, said) -> None:
+    said(command.refuses("dash", *words.split()))
 
 
-@pytest.mark.parametrize(
-    ("option", "joining"), [("--key", Joining(key="a.pub")), ("--control", Joining("tcp://127.0.0.1:1"))]
-)
-def test_options_of_a_joined_run_for_a_rig(tmp_path: Path, option: str, joining: Joining) -> None:
-    path = tmp_path / "rig.yaml"
-    with pytest.raises(InputError) as caught:
-        dash(str(path), WebAddress("127.0.0.1", 0), False, 30.0, joining=joining)
-    assert str(caught.value) == f"{option}: {path} is run by the page, at addresses of its own; take the option out"
-
-
-def test_a_value_that_no_rig_has(tmp_path: Path) -> None:
-    path = tmp_path / "rig.yaml"
-    path.write_text(RIG)
-    with pytest.raises(InputError) as caught:
-        dash(str(path), WebAddress("127.0.0.1", 0), False, 30.0, RigChoice(["schedule.duration=-1"]))
-    assert str(caught.value).startswith("--set schedule.duration")
-
-
-def test_what_is_no_address_of_a_control_socket() -> None:
-    with pytest.raises(InputError) as caught:
-        dash("tcp://127.0.0.1:9", WebAddress("127.0.0.1", 0), False, 30.0, joining=Joining("tcp://nowhere"))
-    expected = "no address of a control socket (Invalid argument); give one such as tcp://127.0.0.1:9873"
-    assert str(caught.value) == f"tcp://nowhere: {expected}"
-
-
-def test_words_of_the_command_that_do_not_fit(command) -> None:
-    nothing = "dash: nothing to show; pass a rig, a recording, or --connect with the address of a stream"
-    assert command.refuses("dash") == [nothing]
-    assert command.refuses("dash", "rig.yaml", "--connect", "tcp://127.0.0.1:9872") == [
-        "dash: pass one of 'rig.yaml' and --connect tcp://127.0.0.1:9872"
-    ]
-    assert command.refuses("dash", "--connect", "run.mcap") == [
-        "--connect: 'run.mcap' is no address of a stream; give one such as tcp://127.0.0.1:9872"
-    ]
-
-
-def test_nothing_at_the_address_is_stated_once_and_the_page_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_at_the_address_is_stated_once_and_the_page_waits(monkeypatch: pytest.MonkeyPatch, said) -> None:
     class Watched:
         address, looks = "tcp://127.0.0.1:9", 0
 
@@ -154,9 +109,7 @@ def test_nothing_at_the_address_is_stated_once_and_the_page_waits(monkeypatch: p
     class Shown:
         closed = False
 
-    said: list[str] = []
+    stated: list[str] = []
     monkeypatch.setattr(command_module, "ANSWER", 0.0)
-    command_module._show_watched(Shown(), Watched(), said.append)  # type: ignore[arg-type]
-    waits = "warning: tcp://127.0.0.1:9: nothing is published there; the page waits for a run"
-    lacks = "has no drawing of its mechanism; runs that this version records or publishes have one"
-    assert said == [waits, f"warning: the mechanism is not shown: tcp://127.0.0.1:9: {lacks}"]
+    command_module._show_watched(Shown(), Watched(), stated.append)  # type: ignore[arg-type]
+    said(stated)

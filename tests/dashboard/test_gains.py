@@ -93,7 +93,7 @@ def test_an_overlay_is_read_as_it_was_written_and_replaces_no_file(gains: GainHi
 
 def test_a_folder_that_takes_no_file(tmp_path: Path) -> None:
     folder = tmp_path / "none"
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(
+        InputError, match=r"arm_gains.yaml: cannot be written: .*; start the dashboard in another folder"
+    ):
         write_overlay(folder, "arm", "arm.yaml", {"arm.kp": 1.0})
-    expected = "cannot be written: No such file or directory; start the dashboard in another folder"
-    assert str(caught.value) == f"{folder / 'arm_gains.yaml'}: {expected}"

@@ -88,17 +88,12 @@ def test_a_page_knows_when_the_run_is_gone_and_when_it_is_back() -> None:
         publish_until_it_arrives()
         assert watch.status.state == "running" and watch.about is not None
         now[0] += GONE + 1
-        assert (watch.status.state, watch.status.reason) == (
-            "gone",
-            "nothing came for 6 s",
-        )
+        assert (watch.status.state, watch.status.reason) == ("gone", "nothing came for 6 s")
         publish_until_it_arrives()
         assert watch.status.state == "running"
         watch.close()
 
 
 def test_what_is_no_address_is_refused() -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match="tcp://nowhere: no address of a stream"):
         Watch("tcp://nowhere")
-    expected = "no address of a stream (Invalid argument); give one such as tcp://127.0.0.1:9872"
-    assert str(caught.value) == f"tcp://nowhere: {expected}"

@@ -17,7 +17,7 @@ def test_the_server_prints_nothing(capfd):
         server = open_server(listener, access)
         try:
             with connect(address_of(listener, access, "ws")) as other, pytest.raises(ConnectionClosed):
-                other.recv(timeout=20.0)  # refused: it is no client of this version
+                other.recv(timeout=60.0)  # refused: it is no client of this version
         finally:
             server.stop()
     assert capfd.readouterr() == ("", "")

@@ -1,7 +1,6 @@
 """What a page states about its run."""
 
 import numpy as np
-import pytest
 
 from cosim.dashboard.curves import joint_charts, signal_chart, values_of
 from cosim.dashboard.health import at_limits, figures, spread
@@ -12,25 +11,13 @@ from cosim.dashboard.words import MOST_EVENTS, control_html, events_html, gather
 UNITS = {"a/position": "rad", "a/reference_position": "rad", "a/effort": "N*m", "b/position": "m"}
 
 
-@pytest.mark.parametrize(
-    ("status", "text", "detail"),
-    [
-        (Status("running", 0.1), "Running", "arm · t = 1.50 s"),
-        (Status("running", 4.2), "Data are old", "arm: nothing came for 4 s; shown is t = 1.50 s"),
-        (Status("waiting", 60.0), "Ready to start", "arm · t = 1.50 s"),
-        (
-            Status("gone", reason="its process was killed by signal 9"),
-            "The run is gone",
-            "arm · t = 1.50 s · its process was killed by signal 9",
-        ),
-    ],
-)
-def test_the_headline_states_the_state_and_whether_data_are_old(status: Status, text: str, detail: str) -> None:
-    assert headline(status, "arm", 1.5)[:2] == (text, detail)
+GONE = Status("gone", reason="its process was killed by signal 9")
+STATES = [Status("running", 0.1), Status("running", 4.2), Status("waiting", 60.0), GONE, Status("paused")]
 
 
-def test_a_paused_run_shows_its_time_to_the_millisecond() -> None:
-    assert headline(Status("paused"), "arm", 1.5)[:2] == ("Paused", "arm · t = 1.500 s")
+def test_the_headline_states_the_state_and_whether_data_are_old(said) -> None:
+    """Of a paused run with its time to the millisecond."""
+    said(": ".join(headline(status, "arm", 1.5)[:2]) for status in STATES)
 
 
 def test_what_was_refused_and_what_will_move_stand_with_who_has_control() -> None:
@@ -41,10 +28,8 @@ def test_what_was_refused_and_what_will_move_stand_with_who_has_control() -> Non
 
 def test_the_load_of_a_bus_is_a_warning_near_its_end() -> None:
     rows = figures({}, {}.__getitem__, 1e-3, 0, {}, {"can0": 0.34, "can1": 0.9})
-    assert [(row.group, row.name, row.value, row.warning) for row in rows] == [
-        ("buses", "can0", "up to 34%", False),
-        ("buses", "can1", "up to 90%", True),
-    ]
+    expected = [("buses", "can0", "up to 34%", False), ("buses", "can1", "up to 90%", True)]
+    assert [(row.group, row.name, row.value, row.warning) for row in rows] == expected
 
 
 def test_events_are_listed_the_newest_first_and_cannot_be_html() -> None:
@@ -55,11 +40,8 @@ def test_events_are_listed_the_newest_first_and_cannot_be_html() -> None:
 
 def test_charts_of_a_joint_are_of_its_signals() -> None:
     charts = joint_charts("a", ("position", "error", "effort"), UNITS)
-    assert [(chart.title, chart.unit) for chart in charts] == [
-        ("a position", "rad"),
-        ("a error", "rad"),
-        ("a effort", "N·m"),
-    ]
+    titles = [("a position", "rad"), ("a error", "rad"), ("a effort", "N·m")]
+    assert [(chart.title, chart.unit) for chart in charts] == titles
     (error,) = charts[1].curves
     values = {"a/position": np.array([1.0, 2.0]), "a/reference_position": np.array([1.5, 2.0])}
     np.testing.assert_array_equal(values_of(error, values.__getitem__), [0.5, 0.0])

@@ -9,8 +9,6 @@ from cosim.doctor.latency import WakeupLatencies
 from cosim.timing.privileges import Privilege
 
 CPUS, CLOCK = "sys/devices/system/cpu", "sys/devices/system/clocksource/clocksource0"
-
-
 # a machine with nothing to change
 GOOD = {
     "proc/sys/kernel/osrelease": "6.12.1-rt\n",
@@ -30,14 +28,8 @@ GOOD = {
     **{f"{CPUS}/cpu0/cpuidle/state{k}/latency": f"{10 * k}\n" for k in (0, 2, 10)},
     **{f"{CPUS}/cpu0/cpuidle/state{k}/disable": f"{k == 2:d}\n" for k in (0, 2, 10)},
 }
-
-
 PRIVILEGES = (Privilege("locked memory", True, ""), Privilege("fixed priority", True, ""))
-
-
 US = 1000
-
-
 # latencies, ns: low, with outliers, often high
 LOW, OUTLIERS, HIGH = [20 * US] * 1000, [20 * US] * 999 + [3000 * US], [20 * US] * 900 + [400 * US] * 100
 
@@ -57,13 +49,9 @@ class Instruments:
             path, text = self.stat
             path.write_text(text)
         methods = {"compiled loop": [70 * US, 90 * US], "with privileges": self.late, "Python sleep": [5000 * US]}
-        return WakeupLatencies(
-            {method: np.array(late, dtype=np.int64) for method, late in methods.items()}, self.privileges
-        )
+        found = {method: np.array(late, dtype=np.int64) for method, late in methods.items()}
+        return WakeupLatencies(found, self.privileges)
 
 
 def recommendations(machine, files=None, cpu=None, **measured):
     return assess(machine(**(files or {})), 1.0, cpu, Instruments(**measured)).recommendations
-
-
-ISOLATE = "no CPU is isolated: boot with isolcpus={0} nohz_full={0} rcu_nocbs={0}, then set schedule.realtime.cpu: {0}"

@@ -17,46 +17,24 @@ from cosim.doctor.assessment import Assessment
 from cosim.doctor.report import conclusion, facts, format_time, histogram, to_json
 from cosim.errors import InputError, RunError
 from cosim.timing.privileges import Privilege
-from tests.doctor.doctor_helpers import CPUS, HIGH, ISOLATE, OUTLIERS, Instruments
+from tests.doctor.doctor_helpers import CPUS, HIGH, LOW, OUTLIERS, Instruments
 
 
-def test_the_facts_of_a_good_machine(machine):
-    assert facts(assess(machine(), 1.0, None, Instruments())) == [
-        "kernel     6.12.1-rt, preemption: realtime",
-        "machine    not virtual",
-        "CPUs       4, isolated: none; load average 0.1",
-        "power      governor: performance; idle states: C0 (0 ns), C10 (100 µs)",
-        "clock      tsc, 20 ns per reading",
-        "privileges locked memory, fixed priority; real-time threads not throttled",
-    ]
+def test_the_facts_of_a_good_machine(machine, said):
+    said(facts(assess(machine(), 1.0, None, Instruments())))
 
 
-def test_the_facts_of_a_machine_with_unknown_properties(tmp_path, monkeypatch):
+def test_the_facts_of_a_machine_with_unknown_properties(tmp_path, monkeypatch, said):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    refused = (Privilege("priority", False, "request it"),)
-    found = assess(tmp_path, 1.0, None, Instruments(privileges=refused))
-    virtual = replace(
-        found,
-        machine=replace(found.machine, virtual=True, isolated=(0, 1, 3), realtime_fraction=0.95),
-        steal_fraction=0.012,
-    )
-    assert facts(virtual) == [
-        "kernel     unknown, preemption: unknown",
-        "machine    virtual, 1.2 % steal time",
-        "CPUs       1, isolated: 0-1,3",
-        "power      governor: unknown; idle states: unknown",
-        "clock      unknown, 20 ns per reading",
-        "privileges none; real-time threads throttled above 95 % of the time",
-    ]
+    found = assess(tmp_path, 1.0, None, Instruments(privileges=(Privilege("priority", False, "request it"),)))
+    virtual = replace(found.machine, virtual=True, isolated=(0, 1, 3), realtime_fraction=0.95)
+    said(facts(replace(found, machine=virtual, steal_fraction=0.012)))
 
 
-def test_nothing_to_change_and_the_note_on_boot_options(machine):
+def test_nothing_to_change_and_the_note_on_boot_options(machine, said):
     root = machine()
-    assert conclusion(assess(root, 1.0, None, Instruments()))[1:] == ["change     nothing"]
-    assert conclusion(assess(root, 1.0, None, Instruments(late=HIGH)))[1:] == [
-        f"change     {ISOLATE.format(3)}",
-        "note       add boot options to GRUB_CMDLINE_LINUX in /etc/default/grub, then run sudo update-grub and reboot",
-    ]
+    for late in (LOW, HIGH):
+        said(conclusion(assess(root, 1.0, None, Instruments(late=late)))[1:])
 
 
 def test_the_histogram_has_a_bar_for_every_count():
@@ -81,13 +59,8 @@ def test_bars_are_proportional_to_the_counts():
 
 
 def test_times_have_an_si_prefix():
-    assert [format_time(t) for t in (0.0, 2e-8, 9.996e-7, 1.25e-3, 1.5)] == [
-        "0 ns",
-        "20 ns",
-        "1 µs",
-        "1.25 ms",
-        "1.5 s",
-    ]
+    times = {0.0: "0 ns", 2e-8: "20 ns", 9.996e-7: "1 µs", 1.25e-3: "1.25 ms", 1.5: "1.5 s"}
+    assert {t: format_time(t) for t in times} == times
 
 
 def test_json_has_all_figures(machine):
@@ -102,7 +75,7 @@ def test_json_has_all_figures(machine):
     bins = dict(zip(found["bin_edges_s"], statistics["histogram"], strict=True))
     assert {start: n for start, n in bins.items() if n} == {2e-5: 999, 2e-3: 1}
     assert found["result"] == {"method": "with privileges", "suitable": "almost", "rate_Hz": 50.0}
-    assert found["recommendations"] == [ISOLATE.format(2)]
+    assert len(found["recommendations"]) == 1
 
 
 def test_options_reach_the_instruments(machine):
@@ -129,17 +102,14 @@ def test_other_systems_are_refused(machine, monkeypatch):
         assess(machine(), 1.0, None, Instruments())
 
 
-def test_wrong_options(command):
-    for options, message in {
-        ("--duration", "soon"): "--duration: expected a number, got 'soon'",
-        ("--duration", "5 V"): "--duration: unit 'V' does not fit here; use s, ms, us, min, h",
-        ("--duration", "11 min"): "--duration: expected 50 ms to 10 min, got '11 min'",
-        ("--duration", "0"): "--duration: expected 50 ms to 10 min, got '0'",
-        ("--json", "none/f.json"): "--json: none/f.json: there is no folder 'none'; create it or choose another",
-    }.items():
-        assert command.refuses("doctor", *options) == [message]
-    (line,) = command.refuses("doctor", "--cpu", "100000")
-    assert line.startswith("--cpu: there is no CPU 100000; this machine has ")
+@pytest.mark.parametrize("duration", ["soon", "5 V", "11 min", "0"])
+def test_wrong_durations(command, duration, said):
+    said(command.refuses("doctor", "--duration", duration))
+
+
+def test_other_wrong_options(command):
+    assert command.refuses("doctor", "--json", "none/f.json")[0].startswith("--json: none/f.json: there is no folder")
+    assert command.refuses("doctor", "--cpu", "100000")[0].startswith("--cpu: there is no CPU 100000; this machine has")
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="real-time loops need Linux")
@@ -203,11 +173,12 @@ def test_the_command_prints_facts_histogram_and_result(command):
     assert (counts["compiled loop"], counts["with privileges"]) == (15, 30)
     assert 1 <= counts["Python sleep"] <= 5
     assert [sum(late["histogram"]) for late in found["latency"].values()] == list(counts.values())
-    assert 0.0 < found["clock_read_s"] < 1e-3
+    assert found["clock_read_s"] > 0.0
 
 
 @linux
-def test_json_to_stdout_is_the_only_output(command):
+def test_json_to_stdout_is_the_only_output(command, monkeypatch):
+    monkeypatch.setattr(latency, "native_clock", SteadyClock)
     code, out, err = command("doctor", "--duration", "0.05", "--json", "-")
     assert (code, err) == (0, [])
     assert orjson.loads(out)["cpu"] is None

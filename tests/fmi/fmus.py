@@ -167,10 +167,7 @@ MODELS: dict[str, Declaration] = {
         outputs={"y": []},
     ),
 }
-ATTRIBUTES = {
-    2: 'canGetAndSetFMUstate="true"',
-    3: 'canGetAndSetFMUState="true"',
-}
+ATTRIBUTES = {2: 'canGetAndSetFMUstate="true"', 3: 'canGetAndSetFMUState="true"'}
 CO_SIMULATION = {
     2: 'canHandleVariableCommunicationStepSize="true" canInterpolateInputs="true"',
     3: 'canHandleVariableCommunicationStepSize="true" hasEventMode="true" canReturnEarlyAfterIntermediateUpdate="true"',

@@ -69,11 +69,7 @@ def test_van_der_pol_has_its_published_amplitude(tmp_path, version):
 def test_signals_have_the_units_of_this_program_and_values_in_si(tmp_path, version):
     part = opened(fmus.build(tmp_path, "turntable", version), outputs=("angle", "double", "temperature"))
     assert part.inputs == {"rate": Signal((), "rad/s")}
-    assert part.outputs == {
-        "angle": Signal((), "rad"),
-        "double": Signal((), "m/s"),
-        "temperature": Signal((), "degC"),
-    }
+    assert part.outputs == {"angle": Signal((), "rad"), "double": Signal((), "m/s"), "temperature": Signal((), "degC")}
     assert part.feedthrough == {("rate", "double"), ("rate", "temperature")}  # that of a local variable is not declared
     start = part.start(0.0, {"rate": np.array(0.5)})
     after = part.step(0.0, 0.1, {"rate": constant(0.5)})

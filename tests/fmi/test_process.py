@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +26,30 @@ def folder(tmp_path, monkeypatch) -> Path:
     return Path()
 
 
+@pytest.fixture
+def scratch(folder, monkeypatch) -> Path:
+    """Where files of processes are kept; those of the compiler are elsewhere."""
+    for model in (("linear", 3), ("ball", 3), ("faulty", 2)):
+        fmus.library(*model)
+    scratch = folder.absolute() / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    return scratch
+
+
+def nothing_is_left(scratch: Path, number: int | None) -> None:
+    """Of a process that has ended."""
+    assert number is not None and not list(scratch.iterdir())
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
+
+
 def steps(part: FmuPart, n: int) -> list[dict[str, np.ndarray]]:
     return [part.step(0.2 * i, 0.2, {}) for i in range(n)]
 
 
 @pytest.mark.parametrize(("model", "interface"), (("linear", "co-simulation"), ("ball", "model exchange")))
-def test_a_process_gives_what_the_fmu_gives_in_the_run(folder, model, interface):
+def test_a_process_gives_what_the_fmu_gives_in_the_run(folder, scratch, model, interface):
     path = fmus.build(folder, model, 3)
     results = []
     for process in (False, True):
@@ -46,67 +63,39 @@ def test_a_process_gives_what_the_fmu_gives_in_the_run(folder, model, interface)
         third = part.step(0.0, 0.5, inputs)
         del saved
         fourth = part.step(0.5, 0.5, inputs)
+        number = part.process_number
+        assert not process or list(scratch.iterdir())
         part.close()
         part.close()
         assert all(np.array_equal(second[name], third[name]) for name in second)
         results.append((described, [{n: y.tolist() for n, y in row.items()} for row in (first, second, fourth)]))
     assert results[0] == results[1]
+    nothing_is_left(scratch, number)
 
 
-@pytest.mark.parametrize(
-    ("fault", "expected"),
-    [
-        (
-            2,
-            "fmi2DoStep failed at t = 0.4 s with 'error': division by zero in 'torque'; {check}, or use a shorter step",
-        ),
-        (5, "crashed (SIGSEGV) in the step from t = 0.4 s; {check}, or report it to who exported it"),
-        (9, "ended its process with exit code 3 in the step from t = 0.4 s; {check}, or report it to who exported it"),
-        (
-            4,
-            "gives no answer within 2 s in the step from t = 0.4 s, and was ended; {check},"
-            " or raise its limit (`couplings.time_limit` of a rig)",
-        ),
-    ],
-)
-def test_an_fmu_that_fails_ends_the_part_and_not_the_run(folder, fault, expected):
-    part = FmuPart(fmus.build(folder, "faulty", 2), "arm", {"fault": fault}, limit=2.0 if fault == 4 else 60.0)
+HANGS = 4
+
+
+@pytest.mark.parametrize("fault", [2, 5, 9, HANGS])
+def test_an_fmu_that_fails_ends_the_part_and_not_the_run(folder, scratch, fault, said):
+    part = FmuPart(fmus.build(folder, "faulty", 2), "arm", {"fault": fault}, limit=60.0)
     part.start(0.0, {})
+    number = part.process_number
+    steps(part, 2)
+    if fault == HANGS:  # the step that hangs, alone: others may take long on a busy machine
+        part._part._limit = 0.2
     with pytest.raises(RunError) as raised:
-        steps(part, 5)
+        part.step(0.4, 0.2, {})
     part.close()
-    assert str(raised.value) == "faulty2.fmu arm: " + expected.format(check="check its inputs and parameters")
+    said(raised.value)
     with pytest.raises(RunError):
         part.step(0.6, 0.2, {})
+    nothing_is_left(scratch, number)
 
 
 def test_mistakes_are_found_before_the_start(folder):
-    path = fmus.build(folder, "ball", 2)
-    with pytest.raises(InputError) as raised:
-        FmuPart(path, "arm", {"mass": 1.0})
-    assert str(raised.value) == "ball2.fmu arm.mass: there is no such parameter; known: h, v, g, e"
-    part = FmuPart(path, "arm")
-    with pytest.raises(InputError) as raised:
-        part.start(0.0, {"force": np.zeros(())})
-    part.close()
-    assert str(raised.value) == "ball2.fmu arm: there is no input 'force'"
-
-
-@pytest.mark.parametrize("fault", (0, 5))
-def test_nothing_is_left_behind(folder, monkeypatch, fault):
-    scratch = folder.absolute() / "scratch"
-    scratch.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    part = FmuPart(fmus.build(folder, "faulty", 2), parameters={"fault": fault})
-    part.start(0.0, {})
-    number = part.process_number
-    assert number is not None and list(scratch.iterdir())
-    with suppress(RunError):
-        steps(part, 5)
-    part.close()
-    assert not list(scratch.iterdir())
-    with pytest.raises(ProcessLookupError):
-        os.kill(number, 0)
+    with pytest.raises(InputError, match=r"^ball2.fmu arm.mass: there is no such parameter; known: h, v, g, e$"):
+        FmuPart(fmus.build(folder, "ball", 2), "arm", {"mass": 1.0})
 
 
 def test_the_process_ends_when_the_run_has_ended_before_it_could_look():

@@ -93,28 +93,7 @@ def test_transformations_act_in_the_units_of_the_fmus(folder, connection, inside
     assert (wire.factor, wire.offset) == pytest.approx((factor, offset), rel=1e-12)
 
 
-NESTED = """
-<ssd:Connectors>
-<ssd:Connector name="speed" kind="input"/><ssd:Connector name="place" kind="output"/>
-</ssd:Connectors>
-<ssd:Elements>
-<ssd:Component name="table" source="resources/turntable2.fmu"/>
-<ssd:System name="inner">
-<ssd:Connectors><ssd:Connector name="in" kind="input"/><ssd:Connector name="out" kind="output"/></ssd:Connectors>
-<ssd:Elements><ssd:Component name="table" source="resources/turntable2.fmu"/></ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startConnector="in" endElement="table" endConnector="rate">
-<ssc:LinearTransformation factor="2"/></ssd:Connection>
-<ssd:Connection startElement="table" startConnector="angle" endConnector="out"/>
-</ssd:Connections>
-</ssd:System>
-</ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startConnector="speed" endElement="table" endConnector="rate"/>
-<ssd:Connection startElement="table" startConnector="angle" endElement="inner" endConnector="in">
-<ssc:LinearTransformation factor="5"/></ssd:Connection>
-<ssd:Connection startElement="inner" startConnector="out" endConnector="place"/>
-</ssd:Connections>"""
+NESTED = Path(__file__).with_name("nested.xml").read_text(encoding="utf-8")
 
 
 def test_nested_systems_are_flattened(folder):
@@ -127,23 +106,7 @@ def test_nested_systems_are_flattened(folder):
     assert system.unconnected == ()
 
 
-PARAMETERS = """
-<ssd:Connectors><ssd:Connector name="gravity" kind="parameter"/></ssd:Connectors>
-<ssd:ParameterBindings>
-<ssd:ParameterBinding><ssd:ParameterValues><ssv:ParameterSet name="outer" version="1.0"><ssv:Parameters>
-<ssv:Parameter name="low.ball.e"><ssv:Real value="0.8"/></ssv:Parameter>
-<ssv:Parameter name="gravity"><ssv:Real value="1.62"/></ssv:Parameter>
-</ssv:Parameters></ssv:ParameterSet></ssd:ParameterValues></ssd:ParameterBinding>
-</ssd:ParameterBindings>
-<ssd:Elements>
-<ssd:System name="low"><ssd:Elements>
-<ssd:Component name="ball" source="resources/ball2.fmu"><ssd:ParameterBindings>
-<ssd:ParameterBinding source="values.ssv" prefix="drop."><ssd:ParameterMapping source="names.ssm"/>
-</ssd:ParameterBinding></ssd:ParameterBindings></ssd:Component>
-</ssd:Elements></ssd:System>
-<ssd:Component name="moon" source="resources/ball2.fmu"/>
-</ssd:Elements>
-<ssd:Connections><ssd:Connection startConnector="gravity" endElement="moon" endConnector="g"/></ssd:Connections>"""
+PARAMETERS = Path(__file__).with_name("parameters.xml").read_text(encoding="utf-8")
 VALUES = f"""<ssv:ParameterSet {NAMES} name="values" version="1.0"><ssv:Parameters>
 <ssv:Parameter name="height"><ssv:Real value="300" unit="centimetre"/></ssv:Parameter>
 <ssv:Parameter name="bounce"><ssv:Real value="0.3"/></ssv:Parameter>
@@ -204,109 +167,51 @@ def bound(parameter: str) -> str:
     return ELEMENTS + f"<ssd:ParameterBindings>{bindings}</ssd:ParameterBindings>"
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("", "rig.ssd:2: <System> has no components; add one with an FMU"),
-        (
-            ELEMENTS[:-3],
-            "rig.ssd:4: not well-formed XML: not well-formed (invalid token), inside <ssd:Elements> of line 3",
-        ),
-        (
-            ELEMENTS.replace("ball2", "bal2"),
-            "rig.ssd:3: there is no file 'resources/bal2.fmu'; did you mean 'resources/ball2.fmu'?",
-        ),
-        (
-            ELEMENTS.replace('source="resources/ball2.fmu"', ""),
-            "rig.ssd:3: <Component> has no attribute 'source'; add it",
-        ),
-        (
-            ELEMENTS.replace("resources/", "https://far/"),
-            "rig.ssd:3: source 'https://far/ball2.fmu' is no file; put it beside the .ssd file",
-        ),
-        (
-            ELEMENTS.replace(" source", ' type="application/x-ssp-package" source'),
-            "rig.ssd:3: type 'application/x-ssp-package' is not read; use an FMU (application/x-fmu-sharedlibrary)",
-        ),
-        (
-            ELEMENTS.replace(BALL, BALL + "\n" + BALL),
-            "rig.ssd:4: there are two elements 'ball'; rename one",
-        ),
-        (
-            "<ssd:Elements>\n<ssd:SignalDictionaryReference name='bus'/></ssd:Elements>",
-            "rig.ssd:4: <SignalDictionaryReference> is not read; use components and systems",
-        ),
-        (
-            table(join("frist.angle", "second.rate")),
-            "rig.ssd:6: there is no element 'frist'; did you mean 'first'?",
-        ),
-        (
-            table(join("first.angle", "second.rate"), join("first.double", "second.rate")),
-            "rig.ssd:8: 'second.rate' is connected twice; remove one connection",
-        ),
-        (
-            table(join("first.angle", "second.rate", "\n<ssc:BooleanMappingTransformation/>")),
-            "rig.ssd:7: <BooleanMappingTransformation> is not read; only LinearTransformation is",
-        ),
-        (
-            table(join("first.angle", "second.rate", '\n<ssc:LinearTransformation factor="two"/>')),
-            "rig.ssd:7: factor: expected a number, got 'two'",
-        ),
-        (
-            table(join("first.angle", "second.rat", '<ssc:LinearTransformation offset="1"/>')),
-            "rig.ssd:6: the FMU of 'second' has no variable 'rat'; did you mean 'rate'?",
-        ),
-        (
-            bound('<ssv:Parameter name="bal.e"><ssv:Real value="1"/></ssv:Parameter>'),
-            "rig.ssd:2: 'bal.e' begins with no element; did you mean 'ball.'?",
-        ),
-        (
-            bound('<ssv:Parameter name="ball.e"><ssv:Real value="x"/></ssv:Parameter>'),
-            "rig.ssd:4: value: expected a number, got 'x'",
-        ),
-        (
-            bound('<ssv:Parameter name="ball.h"><ssv:Real value="2" unit="kg"/></ssv:Parameter>'),
-            "rig.ssd:3: resources/ball2.fmu ball.h: is given in kg, and is in m; give a value in a unit of this kind",
-        ),
-        (
-            bound('<ssv:Parameter name="ball.h"><ssv:Real value="2" unit="ell"/></ssv:Parameter>'),
-            "rig.ssd:3: resources/ball2.fmu ball.h: is given in ell, and is in m; give a value in a unit of this kind",
-        ),
-        (
-            bound('<ssv:Parameter name="ball.e"/>'),
-            "rig.ssd:4: <Parameter> has no value; add an element such as <Real value=…/>",
-        ),
-    ],
-)
-def test_mistakes_have_their_line(folder, body, expected):
+MISTAKES = {
+    "no components": "",
+    "broken XML": ELEMENTS[:-3],
+    "no file": ELEMENTS.replace("ball2", "bal2"),
+    "no source": ELEMENTS.replace('source="resources/ball2.fmu"', ""),
+    "a source elsewhere": ELEMENTS.replace("resources/", "https://far/"),
+    "a package": ELEMENTS.replace(" source", ' type="application/x-ssp-package" source'),
+    "two elements": ELEMENTS.replace(BALL, BALL + "\n" + BALL),
+    "a signal dictionary": "<ssd:Elements>\n<ssd:SignalDictionaryReference name='bus'/></ssd:Elements>",
+    "no element": table(join("frist.angle", "second.rate")),
+    "connected twice": table(join("first.angle", "second.rate"), join("first.double", "second.rate")),
+    "a mapping that is not read": table(join("first.angle", "second.rate", "\n<ssc:BooleanMappingTransformation/>")),
+    "a factor that is no number": table(
+        join("first.angle", "second.rate", '\n<ssc:LinearTransformation factor="two"/>')
+    ),
+    "no variable": table(join("first.angle", "second.rat", '<ssc:LinearTransformation offset="1"/>')),
+    "a parameter of no element": bound('<ssv:Parameter name="bal.e"><ssv:Real value="1"/></ssv:Parameter>'),
+    "a value that is no number": bound('<ssv:Parameter name="ball.e"><ssv:Real value="x"/></ssv:Parameter>'),
+    "another unit": bound('<ssv:Parameter name="ball.h"><ssv:Real value="2" unit="kg"/></ssv:Parameter>'),
+    "an unknown unit": bound('<ssv:Parameter name="ball.h"><ssv:Real value="2" unit="ell"/></ssv:Parameter>'),
+    "no value": bound('<ssv:Parameter name="ball.e"/>'),
+}
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_mistakes_have_their_line(folder, what, said):
     fmus.build(folder, "ball", 2)
     for version in (2, 3):
         fmus.build(folder, "turntable", version)
     with pytest.raises(InputError) as raised:
-        read_system(structure(body))
-    assert str(raised.value) == expected
+        read_system(structure(MISTAKES[what]))
+    said(raised.value)
+    assert str(raised.value).startswith("rig.ssd:")
 
 
-def test_files_that_are_no_system(folder):
-    structure("")
-    for path, expected in (
-        ("rig.sdd", "rig.sdd: no such file; did you mean 'rig.ssd'?"),
-        ("text.ssp", "text.ssp: no zip archive; an .ssp file is one: export or copy it again"),
-        ("empty.ssp", "empty.ssp: has no SystemStructure.ssd; an .ssp file has it at the top of its archive"),
-        ("out.ssp", "out.ssp: holds the path '../x' outside of its archive; export it again"),
-        (structure("", "3.0"), "rig.ssd:1: has SSP version '3.0'; export it for SSP 1.0 or 2.0"),
-    ):
-        Path("text.ssp").write_text("no archive")
-        for name, file in (("empty.ssp", "a"), ("out.ssp", "../x")):
-            with zipfile.ZipFile(name, "w") as archive:
-                archive.writestr(file, "")
+def test_files_that_are_no_system(folder, said):
+    Path("text.ssp").write_text("no archive")
+    Path("other.ssd").write_text("<html/>")
+    for name, file in (("empty.ssp", "a"), ("out.ssp", "../x")):
+        with zipfile.ZipFile(name, "w") as archive:
+            archive.writestr(file, "")
+    for path in (structure("", "3.0"), "rig.sdd", "text.ssp", "empty.ssp", "out.ssp", "other.ssd"):
         with pytest.raises(InputError) as raised:
             read_system(path)
-        assert str(raised.value) == expected
-    Path("other.ssd").write_text("<html/>")
-    with pytest.raises(InputError) as raised:
-        read_system("other.ssd")
-    assert str(raised.value) == "other.ssd:1: expected the element <SystemStructureDescription>, got <html>"
+        said(raised.value)
 
 
 def assert_valid(kind: str, text: str) -> None:
@@ -319,33 +224,7 @@ def assert_valid(kind: str, text: str) -> None:
     assert schema.validate(etree.fromstring(text)), schema.error_log
 
 
-STARTED = """
-<ssd:Connectors>
-<ssd:Connector name="speed" kind="input"/><ssd:Connector name="through" kind="output"/>
-</ssd:Connectors>
-<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues><ssv:ParameterSet name="starts" version="1.0">
-<ssv:Parameters>
-<ssv:Parameter name="speed"><ssv:Real value="30"/></ssv:Parameter>
-<ssv:Parameter name="inner.in"><ssv:Real value="7"/></ssv:Parameter>
-</ssv:Parameters></ssv:ParameterSet></ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>
-<ssd:Elements>
-<ssd:Component name="table" source="resources/turntable2.fmu">
-<ssd:Connectors><ssd:Connector name="rate" kind="input"/><ssd:Connector name="angle" kind="output"/></ssd:Connectors>
-</ssd:Component>
-<ssd:System name="inner">
-<ssd:Connectors><ssd:Connector name="in" kind="input"/></ssd:Connectors>
-<ssd:Elements><ssd:Component name="table" source="resources/turntable2.fmu"/></ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startElement="" startConnector="in" endElement="table" endConnector="rate">
-<ssc:LinearTransformation factor="3" offset="-14"/></ssd:Connection>
-</ssd:Connections>
-</ssd:System>
-</ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startConnector="speed" endConnector="through"/>
-<ssd:Connection startElement="table" startConnector="rate" endConnector="speed">
-<ssd:ConnectionGeometry pointsX="1" pointsY="2"/></ssd:Connection>
-</ssd:Connections>"""
+STARTED = Path(__file__).with_name("started.xml").read_text(encoding="utf-8")
 
 
 def test_inputs_of_systems_have_start_values(folder):
@@ -385,10 +264,8 @@ def test_parameters_are_converted_from_their_unit_to_that_of_the_fmu(folder, nam
 
 def test_start_values_with_a_unit_are_not_transformed(folder):
     fmus.build(folder, "turntable", 2)
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError, match=r"rig.ssd:20: a transformation of a parameter with a unit is not read"):
         read_system(structure(STARTED.replace('value="7"', 'value="7" unit="deg/s"')))
-    what = "a transformation of a parameter with a unit is not read; give the value without one"
-    assert str(raised.value) == f"rig.ssd:20: {what}"
 
 
 def test_entries_of_a_mapping_without_a_source_map_nothing(folder):

@@ -64,7 +64,7 @@ def variants(node: ast.AST) -> Iterator[ast.AST]:
         yield ast.Constant(f"{node.value}?")
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         name, arguments = node.func.attr, node.args
-        if name == "where":
+        if name == "where" and len(arguments) == 3:
             yield ast.Call(node.func, [arguments[0], arguments[2], arguments[1]], [])
         if name in SWAPPED:
             yield ast.Call(ast.Attribute(node.func.value, SWAPPED[name], ast.Load()), arguments, node.keywords)
@@ -127,9 +127,9 @@ def mutants(source: str) -> Iterator[Mutated]:
             parent, (field, k) = at(tree, path[:-1]), path[-1]
             what = f"{name}: {ast.unparse(node)} -> {ast.unparse(variant)}"
             seen[what] += 1
-            put(parent, field, k, variant)
-            numbered = what if seen[what] == 1 else f"{what} ({seen[what]})"
-            yield Mutated(numbered, ast.fix_missing_locations(tree), lines)
+            # of the variant alone: those of the whole tree take longer than most checks of a mutant
+            put(parent, field, k, ast.fix_missing_locations(ast.copy_location(variant, node)))
+            yield Mutated(what if seen[what] == 1 else f"{what} ({seen[what]})", tree, lines)
             put(parent, field, k, node)
 
 

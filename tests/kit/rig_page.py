@@ -9,7 +9,7 @@ from typing import Any
 from cosim.deploy.command import build
 from cosim.deploy.page.page import source
 
-DRAWN = 20_000  # ms
+DRAWN = 60_000  # ms
 
 
 def built_page(rig: Path, folder: Path, overrides: Sequence[str] = ()) -> Path:
@@ -29,6 +29,12 @@ class RigPage:
         self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
         self.tab.goto(self.address)
         self.tab.wait_for_selector("[data-drawn]", timeout=DRAWN)
+        self.wait_for_frames()
+
+    def wait_for_frames(self) -> None:
+        """Until what was done is drawn. Before the first frame is, keys and clicks are lost: a browser drops them until
+        then, and `data-drawn` is set while that frame is being made."""
+        self.tab.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def do(self, script: str, *values: Any) -> Any:
         """The value of a script with `rig` and `values`."""

@@ -18,7 +18,7 @@ def gain(sections: tuple[Section, ...], frequency: float) -> complex:
     return complex(np.prod([(s.b0 + s.b1 * z + s.b2 * z * z) / (1.0 + s.a1 * z + s.a2 * z * z) for s in sections]))
 
 
-@pytest.mark.parametrize("order", range(1, 9))
+@pytest.mark.parametrize("order", [1, 2, 5, 8])
 def test_a_low_pass_is_the_butterworth_filter_of_scipy(order: int) -> None:
     sections = filters.low_pass(60.0, order, PERIOD)
     expected = signal.butter(order, 60.0, fs=1.0 / PERIOD, output="sos")
@@ -104,12 +104,7 @@ def test_a_filter_that_is_changed_goes_on_with_the_past_samples(kind: str) -> No
         past[-1] = np.array([u, past[-1][0]])
     u = signals[-1]
     for section, (b0, b1, b2, a1, a2) in enumerate(after):
-        u = (
-            b0 * u
-            + b1 * past[section][0]
-            + b2 * past[section][1]
-            - a1 * past[section + 1][0]
-            - a2 * past[section + 1][1]
-        )
+        first, second = past[section], past[section + 1]
+        u = b0 * u + b1 * first[0] + b2 * first[1] - a1 * second[0] - a2 * second[1]
     changed, _ = filters.filtered(after, state, signals[-1])
     np.testing.assert_allclose(changed, u, rtol=1e-9)

@@ -61,22 +61,20 @@ def test_an_empty_tree_is_an_empty_vector():
     assert Layout({"part": {}}).unpack(np.zeros(0)) == {"part": {}}
 
 
-@pytest.mark.parametrize(
-    ("tree", "message"),
-    [
-        ({"a": np.zeros(2)}, "the keys of the state differ from the initial ones: b, part.inner.s, part.m"),
-        ({**TREE, "c": 1.0, "d": {"e": 1.0}}, "the keys of the state differ from the initial ones: c, d.e"),
-        ({**TREE, "a": np.zeros(3)}, r"a has shape \(3,\); its initial shape is \(2,\)"),
-        (
-            {**TREE, "part": {**TREE["part"], "m": np.zeros((3, 2))}},
-            r"part.m has shape \(3, 2\); its initial shape is \(2, 3\)",
-        ),
-        ({**TREE, "a": 1.0}, r"a has shape \(\); its initial shape is \(2,\)"),
-    ],
-)
-def test_another_tree_does_not_fit(layout, tree, message):
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        layout.pack(tree)
+OTHERS = {
+    "keys that are missing": {"a": np.zeros(2)},
+    "further keys": {**TREE, "c": 1.0, "d": {"e": 1.0}},
+    "a longer array": {**TREE, "a": np.zeros(3)},
+    "a transposed matrix": {**TREE, "part": {**TREE["part"], "m": np.zeros((3, 2))}},
+    "a number": {**TREE, "a": 1.0},
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_another_tree_does_not_fit(layout, what, said):
+    with pytest.raises(ValueError) as caught:
+        layout.pack(OTHERS[what])
+    said(caught.value)
 
 
 def test_symbols_are_packed_and_unpacked_like_numbers(layout):

@@ -172,16 +172,16 @@ def nearest_to_right_angles(right_angle):
 
 def test_sine_and_cosine_are_exact_to_the_last_digit():
     generator, right_angle = np.random.default_rng(0), half_pi()
-    multiples = [float(int(k) * right_angle) for k in [*range(1, 60), *generator.integers(60, 6 * 10**8, 400)]]
-    sizes = 10.0 ** generator.uniform(-9.0, 9.0, 1000)
+    multiples = [float(int(k) * right_angle) for k in [*range(1, 60), *generator.integers(60, 6 * 10**8, 120)]]
+    sizes = 10.0 ** generator.uniform(-9.0, 9.0, 300)
     ranges = {
-        "a turn or two": generator.uniform(-10.0, 10.0, 2000),
-        "all sizes": sizes * generator.choice([-1.0, 1.0], 1000),
+        "a turn or two": generator.uniform(-10.0, 10.0, 500),
+        "all sizes": sizes * generator.choice([-1.0, 1.0], 300),
         "at right angles": np.concatenate([multiples, np.nextafter(multiples, 0.0), np.add(multiples, 1e-9)]),
         "closest to right angles": np.array([*nearest_to_right_angles(right_angle)]),
         "tiny": np.array([5e-324, -1e-310, 2.3e-308, 1e-200, 1e-20, 2.0**-27, -(2.0**-26), 1e-8]),
         "where the C library takes over": np.linspace(REDUCIBLE - 8.0, REDUCIBLE + 8.0, 33),
-        "far": 10.0 ** generator.uniform(9.4, 20.0, 200),
+        "far": 10.0 ** generator.uniform(9.4, 20.0, 60),
     }
     f = compile(lambda x: (ops.sin(x), ops.cos(x)), [ArrayPort("x", ())])
     for name, x in ranges.items():
@@ -259,19 +259,13 @@ FUNCTIONS = {
         np.linalg.solve(MATRIX + ops.skew(A), np.column_stack([B, np.ones(3)])),
     ),
     "solve with a constant matrix": (lambda a, b: ops.solve(MATRIX, b), np.linalg.solve(MATRIX, B)),
-    "operators": (
-        lambda a, b: (1 - a) * b / 2 + 3 / (a - 5) - (-b) ** 2,
-        (1 - A) * B / 2 + 3 / (A - 5) - B**2,
-    ),
+    "operators": (lambda a, b: (1 - a) * b / 2 + 3 / (a - 5) - (-b) ** 2, (1 - A) * B / 2 + 3 / (A - 5) - B**2),
     "left operands of numpy": (lambda a, b: np.ones(3) * a - np.ones(3) / b, A - 1 / B),
     "comparisons": (
         lambda a, b: ops.array([a < b, a <= b, a > b, a >= b, a == a[0], a != a[0], a < 0.5]),
         [A < B, A <= B, A > B, A >= B, A[0] == A, A[0] != A, A < 0.5],
     ),
-    "slices and products": (
-        lambda a, b: MATRIX[:2, :2] @ a[1:] + b[None, :2].T[:, 0],
-        MATRIX[:2, :2] @ A[1:] + B[:2],
-    ),
+    "slices and products": (lambda a, b: MATRIX[:2, :2] @ a[1:] + b[None, :2].T[:, 0], MATRIX[:2, :2] @ A[1:] + B[:2]),
     "empty products": (
         lambda a, b: a + a[:, None][:, :0] @ b[:0] + a[:0] @ b[:0] + sum((a[:0, None] @ b[None, :1]).shape),
         A + 1.0,
@@ -296,9 +290,9 @@ def test_function(name):
     np.testing.assert_allclose(function(A, B), expected, rtol=1e-15)
     f = compile(function, [ArrayPort("a", (3,)), ArrayPort("b", (3,))], name)
     np.testing.assert_allclose(f(A, B), expected, rtol=1e-14)
-    np.testing.assert_array_equal(
-        f(np.tile(A, (LANES + 1, 1)), B), np.tile(f(A, B), (LANES + 1,) + (1,) * expected.ndim)
-    )
+    found = f(np.tile(A, (LANES + 1, 1)), B)
+    np.testing.assert_array_equal(found, np.broadcast_to(f(A, B), found.shape))
+    assert found.shape == (LANES + 1, *expected.shape)
 
 
 def test_every_function_is_tested():
@@ -309,15 +303,11 @@ def test_every_function_is_tested():
 
 
 def test_infinite_constants_are_known_and_symbols_are_none():
-    import casadi
-
     assert all(map(ops.is_infinite, (np.inf, -np.inf, np.float64("inf"))))
     assert not any(map(ops.is_infinite, (0.0, 1e308, np.nan, casadi.SX.sym("x"), ops.array([casadi.SX.sym("x")])[0])))
 
 
 def test_zeros_are_known_among_numbers_and_symbols():
-    import casadi
-
     x = casadi.SX.sym("x")
     assert all(map(ops.is_zero, (0, 0.0, np.zeros(()), np.float64(0.0), casadi.SX(0), ops.array([x - x])[0])))
     assert not any(map(ops.is_zero, (1.0, np.ones(()), x, ops.array([x])[0], casadi.SX(2))))

@@ -29,47 +29,21 @@ def refusal(path: Path, folder: Path) -> str:
     return str(caught.value)
 
 
-OUTSIDE = "a.zip: holds the path '{}' outside of its archive; export it again"
+NAMES = {name: (("ok", name), {}) for name in ("../x", "/x", "a/../../x", "..\\x", "C:x", "a/C:\\x")}
+KINDS = {"link": stat.S_IFLNK | 0o777, "fifo": stat.S_IFIFO | 0o600, "device": stat.S_IFCHR | 0o600}
+REFUSED = NAMES | {kind: (("resources/x",), {"mode": mode}) for kind, mode in KINDS.items()}
+REFUSED |= {f"{a} and {b}": ((a, b), {}) for a, b in (("x", "x"), ("x", "x/y"), ("x/y", "x"))}
+REFUSED |= {"too large": (("a", "b"), {"size": 600_000}), "too many": (("a", "b", "c"), {})}
 
 
-@pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "..\\x", "C:x", "a/C:\\x"])
-def test_a_name_that_leaves_the_folder(tmp_path: Path, name: str) -> None:
-    assert refusal(archive(tmp_path / "a.zip", "ok", name), tmp_path / "to") == OUTSIDE.format(name)
-
-
-@pytest.mark.parametrize(
-    ("mode", "kind"),
-    [
-        (stat.S_IFLNK | 0o777, "a link"),
-        (stat.S_IFIFO | 0o600, "no plain file"),
-        (stat.S_IFCHR | 0o600, "no plain file"),
-    ],
-)
-def test_an_entry_that_is_no_file(tmp_path: Path, mode: int, kind: str) -> None:
-    path = archive(tmp_path / "a.zip", "resources/x", mode=mode)
-    assert refusal(path, tmp_path / "to") == f"a.zip: holds 'resources/x', which is {kind}; export it again"
-
-
-@pytest.mark.parametrize(("names", "twice"), [(("x", "x"), "x"), (("x", "x/y"), "x"), (("x/y", "x"), "x")])
-def test_a_name_that_occurs_twice(tmp_path: Path, names: tuple[str, ...], twice: str) -> None:
-    assert (
-        refusal(archive(tmp_path / "a.zip", *names), tmp_path / "to")
-        == f"a.zip: holds '{twice}' twice; export it again"
-    )
-
-
-def test_more_than_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_leaves_the_folder_or_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, said) -> None:
     monkeypatch.setattr(unpacking, "MOST_BYTES", 1_000_000)
-    path = archive(tmp_path / "a.zip", "a", "b", size=600_000)
-    assert path.stat().st_size < 10_000
-    what = "holds 0.0012 GB, and archives are unpacked up to 0.001 GB; export it again without what is not needed"
-    assert refusal(path, tmp_path / "to") == f"a.zip: {what}"
-
-
-def test_more_files_than_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "MOST_ENTRIES", 2)
-    what = "holds more than 2 files; export it again without those that are not needed"
-    assert refusal(archive(tmp_path / "a.zip", "a", "b", "c"), tmp_path / "to") == f"a.zip: {what}"
+    names, options = REFUSED[what]
+    path = archive(tmp_path / "a.zip", *names, **options)
+    assert path.stat().st_size < 10_000
+    said(refusal(path, tmp_path / "to"))
 
 
 def test_an_entry_that_declares_less_than_it_has_is_not_unpacked_beyond(tmp_path: Path) -> None:
@@ -86,8 +60,7 @@ def test_an_entry_that_declares_less_than_it_has_is_not_unpacked_beyond(tmp_path
 
 def test_what_is_no_archive(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_text("text")
-    what = "no zip archive (File is not a zip file); an archive is one: export or copy it again"
-    assert refusal(tmp_path / "a.zip", tmp_path / "to") == f"a.zip: {what}"
+    assert refusal(tmp_path / "a.zip", tmp_path / "to").startswith("a.zip: no zip archive (File is not a zip file)")
 
 
 def test_files_and_folders_are_unpacked(tmp_path: Path) -> None:
