@@ -293,7 +293,7 @@ def test_subframes_before_the_truncation_are_valid() -> None:
 
 
 @given(st.binary(max_size=64))
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_any_bytes_at_all(data: bytes) -> None:
     found, _ = decode(data)
     assert sum(len(s.values) for s in found if isinstance(s, (Write, Reply))) <= 64

@@ -1,6 +1,5 @@
 """The cycle of the driver of moteus drives, stopping and braking, parameters."""
 
-
 import numpy as np
 import pytest
 
