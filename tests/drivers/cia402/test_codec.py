@@ -184,21 +184,19 @@ def test_answers_of_a_drive():
     assert codec.decode_motion(bytes.fromhex("00 00 00 00 00 00 FB 00"), STEP) == (0.0, 0.0, pytest.approx(25.1))
 
 
-@given(st.integers(0, 0xFFFF), st.integers(-128, 127), st.integers(-(2**31), 2**31 - 1))
-def test_status_goes_round(word, mode, counts):
+words = st.integers(-32768, 32767)
+numbers = st.integers(-(2**31), 2**31 - 1)
+
+
+@given(st.integers(0, 0xFFFF), st.integers(-128, 127), numbers, numbers, words, st.none() | words)
+def test_answers_go_round(word, mode, counts, velocity, effort, warm):
     frame = codec.status_answer(7, codec.DriveStatus(word, mode, counts * STEP.position), STEP)
-    assert frame.id == 0x187
-    assert frame.data == struct.pack("<Hbi", word, mode, counts)
+    assert (frame.id, frame.data) == (0x187, struct.pack("<Hbi", word, mode, counts))
     assert codec.decode_status(frame.data, STEP) == (word, mode, counts * STEP.position)
-
-
-@given(st.integers(-(2**31), 2**31 - 1), st.integers(-32768, 32767), st.none() | st.integers(-32768, 32767))
-def test_motion_goes_round(velocity, effort, warm):
     temperature = None if warm is None else warm * STEP.temperature
     motion = codec.MotionFeedback(velocity * STEP.velocity, effort * STEP.effort, temperature)
     frame = codec.motion_answer(7, motion, STEP)
-    assert frame.id == 0x287
-    assert codec.decode_motion(frame.data, STEP) == motion
+    assert frame.id == 0x287 and codec.decode_motion(frame.data, STEP) == motion
 
 
 @given(st.binary(max_size=64))
@@ -231,17 +229,8 @@ def test_what_is_downloaded_arrives(data, index, sub):
     assert received == data
 
 
-def test_faults_in_words():
-    assert faults.describe(0x4310) == "over temperature of the drive (drive error 0x4310); let it cool down"
-    assert faults.describe(0x8611) == (
-        "following error (drive error 0x8611); command slower motions or widen the window 6065h"
-    )
-    assert faults.describe(0x2350) == "current (drive error 0x2350); see the drive's manual"
-    assert faults.describe(0x1000) == "generic error (drive error 0x1000); see the drive's manual"
-    assert faults.describe(faults.SWITCHED_OFF) == (
-        "switched off by itself; check its enable input and its safe-torque-off input"
-    )
-    assert faults.describe(-99) == "unknown state; switch the drive off and on"
+def test_faults_in_words(said):
+    said(map(faults.describe, (0x4310, 0x8611, 0x2350, 0x1000, faults.SWITCHED_OFF, -99)))
 
 
 @pytest.mark.parametrize(
