@@ -1,7 +1,6 @@
 """Emulated Dynamixel drives: modes, limits, watchdog and faults."""
 
 import math
-import random
 from collections.abc import Callable
 
 import pytest
@@ -210,42 +209,6 @@ def test_a_truncated_packet_does_not_damage_the_next() -> None:
     assert bench.say(CUT_LONG) == []
     bench.t_ns += 101 * MS
     assert len(bench.say(ping)) == 1
-
-
-def test_no_bytes_move_a_motor_by_accident() -> None:
-    chance, bench = random.Random(2), Bench(1, 2, 3)
-    questions = [
-        codec.packet(1, codec.PING),
-        codec.read(2, 132, 4),
-        codec.write(1, 116, bytes(4)),
-        codec.reg_write(2, 104, b"\x10\0\0\0"),
-        codec.packet(codec.BROADCAST, codec.ACTION),
-        codec.sync_read(224, 15, [1, 2, 3]),
-        codec.sync_read(224, 15, [1, 9, 3], fast=True),
-        codec.sync_write(102, 2, b"\1ab\2cd"),
-        codec.bulk_read([(1, 0, 4), (2, 600, 90)], fast=True),
-        codec.bulk_write([(1, 102, b"ab"), (3, 104, b"abcd")]),
-        codec.packet(3, codec.REBOOT),
-        codec.status(1, 0, b"abc"),
-    ]
-    for k in range(6000):
-        data = bytearray(chance.choice(questions))
-        for _ in range(chance.randrange(4)):
-            at = chance.randrange(len(data) + 1)
-            data[at : at + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
-        if k % 3 == 0:
-            address = chance.choice((7, 11, 70, 98, 102, 116, 132, 168, 224, 600)).to_bytes(2, "little")
-            instruction = chance.choice((1, 2, 3, 4, 5, 6, 8, 16, 0x82, 0x83, 0x8A, 0x92, 0x93, 0x9A))
-            params = address + chance.randbytes(chance.randrange(20))
-            data = bytearray(codec.packet(chance.choice((1, 2, 254)), instruction, params))
-        for answer in bench.emulator.handle(bytes(data), bench.t_ns):
-            assert answer.startswith(codec.HEADER)
-        bench.run(1)
-        assert [rotor.effort for rotor in bench.rotors] == [0, 0, 0]
-        if k % 100 == 0:
-            bench = Bench(1, 2, 3)
-    for item in (None, 5, "text", (1, 2)):
-        assert bench.emulator.handle(item, bench.t_ns) == []
 
 
 # e-Manual, "Profile": velocity and acceleration -> type of the profile in the moving status

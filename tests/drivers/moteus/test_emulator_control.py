@@ -6,13 +6,7 @@ import pytest
 
 from cosim.drivers.common.trajectory import advance
 from cosim.drivers.moteus import registers as reg
-from cosim.drivers.moteus.codec import (
-    FLOAT,
-    INT8,
-    INT16,
-    STOP,
-    write,
-)
+from cosim.drivers.moteus.codec import FLOAT, INT8, INT16, STOP, write
 from cosim.drivers.moteus.registers import Mode
 from cosim.units import TURN
 from tests.drivers.moteus.emulator_bench import ON, POSITION, Bench
@@ -28,11 +22,11 @@ def test_starting_up_takes_its_time(device: Bench) -> None:
     assert device.get(reg.MODE, INT8) == Mode.POSITION
 
 
-@pytest.mark.parametrize("mode", [*range(1, 5), 16, 100, -1])
-def test_modes_that_cannot_be_commanded(device: Bench, mode: int) -> None:
-    device.tell(write(reg.MODE, INT8, [mode]))
-    device.run(20)
-    assert device.servo.mode == Mode.STOPPED
+def test_modes_that_cannot_be_commanded(device: Bench) -> None:
+    for mode in (*range(1, 5), 16, 100, -1):
+        device.tell(write(reg.MODE, INT8, [mode]))
+        device.run(20)
+        assert device.servo.mode == Mode.STOPPED, mode
 
 
 def test_position_mode_follows_the_control_law(device: Bench) -> None:

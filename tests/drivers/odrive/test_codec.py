@@ -180,11 +180,3 @@ def test_a_line_longer_than_the_buffer_of_a_drive_is_dropped():
     lines = text.splitter()
     assert lines.feed(b"x" * 255 + b"\n" + b"y" * 256 + b"!c 0 1\r\n") == [b"x" * 255, b"c 0 1"]
     assert lines.dropped == 1
-
-
-@given(st.binary(max_size=400))
-def test_text_never_makes_it_raise(data):
-    for raw in text.splitter().feed(data + b"\n"):
-        if (line := text.unwrap(raw)) is not None:
-            for read in (text.parse, text.feedback, text.number):
-                read(line.text)

@@ -3,11 +3,9 @@
 from math import inf
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cosim.drivers.common.motor import Rotor
-from cosim.drivers.odrive import ascii_codec, codes, properties
+from cosim.drivers.odrive import ascii_codec, codes
 from cosim.drivers.odrive.ascii_emulator import AsciiEmulator
 from tests.kit.clock import MS
 
@@ -101,29 +99,3 @@ def test_types_of_parameters(board):
     assert board.axes[0].enable_watchdog is True
     assert board.axes[0].heartbeat_ms == 50
     assert answer_to(board, b"r axis0.config.enable_watchdog\n") == "1\r\n"
-
-
-@given(st.lists(st.binary(max_size=80), max_size=10))
-def test_any_bytes_at_all(chunks):
-    board = AsciiEmulator([Rotor()], [0], [False])
-    for k, chunk in enumerate(chunks):
-        for answer in board.handle(chunk, k * MS):
-            assert answer.endswith(b"\r\n")
-        board.process(k * MS)
-
-
-LETTERS = st.sampled_from(
-    [*"pqvctfurwshie", "es", "w axis0.", "r axis0.", "axis1.requested_state", "nan", "-inf", "1e999"]
-)
-
-
-@given(
-    st.lists(st.lists(st.one_of(LETTERS, st.sampled_from(sorted(properties.PARAMETERS)), st.integers(-3, 9).map(str))))
-)
-def test_any_words_at_all(lines):
-    rotor = Rotor()
-    board = AsciiEmulator([rotor], [0], [False])
-    for k, words in enumerate(lines):
-        board.handle((" ".join(words) + "\n").encode(), k * MS)
-        board.process(k * MS)
-        assert abs(rotor.effort) <= rotor.max_effort
