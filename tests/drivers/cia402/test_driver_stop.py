@@ -169,13 +169,6 @@ def test_enabling_and_clearing_wait_for_the_end_of_the_ramp(running, action, sai
     assert b.t_ns - t < 1100 * MS and b.states == [profile.QUICK_STOP] and not b.driver.latched
 
 
-def test_closing_twice(running):
-    b = running()
-    b.driver.close()
-    b.driver.close()
-    assert not b.is_open and b.node().nmt == codec.PREPARED
-
-
 @pytest.mark.parametrize("watchdog", [0.1, 3.0])
 def test_a_drive_that_may_still_run_keeps_its_watchdog(running, watchdog):
     b = running(watchdog=watchdog)

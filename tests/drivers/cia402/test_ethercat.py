@@ -233,12 +233,6 @@ def test_a_silent_slave_makes_feedback_old_and_is_named_when_it_is_opened(bench,
 
 
 @real_time
-def test_limits_beyond_the_drives_own_are_refused(tmp_path, link, slaves):
-    bench = Bench(tmp_path, link[0], "effort", effort=1000.0)
-    assert "the effort limit is 1000 N" in refused(bench.driver.open)
-
-
-@real_time
 def test_a_whole_run_with_its_report(tmp_path, link, slaves):
     driver = {"type": "cia402", "ethercat": {"interface": link[0]}, "watchdog": WATCHDOG}
     data = rig(driver, [{"id": 1}, {"id": 2}])

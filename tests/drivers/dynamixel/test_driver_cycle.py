@@ -74,17 +74,6 @@ def test_position(bench):
     assert limitless.get(t.GOAL_CURRENT) == [1193]
 
 
-def test_wiring(bench):
-    b = bench(1, wiring={"direction": -1, "ratio": 2.0, "zero": 0.25}, limits=(-0.5, 1.0, 1.0, 4.0)).start()
-    b.write(effort=0.5)
-    b.run(50)
-    assert b.efforts == pytest.approx([-0.25], abs=3e-3)
-    state, motor = b.read(), b.motors[0]
-    assert state.position[0] == pytest.approx(0.25 - motor.position / 2, abs=1e-3)
-    assert state.velocity[0] == pytest.approx(-motor.velocity / 2, abs=0.03)
-    assert state.effort[0] == pytest.approx(0.5, abs=0.01)
-
-
 @pytest.mark.parametrize("mode", ["effort", "position"])
 def test_the_turn_is_the_one_within_the_limits(bench, mode):
     b = bench(1, mode)

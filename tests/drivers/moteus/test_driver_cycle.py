@@ -12,22 +12,6 @@ from tests.drivers.bench import refused
 from tests.drivers.moteus.conftest import BUS
 
 
-def test_an_answer_that_is_late_keeps_the_old_values(bench):
-    bench.driver.enable("effort")
-    bench.cycle(2, effort=0.1)
-    old, seen = bench.out.position.copy(), bench.out.t_ns
-    bench.deaf(8)
-    bench.cycle(3)
-    assert bench.out.t_ns == seen and bench.out.position[1] == old[1] and bench.out.position[0] != old[0]
-
-
-def test_without_feedback_there_is_no_time(make):
-    b = make()
-    b.is_open = True
-    b.deaf(8)
-    assert b.read().t_ns == 0
-
-
 def test_frames_that_do_not_decode_are_counted_and_those_of_others_ignored(bench):
     bench.arrive([CanFrame(0x0904, b"\x50" * 64, True, True)])
     bench.read()

@@ -131,14 +131,6 @@ def test_the_first_state_after_switching_on_is_new(bench):
     assert bench.read().t_ns == bench.t_ns
 
 
-def test_no_drive_answers(make, said):
-    b = make()
-    b.deaf(8)
-    began = b.t_ns
-    said(refused(b.driver.open))
-    assert not b.is_open and b.t_ns - began < 1000 * MS
-
-
 def answering(data: bytes):
     """The register map that is reported is replaced."""
     return lambda b: setattr(b, "spoil", lambda f: (f._replace(data=f.data.replace(b"\x82\x02\x05", data)),))
