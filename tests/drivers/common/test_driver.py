@@ -54,13 +54,13 @@ def test_calls_in_a_wrong_order_are_refused_alike(tmp_path, monkeypatch, said):
     said(words)
 
 
-def stopped_after(desk: Desk, item: int) -> None:
+def stopped_after(desk: Desk, number: int) -> None:
     """A signal or another thread stops the driver when it has sent so many more items."""
     send, numbers = desk.wire.send, count(1)
 
-    def stopping(each, deadline_ns):
-        send(each, deadline_ns)
-        if next(numbers) == item:
+    def stopping(item, deadline_ns):
+        send(item, deadline_ns)
+        if next(numbers) == number:
             desk.wire.send = send
             desk.driver.stop()
 
@@ -69,9 +69,10 @@ def stopped_after(desk: Desk, item: int) -> None:
 
 def every_stop_wins(desk: Desk, action: Callable[[], object], before: Callable[[], object]) -> None:
     """Wherever it comes: the action is refused, and no motor is on."""
-    for item in count(1):
+    number = 1
+    while True:
         before()
-        stopped_after(desk, item)
+        stopped_after(desk, number)
         try:
             action()
         except RunError as error:
@@ -81,8 +82,9 @@ def every_stop_wins(desk: Desk, action: Callable[[], object], before: Callable[[
                 break  # it was not stopped: there were fewer items
         for _ in range(30):
             desk.wire.step()
-            assert not any(motor.requested for motor in desk.motors), item
-    assert item > 1
+            assert not any(motor.requested for motor in desk.motors), number
+        number += 1
+    assert number > 1
 
 
 @drivers
