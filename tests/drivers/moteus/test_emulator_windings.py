@@ -44,9 +44,8 @@ def test_a_fixed_field_turns_the_magnet_to_it(wound: Bench) -> None:
     assert wound.say("d pwm 1.5 0.4") == "OK\r\n"
     wound.run(1500)
     angle = POLE_PAIRS * wound.rotor.position + MAGNET_ANGLE
-    assert wound.servo.mode == Mode.VOLTAGE_FOC and math.remainder(angle - 1.5, math.tau) == pytest.approx(
-        0.0, abs=1e-3
-    )
+    assert wound.servo.mode == Mode.VOLTAGE_FOC
+    assert math.remainder(angle - 1.5, math.tau) == pytest.approx(0.0, abs=1e-3)
     assert abs(mean_current(wound)) == pytest.approx(0.4 / (RESISTANCE / PHASES), rel=0.02)
     assert wound.get(reg.D_CURRENT) == pytest.approx(2.0, abs=0.25)
 
@@ -125,32 +124,24 @@ def test_numbers_that_are_none_give_no_torque(wound: Bench) -> None:
         assert wound.rotor.effort == 0.0 and wound.rotor.position == 0.0, line
 
 
-def stop(bench: Bench) -> None:
-    bench.say("d stop")
-
-
-def fault(bench: Bench) -> None:
-    bench.rotor.fault_cause = "overcurrent"
-    bench.run(1)
-
-
-def lost(bench: Bench) -> None:
-    bench.rotor.position = math.nan
-    bench.run(1)
-
-
-def off(bench: Bench) -> None:
-    bench.emulator.reset(bench.t_ns)
+# how it ends -> what happens, and the mode afterwards
+ENDS: dict[str, tuple[Callable[[Bench], object], int]] = {
+    "stop": (lambda bench: bench.say("d stop"), 0),
+    "fault": (lambda bench: setattr(bench.rotor, "fault_cause", "overcurrent"), 1),
+    "no angle": (lambda bench: setattr(bench.rotor, "position", math.nan), 1),
+    "power off": (lambda bench: bench.emulator.reset(bench.t_ns), 0),
+}
 
 
 @pytest.mark.parametrize("line", ["pwm 0 0.4", "vdq 0 2", "ind 0.4 3 o0.4", "pos nan 0 nan c2", "cal 0.4", "cali i2"])
-@pytest.mark.parametrize(("end", "mode"), [(stop, 0), (fault, 1), (lost, 1), (off, 0)])
-def test_the_motor_is_off_at_the_end(wound: Bench, line: str, end: Callable[[Bench], None], mode: int) -> None:
+@pytest.mark.parametrize("end", ENDS)
+def test_the_motor_is_off_at_the_end(wound: Bench, line: str, end: str) -> None:
     wound.say(f"d {line}")
     wound.run(100)
     assert wound.servo.windings and wound.servo.windings.current
-    end(wound)
-    wound.run(1)
+    action, mode = ENDS[end]
+    action(wound)
+    wound.run(2)
     assert wound.servo.mode == mode and wound.rotor.effort == 0.0 and wound.servo.windings.current == 0.0
     wound.run(20)
     assert wound.servo.mode == mode and wound.servo.sweep is None
@@ -167,8 +158,8 @@ def test_another_command_ends_a_sweep(wound: Bench) -> None:
 def test_a_sweep_that_a_fault_ends_says_so(wound: Bench) -> None:
     assert wound.say("d cal 0.4 s2") == "CAL start 2\r\n"
     wound.run(25)
-    fault(wound)
-    wound.run(1)
+    wound.rotor.fault_cause = "overcurrent"
+    wound.run(2)
     assert wound.say("").endswith("CAL fault\r\n")
 
 
