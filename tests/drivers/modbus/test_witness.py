@@ -225,7 +225,6 @@ def test_a_client_of_pymodbus_moves_an_emulated_drive(client):
 
 def test_a_client_of_pymodbus_reads_floats(client):
     client, rotors = client
-    rotors[1].position = 0.0
     found = client.read_input_registers(200, count=4, device_id=2).registers
     values = client.convert_from_registers(found, client.DATATYPE.FLOAT32, word_order="little")
     assert values == pytest.approx([rotors[1].max_effort, rotors[1].max_velocity])
@@ -291,12 +290,6 @@ def test_every_request_of_the_client_is_answered(client, name):
         assert {key: getattr(answer, key) for key in wanted} == wanted
 
 
-def drives_in_memory(tmp_path) -> Any:
-    """The emulator of two drives with the map WHOLE_NUMBERS."""
-    _, params, context = built(tmp_path, str(tmp_path / "tty"), a=WHOLE_NUMBERS, b=WHOLE_NUMBERS)
-    return modbus.emulate(params, context, [Rotor(), Rotor()])
-
-
 def test_a_mask_changes_some_bits_of_a_register(client):
     client, _ = client
     client.write_register(0x3002, 0x1234, device_id=1)
@@ -306,37 +299,31 @@ def test_a_mask_changes_some_bits_of_a_register(client):
     assert client.mask_write_register(address=0x2000, and_mask=0, or_mask=0, device_id=1).exception_code == 2
 
 
-@pytest.mark.parametrize(
-    ("request_", "exception"),
-    [
-        ("03 1000 0000", 3),
-        ("03 1000 007e", 3),
-        ("04 ffff 0002", 2),
-        ("10 3002 0000 00", 3),
-        ("10 3002 007c 02 0000", 3),
-        ("10 3002 0002 02 0000", 3),
-        ("10 ffff 0002 04 00000000", 2),
-        ("17 1000 007e 3002 0001 02 0000", 3),
-        ("17 1000 0001 2000 0001 02 0000", 2),
-        ("17 5000 0001 3002 0001 02 0007", 2),
-        ("08 0001 0000", 1),
-        ("64", 1),
-        ("41 0102030405", 1),
-    ],
-)
-def test_quantities_and_addresses_beyond_their_limits(tmp_path, request_, exception):
-    """By the frames alone: the client does not send most of them."""
-    emulator = drives_in_memory(tmp_path)
-    frame = codec.checked(bytes.fromhex("01" + request_))
+# exception -> requests that are answered with it; most of them the client does not send
+REFUSED = {
+    1: ("08 0001 0000", "64", "41 0102030405"),
+    2: (
+        *("04 ffff 0002", "10 ffff 0002 04 00000000", "17 1000 0001 2000 0001 02 0000"),
+        "17 5000 0001 3002 0001 02 0007",
+    ),
+    3: (
+        *("03 1000 0000", "03 1000 007e", "10 3002 0000 00", "10 3002 007c 02 0000", "10 3002 0002 02 0000"),
+        "17 1000 007e 3002 0001 02 0000",
+    ),
+}
+
+
+def test_quantities_and_addresses_beyond_their_limits_and_broadcasts(tmp_path):
+    _, params, context = built(tmp_path, str(tmp_path / "tty"), a=WHOLE_NUMBERS, b=WHOLE_NUMBERS)
+    emulator: Any = modbus.emulate(params, context, [Rotor(), Rotor()])
     before = dict(emulator.drives[1].written)
-    for cut in range(len(frame)):  # in chunks, as it may come
-        assert emulator.handle(frame[:cut], 0) == []
-        assert emulator.handle(frame[cut:], 1) == [codec.refusal_of(1, frame[1], exception)]
+    for exception, request in ((code, each) for code, requests in REFUSED.items() for each in requests):
+        frame = codec.checked(bytes.fromhex("01" + request))
+        for cut in range(len(frame)):  # in chunks, as it may come
+            assert emulator.handle(frame[:cut], 0) == []
+            assert emulator.handle(frame[cut:], 1) == [codec.refusal_of(1, frame[1], exception)], request
     assert emulator.drives[1].written == before
-
-
-def test_a_broadcast_is_carried_out_by_all_and_answered_by_none(tmp_path):
-    emulator = drives_in_memory(tmp_path)
+    # a broadcast is carried out by all and answered by none
     assert emulator.handle(codec.encode(codec.RtuRequest(0, codec.WRITE_ONE, at=0x3002, words=(321,))), 0) == []
     assert [drive.written[0x3002] for drive in emulator.drives.values()] == [321, 321]
     assert emulator.handle(codec.encode(codec.RtuRequest(0, codec.READ, 0x1000, 1)), 0) == []
