@@ -70,6 +70,8 @@ def ask(adapter, tmp_path):
             frame = exchange.adapter.receive(now() + 2_000_000)
             frames.extend([] if frame is None else [frame._replace(t_ns=0)])
             written += ports[0].read(ports[0].in_waiting)
+        while (frame := exchange.adapter.receive(0)) is not None:
+            frames.append(frame._replace(t_ns=0))
         return written.decode("latin-1"), frames
 
     yield exchange
