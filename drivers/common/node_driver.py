@@ -70,8 +70,8 @@ class NodeDriver(MotorDriver[Item, Joint]):
 
         def enable_and_hold() -> None:
             with self._gate:
-                self.check_not_stopped()
                 for k in range(len(self._wiring)):
+                    self.check_not_stopped()
                     self._send(k, "enable")
                 self._send_commands(start, zeros, zeros, self._now() + STOP_NS)
 
@@ -124,6 +124,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
         self._drain()
         self._pending.update(range(len(self._wiring)))
         for k, row in enumerate(zip(position, velocity, effort, strict=True)):
+            self.check_not_stopped()  # by a thread that waited no longer: some drives would run again
             self.link.send(self._request(k, "state") if self._tripped[k] else self._command(k, *row), deadline_ns)
         if not self.answers_commands:
             for k in range(len(self._wiring)):

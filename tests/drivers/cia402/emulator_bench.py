@@ -78,13 +78,21 @@ class Rig:
         for word in words:
             self.write(0x6040, 0, "H", word)
 
+    def code(self, request: str) -> int:
+        """With which a request by SDO is refused."""
+        answer = self.ask(bytes.fromhex(request))
+        assert answer[0] == 0x80
+        return struct.unpack("<I", answer[4:])[0]
+
     @property
     def status(self) -> int:
         return self.read(0x6041, kind="H")
 
     @property
     def state(self) -> int:
-        return self.status & 0x6F
+        """0x40: disabled, 0x21 to 0x27: on the way, 0x07: quick stop, 0x0F: reacting, 0x08: fault"""
+        status = self.status
+        return status & (0x4F if status & 0x4F in (0x40, 0x0F, 0x08) else 0x6F)
 
     @property
     def position(self) -> int:
@@ -98,6 +106,12 @@ class Rig:
 
     def emergencies(self) -> list[int]:
         return [struct.unpack("<H", f.data[:2])[0] for f in self.heard if f.id == 0x80 + NODE]
+
+    def count(self, cob_id: int, ms: int) -> int:
+        """Frames with this identifier in this time."""
+        self.heard.clear()
+        self.run(ms)
+        return sum(frame.id == cob_id for frame in self.heard)
 
 
 def map_pdo(rig: Rig, index: int, cob_id: int, kind: int, *objects: int) -> None:

@@ -348,6 +348,13 @@ class Segment:
         self._socket.bind((interface, 0))
         self._socket.settimeout(5e-4)
 
+    def restart(self) -> None:
+        """Motors at rest where they began, and the power is switched on."""
+        for k, (slave, rotor) in enumerate(zip(self.slaves, self._rotors, strict=True), 1):
+            rotor.position, rotor.velocity, rotor.fault_cause = 0.1 * k, 0.0, ""
+            slave.mute = False
+            slave.restart()
+
     def serve(self, commands: TextIO, answers: TextIO) -> None:
         """Until the commands end; each is a line, and is answered by a line."""
         due = now()
@@ -374,6 +381,8 @@ class Segment:
             self.slaves[int(k)].mute = value == "1"
         elif word == "fault":
             rotor.fault_cause = value.strip("-")
+        elif word == "restart":
+            self.restart()
         return {"position": rotor.position, "velocity": rotor.velocity, "effort": rotor.effort}
 
     def answer(self, frame: bytes) -> bytes:
@@ -401,10 +410,9 @@ def main(interface: str, count: str, settings: str = "{}") -> None:
     """settings: of the emulated drives, as JSON."""
     settings_of = EmulatedParams(**json.loads(settings))
     rotors = [Rotor() for _ in range(int(count))]
-    for k, rotor in enumerate(rotors, 1):
-        rotor.position = 0.1 * k
     nodes = [Node(k, rotor, 65536, None, (0x5555, 0x10 + k), None, settings_of) for k, rotor in enumerate(rotors, 1)]
     segment = Segment(interface, nodes, rotors)
+    segment.restart()
     print("ready", flush=True)
     segment.serve(sys.stdin, sys.stdout)
 

@@ -26,33 +26,31 @@ def finish(transfer: sdo.Transfer, answer: bytes) -> bytes:
 
 
 # Festo GDCP-CMMP-M3/-M0-C-CO-EN 1510b, 3.2.1 "SDO sequences for reading and writing"
-@pytest.mark.parametrize(
-    ("index", "sub", "request_", "answer", "data"),
-    [
-        (0x6061, 0, "40 61 60 00", "4F 61 60 00 01", "01"),
-        (0x6041, 0, "40 41 60 00", "4B 41 60 00 34 12", "34 12"),
-        (0x6093, 1, "40 93 60 01", "43 93 60 01 78 56 34 12", "78 56 34 12"),
-    ],
-)
-def test_reading_as_festo_prints_it(index, sub, request_, answer, data):
-    transfer = sdo.upload(index, sub)
-    assert start(transfer) == bytes.fromhex(request_).ljust(8, b"\0")
-    assert finish(transfer, bytes.fromhex(answer).ljust(8, b"\0")) == bytes.fromhex(data)
+READ = {
+    (0x6061, 0): ("40 61 60 00", "4F 61 60 00 01", "01"),
+    (0x6041, 0): ("40 41 60 00", "4B 41 60 00 34 12", "34 12"),
+    (0x6093, 1): ("40 93 60 01", "43 93 60 01 78 56 34 12", "78 56 34 12"),
+}
+WRITTEN = {
+    (0x1401, 2): ("EF", "2F 01 14 02 EF"),
+    (0x6040, 0): ("E8 03", "2B 40 60 00 E8 03"),
+    (0x6093, 1): ("78 56 34 12", "23 93 60 01 78 56 34 12"),
+}
 
 
-@pytest.mark.parametrize(
-    ("index", "sub", "data", "request_"),
-    [
-        (0x1401, 2, "EF", "2F 01 14 02 EF"),
-        (0x6040, 0, "E8 03", "2B 40 60 00 E8 03"),
-        (0x6093, 1, "78 56 34 12", "23 93 60 01 78 56 34 12"),
-    ],
-)
-def test_writing_as_festo_prints_it(index, sub, data, request_):
-    transfer = sdo.download(index, sub, bytes.fromhex(data))
-    request = start(transfer)
-    assert request == bytes.fromhex(request_).ljust(8, b"\0")
-    assert finish(transfer, b"\x60" + request[1:4] + bytes(4)) == b""
+def padded(text: str) -> bytes:
+    return bytes.fromhex(text).ljust(8, b"\0")
+
+
+def test_reading_and_writing_as_festo_prints_it():
+    for key, (request, answer, data) in READ.items():
+        transfer = sdo.upload(*key)
+        assert start(transfer) == padded(request)
+        assert finish(transfer, padded(answer)) == bytes.fromhex(data)
+    for key, (data, request) in WRITTEN.items():
+        transfer = sdo.download(*key, bytes.fromhex(data))
+        assert start(transfer) == padded(request)
+        assert finish(transfer, b"\x60" + padded(request)[1:4] + bytes(4)) == b""
 
 
 def test_refusals_as_festo_prints_them():
@@ -80,13 +78,11 @@ def test_reading_a_mapping_as_blink_marine_prints_it():
     assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x1601, 1, mapped) == bytes.fromhex("43 01 16 01 10 01 02 20")
 
 
-@pytest.mark.parametrize(
-    ("size", "write", "answer"), [(1, 0x2F, 0x4F), (2, 0x2B, 0x4B), (3, 0x27, 0x47), (4, 0x23, 0x43)]
-)
-def test_control_bytes_as_curtis_prints_them(size, write, answer):
+def test_control_bytes_as_curtis_prints_them():
     # Curtis 3401T manual, August 2022, page 47
-    assert sdo.expedited(sdo.DOWNLOAD, 0x6040, 0, bytes(size))[0] == write
-    assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x6040, 0, bytes(size))[0] == answer
+    for size, write, answer in ((1, 0x2F, 0x4F), (2, 0x2B, 0x4B), (3, 0x27, 0x47), (4, 0x23, 0x43)):
+        assert sdo.expedited(sdo.DOWNLOAD, 0x6040, 0, bytes(size))[0] == write
+        assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x6040, 0, bytes(size))[0] == answer
 
 
 def test_segments_of_an_upload():
@@ -140,23 +136,23 @@ def test_emergency():
     assert codec.decode_emergency(bytes.fromhex("10 23 03 01 02 03 04 05")) == (0x2310, 0x03)
 
 
-# Festo 6.1.4, table 6.6 (FAULT in accordance with CiA 402)
-@pytest.mark.parametrize(
-    ("mask", "value", "state"),
-    [
-        (0x4F, 0x00, profile.NOT_READY),
-        (0x4F, 0x40, profile.DISABLED),
-        (0x6F, 0x21, profile.READY),
-        (0x6F, 0x23, profile.SWITCHED_ON),
-        (0x6F, 0x27, profile.ENABLED),
-        (0x6F, 0x07, profile.QUICK_STOP),
-        (0x4F, 0x0F, profile.REACTING),
-        (0x4F, 0x08, profile.FAULT),
-    ],
-)
-def test_states_of_the_statusword(mask, value, state):
+# Festo 6.1.4, table 6.6 (FAULT in accordance with CiA 402): state -> mask and value of the statusword
+STATES = {
+    profile.NOT_READY: (0x4F, 0x00),
+    profile.DISABLED: (0x4F, 0x40),
+    profile.READY: (0x6F, 0x21),
+    profile.SWITCHED_ON: (0x6F, 0x23),
+    profile.ENABLED: (0x6F, 0x27),
+    profile.QUICK_STOP: (0x6F, 0x07),
+    profile.REACTING: (0x4F, 0x0F),
+    profile.FAULT: (0x4F, 0x08),
+}
+
+
+def test_states_of_the_statusword():
     for word in range(0x10000):
-        assert (profile.state_of(word) == state) == (word & mask == value)
+        states = [state for state, (mask, value) in STATES.items() if word & mask == value]
+        assert states == [state for state in (profile.state_of(word),) if state is not None], f"{word:04x}"
 
 
 def test_the_commands_to_operation_enabled():
@@ -184,21 +180,19 @@ def test_answers_of_a_drive():
     assert codec.decode_motion(bytes.fromhex("00 00 00 00 00 00 FB 00"), STEP) == (0.0, 0.0, pytest.approx(25.1))
 
 
-@given(st.integers(0, 0xFFFF), st.integers(-128, 127), st.integers(-(2**31), 2**31 - 1))
-def test_status_goes_round(word, mode, counts):
+words = st.integers(-32768, 32767)
+numbers = st.integers(-(2**31), 2**31 - 1)
+
+
+@given(st.integers(0, 0xFFFF), st.integers(-128, 127), numbers, numbers, words, st.none() | words)
+def test_answers_go_round(word, mode, counts, velocity, effort, warm):
     frame = codec.status_answer(7, codec.DriveStatus(word, mode, counts * STEP.position), STEP)
-    assert frame.id == 0x187
-    assert frame.data == struct.pack("<Hbi", word, mode, counts)
+    assert (frame.id, frame.data) == (0x187, struct.pack("<Hbi", word, mode, counts))
     assert codec.decode_status(frame.data, STEP) == (word, mode, counts * STEP.position)
-
-
-@given(st.integers(-(2**31), 2**31 - 1), st.integers(-32768, 32767), st.none() | st.integers(-32768, 32767))
-def test_motion_goes_round(velocity, effort, warm):
     temperature = None if warm is None else warm * STEP.temperature
     motion = codec.MotionFeedback(velocity * STEP.velocity, effort * STEP.effort, temperature)
     frame = codec.motion_answer(7, motion, STEP)
-    assert frame.id == 0x287
-    assert codec.decode_motion(frame.data, STEP) == motion
+    assert frame.id == 0x287 and codec.decode_motion(frame.data, STEP) == motion
 
 
 @given(st.binary(max_size=64))
@@ -231,17 +225,8 @@ def test_what_is_downloaded_arrives(data, index, sub):
     assert received == data
 
 
-def test_faults_in_words():
-    assert faults.describe(0x4310) == "over temperature of the drive (drive error 0x4310); let it cool down"
-    assert faults.describe(0x8611) == (
-        "following error (drive error 0x8611); command slower motions or widen the window 6065h"
-    )
-    assert faults.describe(0x2350) == "current (drive error 0x2350); see the drive's manual"
-    assert faults.describe(0x1000) == "generic error (drive error 0x1000); see the drive's manual"
-    assert faults.describe(faults.SWITCHED_OFF) == (
-        "switched off by itself; check its enable input and its safe-torque-off input"
-    )
-    assert faults.describe(-99) == "unknown state; switch the drive off and on"
+def test_faults_in_words(said):
+    said(map(faults.describe, (0x4310, 0x8611, 0x2350, 0x1000, faults.SWITCHED_OFF, -99)))
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
 import struct
 
 import pytest
@@ -45,20 +43,13 @@ def test_other_transmission_types(rig):
 def test_sent_on_change_and_by_timer(rig):
     map_pdo(rig, 0x1801, 0x40000285, 255, 0x60410010)
     rig.send(0, "01 05")
-    rig.heard.clear()
-    rig.run(10)
-    assert len([f for f in rig.heard if f.id == 0x285]) == 1
+    assert rig.count(0x285, 10) == 1
     rig.control(6)
-    rig.run(10)
-    assert len([f for f in rig.heard if f.id == 0x285]) == 2
+    assert rig.count(0x285, 10) == 1
     rig.write(0x1801, 5, "H", 5)
-    rig.heard.clear()
-    rig.run(20)
-    assert len([f for f in rig.heard if f.id == 0x285]) in (4, 5)
+    assert rig.count(0x285, 20) in (4, 5)
     rig.write(0x1801, 3, "H", 100)  # not twice within 10 ms
-    rig.heard.clear()
-    rig.run(20)
-    assert len([f for f in rig.heard if f.id == 0x285]) == 2
+    assert rig.count(0x285, 20) == 2
 
 
 def test_mappings_that_are_refused(rig):
@@ -111,16 +102,14 @@ def test_the_loops_of_a_strong_drive_are_stable_with_any_inertia(inertia):
     rig = Rig(motor)
     rig.enable(9)
     rig.write(0x60FF, 0, "i", COUNTS // 4)
-    rig.run(1500)
-    speeds = []
+    rig.run(1000)
     for _ in range(100):
         rig.run(1)
-        speeds.append(motor.velocity)
-    assert speeds == pytest.approx([TURN / 4] * 100, rel=0.02)
+        assert motor.velocity == pytest.approx(TURN / 4, rel=0.02)
     rig.write(0x60FF, 0, "i", 0)
     rig.enable(8)
-    rig.write(0x607A, 0, "i", rig.position + COUNTS // 8)
     goal = rig.position + COUNTS // 8
+    rig.write(0x607A, 0, "i", goal)
     rig.run(2000)
     assert (rig.position, motor.velocity) == (pytest.approx(goal, abs=3), pytest.approx(0.0, abs=0.01))
 
@@ -226,39 +215,3 @@ def test_homing_in_place_and_aborted(rig):
     rig.run(2)
     rig.control(0x0F)
     assert rig.status & 0x3400 == 0x0400
-
-
-def test_any_frames_at_all():
-    rig, rng = Rig(), random.Random(402)
-    cob_ids = (0, 0x80, 0x77F, 0x605, 0x605, 0x205, 0x305, 0x405, 0x185, 0x85)
-    for turn in range(20_000):
-        cob_id = rng.choice(cob_ids) if rng.random() < 0.9 else rng.randrange(1 << 11)
-        flags = {"extended": rng.random() < 0.02, "fd": rng.random() < 0.02, "remote": rng.random() < 0.05}
-        frame = CanFrame(cob_id, rng.randbytes(rng.choice((0, 1, 2, 4, 8, 8, 8, 64))), **flags)
-        if cob_id == 0x605 and rng.random() < 0.7:  # a request that makes sense
-            index = rng.choice((0x6040, 0x6060, 0x607A, 0x1016, 0x1400, 0x1600, 0x1A01, 0x6085, 0x60C2))
-            frame = CanFrame(
-                0x605, struct.pack("<BHBI", rng.choice((0x2F, 0x2B, 0x23, 0x40)), index, rng.randrange(3), turn)
-            )
-        assert all(len(f.data) <= 8 and 0 <= f.id < 0x800 for f in rig.emulator.handle(frame, rig.t))
-        if turn % 4 == 0:
-            rig.run(1)
-            rig.heard.clear()
-        if turn % 50 == 0:
-            rig.send(0, "01 05")
-    assert math.isfinite(rig.motor.position)
-    rig.emulator.reset(rig.t)
-    rig.run(2)
-    assert rig.state == 0x40
-    assert rig.motor.effort == 0
-
-
-def test_noise_moves_no_motor_that_is_off():
-    rig, rng = Rig(), random.Random(7)
-    rig.send(0, "01 05")
-    for _ in range(20_000):
-        cob_id = rng.choice((0x80, 0x77F, 0x305, 0x405, 0x505, 0x685, 0x125))
-        rig.send(cob_id, rng.randbytes(rng.randrange(9)))
-        if rng.random() < 0.2:
-            rig.run(1)
-    assert rig.motor.position == 0.0

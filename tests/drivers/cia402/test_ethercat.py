@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +16,12 @@ import pytest
 
 from cosim.drivers import cia402
 from cosim.drivers.transport import now
-from cosim.errors import InputError, RunError
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
 from tests.conformance.families import PATIENCE, rig, write_rig
+from tests.drivers.bench import refused
 from tests.kit.clock import MS
 
 pytest.importorskip("pysoem", reason="pysoem is not installed")
@@ -30,7 +29,6 @@ ROOT = Path(__file__).parents[3]
 START = np.array([-0.1 / 2 + 0.3, 0.2])  # of the joints
 PUSH = 0.02  # N·m at the drive
 WATCHDOG = 1.0  # s
-_numbers = itertools.count()
 
 
 def why_not() -> str:
@@ -44,12 +42,12 @@ def why_not() -> str:
     return ""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def link() -> Iterator[tuple[str, str]]:
     """Two interfaces, joined."""
     if reason := why_not():
         pytest.skip(reason)
-    number = f"{os.getpid() % 100_000}{next(_numbers) % 1000}"
+    number = os.getpid() % 10_000_000
     ends = f"ea{number}", f"eb{number}"
     made = subprocess.run(["ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1]], capture_output=True)
     if made.returncode:
@@ -77,6 +75,10 @@ class Slaves:
         self._process.stdin.write(f"{word} {k} {value}\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
+
+    @property
+    def efforts(self) -> list[float]:
+        return [self.ask(k=k)["effort"] for k in range(2)]
 
     def close(self) -> None:
         self._process.communicate(timeout=PATIENCE)
@@ -109,139 +111,128 @@ class Bench:
         return [self.driver.describe_fault(k, int(code)) for k, code in enumerate(self.out.fault)]
 
 
-@pytest.fixture
-def slaves(request, link) -> Iterator[Slaves]:
-    """Indirect parameter: settings of the drives."""
-    made = Slaves(link[1], getattr(request, "param", {}))
+UNITS = {"encoder_resolution": 131072, "feed_constant": 36000, "velocity_unit": "mrpm"}
+
+
+@pytest.fixture(scope="module", params=[{}], ids=["ordinary"])
+def segment(request, link) -> Iterator[Slaves]:
+    """Parameter: settings of the drives."""
+    made = Slaves(link[1], request.param)
     yield made
     made.close()
 
 
 @pytest.fixture
-def bench(request, tmp_path, link, slaves) -> Iterator[Bench]:
-    made = Bench(tmp_path, link[0], getattr(request, "param", "effort"))
-    yield made
-    made.driver.close()
+def slaves(segment) -> Slaves:
+    segment.ask("restart")
+    return segment
 
 
-def test_drives_are_opened_and_stay_off(bench, slaves):
+@pytest.fixture
+def bench(tmp_path, link, slaves) -> Iterator[Callable[..., Bench]]:
+    """bench(mode) -> the drives, enabled; closed afterwards."""
+    made: list[Bench] = []
+
+    def make(mode: str = "effort") -> Bench:
+        made.append(Bench(tmp_path, link[0], mode))
+        made[-1].driver.open()
+        made[-1].driver.enable(mode)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.driver.close()
+
+
+real_time = pytest.mark.real_time
+
+
+@real_time
+def test_an_effort_moves_the_motors_until_they_are_stopped(tmp_path, link, slaves):
+    bench = Bench(tmp_path, link[0], "effort")
     bench.driver.open()
     bench.until(lambda: bench.out.t_ns, command=False)
     np.testing.assert_allclose(bench.out.position, START, atol=1e-3)
-    assert not bench.out.fault.any()
-    assert slaves.ask()["effort"] == 0.0
-
-
-def test_an_effort_moves_the_motors_and_stop_switches_them_off(bench, slaves):
-    bench.driver.open()
+    assert not bench.out.fault.any() and slaves.efforts == [0.0, 0.0]
     bench.driver.enable("effort")
     resolution = bench.driver.report()[1]["resolution"]
     bench.until(lambda: abs(bench.out.velocity).min() > 1.0, effort=[2 * PUSH, -PUSH])
     assert bench.out.velocity[0] > 0 > bench.out.velocity[1]
-    assert slaves.ask(k=0)["effort"] == pytest.approx(-PUSH, abs=resolution)  # direction -1
+    assert slaves.efforts == pytest.approx([-PUSH, -PUSH], abs=resolution)  # direction -1
     np.testing.assert_allclose(bench.out.effort, [2 * PUSH, -PUSH], atol=2 * resolution)
     bench.driver.stop()
-    bench.until(lambda: slaves.ask(k=0)["effort"] == slaves.ask(k=1)["effort"] == 0.0, command=False)
-
-
-@pytest.mark.parametrize("bench", ["position"], indirect=True)
-def test_a_position_is_reached(bench):
-    bench.driver.open()
-    bench.driver.enable("position")
-    goal = START + np.array([0.1, -0.2])
-    bench.until(lambda: abs(bench.out.position - goal).max() < 0.01, position=goal)
-
-
-@pytest.mark.parametrize("bench", ["velocity"], indirect=True)
-def test_a_velocity_is_held(bench):
-    bench.driver.open()
-    bench.driver.enable("velocity")
-    bench.until(lambda: abs(bench.out.velocity - [0.5, -1.0]).max() < 0.05, velocity=[0.5, -1.0])
-
-
-OTHERS = {
-    "feed constant": {"encoder_resolution": 131072, "feed_constant": 36000, "velocity_unit": "mrpm"},
-    "process data of its own": {"fixed_maps": True},
-}
-
-
-@pytest.mark.parametrize("slaves", OTHERS.values(), ids=OTHERS, indirect=True)
-@pytest.mark.parametrize("bench", ["effort", "velocity", "position"], indirect=True)
-def test_drives_with_other_units_or_process_data(bench, slaves):
-    bench.driver.open()
-    bench.driver.enable(bench.mode)
-    if bench.mode == "position":
-        goal = START + np.array([0.1, -0.2])
-        bench.until(lambda: abs(bench.out.position - goal).max() < 0.01, position=goal)
-        assert slaves.ask(k=1)["position"] == pytest.approx(goal[1], abs=0.02)
-    elif bench.mode == "velocity":
-        bench.until(lambda: abs(bench.out.velocity - [0.5, -1.0]).max() < 0.05, velocity=[0.5, -1.0])
-    else:
-        bench.until(lambda: abs(bench.out.velocity).min() > 1.0, effort=[2 * PUSH, -PUSH])
-        assert slaves.ask(k=1)["effort"] == pytest.approx(-PUSH, abs=bench.driver.report()[1]["resolution"])
-
-
-def test_without_commands_the_drives_stop_however_often_they_are_read(bench, slaves):
-    bench.driver.open()
-    bench.driver.enable("effort")
-    bench.until(lambda: bench.out.velocity[1] > 1.0, effort=PUSH)
-    begun = now()
-    bench.until(lambda: bench.out.fault.all(), command=False)
-    assert now() - begun > 0.5 * WATCHDOG * 1e9
-    assert (
-        bench.words() == ["heartbeat lost (drive error 0x8130); commands stopped; check what blocked the program"] * 2
-    )
-    bench.until(lambda: slaves.ask(k=0)["effort"] == slaves.ask(k=1)["effort"] == 0.0, command=False)
-    bench.driver.clear()
-    bench.driver.enable("effort")
-    bench.until(lambda: bench.out.velocity[1] > 1.0, effort=PUSH)
-
-
-def test_a_fault_has_its_name_and_stays_until_it_is_cleared(bench, slaves):
-    bench.driver.open()
-    bench.driver.enable("effort")
-    bench.until(lambda: bench.out.velocity[1] > 0.2, effort=PUSH)
-    slaves.ask("fault", 1, "overcurrent")
-    bench.until(lambda: bench.out.fault[1], effort=PUSH)
-    assert bench.words()[1].startswith("over current (drive error 0x2310); ") and not bench.out.fault[0]
-    with pytest.raises(RunError, match="over current"):
-        bench.driver.enable("effort")
-    slaves.ask("fault", 1, "-")
-    bench.driver.clear()
-    bench.driver.enable("effort")
-    bench.until(lambda: bench.out.velocity[1] > 0.2, effort=PUSH)
-
-
-def test_a_silent_slave_makes_feedback_old_and_is_named_when_it_is_opened(bench, slaves):
-    bench.driver.open()
-    bench.until(lambda: bench.out.t_ns, command=False)
-    slaves.ask("mute", 1, "1")
-    bench.driver.read(bench.out, now() + 5 * MS)
-    heard = bench.out.t_ns
-    for _ in range(3):
-        bench.driver.read(bench.out, now() + 5 * MS)
-    assert bench.out.t_ns == heard
+    bench.until(lambda: slaves.efforts == [0.0, 0.0], command=False)
     bench.driver.close()
-    with pytest.raises(InputError) as caught:
-        bench.driver.open()
-    name = bench.driver.link.name
-    assert caught.value.what == f"no answer from node 2 on {name}; check its power, the id and the bit rate"
 
 
-def test_limits_beyond_the_drives_own_are_refused(tmp_path, link, slaves):
-    bench = Bench(tmp_path, link[0], "effort", effort=1000.0)
-    with pytest.raises(InputError, match="the effort limit is 1000 N"):
-        bench.driver.open()
+@real_time
+@pytest.mark.parametrize(
+    ("segment", "mode"),
+    [
+        ({}, "velocity"),
+        ({}, "position"),
+        (UNITS, "velocity"),
+        ({"fixed_maps": True}, "effort"),
+        ({"fixed_maps": True}, "position"),
+    ],
+    indirect=["segment"],
+    ids=["velocity", "position", "velocity in other units", "effort in own maps", "position in own maps"],
+)
+def test_drives_follow_in_each_mode_with_other_units_and_process_data(bench, slaves, mode):
+    made, goal = bench(mode), START + np.array([0.1, -0.2])
+    if mode == "position":
+        made.until(lambda: abs(made.out.position - goal).max() < 0.01, position=goal)
+        assert slaves.ask(k=1)["position"] == pytest.approx(goal[1], abs=0.02)
+    elif mode == "velocity":
+        made.until(lambda: abs(made.out.velocity - [0.5, -1.0]).max() < 0.05, velocity=[0.5, -1.0])
+    else:
+        made.until(lambda: abs(made.out.velocity).min() > 1.0, effort=[2 * PUSH, -PUSH])
+        assert slaves.efforts[1] == pytest.approx(-PUSH, abs=made.driver.report()[1]["resolution"])
 
 
-def test_an_interface_without_slaves(tmp_path, link):
-    bench = Bench(tmp_path, link[0], "effort")
-    with pytest.raises(InputError) as caught:
-        bench.driver.open()
-    what = f"no EtherCAT slave answers on '{link[0]}'; check its cable and the power of the drives"
-    assert caught.value.what == what and str(caught.value.place).endswith("drivers[0].ethercat.interface")
+@real_time
+def test_without_commands_the_drives_stop_however_often_they_are_read(bench, slaves, said):
+    made = bench()
+    made.until(lambda: made.out.velocity[1] > 0.5, effort=PUSH)
+    begun = now()
+    made.until(lambda: made.out.fault.all(), command=False)
+    assert now() - begun > 0.5 * WATCHDOG * 1e9
+    (words,) = set(made.words())
+    said(words)
+    made.until(lambda: slaves.efforts == [0.0, 0.0], command=False)
+    made.driver.clear()
+    made.driver.enable("effort")
+    made.until(lambda: made.out.velocity[1] > 0.5, effort=PUSH)
 
 
+@real_time
+def test_a_fault_has_its_name_and_stays_until_it_is_cleared(bench, slaves):
+    made = bench()
+    slaves.ask("fault", 1, "overcurrent")
+    made.until(lambda: made.out.fault[1], effort=PUSH)
+    assert made.words()[1].startswith("over current (drive error 0x2310); ") and not made.out.fault[0]
+    slaves.ask("fault", 1, "-")
+    assert "over current" in refused(made.driver.enable, "effort")
+    made.driver.clear()
+    made.driver.enable("effort")
+    made.until(lambda: made.out.velocity[1] > 0.2, effort=PUSH)
+
+
+@real_time
+def test_a_silent_slave_makes_feedback_old_and_is_named_when_it_is_opened(bench, slaves, said):
+    made = bench()
+    made.until(lambda: made.out.t_ns, command=False)
+    slaves.ask("mute", 1, "1")
+    made.driver.read(made.out, now() + 5 * MS)
+    heard = made.out.t_ns
+    for _ in range(3):
+        made.driver.read(made.out, now() + 5 * MS)
+    assert made.out.t_ns == heard
+    made.driver.close()
+    said(refused(made.driver.open).partition("rig.yaml")[2], r"\bea\d+")
+
+
+@real_time
 def test_a_whole_run_with_its_report(tmp_path, link, slaves):
     driver = {"type": "cia402", "ethercat": {"interface": link[0]}, "watchdog": WATCHDOG}
     data = rig(driver, [{"id": 1}, {"id": 2}])
@@ -259,34 +250,20 @@ def test_a_whole_run_with_its_report(tmp_path, link, slaves):
     (report,) = run.summary["drivers"]
     assert report["connection"] == f"EtherCAT on {link[0]}" and report["sent"] > 100 and report["unsent"] == 0
     assert 0 < report["bus_load_estimated"] < 0.01
-    assert slaves.ask(k=0)["effort"] == slaves.ask(k=1)["effort"] == 0.0
+    assert slaves.efforts == [0.0, 0.0]
 
 
-MISTAKES = {
-    "drivers[0]: give either 'bus' or 'ethercat'": {},
-    "drivers[0].ethercat: missing key 'interface'": {"ethercat": {}},
-}
+@pytest.mark.parametrize("keys", [{}, {"ethercat": {}}], ids=["no line", "no interface"])
+def test_a_mistake_is_one_line_at_its_place(keys, tmp_path, said):
+    data = rig({"type": "cia402", **keys}, [{"id": 1}, {"id": 2}])
+    said(refused(read_rig, write_rig(tmp_path / "rig.yaml", data)))
 
 
-@pytest.mark.parametrize("expected", MISTAKES)
-def test_a_mistake_is_one_line_at_its_place(expected, tmp_path):
-    data = rig({"type": "cia402", **MISTAKES[expected]}, [{"id": 1}, {"id": 2}])
-    with pytest.raises(InputError) as caught:
-        read_rig(write_rig(tmp_path / "rig.yaml", data))
-    assert str(caught.value) == f"{tmp_path}/rig.yaml:1 {expected}"
-
-
-def test_drives_on_ethercat_are_not_emulated(tmp_path):
+def test_drives_on_ethercat_are_not_emulated(tmp_path, said):
     data = rig({"type": "cia402", "ethercat": {"interface": "eth0"}}, [{"id": 1}, {"id": 2}])
-    with pytest.raises(InputError) as caught:
-        emulation_of(read_rig(write_rig(tmp_path / "rig.yaml", data)))
-    what = "drives on EtherCAT cannot be emulated; give a 'bus' to emulate the same drives on CANopen"
-    assert str(caught.value) == f"{tmp_path}/rig.yaml:1 drivers[0].ethercat: {what}"
+    said(refused(lambda: emulation_of(read_rig(write_rig(tmp_path / "rig.yaml", data)))))
 
 
-def test_no_such_interface(tmp_path):
-    bench = Bench(tmp_path, "nowhere0", "effort")
-    with pytest.raises(InputError) as caught:
-        bench.driver.open()
-    assert caught.value.what.startswith("cannot open 'nowhere0' for EtherCAT: ")
-    assert caught.value.what.endswith("; check its name, and run with the privilege for raw sockets")
+def test_interfaces_without_slaves(tmp_path, link, said):
+    for interface in (link[0], "nowhere0"):
+        said(refused(Bench(tmp_path, interface, "effort").driver.open), r"\bea\d+", r"(?<=for EtherCAT: )[^;]+")

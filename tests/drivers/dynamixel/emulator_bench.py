@@ -1,10 +1,10 @@
 """Emulated Dynamixel drives with rotors, stepped by the test."""
 
-from cosim.drivers.common.motor import Rotor
 from cosim.drivers.dynamixel import codec
 from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.dynamixel.emulator import Emulator
 from cosim.drivers.dynamixel.node import Node
+from tests.drivers.dynamixel.conftest import rotor as made
 from tests.kit.clock import MS
 
 MODEL = t.MODELS["XM430-W350"]
@@ -14,14 +14,14 @@ class Bench:
     """Drives on a line, and time."""
 
     def __init__(self, *ids: int, model: t.ServoModel = MODEL) -> None:
-        self.rotors = [Rotor(inertia=1e-2, friction=1e-2) for _ in ids]
-        for rotor in self.rotors:
-            rotor.max_velocity = 5.0
+        ids = ids or (1,)
+        self.rotors = [made() for _ in ids]
         self.emulator = Emulator(
             [Node(id, model, model.effort(None), rotor) for id, rotor in zip(ids, self.rotors, strict=True)]
         )
         self.t_ns = 1000 * MS
         self.emulator.reset(self.t_ns)
+        self.rotor = self.rotors[0]
 
     def say(self, data: bytes) -> list[codec.Packet]:
         return [p for answer in self.emulator.handle(data, self.t_ns) for p in codec.Decoder().feed(answer)]
@@ -48,6 +48,12 @@ class Bench:
             if feed:
                 self.say(codec.packet(codec.BROADCAST, codec.ACTION))
 
-    def start(self, mode: int) -> None:
+    def reads(self, *registers: t.Register) -> list[int]:
+        return [self.read(register) for register in registers]
+
+    def start(self, mode: int, **goals: int) -> None:
+        """goals: registers of the table that are written then, by their names."""
         for register, value in ((t.OPERATING_MODE, mode), (t.GOAL_CURRENT, 0), (t.TORQUE_ENABLE, 1)):
             assert self.write(register, value) == 0
+        for name, value in goals.items():
+            self.write(getattr(t, name), value)

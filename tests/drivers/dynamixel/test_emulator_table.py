@@ -19,57 +19,61 @@ def test_ping() -> None:
 
 
 def test_initial_values_are_the_manufacturers() -> None:
-    bench = Bench(1)
-    registers = (
-        t.MODEL_NUMBER,
-        t.ID,
-        t.RETURN_DELAY_TIME,
-        t.OPERATING_MODE,
-        t.CURRENT_LIMIT,
-        t.SHUTDOWN,
-        t.RETURN_LEVEL,
-    )
-    assert [bench.read(r) for r in registers] == [1020, 1, 250, 3, 1193, 52, 2]
-    assert [bench.read(r) for r in (t.PRESENT_VOLTAGE, t.PRESENT_TEMPERATURE)] == [240, 25]
+    kept = (t.MODEL_NUMBER, t.ID, t.RETURN_DELAY_TIME, t.OPERATING_MODE, t.CURRENT_LIMIT, t.SHUTDOWN, t.RETURN_LEVEL)
+    assert Bench().reads(*kept) == [1020, 1, 250, 3, 1193, 52, 2]
+    assert Bench().reads(t.PRESENT_VOLTAGE, t.PRESENT_TEMPERATURE) == [240, 25]
 
 
 ON = codec.write(1, 64, b"\1")
 
 
-@pytest.mark.parametrize(
-    ("before", "question", "error"),
-    [
-        (b"", codec.write(1, 0, b"ab"), codec.NO_ACCESS),  # read only
-        (b"", codec.write(1, 14, b"a"), codec.NO_ACCESS),  # no such register
-        (b"", codec.write(1, 660, b"abcd"), codec.NO_ACCESS),  # beyond the table
-        (b"", codec.read(1, 660, 4), codec.NO_ACCESS),
-        (b"", codec.read(1, 0, 0), codec.NO_ACCESS),
-        (b"", codec.write(1, 116, b"ab"), codec.BAD_LENGTH),
-        (b"", codec.write(1, 118, b"ab"), codec.BAD_LENGTH),
-        (b"", codec.packet(1, codec.WRITE, b"ab"), codec.BAD_LENGTH),
-        (b"", codec.packet(1, codec.READ, b"ab"), codec.BAD_LENGTH),
-        (b"", codec.write(1, 11, b"\2"), codec.BAD_RANGE),  # no such operating mode
-        (b"", codec.write(1, 64, b"\2"), codec.BAD_RANGE),
-        (b"", codec.write(1, 102, (1194).to_bytes(2, "little")), codec.BEYOND_LIMIT),
-        (b"", codec.write(1, 104, (201).to_bytes(4, "little")), codec.BEYOND_LIMIT),
-        (b"", codec.write(1, 116, (4096).to_bytes(4, "little")), codec.BEYOND_LIMIT),
-        (ON, codec.write(1, 11, b"\1"), codec.NO_ACCESS),  # EEPROM is locked
-        (ON, codec.write(1, 65, b"\1"), 0),
-        (b"", codec.packet(1, 0x77), codec.BAD_INSTRUCTION),
-        (b"", codec.packet(1, codec.ACTION), codec.BAD_INSTRUCTION),  # nothing registered
-        (b"", codec.packet(1, codec.FACTORY_RESET, b"\3"), codec.BAD_RANGE),
-        (b"", codec.packet(1, codec.FACTORY_RESET), codec.BAD_RANGE),
-        (b"", codec.packet(1, codec.CLEAR, b"\1abcd"), codec.BAD_RANGE),
-        (b"", codec.packet(1, codec.PING)[:-1] + b"\0", codec.BAD_CRC),
-    ],
-)
-def test_errors(before: bytes, question: bytes, error: int) -> None:
-    bench = Bench(1)
-    bench.say(before)
+def value(size: int, number: int) -> bytes:
+    return number.to_bytes(size, "little")
+
+
+# error -> requests that are answered with it
+ERRORS = {
+    codec.NO_ACCESS: (
+        codec.write(1, 0, b"ab"),  # read only
+        codec.write(1, 14, b"a"),  # no such register
+        codec.write(1, 660, b"abcd"),  # beyond the table
+        codec.read(1, 660, 4),
+        codec.read(1, 0, 0),
+    ),
+    codec.BAD_LENGTH: (
+        codec.write(1, 116, b"ab"),
+        codec.write(1, 118, b"ab"),
+        codec.packet(1, codec.WRITE, b"ab"),
+        codec.packet(1, codec.READ, b"ab"),
+    ),
+    codec.BAD_RANGE: (
+        codec.write(1, 11, b"\2"),  # no such operating mode
+        codec.write(1, 64, b"\2"),
+        *(codec.packet(1, codec.FACTORY_RESET, option) for option in (b"\3", b"")),
+        codec.packet(1, codec.CLEAR, b"\1abcd"),
+    ),
+    codec.BEYOND_LIMIT: tuple(
+        codec.write(1, address, value(size, number))
+        for address, size, number in ((102, 2, 1194), (104, 4, 201), (116, 4, 4096))
+    ),
+    codec.BAD_INSTRUCTION: (codec.packet(1, 0x77), codec.packet(1, codec.ACTION)),  # nothing registered
+    codec.BAD_CRC: (codec.packet(1, codec.PING)[:-1] + b"\0",),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_errors(error: int) -> None:
+    bench = Bench()
     was = bytes(bench.emulator.nodes[0].table)
-    assert bench.ask(question)[0] == error
-    if error:
+    for question in ERRORS[error]:
+        assert bench.ask(question)[0] == error
         assert bytes(bench.emulator.nodes[0].table) == was
+
+
+def test_the_eeprom_is_locked_while_the_torque_is_on() -> None:
+    bench = Bench()
+    bench.say(ON)
+    assert [bench.ask(codec.write(1, address, b"\1"))[0] for address in (11, 65)] == [codec.NO_ACCESS, 0]
 
 
 def test_status_return_level() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pymodbus.framer import FramerRTU
 from pymodbus.pdu import DecodePDU, ExceptionResponse, register_message
@@ -47,8 +47,6 @@ requests = st.one_of(
         st.lists(words, min_size=1, max_size=121),
     ),
 )
-# a machine that stalls
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 of_requests, of_answers = FramerRTU(DecodePDU(True)), FramerRTU(DecodePDU(False))
 
 
@@ -97,7 +95,6 @@ def witness(request: RtuRequest) -> bytes:
     return of_requests.buildFrame(pdu)
 
 
-@patient
 @given(requests)
 def test_requests_are_those_of_pymodbus(request):
     frame = codec.encode(request)
@@ -106,7 +103,6 @@ def test_requests_are_those_of_pymodbus(request):
     assert codec.split(frame) == ([frame], b"")
 
 
-@patient
 @given(requests, st.randoms(use_true_random=False))
 def test_answers_are_read_by_pymodbus(request, dice):
     data = [dice.getrandbits(16) for _ in range(request.quantity)]
@@ -120,7 +116,6 @@ def test_answers_are_read_by_pymodbus(request, dice):
     assert isinstance(pdu, ExceptionResponse) and pdu.exception_code == 3
 
 
-@patient
 @given(requests, st.binary(max_size=20), st.binary(max_size=20))
 def test_an_answer_is_found_between_other_bytes(request, before, after):
     frame = codec.answer(request, [7] * request.quantity)
@@ -128,7 +123,6 @@ def test_an_answer_is_found_between_other_bytes(request, before, after):
     assert codec.find_answer(request, frame[:-1]) is None
 
 
-@patient
 @given(requests, requests, st.integers(0, 600))
 def test_requests_in_chunks_cut_anywhere_are_complete(first, second, cut):
     stream = codec.encode(first) + codec.encode(second)
@@ -137,7 +131,6 @@ def test_requests_in_chunks_cut_anywhere_are_complete(first, second, cut):
     assert [codec.decode(frame) for frame in frames + more] == [first, second] and end == b""
 
 
-@patient
 @given(requests, st.integers(0), st.integers(0, 7))
 def test_a_damaged_request_is_none(request, at, bit):
     frame = bytearray(codec.encode(request))

@@ -2,97 +2,47 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from cosim.errors import InputError
-from cosim.rig.rig import load_rig
-from tests.conformance.families import rig
+from tests.conformance.families import Case
 from tests.conformance.register_maps import FLOATS, WHOLE_NUMBERS
+from tests.drivers.loading import mistakes_of
 
-PORT = {"port": "/dev/ttyUSB0", "baudrate": 115200}
-AT = "1 drivers[0].joints.b"
-MAP = f"{AT}.registers"
-
-
-def changed(map=WHOLE_NUMBERS, without=(), **keys):
-    return {"id": 2, "registers": {k: v for k, v in {**map, **keys}.items() if k not in without}}
-
-
+CASE = Case("modbus", "pty", stepped=True)
+CONTROL = {"register": 1, "clear": [2], "off": [0]}
+# a map, and what is changed in it; None: it has no such key
 MISTAKES = {
-    "no map": ({"id": 2}, f"{AT}: missing key 'registers'"),
-    "no position": (changed(without=["position"]), f"{MAP}: missing key 'position'"),
-    "unknown point": (
-        changed(efort_target={"register": 1}),
-        f"{MAP}: unknown key 'efort_target'; did you mean 'effort_target'?",
-    ),
-    "no register": (changed(velocity={"type": "int32"}), f"{MAP}.velocity: missing key 'register'"),
-    "no type": (
-        changed(velocity={"register": 1, "type": "int64"}),
-        f"{MAP}.velocity.type: expected one of int16, uint16, int32, uint32, float32; got 'int64'",
-    ),
-    "another unit": (
-        changed(effort={"register": 1, "scale": "1 A"}),
-        f"{MAP}.effort.scale: unit 'A' does not fit here; use N*m, N*cm, mN*m",
-    ),
-    "too large": (
-        changed(effort={"register": 70000}),
-        f"{MAP}.effort.register: must be at most 65535, is 70000",
-    ),
-    "no target": (
-        changed(without=["effort_target", "velocity_target", "position_target"]),
-        f"{MAP}: give 'effort_target', 'velocity_target' or 'position_target'",
-    ),
-    "not this target": (
-        changed(without=["effort_target"]),
-        f"{MAP}: mode 'effort' needs 'effort_target'; add it, or give another 'mode'",
-    ),
-    "functions": (
-        changed(read=4),
-        f"{MAP}: function 23 reads no input registers; give 'write: 16' or 'write: 6' with 'read: 4'",
-    ),
-    "two registers by one": (
-        changed(FLOATS, write=6),
-        f"{MAP}: function 6 writes one register, and 'effort_target' has two; give 'write: 16'",
-    ),
-    "words": (
-        changed(control={"register": 1, "on": [], "off": [0], "clear": [2]}),
-        f"{MAP}.control: 'on', 'off' and 'clear' are lists of numbers from 0 to 65535",
-    ),
-    "on is off": (
-        changed(control={"register": 1, "on": [1, 0], "off": [0], "clear": [2]}),
-        f"{MAP}.control: 'on' and 'off' end with the same number; one of them is wrong",
-    ),
-    "faults": (
-        changed(faults={"high": "overcurrent"}),
-        f"{MAP}: 'faults' has a text for each fault code; 'high' has none",
-    ),
+    "no position": (WHOLE_NUMBERS, {"position": None}),
+    "unknown point": (WHOLE_NUMBERS, {"efort_target": {"register": 1}}),
+    "no register": (WHOLE_NUMBERS, {"velocity": {"type": "int32"}}),
+    "no type": (WHOLE_NUMBERS, {"velocity": {"register": 1, "type": "int64"}}),
+    "another unit": (WHOLE_NUMBERS, {"effort": {"register": 1, "scale": "1 A"}}),
+    "too large": (WHOLE_NUMBERS, {"effort": {"register": 70000}}),
+    "no target": (WHOLE_NUMBERS, dict.fromkeys(("effort_target", "velocity_target", "position_target"))),
+    "not this target": (WHOLE_NUMBERS, {"effort_target": None}),
+    "functions": (WHOLE_NUMBERS, {"read": 4}),
+    "two registers by one": (FLOATS, {"write": 6}),
+    "words": (WHOLE_NUMBERS, {"control": {**CONTROL, "on": []}}),
+    "on is off": (WHOLE_NUMBERS, {"control": {**CONTROL, "on": [1, 0]}}),
+    "faults": (WHOLE_NUMBERS, {"faults": {"high": "overcurrent"}}),
 }
 
 
-def message(tmp_path, b, **keys) -> str:
-    """The error without the path of the rig."""
-    data = rig({"type": "modbus", "port": PORT, **keys}, [{"id": 1, "registers": WHOLE_NUMBERS}, b])
-    data["schedule"]["step"] = "50 ms"
-    (tmp_path / "rig.yaml").write_text(json.dumps(data))
-    with pytest.raises(InputError) as caught:
-        load_rig(tmp_path / "rig.yaml").run(0.1)
-    return str(caught.value).removeprefix(f"{tmp_path}/rig.yaml:")
+def mistake(folder, b, **keys) -> str:
+    (what,) = mistakes_of(folder, CASE, {"id": 1, "registers": WHOLE_NUMBERS}, {"id": 2, **b}, **keys)
+    return what
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_in_the_map_is_one_line_at_its_place(name, tmp_path):
-    joint, expected = MISTAKES[name]
-    assert message(tmp_path, joint, watchdog=0.2) == expected
+@pytest.mark.parametrize("change", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_the_map_is_one_line_at_its_place(change, tmp_path, said):
+    registers = {key: value for key, value in {**change[0], **change[1]}.items() if value is not None}
+    what = mistake(tmp_path, {"registers": registers}, watchdog=0.2)
+    assert what.startswith("drivers[0].joints.b.registers")
+    said(what)
 
 
-def test_a_watchdog_that_would_trip_between_two_commands(tmp_path):
-    expected = "1 drivers[0].watchdog: must be longer than 2 periods of 0.05 s, is 0.1 s"
-    assert message(tmp_path, changed(), watchdog=0.1) == expected
-
-
-def test_a_cycle_that_does_not_fit_names_its_load(tmp_path):
-    # each an exchange of 15 and 21 bytes, a response and a pause of 1.75 ms: 2 · 84.875 ms
-    what = "2 drives every 50 ms need 3.4 times the capacity of the bus; use a longer schedule.step, a higher bit rate,"
-    assert message(tmp_path, changed(), watchdog=0.2, response_time=0.08).startswith(f"1 drivers[0]: {what}")
+def test_mistakes_beside_the_map(tmp_path, said):
+    said(mistake(tmp_path, {}))
+    said(mistake(tmp_path, {"registers": WHOLE_NUMBERS}, watchdog=0.03))  # it would trip between two commands
+    # each an exchange of 15 and 21 bytes, a response and a pause of 1.75 ms, 2 · 80.5 ms at 1 Mbit/s
+    said(mistake(tmp_path, {"registers": WHOLE_NUMBERS}, watchdog=0.2, response_time=0.08))

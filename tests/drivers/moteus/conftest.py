@@ -1,11 +1,42 @@
-"""Fixtures of the tests of moteus drives."""
+"""moteus drives behind a driver, and on their own."""
 
+from __future__ import annotations
+
+import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from cosim.drivers import moteus
+from cosim.drivers.transport import CanParams
+from tests.drivers.bench import DriverBench
 from tests.drivers.moteus import emulator_bench
-from tests.drivers.moteus.driver_bench import Bench
+
+BUS = CanParams("virtual", "x", fd=True)
+
+
+class Bench(DriverBench):
+    """Nodes 3, 8, …"""
+
+    def __init__(self, n: int = 2, watchdog: float = 0.1, stop: Any = "off", lower=-math.inf, **joint: Any) -> None:
+        params = moteus.Params(bus=BUS, watchdog=watchdog, stop=stop)
+        wiring = [moteus.JointParams(id=3 + 5 * k, **joint) for k in range(n)]
+        super().__init__(moteus, params, wiring, limits=(lower, -lower, 50.0, 1.5))
+        self.servos = self.emulator.servos
+
+    @property
+    def modes(self) -> list[int]:
+        return [servo.mode for servo in self.servos]
+
+    @property
+    def written(self) -> list[dict[str, float]]:
+        """What the drives were commanded."""
+        return [servo.written for servo in self.servos]
+
+    def deaf(self, *nodes: int) -> None:
+        """Nodes that receive nothing."""
+        self.hears = lambda frame: frame.id & 0x7F not in nodes
 
 
 @pytest.fixture
@@ -14,12 +45,13 @@ def make() -> Callable[..., Bench]:
 
 
 @pytest.fixture
-def bench(make: Callable[..., Bench]) -> Iterator[Bench]:
-    made = make()
+def bench() -> Iterator[Bench]:
+    made = Bench()
     made.driver.open()
     yield made
+    made.deaf()
     made.driver.close()
-    assert all(rotor.effort == 0.0 for rotor in made.rotors)
+    assert made.efforts == [0.0, 0.0]
 
 
 @pytest.fixture

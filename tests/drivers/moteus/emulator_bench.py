@@ -33,8 +33,8 @@ ON = POSITION + write(reg.COMMAND_TIMEOUT, FLOAT, [math.nan])  # no watchdog
 class Bench:
     """Drives 1 and 2."""
 
-    def __init__(self) -> None:
-        self.rotors = [Rotor(), Rotor()]
+    def __init__(self, motor: type[Rotor] = Rotor) -> None:
+        self.rotors = [motor(), motor()]
         self.emulator = Emulator([1, 2], self.rotors)
         self.servo, self.rotor = self.emulator.servos[0], self.rotors[0]
         self.t_ns = 0

@@ -1,12 +1,9 @@
 """Emulated ODrives on a CAN bus."""
 
-import random
 import struct
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cosim.drivers.common.motor import Rotor
 from cosim.drivers.odrive import can_codec as can
@@ -174,39 +171,8 @@ def test_broadcasts(bus):
     assert not any(axis.armed for axis in bus.axes)  # not for everybody at once
 
 
-def safe(rotors):
-    return all(rotor.effort == 0.0 for rotor in rotors)
-
-
-@given(st.lists(st.tuples(st.integers(-9, 1 << 29), st.binary(max_size=64), st.booleans(), st.booleans()), max_size=20))
-def test_any_frames_at_all(frames):
-    bus = Bus()
-    for number, data, extended, remote in frames:
-        for answer in bus.emulator.handle(CanFrame(number, data, extended=extended, remote=remote), bus.t_ns):
-            assert can.decode(answer) is not None
-        bus.run(0.002)
-
-
-def test_noise_moves_no_motor(bus):
-    """Random frames, except those that request a state: whatever they set, the motors stay off."""
-    noise = random.Random(1)
-    state = {can.SET_AXIS_STATE, can.RX_SDO}
-    for n in range(5000):
-        frame = CanFrame(noise.randrange(0x800), noise.randbytes(noise.randrange(9)), remote=noise.random() < 0.1)
-        if frame.id & 31 in state:
-            continue
-        bus.emulator.handle(frame, bus.t_ns)
-        if n % 16 == 0:
-            bus.run(0.001)
-            assert safe(bus.rotors)
-
-
 def test_truncated_frames_have_no_effect(bus):
-    bus.send(
-        CanFrame(can.SET_AXIS_STATE, b"\x08"),
-        CanFrame(can.SET_AXIS_STATE, b""),
-        CanFrame(can.SET_AXIS_STATE, b"\x08\0\0"),
-    )
+    bus.send(*(CanFrame(can.SET_AXIS_STATE, data) for data in (b"\x08", b"", b"\x08\0\0")))
     assert not bus.axes[0].armed
     bus.send(CanFrame(can.SET_AXIS_STATE, b"\x08\0\0\0"))  # four bytes, as the manufacturer's can_simple.py sends it
     assert bus.axes[0].armed

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cosim.drivers.serial_text import codec
 from cosim.drivers.serial_text.codec import Pattern, pattern_of
 
-# a machine that stalls
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
 
-@patient
 @given(st.integers(0, 255), numbers, numbers)
 def test_what_a_pattern_writes_it_reads(axis, position, velocity):
     pattern = Pattern("S{id} p={position:.17g}, {velocity:.17g} {{x}}")
@@ -24,14 +21,12 @@ def test_what_a_pattern_writes_it_reads(axis, position, velocity):
     assert pattern.match(pattern.text(values)) == values
 
 
-@patient
 @given(st.text())
 def test_any_text_is_read_or_not(text):
     found = Pattern("S{id} {position} {mode}").match(text)
     assert found is None or set(found) == {"id", "position", "mode"}
 
 
-@patient
 @given(st.text(max_size=30))
 def test_any_pattern_is_one_or_a_mistake(text):
     try:
@@ -71,30 +66,18 @@ def test_the_resolution_of_a_format():
     assert Pattern("T{effort}").resolution("effort") == Pattern("T{effort:.3g}").resolution("effort") == 0.0
 
 
-PATTERNS = {
-    "P{postion}": "unknown field 'postion'; did you mean 'position'?",
-    "{position}{velocity}": "nothing separates field 'velocity' from the one before it; put a blank in between",
-    "{position} {position}": "field 'position' occurs twice; take one out",
-    "{position!r}": "field 'position' has a conversion '!r'; take it out",
-    "{position:,}": "field 'position' in format ',' is '-1,234.5678', which cannot be read; use one such as '.4f'",
-    "{position:x}": "field 'position' has no format 'x'; use one such as '.4f'",
-    "{id:.2f}": "field 'id' in format '.2f' is '10.00', which cannot be read; use one such as '.4f'",
-    "P{position": "expected '}' before end of string; write a field as {position} and a brace as two",
-    "P}": "Single '}' encountered in format string; write a field as {position} and a brace as two",
-    "P{position.real}": "unknown field 'position.real'; did you mean 'position'?",
-    "P\n{position}": "a line of text has printable ASCII characters only",
-    "P{}": (
-        "unknown field ''; known: position, velocity, effort, temperature, watchdog, effort_limit, max_effort,"
-        " max_velocity, id, fault, mode, model"
-    ),
-}
+PATTERNS = (
+    *("P{postion}", "{position}{velocity}", "{position} {position}", "{position!r}", "{position:,}", "{position:x}"),
+    *("{id:.2f}", "P{position", "P}", "P{position.real}", "P\n{position}", "P{}"),
+)
 
 
 @pytest.mark.parametrize("text", PATTERNS)
-def test_a_wrong_pattern_is_one_line_with_its_fix(text):
+def test_a_wrong_pattern_is_one_line_with_its_fix(text, said):
     with pytest.raises(ValueError) as caught:
         Pattern(text)
-    assert str(caught.value) == PATTERNS[text]
+    assert "\n" not in str(caught.value)
+    said(caught.value)
 
 
 def test_a_pattern_has_the_fields_of_its_place():

@@ -5,15 +5,50 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from cosim.drivers.transport import BaseConnection, CanParams, SerialParams, bus_lock, device_link, host_link
+from cosim.drivers.transport import (
+    BaseConnection,
+    CanParams,
+    ConnectionLost,
+    SerialParams,
+    bus_lock,
+    device_link,
+    host_link,
+    now,
+)
 from cosim.errors import SourceLocation
+
+SOON = 30_000_000_000  # ns in which anything that comes at all has come, also on a machine that stalls
 
 
 def place(*keys: str) -> SourceLocation:
     return SourceLocation("rig.yaml", 7, ".".join(keys))
+
+
+def lost(action: Callable[..., object], *arguments: object) -> str:
+    """Why the connection cannot do this."""
+    with pytest.raises(ConnectionLost) as caught:
+        action(*arguments)
+    return str(caught.value)
+
+
+def assert_patient(link: BaseConnection) -> None:
+    """Without anything to receive, it waits for the deadline, and not for one in the past."""
+    due = now() + 10_000_000
+    assert link.receive(due) is None and now() >= due - 1_000_000
+    assert link.receive(0) is None
+
+
+@contextmanager
+def soon(action: Callable[[], object]) -> Iterator[None]:
+    """In another thread, while this one waits."""
+    timer = threading.Timer(0.02, action)
+    timer.start()
+    yield
+    timer.join()
 
 
 Params = CanParams | SerialParams

@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-import threading
 import time
 
 import can
 import pytest
 
-from cosim.drivers.transport import CanFrame, CanParams, ConnectionLost, now
+from cosim.drivers.transport import CanFrame, CanParams, now
 
-SOON = 2_000_000_000  # ns in which anything that comes at all has come
+from .conftest import SOON, assert_patient, lost, soon
+
 names = itertools.count()
 
 
@@ -83,14 +83,11 @@ def test_only_accepted_frames_come_though_others_stand_before_them(make, connect
 
 
 @pytest.mark.parametrize("make", [virtual, multicast])
-def test_silence_ends_with_the_deadline(make, connected):
-    host, _ = connected(make())
-    began = now()
-    assert host.receive(began + 10_000_000) is None
-    assert 9_000_000 < now() - began < 500_000_000
-    began = now()
-    assert host.receive(0) is None
-    assert now() - began < 500_000_000
+def test_silence_ends_with_the_deadline_and_a_frame_ends_the_wait(make, connected):
+    host, device = connected(make())
+    assert_patient(host)
+    with soon(lambda: device.send(CanFrame(1, b"x"), now() + SOON)):
+        assert bare(host.receive(now() + 20 * SOON)) == CanFrame(1, b"x")
 
 
 def test_a_wall_clock_that_is_set_back_prolongs_nothing(connected, monkeypatch):
@@ -101,16 +98,7 @@ def test_a_wall_clock_that_is_set_back_prolongs_nothing(connected, monkeypatch):
     assert host.receive(began + 10_000_000) is None
     device.send(CanFrame(1, b""), now() + SOON)
     assert host.receive(now() + SOON) is not None
-    assert now() - began < 2_500_000_000
-
-
-@pytest.mark.parametrize("make", [virtual, multicast])
-def test_a_frame_ends_the_wait(make, connected):
-    host, device = connected(make())
-    timer = threading.Timer(0.02, lambda: device.send(CanFrame(1, b"x"), now() + SOON))
-    timer.start()
-    assert bare(host.receive(now() + 20 * SOON)) == CanFrame(1, b"x")
-    timer.join()
+    assert now() - began < SOON
 
 
 def test_what_went_over_the_bus_is_measured(connected):
@@ -155,8 +143,5 @@ def test_a_frame_that_waited_is_as_old_as_it_is(connected, monkeypatch):
 def test_a_node_shows_the_others_that_the_bus_is_off(connected, params):
     host, device = connected(params())
     device.bus_off()
-    with pytest.raises(
-        ConnectionLost, match="bus off: the controller counted too many errors; check wiring, termination and"
-    ):
-        host.receive(now() + SOON)
+    assert "bus off: " in lost(host.receive, now() + SOON)
     assert device.receive(now()) is None  # it does not receive its own frames

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.transport import CanFrame
 from cosim.drivers.transport.content_packets import (
     LONGEST,
     TELL,
@@ -70,14 +69,6 @@ def test_content_with_a_spoilt_part_is_lost(content, at):
     parts[k] = parts[k]._replace(data=parts[k].data[:-1] + bytes([parts[k].data[-1] ^ 1]))
     assert not any(reader.complete(part) for part in parts)
     assert reader.lost == 1
-
-
-@given(st.binary(max_size=600), st.integers(0, 0x1FFFFFFF), st.booleans(), st.booleans())
-def test_any_bytes_are_read_or_lost(data, id, extended, remote):
-    PacketReader().feed(data)
-    for kind in range(10):
-        FrameReader().complete(CanFrame(kind << 8 | id & 0xFF, data[:8], extended, remote=remote))
-    assert isinstance(with_valid_checksum(data), bytes)
 
 
 @given(contents, st.integers(0, 255), st.integers(0, 255))

@@ -27,13 +27,13 @@ def content(length: int) -> bytes:
 
 
 def test_the_checksum_is_that_of_the_client():
-    for length in LENGTHS:
-        data = content(length)
+    for data in map(content, LENGTHS):
         assert packet(data)[-3:-1] == crc16_ccitt(data).to_bytes(2, "big")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def bus():
+    """It takes the client a second to end."""
     name = f"pybldc {channel()}"
     with can.Bus(interface="virtual", channel=name) as bus:
         client = PyBldcCan(logging.getLogger(), 10, "virtual", name)
@@ -46,11 +46,11 @@ def received(bus: can.BusABC) -> list[CanFrame]:
     return [CanFrame(m.arbitration_id, bytes(m.data), m.is_extended_id) for m in messages]
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-def test_frames_are_those_of_the_client(bus, length):
+def test_frames_are_those_of_the_client(bus):
     bus, client = bus
-    client._send_implementation(list(content(length)), [], timeout=0.0)
-    assert received(bus) == frames(10, client._id, content(length), ASK)
+    for data in map(content, LENGTHS):
+        client._send_implementation(list(data), [], timeout=0.0)
+        assert received(bus) == frames(10, client._id, data, ASK)
 
 
 def test_the_client_restarts_a_drive_over_can(bus):
@@ -58,10 +58,9 @@ def test_the_client_restarts_a_drive_over_can(bus):
     rotor = Rotor()
     emulator = Emulator({10: VescDrive(rotor, JointParams(id=10, pole_pairs=7, torque_constant=0.1), 100)})
     drive = emulator.drives[10]
-    rotor.fault_cause = "overcurrent"
-    emulator.process(1)
-    rotor.fault_cause = ""
-    emulator.process(2)
+    for t_ns, cause in enumerate(("overcurrent", ""), 1):
+        rotor.fault_cause = cause
+        emulator.process(t_ns)
     assert drive.fault == "overcurrent"
     client.reset()
     for frame in received(bus):
@@ -69,26 +68,16 @@ def test_the_client_restarts_a_drive_over_can(bus):
     assert drive.fault == "" and drive.boot_ns > 3
 
 
-@pytest.fixture
-def port():
+def test_packets_are_those_of_the_client_which_reads_ours_after_noise():
     ours, theirs = os.openpty()
     tty.setraw(ours)
     client = PyBldcSerial(logging.getLogger(), os.ttyname(theirs))
-    yield ours, client
+    for data in map(content, LENGTHS):
+        client._send_implementation(list(data), [], timeout=0.0)
+        assert os.read(ours, 1000) == packet(data)
+    os.write(ours, b"\xff\x00noise" + b"".join(packet(content(length)) for length in LENGTHS))
+    for length in LENGTHS:
+        assert bytes(client._packet_queue.get(timeout=30.0)) == content(length)
     client.shutdown()
     os.close(ours)
     os.close(theirs)
-
-
-@pytest.mark.parametrize("length", LENGTHS)
-def test_packets_are_those_of_the_client(port, length):
-    ours, client = port
-    client._send_implementation(list(content(length)), [], timeout=0.0)
-    assert os.read(ours, 1000) == packet(content(length))
-
-
-def test_the_client_reads_packets_after_noise(port):
-    ours, client = port
-    os.write(ours, b"\xff\x00noise" + b"".join(packet(content(length)) for length in LENGTHS))
-    for length in LENGTHS:
-        assert bytes(client._packet_queue.get(timeout=5.0)) == content(length)

@@ -134,12 +134,10 @@ def test_values_beyond_their_fields_are_at_their_ends():
     assert content == struct.pack(">ii", -(1 << 31), -(1 << 31))
 
 
-def test_answers_in_parts_on_can(turning):
-    assert turning.can(b"\x04") == [(PROGRAM, TELL, turning.uart(b"\x04")[0])]
-    assert turning.can(b"\x00", receiver=2)[0][2] == turning.uart(b"\x22\x02\x00")[0]  # forwarded
-
-
-def test_who_is_answered_and_how(bench):
+def test_answers_in_parts_on_can_and_who_is_answered(turning):
+    bench = turning
+    assert bench.can(b"\x04") == [(PROGRAM, TELL, bench.uart(b"\x04")[0])]
+    assert bench.can(b"\x00", receiver=2)[0][2] == bench.uart(b"\x22\x02\x00")[0]  # forwarded
     assert bench.can(b"\x04", what=SILENT) == [] == bench.can(b"\x04", what=TELL)
     assert [what for _, what, _ in bench.can(b"\x04", what=ASK_AS_REQUEST)] == [ASK]
     ids = [struct.unpack(LAYOUT, content[1:])[17] for _, _, content in bench.can(b"\x04", receiver=255)]
