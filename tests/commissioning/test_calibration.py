@@ -64,13 +64,12 @@ def test_a_drive_homes_itself_at_its_index_pulse_and_no_other_motor_is_switched_
     assert lockstep.off() and others and not any(others)
 
 
-def test_a_drive_that_does_not_find_home_ends_homing(tmp_path, monkeypatch):
+def test_a_drive_that_does_not_find_home_ends_homing(tmp_path, monkeypatch, said):
     changes = {"drivers.0.joints.elbow": {"id": 2, "ratio": 6, "homing": {"method": 34, "slow": 1, "timeout": 0.5}}}
     lockstep = Lockstep(tmp_path, monkeypatch, arm(**HOMED | changes))
     with pytest.raises(RunError) as caught:
         home_by_drive(session_of(lockstep), "elbow")
-    what = "node 2 did not find home within 0.5 s; check its switches or raise 'homing.timeout'"
-    assert caught.value.what == f"joint 'elbow': {what}"
+    said(caught.value)
     lockstep.world.wait(lockstep.world.now() + 50_000_000)
     assert lockstep.off()
 
@@ -86,19 +85,17 @@ def test_the_overlay_of_a_zero_is_that_of_a_run(tmp_path, monkeypatch):
     assert (wired.zero, wired.ratio) == (0.25, 6.5)
 
 
-def test_a_joint_that_does_not_move_or_finds_no_stop_ends_homing(tmp_path, monkeypatch):
+def test_a_joint_that_does_not_move_or_finds_no_stop_ends_homing(tmp_path, monkeypatch, said):
     lockstep = Lockstep(tmp_path, monkeypatch, arm(**STOPS))
     monkeypatch.setattr(lockstep.motors["elbow"], "request", lambda effort: None)
     plan = HomePlan(1, 35 * DEG, 20 * DEG, 0.15, 5 * DEG, 120 * DEG)
     with pytest.raises(RunError) as caught:
         home_at_stop(session_of(lockstep), "elbow", plan)
-    assert caught.value.what == (
-        "joint 'elbow' did not move towards its stop; it may stand there already: move it away, or raise --effort"
-    )
+    said(caught.value)
     lockstep = Lockstep(tmp_path, monkeypatch, arm(**SLOW))
     with pytest.raises(RunError) as caught:
         home_at_stop(session_of(lockstep), "elbow", plan._replace(travel=20 * DEG, effort=0.5))
-    assert caught.value.what == "joint 'elbow' found no stop; check --towards, or raise --travel"
+    said(caught.value)
     assert lockstep.off()
 
 

@@ -43,8 +43,8 @@ def test_a_joint_moves_by_a_given_way_and_the_others_stay_off(mode, tmp_path, mo
     lockstep.world.each_step.append(lambda: on.update(n for n, motor in lockstep.motors.items() if motor.enabled))
     fastest = []
     lockstep.world.each_step.append(lambda: fastest.append(abs(lockstep.server.motors.plant.sample[1][1])))
-    last = jog(session_of(lockstep), "elbow", JogPlan(SPEED, by=5 * DEG))
-    assert last.position == pytest.approx(5 * DEG, abs=0.4 * DEG)
+    last = jog(session_of(lockstep), "elbow", JogPlan(SPEED, by=3 * DEG))
+    assert last.position == pytest.approx(3 * DEG, abs=0.4 * DEG)
     assert max(fastest) < 3 * SPEED
     assert on == {"elbow"} and lockstep.off()
 
@@ -95,26 +95,15 @@ def test_the_key_to_stop_switches_the_motor_off_in_its_tick(tmp_path, monkeypatc
 def test_the_reference_ends_before_the_limit_of_the_joint(tmp_path, monkeypatch):
     rig = arm(**{"joints.all.limits.upper": "93 deg"})
     lockstep = Lockstep(tmp_path, monkeypatch, rig)
-    last = jog(session_of(lockstep), "shoulder", JogPlan(SPEED, by=20 * DEG, effort=1.0))
+    last = jog(session_of(lockstep), "shoulder", JogPlan(SPEED, by=6 * DEG, effort=1.0))
     assert 91.5 * DEG < last.position < 93 * DEG
 
 
-@pytest.mark.parametrize(
-    ("what", "reason"),
-    [
-        ("frozen", "joint 'elbow' has sent no feedback for "),
-        (
-            "fault",
-            "the drive of joint 'elbow' reports overcurrent (drive error 2); check the motor's phases for a short",
-        ),
-        ("jump", "joint 'elbow' jumped by 1 rad in "),
-        ("nan", "joint 'elbow': node 2 reports no number as its position or velocity; check its encoder"),
-    ],
-)
-def test_it_stops_within_a_tick_of_any_doubt(what, reason, tmp_path, monkeypatch):
+@pytest.mark.parametrize("what", ["frozen", "fault", "jump", "nan"])
+def test_it_stops_within_a_tick_of_any_doubt(what, tmp_path, monkeypatch, said):
     lockstep = Lockstep(tmp_path, monkeypatch, arm())
     motor = lockstep.motors["elbow"]
-    at = lockstep.world.time + 3_000_000_000
+    at = lockstep.world.time + 1_000_000_000
     seen: list[int] = []
 
     def disturb() -> None:
@@ -135,8 +124,8 @@ def test_it_stops_within_a_tick_of_any_doubt(what, reason, tmp_path, monkeypatch
         send = lockstep.hosts[0].connection.link.send
         monkeypatch.setattr(lockstep.hosts[0].connection.link, "send", lambda i, t: None if seen else send(i, t))
     with pytest.raises(RunError) as caught:
-        jog(session_of(lockstep), "elbow", JogPlan(SPEED, by=90 * DEG))
-    assert str(caught.value).startswith(reason), caught.value
+        jog(session_of(lockstep), "elbow", JogPlan(SPEED, by=30 * DEG))
+    said(caught.value, r"[\d.]+ ms")
     limit = lockstep.rig.spec.guard.stale if what == "frozen" else 0.0
     assert lockstep.world.time - seen[0] < (limit + 3 * STEP + 0.05 * (what == "frozen")) * 1e9
     assert lockstep.off()
@@ -173,21 +162,16 @@ def test_keys_of_a_terminal_and_its_loss():
         os.close(slave)
 
 
-def test_bad_input(tmp_path, monkeypatch, command):
+def test_bad_input(tmp_path, monkeypatch, command, said):
     simulated = arm()
     del simulated["drivers"]
     (tmp_path / "sim.yaml").write_text(json.dumps(simulated))
-    assert command.refuses("jog", "sim.yaml", "elbow", "--yes") == [
-        "sim.yaml: nothing to jog: all joints are simulated"
-    ]
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
-    session = session_of(lockstep)
+    said(command.refuses("jog", "sim.yaml", "elbow", "--yes"))
+    session = session_of(Lockstep(tmp_path, monkeypatch, arm()))
     with pytest.raises(InputError) as caught:
         hold_names(session, "elbo", [])
-    assert str(caught.value) == f"{lockstep.path}: unknown joint 'elbo'; did you mean 'elbow'?"
-    assert command.refuses("jog", "rig.yaml", "elbow", "--by", "5 kg", "--yes") == [
-        "--by: unit 'kg' does not fit here; use rad, mrad, deg, turn"
-    ]
+    said(caught.value)
+    said(command.refuses("jog", "rig.yaml", "elbow", "--by", "5 kg", "--yes"))
 
 
 def test_a_fault_that_a_drive_keeps_is_cleared_before_a_motion(tmp_path, monkeypatch):
