@@ -134,6 +134,7 @@ def client(request, tmp_path: Path) -> Iterator[Client]:
         for name in ("SWITCH_STATE_SINGLE", "SWITCH_STATE_FINAL", "SWITCH_OP_MODE", "CHECK_TPDO"):
             setattr(node, f"TIMEOUT_{name}", PATIENCE)
         network.add_node(node)
+        node.sdo.RESPONSE_TIMEOUT = PATIENCE
         node.nmt.state = "PRE-OPERATIONAL"
         yield Client(network, node, served)
         network.sync.stop()

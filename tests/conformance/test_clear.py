@@ -97,7 +97,7 @@ def test_what_a_killed_program_left_is_cleared_by_the_next(bench, cause):
     else:
         moving(bench)
     bench.driver.link.close()
-    for _ in bench.until(lambda: not any(bench.asked)):  # some damp their motors for a while
+    for _ in bench.until(lambda: cause or not any(bench.asked)):  # some damp their motors for a while
         pass
     bench.motors[1].fault_cause = ""
     bench.driver.open()

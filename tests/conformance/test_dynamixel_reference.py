@@ -62,10 +62,15 @@ def counts(position: float) -> int:
     return round(position * 4096 / math.tau)
 
 
+@pytest.mark.real_time  # as it listens as long as drives need
+def test_all_drives_answer_a_ping(client: Client) -> None:
+    port, packets = client
+    assert packets.broadcastPing(port) == ({id: [1020, FIRMWARE] for id in IDS}, sdk.COMM_SUCCESS)
+
+
 def test_read_and_write(client: Client) -> None:
     port, packets = client
     assert packets.ping(port, 7) == (1020, *DONE)
-    assert packets.broadcastPing(port) == ({id: [1020, FIRMWARE] for id in IDS}, sdk.COMM_SUCCESS)
     assert packets.read2ByteTxRx(port, 1, 0) == (1020, *DONE)
     assert packets.read4ByteTxRx(port, 2, PRESENT_POSITION) == (counts(0.2), *DONE)
     assert packets.write1ByteTxRx(port, 1, LED, 1) == DONE

@@ -54,7 +54,7 @@ class Bench(Served):
     def transport(self) -> mjbots.Transport:
         if not self.serial:
             return mjbots.Transport(mjbots.PythonCanDevice(interface="virtual", channel=self.channel))
-        device = mjbots.FdcanusbDevice(self.port)
+        device = mjbots.FdcanusbDevice(self.port, command_timeout=PATIENCE, response_timeout=PATIENCE)
         device._checksum_active = self.sealed
         return mjbots.Transport(device)
 
@@ -256,6 +256,7 @@ def test_telemetry_at_a_rate(bench: Bench) -> None:
     bench.talk(conversation)
 
 
+@pytest.mark.real_time  # as the package waits for answers as long as a drive needs
 def test_drives_are_discovered_and_reached_by_uuid(any_bench: Bench) -> None:
     async def conversation(line: mjbots.Transport) -> None:
         found = await line.discover(timeout=0.1)
@@ -312,6 +313,7 @@ def test_the_tool_sets_the_zero_of_the_output(bench: Bench, options: list[str], 
     assert away == pytest.approx(round(away), abs=1e-5)
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("serial", [False, True], ids=["can", "serial"])
 def test_the_tool_from_the_command_line(serial: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     def run(*options: str) -> list[str]:
