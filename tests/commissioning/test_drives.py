@@ -28,19 +28,17 @@ CHANGED = {
 LEAST = {"modbus": 2}  # settings: those of the map
 
 
-def session_of(case: Case, folder, monkeypatch) -> tuple[Lockstep, CommissioningSession]:
+def session_of(case: Case, folder) -> tuple[Lockstep, CommissioningSession]:
     data = rig(
         section(case, folder), addresses(case), schedule={"step": "20 ms" if case.family == "modbus" else "5 ms"}
     )
-    lockstep = Lockstep(folder, monkeypatch, data)
+    lockstep = Lockstep(folder, data)
     return lockstep, CommissioningSession(lockstep.rig, "save", lockstep.world)
 
 
 @pytest.mark.parametrize("case", SETTABLE, ids=str)
-def test_settings_are_saved_compared_and_restored(case, tmp_path, monkeypatch, capsys):
-    if case == ("moteus", "pty"):
-        pytest.skip("the adapter of a serial port is not part of the drives' connection in memory")
-    lockstep, session = session_of(case, tmp_path, monkeypatch)
+def test_settings_are_saved_compared_and_restored(case, tmp_path, capsys):
+    lockstep, session = session_of(case, tmp_path)
     file = tmp_path / "drives.yaml"
     save_drives(session, file)
     compare_drives(session, file)
@@ -71,7 +69,7 @@ def test_settings_are_saved_compared_and_restored(case, tmp_path, monkeypatch, c
     restore_drives(session, file, lambda lines: None)
     assert "1 setting restored" in capsys.readouterr().out
     for connection in lockstep.server.connections:  # also without power
-        connection.drives.reset(lockstep.world.time)
+        connection.drives.reset(lockstep.world.t_ns)
     lockstep.world.wait(lockstep.world.now() + 1_000_000_000)
     if case.family != "cia402":  # the emulated one has no memory without power
         assert read_all(session)[0]["b"][name] == pytest.approx(was, rel=1e-6)
@@ -90,8 +88,8 @@ FILES = {
 
 
 @pytest.fixture
-def moteus(tmp_path, monkeypatch) -> CommissioningSession:
-    return session_of(Case("moteus", "virtual"), tmp_path, monkeypatch)[1]
+def moteus(tmp_path) -> CommissioningSession:
+    return session_of(Case("moteus", "virtual"), tmp_path)[1]
 
 
 @pytest.mark.parametrize("text", FILES.values(), ids=FILES)

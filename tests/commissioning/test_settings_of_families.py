@@ -15,8 +15,8 @@ from tests.conformance.register_maps import FLOATS, WHOLE_NUMBERS
 from .test_drives import session_of
 
 
-def test_settings_of_another_firmware_are_not_restored(tmp_path, monkeypatch, said):
-    lockstep, session = session_of(Case("vesc", "virtual"), tmp_path, monkeypatch)
+def test_settings_of_another_firmware_are_not_restored(tmp_path, said):
+    lockstep, session = session_of(Case("vesc", "virtual"), tmp_path)
     file = tmp_path / "drives.yaml"
     save_drives(session, file)
     drive = lockstep.server.connections[0].drives.drives[2]
@@ -32,8 +32,8 @@ def test_settings_of_another_firmware_are_not_restored(tmp_path, monkeypatch, sa
     assert drive.answer(bytes([13]) + configuration, 0) == b""  # by its signature
 
 
-def test_wrong_ranges_of_a_damiao_drive_are_put_right(tmp_path, monkeypatch, capsys):
-    lockstep, session = session_of(Case("mit", "virtual"), tmp_path, monkeypatch)
+def test_wrong_ranges_of_a_damiao_drive_are_put_right(tmp_path, capsys):
+    lockstep, session = session_of(Case("mit", "virtual"), tmp_path)
     file = tmp_path / "drives.yaml"
     save_drives(session, file)
     assert capsys.readouterr().out.splitlines()[0] == "a: mit node 1 has no settings to save"
@@ -50,15 +50,15 @@ def test_modbus_drives_without_settings_in_their_map_are_named(tmp_path, monkeyp
     bare = {key: value for key, value in WHOLE_NUMBERS.items() if key not in ("settings", "store")}
     wired = {"id": 1, "registers": bare}, {"id": 2, "registers": FLOATS}
     monkeypatch.setitem(families.ADDRESSES, "modbus", wired)
-    _, session = session_of(Case("modbus", "pty"), tmp_path, monkeypatch)
+    _, session = session_of(Case("modbus", "pty"), tmp_path)
     save_drives(session, tmp_path / "drives.yaml")
     said(capsys.readouterr().out.splitlines()[0])
     assert read_all(session)[0].keys() == {"b"}
 
 
 @pytest.mark.parametrize("case", [Case("serial_text", "pty"), Case("template", "virtual")], ids=str)
-def test_families_without_settings_are_named(case, tmp_path, monkeypatch, capsys, said):
-    _, session = session_of(case, tmp_path, monkeypatch)
+def test_families_without_settings_are_named(case, tmp_path, capsys, said):
+    _, session = session_of(case, tmp_path)
     with pytest.raises(RunError) as caught:
         save_drives(session, tmp_path / "drives.yaml")
     said([str(caught.value), capsys.readouterr().out.splitlines()[0]])
