@@ -30,11 +30,10 @@ def test_an_encoder_that_jumps(winch, tmp_path):
     }
 
 
-def test_faults_that_a_rig_with_parts_cannot_have(winch, tmp_path, said):
-    kinds = ("brown_out", "power_loss", "motor_fault")
+@pytest.mark.parametrize("kind", ["brown_out", "power_loss", "motor_fault"])
+def test_faults_that_a_rig_with_parts_cannot_have(winch, tmp_path, kind, said):
     with pytest.raises(InputErrors) as error:
-        results_of(winch, tmp_path, {kind: scenario("completed", fault(kind, joint="winch")) for kind in kinds})
-    assert len(error.value.errors) == len(kinds)
+        results_of(winch, tmp_path, {"one": scenario("completed", fault(kind, joint="winch"))})
     said(error.value)
 
 
