@@ -1,129 +1,55 @@
-"""A rig whose drivers talk to its emulated drives in memory, on a clock of their own: nothing waits in real time."""
+"""A rig whose drivers talk to its emulated drives in memory, in simulated time: nothing waits in real time."""
 
 from __future__ import annotations
 
 import copy
 import json
-import sys
-from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cosim.drivers.transport import CanFrame, ConnectionLost, TrafficMeter
+from cosim.hardware.emulation.stepped_line import SimulatedTime, SteppedLine, join
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 
-READING = 1_000  # ns that every look at the clock takes, so that polling makes progress
 
+class World(SimulatedTime):
+    """Satisfies the part of `Clock` that a session needs. each_step: called before each step of the physics."""
 
-class World:
-    """The clock, and the physics that advances with it; satisfies the part of `Clock` that a session needs."""
-
-    def __init__(self, server: Any) -> None:
-        self.server, self.time, self.frozen = server, 10_000_000_000, False
-        self.due = self.time
+    def __init__(self) -> None:
+        super().__init__()
         self.each_step: list[Callable[[], object]] = []
-        server.clock = lambda: self.time
-
-    def now(self) -> int:
-        self.time += READING
-        return self.time
 
     def wait(self, due_ns: int) -> int:
-        self.advance_to(due_ns)
-        return self.time
+        self.wait_until(due_ns)
+        return self.t_ns
 
-    def advance_to(self, t_ns: int) -> None:
-        while self.due <= t_ns:
-            self.time = max(self.time, self.due)
+    def step(self, t_ns: int) -> None:
+        if self.server.due_ns <= t_ns:
+            self.t_ns = max(self.t_ns, self.server.due_ns)
             for action in self.each_step:
                 action()
-            self.server.advance(self.due)
-            self.due += self.server.step_ns
-        self.time = max(self.time, t_ns)
-
-
-class HostEnd:
-    """The program's end of a connection to emulated drives."""
-
-    def __init__(self, world: World, connection: Any) -> None:
-        self.world, self.connection = world, connection
-        self.name, self.meter, self.lost = connection.link.name, TrafficMeter(), False
-        self.queue: deque[Any] = deque()
-        self.is_open = False
-        self.sent: list[Any] = []
-
-    def now(self) -> int:
-        return self.world.now()
-
-    def open(self) -> None:
-        self.is_open = True
-        self.queue.clear()
-
-    def close(self) -> None:
-        self.is_open = False
-
-    def reopen(self) -> bool:
-        return self.is_open
-
-    def accept(self, ids: Any) -> None:
-        """All frames are received."""
-
-    def reserve(self, items: Any) -> None:
-        """Nobody else is on this connection."""
-
-    def send(self, item: Any, deadline_ns: int) -> None:
-        if not self.is_open:
-            raise ConnectionLost("the connection is not open", self.name)
-        self.sent.append(item)
-        self.connection.take(item, self.world.time)
-
-    def receive(self, deadline_ns: int) -> Any:
-        if not self.is_open:
-            raise ConnectionLost("the connection is not open", self.name)
-        while not self.queue and self.world.time < deadline_ns:
-            self.world.advance_to(min(deadline_ns, self.world.due))
-        if not self.queue:
-            return None
-        item = self.queue.popleft()
-        return item._replace(t_ns=self.world.time) if isinstance(item, CanFrame) else item
-
-
-class DeviceEnd:
-    """The drives' end."""
-
-    def __init__(self, name: str, host: Callable[[], HostEnd]) -> None:
-        self.name, self.host = name, host
-
-    def open(self) -> None: ...
-    def close(self) -> None: ...
-
-    def send(self, item: Any, deadline_ns: int) -> None:
-        self.host().queue.append(item)
+        super().step(t_ns)
 
 
 class Lockstep:
     """rig: as the program reads it; world, motors: of the emulated drives, which have the rig `device`."""
 
-    def __init__(self, folder: Path, patch: Any, rig: dict, device: dict | None = None) -> None:
-        here, there = folder / "rig.yaml", folder / "device.yaml"
-        here.write_text(json.dumps(rig))
+    def __init__(self, folder: Path, rig: dict, device: dict | None = None) -> None:
+        self.path, there = folder / "rig.yaml", folder / "device.yaml"
+        self.path.write_text(json.dumps(rig))
         there.write_text(json.dumps(rig if device is None else device))
-        self.path, self.rig = here, Rig(read_rig(here), interpret=True)
-        self.server = emulation_of(read_rig(there))
-        self.world = World(self.server)
-        self.hosts: list[HostEnd] = []
-        for spec, connection in zip(self.rig.spec.drivers, self.server.connections, strict=True):
-            host = HostEnd(self.world, connection)
-            self.hosts.append(host)
-            connection.link = DeviceEnd(host.name, lambda host=host: host)
-            module = spec.plugin.module
-            patch.setattr(module, "host", lambda params, context, host=host: host)
-            for name, part in list(sys.modules.items()):
-                if name.startswith(module.__name__) and hasattr(part, "now"):
-                    patch.setattr(part, "now", self.world.now)
+        self.rig, self.world, spec = Rig(read_rig(self.path), interpret=True), World(), read_rig(there)
+        self.lines = {
+            driver.name: SteppedLine(driver.family.connection_name(driver.plugin.params), self.world, can=True)
+            for driver in spec.drivers
+        }
+        self.server = emulation_of(spec, clock=self.world.now, lines=self.lines)
+        join(self.server, self.lines, self.world)
+        for name, line in self.lines.items():
+            self.rig.contexts[name] = replace(self.rig.contexts[name], ends=line.ends)
         self.server.open()
         self.motors = {
             name: motor

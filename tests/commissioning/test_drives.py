@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cosim.commissioning.drive_settings import read_all
+from cosim.commissioning.drive_settings import _drivers, _opened, read_all
 from cosim.commissioning.drives_command import compare_drives, restore_drives, save_drives
 from cosim.commissioning.session import CommissioningSession
 from cosim.errors import InputError, RunError
@@ -28,19 +28,17 @@ CHANGED = {
 LEAST = {"modbus": 2}  # settings: those of the map
 
 
-def session_of(case: Case, folder, monkeypatch) -> tuple[Lockstep, CommissioningSession]:
+def session_of(case: Case, folder) -> tuple[Lockstep, CommissioningSession]:
     data = rig(
         section(case, folder), addresses(case), schedule={"step": "20 ms" if case.family == "modbus" else "5 ms"}
     )
-    lockstep = Lockstep(folder, monkeypatch, data)
+    lockstep = Lockstep(folder, data)
     return lockstep, CommissioningSession(lockstep.rig, "save", lockstep.world)
 
 
 @pytest.mark.parametrize("case", SETTABLE, ids=str)
-def test_settings_are_saved_compared_and_restored(case, tmp_path, monkeypatch, capsys):
-    if case == ("moteus", "pty"):
-        pytest.skip("the adapter of a serial port is not part of the drives' connection in memory")
-    lockstep, session = session_of(case, tmp_path, monkeypatch)
+def test_settings_are_saved_compared_and_restored(case, tmp_path, capsys):
+    lockstep, session = session_of(case, tmp_path)
     file = tmp_path / "drives.yaml"
     save_drives(session, file)
     compare_drives(session, file)
@@ -50,8 +48,6 @@ def test_settings_are_saved_compared_and_restored(case, tmp_path, monkeypatch, c
     was = values["b"][name]
     module = hook(case.module, "configuration")
     assert module is not None and was != other
-    from cosim.commissioning.drive_settings import _drivers, _opened
-
     for spec, _ in _drivers(session):
         with _opened(session, spec) as driver:
             module.write(driver, 1, {name: other})
@@ -73,7 +69,7 @@ def test_settings_are_saved_compared_and_restored(case, tmp_path, monkeypatch, c
     restore_drives(session, file, lambda lines: None)
     assert "1 setting restored" in capsys.readouterr().out
     for connection in lockstep.server.connections:  # also without power
-        connection.drives.reset(lockstep.world.time)
+        connection.drives.reset(lockstep.world.t_ns)
     lockstep.world.wait(lockstep.world.now() + 1_000_000_000)
     if case.family != "cia402":  # the emulated one has no memory without power
         assert read_all(session)[0]["b"][name] == pytest.approx(was, rel=1e-6)
@@ -84,53 +80,40 @@ def _shown(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.7g}"
 
 
-def test_a_family_without_settings_is_named(tmp_path, monkeypatch, capsys):
-    _, session = session_of(Case("template", "virtual"), tmp_path, monkeypatch)
-    with pytest.raises(RunError) as caught:
-        save_drives(session, tmp_path / "drives.yaml")
-    assert str(caught.value) == f"{tmp_path}/rig.yaml: no drive of this rig has settings to save"
-    assert capsys.readouterr().out.splitlines()[0] == "a: template node 1 has no settings to save"
+FILES = {
+    "of another joint": "c: {family: moteus, address: 1, settings: {}}",
+    "of another family": "a: {family: odrive, address: 1, settings: {x: 1}}",
+    "of another program": "a: {family: moteus, settings: {x: yes please}}",
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("c: {family: moteus, address: 1, settings: {}}", ":1 c: the rig has no real joint 'c'; take it out"),
-        (
-            "a: {family: odrive, address: 1, settings: {x: 1}}",
-            ":1 a: the settings are of odrive, the drive of 'a' is moteus",
-        ),
-        (
-            "a: {family: moteus, settings: {x: yes please}}",
-            ":1 a: expected 'family', 'address' and 'settings' with numbers, as cosim drives save writes them",
-        ),
-    ],
-)
-def test_a_file_of_other_drives_is_refused(text, error, tmp_path, monkeypatch):
-    _, session = session_of(Case("moteus", "virtual"), tmp_path, monkeypatch)
+@pytest.fixture
+def moteus(tmp_path) -> CommissioningSession:
+    return session_of(Case("moteus", "virtual"), tmp_path)[1]
+
+
+@pytest.mark.parametrize("text", FILES.values(), ids=FILES)
+def test_a_file_of_other_drives_is_refused(text, moteus, tmp_path, said):
     file = tmp_path / "drives.yaml"
     file.write_text(text)
     with pytest.raises(InputError) as caught:
-        compare_drives(session, file)
-    assert str(caught.value) == f"{file}{error}"
+        compare_drives(moteus, file)
+    said(caught.value)
 
 
-def test_the_settings_do_not_replace_the_rig(tmp_path, monkeypatch):
-    _, session = session_of(Case("moteus", "virtual"), tmp_path, monkeypatch)
-    file = session.rig.spec.path
+def test_the_settings_do_not_replace_the_rig(moteus, said):
+    file = moteus.rig.spec.path
     text = file.read_bytes()
     with pytest.raises(InputError) as caught:
-        save_drives(session, file)
-    assert str(caught.value) == f"F.yaml: {file}: is the file of the rig; choose another file"
+        save_drives(moteus, file)
+    said(caught.value)
     assert file.read_bytes() == text
 
 
-def test_settings_that_a_drive_lacks_are_not_restored(tmp_path, monkeypatch, capsys):
-    _, session = session_of(Case("moteus", "virtual"), tmp_path, monkeypatch)
+def test_settings_that_a_drive_lacks_are_not_restored(moteus, tmp_path, capsys, said):
     file = tmp_path / "drives.yaml"
     file.write_text("a: {family: moteus, address: 1, settings: {servo.max_velocity_derat: 3.5}}")
     with pytest.raises(RunError) as caught:
-        restore_drives(session, file, lambda lines: pytest.fail("asked"))
-    what = f"1 setting of {file} is not in the drives; take out what they lack"
-    assert str(caught.value) == f"{session.rig.spec.path}: {what}"
-    assert capsys.readouterr().out == "  a  servo.max_velocity_derat: 3.5 in the file, none in the drive\n"
+        restore_drives(moteus, file, lambda lines: pytest.fail("asked"))
+    said(caught.value)
+    said(capsys.readouterr().out)

@@ -36,21 +36,21 @@ def session_of(lockstep: Lockstep) -> CommissioningSession:
 
 
 @pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
-def test_a_joint_moves_by_a_given_way_and_the_others_stay_off(mode, tmp_path, monkeypatch):
+def test_a_joint_moves_by_a_given_way_and_the_others_stay_off(mode, tmp_path):
     # the loops of the emulated drives are for an inertia of this size at the drive
-    lockstep = Lockstep(tmp_path, monkeypatch, arm(**{"drivers.0.mode": mode, "drivers.0.joints.elbow.ratio": 2}))
+    lockstep = Lockstep(tmp_path, arm(**{"drivers.0.mode": mode, "drivers.0.joints.elbow.ratio": 2}))
     on = set()
     lockstep.world.each_step.append(lambda: on.update(n for n, motor in lockstep.motors.items() if motor.enabled))
     fastest = []
     lockstep.world.each_step.append(lambda: fastest.append(abs(lockstep.server.motors.plant.sample[1][1])))
-    last = jog(session_of(lockstep), "elbow", JogPlan(SPEED, by=5 * DEG))
-    assert last.position == pytest.approx(5 * DEG, abs=0.4 * DEG)
+    last = jog(session_of(lockstep), "elbow", JogPlan(SPEED, by=3 * DEG))
+    assert last.position == pytest.approx(3 * DEG, abs=0.4 * DEG)
     assert max(fastest) < 3 * SPEED
     assert on == {"elbow"} and lockstep.off()
 
 
-def test_held_joints_stay_where_they_are(tmp_path, monkeypatch):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm(**{"joints.shoulder.initial.position": "60 deg"}))
+def test_held_joints_stay_where_they_are(tmp_path):
+    lockstep = Lockstep(tmp_path, arm(**{"joints.shoulder.initial.position": "60 deg"}))
     before = lockstep.position("shoulder")
     session = session_of(lockstep)
     plan = JogPlan(SPEED, by=-3 * DEG, effort=1.0, hold=hold_names(session, "elbow", ["shoulder"]))
@@ -60,7 +60,7 @@ def test_held_joints_stay_where_they_are(tmp_path, monkeypatch):
 
 
 def test_a_joint_moves_only_while_its_key_repeats(tmp_path, monkeypatch):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm(**{"drivers.0.mode": "position", "drivers.0.joints.elbow.ratio": 2}))
+    lockstep = Lockstep(tmp_path, arm(**{"drivers.0.mode": "position", "drivers.0.joints.elbow.ratio": 2}))
     sent: list[float] = []
     keys = ScriptedKeys({10: ["+"], 40: ["+"], 600: ["quit"]})
     follow = HoldingLoop.follow
@@ -77,52 +77,41 @@ def test_a_joint_moves_only_while_its_key_repeats(tmp_path, monkeypatch):
     assert lockstep.off()
 
 
-def test_a_press_of_a_key_moves_by_one_step(tmp_path, monkeypatch):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+def test_a_press_of_a_key_moves_by_one_step(tmp_path):
+    lockstep = Lockstep(tmp_path, arm())
     keys = ScriptedKeys({5: ["+"], 500: ["+"], 1000: ["-"], 1500: ["quit"]})
     last = jog(session_of(lockstep), "elbow", JogPlan(SPEED, step=2 * DEG), keys)
     assert last.position == pytest.approx(2 * DEG, abs=0.3 * DEG)
 
 
-def test_the_key_to_stop_switches_the_motor_off_in_its_tick(tmp_path, monkeypatch):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+def test_the_key_to_stop_switches_the_motor_off_in_its_tick(tmp_path):
+    lockstep = Lockstep(tmp_path, arm())
     keys = ScriptedKeys({5: ["+"], 20: ["+", "stop"]})
     with pytest.raises(RunError, match=r"^stopped by a key$"):
         jog(session_of(lockstep), "elbow", JogPlan(SPEED), keys)
     assert keys.looks == 20 and lockstep.off()
 
 
-def test_the_reference_ends_before_the_limit_of_the_joint(tmp_path, monkeypatch):
+def test_the_reference_ends_before_the_limit_of_the_joint(tmp_path):
     rig = arm(**{"joints.all.limits.upper": "93 deg"})
-    lockstep = Lockstep(tmp_path, monkeypatch, rig)
-    last = jog(session_of(lockstep), "shoulder", JogPlan(SPEED, by=20 * DEG, effort=1.0))
+    lockstep = Lockstep(tmp_path, rig)
+    last = jog(session_of(lockstep), "shoulder", JogPlan(SPEED, by=6 * DEG, effort=1.0))
     assert 91.5 * DEG < last.position < 93 * DEG
 
 
-@pytest.mark.parametrize(
-    ("what", "reason"),
-    [
-        ("frozen", "joint 'elbow' has sent no feedback for "),
-        (
-            "fault",
-            "the drive of joint 'elbow' reports overcurrent (drive error 2); check the motor's phases for a short",
-        ),
-        ("jump", "joint 'elbow' jumped by 1 rad in "),
-        ("nan", "joint 'elbow': node 2 reports no number as its position or velocity; check its encoder"),
-    ],
-)
-def test_it_stops_within_a_tick_of_any_doubt(what, reason, tmp_path, monkeypatch):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
-    motor = lockstep.motors["elbow"]
-    at = lockstep.world.time + 3_000_000_000
+@pytest.mark.parametrize("what", ["frozen", "fault", "jump", "nan"])
+def test_it_stops_within_a_tick_of_any_doubt(what, tmp_path, monkeypatch, said):
+    lockstep = Lockstep(tmp_path, arm())
+    motor, (line,) = lockstep.motors["elbow"], lockstep.lines.values()
+    at = lockstep.world.t_ns + 1_000_000_000
     seen: list[int] = []
 
     def disturb() -> None:
-        if not motor.enabled or lockstep.world.time < at:
+        if not motor.enabled or lockstep.world.t_ns < at:
             return
-        seen.append(lockstep.world.time)
+        seen.append(lockstep.world.t_ns)
         if what == "frozen":
-            lockstep.hosts[0].queue.clear()
+            line.host._queue.clear()
         elif what == "fault":
             motor.fault_cause = "overcurrent"
         elif what == "jump":
@@ -132,22 +121,22 @@ def test_it_stops_within_a_tick_of_any_doubt(what, reason, tmp_path, monkeypatch
 
     lockstep.world.each_step.append(disturb)
     if what == "frozen":
-        send = lockstep.hosts[0].connection.link.send
-        monkeypatch.setattr(lockstep.hosts[0].connection.link, "send", lambda i, t: None if seen else send(i, t))
+        send = line.device.send
+        monkeypatch.setattr(line.device, "send", lambda item, until: None if seen else send(item, until))
     with pytest.raises(RunError) as caught:
-        jog(session_of(lockstep), "elbow", JogPlan(SPEED, by=90 * DEG))
-    assert str(caught.value).startswith(reason), caught.value
+        jog(session_of(lockstep), "elbow", JogPlan(SPEED, by=30 * DEG))
+    said(caught.value, r"[\d.]+ ms")
     limit = lockstep.rig.spec.guard.stale if what == "frozen" else 0.0
-    assert lockstep.world.time - seen[0] < (limit + 3 * STEP + 0.05 * (what == "frozen")) * 1e9
+    assert lockstep.world.t_ns - seen[0] < (limit + 3 * STEP + 0.05 * (what == "frozen")) * 1e9
     assert lockstep.off()
 
 
 def test_a_program_that_is_late_stops(tmp_path, monkeypatch):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+    lockstep = Lockstep(tmp_path, arm())
     keys = ScriptedKeys({})
 
     def late() -> list[str]:
-        lockstep.world.time += 30_000_000
+        lockstep.world.t_ns += 30_000_000
         return []
 
     monkeypatch.setattr(keys, "poll", late)
@@ -173,25 +162,20 @@ def test_keys_of_a_terminal_and_its_loss():
         os.close(slave)
 
 
-def test_bad_input(tmp_path, monkeypatch, command):
+def test_bad_input(tmp_path, command, said):
     simulated = arm()
     del simulated["drivers"]
     (tmp_path / "sim.yaml").write_text(json.dumps(simulated))
-    assert command.refuses("jog", "sim.yaml", "elbow", "--yes") == [
-        "sim.yaml: nothing to jog: all joints are simulated"
-    ]
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
-    session = session_of(lockstep)
+    said(command.refuses("jog", "sim.yaml", "elbow", "--yes"))
+    session = session_of(Lockstep(tmp_path, arm()))
     with pytest.raises(InputError) as caught:
         hold_names(session, "elbo", [])
-    assert str(caught.value) == f"{lockstep.path}: unknown joint 'elbo'; did you mean 'elbow'?"
-    assert command.refuses("jog", "rig.yaml", "elbow", "--by", "5 kg", "--yes") == [
-        "--by: unit 'kg' does not fit here; use rad, mrad, deg, turn"
-    ]
+    said(caught.value)
+    said(command.refuses("jog", "rig.yaml", "elbow", "--by", "5 kg", "--yes"))
 
 
-def test_a_fault_that_a_drive_keeps_is_cleared_before_a_motion(tmp_path, monkeypatch):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+def test_a_fault_that_a_drive_keeps_is_cleared_before_a_motion(tmp_path):
+    lockstep = Lockstep(tmp_path, arm())
     session = CommissioningSession(lockstep.rig, "jog", lockstep.world)
     motor = lockstep.motors["elbow"]
     motor.fault_cause = "overcurrent"

@@ -41,8 +41,8 @@ def probed(lockstep: Lockstep, capsys, *joints: str) -> tuple[dict[str, str], st
     return {name: text for name, _, text in lines}, error
 
 
-def test_a_right_wiring_passes_and_is_on_record(tmp_path, monkeypatch, capsys):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+def test_a_right_wiring_passes_and_is_on_record(tmp_path, capsys):
+    lockstep = Lockstep(tmp_path, arm())
     assert unprobed(lockstep.path, lockstep.rig.spec.drivers) == ["shoulder", "elbow"]
     lines, error = probed(lockstep, capsys)
     assert error == ""
@@ -51,88 +51,72 @@ def test_a_right_wiring_passes_and_is_on_record(tmp_path, monkeypatch, capsys):
     assert unprobed(lockstep.path, lockstep.rig.spec.drivers) == []
     record = json.loads(record_path(lockstep.path).read_text())
     assert record["elbow"]["inertia"] == pytest.approx(0.002, rel=0.3)
-    other = Lockstep(tmp_path, monkeypatch, arm(**{"drivers.0.joints.elbow.ratio": 7}))
+    other = Lockstep(tmp_path, arm(**{"drivers.0.joints.elbow.ratio": 7}))
     assert unprobed(lockstep.path, other.rig.spec.drivers) == ["elbow"]
 
 
-def test_gravity_shows_a_right_direction(tmp_path, monkeypatch, capsys):
-    lines, error = probed(Lockstep(tmp_path, monkeypatch, link()), capsys)
+def test_gravity_shows_a_right_direction(tmp_path, capsys):
+    lines, error = probed(Lockstep(tmp_path, link()), capsys)
     assert (error, lines["shoulder"].endswith("ok, direction agrees with gravity")) == ("", True), lines
 
 
-WRONG = {
-    "direction": (
-        {"drivers.0.joints.shoulder.direction": -1},
-        "direction",
-    ),
-    "zero": ({"drivers.0.joints.shoulder.zero": "130 deg"}, "zero"),
-}
+def fails(lockstep: Lockstep, capsys, joint: str) -> str:
+    """The line of a joint that does not pass alone."""
+    lines, error = probed(lockstep, capsys, joint)
+    assert error == f"the wiring of {joint} did not pass; motors are off", lines
+    return lines[joint]
 
 
-@pytest.mark.parametrize(("device", "word"), WRONG.values(), ids=WRONG)
-def test_gravity_shows_a_wrong_direction_or_zero(device, word, tmp_path, monkeypatch, capsys):
-    lines, error = probed(Lockstep(tmp_path, monkeypatch, link(), link(**device)), capsys)
-    assert error == "the wiring of shoulder did not pass; motors are off"
-    assert word in lines["shoulder"].rpartition("; ")[2] or word in lines["shoulder"], lines
+@pytest.mark.parametrize(("key", "value"), [("direction", -1), ("zero", "130 deg")])
+def test_gravity_shows_a_wrong_direction_or_zero(key, value, tmp_path, capsys):
+    device = link(**{f"drivers.0.joints.shoulder.{key}": value})
+    assert key in fails(Lockstep(tmp_path, link(), device), capsys, "shoulder")
 
 
-def test_a_motor_that_acts_against_its_encoder_is_found(tmp_path, monkeypatch, capsys):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+def test_a_motor_that_acts_against_its_encoder_is_found(tmp_path, monkeypatch, capsys, said):
+    lockstep = Lockstep(tmp_path, arm())
     motor = lockstep.motors["elbow"]
     request = motor.request
     monkeypatch.setattr(motor, "request", lambda effort: request(-effort))
-    lines, error = probed(lockstep, capsys, "elbow")
-    assert error == "the wiring of elbow did not pass; motors are off"
-    assert lines["elbow"].startswith("moved -2") and lines["elbow"].endswith(
-        ": its motor acts against its encoder; swap two phases, or calibrate the drive again (direction has no effect"
-        " here)"
-    )
+    line = fails(lockstep, capsys, "elbow")
+    assert line.startswith("moved -2")
+    said(line, r"^moved .*?: ")
 
 
-def test_cables_that_are_swapped_between_joints_are_found(tmp_path, monkeypatch, capsys):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+def test_cables_that_are_swapped_between_joints_are_found(tmp_path, monkeypatch, capsys, said):
+    lockstep = Lockstep(tmp_path, arm())
     one, two = lockstep.motors.values()
     requests = one.request, two.request
     monkeypatch.setattr(one, "request", requests[1])
     monkeypatch.setattr(two, "request", requests[0])
-    lines, error = probed(lockstep, capsys, "shoulder")
-    assert error == "the wiring of shoulder did not pass; motors are off"
-    assert "did not move under" in lines["shoulder"] and "but elbow by +" in lines["shoulder"]
-    assert lines["shoulder"].endswith(": cables are swapped; connect motor and encoder of each drive to the same joint")
+    said(fails(lockstep, capsys, "shoulder"), r"(?<=by \+)[\d.]+")
 
 
 @pytest.mark.parametrize(("build", "joint", "ratio"), [(arm, "elbow", 12), (link, "shoulder", 12)])
-def test_a_wrong_ratio_is_found(build, joint, ratio, tmp_path, monkeypatch, capsys):
+def test_a_wrong_ratio_is_found(build, joint, ratio, tmp_path, capsys):
     device = build(**{f"drivers.0.joints.{joint}.ratio": ratio})
     if build is link:  # where both ratios give the same position
         device["drivers"][0]["joints"][joint]["zero"] = device["joints"][joint]["initial"]["position"]
         host = build(**{f"drivers.0.joints.{joint}.zero": "-40 deg"})
     else:
         host = build()
-    lines, error = probed(Lockstep(tmp_path, monkeypatch, host, device), capsys, joint)
-    assert error == f"the wiring of {joint} did not pass; motors are off", lines
-    assert "ratio" in lines[joint]
+    assert "ratio" in fails(Lockstep(tmp_path, host, device), capsys, joint)
 
 
-def test_swapped_addresses_do_not_pass(tmp_path, monkeypatch, capsys):
+def test_swapped_addresses_do_not_pass(tmp_path, capsys):
     device = arm(**{"drivers.0.joints.elbow.id": 1, "drivers.0.joints.shoulder.id": 2})
     for name in ("shoulder", "elbow"):
-        lines, error = probed(Lockstep(tmp_path, monkeypatch, arm(), device), capsys, name)
-        assert error == f"the wiring of {name} did not pass; motors are off", lines
+        fails(Lockstep(tmp_path, arm(), device), capsys, name)
 
 
-def test_a_joint_that_is_not_connected_or_braked_is_found(tmp_path, monkeypatch, capsys):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+def test_a_joint_that_is_not_connected_or_braked_is_found(tmp_path, monkeypatch, capsys, said):
+    lockstep = Lockstep(tmp_path, arm())
     monkeypatch.setattr(lockstep.motors["elbow"], "request", lambda effort: None)
-    lines, _ = probed(lockstep, capsys, "elbow")
-    assert lines["elbow"] == (
-        "did not move under ±0.8 N·m: its brake is closed, its motor is not connected, or friction is larger; check"
-        " them, then raise --effort"
-    )
+    said(fails(lockstep, capsys, "elbow"))
 
 
-def test_no_effort_beyond_the_bound_is_requested_and_only_of_the_joint(tmp_path, monkeypatch, capsys):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+def test_no_effort_beyond_the_bound_is_requested_and_only_of_the_joint(tmp_path, capsys):
+    lockstep = Lockstep(tmp_path, arm())
     seen: list[tuple[float, float]] = []
     lockstep.world.each_step.append(
         lambda: seen.append(
@@ -163,9 +147,9 @@ def test_the_momentum_balance_recovers_what_a_motion_was_made_of():
     assert fit[:4] == pytest.approx((inertia, viscous, gravity, friction), rel=0.02)
 
 
-def test_bad_input(tmp_path, monkeypatch):
-    lockstep = Lockstep(tmp_path, monkeypatch, arm())
+def test_bad_input(tmp_path, said):
+    lockstep = Lockstep(tmp_path, arm())
     session = CommissioningSession(lockstep.rig, "probe", lockstep.world)
     with pytest.raises(InputError) as caught:
         probe_rig(lockstep.rig, ["elbo"], ProbeSettings(), lambda lines: None, session)
-    assert str(caught.value) == f"{lockstep.path}: unknown joint 'elbo'; did you mean 'elbow'?"
+    said(caught.value)

@@ -29,24 +29,21 @@ def test_a_connection_is_a_name_or_its_keys(given, expected):
     assert connection_of(*given) == expected
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        ([], "cosim scan: give either --bus or --port"),
-        (["--bus", "can0", "--port", "x"], "cosim scan: give either --bus or --port"),
-        (["--bus", "interface: virtual, chanel: x"], "--bus chanel: unknown key 'chanel'; did you mean 'channel'?"),
-        (["--bus", "can0", "--family", "moteos"], "--family: no family of drives 'moteos'; did you mean 'moteus'?"),
-        (["--port", "x", "--family", "template"], "--port: template: has no 'port'"),
-        (
-            ["--bus", "can0", "--family", "moteus"],
-            "--bus: moteus: moteus drives speak CAN FD; give 'fd: true' in 'bus'",
-        ),
-        (["--port", "/dev/none", "--family", "dynamixel"], "--port port: no such port '/dev/none'"),
-    ],
-)
-def test_bad_input_is_one_line(words, error, command):
+WRONG = {
+    "neither": [],
+    "both": ["--bus", "can0", "--port", "x"],
+    "key": ["--bus", "interface: virtual, chanel: x"],
+    "family": ["--bus", "can0", "--family", "moteos"],
+    "family without port": ["--port", "x", "--family", "template"],
+    "classic CAN": ["--bus", "can0", "--family", "moteus"],
+    "no port": ["--port", "/dev/none", "--family", "dynamixel"],
+}
+
+
+@pytest.mark.parametrize("words", WRONG.values(), ids=WRONG)
+def test_bad_input_is_one_line(words, command, said):
     (line,) = command.refuses("scan", *words)
-    assert line.startswith(error)
+    said(line, r"(?<='/dev/none').*")  # the ports that there are
 
 
 class Recorded(FakeConnection):
@@ -77,33 +74,18 @@ def test_questions_that_another_drive_takes_for_commands_are_not_sent():
     assert withheld == [0x181]
 
 
-def test_the_report_has_a_line_for_each_family_and_drive():
+def test_the_report_has_a_line_for_each_family_and_drive(said):
     drives = [FoundDrive({"id": 3, "model": "X"}, "firmware 45"), FoundDrive({}, "id 9: model 7 is unknown")]
     reports = [
         FamilyReport("b", {}, skipped="has no 'port'"),
         FamilyReport("d", {"port": "/dev/x", "baudrate": 57600.0}, drives, withheld=[1, 2]),
         FamilyReport("e", {}),
     ]
-    assert list(report_lines(reports)) == [
-        "b           has no 'port'",
-        "d           2 drives at 57600 bit/s; 2 addresses left out, whose requests another drive here would take for"
-        " commands",
-        "  id 3, model X: firmware 45",
-        "  not usable yet: id 9: model 7 is unknown",
-        "e           no drives",
-    ]
-    assert drivers_text(reports, "port", "found") == (
-        "# found\n"
-        "drivers:\n"
-        "  # d: id 9: model 7 is unknown\n"
-        "  - type: d\n"
-        "    port: {port: /dev/x, baudrate: 57600}\n"
-        "    joints:  # rename them to the joints of the rig; add direction, ratio and zero\n"
-        "      d_3: {id: 3, model: X}  # firmware 45\n"
-    )
+    said(report_lines(reports))
+    said(drivers_text(reports, "port", "found"))
 
 
-def test_a_bus_in_use_by_a_program_of_this_machine_is_refused(command):
+def test_a_bus_in_use_by_a_program_of_this_machine_is_refused(command, said):
     bus = "interface: udp_multicast, channel: 239.71.22.101, fd: true"
     holder = [
         "import sys",
@@ -117,8 +99,7 @@ def test_a_bus_in_use_by_a_program_of_this_machine_is_refused(command):
         assert other.stdout.readline() == "open\n"
         (line,) = command.refuses("scan", "--bus", bus, "--family", "moteus")
         other.stdin.close()
-    assert line.startswith("--bus channel: the bus udp_multicast 239.71.22.101 is in use by process ")
-    assert line.endswith("end it: two programs must not command the same bus")
+    said(line, r"process \S+( \(.*?\))?")
 
 
 def test_numbers_are_written_short_and_addresses_whole():

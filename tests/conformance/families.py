@@ -485,6 +485,3 @@ class Bench:
         """A serial link that was lost."""
         if self.time is None and self.case.line == "pty":
             self.there(self.line.link.open)
-
-    def power_cycle(self) -> None:
-        self.there(lambda: self.line.drives.reset(self.now()))

@@ -3,7 +3,8 @@ show, which is marked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -22,6 +23,12 @@ def with_each(name: str, values: Sequence[Any], cases: Sequence[Case]) -> pytest
     return pytest.mark.parametrize(("case", name), [param(*pair) for pair in pairs])
 
 
+def in_turn(names: str, values: Iterable[Any], cases: Sequence[Case]) -> pytest.MarkDecorator:
+    """A test of each case with one of the values: of what is the same in all families, each value is with some."""
+    pairs = [(case, *(value if "," in names else (value,))) for case, value in zip(cases, itertools.cycle(values))]
+    return pytest.mark.parametrize(f"case, {names}", [param(*pair) for pair in pairs])
+
+
 def param(case: Case, *values: Any) -> Any:
     """A parameter of a test that is marked in real time."""
     marks = () if case.stepped else pytest.mark.real_time
@@ -31,7 +38,7 @@ def param(case: Case, *values: Any) -> Any:
 IN_PYTHON = tuple(case for case in real_cases() if not case.compiled)
 IN_MACHINE_CODE = tuple(case for case in real_cases() if case.compiled)
 EVERY = (*stepped_cases(), *adapters(), *real_cases())
-ENGINES = (*stepped_cases(), *IN_MACHINE_CODE)
+ENGINES = (*stepped_cases(), IN_MACHINE_CODE[0])
 # what each end of a line and each engine can change
 every = over(*EVERY)
 # what a line can change, in calls that are never in machine code

@@ -1,16 +1,16 @@
-"""The package `canopen` as a reference: its CiA 402 client commands the emulator, its local node serves the driver."""
+"""The package `canopen` as reference: its CiA 402 client commands emulated drives, its local node serves driver."""
 
 from __future__ import annotations
 
 import io
-import socket
+import math
 import struct
-import threading
 import time
 import uuid
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
-import can
 import canopen
 import numpy as np
 import pytest
@@ -18,13 +18,15 @@ from canopen.profiles.p402 import BaseNode402
 
 from cosim.drivers import cia402
 from cosim.drivers.cia402.profile import STATES
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanFrame, CanParams, now
+from cosim.drivers.transport import CanParams, now
 from cosim.errors import SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 
-pytestmark = pytest.mark.real_time
+from .families import Case, section
+from .served import Served
 
+PATIENCE, PATIENCE_NS = 30.0, 30_000_000_000  # s, for a machine that stalls
+LONG = 60.0  # s, a watchdog that does not matter
 NODE, COUNTS = 5, 4096
 U8, U16, U32, I8, I16, I32, TEXT = 0x05, 0x06, 0x07, 0x02, 0x03, 0x04, 0x09
 # index -> name and (sub-index, type, access, default); sub-index None: a variable
@@ -98,95 +100,53 @@ def dictionary() -> canopen.ObjectDictionary:
     return canopen.import_od(source, NODE)
 
 
-def context(mode: str, **wired) -> DriverContext:
-    limits = Limits(*(np.full(1, bound) for bound in (-np.inf, np.inf, 100.0, 1.0)))
-    joint = cia402.JointParams(id=NODE, **wired)
-    return DriverContext(
-        ("elbow",), (joint,), limits, 0.002, mode, lambda *keys: SourceLocation("rig.yaml", 7, ".".join(keys))
-    )
+class Client(NamedTuple):
+    """The client of the package, its node, which is pre-operational, and the drive behind it."""
+
+    network: canopen.Network
+    node: Any
+    served: Served
+
+    @property
+    def drive(self) -> Any:
+        return self.served.drives.nodes[0]
 
 
-@pytest.fixture
-def channel():
-    return f"cia402-{uuid.uuid4()}"
-
-
-@pytest.fixture
-def bus(request, channel) -> dict[str, Any]:
-    """Keys of python-can's buses; indirect parameter: the interface."""
-    interface = getattr(request, "param", "virtual")
-    if interface == "virtual":
-        return {"interface": interface, "channel": channel}
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:  # so that no other test hears it
-        free.bind(("", 0))
-        return {"interface": interface, "channel": "239.74.14.9", "port": free.getsockname()[1]}
-
-
-@pytest.fixture
-def network(bus):
+def connected(bus: dict[str, Any]) -> canopen.Network:
     network = canopen.Network()
     network.NOTIFIER_CYCLE = 0.01
     network.connect(**bus)
-    yield network
-    network.sync.stop()
-    network.disconnect()
-
-
-class Served:
-    """The emulated drive in a thread of its own, on a bus of python-can."""
-
-    def __init__(self, bus: dict[str, Any]) -> None:
-        params = cia402.Params(bus=CanParams(interface=bus["interface"], channel=bus["channel"]))
-        self.motor = Rotor()
-        self.emulator = cia402.emulate(params, context("effort", cpr=COUNTS), [self.motor])
-        self._bus = can.Bus(**bus)
-        self._leave = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        before = now()
-        while not self._leave.is_set():
-            message = self._bus.recv(0.0005)
-            t_ns = now()
-            if message is not None:
-                frame = CanFrame(message.arbitration_id, bytes(message.data), remote=message.is_remote_frame)
-                self._send(self.emulator.handle(frame, t_ns))
-            while t_ns - before >= 1_000_000:
-                before += 1_000_000
-                self.motor.advance(1e-3)
-                self._send(self.emulator.process(before))
-
-    def _send(self, frames: list[CanFrame]) -> None:
-        for frame in frames:
-            self._bus.send(can.Message(arbitration_id=frame.id, data=frame.data, is_extended_id=False))
-
-    def close(self) -> None:
-        self._leave.set()
-        self._thread.join()
-        self._bus.shutdown()
+    return network
 
 
 @pytest.fixture
-def served(bus, network):
-    served = Served(bus)
-    yield served
-    served.close()
+def client(request, tmp_path: Path) -> Iterator[Client]:
+    """Indirect parameter: the interface, by default `virtual`."""
+    interface = getattr(request, "param", "virtual")
+    bus: dict[str, Any] = {"interface": interface, "channel": str(tmp_path / "can")}
+    more: dict[str, Any] = {"bitrate": 1e6, "sleep_after_open": 0} if interface == "slcan" else {}
+    if interface == "udp_multicast":
+        bus["channel"] = section(Case("cia402", interface), tmp_path)["bus"]["channel"]
+    driver = {"type": "cia402", "bus": bus | ({"bitrate": 1e6} if interface == "slcan" else {})}
+    with Served(tmp_path, driver, [{"id": NODE, "cpr": COUNTS}], each=0, idle=1) as served:
+        network = connected(bus | more)
+        node: Any = BaseNode402(NODE, dictionary())
+        for name in ("SWITCH_STATE_SINGLE", "SWITCH_STATE_FINAL", "SWITCH_OP_MODE", "CHECK_TPDO"):
+            setattr(node, f"TIMEOUT_{name}", PATIENCE)
+        network.add_node(node)
+        node.sdo.RESPONSE_TIMEOUT = PATIENCE
+        node.nmt.state = "PRE-OPERATIONAL"
+        yield Client(network, node, served)
+        network.sync.stop()
+        network.disconnect()
 
 
-@pytest.fixture
-def node(network, served):
-    node = BaseNode402(NODE, dictionary())
-    network.add_node(node)
-    node.nmt.state = "PRE-OPERATIONAL"
-    return node
-
-
-def map_for_402(network, node, at_sync: bool = False) -> None:
+def map_for_402(client: Client, at_sync: bool = False) -> None:
     """Controlword and mode in, statusword, mode and position out at every SYNC, all by canopen.
 
     at_sync: the controlword is sent periodically and applied at SYNC, otherwise it is sent once and applied at once.
     """
+    network, node = client.network, client.node
     for pdo, names in ((node.rpdo[1], (0x6040, 0x6060)), (node.tpdo[1], (0x6041, 0x6061, 0x6064))):
         pdo.read()
         pdo.clear()
@@ -200,90 +160,139 @@ def map_for_402(network, node, at_sync: bool = False) -> None:
         node.rpdo[1].save()
     node.nmt.state = "PRE-OPERATIONAL"
     node.setup_402_state_machine(read_pdos=False)
-    network.unsubscribe(node.rpdo[1].cob_id)  # udp_multicast brings back what is sent: canopen would call it periodic
     network.sync.start(0.01)
     node.nmt.state = "OPERATIONAL"
     if at_sync:
         node.rpdo[1].start(0.01)
 
 
-def test_identity_and_name_by_sdo(node):
+def until(seen: Callable[[], Any]) -> Any:
+    """What is seen, once it is anything."""
+    end = time.monotonic() + PATIENCE
+    while not (found := seen()):
+        assert time.monotonic() < end
+        time.sleep(0.002)
+    return found
+
+
+def test_identity_and_name_by_sdo(client):
+    node = client.node
     assert node.sdo[0x1000].raw == 0x00020192
     assert node.sdo[0x1018][2].raw == 0x402
     assert node.sdo[0x1008].raw == "emulated CiA 402 drive"  # segmented
     assert node.sdo[0x6502].raw == 0x3A5
-    with pytest.raises(canopen.SdoAbortedError) as refused:
-        node.sdo.download(0x1000, 0, bytes(4))
-    assert refused.value.code == 0x06010002
-    with pytest.raises(canopen.SdoAbortedError) as refused:
-        node.sdo.upload(0x5000, 0)
-    assert refused.value.code == 0x06020000
+    for refuse, code in (
+        (lambda: node.sdo.download(0x1000, 0, bytes(4)), 0x06010002),
+        (lambda: node.sdo.upload(0x5000, 0), 0x06020000),
+    ):
+        with pytest.raises(canopen.SdoAbortedError) as refused:
+            refuse()
+        assert refused.value.code == code
     node.sdo.download(0x6085, 0, struct.pack("<I", 777), force_segment=True)
     assert node.sdo[0x6085].raw == 777
 
 
-def test_boot_up_and_heartbeat(node):
-    node.sdo[0x1017].raw = 20
-    assert node.nmt.wait_for_heartbeat(2.0) == "PRE-OPERATIONAL"
-    node.nmt.send_command(0x81)
-    node.nmt.wait_for_bootup(2.0)
+@pytest.mark.parametrize("client", ["slcan"], indirect=True)
+def test_services_that_the_drives_do_not_have(client):
+    unknown = client.served.drives.unknown
+    with pytest.raises(canopen.SdoAbortedError) as refused:
+        client.node.sdo.open(0x1008, block_transfer=True).read()
+    assert refused.value.code == 0x05040001
+    client.network.lss.RESPONSE_TIMEOUT = 0.05
+    client.network.lss.send_switch_state_global(client.network.lss.CONFIGURATION_STATE)
+    with pytest.raises(canopen.lss.LssError):
+        client.network.lss.inquire_node_id()
+    assert unknown.count + len(client.served.shown) >= 2
 
 
-def test_the_profile_client_enables_the_emulator(network, node, served):
-    map_for_402(network, node)
+@pytest.mark.parametrize("client", ["slcan"], indirect=True)
+def test_node_guarding_heartbeat_and_boot_up(client):
+    nmt, states = client.node.nmt, list[int]()
+    nmt.add_heartbeat_callback(states.append)
+    nmt.start_node_guarding(0.005)
+    try:
+        for _ in range(3):
+            assert nmt.wait_for_heartbeat(PATIENCE) == "PRE-OPERATIONAL"
+    finally:
+        nmt.stop_node_guarding()
+    client.node.sdo[0x1017].raw = 20  # heartbeats in its place
+    assert nmt.wait_for_heartbeat(PATIENCE) == "PRE-OPERATIONAL"
+    assert set(states) == {127} and client.served.shown == []
+    nmt.send_command(0x81)
+    nmt.wait_for_bootup(PATIENCE)
+
+
+def test_the_profile_client_enables_the_drive(client):
+    map_for_402(client)
+    node, (motor,) = client.node, client.served.motors
     node.op_mode = "PROFILED VELOCITY"
     assert node.op_mode == "PROFILED VELOCITY"
     node.state = "OPERATION ENABLED"
     assert node.state == "OPERATION ENABLED"
     node.sdo[0x60FF].raw = 2 * COUNTS
-    deadline = time.monotonic() + 2.0
-    while abs(node.tpdo_values[0x6064]) < COUNTS // 4 and time.monotonic() < deadline:
-        node.tpdo[1].wait_for_reception(0.2)
-    assert COUNTS // 4 <= node.tpdo_values[0x6064] <= served.motor.position / (2 * np.pi) * COUNTS + 1
+    until(lambda: abs(node.tpdo_values[0x6064]) >= COUNTS // 4)
+    assert COUNTS // 4 <= node.tpdo_values[0x6064] <= motor.position / math.tau * COUNTS + 1
     node.state = "SWITCH ON DISABLED"
-    assert served.motor.effort == 0.0
+    assert motor.requested == 0.0
 
 
 @pytest.mark.parametrize("at_sync", [False, True], ids=["at once", "at sync"])
-@pytest.mark.parametrize("bus", ["virtual", "udp_multicast"], indirect=True)
-def test_the_profile_client_changes_states_by_pdo_and_sync(network, node, served, at_sync):
-    node.TIMEOUT_SWITCH_STATE_SINGLE = node.TIMEOUT_SWITCH_STATE_FINAL = node.TIMEOUT_SWITCH_OP_MODE = 5.0
-    node.TIMEOUT_CHECK_TPDO = 2.0  # for a machine that stalls
-    map_for_402(network, node, at_sync)
+def test_the_profile_client_changes_states_by_pdo_and_sync(client, at_sync):
+    map_for_402(client, at_sync)
     try:
-        node.op_mode = "CYCLIC SYNCHRONOUS TORQUE"
-        assert node.op_mode == "CYCLIC SYNCHRONOUS TORQUE"
-        for state in ("READY TO SWITCH ON", "SWITCHED ON", "OPERATION ENABLED", "SWITCHED ON", "SWITCH ON DISABLED"):
-            node.state = state
-            assert node.state == state
-            assert served.emulator.nodes[0].state == STATES.index(state.lower())
+        client.node.op_mode = "CYCLIC SYNCHRONOUS TORQUE"
+        assert client.node.op_mode == "CYCLIC SYNCHRONOUS TORQUE"
+        goes_through(client, "READY TO SWITCH ON", "SWITCHED ON", "OPERATION ENABLED", "SWITCHED ON")
+    finally:
+        client.node.rpdo[1].stop()
+
+
+def goes_through(client: Client, *states: str) -> None:
+    for state in (*states, "SWITCH ON DISABLED"):
+        client.node.state = state
+        assert client.node.state == state and client.drive.state == STATES.index(state.lower())
+
+
+@pytest.mark.parametrize("client", ["slcan", "udp_multicast"], indirect=True)
+def test_states_are_changed_by_the_mapping_as_delivered(client):
+    """On buses that other programs can reach."""
+    node = client.node
+    node.setup_402_state_machine()
+    assert 0x6040 in node.rpdo_pointers and 0x6041 in node.tpdo_pointers
+    node.nmt.state = "OPERATIONAL"
+    if client.network.bus.__class__.__name__.startswith("Udp"):  # returns what is sent: a periodic PDO for the client
+        node.rpdo[1].start(0.01)
+    try:
+        goes_through(client, "OPERATION ENABLED", "SWITCHED ON")
+        goes_through(client, "OPERATION ENABLED")
     finally:
         node.rpdo[1].stop()
 
 
-def test_the_profile_client_homes_the_emulator(network, node):
-    map_for_402(network, node)
-    node.sdo[0x6098].raw = 35
-    assert node.homing(timeout=3.0)
-    assert abs(node.sdo[0x6064].raw) < 5
+def test_the_profile_client_homes_the_drive(client):
+    map_for_402(client)
+    client.node.sdo[0x6098].raw = 35
+    assert client.node.homing(timeout=PATIENCE)
+    assert abs(client.node.sdo[0x6064].raw) < 5
 
 
-def test_fault_emergency_and_reset(network, node, served):
-    map_for_402(network, node)
+def test_fault_emergency_and_reset(client):
+    map_for_402(client)
+    node, (motor,) = client.node, client.served.motors
     node.op_mode = "CYCLIC SYNCHRONOUS TORQUE"
     node.state = "OPERATION ENABLED"
-    served.motor.fault_cause = "overcurrent"
-    deadline = time.monotonic() + 2.0
-    while not node.emcy.active and time.monotonic() < deadline:
-        node.check_statusword()
-    assert (node.emcy.active[0].code, node.emcy.active[0].register) == (0x2310, 0x03)
-    node.check_statusword()
-    assert node.state == "FAULT"
+    motor.fault_cause = "overcurrent"
+    (active,) = until(lambda: node.emcy.active)
+    assert (active.code, active.register) == (0x2310, 0x03)
+    until(lambda: (node.check_statusword(), node.state == "FAULT")[1])
     assert node.sdo[0x603F].raw == 0x2310
-    served.motor.fault_cause = ""
+    motor.fault_cause = ""
     node.reset_from_fault()
     assert node.state == "OPERATION ENABLED"
     assert node.emcy.active == []
+
+
+# --- a drive of the package -----------------------------------------------------------------------------------
 
 
 class Device:
@@ -339,54 +348,37 @@ class Device:
             self.network.send_message(identifier, b"".join(self.node.get_data(index, 0) for index, _ in objects))
 
 
-@pytest.fixture
-def device(network):
-    return Device(network)
-
-
-def opened(channel: str, mode: str, **wired):
-    ctx = context(mode, **wired)
-    return cia402.load(cia402.Params(bus=CanParams(interface="virtual", channel=channel)), ctx)
-
-
-def test_the_driver_commands_a_local_node(channel, device):
-    driver = opened(channel, "position", cpr=COUNTS, velocity_unit="counts/s", vendor=0x9A, product=0x30924)
+def test_the_driver_commands_a_local_node():
+    bus = {"interface": "virtual", "channel": f"cia402-{uuid.uuid4()}"}
+    wired = cia402.JointParams(id=NODE, cpr=COUNTS, velocity_unit="counts/s", vendor=0x9A, product=0x30924)
+    limits = Limits(*(np.full(1, bound) for bound in (-np.inf, np.inf, 100.0, 1.0)))
+    place = lambda *keys: SourceLocation("rig.yaml", 7, ".".join(keys))  # noqa: E731
+    context = DriverContext(("elbow",), (wired,), limits, 0.002, "position", place)
+    driver = cia402.load(cia402.Params(bus=CanParams(**bus), watchdog=LONG), context)
+    network = connected(bus)
+    device = Device(network)
     driver.open()
     try:
         assert device.get(0x6072) == 2000  # the guard's 1 N·m of 0.5 N·m rated
         out, command = JointState.zeros(1), JointCommand.zeros(1)
-        driver.read(out, now() + 500_000_000)
+        driver.read(out, now() + PATIENCE_NS)
         assert out.position == pytest.approx(1000 / COUNTS * 2 * np.pi)
         driver.enable("position")
-        assert device.node.sdo[0x1016][1].raw == 0x7F0064
+        assert device.node.sdo[0x1016][1].raw == 0x7F0000 + round(1e3 * LONG)
         assert (device.node.sdo[0x60C2][1].raw, device.node.sdo[0x60C2][2].raw) == (2, -3)
         command.position[:], command.velocity[:], command.effort[:] = np.pi, -1.0, 0.25
-        command.valid_until_ns = now() + 1_000_000_000
+        command.valid_until_ns = now() + PATIENCE_NS
         beats = device.beats
-        driver.write(command, now() + 500_000_000)
-        driver.read(out, now() + 500_000_000)
+        driver.write(command, now() + PATIENCE_NS)
+        driver.read(out, now() + PATIENCE_NS)
         assert not out.fault.any()
         assert device.beats == beats + 1
         assert (device.get(0x607A), device.get(0x60B1), device.get(0x60B2)) == (2048, -652, 500)
         assert device.get(0x6041) == 0x27
         driver.stop()
-        deadline = time.monotonic() + 2.0
-        while device.get(0x6041) != 0x40 and time.monotonic() < deadline:
-            time.sleep(0.005)
-        assert device.get(0x6041) == 0x40
+        until(lambda: device.get(0x6041) == 0x40)
     finally:
         driver.close()
+        network.disconnect()
     assert device.node.sdo[0x1016][1].raw == 0
     assert device.get(0x6072) == 3000
-
-
-def test_the_driver_names_another_product(channel, device):
-    from cosim.errors import InputError
-
-    driver = opened(channel, "effort", cpr=COUNTS, product=0x1)
-    with pytest.raises(InputError) as refused:
-        driver.open()
-    assert str(refused.value) == (
-        "rig.yaml:7 joints.elbow.id: node 5 'a drive of the canopen package' is of product 0x30924, expected 0x1;"
-        " check the id"
-    )

@@ -10,11 +10,10 @@ from cosim.drivers.dynamixel import codec
 from cosim.errors import RunError
 from cosim.rig.rig import load_rig
 
-from .families import PATIENCE, START, Bench, Case
-from .marks import IN_PYTHON, drivers, engines, over
+from .families import PATIENCE, START, Bench, Case, stepped_cases
+from .marks import IN_PYTHON, PUSH, assert_has_fix, drivers, engines, in_turn, over
 from .wires import Desk
 
-PUSH = 0.02  # N·m
 WATCHDOG = 0.3  # s
 HOT = 30.0  # K above the drive's limit
 QUANTUM = 2e-3  # rad, the coarsest resolution of an encoder
@@ -67,6 +66,14 @@ def stands(bench: Bench, words: str) -> None:
 # --- causes that are gone -----------------------------------------------------------------------------------------
 
 
+def cleared(bench: Bench) -> None:
+    """What was latched is gone, the motors are off, and they can be switched on."""
+    bench.driver.clear()
+    assert not bench.driver.latched and not bench.fresh().fault.any()
+    bench.off(0.02)
+    works(bench)
+
+
 @engines
 def test_a_watchdog_that_tripped_is_cleared(bench):
     moving(bench)
@@ -78,47 +85,33 @@ def test_a_watchdog_that_tripped_is_cleared(bench):
             bench.driver.enable("effort")
         assert any(each in str(caught.value) for each in words) and bench.driver.latched
         bench.off(0.01)
-    bench.driver.clear()
-    assert not bench.driver.latched
-    assert not bench.fresh().fault.any()
-    bench.off(0.02)
-    works(bench)
+    cleared(bench)
 
 
 @engines
-def test_what_a_killed_program_left_is_cleared_by_the_next(bench):
-    moving(bench)
+@pytest.mark.parametrize("cause", ["", "overcurrent"])
+def test_what_a_killed_program_left_is_cleared_by_the_next(bench, cause):
+    """Motors that are on, or a fault whose cause is gone."""
+    if cause:
+        words = troubled(bench, fault_cause=cause)
+    else:
+        moving(bench)
     bench.driver.link.close()
-    for _ in bench.until(lambda: not any(bench.asked)):  # some damp their motors for a while
+    for _ in bench.until(lambda: cause or not any(bench.asked)):  # some damp their motors for a while
         pass
-    bench.driver.open()
-    bench.driver.clear()
-    assert not bench.fresh().fault.any()
-    bench.off(0.02)
-    works(bench)
-
-
-@engines
-def test_a_fault_whose_cause_is_gone_is_cleared(bench):
-    words = troubled(bench, fault_cause="overcurrent")
-    bench.driver.link.close()
     bench.motors[1].fault_cause = ""
     bench.driver.open()
-    with pytest.raises(RunError) as caught:
-        bench.driver.enable("effort")
-    assert words in str(caught.value) and bench.driver.latched
-    bench.driver.clear()
-    assert not bench.driver.latched
-    assert not bench.fresh().fault.any()
-    bench.off(0.02)
-    works(bench)
+    if cause:
+        with pytest.raises(RunError) as caught:
+            bench.driver.enable("effort")
+        assert words in str(caught.value) and bench.driver.latched
+    cleared(bench)
 
 
 # --- causes that persist --------------------------------------------------------------------------------------------
 
 
-@drivers
-@pytest.mark.parametrize("cause", FAULT_CAUSES)
+@in_turn("cause", FAULT_CAUSES, stepped_cases())
 def test_a_persistent_fault_is_reported_with_its_joint(bench, cause):
     words = troubled(bench, fault_cause=cause)
     if bench.case.family in BLIND:
@@ -137,7 +130,10 @@ def test_a_persistent_fault_is_reported_with_its_joint(bench, cause):
 @drivers
 def test_a_drive_that_is_still_too_hot_is_reported(bench):
     motor = bench.motors[1]
-    stands(bench, troubled(bench, temperature=motor.max_temperature + HOT))
+    words = troubled(bench, temperature=motor.max_temperature + HOT)
+    assert bench.out.fault[0] == 0
+    assert_has_fix(words)
+    stands(bench, words)
     motor.temperature = motor.max_temperature - HOT
     bench.driver.clear()
     works(bench)
@@ -161,8 +157,10 @@ def test_silence_is_not_taken_for_a_fault_that_went_away(bench):
 # --- nothing to clear ------------------------------------------------------------------------
 
 
-@engines
-def test_a_sound_drive_stays_as_it_is(bench):
+@drivers
+def test_a_sound_drive_stays_as_it_is_and_motors_that_are_on_are_off_afterwards(bench):
+    with pytest.raises(RunError, match=r"are not open; open (the driver|them) first$"):
+        bench.driver.clear()
     bench.open()
     for _ in range(2):
         bench.driver.clear()
@@ -171,25 +169,14 @@ def test_a_sound_drive_stays_as_it_is(bench):
         bench.off(0.02)
     np.testing.assert_allclose(bench.truth[0], START, atol=1e-9)
     works(bench)
-
-
-@engines
-def test_motors_that_are_on_are_off_afterwards(bench):
-    moving(bench)
     bench.driver.clear()
     with pytest.raises(RunError, match="off"):
         bench.write(effort=PUSH)
     bench.off()
     works(bench)
-
-
-@drivers
-def test_nothing_is_cleared_before_open(bench):
-    for _ in range(2):
-        with pytest.raises(RunError, match=r"are not open; open (the driver|them) first$"):
-            bench.driver.clear()
-        bench.driver.open()
-        bench.driver.close()
+    bench.driver.close()
+    with pytest.raises(RunError, match=r"are not open; open (the driver|them) first$"):
+        bench.driver.clear()
 
 
 # --- reboots ------------------------------------------------------------------------------------------------
@@ -202,23 +189,19 @@ def desk(tmp_path, monkeypatch):
     return made
 
 
-def rebooted(desk: Desk) -> list[int]:
-    """Ids of the drives that were rebooted."""
-    return [item[4] for item in desk.wire.sent if item[7] == codec.REBOOT]
-
-
 def test_only_drives_with_an_error_are_rebooted(desk):
-    desk.driver.clear()
-    assert rebooted(desk) == []
+    def rebooted() -> list[int]:
+        desk.driver.clear()
+        return [item[4] for item in desk.wire.sent if item[7] == codec.REBOOT]
+
+    assert rebooted() == []
     desk.motors[1].fault_cause = "overcurrent"
     desk.wire.step()
     desk.motors[1].fault_cause = ""
-    desk.driver.clear()
-    assert rebooted(desk) == [2]
+    assert rebooted() == [2]
     desk.cycle(3)
     assert desk.out.t_ns and not desk.out.fault.any()
-    desk.driver.clear()
-    assert rebooted(desk) == [2]
+    assert rebooted() == [2]
 
 
 def test_a_drive_that_does_not_restart_is_reported_after_a_second(desk):
@@ -247,7 +230,7 @@ def patient(rig: dict) -> None:
     rig |= {"guard": {"stale": 1.0, "watchdog": PATIENCE}, "schedule": {"step": 0.1, "realtime": {"warm_up": 60}}}
 
 
-@over(*IN_PYTHON)
+@over(IN_PYTHON[0])
 def test_a_run_is_refused_with_the_fix_and_starts_with_clear_faults(case, tmp_path):
     with Bench(case, tmp_path, host=patient) as bench:
         words = troubled(bench, fault_cause="overcurrent")

@@ -21,8 +21,8 @@ from .two_engines import TwoEngines, awaited, lines_for, silent_bench
 
 COMPILED = [case for case in cases() if case.compiled]
 MODES = ("effort", "velocity", "position")
-FRAMES = int(os.environ.get("COSIM_FRAMES", 100_000)) // (len(COMPILED) * len(MODES))
-CHUNK = 500  # rounds that are made at once
+FRAMES = int(os.environ.get("COSIM_FRAMES", 30_000)) // (len(COMPILED) * len(MODES))
+CHUNK = 200  # rounds that are made at once
 
 # numbers that are added to the ordinary ones: of commands, and of feedback as 32-bit floats
 EXTREME = (0.0, -0.0, 5e-324, -2.3e-308, 1e-45, -1e-40, 1.2e-38, 1e10, -1e15, 9e29, -9e29, 32767.0, -32768.5)

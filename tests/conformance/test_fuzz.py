@@ -25,7 +25,7 @@ from tests.kit.clock import MS
 from .families import Case, adapters, stepped_cases
 from .wires import Desk, Tape, distinct, mutants, nonsense, through_checksums
 
-COUNT = int(os.environ.get("COSIM_FUZZ", 40_000))
+COUNT = int(os.environ.get("COSIM_FUZZ", 20_000))
 SHARDS = max(1, COUNT // 250_000)
 BURST = 50  # items between two steps of the physics
 # to drives without a state "off" every frame with the identifier of a setpoint is one
@@ -162,7 +162,7 @@ def test_a_driver_reads_on_whatever_comes(case, desk, traffic):
     desk.driver.enable("effort")
     desk.cycle(3, effort=0.05)
     answered = traffic[1]
-    spoilt = chain(mutants(1, answered, 4000), nonsense(2, answered, 4000), mutants(3, answered, 4000, address=False))
+    spoilt = chain(mutants(1, answered, 2000), nonsense(2, answered, 2000), mutants(3, answered, 2000, address=False))
     for item in through_checksums(case, spoilt):
         desk.wire.queue.append(item)
         if len(desk.wire.queue) > 20:

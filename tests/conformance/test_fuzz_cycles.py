@@ -12,6 +12,7 @@ import faulthandler
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
@@ -26,7 +27,7 @@ from cosim.drivers.transport import CanFrame, byte_stream, can_socket, datagrams
 from cosim.types import CycleOutcome
 from tests.kit.guarded_memory import GuardedNumpy
 
-from .families import cases
+from .families import cases, load_cycle
 from .test_fuzz import COUNT
 from .two_engines import CanLine, TwoEngines, lines_for, silent_bench
 from .wires import mutants, nonsense, through_checksums
@@ -34,21 +35,13 @@ from .wires import mutants, nonsense, through_checksums
 COMPILED = [case for case in cases() if case.compiled]
 ITEMS = COUNT // 40  # of each kind
 OFTEN = 10  # items between two sound answers of all drives
-BURSTS, BURST = 20, 150  # items at once, more than a link takes in one call
+BURSTS, BURST = 10, 150  # items at once, more than a link takes in one call
 MEMORY = (compiled_driver, datagrams, can_socket, byte_stream, fdcanusb_link, packet_link)
 # what a driver in Python keeps of a fault until it is enabled again, by family; those of `NodeDriver` need no entry
 FORGET: dict[str, Callable[[Any], object]] = {
     "moteus": lambda driver: driver._fault.__init__([0] * len(driver.joints)),
     "cia402": lambda driver: driver._store.set_operational(True),
 }
-
-
-@pytest.fixture
-def memory(monkeypatch) -> GuardedNumpy:
-    guarded = GuardedNumpy()
-    for module in MEMORY:
-        monkeypatch.setattr(module, "np", guarded)
-    return guarded
 
 
 class Fuzzed:
@@ -109,9 +102,17 @@ class Fuzzed:
         return after[0] - before[0], after[1] - before[1]
 
 
-@pytest.fixture
-def each_line(case, tmp_path, memory) -> Iterator[Callable[[], Iterator[Fuzzed]]]:
-    with silent_bench(case, tmp_path, "effort") as (driver, seen):
+@pytest.fixture(scope="module")
+def each_line(case, tmp_path_factory) -> Iterator[Callable[[], Iterator[Fuzzed]]]:
+    """The lines of a driver, whose tests have the same one."""
+    memory = GuardedNumpy()
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for module in MEMORY:
+            patch.setattr(module, "np", memory)
+        load_cycle(case)
+        driver, seen = stack.enter_context(silent_bench(case, tmp_path_factory.mktemp(str(case)), "effort"))
+        stack.enter_context(np.errstate(over="ignore", invalid="ignore"))
 
         def lines() -> Iterator[Fuzzed]:
             for kind in lines_for(driver):
@@ -122,11 +123,10 @@ def each_line(case, tmp_path, memory) -> Iterator[Callable[[], Iterator[Fuzzed]]
                     line.close()
                 assert memory.intact
 
-        with np.errstate(over="ignore", invalid="ignore"):
-            yield lines
+        yield lines
 
 
-compiled = pytest.mark.parametrize("case", COMPILED, ids=str)
+compiled = pytest.mark.parametrize("case", COMPILED, ids=str, scope="module")
 
 
 @compiled
@@ -170,7 +170,7 @@ def test_bursts_beyond_what_is_taken_at_once(case, each_line):
             fuzzed.check([*spoilt, *corpus], answered=True)
 
 
-@pytest.mark.parametrize("case", [case for case in COMPILED if case.line == "udp_multicast"], ids=str)
+@pytest.mark.parametrize("case", [c for c in COMPILED if c.line == "udp_multicast"], ids=str, scope="module")
 def test_error_frames_are_counted_and_bus_off_ends_the_cycle(case, each_line):
     for fuzzed in each_line():
         fuzzed.driver.link.meter.errors = 0

@@ -1,24 +1,19 @@
 """Emulated ODrives with clients written as the manufacturer's documents show them, over python-can and pyserial,
 and the manufacturer's table of signals read bit by bit."""
 
-import math
 import struct
 import uuid
+from typing import NamedTuple
 
 import can
 import pytest
 import serial
 
-from cosim.drivers import odrive
-from cosim.drivers.common.motor import Rotor
 from cosim.drivers.odrive import can_codec, codes
-from cosim.drivers.transport import CanFrame, CanParams, SerialParams, now
-from cosim.errors import SourceLocation
-from cosim.types import DriverContext, Limits
+from cosim.drivers.transport import CanFrame
 from cosim.units import TURN
-from tests.kit.clock import MS
 
-CHANNEL = uuid.uuid4().hex  # a virtual bus of this process
+from .served import Served
 
 # The signals of the manufacturer's DBC for 0.6 (as in can_simple_messages.hpp of odriverobotics/ODriveArduino and in
 # manual/can-protocol): command, name, bytes of payload, then (first bit, bits, kind, factor, SI per unit) of each
@@ -78,152 +73,103 @@ def test_the_table_is_whole():
 # --- clients ----------------------------------------------------------------------------------------------
 
 
-class Drives:
-    """Emulated drives on the device's end of a line; `pump` lets them have what came, `run` lets time go by."""
+class Client(NamedTuple):
+    """The drives 0 and 1, and a client on their bus, which waits for nothing."""
 
-    def __init__(self, params, joints):
-        free = [math.inf] * len(joints)
-        limits = Limits(*([-value for value in free], free, free, free))  # pyright: ignore[reportArgumentType]
-        names = tuple(f"joint{k}" for k in range(len(joints)))
-        context = DriverContext(
-            names, tuple(joints), limits, 1e-3, "velocity", lambda *keys: SourceLocation("rig.yaml")
-        )
-        self.rotors = [Rotor() for _ in joints]
-        self.emulator = odrive.emulate(params, context, self.rotors)
-        self.link = odrive.device(params, context)
-        self.t_ns = 0
+    drives: Served
+    bus: can.BusABC
 
-    def __enter__(self):
-        self.link.open()
-        return self
+    def send(self, node: int, command: int, data: bytes = b"", remote: bool = False) -> None:
+        id = node << 5 | command
+        self.bus.send(can.Message(arbitration_id=id, data=data, is_extended_id=False, is_remote_frame=remote))
+        self.drives.pump()
 
-    def __exit__(self, *error):
-        self.link.close()
+    def heard(self) -> list[tuple[int, int, bytes]]:
+        """(node, command, data) of what has come."""
+        messages = iter(lambda: self.bus.recv(timeout=0), None)
+        return [
+            (message.arbitration_id >> 5, message.arbitration_id & 0x1F, bytes(message.data)) for message in messages
+        ]
 
-    def pump(self):
-        while (item := self.link.receive(0)) is not None:
-            self.say(self.emulator.handle(item, self.t_ns))
-
-    def run(self, seconds):
-        for _ in range(round(seconds * 1000)):
-            for rotor in self.rotors:
-                rotor.advance(1e-3)
-            self.t_ns += MS
-            self.say(self.emulator.process(self.t_ns))
-
-    def say(self, items):
-        for item in items:
-            self.link.send(item, 1 << 62)
+    def last(self, node: int, command: int) -> bytes:
+        return [data for *head, data in self.heard() if head == [node, command]][-1]
 
 
 @pytest.fixture
-def drives():
-    bus = CanParams(interface="virtual", channel=CHANNEL)
-    with Drives(odrive.Params(bus=bus), [odrive.JointParams(id=0), odrive.JointParams(id=1)]) as found:
-        yield found
+def client(tmp_path):
+    channel = uuid.uuid4().hex
+    driver = {"type": "odrive", "bus": {"interface": "virtual", "channel": channel}}
+    drives = Served(tmp_path, driver, [{"id": 0}, {"id": 1}], in_thread=False, each=0)
+    with drives, can.Bus(interface="virtual", channel=channel) as bus:
+        yield Client(drives, bus)
 
 
-@pytest.fixture
-def bus(drives):
-    with can.Bus(interface="virtual", channel=CHANNEL) as found:
-        yield found
-
-
-def messages(bus):
-    while (message := bus.recv(timeout=0)) is not None:
-        yield message
-
-
-def test_the_minimal_client_of_the_manual(bus, drives):
+def test_the_minimal_client_of_the_manual(client):
     """Closed loop, wait for the heartbeat, velocities, encoder estimates (examples/can_simple.py)."""
-    node = 0
-    drives.emulator.nodes[0].axis.control_mode = codes.VELOCITY_CONTROL  # "already configured for velocity control"
-    bus.send(can.Message(arbitration_id=node << 5 | 0x07, data=struct.pack("<I", 8), is_extended_id=False))
-    drives.pump()
+    drives, node = client.drives, 0
+    drives.drives.nodes[0].axis.control_mode = codes.VELOCITY_CONTROL  # "already configured for velocity control"
+    client.send(node, 0x07, struct.pack("<I", 8))
     drives.run(0.15)
-    beats = [m for m in messages(bus) if m.arbitration_id == (node << 5 | 0x01)]
-    error, state, result, done = struct.unpack("<IBBB", bytes(beats[-1].data[:7]))
-    assert (error, state, result, done) == (0, 8, 1, 1)
+    assert struct.unpack("<IBBB", client.last(node, 0x01)[:7]) == (0, 8, 1, 1)
     for _ in range(30):
-        data = struct.pack("<ff", 0.5, 0.0)
-        bus.send(can.Message(arbitration_id=node << 5 | 0x0D, data=data, is_extended_id=False))
-        drives.pump()
+        client.send(node, 0x0D, struct.pack("<ff", 0.5, 0.0))
         drives.run(0.1)
-    position, velocity = struct.unpack(
-        "<ff", [bytes(m.data) for m in messages(bus) if m.arbitration_id == (node << 5 | 0x09)][-1]
-    )
+    position, velocity = struct.unpack("<ff", client.last(node, 0x09))
     assert velocity == pytest.approx(0.5, rel=0.02)
-    assert position == pytest.approx(drives.rotors[0].position / TURN, rel=1e-6)
-    assert drives.rotors[1].position == 0.0
+    assert position == pytest.approx(drives.motors[0].position / TURN, abs=0.01)
+    assert drives.motors[1].position == 0.0
 
 
-def test_parameters_as_the_manual_accesses_them(bus, drives):
+def test_parameters_as_the_manual_accesses_them(client):
     """Version check, write, read, call (examples/can_param_access.py), with numbers of 0.6.10 for the S1."""
-    bus.send(can.Message(arbitration_id=0x00, data=b"", is_extended_id=False))
-    drives.pump()
-    (reply,) = messages(bus)
-    _, line, version, variant, major, minor, revision, _ = struct.unpack("<BBBBBBBB", reply.data)
-    assert f"{line}.{version}.{variant}" == "5.2.0"
-    assert f"{major}.{minor}.{revision}" == "0.6.10"
+    client.send(0, 0x00)
+    ((_, _, reply),) = client.heard()
+    _, line, version, variant, major, minor, revision, _ = struct.unpack("<BBBBBBBB", reply)
+    assert (f"{line}.{version}.{variant}", f"{major}.{minor}.{revision}") == ("5.2.0", "0.6.10")
     vel_integrator_limit, watchdog_feed = 400, 549
-    data = struct.pack("<BHBf", 0x01, vel_integrator_limit, 0, 1.234)
-    bus.send(can.Message(arbitration_id=0x04, data=data, is_extended_id=False))
-    bus.send(
-        can.Message(arbitration_id=0x04, data=struct.pack("<BHB", 0x00, vel_integrator_limit, 0), is_extended_id=False)
-    )
-    drives.pump()
-    (reply,) = messages(bus)
-    assert reply.arbitration_id == 0x05
-    assert struct.unpack_from("<BHBf", reply.data) == (0, vel_integrator_limit, 0, pytest.approx(1.234))
-    bus.send(can.Message(arbitration_id=0x04, data=struct.pack("<BHB", 0x01, watchdog_feed, 0), is_extended_id=False))
-    drives.pump()
-    assert list(messages(bus)) == []
+    client.send(0, 0x04, struct.pack("<BHBf", 0x01, vel_integrator_limit, 0, 1.234))
+    client.send(0, 0x04, struct.pack("<BHB", 0x00, vel_integrator_limit, 0))
+    ((_, command, reply),) = client.heard()
+    assert (command, *struct.unpack_from("<BHBf", reply)) == (5, 0, vel_integrator_limit, 0, pytest.approx(1.234))
+    client.send(0, 0x04, struct.pack("<BHB", 0x01, watchdog_feed, 0))
+    assert client.heard() == []
 
 
-def test_enumeration_as_the_manual_does_it(bus, drives):
+def test_enumeration_as_the_manual_does_it(client):
     """Ask everybody for the address, give another (examples/can_enumerate.py)."""
-    bus.send(can.Message(arbitration_id=0x3F << 5 | 0x06, is_extended_id=False, is_remote_frame=True))
-    drives.pump()
-    found = {int.from_bytes(m.data[1:7], "little"): m.data[0] for m in messages(bus) if m.arbitration_id & 0x1F == 0x06}
+    client.send(0x3F, 0x06, remote=True)
+    found = {int.from_bytes(data[1:7], "little"): data[0] for _, command, data in client.heard() if command == 0x06}
     assert sorted(found.values()) == [0, 1]
     serial_number = next(key for key, node in found.items() if node == 1)
-    data = bytes([5]) + serial_number.to_bytes(6, byteorder="little")
-    bus.send(can.Message(arbitration_id=0x3F << 5 | 0x06, data=data, is_extended_id=False))
-    bus.send(can.Message(arbitration_id=5 << 5 | 0x09, is_extended_id=False, is_remote_frame=True))
-    drives.pump()
-    assert [m.arbitration_id for m in messages(bus)] == [5 << 5 | 0x09]
+    client.send(0x3F, 0x06, bytes([5]) + serial_number.to_bytes(6, byteorder="little"))
+    client.send(5, 0x09, remote=True)
+    assert [head for *head, _ in client.heard()] == [[5, 0x09]]
 
 
-def test_errors_as_the_manual_clears_them(bus, drives):
+def test_errors_as_the_manual_clears_them(client):
     """The disarm reason stays in the heartbeat until the errors are cleared (examples/can_simple_utils.py)."""
-    bus.send(can.Message(arbitration_id=0x07, data=struct.pack("<I", 8), is_extended_id=False))
-    bus.send(can.Message(arbitration_id=0x02, data=b"", is_extended_id=False))
-    drives.pump()
-    drives.run(0.1)
-    beat = next(m for m in messages(bus) if m.arbitration_id == 0x01)
-    assert struct.unpack("<IBBB", bytes(beat.data[:7])) == (0x0200_0000, 1, 3, 1)
-    bus.send(can.Message(arbitration_id=0x18, data=b"\x00", is_extended_id=False))
-    drives.pump()
-    drives.run(0.1)
-    beat = next(m for m in messages(bus) if m.arbitration_id == 0x01)
-    assert struct.unpack("<IBBB", bytes(beat.data[:7]))[:2] == (0, 1)
+    client.send(0, 0x07, struct.pack("<I", 8))
+    client.send(0, 0x02)
+    client.drives.run(0.1)
+    assert struct.unpack("<IBBB", client.last(0, 0x01)[:7]) == (0x0200_0000, 1, 3, 1)
+    client.send(0, 0x18, b"\x00")
+    client.drives.run(0.1)
+    assert struct.unpack("<IBBB", client.last(0, 0x01)[:7])[:2] == (0, 1)
 
 
 def test_a_client_on_the_serial_port(tmp_path):
     """Feedback, torque, parameters and states as the manufacturer's ODriveUART writes and reads them."""
     where = str(tmp_path / "odrive")
-    params = odrive.Params(port=SerialParams(port=where, baudrate=115200.0))
+    driver = {"type": "odrive", "port": {"port": where, "baudrate": 115200}}
     with (
-        Drives(params, [odrive.JointParams(axis=0)]) as drives,
-        serial.Serial(where, 115200, timeout=1.0) as port,
+        Served(tmp_path, driver, [{"axis": 0}], in_thread=False, each=0) as drives,
+        serial.Serial(where, 115200, timeout=30.0) as port,
     ):
+        (motor,) = drives.motors
 
         def ask(text):
             port.write(text)
-            while (item := drives.link.receive(now() + 2_000 * MS)) is not None:
-                drives.say(drives.emulator.handle(item, drives.t_ns))
-                if item.endswith(b"\n"):
-                    break
+            drives.pump(len(text))
             return port.read_until(b"\n").decode() if text[:1] in b"rf" else ""
 
         assert ask(b"r axis0.current_state\n") == "1\r\n"
@@ -232,20 +178,18 @@ def test_a_client_on_the_serial_port(tmp_path):
         ask(b"c 0 0.5000\n")
         drives.run(0.05)
         position, _, velocity = ask(b"f 0\n").partition(" ")
-        assert float(position) == pytest.approx(drives.rotors[0].position / TURN, abs=1e-6)
-        assert float(velocity) == pytest.approx(drives.rotors[0].velocity / TURN, abs=1e-6)
-        assert drives.rotors[0].effort == 0.5
+        assert float(position) == pytest.approx(motor.position / TURN, abs=1e-6)
+        assert float(velocity) == pytest.approx(motor.velocity / TURN, abs=1e-6)
+        assert motor.requested == 0.5
         assert ask(b"r vbus_voltage *93\n") == "24.000000*40\r\n"
 
 
-def test_frames_of_the_driver_reach_an_independent_reader(bus, drives):
+def test_frames_of_the_driver_reach_an_independent_reader():
     """What the codec sends over a real bus is what struct reads there."""
-    host = can.Bus(interface="virtual", channel=CHANNEL)
-    try:
+    channel = uuid.uuid4().hex
+    with can.Bus(interface="virtual", channel=channel) as host, can.Bus(interface="virtual", channel=channel) as bus:
         frame: CanFrame = can_codec.input_position(3, 0.5 * TURN, -0.25 * TURN, 1.5)
         host.send(can.Message(arbitration_id=frame.id, data=frame.data, is_extended_id=False))
-        (message,) = messages(bus)
-        assert message.arbitration_id == 0x6C
+        message = bus.recv(timeout=30.0)
+        assert message is not None and message.arbitration_id == 0x6C
         assert struct.unpack("<fhh", message.data) == (0.5, -250, 1500)
-    finally:
-        host.shutdown()

@@ -33,6 +33,15 @@ STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] =
 }
 
 
+# how drives name what the emulation calls so
+NAMES = {
+    "overtemperature": ("temperature", "overheating"),
+    "overcurrent": ("current", "overload", "motor driver"),
+    "undervoltage": ("voltage",),
+    "encoder": ("encoder", "sensor", "estimate"),
+}
+
+
 @with_each("cause", FAULT_CAUSES, ENGINES)
 @rule(11)
 def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, cause):
@@ -45,7 +54,7 @@ def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, cause):
         bench.read()
     assert bench.out.fault[1] == 0
     words = driver.describe_fault(0, int(bench.out.fault[0]))
-    assert bench.out.fault[0] > 0, words
+    assert bench.out.fault[0] > 0 and any(name in words.lower() for name in NAMES[cause]), words
     assert_has_fix(words)
     for _ in bench.until(lambda: not motor.requested):
         pass
@@ -59,46 +68,9 @@ def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, cause):
         with pytest.raises(RunError, match=words.partition(" (")[0]):
             driver.enable("effort")
         bench.off()
-    cleared(bench)
+    driver.clear()
     driver.enable("effort")
     bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
-
-
-def cleared(bench: Bench) -> None:
-    """Clear faults by the driver's procedure if it has one, otherwise by a power cycle of the drives."""
-    if hasattr(bench.driver, "clear"):
-        bench.driver.clear()
-        return
-    bench.driver.stop()
-    bench.driver.close()
-    bench.power_cycle()
-    bench.driver.open()
-
-
-@drivers
-@rule(11)
-def test_drives_that_are_too_hot_switch_off(bench):
-    bench.open("effort")
-    bench.motors[1].temperature = bench.motors[1].max_temperature + 5.0
-    for _ in bench.until(lambda: bench.out.fault[1]):
-        bench.write(effort=PUSH)
-        bench.read()
-    assert bench.out.fault[0] == 0
-    assert_has_fix(bench.words()[0])
-
-
-@drivers
-@rule(11)
-def test_a_loss_of_power_is_reported(bench):
-    bench.open("effort")
-    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
-    bench.power_cycle()
-    for _ in bench.until(lambda: bench.out.fault.any()):
-        bench.write(effort=PUSH)
-        bench.read()
-    assert_has_fix(bench.words()[0])
-    bench.driver.stop()
-    bench.off()
 
 
 @drivers
@@ -120,9 +92,7 @@ def refused(bench: Bench, joint: str) -> str:
 
 def said(error: InputError, joint: str) -> str:
     """The message of an error at a joint."""
-    place = str(error.place)
-    assert place.startswith("rig.yaml") or "rig.yaml" in place
-    assert f".joints.{joint}" in place, place
+    assert "rig.yaml" in str(error.place) and f".joints.{joint}" in str(error.place)
     assert "\n" not in error.what and "; " in error.what
     return error.what
 
@@ -285,7 +255,7 @@ def test_a_lost_connection_can_be_opened_again(bench):
         driver.enable("effort")
     except RunError as error:  # for some the watchdog is a fault
         assert "watchdog" in str(error) or "heartbeat" in str(error)
-        cleared(bench)
+        driver.clear()
         driver.enable("effort")
     bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
 

@@ -61,21 +61,14 @@ def test_read_returns_as_soon_as_all_have_answered(bench):
         begun = bench.now()
         bench.read(10.0)
         assert bench.now() - begun < 5000 * MS
-        assert bench.out.t_ns > begun - 1000 * MS
+        with enforced(8):
+            assert begun - 1000 * MS < bench.out.t_ns <= bench.now()
+            bench.write()
+            bench.fresh()  # later than this
+            assert bench.out.t_ns <= bench.now()
 
 
-@engines
-@rule(8)
-def test_feedback_has_the_time_of_its_arrival(bench):
-    bench.open("effort")
-    for _ in range(3):
-        begun = bench.now()
-        bench.write()
-        bench.fresh()
-        assert begun < bench.out.t_ns <= bench.now()
-
-
-@over(*(case for case in (*stepped_cases(), *IN_PYTHON) if case.line != "pty"))
+@over(*(case for case in (*stepped_cases(), *IN_PYTHON[:1]) if case.line != "pty"))
 @rule(8)
 def test_the_time_is_that_of_the_oldest_feedback(case, tmp_path):
     """On these connections every frame is of one drive; those of one are missing."""

@@ -16,12 +16,7 @@ from typing import Any
 import pytest
 import serial
 
-from cosim.drivers.transport import now
-from cosim.rig.emulate import emulation_of
-from cosim.rig.sections.rig_spec import read_rig
-from tests.kit.clock import MS, FakeClock
-
-from .families import write_rig
+from .served import Served
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of its syntax, where it is compiled when it is imported
@@ -33,52 +28,31 @@ ERPM = 60 * POLE_PAIRS / (2 * math.pi)  # rpm of the field per rad/s
 FORWARD = 34  # COMM_FORWARD_CAN
 
 
-class Line:
-    """A client of a drive (id 1) and of one behind it (2), whose time passes in `run` alone."""
+class Line(Served):
+    """A client of a drive (id 1) and of one behind it (2), whose time passes in `after` alone."""
 
     def __init__(self, folder: Path, windings: bool) -> None:
-        port = str(folder / "vesc")
         wired = {"pole_pairs": POLE_PAIRS, "torque_constant": CONSTANT}
         motor = {"type": "dc_motor", "torque_constant": CONSTANT, "ratio": 1, "rotor_inertia": 0}
         motor |= {"resistance": RESISTANCE, "inductance": 1e-4}
         joint: dict[str, Any] = {"limits": {"velocity": 100, "effort": 1}} | ({"actuator": motor} if windings else {})
-        data = {
-            "mechanism": {
-                "gravity": [0, 0, 0],
-                "bodies": [{"name": name, "mass": 0.1, "inertia": [INERTIA] * 3} for name in "ab"],
-            },
-            "joints": {"a": joint, "b": joint},
-            "drivers": [
-                {
-                    "type": "vesc",
-                    "port": {"port": port, "baudrate": 115200},
-                    "joints": {"a": {"id": 1, **wired}, "b": {"id": 2, "forward": True, **wired}},
-                }
-            ],
-            "emulator": {"voltage": SUPPLY},
-            "schedule": {"step": "1 ms"},
-        }
-        self.shown: list[str] = []
-        self.clock = FakeClock()
-        spec = read_rig(write_rig(folder / "rig.yaml", data))
-        self.emulation = emulation_of(spec, clock=self.clock, report=self.shown.append)
-        (self.connection,) = self.emulation.connections
-        self.motors = self.emulation.motors.motors
-        self.emulation.open()
-        self.port = serial.Serial(port, 115200, timeout=2.0)
+        driver = {"type": "vesc", "port": {"port": str(folder / "vesc"), "baudrate": 115200}}
+        both = [{"id": 1, **wired}, {"id": 2, "forward": True, **wired}]
+        super().__init__(folder, driver, both, INERTIA, in_thread=False, each=0, **joint)
 
-    def close(self) -> None:
+    def __enter__(self) -> Line:
+        super().__enter__()
+        self.port = serial.Serial(self.connection.link.name, 115200, timeout=30.0)
+        return self
+
+    def __exit__(self, *error: object) -> None:
         self.port.close()
-        self.emulation.close()
+        super().__exit__(*error)
 
-    def run(self, seconds: float, *messages: Any, behind: bool = False) -> None:
-        """Time passes; the messages are sent every 20 ms."""
-        for k in range(round(1e3 * seconds)):
-            if k % 20 == 0:
-                for message in messages:
-                    self.send(pyvesc.encode(message), behind)
-            self.emulation.advance_once()
-            self.clock.time = self.emulation.due_ns
+    def after(self, seconds: float, *messages: Any, behind: bool = False) -> Any:
+        """The first motor after this time, during which the messages are sent."""
+        self.run(seconds, lambda: [self.send(pyvesc.encode(message), behind) for message in messages])
+        return self.motors[0]
 
     def send(self, packet: bytes, behind: bool = False) -> None:
         """To the drive with the port, or to the one behind it."""
@@ -86,12 +60,7 @@ class Line:
             content, _ = pyvesc.packet.codec.unframe(packet)
             packet = pyvesc.packet.codec.frame(bytes([FORWARD, 2]) + content)
         self.port.write(packet)
-        taken = 0
-        while taken < len(packet):
-            item = self.connection.link.receive(now() + 2000 * MS)
-            assert item is not None
-            taken += len(item)
-            self.connection.take(item, self.clock.time)
+        self.pump(len(packet))
 
     def ask(self, behind: bool = False) -> Any:
         """The measured values as the client reads them."""
@@ -107,56 +76,53 @@ class Line:
 
 @pytest.fixture(params=[True, False], ids=["windings", "ideal"])
 def line(request, tmp_path) -> Iterator[Line]:
-    line = Line(tmp_path, request.param)
-    line.run(0.2)  # while it boots
-    yield line
-    line.close()
+    with Line(tmp_path, request.param) as line:
+        line.after(0.2)  # while it boots
+        yield line
 
 
-def test_measured_values_are_read(line):
+def test_measured_values_and_a_fault_are_read(line):
     line.motors[1].temperature = 41.0
     mine, other = line.ask(), line.ask(behind=True)
     # the places where the old firmware had the temperatures of two transistors are those of drive and motor
     assert (mine.temp_mos1, other.temp_mos1, other.temp_mos2) == (25.0, 41.0, 41.0)
     assert mine.mc_fault_code == b"\0"
+    line.motors[0].fault_cause = "undervoltage"
+    line.after(0.01)
+    line.send(pyvesc.packet.codec.frame(b"\x32" + (1 << 15).to_bytes(4, "big")))  # GET_VALUES_SELECTIVE: the fault
+    content, _ = pyvesc.packet.codec.unframe(line.port.read(11))
+    assert content == b"\x32" + (1 << 15).to_bytes(4, "big") + b"\x02"
 
 
 def test_a_current_is_a_torque(line):
-    line.run(0.1, setters.SetCurrent(2000))
-    assert line.motors[0].requested == pytest.approx(2.0 * CONSTANT)
-    assert line.motors[0].velocity == pytest.approx(0.1 * 2.0 * CONSTANT / INERTIA, rel=0.05)
-    line.run(0.1, setters.SetCurrent(-3000), behind=True)
-    assert line.motors[1].requested == pytest.approx(-3.0 * CONSTANT) and not line.motors[0].enabled
+    motor = line.after(0.1, setters.SetCurrent(2000))
+    assert motor.requested == pytest.approx(2.0 * CONSTANT)
+    assert motor.velocity == pytest.approx(0.1 * 2.0 * CONSTANT / INERTIA, rel=0.05)
+    line.after(0.1, setters.SetCurrent(-3000), behind=True)
+    assert line.motors[1].requested == pytest.approx(-3.0 * CONSTANT) and not motor.enabled
 
 
-def test_a_speed_is_held(line):
-    line.run(1.0, setters.SetRPM(round(20.0 * ERPM)))
-    assert line.motors[0].velocity == pytest.approx(20.0, rel=0.02)
-
-
-def test_a_position_is_reached(line):
-    line.run(1.0, setters.SetPosition(90.0))
-    assert line.motors[0].position == pytest.approx(math.pi / 2, rel=0.02)
+def test_a_speed_is_held_and_a_position_is_reached(line):
+    assert line.after(1.0, setters.SetRPM(round(20.0 * ERPM))).velocity == pytest.approx(20.0, rel=0.02)
+    assert line.after(1.0, setters.SetPosition(90.0)).position % math.tau == pytest.approx(math.pi / 2, rel=0.02)
 
 
 @pytest.mark.parametrize("duty", [0.4, -0.2])
 def test_a_duty_cycle_is_a_voltage(line, duty):
     """Without load the induced voltage is that of the duty cycle between two phases: √3 · 2/3 K ω = d V."""
-    line.run(1.0, setters.SetDutyCycle(round(1e5 * duty)))
     speed = duty * SUPPLY * 1.5 / math.sqrt(3) / CONSTANT
-    assert line.motors[0].velocity == pytest.approx(speed, rel=0.02)
-    line.run(1.0, setters.SetDutyCycle(0))  # shortened phases
-    assert abs(line.motors[0].velocity) < 0.02 * abs(speed)
+    assert line.after(1.0, setters.SetDutyCycle(round(1e5 * duty))).velocity == pytest.approx(speed, rel=0.02)
+    assert abs(line.after(1.0, setters.SetDutyCycle(0)).velocity) < 0.02 * abs(speed)  # shortened phases
 
 
 @pytest.mark.parametrize("direction", [1, -1])
 def test_a_brake_current_opposes_the_motion_and_ends_with_it(line, direction):
-    line.run(0.2, setters.SetCurrent(direction * 2000))
-    before, speeds, efforts = direction * line.motors[0].velocity, [], []
+    before = direction * line.after(0.2, setters.SetCurrent(direction * 2000)).velocity
+    rows = []
     for _ in range(50):
-        line.run(0.01, setters.SetCurrentBrake(1000))
-        speeds.append(direction * line.motors[0].velocity)
-        efforts.append(direction * line.motors[0].requested)
+        motor = line.after(0.01, setters.SetCurrentBrake(1000))
+        rows.append((direction * motor.velocity, direction * motor.requested))
+    speeds, efforts = zip(*rows, strict=True)
     assert efforts[0] == pytest.approx(-1.0 * CONSTANT)
     assert speeds[0] == pytest.approx(before - 0.01 * 1.0 * CONSTANT / INERTIA, rel=0.05)
     assert all(-1.001 * CONSTANT <= effort <= 1e-9 for effort in efforts)
@@ -166,22 +132,13 @@ def test_a_brake_current_opposes_the_motion_and_ends_with_it(line, direction):
 
 def test_without_messages_it_is_released(line):
     for message in (setters.SetDutyCycle(20000), setters.SetCurrentBrake(1000), setters.SetCurrent(1000)):
-        line.run(0.05, message)
-        assert line.motors[0].enabled
-        line.run(0.15)
-        assert not line.motors[0].enabled and line.motors[0].requested == 0.0
-
-
-def test_a_fault_is_read(line):
-    line.motors[0].fault_cause = "undervoltage"
-    line.run(0.01)
-    line.send(pyvesc.packet.codec.frame(b"\x32" + (1 << 15).to_bytes(4, "big")))  # GET_VALUES_SELECTIVE: the fault
-    content, _ = pyvesc.packet.codec.unframe(line.port.read(11))
-    assert content == b"\x32" + (1 << 15).to_bytes(4, "big") + b"\x02"
+        assert line.after(0.05, message).enabled
+        motor = line.after(0.15)
+        assert not motor.enabled and motor.requested == 0.0
 
 
 def test_unknown_commands_are_shown_once(line):
     for _ in range(3):
         line.send(pyvesc.packet.codec.frame(b"\x60"))  # of a battery
-        line.run(0.001)
+        line.after(0.001)
     assert line.shown == ["vesc: a request that the emulation does not know: VESC 1: command 96"]

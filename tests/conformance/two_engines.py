@@ -326,7 +326,7 @@ class TwoEngines:
 @contextmanager
 def silent_bench(case: Case, folder: Path, mode: str) -> Iterator[tuple[Any, dict[int, bytes]]]:
     """(a driver that is on, the last data of every frame that its drives send by identifier); they send no more."""
-    with Bench(case._replace(compiled=False), folder) as bench:
+    with Bench(case._replace(compiled=False), folder, watchdog=2.5) as bench:  # for a machine that stalls
         bench.driver.load_cycle()  # before its drives wait for commands
         driver = bench.open(mode)
         bench.drive(lambda: True)

@@ -82,7 +82,7 @@ def test_no_two_threads_use_a_driver_while_it_is_held(bench):
 
     def slow(out, deadline_ns):
         found.append(busy.acquire(blocking=False))
-        time.sleep(2e-3)  # in which another thread may come
+        time.sleep(1e-3)  # in which another thread may come
         read_sample(out, deadline_ns)
         if found[-1]:
             busy.release()
@@ -97,7 +97,7 @@ def test_no_two_threads_use_a_driver_while_it_is_held(bench):
         manager.measure_once((1005 + k) * MS)
     manager.end_hold()
     thread.join()
-    assert len(found) > 40 and all(found)
+    assert len(found) > 20 and all(found)
 
 
 def test_each_drive_must_report_before_the_first_command(bench):
@@ -112,21 +112,30 @@ def test_each_drive_must_report_before_the_first_command(bench):
         manager.measure_once(1030 * MS)  # these samples were there before
 
 
-@pytest.mark.parametrize(("late_ns", "trips"), [(20 * MS, False), (20 * MS + 1, True)])
-def test_a_silent_load_motor_stops_the_run_by_the_shortest_limit(bench, late_ns, trips):
+def sampled(bench, *rows):
+    """Read samples of the motor under test: (time [ms], position)."""
+    manager, motor, load = bench
+    for at, position in rows:
+        motor.sample, load.sample = (at * MS, position, 0.0), (at * MS, 0.0, 0.0)
+        read(manager, at * MS)
+
+
+def stopped(bench, *rows):
+    with pytest.raises(RunError) as caught:
+        sampled(bench, *rows)
+    return str(caught.value)
+
+
+def test_a_silent_load_motor_stops_the_run_by_the_shortest_limit(bench, said):
     """… which is that of its joint: simulated joints have none."""
     manager, motor, load = bench
-    load.sample = (1000 * MS, 0.0, 0.0)
-    motor.sample = (1000 * MS + late_ns, 0.0, 0.0)
-    if not trips:
-        read(manager, 1000 * MS + late_ns)
-        return
+    load.sample, at = (1000 * MS, 0.0, 0.0), 1020 * MS
+    motor.sample = (at, 0.0, 0.0)
+    read(manager, at)
+    motor.sample = (at + 1, 0.0, 0.0)
     with pytest.raises(RunError) as caught:
-        read(manager, 1000 * MS + late_ns)
-    assert str(caught.value) == (
-        "the load motor of 'elbow' has sent no feedback for 20 ms, more than the 20 ms of guard.stale; check its power,"
-        " its cable and its bus"
-    )
+        read(manager, at + 1)
+    said(caught.value)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +147,7 @@ def two_shafts():
 
 
 @pytest.mark.parametrize("limits", [(0.010, 0.030), (0.030, 0.010)], ids=str)
-def test_load_motors_on_one_driver_have_the_smallest_limit_of_its_joints(two_shafts, monkeypatch, limits):
+def test_load_motors_on_one_driver_have_the_smallest_limit_of_its_joints(two_shafts, monkeypatch, limits, said):
     guard = replace(two_shafts.tick_model.guard, stale=np.array(limits))
     monkeypatch.setattr(two_shafts.tick_model, "guard", guard)
     motor, load = Reporting(joints=("shoulder", "elbow")), Reporting(joints=("shoulder", "elbow"))
@@ -151,50 +160,25 @@ def test_load_motors_on_one_driver_have_the_smallest_limit_of_its_joints(two_sha
     motor.sample = (1020 * MS, 0.0, 0.0)  # later than the smaller limit, earlier than the larger one
     with pytest.raises(RunError) as caught:
         read(manager, 1020 * MS)
-    assert str(caught.value) == (
-        "the load motor of 'shoulder, elbow' has sent no feedback for 20 ms, more than the 10 ms of guard.stale; check"
-        " its power, its cable and its bus"
-    )
+    said(caught.value)
 
 
 def test_a_step_after_late_feedback_is_judged_over_the_time_that_it_spans(bench):
     """A sample may be as old as the one before it: the joint, at up to 8 rad/s, moved during all of a stall."""
-    manager, motor, load = bench
-    for at, position in ((1000, 0.0), (1001, 0.005), (1031, 0.01), (1032, 0.24), (1033, 0.245)):
-        motor.sample, load.sample = (at * MS, position, 0.0), (at * MS, 0.0, 0.0)
-        read(manager, at * MS)
+    sampled(bench, (1000, 0.0), (1001, 0.005), (1031, 0.01), (1032, 0.24), (1033, 0.245))
 
 
-LATE = (
-    "its feedback was late, 1 ms before, 31 ms after the sample before it, as on a busy machine: see cosim doctor; if"
-    " the machine is idle, "
-)
-
-
-@pytest.mark.parametrize(("stall", "late"), [(0, ""), (30, LATE)])
-def test_a_step_that_no_late_feedback_explains_is_one_of_the_encoder(bench, stall, late):
-    manager, motor, load = bench
-    steps = ((1000, 0.0), (1001, 0.005), (1002 + stall, 0.01), (1003 + stall, 0.4))
-    with pytest.raises(RunError) as caught:
-        for at, position in steps:
-            motor.sample, load.sample = (at * MS, position, 0.0), (at * MS, 0.0, 0.0)
-            read(manager, at * MS)
-    assert str(caught.value) == (
-        f"joint 'elbow' jumped by 0.39 rad in {1 + stall} ms, more than its limit of 8 rad/s allows; {late}check its"
-        " encoder and its supply"
-    )
+@pytest.mark.parametrize("stall", [0, 30])
+def test_a_step_that_no_late_feedback_explains_is_one_of_the_encoder(bench, stall, said):
+    said(stopped(bench, (1000, 0.0), (1001, 0.005), (1002 + stall, 0.01), (1003 + stall, 0.4)))
 
 
 @pytest.mark.parametrize(("after", "named"), [(0, True), (900, True), (1100, False)])
 def test_late_feedback_is_named_for_a_second(bench, after, named):
-    manager, motor, load = bench
     steps = [(1000, 0.0), (1030, 0.0), *((at, 0.0) for at in range(1031, 1031 + after)), (1031 + after, 0.4)]
-    with pytest.raises(RunError) as caught:
-        for at, position in steps:
-            motor.sample, load.sample = (at * MS, position, 0.0), (at * MS, 0.0, 0.0)
-            read(manager, at * MS)
-    assert (f"its feedback was late, {1 + after} ms before, 30 ms after the sample" in str(caught.value)) is named
-    assert str(caught.value).endswith("check its encoder and its supply")
+    fault = stopped(bench, *steps)
+    assert (f"its feedback was late, {1 + after} ms before, 30 ms after the sample" in fault) is named
+    assert fault.endswith("check its encoder and its supply")
 
 
 def test_a_load_motor_whose_velocity_is_no_number_stops_the_run(bench):
@@ -210,16 +194,9 @@ def test_the_shaft_slips_beyond_its_limit_and_a_joint_without_velocity_is_left_t
 
 
 @pytest.mark.parametrize("outlasts", [False, True])
-def test_a_run_that_a_fault_of_a_drive_ends_states_what_clears_it(bench, outlasts):
-    manager, motor, load = bench
-    load.sample = motor.sample = (1000 * MS, 0.0, 0.0)
-    load.fault, load.faults_outlast_stop = 7, outlasts
-    with pytest.raises(RunError) as caught:
-        read(manager, 1000 * MS)
-    fix = "fix the cause, then run with --clear-faults"
-    if not outlasts:
-        fix = "fix the cause before the next run; this stop clears the fault"
-    assert str(caught.value) == f"the load motor of joint 'elbow' reports fault 7; {fix}"
+def test_a_run_that_a_fault_of_a_drive_ends_states_what_clears_it(bench, outlasts, said):
+    bench[2].fault, bench[2].faults_outlast_stop = 7, outlasts
+    said(stopped(bench, (1000, 0.0)))
 
 
 @pytest.mark.parametrize(("reads", "reports"), [(10, True), (FIRST_READS - 1, True), (FIRST_READS, False)])

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import threading
-import time
+from functools import partial
+from itertools import count
 
 import numpy as np
 import pytest
+from mcap.reader import make_reader
 
 from cosim.errors import InputErrors, RunError
+from cosim.execution import hardware_engine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.rig.build.drivers import safety_of
-from cosim.rig.run import StoppedRun
 from cosim.timing.tick_ring import LoopStatus
 from cosim.timing.watchdog import Watchdog
 from tests.kit.drivers import LoggedDriver
 from tests.kit.engines import python_engine
 from tests.kit.rigs import rig_in
 
-PATIENCE = 20.0  # s; what takes so long has failed
+PATIENCE = 60.0  # s; what takes so long has failed
 RIG = """
 mechanism:
   gravity: [0, 0, 0]
@@ -27,16 +30,14 @@ controllers: [{name: push, type: push.py}]
 guard: {GUARD}
 schedule: {duration: 100 ms}
 """
-# in tick `at` it hangs for `nap` s; `float` keeps it in Python
+# `float` keeps it in Python
 PUSH = """
-import time
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+from cosim.types import COMMAND, FEEDBACK, joint_signals, params
 
 @params
 class Params:
-    at: int = param(default=-1)
-    nap: float = param(default=0.0)
+    pass
 
 class Push:
     def __init__(self, params, context):
@@ -46,10 +47,9 @@ class Push:
         return {}
 
     def update(self, t, p, x, u):
-        if round(float(t) * 1000) == p.at:
-            time.sleep(p.nap)
         rest = np.zeros(1)
-        return {}, {"position": rest, "velocity": rest, "effort": rest + 0.01, "kp": rest, "kd": rest}
+        effort = rest + 0.01 + 0.0 * float(t)
+        return {}, {"position": rest, "velocity": rest, "effort": effort, "kp": rest, "kd": rest}
 
 def load(params, context):
     return Push(params, context)
@@ -146,10 +146,6 @@ def test_a_stop_that_was_pressed_stays_until_the_rig_is_armed_again(bench_of, pr
     with pytest.raises(RunError, match="cannot arm a rig that is fault"):
         scheduler.arm()
     scheduler.reset()
-    pressed(True)
-    with pytest.raises(RunError, match="release it, then start again"):
-        scheduler.arm()
-    pressed(False)
     scheduler.arm()
     scheduler.start(5)
     assert numbers(scheduler) == [4, 5, 6, 7, 8]
@@ -171,42 +167,32 @@ def test_a_rig_with_an_estop_runs_in_python_and_reports_it(rig_of, pressed):
     rig = rig_of(FILE, "controllers=[{type: pid, kp: 1, ki: 0, kd: 1}]")
     assert rig.watched and not rig.native and not rig.hardware
     assert rig.run().summary["outcome"] == "finished"
-    pressed(True)
-    with pytest.raises(RunError, match="the emergency stop"):
-        rig.run()
     assert rig_of("{}", "controllers=[{type: pid, kp: 1, ki: 0, kd: 1}]").native
 
 
 def test_the_recording_of_a_refused_run_holds_the_reason(rig_of, pressed, tmp_path):
-    import json
-
-    from mcap.reader import make_reader
-
     pressed(True)
-    with pytest.raises(RunError, match="release it, then start again") as refused:
+    with pytest.raises(RunError, match=r"the emergency stop: .*release it, then start again") as refused:
         rig_of(FILE).run(record=tmp_path / "run.mcap")
     with (tmp_path / "run.mcap").open("rb") as file:
         found = [json.loads(log.data)["message"] for _, _, log in make_reader(file).iter_messages(topics=["/log"])]
     assert found == [refused.value.what]
 
 
-def test_a_missing_estop_input_is_reported_at_its_location(rig_of, tmp_path, command):
+def test_a_missing_estop_input_is_reported_at_its_location(rig_of, command, said):
     rig_of(FILE)
-    what = f"cannot read '{tmp_path / 'estop'}': No such file or directory; check its path and its permissions"
-    assert command.refuses("run", "rig.yaml") == [f"rig.yaml:6 guard.estop.file: {what}"]
+    said(command.refuses("run", "rig.yaml"))
 
 
 # --- the watchdog -----------------------------------------------------------------------------------
 
-HUNG = (
-    "stopped at tick 5 (t = 0.005 s): the loop has not finished a tick for 0.5 s; check what blocks it, a"
-    " controller or a bus, or use a longer watchdog time (in controller 'push')"
-)
 
-
-def test_motors_are_off_while_a_controller_still_hangs(bench_of):
-    scheduler, driver = bench_of("{watchdog: 0.5}", "controllers.push.at=5")
+def test_motors_are_off_while_a_controller_still_hangs(bench_of, monkeypatch, said):
     hangs, released = threading.Event(), threading.Event()
+    times = count(step=10**8)  # ns, each reading takes so long while it hangs
+    dog = partial(Watchdog, clock=lambda: next(times) if hangs.is_set() else 0, sleep=lambda seconds: hangs.wait(1e-3))
+    monkeypatch.setattr(hardware_engine, "Watchdog", dog)
+    scheduler, driver = bench_of("{watchdog: 0.5}")
     block = scheduler.engine.tick_model.loops[0].block
     update = block.update
 
@@ -232,18 +218,9 @@ def test_motors_are_off_while_a_controller_still_hangs(bench_of):
     assert numbers(scheduler) == [0, 1, 2, 3, 4]
     watching.join()
     assert found == [True, 5]
-    assert (scheduler.state, scheduler.fault) == (SchedulerState.FAULT, HUNG)
+    assert scheduler.state is SchedulerState.FAULT
+    said(scheduler.fault)
     assert driver.count("write") == 5  # the tick that hung was given up
-
-
-def test_a_controller_that_sleeps_ends_the_run(rig_of):
-    rig = rig_of("{watchdog: 0.5, estop: {interface: virtual, channel: watch, id: 1}}", "controllers.push.at=5")
-    assert rig.run().summary["outcome"] == "finished"
-    rig = rig_of("{watchdog: 0.5, estop: {interface: virtual, channel: watch, id: 1}}",
-                 "controllers.push.at=5", "controllers.push.nap=1.2")  # fmt: skip
-    with pytest.raises(StoppedRun) as stopped:
-        rig.run()
-    assert stopped.value.run.fault == HUNG and len(stopped.value.run.t) == 5
 
 
 def test_nothing_feeds_it_but_ticks(bench_of, monkeypatch):
@@ -259,20 +236,22 @@ def test_nothing_feeds_it_but_ticks(bench_of, monkeypatch):
     assert fed == [1] * 5 + ["tick 4", "tick 4", 1]  # as ticks begin, and after each
 
 
-def test_it_rests_while_no_ticks_are_taken(bench_of):
+def test_it_rests_while_no_ticks_are_taken(bench_of, monkeypatch):
     """Between arming and the start, and in a pause, nobody hangs."""
-    scheduler, driver = bench_of("{watchdog: 0.5}")
+    rests = []
+    for what in ("feed", "suspend"):
+        call = getattr(Watchdog, what)
+        monkeypatch.setattr(Watchdog, what, lambda dog, w=what, call=call: (rests.append(w == "suspend"), call(dog)))
+    scheduler, _ = bench_of("{watchdog: 30}")
     scheduler.arm()
-    time.sleep(0.7)
-    assert not driver.stopped.is_set()
+    assert not rests or rests[-1]
     scheduler.start(FOREVER)
     assert scheduler.read() is not None
     scheduler.pause()
-    time.sleep(0.7)
-    assert not driver.stopped.is_set()
+    assert rests[-1] and not all(rests)
     scheduler.step(2)
     scheduler.stop()
-    assert scheduler.fault == ""
+    assert scheduler.fault == "" and rests[-1]
 
 
 def test_a_run_whose_motors_it_switched_off_does_not_go_on(bench_of, monkeypatch):

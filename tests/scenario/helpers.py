@@ -12,7 +12,8 @@ from cosim.scenario.runs import ScenarioFiles, run_scenarios
 
 RIGS = Path(__file__).parents[2] / "rigs"
 CAN, SIM = RIGS / "arm_can.yaml", RIGS / "arm_sim.yaml"
-AT, LASTS = 0.7, 1.1  # s, when the arm moves; the duration
+AT, LASTS = 0.3, 0.7  # s, when the arm moves; the duration
+SOON = {"controllers.arm.trajectory.delay": "0.1 s"}  # it begins to move
 
 
 def fault(kind: str, **keys: Any) -> dict[str, Any]:
@@ -32,5 +33,6 @@ def file_of(folder: Path, scenarios: dict[str, dict], name: str = "scenarios.yam
 def results_of(
     rig: Path, folder: Path, scenarios: dict[str, dict], *overrides: str, **keys: Any
 ) -> dict[str, ScenarioResult]:
-    files = ScenarioFiles(rig, (file_of(folder, scenarios),), overrides)
+    soon = [f"{key}={value}" for key, value in SOON.items() if rig in (CAN, SIM)]
+    files = ScenarioFiles(rig, (file_of(folder, scenarios),), (*soon, *overrides))
     return {result.name: result for result in run_scenarios(files, jobs=2, **keys)}

@@ -14,7 +14,6 @@ from tests.scenario.helpers import results_of, scenario
 
 # the cycle of Modbus does not fit into a step of 5 ms
 CASES = [case for case in stepped_cases() if case.family != "modbus"]
-every = pytest.mark.parametrize("case", CASES, ids=str)
 lines = pytest.mark.parametrize("case", list({case.line: case for case in reversed(CASES)}.values()), ids=str)
 AT, STALE = 0.2, 0.03  # s
 
@@ -55,14 +54,14 @@ def test_faults_pass_through_the_codec_the_driver_and_the_emulated_drive(case, t
     assert {name: result.failures for name, result in results.items() if not result.ok} == {}
 
 
-@every
+@lines
 def test_the_same_run_to_the_bit(case, tmp_path):
     spec, rows = read_rig(file_of_rig(case, tmp_path)), []
     for _ in range(2):
         stand = Stand(spec, [])
         stand.begin()
-        found, fault = stand.run(60)
+        found, fault = stand.run(40)
         stand.close()
-        assert fault == "" and len(found) == 60
+        assert fault == "" and len(found) == 40
         rows.append(found.tobytes())
     assert rows[0] == rows[1]

@@ -17,69 +17,65 @@ from cosim.servo.pi import next_integral
 VELOCITY = VelocityLoop(gain=2.0, integral_time=0.01, limit=3.0, rate=1000.0)  # T / T_i = 0.1
 POSITION = PositionLoop(gain=5.0, feedforward=0.5, rate=500.0)
 LOOPS = ServoLoops(velocity=VELOCITY, position=POSITION)
-WIDE = DriveLimits(math.inf, math.inf)
 START = {"velocity_setpoint": 0.25, "integral": 0.75, "effort_setpoint": -1.0}
 
 
-def step(mode="position", measured=(0.1, 0.2, 1.0), limits=WIDE, due=(True, True), wanted=(0.3, 0.4, 0.6)):
-    after = cascade.followed(LOOPS, mode, START, Setpoints(*wanted), Measured(*measured), limits, due)
-    return [pytest.approx(float(after[name]), abs=1e-12) for name in START]
-
-
-def test_a_sample_within_the_limits() -> None:
+GIVEN = {"mode": "position", "measured": (0.1, 0.2, 1.0), "limits": (math.inf, math.inf), "due": (True, True)}
+# what is given beside that -> setpoint of the velocity, integral, setpoint of the effort
+SAMPLES = {
     # v* = 0.5 · 0.4 + 5 (0.3 − 0.1) = 1.2; M = 2 (1.2 − 0.2) + 0.75 + 0.6; I' = 0.75 + 0.1 · 2
-    assert step() == [1.2, 0.95, 3.35]
+    "position": ({}, [1.2, 0.95, 3.35]),
     # the velocity itself; M = 2 (0.4 − 0.2) + 0.75 + 0.6; I' = 0.75 + 0.1 · 0.4
-    assert step("velocity") == [0.4, 0.79, 1.75]
-    assert step("effort") == [0.0, 0.0, 0.6]
-
-
-def test_loops_that_are_not_due_hold_their_outputs() -> None:
+    "velocity": ({"mode": "velocity"}, [0.4, 0.79, 1.75]),
+    "effort": ({"mode": "effort"}, [0.0, 0.0, 0.6]),
     # the velocity loop follows the held setpoint: M = 2 (0.25 − 0.2) + 0.75 + 0.6
-    assert step(due=(False, True)) == [0.25, 0.76, 1.45]
-    assert step(due=(False, False)) == list(START.values())
-    assert step("velocity", due=(False, False)) == list(START.values())
-
-
-def test_limits_and_the_integral_behind_them() -> None:
+    "position not due": ({"due": (False, True)}, [0.25, 0.76, 1.45]),
+    "nothing due": ({"due": (False, False)}, list(START.values())),
+    "velocity not due": ({"mode": "velocity", "due": (False, False)}, list(START.values())),
     # v* within 0.5; M = 2 (0.5 − 0.2) + 0.75 + 0.6 = 1.95
-    assert step(limits=DriveLimits(0.5, math.inf)) == [0.5, 0.81, 1.95]
+    "limit of velocity": ({"limits": (0.5, math.inf)}, [0.5, 0.81, 1.95]),
     # M wanted 3.35, given 1: I' = 0.75 + 0.1 (2 + 1 − 3.35)
-    assert step(limits=DriveLimits(math.inf, 1.0)) == [1.2, 0.715, 1.0]
-    assert step("effort", limits=DriveLimits(math.inf, 0.5)) == [0.0, 0.0, 0.5]
+    "limit of effort": ({"limits": (math.inf, 1.0)}, [1.2, 0.715, 1.0]),
+    "limit of an effort": ({"mode": "effort", "limits": (math.inf, 0.5)}, [0.0, 0.0, 0.5]),
+    # the position loop is open
+    "angle unknown": ({"measured": (0.1, 0.2, 0.0)}, [0.2, 0.75, 1.35]),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), SAMPLES.values(), ids=SAMPLES)
+def test_a_sample(given, expected) -> None:
+    mode, measured, limits, due = (GIVEN | given).values()
+    wanted = Setpoints(0.3, 0.4, 0.6)
+    after = cascade.followed(LOOPS, mode, START, wanted, Measured(*measured), DriveLimits(*limits), due)
+    assert [float(after[name]) for name in START] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_integral_behind_a_limit() -> None:
     assert next_integral(1.0, 0.1, 2.0, 5.0, 4.0) == pytest.approx(1.1)
 
 
-def test_the_position_loop_is_open_while_the_angle_is_unknown() -> None:
-    assert step(measured=(0.1, 0.2, 0.0)) == [0.2, 0.75, 1.35]
+SHORT = VelocityLoop(gain=1.0, rate=1e3, integral_time=0.9e-3)
+WRONG = {
+    "no multiple": {"velocity": VelocityLoop(gain=1.0, rate=900.0), "position": PositionLoop(gain=1.0, rate=400.0)},
+    "position faster": {"velocity": VelocityLoop(gain=1.0, rate=1e3), "position": PositionLoop(gain=1.0, rate=4e3)},
+    "no position": {"velocity": SHORT},
+    "short integral time": {"mode": "velocity", "velocity": SHORT},
+    "no loop": {"mode": "effort"},
+}
 
 
-@pytest.mark.parametrize(
-    ("loops", "message"),
-    [
-        (
-            {"velocity": VelocityLoop(gain=1.0, rate=900.0), "position": PositionLoop(gain=1.0, rate=400.0)},
-            "use 450 Hz",
-        ),
-        ({"velocity": VelocityLoop(gain=1.0, rate=1e3), "position": PositionLoop(gain=1.0, rate=4e3)}, "use 1000 Hz"),
-        ({"velocity": VelocityLoop(gain=1.0, rate=1e3, integral_time=0.9e-3)}, "give 'position', or another mode"),
-        ({"mode": "velocity", "velocity": VelocityLoop(gain=1.0, rate=1e3, integral_time=0.9e-3)}, "use 1 ms or more"),
-        ({"mode": "effort"}, "take 'loops' out"),
-    ],
-)
-def test_loops_that_do_not_fit_together(loops, message: str) -> None:
-    with pytest.raises(ValueError, match=rf"; .*{message}$"):
+@pytest.mark.parametrize("loops", WRONG.values(), ids=WRONG)
+def test_loops_that_do_not_fit_together(loops, said) -> None:
+    with pytest.raises(ValueError, match="; ") as caught:
         ServoLoops(**loops)
+    said(caught.value)
 
 
-def test_loops_at_their_bounds_fit() -> None:
+def test_loops_at_their_bounds_fit_and_defaults() -> None:
     shortest = VelocityLoop(gain=1.0, rate=1e3, integral_time=1e-3)
     assert ServoLoops(velocity=shortest, position=PositionLoop(gain=0.0, rate=1e3)).period == 1e-3
     loops = ServoLoops(mode="effort", current=CurrentLoop(rate=8e3), velocity=shortest)
     assert (list(loops.loops), loops.period) == (["current"], 1.0 / 8e3)
-
-
-def test_defaults() -> None:
     assert (HoldingBrake(1.0).opens, HoldingBrake(1.0).closes) == (0.05, 0.03)
     assert (CurrentLoop().rate, CurrentLoop().delay) == (16e3, 1)
 
