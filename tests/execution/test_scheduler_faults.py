@@ -10,7 +10,7 @@ import pytest
 from cosim.execution.python_pacer import ClockPacer, NoPacer
 from cosim.execution.scheduler import SchedulerState
 from cosim.timing.tick_ring import SharedWord
-from tests.execution.scheduler_helpers import MS, PUSH, RIG, Ticks, failing
+from tests.execution.scheduler_helpers import MS, NATIVE, PUSH, RIG, Ticks, failing
 from tests.kit.processes import until
 from tests.kit.rigs import rig_in
 
@@ -212,16 +212,6 @@ def test_an_interrupt_in_the_loop_keeps_what_there_is_and_stops_the_drivers(benc
     assert numbers + Ticks(scheduler).numbers == [0, 1, 2]
     scheduler.close()
     assert bench.log[-1] == "close b+c"
-
-
-NATIVE = """
-mechanism:
-  bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}]
-joints: {a: {limits: {upper: 0.3}, encoder: {cpr: 10000}}}
-controllers:
-  - {name: hold, type: pid, kp: 40, ki: 20, kd: 4, period: 3 ms,
-     trajectory: {type: sine, amplitude: 20 deg, frequency: 3 Hz}}
-"""
 
 
 @pytest.mark.parametrize("paced", [False, True])
