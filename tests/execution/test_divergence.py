@@ -26,7 +26,10 @@ schedule: {duration: 3, step: 1 ms}
 """
 FAST_DRIVE = "actuator: {type: dc_motor, resistance: 0.1, inductance: 1 mH, torque_constant: 0.1, rotor_inertia: 1e-5"
 # what is measured at the stop
-NUMBERS = r"(?<=moves at )\S+(?= \w+/s, above)|(?<=position )\S+(?= \w+, vel)|(?<=velocity )\S+(?= \w+/s\))|(?<=is )\S+(?= rad from)"
+NUMBERS = (
+    r"(?<=moves at )\S+(?= \w+/s, above)|(?<=is )\S+(?= rad from)"
+    r"|(?<=position )\S+(?= \w+, vel)|(?<=velocity )\S+(?= \w+/s\))"
+)
 
 
 def reason(folder, text, **files):
