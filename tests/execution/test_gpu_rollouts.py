@@ -163,9 +163,9 @@ def test_events_of_each_run(driver_of):
 
 def test_a_mechanism_whose_arrays_are_on_the_heap_of_the_cpu(driver_of, tmp_path, monkeypatch):
     driver_of()
-    monkeypatch.setattr(stack_array, "STACK_BYTES", 1 << 11)  # of a smaller mechanism
+    monkeypatch.setattr(stack_array, "STACK_BYTES", 1 << 10)  # of a smaller mechanism
     bodies = [{"name": "b0", "joint": "j0", **BODY}]
-    for k in range(1, 12):
+    for k in range(1, 5):
         origin = {"xyz": [0.4, 0, 0]}
         bodies.append({"name": f"b{k}", "parent": f"b{k - 1}", "joint": f"j{k}", "origin": origin, **BODY})
     rig = Rig.from_dict({**ARM, "mechanism": {"bodies": bodies}, "controllers": []})
