@@ -9,7 +9,7 @@ import pytest
 
 from cosim.timing import privileges
 from tests.execution.scheduler_helpers import PUSH, RIG, Bench
-from tests.kit.clock import FakeClock
+from tests.kit.clock import in_simulated_time
 from tests.kit.rigs import rig_in
 
 
@@ -36,13 +36,5 @@ def bench_of(shared_rig, monkeypatch):
 
 @pytest.fixture
 def simulated_time(monkeypatch):
-    """The clocks of runs in real time, in order: they are fake, so that no tick is waited for."""
-    clocks = []
-
-    def opened(*_):
-        clocks.append(FakeClock())
-        return clocks[-1]
-
-    monkeypatch.setattr("cosim.execution.paced.open_clock", opened)
-    monkeypatch.setattr(privileges, "quiet_interpreter", nullcontext)
-    return clocks
+    """Runs in real time wait for no tick."""
+    return in_simulated_time(monkeypatch)

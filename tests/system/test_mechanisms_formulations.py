@@ -8,7 +8,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from tests.kit.lagrange import Lagrange
-from tests.kit.levels import full
 from tests.system.test_mechanisms_trees import of
 
 SEPARATE = "mechanism.formulation=separate_bodies"
@@ -23,7 +22,6 @@ VARIANTS = {
 }
 
 
-@full
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_whole_run_is_that_of_separate_bodies(sample, name):
     rig, separate = sample(f"mechanisms/{name}"), sample(f"mechanisms/{name}", SEPARATE)
