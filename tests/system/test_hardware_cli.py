@@ -181,66 +181,6 @@ def signals(path):
     return {f"{message.topic[1:]}/{key}" for message in recorded_messages(path)[:20] for key in message.fields}
 
 
-# --- in two processes ---
-
-
-def test_nothing_moves_without_consent_and_then_a_run_reports_what_moved(arm, command, said, tmp_path):
-    code, out, err = command("run", RIGS / "arm_can.yaml", *arm.words, "--duration", SHORT)
-    assert code == 2 and out.startswith("arm_can moves real motors:\n")
-    said(err)
-    assert arm.modes() == STOPPED
-    record, summary = tmp_path / "run.mcap", tmp_path / "run.json"
-    with terminal() as (ours, theirs):
-        process = arm.start("--record", record, "--json", summary, stdin=theirs)
-        shown = until_question(process)
-        assert arm.modes() == STOPPED
-        os.write(ours, b"yes\n")
-        code, out, err = ended(process)
-    assert (code, err) == (0, [])
-    way = (
-        r"(?<=is at )\S+ rad; its reference begins at \S+ rad, .+; in all it goes from \S+ rad to \S+ rad, at up to .+"
-    )
-    said(shown, r"(?<=udp_multicast )\S+(?=,)", r"\d+(?=%)", re.escape(str(RIGS)), way)
-    (line,) = (line for line in out if line.startswith("bus "))
-    pattern = r"bus      moteus on \S+ \S+: [\d,]+ sent, [\d,]+ received, [\d,]+ errors; bus load [\d.]+%, .+"
-    assert re.fullmatch(pattern, line)
-    found = json.loads(summary.read_text())
-    (message,) = found["drivers"]
-    assert (found["outcome"], found["ticks"], message["driver"]) == ("finished", 300, "moteus")
-    assert message["received"] > 100
-    assert all(f"joints/{name}/age" in signals(record) for name in ("base", "shoulder", "elbow"))
-    assert arm.modes() == STOPPED
-
-
-def test_an_interrupted_run_ends_with_its_report_and_motors_off(arm, tmp_path):
-    record = tmp_path / "run.mcap"
-    more = [
-        "--duration",
-        "100",
-        "--record",
-        record,
-        *sets("guard.deceleration=20", "controllers.arm.trajectory.delay=0"),
-    ]
-    process = arm.start("--yes", *more)
-    try:
-        until, before = time.monotonic() + PATIENCE, arm.positions()
-        while abs(arm.positions()[1] - before[1]) < 100:
-            assert time.monotonic() < until and process.poll() is None, ended(process)
-        assert set(arm.modes().values()) == {10}
-        process.send_signal(signal.SIGINT)
-        code, out, err = ended(process)
-    finally:
-        process.kill()
-        process.communicate()
-    assert code == 1
-    (message,) = err
-    assert re.search(r"interrupted after tick \d+", message)
-    assert out[-1] == f"wrote    recording {record}"
-    assert any(line.startswith("bus      moteus") for line in out)
-    assert arm.modes() == STOPPED
-    assert "joints/base/age" in signals(record)
-
-
 # --- other rigs, beside drives that are emulated in this process ---
 
 
@@ -258,7 +198,8 @@ WRITES = "--duration", SHORT, "--json", "run.json"
 
 
 def virtual(name):
-    return "bus", f"{{interface: virtual, channel: {name} {next(_numbers)}, fd: true}}"
+    rates = "fd: true, bitrate: 8 Mbit/s, data_bitrate: 8 Mbit/s"
+    return "bus", f"{{interface: virtual, channel: {name} {next(_numbers)}, {rates}}}"
 
 
 LIMITS = "effort 10 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s"
@@ -321,3 +262,63 @@ def test_simulated_and_real_arm_differ_in_their_drivers_only():
     block = re.compile(r"^drivers:.*\n(?:[ ].*\n)*", re.MULTILINE)
     without = [block.sub("", text) for text in texts]
     assert without[0] == without[1] and all(len(block.findall(text)) == 1 for text in texts)
+
+
+# --- in two processes ---
+
+
+def test_nothing_moves_without_consent_and_then_a_run_reports_what_moved(arm, command, said, tmp_path):
+    code, out, err = command("run", RIGS / "arm_can.yaml", *arm.words, "--duration", SHORT)
+    assert code == 2 and out.startswith("arm_can moves real motors:\n")
+    said(err)
+    assert arm.modes() == STOPPED
+    record, summary = tmp_path / "run.mcap", tmp_path / "run.json"
+    with terminal() as (ours, theirs):
+        process = arm.start("--record", record, "--json", summary, stdin=theirs)
+        shown = until_question(process)
+        assert arm.modes() == STOPPED
+        os.write(ours, b"yes\n")
+        code, out, err = ended(process)
+    assert (code, err) == (0, [])
+    way = (
+        r"(?<=is at )\S+ rad; its reference begins at \S+ rad, .+; in all it goes from \S+ rad to \S+ rad, at up to .+"
+    )
+    said(shown, r"(?<=udp_multicast )\S+(?=,)", r"\d+(?=%)", re.escape(str(RIGS)), way)
+    (line,) = (line for line in out if line.startswith("bus "))
+    pattern = r"bus      moteus on \S+ \S+: [\d,]+ sent, [\d,]+ received, [\d,]+ errors; bus load [\d.]+%, .+"
+    assert re.fullmatch(pattern, line)
+    found = json.loads(summary.read_text())
+    (message,) = found["drivers"]
+    assert (found["outcome"], found["ticks"], message["driver"]) == ("finished", 300, "moteus")
+    assert message["received"] > 100
+    assert all(f"joints/{name}/age" in signals(record) for name in ("base", "shoulder", "elbow"))
+    assert arm.modes() == STOPPED
+
+
+def test_an_interrupted_run_ends_with_its_report_and_motors_off(arm, tmp_path):
+    record = tmp_path / "run.mcap"
+    more = [
+        "--duration",
+        "100",
+        "--record",
+        record,
+        *sets("guard.deceleration=20", "controllers.arm.trajectory.delay=0"),
+    ]
+    process = arm.start("--yes", *more)
+    try:
+        until, before = time.monotonic() + PATIENCE, arm.positions()
+        while abs(arm.positions()[1] - before[1]) < 20:
+            assert time.monotonic() < until and process.poll() is None, ended(process)
+        assert set(arm.modes().values()) == {10}
+        process.send_signal(signal.SIGINT)
+        code, out, err = ended(process)
+    finally:
+        process.kill()
+        process.communicate()
+    assert code == 1
+    (message,) = err
+    assert re.search(r"interrupted after tick \d+", message)
+    assert out[-1] == f"wrote    recording {record}"
+    assert any(line.startswith("bus      moteus") for line in out)
+    assert arm.modes() == STOPPED
+    assert "joints/base/age" in signals(record)
