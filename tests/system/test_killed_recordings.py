@@ -19,6 +19,7 @@ from cosim.errors import RunError
 from tests.kit.processes import child, runs, until
 from tests.system.test_controlled_runs import ARM
 
+TICKS = 3_000
 KILL = 1_900  # tick: late in a chunk
 LOST = 1_000  # ticks, 1 s
 PROCESSES = {
@@ -31,13 +32,12 @@ PROCESSES = {
 class RunWithAll:
     """`cosim run` in real time with recording, stream and control. seen: the last tick that a subscriber got."""
 
-    def __init__(self, folder, ticks):
-        self.ticks = ticks
+    def __init__(self, folder):
         self.rig, self.path = folder / "arm.yaml", folder / "a.mcap"
         self.stream, control = (f"ipc://{folder}/{name}" for name in ("stream", "control"))
         rig = {**ARM, "telemetry": {"publish": self.stream, "control": control}}
         self.rig.write_text(yaml.safe_dump(rig))
-        words = ["run", str(self.rig), "--duration", str(ticks / 1e3), "--record", str(self.path)]
+        words = ["run", str(self.rig), "--duration", str(TICKS / 1e3), "--record", str(self.path)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen([sys.executable, "-m", "cosim", *words], **pipes)
         self.client, self.subscriber = connect(control, timeout=60.0), subscribe(self.stream)
@@ -76,9 +76,8 @@ class RunWithAll:
 
 
 @pytest.fixture
-def running(tmp_path, request):
-    """It is long where the recorder or the run is killed."""
-    with RunWithAll(tmp_path, 1_200 if "publisher" in request.node.name else 3_000) as running:
+def running(tmp_path):
+    with RunWithAll(tmp_path) as running:
         yield running
 
 
@@ -109,18 +108,18 @@ def test_a_killed_recorder_loses_at_most_the_last_second_and_the_run_goes_on(run
     code, out, err = running.finish()
     opened = recorded(running, running.seen - LOST)
     count, end = len(opened.t), f"t = {opened.t[-1]:g} s"
-    assert count < running.ticks and opened.fault.startswith(f"the recording is cut off after {end}")
+    assert count < TICKS and opened.fault.startswith(f"the recording is cut off after {end}")
     what = f"{running.path}: the recorder ended unexpectedly (signal 9); the end of the run is not recorded"
-    lost = f"{running.ticks + 1 - count:,} of its {running.ticks + 1:,} ticks are missing, the file ends at {end}"
+    lost = f"{TICKS + 1 - count:,} of its {TICKS + 1:,} ticks are missing, the file ends at {end}"
     assert (code, err) == (1, f"{running.rig}: {what}: {lost}; run again\n")
     assert warnings(out) == []
     assert out.splitlines()[-1] == f"wrote    recording {running.path}, only {count:,} ticks up to {end}"
-    until(lambda: running.heard(what) and running.seen == running.ticks)
+    until(lambda: running.heard(what) and running.seen == TICKS)
 
 
 def test_killed_publisher_and_control_process_harm_neither_run_nor_recording(running):
     running.kill("control", 200)
-    running.kill("publisher", 400)
+    running.kill("publisher", 250)  # long before the end, so that both are noticed
     code, out, err = running.finish()
     ended = "the process of the control socket has ended; no further commands are possible"
     what = f"{running.stream}: the publisher ended unexpectedly (signal 9); the end of the run is not published"
@@ -128,6 +127,6 @@ def test_killed_publisher_and_control_process_harm_neither_run_nor_recording(run
     of_publisher, of_control = sorted(warnings(out), key=lambda line: ended in line)
     assert of_publisher == f"warning  no telemetry to the end: {what}"
     assert re.fullmatch(rf"warning  [\d.]+ s  {ended}", of_control)
-    opened = recorded(running, running.ticks)
+    opened = recorded(running, TICKS)
     assert opened.fault == ""
     assert {ended, f"{what}; the run goes on without telemetry"} <= {event.name for event in opened.events}
