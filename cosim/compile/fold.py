@@ -97,7 +97,9 @@ def chains(graph: Graph, order: Sequence[int], like: AbstractSet[int], least: in
             found[node] = found.pop(operands[place])
             found[node].links.append((node, place))
         else:
-            begun = next(filter(None, (_begun(nodes, node, place) for place in inner)), None)
+            # the last operation of a chain is in no other one
+            free = [place for place in inner if operands[place] not in found]
+            begun = next(filter(None, (_begun(nodes, node, place) for place in free)), None)
             if begun is not None:
                 found[node] = begun
     return {node: whole for node, whole in found.items() if len(whole.links) >= least}

@@ -87,6 +87,23 @@ def test_loops_and_straight_line_code_give_the_same_bits(monkeypatch, fn, sizes,
     assert_equal_bits(monkeypatch, lambda: fn, *sizes, loops=loops, folds=folds)
 
 
+def test_a_row_of_operations_may_begin_with_the_end_of_another(monkeypatch):
+    """A polynomial by Horner, to which a sum is added: the last operation of the first is one of the sum too."""
+
+    def make():
+        def fn(x, y):
+            value = x[0]
+            for k in range(1, MANY):
+                value = value * y[0] + x[k]
+            for k in range(1, MANY):
+                value = value + x[k] * y[k]
+            return ops.concatenate([ops.array([value]), ops.sin(x) * y])
+
+        return fn
+
+    assert_equal_bits(monkeypatch, make, MANY, MANY, loops=1, folds=2)
+
+
 def test_items_before_and_after_calls(monkeypatch):
     """Loops come in the order of what they need: results of a call and of a sum are inputs of later items."""
 

@@ -34,6 +34,15 @@ controllers:
 """
 
 
+# all of it in machine code; the joint leaves its limits
+NATIVE = """
+mechanism:
+  bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}]
+joints: {a: {limits: {upper: 0.3}, encoder: {cpr: 10000}}}
+controllers:
+  - {name: hold, type: pid, kp: 40, ki: 20, kd: 4, period: 3 ms,
+     trajectory: {type: sine, amplitude: 20 deg, frequency: 3 Hz}}
+"""
 # `float` keeps it in Python
 PUSH = """
 import numpy as np

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from cosim import InputError, Rig, RunError, load_rig
-from cosim.compile import ptx
+from cosim.compile import ptx, stack_array
 from cosim.compile.ptx import LOCAL_BYTES
-from cosim.compile.stack_array import STACK_BYTES
 from cosim.execution import gpu_rollouts
 from cosim.execution.cuda_device import MEMORY_FRACTION
 from cosim.execution.gpu_rollouts import MOST_TICKS, next_ticks
@@ -98,11 +97,11 @@ def assert_equal(gpu, cpu):
 
 
 KEPT = {
-    "the last tick": {},
-    "metrics": {"metrics": ["error_rms", "effort_max", lambda t, signals: signals["elbow/effort"] ** 2 + t]},
-    "all signals": {"keep": "all", "metrics": ["error_max"]},
+    "the last tick and metrics": {
+        "metrics": ["error_rms", "effort_max", lambda t, signals: signals["elbow/effort"] ** 2 + t]
+    },
     "some signals of some ticks": {"signals": ["elbow/position", "energy/kinetic"], "every": 7},
-    "two ticks": {"duration": 0.001, "keep": "all"},
+    "all signals of two ticks": {"duration": 0.001, "keep": "all"},
 }
 
 
@@ -126,7 +125,7 @@ def test_runs_that_do_not_fit_together_go_one_chunk_after_the_other(arm, driver_
     assert [numbers[0] for _, numbers in driver.launches if numbers[1] == 0] == [5, 5, 5, 4]
 
 
-@pytest.mark.parametrize("ticks", [1, 3, 50])
+@pytest.mark.parametrize("ticks", [1, 50])
 def test_the_length_of_launches_changes_nothing(arm, driver_of, monkeypatch, ticks):
     monkeypatch.setattr(gpu_rollouts, "FIRST_TICKS", ticks)
     monkeypatch.setattr(gpu_rollouts, "next_ticks", lambda before, took: ticks)
@@ -162,37 +161,22 @@ def test_events_of_each_run(driver_of):
     assert_equal(rig.rollouts(initial=initial, keep="all", device="cuda"), rig.rollouts(initial=initial, keep="all"))
 
 
-def test_a_mechanism_whose_arrays_are_on_the_heap_of_the_cpu(driver_of, tmp_path):
+def test_a_mechanism_whose_arrays_are_on_the_heap_of_the_cpu(driver_of, tmp_path, monkeypatch):
     driver_of()
+    monkeypatch.setattr(stack_array, "STACK_BYTES", 1 << 10)  # of a smaller mechanism
     bodies = [{"name": "b0", "joint": "j0", **BODY}]
-    for k in range(1, 120):
+    for k in range(1, 5):
         origin = {"xyz": [0.4, 0, 0]}
         bodies.append({"name": f"b{k}", "parent": f"b{k - 1}", "joint": f"j{k}", "origin": origin, **BODY})
     rig = Rig.from_dict({**ARM, "mechanism": {"bodies": bodies}, "controllers": []})
     text = rig.tick_model.gpu_loop(None, ()).ptx
-    assert STACK_BYTES < assemble(text, "sm_75", tmp_path).stack < LOCAL_BYTES
+    assert stack_array.STACK_BYTES < assemble(text, "sm_75", tmp_path).stack < LOCAL_BYTES
     initial = {"j3/velocity": np.array([0.0, 0.1, 0.2])}
     given = {"duration": 0.01, "keep": "all"}
     assert_equal(rig.rollouts(initial=initial, device="cuda", **given), rig.rollouts(initial=initial, **given))
 
 
-def test_an_arm_with_drives(driver_of):
-    driver_of()
-    rig = load_rig(FOLDER / "ur5_sim.yaml")
-    stiffness = {"arm.kp": np.array([0.8, 1.0, 1.2])[:, None] * rig.parameters["arm.kp"]}
-    given = {"duration": 0.05, "keep": "all", "metrics": ["error_rms"]}
-    assert_equal(rig.rollouts(stiffness, device="cuda", **given), rig.rollouts(stiffness, **given))
-
-
-@pytest.mark.parametrize(
-    ("name", "function"),
-    [
-        ("crane", "atan2"),
-        ("drives/backlash", "pow"),
-        ("drives/electromechanical", "tanh"),
-        ("drives/hydraulic_full", "log"),
-    ],
-)
+@pytest.mark.parametrize(("name", "function"), [("crane", "atan2"), ("drives/backlash", "pow")])
 def test_functions_of_another_library_differ_by_rounding(driver_of, name, function):
     """Those of GPUs are not those of the C library."""
     driver_of()
@@ -229,113 +213,69 @@ def test_through_cuda_python_itself(tmp_path):
 
 # --- what is wrong ----------------------------------------------------------------------------------
 
-ON_CPU = "or use device='cpu'"
 SETTING = {
-    "no GPU": (
-        {"cuInit": CUresult.CUDA_ERROR_NO_DEVICE},
-        f"CUDA finds no GPU; check nvidia-smi and CUDA_VISIBLE_DEVICES, {ON_CPU}",
-    ),
-    "a driver of two versions": (
-        {"cuInit": CUresult.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH},
-        f"the parts of the NVIDIA driver have different versions; restart, {ON_CPU}",
-    ),
-    "an old driver": (
-        {"cuModuleLoadData": CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION},
-        f"the NVIDIA driver is older than CUDA 10; update it, {ON_CPU}",
-    ),
-    "a driver without compiler": (
-        {"cuModuleLoadData": CUresult.CUDA_ERROR_JIT_COMPILER_NOT_FOUND},
-        f"the NVIDIA driver lacks its PTX compiler; install all of it, {ON_CPU}",
-    ),
-    "a full memory": (
-        {"cuMemAlloc": CUresult.CUDA_ERROR_OUT_OF_MEMORY},
-        f"the memory of the GPU is full; end other programs that use it, {ON_CPU}",
-    ),
+    "no GPU": {"cuInit": CUresult.CUDA_ERROR_NO_DEVICE},
+    "a driver of two versions": {"cuInit": CUresult.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH},
+    "an old driver": {"cuModuleLoadData": CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION},
+    "a driver without compiler": {"cuModuleLoadData": CUresult.CUDA_ERROR_JIT_COMPILER_NOT_FOUND},
+    "a full memory": {"cuMemAlloc": CUresult.CUDA_ERROR_OUT_OF_MEMORY},
 }
 RUNNING = {
-    "a launch that took too long": (
-        {"cuCtxSynchronize": CUresult.CUDA_ERROR_LAUNCH_TIMEOUT},
-        f"the system ended a launch that took too long; use a GPU without a screen, {ON_CPU}",
-    ),
-    "anything else": (
-        {"cuLaunchKernel": CUresult.CUDA_ERROR_LAUNCH_FAILED},
-        f"the NVIDIA driver reports CUDA_ERROR_LAUNCH_FAILED of cuLaunchKernel; see nvidia-smi, {ON_CPU}",
-    ),
+    "a launch that took too long": {"cuCtxSynchronize": CUresult.CUDA_ERROR_LAUNCH_TIMEOUT},
+    "anything else": {"cuLaunchKernel": CUresult.CUDA_ERROR_LAUNCH_FAILED},
 }
 
 
-@pytest.mark.parametrize("name", SETTING)
-def test_a_setting_without_gpu(arm, driver_of, name):
-    fails, message = SETTING[name]
-    driver_of(fails=fails)
-    with pytest.raises(InputError) as caught:
-        arm.rollouts(device="cuda")
-    assert str(caught.value) == f"device: {message}"
+@pytest.fixture
+def refused(said):
+    """The rollouts of a rig are refused."""
+
+    def check(rig, kind=InputError, **keys):
+        with pytest.raises(kind) as caught:
+            rig.rollouts(device="cuda", **keys)
+        said(caught.value)
+
+    return check
 
 
-@pytest.mark.parametrize("name", RUNNING)
-def test_a_launch_that_fails(arm, driver_of, name):
-    fails, message = RUNNING[name]
-    driver_of(fails=fails)
-    with pytest.raises(RunError) as caught:
-        arm.rollouts(device="cuda")
-    assert str(caught.value) == f"device: {message}"
+@pytest.mark.parametrize("name", SETTING | RUNNING)
+def test_a_driver_that_fails(arm, driver_of, refused, name):
+    driver_of(fails=(SETTING | RUNNING)[name])
+    refused(arm, RunError if name in RUNNING else InputError)
 
 
-def test_an_old_gpu(arm, driver_of):
+def test_an_old_gpu(arm, driver_of, refused):
     driver_of(capability=(6, 1))
-    with pytest.raises(InputError) as caught:
-        arm.rollouts(device="cuda")
-    assert str(caught.value) == (
-        "device: 'Stand-in' has the compute capability 6.1, and 7.5 is needed; use device='cpu'"
-    )
+    refused(arm)
 
 
-def test_a_run_that_does_not_fit(arm, driver_of):
+def test_a_run_that_does_not_fit(arm, driver_of, refused):
     model = arm.tick_model
     needed = 8 * (model.layout.size + len(model.signals.names) + 1 + 101 * len(model.signals.names))
     driver_of(memory=memory_for(arm, 0.5 * needed, *model.signals.names))
-    with pytest.raises(InputError) as caught:
-        arm.rollouts(device="cuda", keep="all")
-    assert str(caught.value) == (
-        f"device: a run needs {needed / 1e6:.2f} MB of the GPU, {needed / 2e6:.2f} MB are free; end other programs that"
-        f" use it, {ON_CPU}"
-    )
+    refused(arm, keep="all")
     driver_of(memory=90_000_000, local=21_000)  # all threads that run at the same time take 86 MB of them
-    with pytest.raises(InputError) as caught:
-        arm.rollouts(device="cuda")
-    assert "0.00 MB are free" in str(caught.value)
+    refused(arm)
 
 
-def test_without_the_mathematics_of_gpus(driver_of, monkeypatch):
+def test_without_the_mathematics_of_gpus(driver_of, monkeypatch, refused):
     driver_of()
     monkeypatch.setattr(ptx, "LIBDEVICE", "nowhere/libdevice.10.bc")
     ptx.libdevice.cache_clear()
     try:
-        with pytest.raises(InputError) as caught:
-            Rig.from_dict(ARM).rollouts(device="cuda")
+        refused(Rig.from_dict(ARM))
     finally:
         ptx.libdevice.cache_clear()
-    assert str(caught.value) == (
-        "device: the mathematics of GPUs is missing (libdevice.10.bc); install it with pip install 'cosim[cuda]'"
-    )
 
 
-def test_without_cuda_python(arm, monkeypatch):
-    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", None)
-    with pytest.raises(InputError) as caught:
-        arm.rollouts(device="cuda")
-    assert str(caught.value) == "device: 'cuda' needs cuda-python; run pip install 'cosim[cuda]'"
-
-
-def test_without_driver(arm, monkeypatch):
+class WithoutDriver:
     """cuda-python raises RuntimeError where it does not find libcuda.so.1."""
 
-    class Missing:
-        def cuInit(self, flags: int) -> None:
-            raise RuntimeError("Failed to dlopen libcuda.so.1")
+    def cuInit(self, flags: int) -> None:
+        raise RuntimeError("Failed to dlopen libcuda.so.1")
 
-    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", Missing())
-    with pytest.raises(InputError) as caught:
-        arm.rollouts(device="cuda")
-    assert str(caught.value) == (f"device: there is no NVIDIA driver (libcuda.so.1); install it, {ON_CPU}")
+
+@pytest.mark.parametrize("module", [None, WithoutDriver()], ids=["cuda-python", "driver"])
+def test_without(arm, monkeypatch, refused, module):
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", module)
+    refused(arm)

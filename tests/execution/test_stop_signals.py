@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -13,17 +12,26 @@ from cosim.execution.posix_signals import raise_on_termination, termination_sign
 from cosim.execution.scheduler import SchedulerState
 from cosim.rig.run import StoppedRun
 from cosim.timing.tick_ring import SharedWord, TickRing
-from tests.execution.scheduler_helpers import Bench
+from tests.execution.scheduler_helpers import NATIVE
+from tests.execution.scheduler_helpers import RIG as SCHEDULED
+from tests.kit.processes import until
 from tests.kit.rigs import rig_in
 
+# a stands still, b moves and stops in time
 RIG = """
 mechanism:
   gravity: [0, 0, 0]
-  bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}]
-joints: {a: {limits: {velocity: 5}}}
-controllers: [{name: c, type: own.py}]
-schedule: {realtime: {warm_up: 0 s, rate: 0.2}, duration: 60 s}  # a busy machine keeps 5 ms
+  bodies:
+    - {name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+    - {name: b, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+joints: {all: {limits: {velocity: 5}}}
+controllers:
+  - {name: c, type: own.py, joints: [a]}
+  - {name: d, type: pid, joints: [b], kp: 10, ki: 0, kd: 1, trajectory: {type: sine, amplitude: 0.1, frequency: 0.5 Hz}}
+guard: GUARD
+schedule: {realtime: true, duration: 60 s}
 """
+IMMEDIATE, CONTROLLED = "{}", "{deceleration: 4}"
 # raises signals in the thread of the loop
 OWN = """
 import signal
@@ -53,15 +61,17 @@ load = Own
 
 
 @pytest.fixture
-def rig_of(tmp_path):
-    """A rig and the signals that its controller raises, by tick."""
+def stopped(tmp_path, simulated_time):
+    """The run of a rig that was stopped by the signals that its controller raises, by tick."""
 
-    def load(signals, text=RIG):
-        rig = rig_in(tmp_path, text, own=OWN)
+    def run(signals, guard=IMMEDIATE, **keys):
+        rig = rig_in(tmp_path, RIG.replace("GUARD", guard), own=OWN)
         type(rig.tick_model.loops[0].block).update.__globals__["SIGNALS"].update(signals)
-        return rig
+        with pytest.raises(StoppedRun) as caught:
+            rig.run(**keys)
+        return caught.value.run
 
-    return load
+    return run
 
 
 @pytest.fixture
@@ -74,68 +84,44 @@ def raises_on_termination():
         signal.signal(number, handler)
 
 
-def stopped(rig, **keys):
-    with pytest.raises(StoppedRun) as caught:
-        rig.run(**keys)
-    return caught.value.run
-
-
 @pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize("tick", [60, 150])  # not in the timing pre-check, which runs fewer ticks
-def test_no_tick_begins_after_the_signal(rig_of, tmp_path, recorded, tick):
-    run = stopped(rig_of({tick: signal.SIGINT}), record=tmp_path / "run.mcap" if recorded else None)
-    assert (len(run.t), run.fault) == (tick + 1, f"interrupted after tick {tick}")
+def test_no_tick_begins_after_the_signal(stopped, tmp_path, recorded):
+    """Not in the timing pre-check, which runs fewer ticks; the main thread may compute."""
+    keys = {"record": tmp_path / "run.mcap"} if recorded else {"progress": lambda fraction: np.sort(NUMBERS)}
+    run = stopped({60: signal.SIGINT}, **keys)
+    assert (len(run.t), run.fault) == (61, "interrupted after tick 60")
 
 
-def test_no_tick_begins_after_the_signal_while_the_main_thread_computes(rig_of):
-    x = np.random.default_rng(0).standard_normal(1 << 20)
-    run = stopped(rig_of({70: signal.SIGINT}), progress=lambda fraction: [np.sort(x) for _ in range(5)])
-    assert (len(run.t), run.fault) == (71, "interrupted after tick 70")
+NUMBERS = np.random.default_rng(0).standard_normal(1 << 20)
 
 
-MOVING = """
-mechanism:
-  gravity: [0, 0, 0]
-  bodies:
-    - {name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
-    - {name: b, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
-joints: {all: {limits: {velocity: 5}}}
-controllers:
-  - {name: c, type: own.py, joints: [a]}
-  - {name: d, type: pid, joints: [b], kp: 10, ki: 0, kd: 1, trajectory: {type: sine, amplitude: 0.1, frequency: 0.5 Hz}}
-guard: {deceleration: 4}
-schedule: {realtime: {warm_up: 0 s, rate: 0.2}, duration: 60 s}  # a busy machine keeps 5 ms
-"""
-
-
-def test_a_controlled_stop_begins_with_the_next_tick(rig_of):
-    run = stopped(rig_of({60: signal.SIGINT}, text=MOVING))
+def test_a_controlled_stop_begins_with_the_next_tick(stopped):
+    run = stopped({60: signal.SIGINT}, CONTROLLED)
     rate = np.diff(run["b/reference_velocity"]) * 1e3
     free = np.diff(0.1 * np.pi * np.cos(np.pi * run.t)) * 1e3  # of the trajectory alone
     assert 1 + np.flatnonzero(np.abs(rate - free) > 0.1)[0] == 61
     assert abs(run["b/reference_velocity"][-1]) < 1e-6 and run.fault == f"interrupted after tick {len(run.t) - 1}"
 
 
-def test_the_second_signal_stops_immediately(rig_of, raises_on_termination):
-    run = stopped(rig_of({60: signal.SIGINT, 70: signal.SIGTERM}, text=MOVING))
+def test_the_second_signal_stops_immediately(stopped, raises_on_termination):
+    run = stopped({60: signal.SIGINT, 70: signal.SIGTERM}, CONTROLLED)
     assert (len(run.t), run.fault) == (71, "interrupted after tick 70")
 
 
-def test_a_signal_before_the_start_returns_makes_a_controlled_stop(rig_of, monkeypatch):
+def test_a_signal_before_the_start_returns_makes_a_controlled_stop(stopped, monkeypatch):
     start = Paced.start
 
     def slow_start(self, ticks, before):
         """The thread of the program waits for the processor while ticks run."""
         start(self, ticks, before)
-        while self.ring.words[SharedWord.NUMBER] < 62:
-            time.sleep(0.001)
+        until(lambda: self.ring.words[SharedWord.NUMBER] >= 62)
 
     monkeypatch.setattr(Paced, "start", slow_start)
-    run = stopped(rig_of({60: signal.SIGINT}, text=MOVING))
+    run = stopped({60: signal.SIGINT}, CONTROLLED)
     assert abs(run["b/reference_velocity"][-1]) < 1e-6
 
 
-def test_a_signal_while_rows_are_read_loses_none(rig_of, monkeypatch):
+def test_a_signal_while_rows_are_read_loses_none(stopped, monkeypatch):
     read = TickRing.read
 
     def interrupted_read(self, limit):
@@ -147,20 +133,13 @@ def test_a_signal_while_rows_are_read_loses_none(rig_of, monkeypatch):
 
     signalled = []
     monkeypatch.setattr(TickRing, "read", interrupted_read)
-    run = stopped(rig_of({}))
+    run = stopped({})
     assert signalled and len(run.t) >= 61 and np.ptp(np.diff(run.t)) < 1e-9
 
 
-STILL = """
-mechanism:
-  bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}]
-controllers: [{type: pd_gravity, kp: 1, kd: 1, trajectory: {type: sine, amplitude: 1, frequency: 1 Hz}}]
-"""
-
-
 @pytest.mark.parametrize("native", [False, True])
-def test_a_signal_during_a_wait_ends_the_loop_with_its_motors_off(tmp_path, native):
-    bench = Bench(rig_in(tmp_path, STILL), paced=True, native=native, groups=((0,),))
+def test_a_signal_during_a_wait_ends_the_loop_with_its_motors_off(bench_of, native):
+    bench = bench_of(NATIVE if native else SCHEDULED, paced=True, native=native)
     bench.clock.then = {5: lambda: signal.raise_signal(signal.SIGINT)}
     with pytest.raises(KeyboardInterrupt), bench.scheduler.signals:
         scheduler = bench.start(100)
@@ -168,7 +147,7 @@ def test_a_signal_during_a_wait_ends_the_loop_with_its_motors_off(tmp_path, nati
         scheduler.mode.future.result()
         assert scheduler.engine.number == 5
         if not native:
-            assert bench.log[-2:] == ["write a", "stop a"]  # by the thread of the loop
+            assert bench.log[-3:] == ["write b+c", "stop a", "stop b+c"]  # by the thread of the loop
         scheduler.wait()
     bench.scheduler.close()
     assert bench.scheduler.state is SchedulerState.STOPPED

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
+import pytest
+
+from cosim.timing import privileges
 from cosim.timing.clock_sources import PythonClock
 from cosim.timing.clocks import NO_TRIGGER
 
@@ -65,3 +69,16 @@ class FakeClock(PythonClock):
                 time.sleep(1e-4)
 
         self.then = {wait: poll}
+
+
+def in_simulated_time(patch: pytest.MonkeyPatch) -> list[FakeClock]:
+    """From here on runs in real time have fake clocks, which wait for no tick: all of them, in order."""
+    clocks = list[FakeClock]()
+
+    def opened(*_: object) -> FakeClock:
+        clocks.append(FakeClock())
+        return clocks[-1]
+
+    patch.setattr("cosim.execution.paced.open_clock", opened)
+    patch.setattr(privileges, "quiet_interpreter", nullcontext)
+    return clocks

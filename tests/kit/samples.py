@@ -81,6 +81,11 @@ def covering_samples(names: Iterable[str], section: str = "") -> list[Any]:
     return covering(names, kinds, size_of)
 
 
+def few_samples(names: Iterable[str]) -> list[str]:
+    """As few and as short of these as have all kinds."""
+    return [case.values[0] for case in covering_samples(names) if not case.marks]
+
+
 @pytest.fixture
 def sample() -> Callable[..., Rig]:
     """A sample rig by its name, after overrides."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from orjson import dumps
 
@@ -12,48 +12,43 @@ from cosim.remote.requests import COMMANDS, MAX_BYTES, BadRequest, read_request
 EXAMPLES = {"take": {"client": "a"}, "set": {"values": {"arm.kp": 3}}, "marker": {"text": "here"}}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_is_read(command):
-    request = read_request(dumps({"id": 7, "command": command, **EXAMPLES.get(command, {})}))
-    assert (request.id, request.command) == (7, command)
+def test_every_command_is_read():
+    for command in COMMANDS:
+        request = read_request(dumps({"id": 7, "command": command, **EXAMPLES.get(command, {})}))
+        assert (request.id, request.command) == (7, command)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"\xff", 'not JSON; send an object such as {"command": "status"}'),
-        (b"[1]", 'expected an object such as {"command": "status"}'),
-        (b"{}", 'there is no command; send an object such as {"command": "status"}'),
-        (b'{"command": "sett"}', "there is no command 'sett'; did you mean 'set'?"),
-        (b'{"command": "set"}', "set: the field 'values' is missing; give an object such as"),
-        (b'{"command": "set", "value": {}}', "set: there is no field 'value'; did you mean 'values'?"),
-        (b'{"command": "set", "values": {}}', "set: 'values' must be an object such as"),
-        (b'{"command": "set", "values": {"a.kp": true}}', "set: the value of 'a.kp' must be a number, a list of"),
-        (b'{"command": "set", "values": {"a.kp": [[1]]}}', "set: the value of 'a.kp' must be a number, a list of"),
-        (b'{"command": "set", "values": {"a": 1, "b": null}}', "set: the value of 'b' must be a number, a list of"),
-        (b'{"command": "set", "values": {"a.kp": 1e999}}', "not JSON; send an object"),
-        (b'{"command": "take"}', "take: the field 'client' is missing; give a name of up to 500 characters"),
-        (b'{"command": "take", "client": "a", "force": 1}', "take: 'force' must be true or false"),
-        (b'{"command": "step", "ticks": 0}', "step: 'ticks' must be a whole number from 1 to 10,000"),
-        (b'{"command": "step", "ticks": 1.5}', "step: 'ticks' must be a whole number from 1 to 10,000"),
-        (
-            b'{"command": "marker", "text": "a\\u0000"}',
-            "marker: 'text' must be a text of up to 500 printable characters",
-        ),
-        (b" " * (MAX_BYTES + 1), "a request has at most 65,536 bytes, got 65,537"),
-        (b"[" * 5000, "not JSON"),
-    ],
-)
-def test_mistakes_are_named(data, message):
-    with pytest.raises(BadRequest) as caught:
-        read_request(data)
-    assert str(caught.value).startswith(message) and "\n" not in str(caught.value)
+MISTAKES = [
+    b"\xff",
+    b"[1]",
+    b"{}",
+    b'{"command": "sett"}',
+    b'{"command": "set"}',
+    b'{"command": "set", "value": {}}',
+    b'{"command": "set", "values": {}}',
+    b'{"command": "set", "values": {"a.kp": true}}',
+    b'{"command": "set", "values": {"a.kp": [[1]]}}',
+    b'{"command": "set", "values": {"a": 1, "b": null}}',
+    b'{"command": "set", "values": {"a.kp": 1e999}}',
+    b'{"command": "take"}',
+    b'{"command": "take", "client": "a", "force": 1}',
+    b'{"command": "step", "ticks": 0}',
+    b'{"command": "step", "ticks": 1.5}',
+    b'{"command": "marker", "text": "a\\u0000"}',
+    b" " * (MAX_BYTES + 1),
+    b"[" * 5000,
+]
 
 
-def test_a_mistake_keeps_the_id_of_its_request():
+def test_mistakes_are_named(said):
+    for data in MISTAKES:
+        with pytest.raises(BadRequest) as caught:
+            read_request(data)
+        said(f"{data[:60]!r}\n{caught.value}")
+        assert len(str(caught.value).splitlines()) == 1
     with pytest.raises(BadRequest) as caught:
         read_request(b'{"id": 3, "command": "jump"}')
-    assert caught.value.id == 3
+    assert caught.value.id == 3  # that of its request
 
 
 words = st.text("a.é\n", max_size=4)
@@ -64,6 +59,7 @@ json = st.recursive(
 )
 
 
+@settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from(sorted(COMMANDS)),
     st.dictionaries(st.sampled_from(["values", "ticks", "text", "client", "x"]), json),

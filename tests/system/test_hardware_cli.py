@@ -19,6 +19,7 @@ import can
 import pytest
 import yaml
 
+from tests.kit.emulated import emulated as emulated_here
 from tests.kit.recordings import recorded_messages
 
 RIGS = Path(__file__).parents[2] / "rigs"
@@ -136,7 +137,7 @@ class Arm:
 STOPPED = {1: 0, 2: 0, 3: 0}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def arm():
     (channel,) = channels(1)
     words = sets(*EASY, *lines_of(["moteus"], [channel]))
@@ -180,7 +181,25 @@ def signals(path):
     return {f"{message.topic[1:]}/{key}" for message in recorded_messages(path)[:20] for key in message.fields}
 
 
-# --- runs that go well ------------------------------------------------------------------------------
+# --- other rigs, beside drives that are emulated in this process ---
+
+
+def run_beside(command, device, rig, buses, *more):
+    """(lines of stdout, summary) of a run; buses: driver -> its connection."""
+    connections = [f"drivers.{name}.{key}={value}" for name, (key, value) in buses.items()]
+    words = sets(*connections, *(f"drivers.{name}.watchdog=2" for name in buses), "guard.stale=0.5", "guard.watchdog=3")
+    with emulated_here(RIGS / f"{device}.yaml", *connections):
+        code, out, err = command("run", RIGS / f"{rig}.yaml", *words, *more, "--yes", *WRITES)
+    assert (code, err) == (0, [])
+    return out.splitlines(), json.loads(Path("run.json").read_text())
+
+
+WRITES = "--duration", SHORT, "--json", "run.json"
+
+
+def virtual(name):
+    rates = "fd: true, bitrate: 8 Mbit/s, data_bitrate: 8 Mbit/s"
+    return "bus", f"{{interface: virtual, channel: {name} {next(_numbers)}, {rates}}}"
 
 
 LIMITS = "effort 10 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s"
@@ -188,76 +207,19 @@ LIMITS += "; by default commanded_effort 1e+04 N·m, tracking 0.2967 rad, stall 
 LIMITS += "units at the first motion within 1 × their tolerance"
 
 
-def test_a_run_reports_what_moves_and_the_load_of_its_buses(arm, tmp_path):
-    record, summary = tmp_path / "run.mcap", tmp_path / "run.json"
-    with terminal() as (ours, theirs):
-        process = arm.start("--record", record, "--json", summary, stdin=theirs)
-        shown = until_question(process).splitlines()
-        assert arm.modes() == STOPPED
-        os.write(ours, b"yes\n")
-        code, out, err = ended(process)
-    assert (code, err) == (0, [])
-    assert shown[0] == "arm_can moves real motors:"
-    where = rf"  driver moteus: moteus on udp_multicast {re.escape(arm.channel)}, effort mode, bus load up to \d+%"
-    assert re.fullmatch(where, shown[1])
-    way = r" is at \S+ rad; its reference begins at \S+ rad, .+; in all it goes from \S+ rad to \S+ rad, at up to .+"
-    for name, line in zip(("base", "shoulder", "elbow"), shown[-4:-1], strict=True):
-        assert re.fullmatch(f"  {name}{way}", line)
-    assert [*shown[2:-4], shown[-1]] == [
-        *(f"    node {k + 1}, {name}: {LIMITS}" for k, name in enumerate(("base", "shoulder", "elbow"))),
-        "  immediate stop: limits of position, commanded_effort, tracking, stall, frozen, velocity or units",
-        "  immediate stop: no feedback of a drive for 500 ms, or a fault of a drive",
-        "  emergency stop: none but Ctrl-C; see guard.estop",
-        f"  wiring not probed: base, shoulder, elbow; check it with cosim probe {RIGS / 'arm_can.yaml'} first",
-        "from where the joints stand, motors off:",
-        "Type yes to switch the motors on: ",
-    ]
-    (line,) = (line for line in out if line.startswith("bus "))
-    pattern = r"bus      moteus on \S+ \S+: [\d,]+ sent, [\d,]+ received, [\d,]+ errors; bus load [\d.]+%, .+"
-    assert re.fullmatch(pattern, line)
-    found = json.loads(summary.read_text())
-    (message,) = found["drivers"]
-    assert (found["outcome"], found["ticks"], message["driver"]) == ("finished", 300, "moteus")
-    assert message["received"] > 100
-    assert all(f"joints/{name}/age" in signals(record) for name in ("base", "shoulder", "elbow"))
-    assert arm.modes() == STOPPED
-
-
-def test_a_real_joint_beside_simulated_ones_and_a_fault_of_its_drive(tmp_path):
-    """The fault comes when the elbow moves, which it does in the second run."""
-    (channel,) = channels(1)
-    words, summary = sets(*EASY, *lines_of(["odrive"], [channel])), tmp_path / "run.json"
-    fault = "kind: motor_fault, joint: elbow, when: {signal: elbow/velocity, below: -0.1}"
-    with emulated("arm_mixed", *words, "--fault", fault) as (_, said):
-        assert said[-2] == "  motor fault (overtemperature) at elbow: at 0 s after elbow/velocity fell below -0.1"
-        run = [RIGS / "arm_mixed.yaml", *words, "--yes"]
-        code, out, err = ended(start("run", *run, "--duration", SHORT, "--json", summary))
-        assert (code, err) == (0, [])
-        assert f"    node 3, elbow: {LIMITS}" in out
-        assert [line["driver"] for line in json.loads(summary.read_text())["drivers"]] == ["odrive"]
-        code, out, err = ended(start("run", *run, "--duration", "20"))
-    assert code == 1 and len(err) == 1
-    assert re.search(r"stopped at tick \d+ \(t = \S+ s\): the drive of joint 'elbow' reports motor over temp", err[0])
+def test_a_real_joint_beside_simulated_ones(command):
+    bus = "bus", f"{{interface: virtual, channel: mixed {next(_numbers)}}}"
+    out, summary = run_beside(command, "arm_mixed", "arm_mixed", {"odrive": bus})
+    assert f"    node 3, elbow: {LIMITS}" in out
+    assert [line["driver"] for line in summary["drivers"]] == ["odrive"]
     assert any(line.startswith("bus      odrive") for line in out)
 
 
-def test_a_dynamometer(tmp_path):
-    summary = tmp_path / "summary.json"
-    easy = ["guard.stale=0.5", "guard.watchdog=3"]
-    words = sets(*lines_of(["test", "load"], channels(2)))
-    with emulated("dynamometer/bench", *words):
-        elbow = RIGS / "dynamometer" / "elbow.yaml"
-        run = "run", elbow, *words, *sets(*easy), "--yes", "--duration", SHORT
-        code, out, err = ended(start(*run, "--json", summary))
-        limits = sets("joints.elbow.limits.residual_energy=1e-15")
-        stopped = ended(start(*run, *limits))
-    assert (code, err) == (0, [])
-    assert stopped[0] == 1 and len(stopped[2]) == 1
-    found = r"joint 'elbow' has a residual energy of \S+ J, beyond its limit of 1e-15 J; check the torque constant,"
-    assert re.search(rf"stopped at tick \d+ \(t = \S+ s\): {found}", stopped[2][0])
-    accounts = json.loads(summary.read_text())
+def test_a_dynamometer(command):
+    buses = {"test": virtual("test"), "load": virtual("load")}
+    out, summary = run_beside(command, "dynamometer/bench", "dynamometer/elbow", buses)
     for key, name in (("real_joints", "drive of elbow"), ("load_motors", "load motor of elbow")):
-        account = accounts[key]["elbow"]
+        account = summary[key]["elbow"]
         assert account["effort"] == "reported"
         assert abs(account["residual"]) <= account["residual_max"] < 1.0  # nothing moves yet
         (line,) = (line for line in out if line.startswith(f"bond     {name}: "))
@@ -270,66 +232,67 @@ def test_a_dynamometer(tmp_path):
     assert [line.split()[1] for line in out if line.startswith("bus ")] == ["test", "load"]
 
 
-def test_a_twin_finds_a_noisy_encoder(tmp_path):
-    """In the second run the encoder has an error of 5 mrad, from the motion on."""
-    (channel,) = channels(1)
-    words, summary = sets(*EASY, *lines_of(["moteus"], [channel])), tmp_path / "run.json"
-    fault = "kind: encoder_noise, joint: elbow, size: 5 mrad, when: {signal: elbow/velocity, below: -0.1}"
-    limits = sets("joints.elbow.limits.shadow_position=4 mrad")
-    with emulated("arm_can", *words, "--fault", fault):
-        run = [RIGS / "arm_can.yaml", *words, "--yes", "--shadow"]
-        code, out, err = ended(start("run", *run, "--duration", SHORT, "--json", summary))
-        assert (code, err) == (0, [])
-        code, stopped, err = ended(start("run", *run, *limits, "--duration", "20"))
-    assert code == 1 and len(err) == 1
-    found = r"joint 'elbow' is measured \S+ rad from where its motion predicts it, beyond its limit of 0.004 rad; check"
-    assert re.search(rf"stopped at tick \d+ \(t = \S+ s\): {found} its encoder and its mounting", err[0])
-    assert any("shadow_position 0.004 rad" in line for line in stopped)
-    shadows = json.loads(summary.read_text())["shadows"]
-    assert list(shadows) == ["base", "shoulder", "elbow"]
-    assert set(shadows["elbow"]) == {"effort_max", "drive_max", "position_max", "slip_max"}
+def test_a_twin(command):
+    limits = sets("joints.elbow.limits.shadow_position=4 mrad", "mechanism.gravity=[0, 0, 0]")
+    out, summary = run_beside(command, "arm_can", "arm_can", {"moteus": virtual("twin")}, "--shadow", *limits)
+    assert any("shadow_position 0.004 rad" in line for line in out)
+    assert list(summary["shadows"]) == ["base", "shoulder", "elbow"]
+    assert set(summary["shadows"]["elbow"]) == {"effort_max", "drive_max", "position_max", "slip_max"}
     lines = [line for line in out if line.startswith("shadow ")]
     shown = r"shadow   base: at most effort .+ N·m, drive .+ N·m, position .+ m?rad, slip .+ m?rad"
     assert len(lines) == 3 and re.fullmatch(shown.replace(".+", "[^,]+"), lines[0].replace("mN", "N").replace("µ", "m"))
 
 
-def test_a_dynamometer_with_a_board_of_lines_of_text_and_a_modbus_drive(tmp_path):
-    ports = [f"drivers.{name}.port.port={tmp_path / name}" for name in ("test", "load")]
-    words = sets(*ports, "drivers.test.watchdog=2", "drivers.load.watchdog=2")
-    summary = tmp_path / "summary.json"
-    with emulated("dynamometer/bench_modbus", *words):
-        elbow, easy = RIGS / "dynamometer" / "elbow_modbus.yaml", sets("guard.stale=0.5", "guard.watchdog=3")
-        run = "run", elbow, *words, *easy, "--yes", "--duration", SHORT
-        code, _, err = ended(start(*run, "--json", summary))
-    assert (code, err) == (0, [])
-    drivers = json.loads(summary.read_text())["drivers"]
+def test_a_dynamometer_with_a_board_of_lines_of_text_and_a_modbus_drive(command, tmp_path):
+    buses = {name: ("port.port", str(tmp_path / name)) for name in ("test", "load")}
+    _, summary = run_beside(command, "dynamometer/bench_modbus", "dynamometer/elbow_modbus", buses)
+    drivers = summary["drivers"]
     assert [(row["driver"], row["unsent"]) for row in drivers] == [("test", 0), ("load", 0)]
     assert 0.1 < drivers[0]["bus_load_estimated"] < 0.2 and 0.5 < drivers[1]["bus_load_estimated"] < 0.65
 
 
-# --- who agrees -------------------------------------------------------------------------------------
+# --- simulation and hardware are one file -----------------------------------------------------------
 
 
-def test_without_a_terminal_nothing_is_confirmed(arm):
-    code, out, err = ended(arm.start())
-    assert code == 2 and out[0] == "arm_can moves real motors:"
-    assert err == [
-        "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
-    ]
+def test_simulated_and_real_arm_differ_in_their_drivers_only():
+    texts = [(RIGS / f"arm_{which}.yaml").read_text() for which in ("sim", "can")]
+    simulated, real = map(yaml.safe_load, texts)
+    assert simulated.pop("drivers") == [] and len(real.pop("drivers")) == 1
+    assert simulated == real
+    block = re.compile(r"^drivers:.*\n(?:[ ].*\n)*", re.MULTILINE)
+    without = [block.sub("", text) for text in texts]
+    assert without[0] == without[1] and all(len(block.findall(text)) == 1 for text in texts)
+
+
+# --- in two processes ---
+
+
+def test_nothing_moves_without_consent_and_then_a_run_reports_what_moved(arm, command, said, tmp_path):
+    code, out, err = command("run", RIGS / "arm_can.yaml", *arm.words, "--duration", SHORT)
+    assert code == 2 and out.startswith("arm_can moves real motors:\n")
+    said(err)
     assert arm.modes() == STOPPED
-
-
-def test_confirmation_can_be_refused_on_a_terminal(arm):
+    record, summary = tmp_path / "run.mcap", tmp_path / "run.json"
     with terminal() as (ours, theirs):
-        process = arm.start(stdin=theirs)
-        until_question(process)
-        os.write(ours, b"no\n")
-        code, _, err = ended(process)
-    assert (code, err) == (2, ["not confirmed, the motors stay off"])
+        process = arm.start("--record", record, "--json", summary, stdin=theirs)
+        shown = until_question(process)
+        assert arm.modes() == STOPPED
+        os.write(ours, b"yes\n")
+        code, out, err = ended(process)
+    assert (code, err) == (0, [])
+    way = (
+        r"(?<=is at )\S+ rad; its reference begins at \S+ rad, .+; in all it goes from \S+ rad to \S+ rad, at up to .+"
+    )
+    said(shown, r"(?<=udp_multicast )\S+(?=,)", r"\d+(?=%)", re.escape(str(RIGS)), way)
+    (line,) = (line for line in out if line.startswith("bus "))
+    pattern = r"bus      moteus on \S+ \S+: [\d,]+ sent, [\d,]+ received, [\d,]+ errors; bus load [\d.]+%, .+"
+    assert re.fullmatch(pattern, line)
+    found = json.loads(summary.read_text())
+    (message,) = found["drivers"]
+    assert (found["outcome"], found["ticks"], message["driver"]) == ("finished", 300, "moteus")
+    assert message["received"] > 100
+    assert all(f"joints/{name}/age" in signals(record) for name in ("base", "shoulder", "elbow"))
     assert arm.modes() == STOPPED
-
-
-# --- runs that end early ----------------------------------------------------------------------------
 
 
 def test_an_interrupted_run_ends_with_its_report_and_motors_off(arm, tmp_path):
@@ -344,7 +307,7 @@ def test_an_interrupted_run_ends_with_its_report_and_motors_off(arm, tmp_path):
     process = arm.start("--yes", *more)
     try:
         until, before = time.monotonic() + PATIENCE, arm.positions()
-        while abs(arm.positions()[1] - before[1]) < 100:
+        while abs(arm.positions()[1] - before[1]) < 20:
             assert time.monotonic() < until and process.poll() is None, ended(process)
         assert set(arm.modes().values()) == {10}
         process.send_signal(signal.SIGINT)
@@ -359,16 +322,3 @@ def test_an_interrupted_run_ends_with_its_report_and_motors_off(arm, tmp_path):
     assert any(line.startswith("bus      moteus") for line in out)
     assert arm.modes() == STOPPED
     assert "joints/base/age" in signals(record)
-
-
-# --- simulation and hardware are one file -----------------------------------------------------------
-
-
-def test_simulated_and_real_arm_differ_in_their_drivers_only():
-    texts = [(RIGS / f"arm_{which}.yaml").read_text() for which in ("sim", "can")]
-    simulated, real = map(yaml.safe_load, texts)
-    assert simulated.pop("drivers") == [] and len(real.pop("drivers")) == 1
-    assert simulated == real
-    block = re.compile(r"^drivers:.*\n(?:[ ].*\n)*", re.MULTILINE)
-    without = [block.sub("", text) for text in texts]
-    assert without[0] == without[1] and all(len(block.findall(text)) == 1 for text in texts)

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 FLAT = {
     "__init__",
@@ -85,41 +83,22 @@ def test_a_class_name_means_one_thing():
     assert ambiguous_classes(ROOT) == {}
 
 
-@pytest.fixture
-def tree(tmp_path: Path):
-    """A small repository: path -> text."""
-
-    def write(files: dict[str, str]) -> Path:
-        for name, text in files.items():
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        return tmp_path
-
-    return write
-
-
-def test_a_module_outside_the_rooms_is_found(tree):
-    assert flat_modules(tree({"cosim/types.py": "", "cosim/clock.py": "", "cosim/timing/clocks.py": ""})) == {"clock"}
-
-
-def test_a_room_without_purpose_is_found(tree):
-    root = tree(
-        {"cosim/timing/__init__.py": '"""Clocks."""', "cosim/plot/__init__.py": "", "cosim/rig/__init__.py": "x = 1"}
-    )
-    assert rooms_without_purpose(root) == ["plot", "rig"]
-
-
-def test_a_room_without_tests_and_tests_without_a_room_are_found(tree):
-    names = ("cosim/rig", "cosim/timing", "tests/kit", "tests/timing", "tests/clock")
-    assert folders_without_counterpart(tree({f"{name}/__init__.py": "" for name in names})) == ({"rig"}, {"clock"})
-
-
-def test_a_class_name_with_two_meanings_is_found(tree):
+def test_what_breaks_the_rules_is_found(tmp_path: Path):
     files = {
-        "cosim/rig/a.py": "class Place: ...\nclass Params: ...",
+        "cosim/clock.py": "",
+        "cosim/types.py": "",
+        "cosim/plot/__init__.py": "",
+        "cosim/timing/__init__.py": '"""Clocks."""',
+        "cosim/timing/clocks.py": "class Place: ...\nclass Params: ...",
         "cosim/drivers/b.py": "class Place: ...",  # a link to the next in the real repository
         "drivers/b.py": "def f():\n    class Place: ...",
         "controllers/c.py": "class Params: ...\nclass Other: ...",
+        **{f"tests/{name}/__init__.py": "" for name in ("kit", "timing", "clock")},
     }
-    assert ambiguous_classes(tree(files)) == {"Place": ["cosim/rig/a.py", "drivers/b.py"]}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert flat_modules(tmp_path) == {"clock"}
+    assert rooms_without_purpose(tmp_path) == ["plot"]
+    assert folders_without_counterpart(tmp_path) == ({"plot"}, {"clock"})
+    assert ambiguous_classes(tmp_path) == {"Place": ["cosim/timing/clocks.py", "drivers/b.py"]}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kit.samples import covering_samples
+from tests.kit.samples import few_samples
 
 # rig -> bound of its relative energy residual
 RESIDUALS = {
@@ -43,7 +43,7 @@ def test_it_describes_itself_and_ends_with_balanced_energy(sample, name):
         assert constraint.get("violation_max", 0.0) < 1e-11
 
 
-@pytest.mark.parametrize("name", covering_samples(f"mechanisms/{name}" for name in RESIDUALS))
+@pytest.mark.parametrize("name", few_samples(f"mechanisms/{name}" for name in RESIDUALS))
 def test_interpreted_equals_compiled(sample, name):
     native = sample(name)
     seconds = 3 * native.tick_model.step

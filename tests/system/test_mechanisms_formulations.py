@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import casadi as ca
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from tests.kit.lagrange import Lagrange
-from tests.kit.levels import full
 from tests.system.test_mechanisms_trees import of
 
 SEPARATE = "mechanism.formulation=separate_bodies"
@@ -23,7 +20,6 @@ VARIANTS = {
 }
 
 
-@full
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_whole_run_is_that_of_separate_bodies(sample, name):
     rig, separate = sample(f"mechanisms/{name}"), sample(f"mechanisms/{name}", SEPARATE)
@@ -33,47 +29,6 @@ def test_the_whole_run_is_that_of_separate_bodies(sample, name):
         found, wanted = of(run, VARIANTS[name], what), of(expected, VARIANTS[name], what)
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * np.abs(wanted).max(), err_msg=what)
     assert np.ptp(of(run, VARIANTS[name]), axis=0).min() > 0.03
-
-
-# --- double pendulum ----------------------------------------------------------------------------------
-
-
-def test_double_pendulum_at_3_s_as_published(sample):
-    """The values of the Modelica Standard Library."""
-    run = sample("mechanisms/double_pendulum_cartesian").run()
-    assert run.t[-1] == pytest.approx(3.0)
-    assert of(run, ("hinge_1", "hinge_2"))[-1] == pytest.approx([-2.3179, -1.7365], abs=1e-4)
-    assert of(run, ("hinge_1", "hinge_2"), "velocity")[-1] == pytest.approx([4.0941, -0.0504], abs=1e-4)
-
-
-# --- slider–crank -------------------------------------------------------------------------------------
-
-
-def test_slider_crank_moves_by_its_equation_in_the_angle_of_the_crank(sample):
-    """From the energies of one coordinate, with the torque 6 N*m and the damping 60 N*s/m of the piston."""
-    run = sample("mechanisms/slider_crank_cartesian").run()
-
-    def geometry(angle):
-        """Angle of the rod to the slide, position of the piston."""
-        tilt = -ca.asin(ca.sin(angle) / 3)
-        return tilt, 0.1 * ca.cos(angle) + 0.3 * ca.cos(tilt)
-
-    def energies(q, v, t):
-        tilt, piston = geometry(q[0])
-        x, y = 0.1 * ca.cos(q[0]) + 0.12 * ca.cos(tilt), 0.1 * ca.sin(q[0]) + 0.12 * ca.sin(tilt)
-        speeds = [ca.jacobian(z, q[0]) * v[0] for z in (x, y, tilt, piston)]
-        kinetic = 0.5 * (0.005 + 2 * 0.03**2) * v[0] ** 2 + 0.5 * (speeds[0] ** 2 + speeds[1] ** 2)
-        kinetic += 0.5 * 0.008 * speeds[2] ** 2 + 0.5 * 1.5 * speeds[3] ** 2
-        return kinetic, G * (2 * 0.03 * ca.sin(q[0]) + y)
-
-    def effort(q, v, t):
-        return [6.0 - 60.0 * ca.jacobian(geometry(q[0])[1], q) ** 2 * v[0]]
-
-    expected = Lagrange(1, energies, effort).solve(run.t, [np.pi / 3], [0.0]).y
-    np.testing.assert_allclose(run["crank/position"], expected[0], atol=2e-6)
-    piston = np.array([float(geometry(x)[1]) for x in expected[0]])
-    np.testing.assert_allclose(run["piston/position"], piston, atol=1e-6)
-    assert run["crank/position"][-1] > 9 * 2 * np.pi
 
 
 # --- jaw of a grab bucket -----------------------------------------------------------------------------
@@ -135,19 +90,6 @@ def test_points_of_the_jaw_stay_on_line_and_parabola(sample):
     assert np.abs(of(run, VARIANTS["grab_jaw"], "velocity")[-1]).max() < 1e-2
 
 
-def test_jaw_without_damping_conserves_its_energy(sample):
-    run = sample("mechanisms/grab_jaw", "mechanism.bodies.jaw.damping=0").run()
-    x, y, angle = of(run, VARIANTS["grab_jaw"]).T
-    vx, vy, spin = of(run, VARIANTS["grab_jaw"], "velocity").T
-    first = np.array([arms(phi)[0] for phi in angle])
-    rope = np.hypot(x + first[:, 0] - WINCH[0], y + first[:, 1] - WINCH[1])
-    elastic = 0.5 * STIFFNESS * (rope - UNLOADED) ** 2
-    kinetic = 0.5 * MASS * (vx**2 + vy**2) + 0.5 * INERTIA * spin**2
-    total = kinetic + MASS * G * y + elastic
-    assert kinetic.max() > 500.0
-    np.testing.assert_allclose(total, total[0], rtol=0, atol=1e-6 * kinetic.max())
-
-
 # --- solar arrays -------------------------------------------------------------------------------------
 
 
@@ -168,15 +110,6 @@ def test_panels_of_a_craft_that_floats_move_about_the_common_centre_of_mass(samp
         momentum += m * (c[0, 1:-1] * speed[1] - c[1, 1:-1] * speed[0]) + inertia * spin
     np.testing.assert_allclose(momentum, 0.0, atol=1e-4)
     assert angle.min() < -0.5
-
-
-@pytest.mark.parametrize("name", ["solar_array_fixed_augmented", "solar_array_free_augmented"])
-def test_panels_come_to_rest_unfolded(sample, name):
-    run = sample(f"mechanisms/{name}").run()
-    found = [run[f"{hinge}/{what}"][-1] for hinge in ("root_hinge", "outer_hinge") for what in ("position", "velocity")]
-    assert found == pytest.approx([np.pi / 2, 0.0, 0.0, 0.0], abs=3e-3)
-    elastic = 0.5 * 3.0 * (np.pi / 2) ** 2 + 0.5 * 2.0 * np.pi**2  # of the folded springs
-    assert run["energy/dissipated"][-1] == pytest.approx(elastic, rel=1e-4)
 
 
 # --- point masses -------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 from tests.kit.lagrange import Lagrange
@@ -71,53 +70,6 @@ def test_four_bar_keeps_its_loop_and_its_energy_for_a_minute(sample):
     np.testing.assert_allclose(run["rocker/position"], np.array(rocker(run["crank/position"])).ravel(), atol=1e-11)
 
 
-def test_four_bar_equals_one_coordinate_equation(sample):
-    run = sample("mechanisms/four_bar", "schedule.substeps=4").run(2.0)
-    bodies = (
-        (1.0, 0.01, lambda q: 0.1 * along(q[0]), lambda q: q[0]),
-        (2.0, 0.05, lambda q: 0.2 * along(q[0]) + 0.25 * along(coupler_angle(q)), coupler_angle),
-        (1.0, 0.02, lambda q: ca.vertcat(0.5, 0.0) + 0.2 * along(rocker_angle(q)), rocker_angle),
-    )
-    crank = Lagrange(1, planar(*bodies)).solve(run.t[::20], [0.0], [12.0]).y[0]
-    np.testing.assert_allclose(run["crank/position"][::20], crank, atol=2e-6)
-
-
-# --- swinging cylinder --------------------------------------------------------------------------------
-
-
-def test_swinging_cylinder_equals_one_coordinate_equation(sample):
-    rig = sample("mechanisms/swinging_cylinder")
-    run = rig.run()
-
-    def eye(q):
-        return ca.vertcat(0.6, 0.0) + 0.4 * along(q[0])
-
-    def stroke(q):
-        return ca.norm_2(eye(q))
-
-    bodies = (
-        (3.0, 0.0, lambda q: 0.15 * eye(q) / stroke(q), lambda q: q[0]),
-        (1.0, 0.0, lambda q: eye(q) * (1.0 - 0.2 / stroke(q)), lambda q: q[0]),
-        (2.0, 0.0, lambda q: ca.vertcat(0.6, 0.0) + 0.2 * along(q[0]), lambda q: q[0]),
-    )
-    push = held_sine(10.0, 1.0, rig.tick_model.step)
-
-    def flat(q, v, t):
-        return planar(*bodies)(q, v, t)[0], ca.SX(0.0)
-
-    def force(q, v, t):
-        lever = ca.jacobian(stroke(q), q)
-        return [lever * (push(t) - 20.0 * (lever @ v))]
-
-    rocker = Lagrange(1, flat, force).solve(run.t, [np.pi / 2], [0.0]).y[0]
-    assert np.ptp(rocker) > 0.2
-    np.testing.assert_allclose(run["rocker/position"], rocker, atol=3e-6)
-    x, y = 0.6 + 0.4 * np.cos(rocker), 0.4 * np.sin(rocker)
-    np.testing.assert_allclose(run["piston/position"], np.hypot(x, y), atol=3e-6)
-    np.testing.assert_allclose(run["cylinder/position"], np.arctan2(y, x), atol=3e-6)
-    assert run["eye/violation"].max() < 1e-12 and run.summary["energy"]["residual_relative"] < 1e-8
-
-
 # --- slider–crank -------------------------------------------------------------------------------------
 
 
@@ -171,43 +123,9 @@ def test_parallelogram_with_drive_and_spring_in_the_cut_equals_one_coordinate_eq
 RODS, ROD, MASS, SPAN = 12, 0.1, 0.5, 0.8
 
 
-@pytest.fixture(scope="module")
-def chain():
-    """In absolute angles, open at its end; the friction of a hinge is on the difference of two rates."""
-
-    def centre(k):
-        return lambda q: ROD * sum((along(q[i]) for i in range(k)), 0.5 * along(q[k]))
-
-    def friction(q, v, t):
-        hinge = [0.2 * (v[k] - (v[k - 1] if k else 0.0)) for k in range(RODS)] + [0.0]
-        return [hinge[k + 1] - hinge[k] for k in range(RODS)]
-
-    bodies = [(MASS, 4.2e-4, centre(k), lambda q, k=k: q[k]) for k in range(RODS)]
-    return Lagrange(RODS, planar(*bodies), friction)
-
-
 def rods(run, what="position"):
     names = "hinge", *(f"link_{k}" for k in range(1, RODS))
     return np.cumsum([run[f"{name}/{what}"] for name in names], axis=0).T
-
-
-def test_chain_between_two_pins_equals_lagranges_equations_with_multipliers(sample, chain):
-    run = sample("mechanisms/suspension").run(0.5)
-    angles = rods(run)
-
-    def flow(t, y):
-        q, v = y[:RODS], y[RODS:]
-        mass, rest = chain.equations(q, v)
-        H = ROD * np.array([-np.sin(q), np.cos(q)])
-        remains = -ROD * np.array([np.cos(q), np.sin(q)]) @ v**2
-        left = np.block([[mass, -H.T], [H, np.zeros((2, 2))]])
-        return np.concatenate([v, np.linalg.solve(left, np.concatenate([-rest, -remains]))[:RODS]])
-
-    start = np.concatenate([angles[0], np.zeros(RODS)])
-    expected = solve_ivp(flow, (0.0, 0.5), start, "DOP853", run.t, rtol=1e-9, atol=1e-9).y[:RODS].T
-    assert np.ptp(angles, axis=0).max() > 0.3
-    np.testing.assert_allclose(angles, expected, atol=1e-6)
-    assert run["pin/violation"].max() < 1e-12 and run.summary["energy"]["residual_relative"] < 1e-6
 
 
 def test_chain_settles_as_a_catenary_of_rods(sample):

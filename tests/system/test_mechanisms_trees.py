@@ -15,34 +15,6 @@ def of(run, names, what="position"):
     return np.transpose([run[f"{name}/{what}"] for name in names])
 
 
-# --- triple pendulum ----------------------------------------------------------------------------------
-
-
-def test_triple_pendulum_conserves_energy_and_equals_lagranges_equations(sample):
-    run = sample("mechanisms/triple_pendulum").run()
-    angles, rates = (np.cumsum(of(run, ("rod_1", "rod_2", "rod_3"), what), axis=1) for what in ("position", "velocity"))
-
-    def energies(q, v, t):
-        x = y = kinetic = potential = 0.0  # (x, y) velocity and height of a hinge
-        height = 0.0
-        for k in range(3):
-            speed = (x - ca.sin(q[k]) * v[k]) ** 2 + (y + ca.cos(q[k]) * v[k]) ** 2
-            kinetic += 0.5 * speed + 0.5 * v[k] ** 2
-            potential += height + ca.sin(q[k])
-            x, y = x - 2 * ca.sin(q[k]) * v[k], y + 2 * ca.cos(q[k]) * v[k]
-            height += 2 * ca.sin(q[k])
-        return kinetic, potential
-
-    reference = Lagrange(3, energies)
-    expected = reference.solve(run.t, np.zeros(3), np.zeros(3)).y.T
-    np.testing.assert_allclose(angles, expected[:, :3], atol=1e-8)
-    shown = np.transpose([run["energy/kinetic"], run["energy/potential"]])
-    right = np.array([reference.energies(q, v) for q, v in zip(angles, rates, strict=True)])
-    np.testing.assert_allclose(shown, right, atol=1e-10)
-    np.testing.assert_allclose(shown.sum(axis=1), 0.0, atol=1e-11)
-    assert run["energy/kinetic"].max() > 5.0
-
-
 # --- floating chain -----------------------------------------------------------------------------------
 
 # (mass, centre of mass, inertia, joint's origin, axis) of the bodies of floating_chain

@@ -85,16 +85,22 @@ def run_of(kind: str, torque: float, folder: Path):
         return one.run(), np.array(asked)
 
 
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory):
+    """Without a torque of the part."""
+    return run_of("in machine code", 0.0, tmp_path_factory.mktemp("quiet"))
+
+
+@pytest.mark.real_time
 @pytest.mark.parametrize("kind", ["in machine code", "in Python", pytest.param("FMU", marks=fmus.needs_gcc)])
-def test_the_effort_of_a_part_arrives_at_the_load_motor(kind, tmp_path):
-    (without, quiet), (pushed, asked) = (run_of(kind, torque, tmp_path) for torque in (0.0, TORQUE))
-    for run in (without, pushed):
-        read, velocity = run["part/real_out"], run["elbow/velocity"]
-        assert np.ptp(velocity) > 0.2
-        late = int(kind != "FMU")  # a sampled part reads at the beginning of a tick, what it returns is of its end
-        np.testing.assert_allclose(read[late:], velocity[: len(velocity) - late], atol=1e-9)
+def test_the_effort_of_a_part_arrives_at_the_load_motor(kind, quiet, tmp_path):
+    (without, unpushed), (pushed, asked) = quiet, run_of(kind, TORQUE, tmp_path)
+    read, velocity = pushed["part/real_out"], pushed["elbow/velocity"]
+    assert np.ptp(velocity) > 0.2
+    late = int(kind != "FMU")  # a sampled part reads at the beginning of a tick, what it returns is of its end
+    np.testing.assert_allclose(read[late:], velocity[: len(velocity) - late], atol=1e-9)
     first = slice(3, 12)  # before it swings
     commanded = np.median(pushed["elbow/load_effort"][first]) - np.median(without["elbow/load_effort"][first])
     assert commanded == pytest.approx(TORQUE, abs=0.1)
-    on = [efforts[efforts != 0.0] for efforts in (quiet, asked)]
+    on = [efforts[efforts != 0.0] for efforts in (unpushed, asked)]
     assert np.median(on[1]) - np.median(on[0]) == pytest.approx(TORQUE / 9.0, abs=0.03)

@@ -84,17 +84,27 @@ def arm(tmp_path):
     return load
 
 
-def played(rig, motion, ticks, late=0.0):
-    """Signals by name of a rig whose elbow is played, and the engine."""
+def run_played(rig, motion, ticks, late=0.0, start=None, feedback_until=np.inf):
+    """(rows, why it stopped, engine) of a rig whose elbow is played; start: its motion at arming."""
     virtual_plant = VirtualPlant(rig.tick_model)
-    engine = PythonEngine(
-        rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), real(rig, virtual_plant, motion, late)]
-    )
-    begin(engine, virtual_plant, motion)
-    rows, fault = engine.run(ticks)
+    group = real(rig, virtual_plant, motion, late)
+    read = group.driver.read
+    group.driver.read = lambda out, until: read(out, until) if virtual_plant.t_ns < feedback_until * 1e9 else None
+    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), group])
+    begin(engine, virtual_plant, start or motion)
+    return *engine.run(ticks), engine
+
+
+def played(rig, motion, ticks, late=0.0):
+    """(signals by name, engine)."""
+    rows, fault, engine = run_played(rig, motion, ticks, late)
     assert not fault
+    return signals_of(rig, engine, rows), engine
+
+
+def signals_of(rig, engine, rows):
     values = rig.observe(engine.view("bumpless_start").copy(), rows)
-    return dict(zip(rig.tick_model.signals.names, values.T, strict=True)), engine
+    return dict(zip(rig.tick_model.signals.names, values.T, strict=True))
 
 
 def simulated(rig, virtual_plant):
@@ -146,7 +156,7 @@ def test_a_real_joint_moves_the_others_as_a_prescribed_one_does(arm, late):
     assert np.abs(signals["elbow/age"] - late).max() < 1e-6
 
 
-@pytest.mark.parametrize("late", [5e-3, 10e-3, 30e-3])
+@pytest.mark.parametrize("late", [5e-3, 30e-3])
 def test_the_estimate_of_late_samples_does_not_diverge(arm, late):
     """However long the step is for the bandwidth of the observer: it corrects the state at the time of the sample."""
     exact = motion_of(arm(elbow=f", prescribed: {SINE}"))
@@ -185,9 +195,7 @@ def test_without_a_new_measurement_the_estimate_is_extrapolated(arm):
     begin(engine, virtual_plant, exact)
     rows, fault = engine.run(2000)
     assert not fault
-    values = rig.observe(engine.view("bumpless_start").copy(), rows)[
-        :, rig.tick_model.signals.names.index("elbow/position")
-    ]
+    values = signals_of(rig, engine, rows)["elbow/position"]
     t = np.arange(2000) * 1e-3
     assert np.abs(values - [exact(x)[0] for x in t])[300:].max() < 2e-3
 
@@ -215,20 +223,10 @@ def test_a_drive_without_new_feedback_is_not_armed(arm):
         engine.start_from_measured(0.5, 0)
 
 
-def test_stale_measurements_stop_the_run(arm):
-    rig = arm(drivers=DRIVERS)
-    virtual_plant = VirtualPlant(rig.tick_model)
-    group = real(rig, virtual_plant, lambda t: (0.3, 0.0))
-    read = group.driver.read
-    group.driver.read = lambda out, deadline_ns: read(out, deadline_ns) if virtual_plant.t_ns < 5_000_000 else None
-    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), group])
-    begin(engine, virtual_plant, lambda t: (0.3, 0.0))
-    rows, fault = engine.run(100)
+def test_stale_measurements_stop_the_run(arm, said):
+    rows, fault, _ = run_played(arm(drivers=DRIVERS), lambda t: (0.3, 0.0), 100, feedback_until=5e-3)
     assert len(rows) == 4 + 20 + 2
-    assert fault == (
-        "stopped at tick 25 (t = 0.025 s): joint 'elbow' has sent no feedback for 21 ms, more than the 20 ms of"
-        " guard.stale; check its power, its cable and its bus"
-    )
+    said(fault)
 
 
 # --- a dynamometer --------------------------------------------------------------------------------
@@ -283,9 +281,7 @@ def test_a_motor_on_a_dynamometer_moves_as_in_the_arm():
     begin(engine, virtual_plant, lambda t: (0.0, 0.0))
     rows, fault = engine.run(4001)
     assert not fault
-    signals = dict(
-        zip(rig.tick_model.signals.names, rig.observe(engine.view("bumpless_start").copy(), rows).T, strict=True)
-    )
+    signals = signals_of(rig, engine, rows)
     after = alone.t > 0.3
     error = np.abs(signals["elbow/position"] - alone["elbow/position"])[after].max()
     assert error < 0.02 * np.ptp(alone["elbow/position"])
@@ -309,61 +305,30 @@ def test_the_load_effort_is_bounded_and_finite():
 # --- what is noticed of real joints -----------------------------------------------------------------
 
 
-def test_a_joint_that_jumps_stops_the_run(arm):
-    """No joint is faster than its limit; what seems to be is an encoder."""
-    rig = arm(drivers=DRIVERS)
-    virtual_plant = VirtualPlant(rig.tick_model)
-    moved = DriverGroup(Played(virtual_plant, lambda t: (0.3 + 0.4 * (t > 0.0105), 0.0)), np.array([1]), real=True)
-    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), moved])
-    begin(engine, virtual_plant, lambda t: (0.3, 0.0))
-    rows, fault = engine.run(100)
-    assert len(rows) == 11
-    assert fault == (
-        "stopped at tick 11 (t = 0.011 s): joint 'elbow' jumped by 0.4 rad in 1 ms, more than its limit of 20 rad/s"
-        " allows; check its encoder and its supply"
-    )
+# (limits of the elbow, its motion, ticks until it stops)
+STOPS = {
+    # no joint is faster than its limit; what seems to be is an encoder
+    "jumps": ("", lambda t: (0.3 + 0.4 * (t > 0.0105), 0.0), 11),
+    # 0.1 rad, at 2 rad/s
+    "should move": (", limits: {lower: -1, upper: 1}", lambda t: (0.3, 2.0), 50),
+    # which the drive measures
+    "at its effort limit": (", limits: {effort: 0.5}", lambda t: (0.3, 0.0), 1000),
+}
 
 
-@pytest.mark.parametrize(
-    ("limits", "velocity", "tick", "reason"),
-    [
-        (
-            "lower: -1, upper: 1",  # 0.1 rad, at 2 rad/s
-            2.0,
-            50,
-            "has measured exactly 0.3 rad while it should have moved by 0.1 rad; check its encoder, for an"
-            " obstruction and a closed brake, or change joints.elbow.limits",
-        ),
-        (
-            "effort: 0.5",  # which the drive measures
-            0.0,
-            1000,
-            "has been at its effort limit for more than 1 s without moving; check for an obstruction and a closed"
-            " brake, lower its load or change joints.elbow.limits",
-        ),
-    ],
-)
-def test_a_real_joint_that_should_move_and_does_not_stops_the_run_by_default(arm, limits, velocity, tick, reason):
-    rig = arm(drivers=DRIVERS, elbow=f", limits: {{{limits}}}")
-    virtual_plant = VirtualPlant(rig.tick_model)
-    held = DriverGroup(Played(virtual_plant, lambda t: (0.3, velocity)), np.array([1]), real=True)
-    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), held])
-    begin(engine, virtual_plant, lambda t: (0.3, velocity))
-    _, fault = engine.run(1500)
-    assert fault == f"stopped at tick {tick} (t = {tick / 1000:g} s): joint 'elbow' {reason}"
+@pytest.mark.parametrize("case", STOPS)
+def test_a_real_joint_that_does_what_it_should_not_stops_the_run_by_default(arm, said, case):
+    limits, motion, tick = STOPS[case]
+    _, fault, _ = run_played(arm(drivers=DRIVERS, elbow=limits), motion, 1500)
+    assert fault.startswith(f"stopped at tick {tick} (t = {tick / 1000:g} s): joint 'elbow' ")
+    said(fault)
 
 
 def test_lack_of_feedback_is_no_standstill(arm):
     """The last measurement stays while the elbow should move by 1 m/s: the cause is the feedback."""
     rig = arm(drivers=DRIVERS, elbow=", limits: {lower: -1, upper: 1}")
     rig.tick_model.guard = dataclasses.replace(rig.guard, stale=np.array([np.inf, 0.15]))
-    virtual_plant = VirtualPlant(rig.tick_model)
-    group = real(rig, virtual_plant, lambda t: (0.3, 1.0))
-    read = group.driver.read
-    group.driver.read = lambda out, deadline_ns: read(out, deadline_ns) if virtual_plant.t_ns < 5_000_000 else None
-    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), group])
-    begin(engine, virtual_plant, lambda t: (0.3, 1.0))
-    _, fault = engine.run(500)
+    _, fault, _ = run_played(rig, lambda t: (0.3, 1.0), 500, feedback_until=5e-3)
     assert "joint 'elbow' has sent no feedback for" in fault
 
 
@@ -373,7 +338,7 @@ def test_simulated_joints_have_no_limits_of_standstill_by_default(arm):
     assert not rig.guard.uses_reference[0]
 
 
-def test_a_load_motor_with_different_motion_stops_the_run():
+def test_a_load_motor_with_different_motion_stops_the_run(said):
     rig = load_rig(BENCH / "elbow.yaml")
     virtual_plant, index = VirtualPlant(rig.tick_model), np.array([rig.joints.index("elbow")])
     motor = DriverGroup(Played(virtual_plant, lambda t: (0.5 * t, 0.5)), index, real=True)
@@ -385,26 +350,11 @@ def test_a_load_motor_with_different_motion_stops_the_run():
         begin(engine, virtual_plant, lambda t: (0.0, 0.5))
         _, fault = engine.run(20)
         assert bool(fault) == trips
-    assert fault.endswith(
-        "the load motor of 'elbow' turns at -1 rad/s, the joint at 0.5 rad/s; check its direction and ratio, and the"
-        " coupling"
-    )
+    said(fault)
 
 
-@pytest.mark.parametrize(
-    ("motion", "message"),
-    [
-        (
-            (4.0, 0.0),
-            "is at 4 rad before the first command, outside its limits -3 to 3 rad; move it back by hand, or check",
-        ),
-        (
-            (0.3, 25.0),
-            "moves at 25 rad/s before the first command, above its limit of 20 rad/s; wait until it is at rest",
-        ),
-    ],
-)
-def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, message):
+@pytest.mark.parametrize("motion", [(4.0, 0.0), (0.3, 25.0)], ids=["position", "velocity"])
+def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, said, motion):
     rig = load_rig(
         arm(drivers=DRIVERS).spec.path, ["joints.elbow.limits={lower: -3, upper: 3, velocity: 20, effort: 9}"]
     )
@@ -421,8 +371,9 @@ def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, messag
         out.t_ns = next(times)
 
     engine.drivers[1][0].read = anew
-    with pytest.raises(RunError, match=f"joint 'elbow' {message}"):
+    with pytest.raises(RunError) as caught:
         engine.start_from_measured(0.5, 0)
+    said(caught.value)
 
 
 @pytest.mark.parametrize("mode", ["velocity", "position"])
@@ -441,7 +392,7 @@ def test_drives_with_their_own_gains_ignore_those_of_commands(arm, mode):
 
 
 @pytest.mark.parametrize("mode", ["velocity", "position"])
-def test_computed_torque_is_refused_where_the_drive_closes_a_loop(arm, mode):
+def test_computed_torque_is_refused_where_the_drive_closes_a_loop(arm, said, mode):
     path = arm(drivers=DRIVERS).spec.path
     text = path.read_text().replace("{type: passthrough, joints: [shoulder], kp: 80, kd: 8}", CONTROLLER)
     assert text.count(CONTROLLER) == 1
@@ -450,7 +401,4 @@ def test_computed_torque_is_refused_where_the_drive_closes_a_loop(arm, mode):
     path.write_text(text.replace("{type: moteus,", f"{{type: moteus, mode: {mode},"))
     with pytest.raises(InputErrors) as caught:
         load_rig(path)
-    assert str(caught.value).endswith(
-        "controllers[0]: the drive of joint 'elbow' closes a loop of its own; use mode: effort of the drive, or type:"
-        " feedforward_pd"
-    )
+    said(caught.value)

@@ -39,16 +39,6 @@ def rig(tmp_path, monkeypatch):
     return read
 
 
-@pytest.fixture
-def mistake(rig):
-    def found(text):
-        with pytest.raises((InputError, InputErrors)) as caught:
-            rig(text)
-        return str(caught.value)
-
-    return found
-
-
 @pytest.mark.parametrize("kind", ["feedforward_pd", "pd_gravity"])
 def test_a_model_based_controller_of_an_arm_on_a_rotating_spacecraft(rig, kind):
     """Momentum of the whole stays while the arm follows; the craft has turned, so its quaternion matters."""
@@ -75,42 +65,6 @@ def test_gravity_compensation_passes_through_loops(rig):
     assert run["A/effort"][-1] > 1.0
 
 
-TURNS = "'b.x' is one dof of 'b', which turns"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "joints: {b.x: {stops: {lower: 0}}}",
-            f"rig.yaml:8 joints.b.x.stops: {TURNS}: its velocity is along the body; take out 'stops', or use a chain of"
-            " prismatic joints",
-        ),
-        (
-            "joints: {b.x: {latched: true}}",
-            f"rig.yaml:8 joints.b.x.latched: {TURNS}: its velocity is along the body; take out 'latched' and give"
-            " joints.b.latched",
-        ),
-        (
-            "joints: {b.x: {prescribed: {type: sine, amplitude: 1, frequency: 1}}}",
-            f"rig.yaml:8 joints.b.x.prescribed: {TURNS}, and cannot be prescribed by itself; use"
-            " mechanism.moving_base or a chain of revolute and prismatic joints",
-        ),
-        (
-            "events: [{do: latch, of: b.x, at: 1}]",
-            f"rig.yaml:8 events[0].of: {TURNS}: its velocity is along the body; name the whole joint",
-        ),
-        (
-            "controllers: [{type: passthrough, joints: [b.x], kp: 1}]",
-            "rig.yaml:8 controllers[0]: the position of 'b.x' cannot be followed: 'b' turns, and its velocities are"
-            " along the body; command its effort, or use a chain of other joints",
-        ),
-    ],
-)
-def test_a_single_dof_of_a_rotational_joint_is_refused(mistake, text, message):
-    assert mistake(CRAFT + text) == message
-
-
 def test_dofs_belong_to_their_joint_and_not_to_a_name_prefix(rig):
     run = rig(
         """
@@ -126,7 +80,20 @@ schedule: {duration: 0.2 s}
     assert not run["a.ry/position"].any()
 
 
-def test_names_of_dofs_are_unique(mistake, tmp_path):
+MISTAKES = {
+    "stops of a dof": CRAFT + "joints: {b.x: {stops: {lower: 0}}}",
+    "a latched dof": CRAFT + "joints: {b.x: {latched: true}}",
+    "a prescribed dof": CRAFT + "joints: {b.x: {prescribed: {type: sine, amplitude: 1, frequency: 1}}}",
+    "an event of a dof": CRAFT + "events: [{do: latch, of: b.x, at: 1}]",
+    "a controlled dof": CRAFT + "controllers: [{type: passthrough, joints: [b.x], kp: 1}]",
+    "a name of a joint and of a dof": "name: r\nmechanism: {urdf: robot.urdf}\n",
+    "no dofs": "mechanism:\n  bodies: [{name: a, type: fixed, mass: 1 kg, inertia: [1, 1, 1]}]\n",
+    "a released joint with coordinates": FOUR_BAR % ", coordinates: true" + "events: [{do: release, of: C, at: 1}]\n",
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistakes(rig, tmp_path, said, case):
     """Names of a URDF may have a '.'."""
     joints = "".join(
         f'<link name="{name}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
@@ -134,23 +101,9 @@ def test_names_of_dofs_are_unique(mistake, tmp_path):
         for name, kind in (("a", "planar"), ("a.x", "continuous"))
     )
     (tmp_path / "robot.urdf").write_text(f'<robot name="r"><link name="base"/>{joints}</robot>')
-    text = "name: r\nmechanism: {urdf: robot.urdf}\n"
-    assert mistake(text) == (
-        "rig.yaml:2 mechanism: 'a.x' is the name of a joint and of a dof of another one; rename the joint"
-    )
-
-
-def test_a_mechanism_without_dofs_is_refused(mistake):
-    text = "mechanism:\n  bodies: [{name: a, type: fixed, mass: 1 kg, inertia: [1, 1, 1]}]\n"
-    assert mistake(text) == ("rig.yaml:1 mechanism: no joint moves on its own; give it a joint that is not fixed")
-
-
-def test_a_joint_with_coordinates_is_not_released(mistake):
-    text = FOUR_BAR % ", coordinates: true" + "events: [{do: release, of: C, at: 1}]\n"
-    assert mistake(text) == (
-        "rig.yaml:12 events[0].of: 'C' keeps its coordinates, which cannot be released; remove their cause"
-        " (a drive, spring, damping, friction or limits)"
-    )
+    with pytest.raises((InputError, InputErrors)) as caught:
+        rig(MISTAKES[case])
+    said(caught.value)
 
 
 def test_standstill_gives_no_warning(rig):

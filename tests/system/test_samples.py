@@ -7,14 +7,14 @@ import pytest
 
 from cosim.rig.reading.yaml_source import load_yaml
 from tests.kit.engines import python_rows
-from tests.kit.samples import FOLDER, covering_samples, without_drivers
+from tests.kit.samples import FOLDER, few_samples, without_drivers
 
 NAMES = [file.stem for file in without_drivers("*.yaml")]
-TICKS = 50  # several periods of every controller
-INTERPRETED = 20  # of them, which take a hundred times as long
+TICKS = 30  # several periods of every controller
+INTERPRETED = 5  # of them, which take a hundred times as long
 
 
-@pytest.fixture(params=covering_samples(NAMES))
+@pytest.fixture(params=few_samples(NAMES))
 def rig(request, sample):
     return sample(request.param, "schedule.realtime=no")
 
@@ -42,25 +42,25 @@ def test_samples_are_found():
     assert {"ur5_sim", "two_link", "prescribed_wrist", "pendulum_chain", "user_controller"} <= set(NAMES)
 
 
-def test_its_first_line_and_description_state_what_it_shows(rig):
-    spec = rig.spec
+def test_it_states_what_it_shows_and_runs_to_its_end_repeatably_with_balanced_energy(rig):
+    spec, statuses = rig.spec, []
     assert spec.name == spec.path.stem
     assert spec.source.text.startswith("# ")
     assert len(spec.description) > 30 and spec.description.endswith(".")
-
-
-def test_compiled_runs_are_bitwise_repeatable(rig):
-    run = rig.run()
-    schedule = rig.spec.schedule
+    run = rig.run(progress=statuses.append)
+    schedule = spec.schedule
     assert len(run.t) == schedule.duration_ns // schedule.step_ns + 1
     assert run.t[-1] == pytest.approx(schedule.duration_ns * 1e-9, rel=1e-12)
     assert np.isfinite(run.values).all()
     assert run.summary["outcome"] == "finished"
     assert set(run.summary["engine"].values()) == {"compiled"}
+    assert run.summary["energy"]["residual_relative"] < 1e-4
+    fractions = [status.fraction for status in statuses]
+    assert fractions == sorted(fractions) and fractions[0] > 0.0 and fractions[-1] == 1.0
     assert np.array_equal(run.values, rig.run().values)
 
 
-@pytest.mark.parametrize("name", covering_samples(NAMES))
+@pytest.mark.parametrize("name", few_samples(NAMES))
 def test_python_engine_and_interpreter_equal_the_compiled_engine(name, sample):
     # A chain of pendulums is chaotic: rounding errors grow by e every few tenths of a second, so that after
     # some seconds nothing but the energy would agree. These ticks are before that.
@@ -72,15 +72,3 @@ def test_python_engine_and_interpreter_equal_the_compiled_engine(name, sample):
     interpreted = sample(name, *overrides, interpret=True).run((INTERPRETED - 1) * rig.tick_model.step)
     assert interpreted.summary["engine"] == {"everything": "Python, as requested"}
     assert_close(interpreted.values, native.values[:INTERPRETED], native.signals)
-
-
-def test_its_energy_is_balanced(rig):
-    assert rig.run().summary["energy"]["residual_relative"] < 1e-4
-
-
-def test_progress_is_reported_until_the_end(rig):
-    statuses = []
-    rig.run(progress=statuses.append)
-    fractions = [status.fraction for status in statuses]
-    assert fractions == sorted(fractions)
-    assert fractions[0] > 0.0 and fractions[-1] == 1.0

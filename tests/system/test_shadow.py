@@ -1,4 +1,4 @@
-"""The simulated twins of real joints on a bench in simulated time: an hour without a fault, and faults of each kind.
+"""The simulated twins of real joints on a bench in simulated time: 15 min without a fault, and faults of each kind.
 
 The bench has masses 3 % and friction 5 % above those of the model, an encoder with noise and 16 bit, and samples that
 are one tick late. The limits are twice the largest residuals of five minutes without a fault.
@@ -60,7 +60,7 @@ LIMITS = {
     "shadow_position": (7.2e-4, 7.4e-4),
     "shadow_slip": (1.86e-3, 3.03e-3),
 }
-HOUR, FAULT = 3600.0, 5.0  # s
+QUARTER, FAULT = 900.0, 5.0  # s
 
 
 def rig_with(folder, scale=1.0, *overrides):
@@ -90,15 +90,15 @@ def bench(tmp_path_factory):
 # --- without a fault ---
 
 
-def test_an_hour_without_a_fault_stays_within_the_limits(tmp_path, bench):
-    _, fault, ticks = largest_residuals(rig_with(tmp_path), Bench(bench), HOUR)
-    assert (fault, ticks) == ("", 3_600_001)
+def test_a_quarter_of_an_hour_without_a_fault_stays_within_the_limits(tmp_path, bench):
+    _, fault, ticks = largest_residuals(rig_with(tmp_path), Bench(bench), QUARTER)
+    assert (fault, ticks) == ("", 900_001)
 
 
-@pytest.mark.parametrize("key", LIMITS)
-def test_the_limits_are_twice_the_largest_residuals_of_a_good_run(tmp_path, bench, key):
+def test_the_limits_are_twice_the_largest_residuals_of_a_good_run(tmp_path, bench):
     largest, _, _ = largest_residuals(rig_with(tmp_path, 100.0), Bench(bench), 300.0)
-    np.testing.assert_allclose(LIMITS[key], 2.0 * largest[key.removeprefix("shadow_")], rtol=0.05)
+    for key, limit in LIMITS.items():
+        np.testing.assert_allclose(limit, 2.0 * largest[key.removeprefix("shadow_")], rtol=0.05, err_msg=key)
 
 
 # --- faults ---
@@ -238,12 +238,6 @@ def test_a_fault_is_found_within_its_time(tmp_path, bench, kind):
     fault, after = stop_of(tmp_path, bench, kind)
     assert "joint 'elbow'" in fault and reason in fault
     assert -1e-9 <= after <= within
-
-
-@pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.__name__)
-def test_with_limits_far_beyond_it_is_not(tmp_path, bench, kind):
-    fault, _ = stop_of(tmp_path, bench, kind, 100.0)
-    assert "twin" not in fault and "predicts" not in fault and "velocity gives" not in fault
 
 
 def test_with_half_the_limits_a_run_without_a_fault_stops(tmp_path, bench):

@@ -99,7 +99,7 @@ class Obedient:
 # --- numbers and times ---
 
 
-@pytest.mark.parametrize("rate", [Fraction(1), Fraction(3), Fraction(7, 10), Fraction(7, 9)], ids=str)
+@pytest.mark.parametrize("rate", [Fraction(7, 10), Fraction(7, 9)], ids=str)
 def test_an_hour_of_ticks_ends_where_it_should_to_the_nanosecond(ticks, rate):
     start, clock, memory = 123_456_789_012_345, Obedient(HOUR), np.zeros(SIZE)
     rings, held = ring(ticks, HOUR, 10, paced=True, start=start), pace(clock, float(rate))
@@ -205,7 +205,7 @@ class Patient:
 
 
 def test_what_is_read_from_a_full_ring_is_whole(ticks):
-    count = 400_000
+    count = 100_000
     rings = ring(ticks, count, 100)
     memory = np.zeros(SIZE)
     read = Reader(rings, lambda: ticks.run(memory, rings))
