@@ -17,7 +17,9 @@ _links = itertools.count()
 
 @cache
 def _jit() -> Any:
-    return llvm().create_lljit_compiler(target_machine())
+    # JITLink places the sections of an object together. The older linker places each where there is room: apart by more
+    # than the 2 GiB of an address, where a program reserves much of the address space, it ends the process
+    return llvm().create_lljit_compiler(target_machine(), use_jit_link=True)
 
 
 def linked(objects: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int] = NOTHING) -> Any:

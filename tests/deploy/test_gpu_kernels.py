@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cosim import InputError, load_rig
+from cosim import load_rig
 from cosim.compile.object_code import object_code
 from cosim.compile.targets import PTX, targets
 from cosim.deploy.command import build
@@ -46,7 +45,7 @@ def bits(array):
     return np.ascontiguousarray(array).view(np.int64)
 
 
-@pytest.mark.parametrize("name", ["two_link", "mechanisms/four_bar", "drives/servo_axis"])
+@pytest.mark.parametrize("name", ["mechanisms/four_bar", "drives/servo_axis"])
 def test_each_run_has_the_bits_of_the_functions_for_one(name):
     kernels = Kernels(name)
     code = tick_code(kernels.rig.tick_model, "rig")
@@ -87,7 +86,7 @@ def test_a_run_that_the_guard_stopped_stays_as_it_is():
     assert (kernels.memory[plant + 1, [0, 2]] != before[plant + 1, [0, 2]]).any()
 
 
-def test_the_files_of_the_command(tmp_path, capsys):
+def test_the_files_of_the_command(tmp_path, capsys, said):
     build(FOLDER / "two_link.yaml", [], "ptx", "sm_90", tmp_path, None)
     facts = json.loads((tmp_path / "two_link.json").read_text())
     text = (tmp_path / "two_link.ptx").read_text()
@@ -97,31 +96,6 @@ def test_the_files_of_the_command(tmp_path, capsys):
     )
     assert facts["target"]["cpu"] == "sm_90" and ".target sm_90" in text
     assert all(f".visible .entry {name}(" in text for name in facts["functions"])
-    assert facts["note"] == "experimental: no GPU has run code of cosim so far"
-    note, *wrote = capsys.readouterr().out.splitlines()
-    assert note == f"note     {facts['note']}"
-    assert [line.split(":")[0] for line in wrote] == [
-        f"wrote    {tmp_path / 'two_link.ptx'}", f"wrote    {tmp_path / 'two_link.json'}",
-    ]  # fmt: skip
+    assert facts["note"].startswith("experimental: ")
+    said(capsys.readouterr().out, r"[\d.]+ kB")
     assert assemble(text, "sm_90", tmp_path).registers <= 255
-
-
-MISTAKES = {
-    "a GPU that does not exist": ("two_link", "sm_99", "--cpu: ptx has no processor 'sm_99'; did you mean 'sm_90'?"),
-    "real motors": (
-        "arm_can",
-        None,
-        "{path}:4 drivers: real motors cannot be in a kernel of a GPU; a kernel of a GPU holds machine code only: take"
-        " the drivers out",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes(name, tmp_path):
-    rig, cpu, message = MISTAKES[name]
-    path = FOLDER / f"{rig}.yaml"
-    with pytest.raises(InputError) as caught:
-        build(path, [], "ptx", cpu, tmp_path, None)
-    assert str(caught.value) == message.format(path=path)
-    assert not list(Path(tmp_path).iterdir())

@@ -32,12 +32,9 @@ def record(command, *words):
     assert (code, err) == (0, [])
 
 
-@pytest.mark.parametrize("target", TOOLS)
-def test_the_code_repeats_a_recording(command, target):
-    if target != TARGET and (missing := [each for each in TOOLS[target][:2] if shutil.which(each) is None]):
-        pytest.skip(f"there is no {', '.join(missing)}")
+def test_the_code_repeats_a_recording(command):
     record(command)
-    code, out, err = command(*build(target))
+    code, out, err = command(*build())
     assert (code, err) == (0, [])
     assert out.splitlines()[-1] == "checked  run.mcap: 401 ticks of 14 signals, equal to the bit"
     assert sorted(path.name for path in Path().glob("rig.*")) == ["rig.h", "rig.json", "rig.o", "rig.yaml"]
@@ -54,7 +51,7 @@ def test_parameters_of_the_recording_and_their_changes_are_applied(command, targ
     assert out.splitlines()[-1] == "checked  run.mcap: 101 ticks of 14 signals, equal to the bit"
 
 
-def test_the_first_difference_is_reported(command, monkeypatch):
+def test_the_first_difference_is_reported(command, monkeypatch, said):
     record(command)
 
     def wrong(items, target):
@@ -65,12 +62,7 @@ def test_the_first_difference_is_reported(command, monkeypatch):
     monkeypatch.setattr(check, "played", wrong)
     code, _, (line,) = command(*build())
     assert code == 1
-    number = r"-?[0-9.e-]+"
-    assert re.fullmatch(
-        rf"run.mcap: 'hinge/acceleration' differs first, at tick 17 \(t = 0.017 s\): recorded {number}, built {number};"
-        r" look for other versions of the compiler or of the C library's mathematics",
-        line,
-    )
+    said(line, r"(?<=recorded )[^,]+", r"(?<=built )[^;]+")
 
 
 def test_a_difference_within_the_tolerance_is_reported(command, monkeypatch):
@@ -102,47 +94,26 @@ def test_a_run_that_its_guard_stopped(command):
 # --- recordings that are refused ------------------------------------------------------------------
 
 
-def failed(command, *words):
-    code, _, (line,) = command(*build(*words))
-    assert code == 2
-    return line
-
-
-def test_of_another_rig(command):
-    record(command, "--set", "name=other")
-    fix = "build the rig that was recorded, or record this one"
-    assert failed(command) == f"run.mcap: is of the rig 'other', not of 'swing'; {fix}"
-
-
-@pytest.mark.parametrize("change", ["schedule.integrator=semi_implicit_euler", "joints.hinge.initial.position=11 deg"])
-def test_of_another_state_of_the_rig(command, change):
+@pytest.mark.parametrize(
+    "change",
+    [
+        "name=other",
+        "schedule.integrator=semi_implicit_euler",
+        "joints.hinge.initial.position=11 deg",
+        "recording.numbers=float32",
+    ],
+)
+def test_recordings_that_are_refused(command, said, change):
     record(command, "--set", change)
-    fix = "build the rig that was recorded, or record this one"
-    assert failed(command) == f"run.mcap: was recorded with another state of the rig 'swing'; {fix}"
+    code, _, err = command(*build())
+    assert code == 2
+    said(err)
 
 
-def test_of_32_bit_numbers(command):
-    record(command, "--set", "recording.numbers=float32")
-    what = "holds numbers of 32 bits, which cannot be compared to the bit"
-    assert failed(command) == f"run.mcap: {what}; record with recording.numbers: float64"
-
-
-def test_of_a_rig_with_real_motors(command):
+def test_of_a_rig_with_real_motors(command, said):
     record(command)
-    leg = FOLDER / "leg_mit.yaml"
-    code, _, err = command("build", leg, "--target", TARGET, "--check", "run.mcap")
-    what = "the rig has real motors, whose motion no code repeats"
-    assert (code, err) == (2, [f"--check: {what}; check it with --set drivers=[]"])
-
-
-def test_that_is_missing(command):
-    assert failed(command).startswith("run.mcap: ")
-
-
-def test_targets_that_are_no_processors(command):
-    assert command.refuses(*build("wasm")) == [
-        "--check: code for wasm is not run here; use one of x86_64, aarch64, riscv64"
-    ]
+    Path("rigs").symlink_to(FOLDER)
+    said(command.refuses("build", "rigs/leg_mit.yaml", "--target", TARGET, "--check", "run.mcap"))
 
 
 def test_a_processor_that_is_not_this_one():
@@ -150,14 +121,12 @@ def test_a_processor_that_is_not_this_one():
         check_tools(TARGET, CodeTarget("", "a64fx"))
 
 
-def test_without_an_emulator(monkeypatch):
+def test_without_an_emulator(monkeypatch, said):
     other = next(target for target in TOOLS if target != TARGET)
     monkeypatch.setattr(playing.shutil, "which", lambda program: None)
-    compiler, _, packages = TOOLS[other]
     with pytest.raises(InputError) as error:
         check_tools(other, CodeTarget("", ""))
-    what = f"there is no {compiler}, with which code for {other} runs here"
-    assert str(error.value) == f"--check: {what}; install {packages}"
+    said(error.value)
 
 
 def test_a_program_that_fails():

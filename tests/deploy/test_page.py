@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from cosim.compile.operations import OF_TWO
-from cosim.deploy.command import build
 from cosim.deploy.page.page import SCRIPTS, check_functions, known_functions, source, stripped
 from cosim.errors import InputError
+from tests.kit.command import RIG
 from tests.kit.rig_page import built_page
+from tests.kit.rigs import controller
 from tests.kit.samples import FOLDER
 
 UR5 = FOLDER / "ur5_sim.yaml"
@@ -72,66 +73,11 @@ def test_a_page_has_the_functions_that_ticks_can_need() -> None:
     assert {"sin", "cos", "erf", "tanh", "exp", "log"} <= set(known_functions())
 
 
-def test_a_function_that_the_page_lacks_is_refused_by_name() -> None:
+def test_a_function_that_the_page_lacks_is_refused_by_name(said) -> None:
     check_functions(["sin", "fmod"])
     with pytest.raises(InputError) as refused:
         check_functions(["sin", "tgamma", "lgamma"])
-    assert str(refused.value) == (
-        "--target: the ticks need 'lgamma', 'tgamma', which a page does not have; use --target wasm and give it to the"
-        " module, or compute it with cosim.ops"
-    )
-
-
-def test_real_motors_are_refused(command) -> None:
-    path = FOLDER / "arm_can.yaml"
-    assert command.refuses("build", path, "--target", "page") == [
-        f"{path}:4 drivers: real motors cannot be in a page; a page holds machine code only: take the drivers out"
-    ]
-    assert not list(Path().glob("*.html"))
-
-
-ARM = """\
-name: arm
-mechanism:
-  bodies:
-    - {name: link, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
-controllers:
-  - {name: hold, type: CONTROLLER, trajectory: TRAJECTORY}
-schedule: {duration: 1 s}
-"""
-UNTRACEABLE = """\
-import numpy as np
-from cosim.types import joint_signals, params
-
-@params
-class Params:
-    pass
-
-class Branching:
-    inputs = joint_signals(("position",), 1)
-    outputs = joint_signals(("effort",), 1)
-    params = Params()
-    def initial(self):
-        return {}
-    def update(self, t, p, x, u):
-        return {}, {"effort": np.ones(1) if u["position"][0] > 0.0 else np.zeros(1)}
-
-def load(params, context):
-    return Branching()
-"""
-
-
-def arm(folder, controller: str, trajectory: str) -> Path:
-    path = folder / "arm.yaml"
-    path.write_text(ARM.replace("CONTROLLER", controller).replace("TRAJECTORY", trajectory))
-    return path
-
-
-def test_an_emergency_stop_is_refused(command, tmp_path) -> None:
-    path = arm(tmp_path, "pid, kp: 50, ki: 0, kd: 5", "{type: quintic, goal: 1 rad, duration: 1 s}")
-    path.write_text(path.read_text() + "guard: {estop: {key: space}}\n")
-    what = "an emergency stop cannot be in a page; a page holds machine code only: take it out"
-    assert command.refuses("build", path, "--target", "page") == [f"{path}:8 guard.estop: {what}"]
+    said(refused.value)
 
 
 def test_a_page_is_written_beside_its_size(command) -> None:
@@ -141,12 +87,15 @@ def test_a_page_is_written_beside_its_size(command) -> None:
     assert Path("two_link.html").stat().st_size < LARGEST
 
 
-def test_a_controller_in_python_is_refused(tmp_path) -> None:
-    (tmp_path / "branching.py").write_text(UNTRACEABLE)
-    path = arm(tmp_path, "branching.py", "{type: quintic, goal: 1 rad, duration: 1 s}")
-    with pytest.raises(InputError) as refused:
-        build(path, [], "page", None, tmp_path, None)
-    said = str(refused.value)
-    assert said.startswith(f"{path}:6 controllers[0]: controller 'hold' runs in Python (")
-    assert said.endswith("; a page holds machine code only: write it with cosim.ops")
-    assert [file.suffix for file in tmp_path.glob("*.html")] == []
+REFUSED = {
+    "an emergency stop": f"{RIG}guard: {{estop: {{key: space}}}}\n",
+    "a controller in Python": re.sub(r"type: pid.*}}", "type: push.py}", RIG),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_rigs_of_which_there_is_no_page(what, command, said) -> None:
+    Path("rig.yaml").write_text(REFUSED[what])
+    Path("push.py").write_text(controller("effort = np.array([float(q[0])])"))
+    said(command.refuses("build", "rig.yaml", "--target", "page"))
+    assert not list(Path().glob("*.html"))

@@ -11,8 +11,6 @@ from cosim.derive.bond_graph_layout import KIND_SIZE, lay_out_bond_graph, main_w
 from cosim.derive.text_boxes import overlap
 from tests.derive.bond_graphs import GRAPHS, RIG, motor, train
 
-SUFFIXES = ("svg", "png", "pdf")
-
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_element_and_bond_is_drawn_without_overlaps(name):
@@ -75,11 +73,9 @@ def test_components_have_boxes_and_their_elements_short_names():
         assert within == ({name.partition(".")[0]} if "." in name else set())
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_pictures_are_the_same_every_time(command, suffix):
+def test_a_picture_is_the_same_every_time(command):
     Path("lift.yaml").write_text(RIG)
-    code, out, err = command("derive", "lift.yaml", f"a.{suffix}", "--bondgraph")
-    assert (code, err) == (0, []) and out.endswith(f"wrote    graph a.{suffix}\n")
-    written = Path(f"a.{suffix}").read_bytes()
-    command("derive", "lift.yaml", f"a.{suffix}", "--bondgraph")
-    assert Path(f"a.{suffix}").read_bytes() == written
+    code, out, err = command("derive", "lift.yaml", "a.svg", "--bondgraph")
+    assert (code, err) == (0, []) and out.endswith("wrote    graph a.svg\n")
+    command("derive", "lift.yaml", "b.svg", "--bondgraph")
+    assert Path("a.svg").read_bytes() == Path("b.svg").read_bytes()

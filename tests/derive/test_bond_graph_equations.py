@@ -21,7 +21,6 @@ from tests.kit.samples import FOLDER
 
 A, B, D = (formula_symbol(name) for name in "abd")
 
-ELEMENTS = "motor", "resistance", "winding", "pinion"
 
 # functions of (a, b, d), and their formulas
 FORMULAS = [
@@ -66,6 +65,13 @@ def test_an_operation_without_a_formula_is_refused():
     assert str(caught.value) == "the operation remainder has no formula; write it with others of cosim.ops"
 
 
+def at_state(assembly, found, x, rng):
+    """(rates, variables, values of the symbols of formulas) at t = 0.3 s, with random inputs."""
+    u = {name: np.float64(rng.uniform(0.1, 0.5)) for name in [*assembly.inputs, *(f"{i}'" for i in assembly.inputs)]}
+    values = {formula_symbol(name): value for name, value in {"t": 0.3, **x, **u}.items()}
+    return *assembly.flow(0.3, x, u), values | {symbol: each.value for symbol, each in found.parameters.items()}
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_equations_are_those_that_are_integrated(name):
     assembly = GRAPHS[name]()
@@ -74,10 +80,7 @@ def test_the_equations_are_those_that_are_integrated(name):
     found = formulas_of(assembly, outputs)
     rng = np.random.default_rng(7)
     x = {state.name: np.float64(rng.uniform(0.1, 1.0)) for state in assembly.states}
-    u = {name: np.float64(rng.uniform(0.1, 1.0)) for name in [*assembly.inputs, *(f"{i}'" for i in assembly.inputs)]}
-    rates, known = assembly.flow(0.3, x, u)
-    values = {formula_symbol(name): value for name, value in {"t": 0.3, **x, **u}.items()}
-    values |= {symbol: parameter.value for symbol, parameter in found.parameters.items()}
+    rates, known, values = at_state(assembly, found, x, rng)
 
     def value(formula):
         return float(sympy.lambdify(list(values), formula, "math")(*values.values()))
@@ -97,54 +100,11 @@ def test_the_equations_are_those_that_are_integrated(name):
         assert value(formula) == pytest.approx(float(known[outputs[output]]), rel=1e-10, abs=1e-12)
 
 
-def test_the_equations_of_a_motor_as_text():
-    found = formulas_of(motor(), {"current": Variable("f", 0)})
-    assert equation_lines(found) == [
-        "equations: x' is dx/dt",
-        "  winding.flow'  = (-K_motor*rotor.flow - R_resistance*winding.flow + request/5)/I_winding",
-        "  rotor.flow'    = (K_motor*winding.flow - R_drag*m_pinion**2*rotor.flow)/(I_load*m_pinion**2 + I_rotor)",
-        "  current        = winding.flow",
-        "",
-        "  I_winding     = 0.9 mH",
-        "  R_resistance  = 0.5 Ω",
-        "  K_motor       = 0.05 N·m/A",
-        "  I_rotor       = 1e-05 kg·m²",
-        "  m_pinion      = 0.02 m/rad",
-        "  I_load        = 3 kg",
-        "  R_drag        = 2 N·s/m",
-    ]
-
-
-def test_loops_of_several_unknowns_are_equations_of_motion():
-    lines = equation_lines(formulas_of(manipulator(), {}))
-    assert lines[:2] == [
-        "equations: x' is dx/dt; e3 and f3 are the effort and the flow of bond 3",
-        "  rotor_1.flow'          = e2/I_rotor_1",
-    ]
-    (first, second) = (line for line in lines if line.startswith("  f4'*("))
-    mass = "0.16*I_mass_x*cos(angle_1.displacement)**2 + 0.16*I_mass_z*sin(angle_1.displacement)**2 + I_rotor_1"
-    assert f"e2*({mass})/I_rotor_1 = " in first and first.endswith("sin(angle_1.displacement) + torque_1")
-    assert second.endswith("+ torque_2)/I_rotor_2")
-    latex = latex_lines(formulas_of(manipulator(), {}))
-    assert any(line.startswith(r"\dot{f_{4}} \left(0.16 I_{\mathrm{mass\_x}}") for line in latex)
-
-
-def test_the_equations_of_a_motor_in_latex():
-    lines = latex_lines(formulas_of(motor(), {"current": Variable("f", 0)}))
-    K, R, L, m = (rf"{a}_{{\mathrm{{{b}}}}}" for a, b in zip("KRIm", ELEMENTS, strict=True))
-    i, w = r"f_{\mathrm{winding}}", r"f_{\mathrm{rotor}}"
-    assert lines[:5] == [
-        r"\begin{align*}",
-        rf"\dot {i} &= \frac{{- {K} {w} - {R} {i} + \frac{{\mathrm{{request}}}}{{5}}}}{{{L}}} \\",
-        rf"\dot {w} &= \frac{{{K} {i} - R_{{\mathrm{{drag}}}} {m}^{{2}} {w}}}"
-        rf"{{I_{{\mathrm{{load}}}} {m}^{{2}} + I_{{\mathrm{{rotor}}}}}} \\",
-        rf"\mathrm{{current}} &= {i}",
-        r"\end{align*}",
-    ]
-    assert lines[5] == r"\begin{tabular}{lrl}"
-    assert rf"${L}$ & $0.0009$ & $\mathrm{{H}}$ \\" in lines
-    assert r"$I_{\mathrm{rotor}}$ & $1 \cdot 10^{-5}$ & $\mathrm{kg\,m^2}$ \\" in lines
-    assert lines[-1] == r"\end{tabular}"
+@pytest.mark.parametrize("lines", [equation_lines, latex_lines])
+@pytest.mark.parametrize("graph", [motor, manipulator])
+def test_equations_are_written(said, graph, lines):
+    """Those of a manipulator are loops of several unknowns: equations of motion."""
+    said(lines(formulas_of(graph(), {"current": Variable("f", 0)} if graph is motor else {})))
 
 
 def test_a_very_long_formula_is_shown_by_its_size():
@@ -182,10 +142,7 @@ def test_equations_of_drives_are_short_and_those_that_are_integrated(rig):
     found = formulas_of(assembly, outputs_of(actuator))
     rng = np.random.default_rng(3)
     x = {s.name: np.float64(float(s.initial) * rng.uniform(0.9, 1.1) + rng.uniform(0, 1e-3)) for s in assembly.states}
-    u = {name: np.float64(rng.uniform(0.1, 0.5)) for name in [*assembly.inputs, *(f"{i}'" for i in assembly.inputs)]}
-    rates, known = assembly.flow(0.3, x, u)
-    values = {formula_symbol(name): value for name, value in {"t": 0.3, **x, **u}.items()}
-    values |= {symbol: parameter.value for symbol, parameter in found.parameters.items()}
+    rates, known, values = at_state(assembly, found, x, rng)
     names = {symbol: sympy.Dummy() for symbol in {*values, *(step.symbol for step in found.named)}}
 
     def value(formula):
@@ -229,14 +186,8 @@ def test_a_term_of_a_law_that_occurs_several_times_has_a_name():
 
     def drag(w):
         wake = ops.exp(-w) / (1.0 + ops.sin(w))
-        return (
-            wake * ops.tanh(wake)
-            + 3.0 * ops.sin(wake)
-            + ops.cos(wake) * w
-            + ops.log(wake)
-            + ops.exp(wake)
-            + ops.tan(wake)
-        )
+        several = wake * ops.tanh(wake) + 3.0 * ops.sin(wake) + ops.cos(wake) * w
+        return several + ops.log(wake) + ops.exp(wake) + ops.tan(wake)
 
     graph.add("drag", R("rotational", Law(drag, ("flow",))))
     graph.chain("drive", "shaft", "rotor")
@@ -245,14 +196,8 @@ def test_a_term_of_a_law_that_occurs_several_times_has_a_name():
     w, wake = (formula_symbol(name) for name in ("rotor.flow", "a2"))
     assert [step.symbol.name for step in found.named] == ["a2", "drag.effort"]
     assert found.named[0].formula == sympy.exp(-w) / (sympy.sin(w) + 1)
-    expected = (
-        wake * sympy.tanh(wake)
-        + 3 * sympy.sin(wake)
-        + w * sympy.cos(wake)
-        + sympy.log(wake)
-        + sympy.exp(wake)
-        + sympy.tan(wake)
-    )
+    expected = wake * sympy.tanh(wake) + 3 * sympy.sin(wake) + w * sympy.cos(wake)
+    expected += sympy.log(wake) + sympy.exp(wake) + sympy.tan(wake)
     assert found.named[1].formula == expected
     assert equation_lines(found)[1] == "  rotor.flow'  = (a1 - drag.effort)/I_rotor"
     assert r"e_{\mathrm{drag}} &= " in "\n".join(latex_lines(found))

@@ -12,7 +12,6 @@ import pytest
 from cosim.derive import comparison
 from cosim.derive.comparison import LARGEST_DIFFERENCE, compare, consistent_states, read_model
 from cosim.formulations import separate_bodies
-from tests.kit.levels import full
 from tests.kit.samples import FOLDER
 
 URDF = """\
@@ -51,14 +50,6 @@ joints:
   tip:
     actuator: {type: dc_motor, resistance: 1 ohm, inductance: 1 mH, torque_constant: 0.1 N*m/A, rotor_inertia: 1 kg*m^2}
 """
-OPEN_LOOP = """\
-mechanism:
-  bodies:
-    - {name: a, mass: 1 kg, com: [1, 0, 0], inertia: [1, 1, 1]}
-    - {name: b, mass: 1 kg, com: [1, 0, 0], inertia: [1, 1, 1], parent: base, origin: {xyz: [9, 0, 0]}}
-  loops:
-    - {name: pin, parent: a, child: b, origin: {xyz: [1, 0, 0]}, child_origin: {xyz: [1, 0, 0]}}
-"""
 
 
 def test_the_report(command):
@@ -86,7 +77,7 @@ def test_those_that_do_not_apply_say_why(command):
     assert reasons["cartesian"] == why
 
 
-def test_a_link_without_mass_whose_joint_has_a_rotor(command):
+def test_a_link_without_mass_whose_joint_has_a_rotor(command, said):
     Path("tip.yaml").write_text(LIGHT_TIP)
     code, out, err = command("derive", "tip.yaml", "--compare", "--json", "-")
     document = json.loads(out)
@@ -97,32 +88,38 @@ def test_a_link_without_mass_whose_joint_has_a_rotor(command):
     }
     assert max(row["difference"] for row in document["formulations"]) < LARGEST_DIFFERENCE
     assert command("check", "tip.yaml")[0] == 0
-    assert command.refuses("run", "tip.yaml", "--set", "mechanism.formulation=cartesian") == [
-        "--set mechanism.formulation=cartesian: 'cartesian' cannot treat this mechanism: bodies have no inertia along"
-        " joint 'tip', only its rotor has; those that can: augmented_bodies, composite_bodies, dependent_coordinates,"
-        " elastic_kane, gauss, kane, lagrange, newton_euler, separate_bodies, wittenburg"
-    ]
+    said(command.refuses("run", "tip.yaml", "--set", "mechanism.formulation=cartesian"))
 
 
-def test_a_link_without_mass_whose_joint_has_no_rotor(command):
+def test_a_link_without_mass_whose_joint_has_no_rotor(command, said):
     Path("tip.yaml").write_text(LIGHT_TIP.split("joints:")[0])
-    message = (
-        "tip.yaml:4 mechanism.bodies[1]: link 'tip' can move but has no inertia against the motion;"
-        " give it or its descendants mass, or make joint 'tip' fixed"
-    )
-    for verb in (["derive", "--compare"], ["check"], ["run"]):
-        assert command.refuses(verb[0], "tip.yaml", *verb[1:]) == [message]
+    message = command.refuses("derive", "tip.yaml", "--compare")
+    assert message == command.refuses("check", "tip.yaml") == command.refuses("run", "tip.yaml")
+    said(message)
 
 
-def test_a_base_that_moves(command):
+@pytest.fixture
+def only(monkeypatch):
+    """Compares with few formulations: each has to be compiled."""
+
+    def keep(*names):
+        known = comparison.known_formulations()
+        monkeypatch.setattr(comparison, "known_formulations", lambda: {name: known[name] for name in names})
+
+    return keep
+
+
+def test_a_base_that_moves(command, only):
+    only("separate_bodies", "cartesian")
     code, out, err = command("derive", FOLDER / "mechanisms" / "car_axis.yaml", "--compare")
     assert (code, err) == (0, [])
     assert "cartesian" in out
 
 
 def test_figures_as_json(command):
-    code, out, _ = command("derive", FOLDER / "two_link.yaml", "--compare", "--json", "-")
-    document = json.loads(out)
+    code, out, _ = command("derive", FOLDER / "two_link.yaml", "--compare", "--json", "figures.json")
+    assert out.splitlines()[-1] == "wrote    figures.json"
+    document = json.loads(Path("figures.json").read_text())
     assert (code, document["mechanism"], document["dof"], document["seed"]) == (0, "two_link", 2, 0)
     rows = {row["name"]: row for row in document["formulations"]}
     assert set(rows) | set(document["refused"]) == set(comparison.known_formulations())
@@ -130,13 +127,12 @@ def test_figures_as_json(command):
         assert row["difference"] < LARGEST_DIFFERENCE
         assert row["operations"] > 0
         assert row["compile_s"] > 0.0
-        assert 0.0 < row["call_s"] < 0.1
-    code, out, _ = command("derive", FOLDER / "two_link.yaml", "--compare", "--json", "figures.json")
-    assert out.splitlines()[-1] == "wrote    figures.json"
-    assert json.loads(Path("figures.json").read_text())["states"] == 5
+        assert row["call_s"] > 0.0
+    assert document["states"] == 5
 
 
-def test_a_robot_file(command):
+def test_a_robot_file(command, only):
+    only("separate_bodies", "kane")
     Path("two.urdf").write_text(URDF.format(kind="continuous", links=HEAVY))
     code, out, err = command("derive", "two.urdf", "--compare")
     assert (code, err) == (0, [])
@@ -164,59 +160,40 @@ def test_a_formulation_that_differs_fails(command, monkeypatch):
     assert "wrong" in out
 
 
-@full
-def test_redundant_rows_are_left_out():
+def test_redundant_rows_are_left_out(only):
+    only("separate_bodies", "cartesian", "newton_euler")
     model, states = consistent_states(read_model(FOLDER / "mechanisms" / "andrews.yaml"))
     assert len(model.equations.constraints.redundant) > 0
     compared, _ = compare(model, states[:1])
     assert max(row.difference for row in compared) < LARGEST_DIFFERENCE
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["rig.yaml", "--compare", "--graph"], "derive: pass only one of --graph and --compare"),
-        (
-            ["rig.yaml", "a.png", "--compare"],
-            "derive: 'a.png' would hold no picture; --compare writes its figures with --json",
-        ),
-        (["rig.yaml", "--graph", "--json", "-"], "--json: is for --compare; add it, or take --json out"),
-        (["none.yaml", "--compare"], "none.yaml: no such file; check the path"),
-        (["still.urdf", "--compare"], "still.urdf: 'two' has no degree of freedom to compare equations of"),
-        (
-            ["light.urdf", "--compare"],
-            "light.urdf:3 joint 'hinge': link 'arm' can move but has no inertia against the motion;"
-            " give it or its descendants mass, or make joint 'hinge' fixed",
-        ),
-        pytest.param(
-            ["open.yaml", "--compare"],
-            "open.yaml:6 mechanism.loops[0]: 'pin' cannot close: the smallest violation found is 7 m;"
-            " change lengths or frames",
-            marks=full,
-        ),
-        (
-            ["rig.yaml", "--compare", "--json", "no/f.json"],
-            "--json: no/f.json: there is no folder 'no'; create it or choose another",
-        ),
-    ],
-)
-def test_what_is_wrong_is_one_line(command, arguments, message):
+WRONG = [
+    "rig.yaml --compare --graph",
+    "rig.yaml a.png --compare",
+    "rig.yaml --graph --json -",
+    "none.yaml --compare",
+    "still.urdf --compare",
+    "light.urdf --compare",
+    "rig.yaml --compare --json no/f.json",
+]
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_is_wrong_is_one_line(command, said, words):
     Path("still.urdf").write_text(URDF.format(kind="fixed", links=HEAVY))
     Path("light.urdf").write_text(URDF.format(kind="continuous", links='<link name="arm"/>'))
-    Path("open.yaml").write_text(OPEN_LOOP)
-    assert command.refuses("derive", *arguments) == [message]
+    said(command.refuses("derive", *words.split()))
 
 
-def test_interpreted_code_has_no_cost_to_compare(command, monkeypatch):
+def test_interpreted_code_has_no_cost_to_compare(command, said, monkeypatch):
     monkeypatch.setenv("COSIM_INTERPRET", "1")
-    assert command.refuses("derive", "rig.yaml", "--compare") == [
-        "COSIM_INTERPRET: is set, but the comparison measures compiled code; unset it"
-    ]
+    said(command.refuses("derive", "rig.yaml", "--compare"))
 
 
-@full
-def test_states_where_chosen_coordinates_are_singular_are_left_out_and_named():
+def test_states_where_chosen_coordinates_are_singular_are_left_out_and_named(only):
     """Four-bars fold: at one of the states a coordinate that was chosen in advance determines nothing."""
+    only("separate_bodies", "dependent_coordinates")
     model, states = consistent_states(read_model(FOLDER / "mechanisms" / "four_bars.yaml"))
     compared, refused = compare(model, states)
     assert {row.name: row.left_out for row in compared if row.left_out} == {"dependent_coordinates": 1}

@@ -49,62 +49,19 @@ CHAIN = mechanism(*(f"j{k}: {f'b{k - 1}' if k > 1 else 'base'} b{k}" for k in ra
 # --- the text ---
 
 
-def test_the_four_bar_in_full():
-    assert (
-        lines(FOUR_BAR)
-        == """\
-m: 3 bodies on base, 4 joints, 1 loop
-
-   body    parent   joint  type      dof
-0  base
-1  crank   0 base   A      revolute    1
-2  rod     1 crank  B      revolute    1
-3  rocker  0 base   D      revolute    1
-
-   cut joint  type      dof  from   to
-4  C          revolute    1  2 rod  3 rocker
-
-S, bodies × joints: +1 where a joint leaves a body, -1 where it enters it; S0 is the row of body 0, S* behind the bar
-                1   2   3  |   4
-S0  0  base    +1   ·  +1  |   ·
-S   1  crank   -1  +1   ·  |   ·
-    2  rod      ·  -1   ·  |  +1
-    3  rocker   ·   ·  -1  |  -1
-
-T, joints × bodies: -1 where a joint lies on the path from body 0 to a body, and so T S = S T = E
-          1   2   3
-T  1  A  -1  -1   ·
-   2  B   ·  -1   ·
-   3  D   ·   ·  -1
-
-1 loop = 4 joints - 3 bodies
-  loop C: base → crank → rod → C → rocker → base
-
-mobility 1 = 3 freedoms of the tree - 2 rows of loop C (Kutzbach's estimate: all rows assumed independent)
-""".splitlines()
-    )
+def test_the_four_bar_in_full(said):
+    said(lines(FOUR_BAR))
 
 
-def test_a_tree_has_no_cut_joints_and_no_bar():
+def test_a_tree_has_no_cut_joints_and_no_bar(said):
     m = mechanism("a: base x", joint("b: x y", mimic=Mimic("a")), joint("weld: y tip", "fixed"))
-    said = lines(m)
-    assert said[0] == "m: 3 bodies on base, 3 joints, no loops"
-    assert said[2:7] == [
-        "   body  parent  joint  type                dof",
-        "0  base",
-        "1  x     0 base  a      revolute              1",
-        "2  y     1 x     b      revolute, mimics a    0",
-        "3  tip   2 y     weld   fixed                 0",
-    ]
-    assert not any("|" in line or "loop " in line for line in said)
-    assert said[-1] == "mobility 1 = 1 freedom of the tree"
+    assert not any("|" in line or "loop " in line for line in lines(m))
+    said(lines(m))
 
 
-def test_constraints_take_their_rows_off_the_mobility():
+def test_constraints_take_their_rows_off_the_mobility(said):
     rod = Constraint("rod", distance(1.0), (("x", HERE), ("base", HERE)))
-    assert lines(mechanism("a: base x", "b: x y", constraints=(rod,)))[-1] == (
-        "mobility 1 = 2 freedoms of the tree - 1 row of constraints (Kutzbach's estimate: all rows assumed independent)"
-    )
+    said(lines(mechanism("a: base x", "b: x y", constraints=(rod,)))[-1])
 
 
 def test_of_many_bodies_the_lists_only():
@@ -116,12 +73,8 @@ def test_of_many_bodies_the_lists_only():
     assert any(line.startswith("T, ") for line in lines(twenty))
 
 
-def test_a_root_alone():
-    said = lines(mechanism())
-    assert said == [
-        "m: no bodies on base, no joints, no loops", "", "   body  parent  joint  type  dof", "0  base", "",
-        "mobility 0 = no freedoms of the tree",
-    ]  # fmt: skip
+def test_a_root_alone(said):
+    said(lines(mechanism()))
 
 
 def test_a_loop_within_the_tree_starts_where_it_branches():
@@ -142,43 +95,36 @@ def test_the_command_reads_rigs_and_urdf_files(command):
     assert [path.name for path in Path().iterdir() if path.suffix not in (".yaml", ".URDF")] == []
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_the_picture_is_written_named_and_the_same_every_time(command, suffix, magic):
-    code, out, _ = command("derive", "rig.yaml", "--graph", f"a.{suffix}")
-    assert (code, out.splitlines()[-1]) == (0, f"wrote    graph a.{suffix}")
-    written = Path(f"a.{suffix}").read_bytes()
-    assert written.startswith(magic)
-    command("derive", "rig.yaml", "--graph", f"a.{suffix}")
-    assert Path(f"a.{suffix}").read_bytes() == written
+def test_the_picture_is_written_named_and_the_same_every_time(command):
+    code, out, _ = command("derive", "rig.yaml", "--graph", "a.svg")
+    assert (code, out.splitlines()[-1]) == (0, "wrote    graph a.svg")
+    command("derive", "rig.yaml", "--graph", "b.svg")
+    assert Path("a.svg").read_bytes() == Path("b.svg").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["rig.yaml"], "derive: nothing to derive; pass --graph, --bondgraph, --compare, --equations or --picture"),
-        (
-            ["rig.yaml", "a.png"],
-            "derive: nothing to derive; pass --graph, --bondgraph, --compare, --equations or --picture",
-        ),
-        (["none.yaml", "--graph"], "none.yaml: no such file; check the path"),
-        (["none.urdf", "--graph"], "none.urdf: no such file"),
-        (["rig.yaml", "--graph", "a.txt"], "--graph: cannot draw a plot as '.txt'; use .png, .svg, .pdf"),
-        (
-            ["rig.yaml", "--graph", "no/a.png"],
-            "--graph: no/a.png: there is no folder 'no'; create it or choose another",
-        ),
-        (["rig.png", "--graph", "rig.png"], "--graph: rig.png: is the rig itself; choose another file"),
-    ],
-)
-def test_what_is_wrong_is_one_line(command, arguments, message):
-    assert command.refuses("derive", *arguments) == [message]
+WRONG = [
+    "rig.yaml",
+    "rig.yaml a.png",
+    "none.yaml --graph",
+    "none.urdf --graph",
+    "rig.yaml --graph a.txt",
+    "rig.yaml --graph no/a.png",
+    "rig.png --graph rig.png",
+    "folder.xml --graph",
+]
 
 
-def test_a_graph_too_large_to_draw_is_refused(tmp_path):
+@pytest.mark.parametrize("words", WRONG)
+def test_what_is_wrong_is_one_line(command, said, words):
+    Path("folder.xml").mkdir()
+    said(command.refuses("derive", *words.split()))
+
+
+def test_a_graph_too_large_to_draw_is_refused(tmp_path, said):
     file = tmp_path / "a.png"
     with pytest.raises(InputError) as caught:
         plot_graph(file, structure_of(mechanism(*(f"j{k}: base b{k}" for k in range(201)))), "m")
-    assert str(caught.value) == f"{file}: a graph of 201 bodies is too large to draw (200 at most); leave the file out"
+    said(caught.value)
     assert not file.exists()
 
 
@@ -258,7 +204,3 @@ def test_the_graph_of_xacro_and_mjcf_files(command):
         code, out, err = command("derive", file, "--graph")
         assert (code, err) == (0, [])
         assert out.startswith("two: 1 body on ") and " hinge " in out
-    Path("folder.xml").mkdir()
-    assert command.refuses("derive", "folder.xml", "--graph") == [
-        "folder.xml: is a folder; it holds no robot file; name another"
-    ]

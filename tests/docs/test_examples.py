@@ -8,7 +8,6 @@ import itertools
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import tomllib
@@ -35,11 +34,30 @@ from tests.conformance.rules import RULES
 from tests.docs.documents import ARCHITECTURE, DOCS, PAGES, README, ROOT, TABLES, TEXT, blocks, tables
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A copy of the sample rigs: paths in examples are relative to it."""
-    shutil.copytree(ROOT / "rigs", tmp_path / "rigs")
-    return tmp_path / "rigs"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A copy of the sample rigs, and the files that examples name: their paths are relative to it."""
+    folder = tmp_path_factory.mktemp("examples") / "rigs"
+    shutil.copytree(ROOT / "rigs", folder)
+    (folder / "path.csv").write_text(blocks(DOCS, "csv")[0])
+    words = {
+        "pd_spring": "class PdSpring",
+        "crank": "GeneralMotion(",
+        "parallel": "ConstraintLaw(",
+        "bounce": "ForceLaw(",
+    }
+    for file, word in {**words, "spring": "class Spring", "spinner": "class Flywheel"}.items():
+        (folder / f"{file}.py").write_text(python_block(word))
+    return folder
+
+
+def python_block(word: str) -> str:
+    return next(text for text in blocks(DOCS, "python") if word in text)
+
+
+def yaml_block(word: str) -> str:
+    (text,) = (text for text in blocks(DOCS, "yaml") if word in text)
+    return text
 
 
 # --- where things are -------------------------------------------------------------------------------
@@ -63,15 +81,14 @@ def test_every_link_has_a_target(name):
 
 def test_the_architecture_names_every_room_in_the_order_of_the_import_contract():
     rows = tables(ARCHITECTURE)["Rooms"][1:]
-    listed = [[word for word in re.findall(r"`([^`]+)`", row[0])] for row in rows]
+    listed = [re.findall(r"`([^`]+)`", row[0]) for row in rows]
     package = ROOT / "cosim"
     files = {file.name for file in package.glob("*.py") if not file.name.startswith("__")}
     rooms = {f"cosim/{init.parent.name}/" for init in package.glob("*/__init__.py") if not init.parent.is_symlink()}
     named = {word for words in listed for word in words}
     assert named == {f"cosim/{name}" for name in files} | rooms | {"controllers/", "drivers/", "rigs/", "tests/"}
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ]
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    contracts = tools["importlinter"]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
     height = {room: place for place, layer in enumerate(reversed(layers)) for room in re.findall(r"\w+", layer)}
     heights = [
@@ -199,28 +216,13 @@ def complete_rigs() -> list[str]:
     return [text for text in texts if "mechanism" in (yaml.safe_load(text) or {})]
 
 
-def example_controller() -> str:
-    return next(text for text in blocks(DOCS, "python") if "class PdSpring" in text)
-
-
-def write_files(folder: Path) -> Path:
-    """Write the files that examples name into the folder of the rigs."""
-    (folder / "pd_spring.py").write_text(example_controller())
-    (folder / "path.csv").write_text(blocks(DOCS, "csv")[0])
-    words = {"crank": "GeneralMotion(", "parallel": "ConstraintLaw(", "bounce": "ForceLaw(", "spring": "class Spring"}
-    words["spinner"] = "class Flywheel"
-    for file, word in ((f"{name}.py", word) for name, word in words.items()):
-        (folder / file).write_text(next(text for text in blocks(DOCS, "python") if word in text))
-    return folder / "example.yaml"
-
-
 def test_there_are_examples():
     assert len(complete_rigs()) >= 5
 
 
 @pytest.mark.parametrize("text", complete_rigs())
 def test_an_example_runs_with_small_errors(folder, text):
-    path = write_files(folder)
+    path = folder / "example.yaml"
     path.write_text(text)
     for file in (file for file in FMUS if file in text):
         rig, part = FMUS[file]
@@ -233,9 +235,8 @@ def test_an_example_runs_with_small_errors(folder, text):
 
 
 def test_the_example_of_parts_without_a_mechanism_makes_the_documented_steps(tmp_path):
-    (text,) = (text for text in blocks(DOCS, "yaml") if "chassis.py" in text)
     path = tmp_path / "example.yaml"
-    path.write_text(text)
+    path.write_text(yaml_block("chassis.py"))
     for file in ("chassis.py", "wheel.py"):
         (tmp_path / file).write_text((ROOT / "rigs" / "cosimulation" / file).read_text())
     run, sample = (load_rig(rig).run() for rig in (path, ROOT / "rigs" / "cosimulation" / "quarter_car.yaml"))
@@ -247,11 +248,8 @@ def test_the_example_of_parts_without_a_mechanism_makes_the_documented_steps(tmp
 def test_the_examples_of_a_trajectory_and_an_actuator_run_and_are_compiled(tmp_path):
     words = {"approach.py": "class Approach", "lagging.py": "class Lagging"}
     for file, word in words.items():
-        (tmp_path / file).write_text(next(text for text in blocks(DOCS, "python") if word in text))
-    sections: dict[str, Any] = {}
-    for file in words:
-        (text,) = (text for text in blocks(DOCS, "yaml") if file in text)
-        sections |= yaml.safe_load(text)
+        (tmp_path / file).write_text(python_block(word))
+    sections: dict[str, Any] = {key: value for file in words for key, value in yaml.safe_load(yaml_block(file)).items()}
     bob = {"name": "bob", "joint": "pivot", "mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02]}
     mechanism = {"bodies": [{**bob, "axis": [0, 1, 0]}]}
     schedule = {"step": "1 ms", "duration": 1.0}
@@ -274,7 +272,7 @@ def test_every_function_of_ops_is_listed():
 
 def test_the_example_of_the_scheduler_runs(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder.parent)
-    (text,) = (text for text in blocks(DOCS, "python") if "scheduler()" in text)
+    text = python_block("scheduler()")
     found: dict[str, Any] = {}
     exec(compile(text, "docs/reference/scheduler.md", "exec"), found)
     state, *counts = capsys.readouterr().out.splitlines()
@@ -290,7 +288,8 @@ def test_the_example_with_a_real_motor_loads_and_runs_simulated(folder):
     path = folder / "example.yaml"
     path.write_text(real + wrong)
     assert load_rig(path).hardware
-    assert load_rig(path, ["drivers=[]", "emulator=null", "guard.estop=null"]).run().summary["outcome"] == "finished"
+    simulated = load_rig(path, ["drivers=[]", "emulator=null", "guard.estop=null"])
+    assert simulated.run(0.5).summary["outcome"] == "finished"
 
 
 def test_every_yaml_example_is_valid():
@@ -306,7 +305,7 @@ def test_the_csv_example_has_waypoints(tmp_path):
 
 
 def test_the_example_of_a_controller_is_compiled(folder):
-    path = write_files(folder)
+    path = folder / "example.yaml"
     path.write_text(next(text for text in complete_rigs() if "pd_spring.py" in text))
     run = load_rig(path).run(0.05)
     assert set(run.summary["engine"].values()) == {"compiled"}
@@ -349,16 +348,13 @@ def test_a_script_on_a_page_runs_as_it_stands(name, monkeypatch, tmp_path):
 
 def test_the_subscriber_on_a_page_prints_samples(tmp_path):
     """Beside a run that publishes them."""
-    (text,) = (text for text in blocks(DOCS, "python") if "zmq.SUB" in text)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        endpoint = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    script = text.replace("tcp://127.0.0.1:9872", endpoint)
-    words = ["run", str(ROOT / "rigs" / "ur5_sim.yaml"), "--realtime", "--telemetry", endpoint]
+    endpoint = f"ipc://{tmp_path}/stream"
+    script = python_block("zmq.SUB").replace("tcp://127.0.0.1:9872", endpoint)
+    words = ["run", str(ROOT / "rigs" / "ur5_sim.yaml"), "--realtime", "--telemetry", endpoint, "--duration", "600"]
     pipe = subprocess.PIPE
     with (
         subprocess.Popen([sys.executable, "-u", "-c", script], stdout=pipe, text=True) as subscriber,
-        subprocess.Popen([sys.executable, "-m", "cosim", *words, "--duration", "60"], stdout=subprocess.DEVNULL) as run,
+        subprocess.Popen([sys.executable, "-m", "cosim", *words], stdout=subprocess.DEVNULL) as run,
     ):
         try:
             assert subscriber.stdout is not None

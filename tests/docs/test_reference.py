@@ -5,33 +5,26 @@ import importlib
 import math
 import pkgutil
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
+import yaml
 
 from cosim import load_rig
-from cosim.bondgraph.components import _current_control, _inverter, _overload, _thermal
-from cosim.control import cogging, feedforward_table, input_shaping
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
 from cosim.control.limits import DERATING, LIMITS
-from cosim.control.shadow import ShadowParams
-from cosim.drivers import cia402
 from cosim.drivers.common import wiring
 from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.motor import FAULT_CAUSES
 from cosim.drivers.dynamixel import SerialSettings
-from cosim.drivers.modbus import params as modbus_params
-from cosim.drivers.serial_text import params as text_params
-from cosim.drivers.transport import CanParams, SerialParams
 from cosim.execution.scheduler import ALLOWED, SchedulerState
-from cosim.hardware import estop
 from cosim.hardware.emulation import fault_kinds
-from cosim.multibody import friction
 from cosim.output.binding import STREAM_EXAMPLE
 from cosim.output.limit_alarms import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
@@ -44,41 +37,12 @@ from cosim.rig.proven_units import UnitsSummary
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
 from cosim.rig.recorded_run import StreamSummary
-from cosim.rig.sections import (
-    bodies,
-    constraints,
-    controllers,
-    drivers,
-    emulator,
-    events,
-    faults,
-    filters,
-    forces,
-    gain_schedules,
-    geometry,
-    guard,
-    joint_definition,
-    joints,
-    keep,
-    limits,
-    loops_and_springs,
-    mechanism,
-    mechanism_numbers,
-    moving_base,
-    parts,
-    rig_spec,
-    scenario,
-    schedule,
-    size,
-    tuning,
-)
+from cosim.rig.sections import constraints, guard, joint_definition, schedule, size
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
-from cosim.servo import brake, cascade
-from cosim.servo import encoder as shaft_encoder
 from cosim.tick.metrics import METRICS
 from cosim.tick.tick_model import ORDER
-from cosim.timing import deadlines, pacing, spread
+from cosim.timing import deadlines, spread
 from cosim.tuning.measures import MARGINS
 from cosim.tuning.optimisers import known_optimisers
 from cosim.tuning.plants import GROUPS
@@ -88,101 +52,17 @@ from tests.controllers.test_contract import context, loaded
 from tests.docs.documents import ROOT, TABLES, TEXT, expected_cells, names
 
 HEADER = ["key", "type", "unit", "default", "bounds", "meaning"]
-# heading of the table -> the dataclass of that section, and keys that are read before it
-SECTIONS: dict[str, tuple[type, set[str]]] = {
-    "The file": (rig_spec._RigFile, {"keep"}),
-    "`mechanism`": (mechanism.MechanismFile, set()),
-    "Inline bodies": (bodies.BodyKeys, set()),
-    "A frame": (geometry.Origin, set()),
-    "Limits of a joint": (joint_definition.LimitKeys, set()),
-    "A mimic": (bodies.MimicKeys, set()),
-    "`mechanism.moving_base`": (moving_base.MovingBaseKeys, set()),
-    "`mechanism.loops`": (loops_and_springs.LoopKeys, set()),
-    "Constraint `distance`": (constraints.DistanceKeys, {"type"}),
-    "Constraint `curve`": (constraints.CurveKeys, {"type"}),
-    "Constraint `gear`": (constraints.GearKeys, {"type"}),
-    "Constraint `knife_edge`": (constraints.KnifeEdgeKeys, {"type"}),
-    "Constraint `rolling`": (constraints.RollingKeys, {"type"}),
-    "A user constraint": (constraints.UserConstraintKeys, {"type"}),
-    "`mechanism.numbers`": (mechanism_numbers.NumbersKeys, set()),
-    "`mechanism.springs`": (loops_and_springs.SpringKeys, set()),
-    "A force law": (forces.ForceKeys, set()),
-    "`mechanism.frames`": (loops_and_springs.FrameKeys, set()),
-    "`mechanism.loop_closure`": (mechanism.LoopClosureKeys, set()),
-    "`joints.<joint>`": (joints._JointFile, set()),
-    "`joints.<joint>.encoder`": (joints.EncoderSpec, set()),
-    "`joints.<joint>.initial`": (joints._Initial, set()),
-    "`joints.<joint>.limits`": (limits.JointLimits, set()),
-    "`joints.<joint>.stops`": (joints._Stops, set()),
-    "`joints.<joint>.friction`": (friction.JointFriction, set()),
-    "`joints.<joint>.cogging`": (cogging.Cogging, set()),
-    "Joints of several dofs": (joints._MultiDofJointKeys, set()),
-    "Initial state of a joint with several dofs": (joints._MultiDofInitial, set()),
-    "A part in Python": (parts.PartKeys, set()),
-    "An FMU as a part": (parts.FmuKeys, set()),
-    "A system of SSP as parts": (parts.SspKeys, set()),
-    "`couplings`": (parts.CouplingsKeys, set()),
-    "`couplings.bonds`": (parts.BondKeys, set()),
-    "`couplings.wires`": (parts.WireKeys, set()),
-    "`couplings.correction`": (parts.CorrectionKeys, set()),
-    "`couplings.step_control`": (parts.StepControlKeys, set()),
-    "`events`": (events.EventKeys, set()),
-    "The condition of an event": (events.WhenKeys, set()),
-    "The signal of a brake": (events.OverKeys, set()),
-    "`drivers`": (drivers._DriverFile, {"type"}),
-    "Wiring": (wiring.JointParams, set()),
-    "Load motors": (drivers.LoadParams, set()),
-    "A CAN bus": (CanParams, set()),
-    "A serial port": (SerialParams, set()),
-    "Homing of `cia402`": (cia402.Homing, set()),
-    "Emulated drives of `cia402`": (cia402.EmulatedParams, set()),
-    "EtherCAT": (cia402.EthercatParams, set()),
-    "Registers of `modbus`": (modbus_params.Registers, set()),
-    "A point of `modbus`": (modbus_params.RegisterPoint, set()),
-    "The control word of `modbus`": (modbus_params.Words, set()),
-    "The status of `modbus`": (modbus_params.StatusBits, set()),
-    "The mode of `modbus`": (modbus_params.Modes, set()),
-    "The model of `modbus`": (modbus_params.DriveModel, set()),
-    "Patterns of `serial_text`": (text_params.Patterns, set()),
-    "Scales of `serial_text`": (text_params.Scales, set()),
-    "Modes of `serial_text`": (text_params.ModeWords, set()),
-    "`emulator`": (emulator._EmulatorFile, set()),
-    "`emulator.joints`": (emulator.MotorParams, set()),
-    "`emulator.faults`": (emulator._FaultKeys, set()),
-    "The condition of a fault": (emulator._WhenKeys, set()),
-    "`scenario`": (scenario.ScenarioKeys, set()),
-    "Faults of a scenario": (scenario.ScenarioFaultKeys, set()),
-    "The condition of a scenario": (scenario.ConditionKeys, set()),
-    "`controllers`": (controllers._ControllerFile, {"type"}),
-    "Gain schedules": (gain_schedules.ScheduleKeys, set()),
-    "Low-pass filters": (filters.LowPass, {"type"}),
-    "Notches": (filters.Notch, {"type"}),
-    "`feedforward`": (feedforward_table.FeedforwardTable, set()),
-    "`shaping`": (input_shaping.Shaping, set()),
-    "Actions of a joint": (limits.JointActions, set()),
-    "`guard`": (guard.GuardKeys, set()),
-    "`guard.actions`": (limits.Actions, set()),
-    "`guard.shadow`": (ShadowParams, set()),
-    "`guard.estop`": (estop.EstopParams, set()),
-    "`schedule`": (schedule._ScheduleFile, {"realtime"}),
-    "`schedule.deadlines`": (schedule._DeadlineKeys, set()),
-    "`schedule.realtime`": (pacing.Pacing, set()),
-    "`schedule.realtime.trigger`": (pacing.Trigger, set()),
-    "`telemetry`": (rig_spec.TelemetrySpec, set()),
-    "`recording`": (rig_spec.RecordingSpec, set()),
-    "`keep`": (keep.KeepSpec, set()),
-    "`tuning`": (tuning.TuningKeys, set()),
-    "Thermal nodes": (_thermal.Thermal, set()),
-    "Control of the current": (_current_control.CurrentControl, set()),
-    "I²t limit": (_overload.Overload, set()),
-    "Inverter": (_inverter.Inverter, set()),
-    "Sampled loops": (cascade.ServoLoops, set()),
-    "The current loop": (cascade.CurrentLoop, set()),
-    "The velocity loop": (cascade.VelocityLoop, set()),
-    "The position loop": (cascade.PositionLoop, set()),
-    "The encoder of a drive": (shaft_encoder.ShaftEncoder, set()),
-    "The brake of a drive": (brake.HoldingBrake, set()),
-}
+
+
+def section(entry: str | list[str]) -> tuple[type, set[str]]:
+    """(dataclass, keys that are read before it) of an entry of the file of sections."""
+    name, *keys = [entry] if isinstance(entry, str) else entry
+    module, _, cls = name.rpartition(".")
+    return getattr(importlib.import_module(f"cosim.{module}"), cls), set(keys)
+
+
+_FILE = Path(__file__).with_name("sections.yaml")
+SECTIONS = {heading: section(entry) for heading, entry in yaml.safe_load(_FILE.read_text(encoding="utf-8")).items()}
 PACKAGES = {
     "Actuator": "cosim.actuators",
     "Trajectory": "cosim.trajectories",
@@ -234,22 +114,7 @@ def test_every_margin_and_every_optimiser_is_listed():
 
 
 def test_every_dataclass_of_a_section_has_its_table():
-    modules = (
-        rig_spec,
-        joints,
-        controllers,
-        schedule,
-        mechanism,
-        mechanism_numbers,
-        bodies,
-        joint_definition,
-        loops_and_springs,
-        constraints,
-        forces,
-        geometry,
-    )
-    modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep, filters, gain_schedules)
-    modules += (cogging, feedforward_table, input_shaping, parts, faults, scenario)
+    modules = [importlib.import_module(name) for name in {cls.__module__ for cls, _ in SECTIONS.values()}]
     schemas = {
         cls
         for module in modules
@@ -257,11 +122,10 @@ def test_every_dataclass_of_a_section_has_its_table():
         if dataclasses.is_dataclass(cls) and any("unit" in field.metadata for field in dataclasses.fields(cls))
     }
     common = {base for cls in schemas for base in cls.__mro__[1:]}  # what several sections have
-    assert schemas - common == {
-        cls
-        for cls, _ in SECTIONS.values()
-        if not cls.__module__.startswith(("cosim.drivers", "cosim.bondgraph", "cosim.servo"))
+    of_plugins = {
+        cls for cls in schemas if cls.__module__.startswith(("cosim.drivers", "cosim.bondgraph", "cosim.servo"))
     }
+    assert schemas - common - of_plugins == {cls for cls, _ in SECTIONS.values()} - of_plugins
 
 
 def test_every_plugin_is_documented_and_no_other():
@@ -278,11 +142,10 @@ def test_a_table_agrees_with_its_dataclass(heading):
     header, *rows = TABLES[heading]
     assert header == HEADER
     cls = CLASSES[heading]
-    besides = SECTIONS[heading][1] if heading in SECTIONS else set()
     shown = {row[0].strip("`"): row for row in rows}
     fields = keys(cls)
     assert len(shown) == len(rows), "a key has two rows"
-    assert set(shown) == set(fields) | besides
+    assert set(shown) == set(fields) | (SECTIONS[heading][1] if heading in SECTIONS else set())
     for name, field in fields.items():
         *cells, meaning = shown[name]
         assert cells == expected_cells(cls, field)

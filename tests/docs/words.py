@@ -14,116 +14,17 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import yaml
+
 ROOT = Path(__file__).parents[2]
 CODE = ("cosim", "drivers", "controllers")
 PAGES = ("docs", "README.md", "CONTRIBUTING.md")
 
-# pattern in prose (messages, docstrings, pages) -> the term that is used
-PROSE: dict[str, str] = {
-    r"\btold\b|(?<!cannot )\btells?\b|\btelling\b": "reported, reports",
-    r"\bsays\b|; say\b": "reports, states; pass, give",
-    r"\bmend(s|ed|ing)?\b": "fix",
-    r"\bspells?\b": "occurrences",
-    r"\bhappenings?\b": "events",
-    r"\bserial lines?\b|\bhalf-duplex lines?\b": "serial link",
-    r"\blines? (to|of|behind) (real )?(drives?|motors?|drivers?)\b|\bline is lost\b|\blost lines?\b": "bus, connection",
-    r"\b(whose|on the|end of (its|the)|of every|per) lines?\b(?! of)": "bus, serial link",
-    r"\bshares? of (the|its)\b|% of (its|the) bit rate": "fraction; bus load",
-    r"\brights\b": "real-time privileges",
-    r"(?<!depend )(?<!depends )\bon time\b|\bby the clock\b": "in real time",
-    r"\bg[ia]ve[sn]? up\b|\bgiving up\b|\brate asked for\b|\bpace\b": "clock slip; abandoned; real-time factor",
-    r"\brehears\w*": "timing pre-check",
-    r"\blate wakes?\b|\bw[ao]ke(s|n)? (up )?(too )?late\b": "wake-up latency",
-    r"(?<!index )\bpulses?\b|\bpulsed\b": "external trigger",
-    r"`most`|`grace`|\bgrace\b": "max_consecutive, warm_up",
-    r"\bat once\b|\bc[oa]me?s? to rest\b|\bcoming to rest\b": "immediate stop; controlled stop; together",
-    r"\blet(s|ting)? go\b|\bshorted phases\b": "torque off, coasting; dynamic braking",
-    r"\bask(s|ed|ing)? for\b(?!\s+confirmation)": "commanded, setpoint; requests",
-    r"\beffort (that )?(a|its|the|this) motion takes\b": "required effort",
-    r"\bobserved (position|velocity|acceleration|motion|one)\b|\bare observed\b": "estimated",
-    r"\bdriven, free\b|`driven`": "actuated, passive",
-    r"\bjoints? that (only )?(turns?|slides?)\b|\bone that (turns|slides)\b": "rotational, linear",
-    r"\bat ease\b": "unloaded",
-    r"\bcarriers?\b": "moving base",
-    r"/gap\b|\bgap_max\b|\bgap of (a|the) (loop|constraint)\b|`closing`|mechanism\.closing\b": "constraint violation",
-    r"(?<!Baumgarte\s)\bstabilisation\b": "Baumgarte stabilisation",
-    r"`counts`": "counts_per_revolution",
-    r"\bslots?\b|\bquantum\b": "feedforward field, resolution",
-    r"\btroubles?\b|\bwarming\b|`rise`": "fault cause, thermal time constant, temperature rise",
-    r"\bmakers?\b|\bdearest\b": "manufacturer; slowest",
-    r"\bseal(s|ed|ing)?\b": "append a checksum",
-    r"\bwitness(es)?\b": "third-party references",
-    r"(?<!SIMD )\blanes?\b": "engine; SIMD lanes",
-    r"\bfine\b": "OK",
-    r"\bnobody can be asked\b": "no terminal to confirm on",
-    r"\bfallen\b|\brescues?\b": "fallback active, fallback",
-    r"\bself-willed\b": "drives that close their own loop",
-}
-
-# word of an identifier (between underscores and capitals) -> the term that is used
-NAMES: dict[str, str] = {
-    "told": "reported",
-    "mend": "fix",
-    "mends": "fixes",
-    "spell": "occurrence",
-    "spells": "occurrences",
-    "happening": "event",
-    "happenings": "events",
-    "rights": "privileges",
-    "rehearse": "check_schedulable",
-    "rehearsal": "schedulability",
-    "rehearsed": "checked",
-    "pulse": "trigger",
-    "pulsed": "triggered",
-    "grace": "warm_up",
-    "most": "max_consecutive",
-    "dropped": "lost rows",
-    "observed": "estimated",
-    "driven": "actuated",
-    "turning": "rotational",
-    "sliding": "linear",
-    "carrier": "moving_base",
-    "gap": "violation",
-    "closing": "loop closure",
-    "stabilisation": "baumgarte",
-    "counts": "counts_per_revolution",
-    "slot": "feedforward field",
-    "slots": "feedforward fields",
-    "quantum": "resolution",
-    "trouble": "fault cause",
-    "troubles": "fault causes",
-    "warming": "thermal_time_constant",
-    "rise": "temperature_rise",
-    "maker": "manufacturer",
-    "dearest": "slowest",
-    "seal": "append_checksum",
-    "sealed": "checksum",
-    "witness": "reference",
-    "witnesses": "references",
-    "lane": "engine",
-    "lanes": "simd_lanes",
-    "fallen": "fallback_active",
-    "rescue": "fallback",
-    "rests": "standstill",
-    "verdict": "stop_reason",
-    "neighbour": "sink_process",
-    "share": "fraction",
-}
-
-# words of NAMES that only count as a whole identifier
-WHOLE = {"most", "dropped", "share", "rise", "observed", "gap", "counts", "rests", "turning", "sliding"}
-
-# (path, pattern of the occurrence in its context, reason)
-EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
-    ("cosim/compile/", r"(?i)lane", "SIMD lanes: this room has no other"),
-    ("cosim/deploy/", r"(?i)lane", "SIMD lanes: this room has no other"),
-    (
-        "cosim/(timing/(simd_loop|reverse_loop|rollout_program|loop_text)|bench/rows_deploy)",
-        r"(?i)lane",
-        "SIMD lanes: these files have no other",
-    ),
-    ("cosim/compile/(cpython_entry|split)", r"slot", "stack slots of emitted code"),
-)
+_WORDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+PROSE: dict[str, str] = _WORDS["prose"]  # pattern -> the term that is used
+NAMES: dict[str, str] = _WORDS["names"]  # word of an identifier -> the term that is used
+WHOLE = set(_WORDS["whole"])  # words of NAMES that only count as a whole identifier
+EXCEPTIONS = tuple(map(tuple, _WORDS["exceptions"]))  # (path, pattern of the occurrence in its context, reason)
 
 
 class Found(NamedTuple):

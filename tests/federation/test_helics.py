@@ -13,7 +13,6 @@ import pytest
 from cosim import InputError, StoppedRun, load_rig
 from cosim.federation.federate import free_port
 from cosim.rig.federates import run_federate, with_federates
-from tests.fmi import fmus
 from tests.kit.flywheel import flywheel
 
 RIG = """
@@ -84,7 +83,7 @@ def meet(t, patience):
 """
 
 
-@pytest.mark.parametrize(("master", "patience"), [("jacobi", 8), ("gauss_seidel", 0.2)])
+@pytest.mark.parametrize(("master", "patience"), [("jacobi", 60), ("gauss_seidel", 0.2)])
 def test_parts_in_two_federates_compute_at_the_same_time_with_jacobi(rig, master, patience):
     """Each waits within its step for the other to step."""
     settings = f"couplings.master={master}", "couplings.order=2", "parts.0.step=1 ms", "parts.1.step=1 ms"
@@ -114,64 +113,42 @@ def test_a_compiled_rig_equals_its_federates_to_rounding(rig):
         np.testing.assert_allclose(other[name], one[name], atol=1e-11, err_msg=name)
 
 
-@fmus.needs_gcc
-def test_an_fmu_in_a_federate(tmp_path):
-    file = fmus.build(tmp_path, "turntable", 2)
-    (tmp_path / "rig.yaml").write_text(f"""
-mechanism:
-  bodies: [{{name: rotor, joint: shaft, axis: [0, 0, 1], mass: 1 kg, inertia: [0.02, 0.02, 0.02]}}]
-joints:
-  shaft: {{prescribed: {{type: sine, amplitude: 30 deg, frequency: 1 Hz}}}}
-parts:
-  - {{name: table, fmu: {file.name}, params: {{temperature: 30 degC}}, federate: table}}
-couplings: {{wires: [{{output: mechanism.shaft/velocity, input: table.rate}}]}}
-schedule: {{step: 2 ms, duration: 40 ms}}
-""")
-    one, other = both(tmp_path / "rig.yaml")
-    assert_equal_to_the_bit(one, other)
-    assert np.abs(one["table/angle"]).max() > 0.05
-
-
 # --- mistakes -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("address", ["load", "tcp://:5", "127.0.0.1:70000"])
-def test_an_address_that_is_none(rig, address):
-    path = rig()
-    message = f"'{address}' is no address; give HOST:PORT, such as 127.0.0.1:23404"
-    with pytest.raises(InputError) as wrong:
-        with_federates(load_rig(path), path, (), address)
-    assert str(wrong.value) == f"--helics: {message}"
-    with pytest.raises(InputError) as wrong:
-        run_federate(path, "load", address, ())
-    assert str(wrong.value) == f"--broker: {message}"
+WITHOUT = RIG.replace(", federate: load", "").replace(", federate: winch", "")
+MISTAKES = {
+    **{
+        f"the address {each}": lambda path, each=each: with_federates(load_rig(path), path, (), each)
+        for each in ("load", "tcp://:5", "127.0.0.1:70000")
+    },
+    "the address of the broker": lambda path: run_federate(path, "load", "load", ()),
+    "the name of a federate": lambda path: run_federate(path, "lod", "127.0.0.1:1", ()),
+    "the name of the mechanism": lambda path: load_rig(path, ["parts.0.federate=mechanism"]),
+    "a name of HELICS": lambda path: load_rig(path, ["parts.0.federate=core"]),
+}
 
 
-def test_mistakes_of_names(rig):
-    path = rig()
+@pytest.mark.parametrize("what", MISTAKES)
+def test_mistakes(rig, said, what):
     with pytest.raises(InputError) as wrong:
-        run_federate(path, "lod", "127.0.0.1:1", ())
-    assert str(wrong.value) == f"{path}: no part has the federate 'lod'; did you mean 'load'?; there is load, winch"
-    path.write_text(RIG.replace(", federate: load", "").replace(", federate: winch", ""))
+        MISTAKES[what](rig())
+    said(wrong.value)
+
+
+def test_a_rig_without_federates(rig, said):
+    path = rig(text=WITHOUT)
     with pytest.raises(InputError) as wrong:
         with_federates(load_rig(path), path)
-    assert str(wrong.value) == f"{path}: no part of the rig has a federate; give parts the key `federate`"
-    with pytest.raises(InputError) as wrong:
-        load_rig(path, ["parts.0.federate=mechanism"])
-    what = "is where the mechanism runs; take the key out, or give another name"
-    assert str(wrong.value) == f"--set parts.0.federate=mechanism: {what}"
-    with pytest.raises(InputError) as wrong:
-        load_rig(path, ["parts.0.federate=core"])
-    what = "'core' is something else in HELICS; give another name"
-    assert str(wrong.value) == f"--set parts.0.federate=core: {what}"
+    said(wrong.value)
 
 
-def test_without_helics(rig, monkeypatch):
+def test_without_helics(rig, said, monkeypatch):
     path = rig()
     monkeypatch.setitem(sys.modules, "helics", None)
     with pytest.raises(InputError) as wrong:
         with_federates(load_rig(path), path)
-    assert str(wrong.value) == "--helics: HELICS is not installed; pip install 'cosim[helics]'"
+    said(wrong.value)
 
 
 def test_no_broker(rig):
@@ -191,17 +168,17 @@ def test_no_broker(rig):
     ("fault", "message"),
     [
         ("raise ValueError('too far')", "part 'wheel' failed at t = 0.01 s: "),
-        ("x = {'twist': float('nan'), 'speed': 0.0}", "part 'wheel' diverged: its output 'torque' is nan"),
         ("os.kill(os.getpid(), signal.SIGKILL)", "the federate 'load' has ended with exit code -9 at t = 0.01 s"),
         (
             "time.sleep(100)",
-            "the federate 'load' gives no answer for part 'wheel' within 1 s at t = 0.01 s; it or the broker has ended"
+            "the federate 'load' gives no answer for part 'wheel' within 2 s at t = 0.01 s; it or the broker has ended"
             " or hangs, or needs a longer couplings.time_limit",
         ),
     ],
 )
 def test_a_federate_that_fails_stops_the_run_and_keeps_what_it_has(rig, fault, message):
-    path, settings = rig(fault, OF_ONE), ["couplings.time_limit=1 s"]
+    limit = 2 if "sleep" in fault else 60  # a busy machine answers late
+    path, settings = rig(fault, OF_ONE), [f"couplings.time_limit={limit} s"]
     with pytest.raises(StoppedRun) as stopped:
         with_federates(load_rig(path, settings), path, settings).run()
     run = stopped.value.run
@@ -295,12 +272,12 @@ def test_an_observer_sees_what_is_recorded(rig, by_hand):
     observer = hand.start("-c", OBSERVER, str(hand.port), *(f"{name}=" for name in names), "wheel/torque=mN*m")
     run = with_federates(loaded, path, (), hand.address).run()
     assert_equal_to_the_bit(loaded.run(), run)
-    seen = np.array([json.loads(line) for line in observer.communicate(timeout=20)[0].splitlines()])
+    seen = np.array([json.loads(line) for line in observer.communicate(timeout=60)[0].splitlines()])
     np.testing.assert_allclose(seen[:, 0], run.t, rtol=1e-15)
     for k, name in enumerate(names.values()):
         np.testing.assert_array_equal(seen[:, k + 1], run[name], err_msg=name)
     np.testing.assert_allclose(seen[:, 4], 1e3 * run["wheel/torque"], rtol=1e-12)  # HELICS knows the unit
-    assert federate.wait(20) == 0
+    assert federate.wait(60) == 0
 
 
 def test_a_federate_with_another_rig(rig, by_hand):
@@ -310,16 +287,16 @@ def test_a_federate_with_another_rig(rig, by_hand):
     with pytest.raises(InputError) as wrong:
         with_federates(load_rig(path), path, (), hand.address).run()
     assert str(wrong.value) == what
-    assert federate.communicate(timeout=20)[1] == f"{what}\n" and federate.returncode == 2
+    assert federate.communicate(timeout=60)[1] == f"{what}\n" and federate.returncode == 2
 
 
 def test_a_broker_that_is_killed(rig, by_hand):
     hand = by_hand()
     broker = hand.broker
     path = rig(f"os.path.exists('/proc/{broker.pid}') and os.kill({broker.pid}, signal.SIGKILL)", OF_ONE)
-    settings = ["couplings.time_limit=1 s"]
+    settings = ["couplings.time_limit=3 s"]
     hand.federate(path, "--set", *settings)
     with pytest.raises(StoppedRun, match="broker") as stopped:
         with_federates(load_rig(path, settings), path, settings, hand.address).run()
     assert KEPT <= len(stopped.value.run.t) < 20
-    assert broker.wait(5) == -9
+    assert broker.wait(60) == -9

@@ -227,13 +227,12 @@ def test_other_joints_keep_their_trajectories(shared_rig, exported, tmp_path):
         assert abs(unit[(f"{joint}/position",)][0] - run[f"{joint}/position"][-1]) > 1e-3
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    ("name", "inputs"),
+    ("name", "version", "inputs"),
     [
-        ("ur5_sim", ELBOW),
-        ("mechanisms/four_bar", ("*/external_effort",)),
-        ("drives/servo_axis", ("*/external_effort", "*/reference_position")),
+        ("ur5_sim", 2, ELBOW),
+        ("mechanisms/four_bar", 3, ("*/external_effort",)),
+        ("drives/servo_axis", 2, ("*/external_effort", "*/reference_position")),
     ],
 )
 def test_outputs_change_only_with_inputs_on_which_they_depend(shared_rig, exported, tmp_path, version, name, inputs):
@@ -260,16 +259,8 @@ def test_outputs_change_only_with_inputs_on_which_they_depend(shared_rig, export
             assert not declared.get(f"{joint}/command_effort", set()) & efforts
 
 
-@pytest.mark.parametrize(
-    ("name", "what"),
-    [
-        ("rial/external_effort", "there is no joint 'rial'; did you mean 'rail'?"),
-        ("rail", "'rail' cannot be an input; give <joint>/external_effort or <joint>/reference_position"),
-        ("rail/effort", "'rail/effort' cannot be an input; give <joint>/external_effort or <joint>/reference_position"),
-        ("rail/reference_position", "'rail/reference_position' cannot be an input of this rig; take it out"),
-    ],
-)
-def test_inputs_that_there_are_not(rig_of, name, what):
+@pytest.mark.parametrize("name", ["rial/external_effort", "rail", "rail/effort", "rail/reference_position"])
+def test_inputs_that_there_are_not(shared_rig, said, name):
     with pytest.raises(CosimError) as error:
-        fmu_of(rig_of(CHAIN), 2, [name])
-    assert str(error.value) == f"--input: {what}"
+        fmu_of(shared_rig(CHAIN), 2, [name])
+    said(error.value)

@@ -150,7 +150,7 @@ def test_outputs_may_be_read_at_any_time_without_effect(swing, tmp_path):
         assert a[PLACES] == b[PLACES]
 
 
-def test_steps_that_are_no_ticks_are_refused(swing, tmp_path):
+def test_steps_that_are_no_ticks_are_refused(swing, said, tmp_path):
     _, file = swing
     with imported(file, tmp_path / "a") as unit:
         unit.begin()
@@ -159,31 +159,23 @@ def test_steps_that_are_no_ticks_are_refused(swing, tmp_path):
         for time, step in ((3e-3, 1.5e-3), (3e-3, 0.0), (3e-3, -1e-3), (3e-3, 1e-4), (5e-3, 1e-3), (np.nan, 1e-3)):
             with pytest.raises(FMICallException):
                 unit.fmu.doStep(time, step)
-        refused = ("0.0015", "0", "-0.001", "0.0001")
-        wrong = [f"a step of {size} s cannot be taken; use a multiple of 0.001 s" for size in refused]
-        wrong += [f"a step from t = {t} s cannot be taken; the unit is at t = 0.003 s" for t in ("0.005", "nan")]
-        assert unit.messages == wrong
+        said(unit.messages)
         assert unit[PLACES] == before
         unit.advance(1)
 
 
-def test_what_cannot_be_set_is_refused(swing, tmp_path):
+def test_what_cannot_be_set_is_refused(swing, said, tmp_path):
     _, file = swing
     with imported(file, tmp_path / "a") as unit:
         unit.begin()
-        kp, position = unit.references[KP], unit.references["hinge/position"]
         for name, value in ((KP, -1.0), (KP, np.nan), ("hinge/position", 1.0)):
             with pytest.raises(FMICallException):
                 unit.set(name, value)
-        assert unit.messages == [
-            f"variable {kp} cannot be -1; it must be from 0 to inf",
-            f"variable {kp} cannot be nan; it must be from 0 to inf",
-            f"variable {position} cannot be set",
-        ]
+        said(unit.messages)
         assert unit[(KP,)] == [50.0]
 
 
-def test_functions_at_the_wrong_time_are_refused(swing, tmp_path):
+def test_functions_at_the_wrong_time_are_refused(swing, said, tmp_path):
     _, file = swing
     with imported(file, tmp_path / "a") as unit:
         with pytest.raises(FMICallException):
@@ -192,12 +184,7 @@ def test_functions_at_the_wrong_time_are_refused(swing, tmp_path):
         unit.fmu.terminate()
         with pytest.raises(FMICallException):
             unit.set(KP, 1.0)
-        version = unit.version
-        set_ = {2: "fmi2SetReal", 3: "fmi3SetFloat64"}[version]
-        assert unit.messages == [
-            f"fmi{version}DoStep is not allowed before its initialization",
-            f"{set_} is not allowed after its end",
-        ]
+        said(unit.messages)
 
 
 def test_a_binary_takes_its_own_model_description_only(swing, tmp_path, monkeypatch):

@@ -329,7 +329,7 @@ def test_arrays_have_all_their_elements(pairs, tmp_path):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_parameter_changes_between_steps(pairs, tmp_path, version):
+def test_a_parameter_changes_between_steps(pairs, said, tmp_path, version):
     part, new = pairs.parts["pair"], {"stiffness": 300.0, "damping": (0.5, 0.05)}
     blocks = [
         SteppedBlock(part),
@@ -354,10 +354,7 @@ def test_a_parameter_changes_between_steps(pairs, tmp_path, version):
         for value in (-1.0, 1e5, np.nan):
             with pytest.raises(FMICallException):
                 unit.set("stiffness", value)
-        number = unit.references["stiffness"]
-        assert unit.messages == [
-            f"variable {number} cannot be {value}; it must be from 0 to 10000" for value in ("-1", "100000", "nan")
-        ]
+        said(unit.messages)
     assert np.ptp(total) > 1.0
 
 
@@ -418,44 +415,28 @@ def test_outputs_that_are_not_finite_end_it(pairs, tmp_path, version):
 
 
 @pytest.mark.parametrize(
-    ("name", "steps", "refusals"),
-    [
-        ("pair", (0.0, -1e-3, np.nan, 301.0), ["one above 0"] * 3 + ["at most 300"]),
-        ("governor", (0.75e-3, 1e-4, 0.0), ["a multiple of 0.0005"] * 2 + ["one above 0"]),
-    ],
+    ("name", "steps"),
+    [("pair", (0.0, -1e-3, np.nan, 301.0)), ("governor", (0.75e-3, 1e-4, 0.0))],
+    ids=["pair", "governor"],
 )
-def test_steps_that_cannot_be_taken_are_refused(pairs, tmp_path, name, steps, refusals):
+def test_steps_that_cannot_be_taken_are_refused(pairs, tmp_path, said, name, steps):
     with imported(pairs.file(name, 3), tmp_path / "unzipped") as unit:
         unit.begin()
         unit.advance(1)
         for step in steps:
             with pytest.raises(FMICallException):
                 unit.fmu.doStep(STEP, step)
-        expected = [
-            f"a step of {step:g} s cannot be taken; use {fix} s" for step, fix in zip(steps, refusals, strict=True)
-        ]
-        assert unit.messages == expected
         with pytest.raises(FMICallException):
             unit.fmu.doStep(0.5, STEP)
-        assert unit.messages[-1] == "a step from t = 0.5 s cannot be taken; the unit is at t = 0.001 s"
+        said(unit.messages)
         unit.advance(1)
 
 
-def test_derivatives_that_cannot_be_given(pairs, tmp_path):
+def test_derivatives_that_cannot_be_given(pairs, said, tmp_path):
     with imported(pairs.file("pair", 2), tmp_path / "unzipped") as unit:
         unit.begin()
         bias, stiffness = unit.references["bias"], unit.references["stiffness"]
-        for arguments in (
-            ([bias], [3], [1.0]),
-            ([bias], [0], [1.0]),
-            ([bias], [1], [np.nan]),
-            ([stiffness], [1], [1.0]),
-        ):
+        for variable, order, value in ((bias, 3, 1.0), (bias, 0, 1.0), (bias, 1, np.nan), (stiffness, 1, 1.0)):
             with pytest.raises(FMICallException):
-                unit.fmu.setRealInputDerivatives(*arguments)
-        assert unit.messages == [
-            "a derivative of order 3 cannot be set; use 1 or 2",
-            "a derivative of order 0 cannot be set; use 1 or 2",
-            f"a derivative of variable {bias} cannot be nan",
-            f"variable {stiffness} is no input with derivatives",
-        ]
+                unit.fmu.setRealInputDerivatives([variable], [order], [value])
+        said(unit.messages)

@@ -39,7 +39,7 @@ class FoxgloveClient:
         self._topics |= chosen
         self.send("subscribe", subscriptions=[{"id": number, "channelId": number} for number in chosen])
 
-    def until(self, found: Callable[[], Any], timeout: float = 10.0) -> Any:
+    def until(self, found: Callable[[], Any], timeout: float = 60.0) -> Any:
         """Receive until this is true; what it is then."""
         end = time.monotonic() + timeout
         while not (value := found()):

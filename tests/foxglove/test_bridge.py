@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -11,7 +10,7 @@ from mcap.reader import make_reader
 
 from cosim.access.guarded_server import address_of
 from cosim.client import connect
-from cosim.foxglove.bridge import GONE, NO_VIEW
+from cosim.foxglove.bridge import NO_VIEW
 from cosim.foxglove.command import FoxgloveAddress, open_bridge
 from cosim.foxglove.parameters import REFUSED, RunParameters
 from tests.foxglove.client import FoxgloveClient
@@ -29,14 +28,25 @@ mechanism:
 joints: {all: {actuator: {type: ideal}}}
 controllers:
   - {name: hold, type: pd_gravity, kp: 100, kd: [5, 3], trajectory: {type: sine, amplitude: 0.2, frequency: 1 Hz}}
-schedule: {step: 1 ms, duration: 120, realtime: {warm_up: 0 s}}
+schedule: {step: 5 ms, duration: 600, realtime: {warm_up: 0 s}}
 """
 
 
-def arm(folder, *settings, control=True):
-    published = [f"telemetry.publish=ipc://{folder}/stream"]
-    controlled = [f"telemetry.control=ipc://{folder}/control"] if control else []
-    return rig_in(folder, RIG, *published, *controlled, *settings)
+def arm(folder, *settings):
+    sockets = f"telemetry.publish=ipc://{folder}/stream", f"telemetry.control=ipc://{folder}/control"
+    return rig_in(folder, RIG, *sockets, *settings)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The folder of a run whose file is no rig any more; in the end its parameters are what they were."""
+    folder = tmp_path_factory.mktemp("run")
+    running = Running(arm(folder))
+    with running.client() as client:
+        client.status()
+    (folder / "rig.yaml").write_text("no rig at all: [")
+    yield folder
+    assert running.stop().changes == ()
 
 
 @contextmanager
@@ -75,7 +85,7 @@ def stated(client, number):
     return client.until(lambda: [text for text in client.of("status") if text["id"] == number])[0]["message"]
 
 
-def test_a_run_is_shown_as_its_recording_and_tuned(tmp_path):
+def test_a_run_is_shown_as_its_recording_and_tuned(tmp_path, said):
     rig = arm(tmp_path)
     running = Running(rig, record=tmp_path / "a.mcap")
     with bridged(tmp_path) as client:
@@ -88,16 +98,15 @@ def test_a_run_is_shown_as_its_recording_and_tuned(tmp_path):
         assert values_of(client, "all") == {"hold.kp": [100.0, 100.0], "hold.kd": [5.0, 3.0]}
         client.send("setParameters", parameters=[{"name": "hold.kp", "value": [150, 90.5]}], id="set")
         assert values_of(client, "set") == {"hold.kp": [150.0, 90.5]}
-        with connect(rig.run_spec.telemetry.control, timeout=20.0) as control:
+        with connect(rig.run_spec.telemetry.control, timeout=60.0) as control:
             assert control.get() == {"hold.kp": [150.0, 90.5], "hold.kd": [5.0, 3.0]}
 
         both = [{"name": "hold.kd", "value": [4, 4]}, {"name": "hold.kp", "value": [-1, 90]}]
         client.send("setParameters", parameters=both, id="bad")
         assert values_of(client, "bad") == {"hold.kp": [150.0, 90.5], "hold.kd": [5.0, 3.0]}
         (status,) = client.until(lambda: [text for text in client.of("status") if text["id"] == REFUSED])
-        place = rig.run_spec.telemetry.control
         assert status["level"] == 2
-        assert status["message"] == (f"{place}: set: parameter 'hold.kp': must be at least 0 N*m/rad, is -1 N*m/rad")
+        said(status["message"])
         # on a busy machine there are events of late ticks too
         (event,) = client.until(lambda: [text for text in map(message_of, client.of_topic("/log")) if "set by" in text])
         assert event == "hold.kp = [150, 90.5] (was 100), set by 'Foxglove'"
@@ -147,7 +156,7 @@ def test_parameters_that_others_set_are_published(tmp_path):
         client.send("subscribeParameterUpdates", parameterNames=["hold.kp"])
         client.send("getParameters", parameterNames=["hold.kp"], id="subscribed")
         values_of(client, "subscribed")  # requests are taken in their order
-        with connect(rig.run_spec.telemetry.control, timeout=20.0) as control, control.control():
+        with connect(rig.run_spec.telemetry.control, timeout=60.0) as control, control.control():
             control.set({"hold.kp": 77.0})
 
         def published():
@@ -158,41 +167,34 @@ def test_parameters_that_others_set_are_published(tmp_path):
     running.stop()
 
 
-def test_the_network_can_set_nothing(tmp_path):
-    rig = arm(tmp_path)
-    running = Running(rig)
-    with bridged(tmp_path, host="0.0.0.0") as client:
+@pytest.mark.parametrize("options", [{"host": "0.0.0.0"}, {"sets": False}], ids=["the network", "by default"])
+def test_parameters_are_read_only(served, said, options):
+    with bridged(served, **options) as client:
         client.until(lambda: "/joint_states" in client.channels)
         client.send("setParameters", parameters=[{"name": "hold.kp", "value": 3.0}], id="set")
         assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
-        message = stated(client, REFUSED)
-        assert message == "parameters can be set from this machine alone; serve 127.0.0.1"
-    assert running.stop().changes == ()
+        said(stated(client, REFUSED))
 
 
-def test_parameters_are_read_only_by_default(tmp_path):
-    running = Running(arm(tmp_path))
-    with bridged(tmp_path, sets=False) as client:
+def test_what_is_no_value_changes_nothing(served, said):
+    with bridged(served) as client:
         client.until(lambda: "/joint_states" in client.channels)
-        client.send("setParameters", parameters=[{"name": "hold.kp", "value": 3.0}], id="set")
-        assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
-        message = stated(client, REFUSED)
-        assert message == "parameters are read-only; start cosim foxglove with --allow-set"
-    assert running.stop().changes == ()
+        for value in ({"x": 1.0}, "many", [1.0, 2.0, 3.0]):
+            client.texts.clear()
+            client.send("setParameters", parameters=[{"name": "hold.kp", "value": value}], id="set")
+            assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
+            said(stated(client, REFUSED), r"ipc:\S*control")
 
 
-def test_a_run_without_control_refuses_sets(tmp_path):
-    running = Running(arm(tmp_path, control=False), duration=4.0)
-    with bridged(tmp_path) as client:
+def test_a_mechanism_is_shown_without_the_file_of_its_rig(served):
+    with bridged(served) as client:
         client.until(lambda: "/joint_states" in client.channels)
-        client.send("setParameters", parameters=[{"name": "hold.kp", "value": 3.0}], id="set")
-        assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
-        message = stated(client, REFUSED)
-        assert message == "the run has no control socket, or none yet; run it with --control"
-    running.join(30.0)
+        client.subscribe(*client.channels)
+        client.until(lambda: client.of_topic("/tf") and client.of_topic("/scene"))
+        assert not client.of("status")
 
 
-def test_a_set_before_the_first_schema_has_its_own_reason():
+def test_a_set_before_the_first_schema_has_its_own_reason(said):
     """What the run has is not known then; a schema without a control socket may be that of a run that begins."""
     reasons = []
     parameters = RunParameters(None, refused="")
@@ -200,70 +202,32 @@ def test_a_set_before_the_first_schema_has_its_own_reason():
     assert parameters.set({"hold.kp": 3.0}) == {}
     parameters.learn({"parameters": {}, "control": None})
     assert parameters.set({"hold.kp": 3.0}) == {}
-    assert reasons == [
-        "not yet connected to a run; set it again when its parameters are shown",
-        "the run has no control socket, or none yet; run it with --control",
-    ]
+    said(reasons)
 
 
-@pytest.mark.parametrize(
-    ("value", "wrong"),
-    [
-        ({"x": 1.0}, "parameter 'hold.kp' cannot be {'x': 1.0}; give a number, or a list of numbers"),
-        ("many", "set: parameter 'hold.kp': expected a number, got 'many'"),
-        ([1.0, 2.0, 3.0], "set: parameter 'hold.kp': expected 2 numbers (one per joint), got 3"),
-    ],
-)
-def test_what_is_no_value_changes_nothing(tmp_path, value, wrong):
-    rig = arm(tmp_path)
-    running = Running(rig)
-    with bridged(tmp_path) as client:
-        client.until(lambda: "/joint_states" in client.channels)
-        client.send("setParameters", parameters=[{"name": "hold.kp", "value": value}], id="set")
-        assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
-        message = stated(client, REFUSED)
-        assert message.removeprefix(f"{rig.run_spec.telemetry.control}: ") == wrong
-    assert running.stop().changes == ()
-
-
-def test_a_stream_without_positions_shows_no_mechanism(tmp_path):
+def test_a_stream_without_positions_shows_no_mechanism(tmp_path, said):
     running = Running(arm(tmp_path, 'telemetry.signals=["*/effort"]'))
     with bridged(tmp_path) as client:
-        message = stated(client, NO_VIEW)
-        assert message == "the mechanism is not shown: the stream has no positions; publish */position too"
+        said(stated(client, NO_VIEW))
         client.until(lambda: "/joints/b" in client.channels)
         assert "/tf" not in client.channels
     running.stop()
 
 
-def test_a_mechanism_is_shown_without_the_file_of_its_rig(tmp_path):
-    rig = arm(tmp_path)
-    running = Running(rig)
-    time.sleep(0.5)
-    rig.run_spec.path.write_text("no rig at all: [")
-    with bridged(tmp_path) as client:
-        client.until(lambda: "/joint_states" in client.channels)
-        client.subscribe(*client.channels)
-        client.until(lambda: client.of_topic("/tf") and client.of_topic("/scene"))
-        assert not client.of("status")
-    running.stop()
-
-
-def test_the_next_run_is_a_session_of_its_own_and_silence_is_stated(tmp_path):
+def test_the_next_run_is_a_session_of_its_own(tmp_path):
     first = Running(arm(tmp_path))
     with bridged(tmp_path) as client:
         client.until(lambda: "/joint_states" in client.channels)
         before = client.of("serverInfo")[-1]["sessionId"]
         first.stop()
         second = Running(arm(tmp_path, 'telemetry.signals=["a/*"]'))
-        client.until(lambda: client.of("serverInfo")[-1]["sessionId"] != before, 20.0)
+        client.until(lambda: client.of("serverInfo")[-1]["sessionId"] != before)
         client.until(lambda: "/joints/b" not in client.channels and "/joints/a" in client.channels)
         second.stop()
 
 
-def test_silence_is_stated_once(tmp_path):
+def test_silence_is_stated(tmp_path, monkeypatch):
+    monkeypatch.setattr("cosim.foxglove.bridge.GONE", 0.1)
     with bridged(tmp_path) as client:
-        started = time.monotonic()
-        (status,) = client.until(lambda: client.of("status"), 3 * GONE)
-        assert time.monotonic() - started > 0.8 * GONE
+        status = client.until(lambda: client.of("status"))[0]
         assert (status["message"], status["level"]) == ("nothing comes from the run any more", 1)

@@ -21,35 +21,29 @@ def wrong(address, *at):
     return str(caught.value)
 
 
-def test_a_port_in_use():
+def test_a_port_in_use(said):
     with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        what = f"port {port} of 127.0.0.1 cannot be opened (Address already in use)"
-        assert wrong(STREAM, "127.0.0.1", port) == f"--port: {what}; pass another one, or 0 for any"
+        said(wrong(STREAM, "127.0.0.1", other.getsockname()[1]), r"(?<=port )\d+")
 
 
-def test_what_is_no_port_and_no_address():
-    what = "70000 is no port; give one from 1 to 65535, or 0 for any that is free"
-    assert wrong(STREAM, "127.0.0.1", 70_000) == f"--port: {what}"
-    address = "tcp://127.0.0.1:99999"
-    assert wrong(address, "127.0.0.1", 0) == f"{address}: there is no port 99999; use one from 1 to 65535"
-    what = "'192.0.2.1' is no name or address of this machine (Cannot assign requested address)"
-    assert wrong(STREAM, "192.0.2.1", 0) == f"--host: {what}; give one such as 127.0.0.1"
-    what = "no address of a stream (Invalid argument); give one such as tcp://127.0.0.1:9872"
-    assert wrong("somewhere", "127.0.0.1", 0) == f"somewhere: {what}"
+WRONG = {
+    "no port": (STREAM, "127.0.0.1", 70_000),
+    "no port of a stream": ("tcp://127.0.0.1:99999", "127.0.0.1", 0),
+    "no address of this machine": (STREAM, "192.0.2.1", 0),
+    "no stream": ("somewhere", "127.0.0.1", 0),
+    "no host": (STREAM, "127.0.0.1", 0, ["a b"]),
+    "no origin": (STREAM, "127.0.0.1", 0, [], ["example.org"]),
+}
 
 
-def test_what_is_no_name_and_no_origin():
-    what = "--allow-host: 'a b' is no name of a machine; give one such as robot.example.org"
-    assert wrong(STREAM, "127.0.0.1", 0, ["a b"]) == what
-    what = "--allow-origin: 'example.org' is no origin; give one such as https://example.org"
-    assert wrong(STREAM, "127.0.0.1", 0, [], ["example.org"]) == what
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_named(said, what):
+    said(wrong(*WRONG[what]))
 
 
-def test_without_websockets(monkeypatch):
+def test_without_websockets(said, monkeypatch):
     monkeypatch.setitem(sys.modules, "websockets.asyncio.server", None)
-    what = "Foxglove needs websockets; run pip install 'cosim[foxglove]'"
-    assert wrong(STREAM, "127.0.0.1", 0) == f"foxglove: {what}"
+    said(wrong(STREAM, "127.0.0.1", 0))
 
 
 def test_the_command_serves_until_it_is_interrupted():
@@ -65,4 +59,4 @@ def test_the_command_serves_until_it_is_interrupted():
         silence = "nothing is published there without a key; the bridge waits for a run"
         assert process.stdout.readline() == f"warning: {STREAM}: {silence}\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(10.0) == 0
+        assert process.wait(60.0) == 0

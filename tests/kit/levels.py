@@ -89,9 +89,20 @@ def covering(
     features: what a case has; each that any case has is in the gate. A tuple has a value for each argument of the test.
     """
     cases = list(cases)
-    chosen = _choice([set(features(case)) for case in cases], list(map(cost, cases)))
-    marks = [() if k in chosen else (full,) for k in range(len(cases))]
+    kept = _choice([set(features(case)) for case in cases], list(map(cost, cases)))
+    marks = [() if k in kept else (full,) for k in range(len(cases))]
     return [
         pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=mark)
         for case, mark in zip(cases, marks, strict=True)
     ]
+
+
+def chosen(
+    cases: Iterable[Any],
+    features: Callable[[Any], Iterable[Hashable]],
+    cost: Callable[[Any], float] = lambda case: 1.0,
+) -> list[Any]:
+    """Of many cases, as few as have every feature: what the others would show, these show too."""
+    cases = list(cases)
+    kept = _choice([set(features(case)) for case in cases], list(map(cost, cases)))
+    return [case for k, case in enumerate(cases) if k in kept]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from copy import copy
 
 import numpy as np
 
@@ -36,6 +37,12 @@ class ObjectRig:
             for each in functions
         }
         self.memory = np.zeros(self.code.size)
+
+    def copy(self):
+        """The same code on a copy of the memory."""
+        found = copy(self)
+        found.memory = self.memory.copy()
+        return found
 
     def call(self, name, *arguments):
         return self._functions[name](self.memory.ctypes.data, *arguments)

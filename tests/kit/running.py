@@ -10,7 +10,7 @@ from cosim.errors import RunError
 from cosim.rig import Rig
 from cosim.rig.run import Run, StoppedRun
 
-PATIENCE = 20.0  # s, for an answer on a busy machine
+PATIENCE = 60.0  # s, for an answer on a busy machine
 
 
 class Running(threading.Thread):
@@ -35,7 +35,7 @@ class Running(threading.Thread):
 
     def finished(self) -> Run | RunError | None:
         """The result, once it has ended."""
-        self.join(30.0)
+        self.join(PATIENCE)
         assert not self.is_alive()
         return self.result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket as sockets
 import stat
 import threading
@@ -14,7 +15,7 @@ import zmq
 from cosim.client.control import ControlClient, NoReply
 from cosim.errors import InputError
 from cosim.output import curve
-from cosim.output.binding import DEFAULT_FIX, bind, control_address
+from cosim.output.binding import bind, control_address
 from cosim.output.curve import client_key_of, is_local, is_private, key_of, own_key
 from cosim.remote.control_process import ControlServer, ControlSetup
 
@@ -44,38 +45,30 @@ def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("s")  # names of sockets are short
 
 
-def refused(bound, endpoint: str) -> str:
+def refusal(call, endpoint: str) -> InputError:
     with pytest.raises(InputError) as caught:
-        bound(endpoint)
-    return str(caught.value).removeprefix(f"{endpoint}: cannot publish telemetry: ")
+        call(endpoint)
+    return caught.value
 
 
-NO_PORT, NO_HOST = "there is no port {}; use one {}", f"a host has 1 to 253 characters, this one {{}}; {DEFAULT_FIX}"
+IMPOSSIBLE = {
+    "the next port": "127.0.0.1:65536",
+    "a large port": "127.0.0.1:99999",
+    "a very large port": f"127.0.0.1:{5000 * '9'}",
+    "no host": ":9872",
+    "a long host": f"{254 * 'n'}:9872",
+}
 
 
-@pytest.mark.parametrize(
-    ("place", "what"),
-    [
-        ("127.0.0.1:65536", NO_PORT.format(65536, "up to 65535")),
-        ("127.0.0.1:99999", NO_PORT.format(99999, "up to 65535")),
-        (f"127.0.0.1:{5000 * '9'}", NO_PORT.format(f"{60 * '9'}…", "up to 65535")),
-        (":9872", NO_HOST.format(0)),
-        (f"{254 * 'n'}:9872", NO_HOST.format(254)),
-    ],
-)
-def test_an_address_that_cannot_be_is_refused_at_both_ends(bound, place, what):
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_an_address_that_cannot_be_is_refused_at_both_ends(bound, said, what):
     """ZeroMQ takes another port in place of 99999, and a client waits for ever for a host with a long name."""
-    with pytest.raises(InputError) as caught:
-        bound(f"tcp://{place}")
-    assert str(caught.value).endswith(f": cannot publish telemetry: {what}")
-    with pytest.raises(InputError) as caught:
-        ControlClient(f"tcp://{place}")
-    assert str(caught.value).endswith(f": {what.replace('up to', 'from 1 to')}")
+    for call in (bound, ControlClient):
+        said(refusal(call, f"tcp://{IMPOSSIBLE[what]}").what)
 
 
-def test_a_client_needs_a_port():
-    with pytest.raises(InputError, match=r"tcp://127.0.0.1:0: there is no port 0; use one from 1 to 65535"):
-        ControlClient("tcp://127.0.0.1:0")
+def test_a_client_needs_a_port(said):
+    said(refusal(ControlClient, "tcp://127.0.0.1:0"))
     for address in ("tcp://127.0.0.1:65535", "tcp://[::1]:1", "ipc:///tmp/x", "inproc://99999:99999"):
         ControlClient(address).close()
 
@@ -89,39 +82,33 @@ def test_a_file_is_closed_to_other_users_whatever_the_umask(bound, folder):
     assert stat.S_IMODE((folder / "a").stat().st_mode) == 0o600
 
 
-def test_the_socket_of_a_running_program_is_not_taken_over(bound, folder):
+def test_the_socket_of_a_running_program_is_not_taken_over(bound, folder, said):
     bound(f"ipc://{folder}/a")
-    what = "another program of yours serves there; stop it or give another name"
-    assert refused(bound, f"ipc://{folder}/a") == what
+    said(refusal(bound, f"ipc://{folder}/a").what)
     with zmq.Context.instance().socket(zmq.SUB) as reader:  # the first one is still there
         reader.connect(f"ipc://{folder}/a")
 
 
-def test_the_socket_of_a_dead_program_is_replaced(bound, folder):
-    with sockets.socket(sockets.AF_UNIX) as dead:
-        dead.bind(str(folder / "a"))
+def test_the_socket_of_a_dead_program_is_replaced_but_not_that_of_another_user(bound, folder, said, monkeypatch):
+    for name in "ab":
+        with sockets.socket(sockets.AF_UNIX) as dead:
+            dead.bind(str(folder / name))
     assert bound(f"ipc://{folder}/a") == f"ipc://{folder}/a"
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    said(refusal(bound, f"ipc://{folder}/b").what)
 
 
-def test_a_file_that_is_no_socket_is_kept(bound, folder):
+def test_a_file_that_is_no_socket_is_kept(bound, folder, said):
     (folder / "rig.yaml").write_text("mechanism:")
-    what = "a file has this name, and it is no socket; give another name"
-    assert refused(bound, f"ipc://{folder}/rig.yaml") == what
     (folder / "link").symlink_to(folder / "rig.yaml")
-    assert refused(bound, f"ipc://{folder}/link") == what
+    what = refusal(bound, f"ipc://{folder}/rig.yaml").what
+    assert refusal(bound, f"ipc://{folder}/link").what == what
+    said(what)
     assert (folder / "rig.yaml").read_text() == "mechanism:"
 
 
-def test_the_socket_of_another_user_is_refused(bound, folder, monkeypatch):
-    with sockets.socket(sockets.AF_UNIX) as theirs:
-        theirs.bind(str(folder / "a"))
-        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        assert refused(bound, f"ipc://{folder}/a") == "the socket of another user has this name; give another name"
-
-
-def test_a_folder_that_does_not_exist(bound, folder):
-    what = f"No such file or directory: {folder}/none; give a folder that exists and is yours"
-    assert refused(bound, f"ipc://{folder}/none/a") == what
+def test_a_folder_that_does_not_exist(bound, folder, said):
+    said(refusal(bound, f"ipc://{folder}/none/a").what, re.escape(str(folder)))
 
 
 def test_of_programs_that_start_together_one_serves(folder):

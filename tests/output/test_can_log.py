@@ -46,20 +46,17 @@ def test_frames_are_read_back(tmp_path, suffix):
     assert steps == pytest.approx([1e-3] * 3, abs=2e-6)
 
 
-def test_a_log_that_cannot_be_written(tmp_path):
+def test_a_log_that_cannot_be_written(tmp_path, said):
     path = recorded(tmp_path / "a.mcap")
-    with pytest.raises(InputError) as error:
-        write_can_log(path, tmp_path / "none" / "bus.log")
-    assert str(error.value).startswith(f"--to: {tmp_path}/none/bus.log: there is no folder '{tmp_path}/none'")
-    with pytest.raises(InputError) as error:
-        write_can_log(path, tmp_path / "bus.txt")
-    assert ".log" in str(error.value)
+    for name in ("none/bus.log", "bus.txt"):
+        with pytest.raises(InputError) as error:
+            write_can_log(path, tmp_path / name)
+        said(error.value)
 
 
-def test_a_recording_of_serial_ports_only(tmp_path):
+def test_a_recording_of_serial_ports_only(tmp_path, said):
     path = recorded(tmp_path / "a.mcap", (PORT,))
     with pytest.raises(InputError) as error:
         write_can_log(path, tmp_path / "bus.log")
-    what = "holds no traffic of a CAN bus, but of serial ports only; no log has these"
-    assert str(error.value) == f"{path}: {what}"
+    said(error.value)
     assert not (tmp_path / "bus.log").exists()

@@ -10,7 +10,7 @@ from cosim.output.plot import RunPlot, glyphs
 from cosim.output.plot.timing_plot import plot_timing
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from tests.kit.fonts import only_fonts_of_matplotlib  # noqa: F401
-from tests.output.plot_helpers import run, texts
+from tests.output.plot_helpers import run, texts, words
 
 NAMES = {
     "肩关节": r"\u80a9\u5173\u8282",
@@ -35,10 +35,10 @@ def test_an_installed_font_shows_its_characters(monkeypatch):
     assert glyphs.drawable(chr(more)) == chr(more)
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+@pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_a_run_with_such_names_is_drawn(tmp_path, suffix):
     path = tmp_path / f"run.{suffix}"
-    t, signals, units = run(list(NAMES), ("position", "effort"))
+    t, signals, units = run(list(NAMES), ("position",))
     RunPlot(t, signals, list(NAMES), "机器人", units, "注", "说明", [(0.5, "锁")]).save(path)
     assert path.stat().st_size > 1000
     if suffix == "svg":
@@ -46,13 +46,12 @@ def test_a_run_with_such_names_is_drawn(tmp_path, suffix):
         assert r"\u80a9\u5173\u8282" in found and r"\u673a\u5668\u4eba" in found
 
 
-def test_the_timing_of_a_controller_with_such_a_name_is_drawn(tmp_path):
-    path = tmp_path / "timing.svg"
+def test_the_timing_of_a_controller_with_such_a_name_is_drawn(tmp_path, drawn):
     stamps = np.cumsum(np.full((50, 5), 1000), axis=1) + 1_000_000 * np.arange(50)[:, None]
     tasks = tuple(TaskTime(name, 1, 0, 1_000_000, False) for name in ("肩", "write"))
     record = DeadlineRecord(tasks, 1e6, np.arange(50), stamps, 0, 0, 0, 1.0, False, "Python", ())
-    plot_timing(path, record, "机器人")
-    assert any(r"\u80a9" in text for text in texts(path))
+    plot_timing(tmp_path / "timing.png", record, "机器人")
+    assert any(r"\u80a9" in text for text in words(drawn[0]))
 
 
 def test_a_graph_with_such_names_is_drawn(tmp_path, monkeypatch, capsys):

@@ -1,8 +1,4 @@
-"""Plots of the timing of a real-time run: their content, thinning without loss of spikes, error messages."""
-
-import re
-import subprocess
-import sys
+"""Plots of the timing of a real-time run: their content, and thinning without loss of spikes."""
 
 import numpy as np
 import pytest
@@ -10,7 +6,7 @@ import pytest
 from cosim.errors import InputError
 from cosim.output.plot.timing_plot import plot_timing
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
-from tests.kit.levels import one_of_each
+from tests.output.plot_helpers import LONG, assert_on_the_picture_and_apart, keys
 
 US, MS = 1_000, 1_000_000
 NAMES = ("read", "arm", "guard", "write", "step", "publish")
@@ -55,11 +51,6 @@ def titles(figure):
     return [axes.get_title() for axes in figure.axes]
 
 
-def key(axes):
-    legend = axes.get_legend()
-    return [text.get_text() for text in legend.get_texts()] if legend else []
-
-
 def names_beside(axes):
     return [label.get_text() for label in axes.get_yticklabels()]
 
@@ -76,27 +67,24 @@ def test_distributions_curves_causes_and_deadlines_are_on_the_plot(draw):
         "wake-up latency",
         "end to end: from due time to commands written",
     ]
-    assert key(waking) == ["median 10 µs", "p99 10 µs", "max 910 µs"]
-    assert key(tasks) == ["median", "to p99", "max", "period 1 ms"]
+    assert keys(waking.get_legend()) == ["median 10 µs", "p99 10 µs", "max 910 µs"]
+    assert keys(tasks.get_legend()) == ["median", "to p99", "max", "period 1 ms"]
     assert names_beside(tasks) == [*NAMES, "tick"]
-    assert key(over_time) == ["step overran (2)", "wake-up latency (1)", "bus late in read (1)"]
-    assert key(end_to_end) == ["deadline of write, 1 ms"]
+    assert keys(over_time.get_legend()) == ["step overran (2)", "wake-up latency (1)", "bus late in read (1)"]
+    assert keys(end_to_end.get_legend()) == ["deadline of write, 1 ms"]
     assert end_to_end.get_xlabel() == "time [s]"
     assert [text.get_text() for text in figure.texts] == [
         "my arm",
         "299 ms in ticks of 1 ms, compiled engine  ·  4 deadlines missed  ·  real-time factor 1.0000 at worst",
         "done in time",
     ]
-
-
-def test_late_ticks_stand_where_they_happened(draw):
-    *_, waking, end_to_end = draw(run(late=LATE)).axes
-    points = [line.get_xydata().tolist() for line in waking.lines[1:]]
+    # late ticks stand where they happened
+    points = [line.get_xydata().tolist() for line in over_time.lines[1:]]
     assert points == [[[0.15, 10e-6], [0.2, 10e-6]], [[0.1, 910e-6]], [[0.25, 10e-6]]]
     # of the late ticks only one wrote its commands after their deadline
     points = [line.get_xydata().tolist() for line in end_to_end.lines[1:4]]
     assert points == [[], [], [[0.25, 1040e-6]]]
-    colors = [line.get_color() for line in waking.lines[1:]]
+    colors = [line.get_color() for line in over_time.lines[1:]]
     assert len(set(colors)) == 3
     assert [line.get_color() for line in end_to_end.lines[1:4]] == colors
 
@@ -117,14 +105,18 @@ def test_the_worst_of_many_late_ticks_is_marked(draw):
     (marks,) = waking.lines[1:]
     assert len(marks.get_ydata()) < 500
     assert max(marks.get_ydata()) == 904_999e-9
-    assert key(waking) == ["wake-up latency (5,000)"]
+    assert keys(waking.get_legend()) == ["wake-up latency (5,000)"]
 
 
 def test_rare_causes_are_drawn_as_one(draw):
     names = ("read", *(f"c{i}" for i in range(8)), "write")
     late = {(10 + 3 * i, f"c{i}"): 900 * US for i in range(8)} | {(50 + i, "wake"): 900 * US for i in range(2)}
     *_, waking, _ = draw(run(late=late, names=names)).axes
-    assert key(waking) == ["wake-up latency (2)", *(f"c{i} overran (1)" for i in range(4)), "other causes (4)"]
+    assert keys(waking.get_legend()) == [
+        "wake-up latency (2)",
+        *(f"c{i} overran (1)" for i in range(4)),
+        "other causes (4)",
+    ]
 
 
 def test_the_histogram_has_every_tick_in_it(draw):
@@ -142,7 +134,6 @@ def test_of_many_tasks_the_slowest_are_drawn_and_the_footer_states_it(draw):
 
 
 def test_clock_slip_is_drawn_only_where_there_is_any(draw):
-    assert "clock slip after late ticks" not in titles(draw(run()))
     timing = run(slip_ns=30 * MS)
     timing.stamps[200:, :-1] += 30 * MS
     figure = draw(timing)
@@ -163,7 +154,7 @@ def test_a_triggered_run_shows_intervals_and_drift(draw):
     ]
     histogram, _, intervals, _, behind = figure.axes
     assert histogram.get_ylabel() == "triggers" and histogram.get_xscale() == "linear"
-    assert key(intervals) == ["trigger late (1)"]
+    assert keys(intervals.get_legend()) == ["trigger late (1)"]
     assert len(intervals.lines[0].get_ydata()) == 299
     assert max(behind.lines[0].get_ydata()) == 0.7e-3
     assert "  ·  external trigger  ·  " in figure.texts[1].get_text()
@@ -178,11 +169,10 @@ def test_the_rigs_time_and_its_rate_are_shown(draw):
     )
 
 
-@one_of_each
-@pytest.mark.parametrize("triggered", [False, True])
-@pytest.mark.parametrize("k", [0, 1, 2, 3])
+@pytest.mark.parametrize(("k", "triggered"), [(0, False), (1, False), (1, True), (2, True), (3, False)])
 def test_short_runs_are_drawn_without_a_warning(draw, k, triggered):
     figure = draw(run(k, triggered=triggered, slip_ns=MS))
+    figure.draw_without_rendering()
     left = sum(text.get_text() == "too few ticks" for axes in figure.axes for text in axes.texts)
     assert left == {0: 5, 1: 3 if triggered else 1}.get(k, 0)
 
@@ -190,17 +180,15 @@ def test_short_runs_are_drawn_without_a_warning(draw, k, triggered):
 def test_times_of_nothing_are_drawn_without_a_warning(draw):
     timing = run(50)
     timing.stamps[:] = timing.stamps[:, :1]
-    assert key(draw(timing).axes[0]) == ["median 0 s", "p99 0 s", "max 0 s"]
+    assert keys(draw(timing).axes[0].get_legend()) == ["median 0 s", "p99 0 s", "max 0 s"]
 
 
-LONG = "a run of a rig with a rather long name that was held to time by the clock of the machine " * 4
 LONG_NAMES = ("read", *(f"controller_with_a_long_name_{i}" for i in range(11)), "write", "step")
 
 
 @pytest.mark.parametrize(
     ("names", "title", "note", "settings"),
     [
-        (NAMES, "arm", "", {}),
         (NAMES, LONG, LONG, {}),
         (LONG_NAMES, LONG, "", {"slip_ns": MS}),
         (LONG_NAMES, "arm", LONG, {"triggered": True}),
@@ -211,10 +199,7 @@ def test_words_keys_and_axes_stay_on_the_picture_and_apart(draw, names, title, n
     figure = draw(run(late=late, names=names, **settings), title, note)
     boxes = [text.get_window_extent() for text in figure.texts if text.get_text()]
     boxes += [axes.get_tightbbox() for axes in figure.axes]
-    for i, box in enumerate(boxes):
-        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 + 1
-        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1
-        assert not any(box.overlaps(other) for other in boxes[:i])
+    assert_on_the_picture_and_apart(figure, boxes, beyond=1.0)
     for axes in figure.axes:
         if legend := axes.get_legend():
             assert not legend.get_window_extent().overlaps(axes.get_window_extent())
@@ -226,43 +211,9 @@ def test_dollars_in_names_stay_as_they_are(draw):
     assert not figure.texts[0].get_parse_math()
     assert names_beside(figure.axes[1])[1] == "a$b$"
     assert not figure.axes[1].get_yticklabels()[1].get_parse_math()
-    assert key(figure.axes[2]) == ["a$b$ overran (1)"]
-
-
-@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_the_suffix_chooses_the_format_and_equal_runs_give_equal_files(tmp_path, suffix, start):
-    for name in ("a", "b"):
-        plot_timing(tmp_path / f"{name}.{suffix}", run(late=LATE), "arm")
-    # the names that matplotlib gives to the parts of an svg are random
-    files = [(tmp_path / f"{name}.{suffix}").read_bytes() for name in ("a", "b")]
-    first, second = (re.sub(rb"[#\"][mp][0-9a-f]{10}", b"", data) for data in files)
-    assert first.startswith(start)
-    assert first == second
+    assert keys(figure.axes[2].get_legend()) == ["a$b$ overran (1)"]
 
 
 def test_other_formats_are_refused():
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"^a\.jpg: cannot draw a plot as '\.jpg'"):
         plot_timing("a.jpg", run(), "arm")
-    assert str(caught.value) == "a.jpg: cannot draw a plot as '.jpg'; use .png, .svg, .pdf"
-
-
-def test_a_path_that_cannot_be_written_is_refused(tmp_path):
-    path = tmp_path / "nowhere" / "a.png"
-    with pytest.raises(InputError) as caught:
-        plot_timing(path, run(), "arm")
-    fix = "name a file in a folder that exists and that you may write to"
-    assert str(caught.value) == f"{path}: cannot write the plot: No such file or directory; {fix}"
-
-
-def test_the_module_loads_without_matplotlib():
-    code = "import sys, cosim.output.plot.timing_plot; assert 'matplotlib' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_settings_of_the_user_do_not_change_and_are_not_changed(tmp_path):
-    import matplotlib
-
-    with matplotlib.rc_context({"lines.linewidth": 17.0, "figure.facecolor": "red"}):
-        plot_timing(tmp_path / "a.svg", run(), "arm")
-        assert matplotlib.rcParams["lines.linewidth"] == 17.0
-    assert "#ff0000" not in (tmp_path / "a.svg").read_text()

@@ -112,9 +112,11 @@ def test_schemas_are_json_schemas_with_units_and_plain_types(tmp_path):
     }
 
 
+PAIR = (("j/position", "rad"), ("j/velocity", "rad/s"))
+
+
 def test_values_that_are_not_finite_are_null_in_json_and_nan_when_read(tmp_path):
-    channels = (("j/position", "rad"), ("j/velocity", "rad/s"))
-    with Recorder(tmp_path / "a.mcap", channels, {}, "json") as recorder:
+    with Recorder(tmp_path / "a.mcap", PAIR, {}, "json") as recorder:
         recorder.append(np.array([0, MS]), np.array([[np.nan, 1.0], [np.inf, -np.inf]]))
     assert [m[3] for m in recorded_messages(tmp_path / "a.mcap")] == [
         {"position": None, "velocity": 1.0},
@@ -126,12 +128,11 @@ def test_values_that_are_not_finite_are_null_in_json_and_nan_when_read(tmp_path)
 
 
 def test_values_that_are_not_finite_are_kept_in_protobuf(tmp_path):
-    channels = (("j/position", "rad"), ("j/velocity", "rad/s"))
     rows = np.array([[np.nan, 1.0], [np.inf, -np.inf], [-0.0, 5e-324]])
-    with Recorder(tmp_path / "a.mcap", channels, {}) as recorder:
+    with Recorder(tmp_path / "a.mcap", PAIR, {}) as recorder:
         recorder.append(np.arange(3), rows)
     _, values, *_ = read_recording(tmp_path / "a.mcap")
-    found = np.column_stack([values[name] for name, _ in channels])
+    found = np.column_stack([values[name] for name, _ in PAIR])
     assert found.tobytes() == rows.tobytes()
     np.testing.assert_array_equal([list(m[3].values()) for m in recorded_messages(tmp_path / "a.mcap")], rows)
 
@@ -279,33 +280,27 @@ def test_a_killed_process_leaves_all_but_the_last_second(tmp_path):
     np.testing.assert_array_equal(values["j/position"], np.arange(2001.0))
 
 
-@pytest.mark.parametrize("part", [0.999, 0.8, 0.5, 0.3])
-def test_a_file_cut_anywhere_gives_its_complete_chunks(tmp_path, part, encoding):
+def test_a_file_cut_anywhere_gives_its_complete_chunks(tmp_path, encoding):
     t_ns, rows = write(tmp_path / "whole.mcap", k=8000, encoding=encoding)
-    data = (tmp_path / "whole.mcap").read_bytes()
-    keep = int(part * len(data))
-    complete = [i for i in chunks(tmp_path / "whole.mcap") if i.chunk_start_offset + i.chunk_length <= keep]
-    (tmp_path / "cut.mcap").write_bytes(data[:keep])
-
-    t_read, values, *_ = read_recording(tmp_path / "cut.mcap")
-    assert complete and t_read[-1] == complete[-1].message_end_time
-    np.testing.assert_array_equal(t_read, t_ns[: len(t_read)])
-    np.testing.assert_array_equal(values["lift/velocity"], rows[: len(t_read), 4])
+    data, indexes = (tmp_path / "whole.mcap").read_bytes(), chunks(tmp_path / "whole.mcap")
+    for part in (0.999, 0.8, 0.3):
+        keep = int(part * len(data))
+        complete = [i for i in indexes if i.chunk_start_offset + i.chunk_length <= keep]
+        (tmp_path / "cut.mcap").write_bytes(data[:keep])
+        t_read, values, *_ = read_recording(tmp_path / "cut.mcap")
+        assert complete and t_read[-1] == complete[-1].message_end_time
+        np.testing.assert_array_equal(t_read, t_ns[: len(t_read)])
+        np.testing.assert_array_equal(values["lift/velocity"], rows[: len(t_read), 4])
 
 
 # --- errors ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [("missing/a.mcap", "No such file or directory"), (".", "Is a directory")],
-)
-def test_a_path_that_cannot_be_written_is_an_input_error(tmp_path, name, reason):
-    path = tmp_path / name
+@pytest.mark.parametrize("name", ["missing/a.mcap", "."])
+def test_a_path_that_cannot_be_written_is_an_input_error(tmp_path, said, name):
     with pytest.raises(InputError) as error:
-        Recorder(path, CHANNELS, {})
-    mend = "name a file in a folder that exists and that you may write to"
-    assert str(error.value) == f"{path}: cannot write the recording: {reason}; {mend}"
+        Recorder(tmp_path / name, CHANNELS, {})
+    said(error.value)
 
 
 @contextmanager
@@ -318,7 +313,7 @@ def file_size_limit(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_stops_the_run_and_keeps_what_was_written(tmp_path):
+def test_a_full_disk_stops_the_run_and_keeps_what_was_written(tmp_path, said):
     path = tmp_path / "a.mcap"
     t_ns, rows = samples(8000)
     with (
@@ -327,14 +322,13 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_written(tmp_path):
         file_size_limit(200_000),
     ):
         recorder.append(t_ns, rows)
-    what = "cannot write the recording: File too large; free space on the disk and run again"
-    assert str(error.value) == f"{path}: {what}"
+    said(error.value)
     t_read, _, *_ = read_recording(path)
     assert 0 < len(t_read) < 8000
 
     with pytest.raises(RunError) as error:
         recorder.event(0, "too late")
-    assert str(error.value) == f"{path}: the recording is closed; nothing can be added to it"
+    said(error.value)
     recorder.close()
 
 
@@ -350,19 +344,20 @@ def test_an_attachment_is_in_the_file_before_it_is_closed(tmp_path):
         assert [item.data for item in found if isinstance(item, Attachment)] == [b"name: test"]
 
 
-@pytest.mark.parametrize("free", [0, 3_000, 100_000])
+@pytest.mark.parametrize(("free", "encoding"), [(0, "json"), (3_000, "protobuf"), (100_000, "json")])
 def test_other_readers_open_the_recording_of_a_small_disk(tmp_path, free, encoding):
     """free: bytes of the disk that something else takes before, so that it is full at different places."""
     t_ns, rows = samples(20_000)
     with small_disk(tmp_path) as disk:
         (disk / "other").write_bytes(bytes(free))
         path = disk / "a.mcap"
-        with pytest.raises(RunError) as error, Recorder(path, CHANNELS, {"rig": "test"}, encoding) as recorder:
+        with (
+            pytest.raises(RunError, match="No space left on device"),
+            Recorder(path, CHANNELS, {"rig": "test"}, encoding) as recorder,
+        ):
             recorder.attach("rig.yaml", b"name: test", "application/yaml")
             for k in range(0, 20_000, 100):
                 recorder.append(t_ns[k : k + 100], rows[k : k + 100])
-        what = "cannot write the recording: No space left on device; free space on the disk and run again"
-        assert str(error.value) == f"{path}: {what}"
         validate(path)
         with open(path, "rb") as file:
             reader = make_reader(file, validate_crcs=True)
@@ -382,52 +377,43 @@ def test_other_readers_open_the_recording_of_a_small_disk(tmp_path, free, encodi
     np.testing.assert_array_equal(values["energy/work"], rows[: len(times), 3])
 
 
-def test_a_file_that_is_no_recording_is_an_input_error(tmp_path):
-    path = tmp_path / "rig.yaml"
-    for content in (b"name: arm\n" * 10, b""):
-        path.write_bytes(content)
-        with pytest.raises(InputError) as error:
-            read_recording(path)
-        what = "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
-        assert str(error.value) == f"{path}: {what}"
-
-
-def test_a_missing_file_is_an_input_error(tmp_path):
-    with pytest.raises(InputError) as error:
-        read_recording(tmp_path / "no.mcap")
-    what = "cannot read the recording: No such file or directory; check the path"
-    assert str(error.value) == f"{tmp_path / 'no.mcap'}: {what}"
-
-
-NO_TICK = (
-    "the recording is cut off before its first tick: its program was killed, or is still writing it;"
-    " record the run again"
-)
-
-
 def test_a_recording_killed_before_its_first_chunk_has_no_samples(tmp_path):
     recorder = Recorder(tmp_path / "a.mcap", CHANNELS, {})
     t_ns, values, *_ = read_recording(tmp_path / "a.mcap")
-    assert len(t_ns) == 0 and values.keys() == dict(CHANNELS).keys()
-    data = (tmp_path / "a.mcap").read_bytes()
     recorder.close()
-    (tmp_path / "cut.mcap").write_bytes(data[:60])
-    with pytest.raises(InputError) as error:
-        read_recording(tmp_path / "cut.mcap")
-    assert str(error.value) == f"{tmp_path / 'cut.mcap'}: {NO_TICK}"
+    assert len(t_ns) == 0 and values.keys() == dict(CHANNELS).keys()
 
 
-def test_a_flipped_bit_is_an_input_error_not_wrong_numbers(tmp_path):
-    path = tmp_path / "a.mcap"
+def damaged(path):
+    """A recording with a flipped bit: an error, not wrong numbers."""
     write(path, k=100)
-    data = bytearray(path.read_bytes())
-    (chunk,) = chunks(path)
+    data, (chunk,) = bytearray(path.read_bytes()), chunks(path)
     data[chunk.chunk_start_offset + chunk.chunk_length // 2] ^= 0x10
-    path.write_bytes(data)
+    return bytes(data)
+
+
+def cut_in_its_header(path):
+    write(path)
+    return path.read_bytes()[:60]
+
+
+UNREADABLE = {
+    "text": lambda path: b"name: arm\n" * 10,
+    "empty": lambda path: b"",
+    "missing": lambda path: None,
+    "killed before its first tick": cut_in_its_header,
+    "damaged": damaged,
+}
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_what_cannot_be_read_is_an_input_error(tmp_path, said, what):
+    path = tmp_path / "a.mcap"
+    if (content := UNREADABLE[what](path)) is not None:
+        path.write_bytes(content)
     with pytest.raises(InputError) as error:
         read_recording(path)
-    what = "the recording is damaged: it has no tick that can be read; record the run again"
-    assert str(error.value) == f"{path}: {what}"
+    said(error.value)
 
 
 # --- changes ------------------------------------------------------------------------------------------

@@ -53,13 +53,13 @@ def validated(path):
     return attachments, described, ticks
 
 
-@pytest.mark.parametrize("options", [{"split_size": 1e6}, {"split_time": 4.0}])
+@pytest.mark.parametrize("options", [{"split_size": 5e5}, {"split_time": 2.0}])
 def test_a_long_recording_is_several_files_that_are_read_as_one(tmp_path, options):
-    t_ns, rows = write(tmp_path / "a.mcap", 16_000, **options)
+    t_ns, rows = write(tmp_path / "a.mcap", 8_000, **options)
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["a.1.mcap", "a.2.mcap", "a.3.mcap", "a.mcap"]
     found = [validated(tmp_path / name) for name in names]
-    assert sum(ticks for *_, ticks in found) == 16_000
+    assert sum(ticks for *_, ticks in found) == 8_000
     assert all(attachments == [("rig.yaml", b"name: long")] for attachments, *_ in found)
     run = {"rig": "long", "started": "now"}
     parts = {"a.mcap": 0, "a.1.mcap": 1, "a.2.mcap": 2, "a.3.mcap": 3}
@@ -71,28 +71,25 @@ def test_a_long_recording_is_several_files_that_are_read_as_one(tmp_path, option
         recording = read_recording(tmp_path / name)
         np.testing.assert_array_equal(recording.t_ns, t_ns)
         np.testing.assert_array_equal(np.column_stack(list(recording.signals.values())), rows)
-        assert len(recording.log) == -(-16_000 // 700)
+        assert len(recording.log) == -(-8_000 // 700)
     last = read_recording(tmp_path / "a.3.mcap")
     assert last.t_ns[-1] == t_ns[-1] and len(last.t_ns) == found[2][2]
 
 
-def test_files_of_an_earlier_run_are_no_part_of_it(tmp_path):
-    write(tmp_path / "a.mcap", 9_000, split_time=4.0, started="before")
-    write(tmp_path / "a.mcap", 5_000, split_time=4.0)
+def test_files_of_an_earlier_run_are_no_part_of_it(tmp_path, said):
+    write(tmp_path / "a.mcap", 2_500, split_time=1.0, started="before")
+    write(tmp_path / "a.mcap", 1_500, split_time=1.0)
     assert [index.path.name for index in recordings_of(tmp_path / "a.mcap")] == ["a.mcap", "a.1.mcap"]
-    assert len(read_recording(tmp_path / "a.mcap").t_ns) == 5_000
+    assert len(read_recording(tmp_path / "a.mcap").t_ns) == 1_500
     with pytest.raises(InputError) as caught:
         read_recording(tmp_path / "a*.mcap")
-    what = f"is of another run than {tmp_path / 'a.mcap'}; give a pattern of the files of one run"
-    assert str(caught.value) == f"{tmp_path / 'a.2.mcap'}: {what}"
+    said(caught.value)
 
 
 def test_a_full_disk_leaves_all_files_readable(tmp_path):
     with small_disk(tmp_path) as disk:
-        with pytest.raises(RunError) as caught:
+        with pytest.raises(RunError, match="No space left on device"):
             write(disk / "a.mcap", 16_000, split_size=150_000)
-        what = "cannot write the recording: No space left on device; free space on the disk and run again"
-        assert str(caught.value).endswith(what)
         read = read_recording(disk / "a.mcap")
         files = sorted(path for path in disk.iterdir() if path.stat().st_size)
         assert len(files) > 1 and sum(validated(path)[2] for path in files) == len(read.t_ns) > 1_000

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import casadi
 import numpy as np
 
 from cosim.derive.equations.command import read_model
@@ -16,6 +17,7 @@ from cosim.derive.equations.parameters import with_symbols
 GCC = shutil.which("gcc") or ""
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off"]
 RIGS = Path(__file__).parents[3] / "rigs"
+OWN = Path(__file__).parents[1] / "rigs"  # of these tests
 
 # together they have all kinds of terms and inputs
 SAMPLES = {
@@ -94,6 +96,18 @@ def bias_by_differences(m, q, v, t=0.0):
         return found
 
     return -(at(-2) - 8 * at(-1) + 8 * at(1) - at(2)) / (12 * h)
+
+
+def evaluated(d, name, **state):
+    """A component in a state."""
+    c = d.component(name)
+    f = casadi.Function("f", [d.inputs[a] for a in c.arguments], [c.entries])
+    return np.asarray(f(*(state[a] for a in c.arguments))).ravel()
+
+
+def values_of(d, state):
+    """By component."""
+    return {c.name: evaluated(d, c.name, **state) for c in d.everything}
 
 
 FORCES = ("coriolis", "gravity", "viscous_friction", "dry_friction", "springs", "applied_forces")

@@ -1,5 +1,6 @@
 """`cosim derive --equations` as a command: what it writes, and errors in one line."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,10 @@ from tests.kit.levels import full
 PARALLEL_BARS = RIGS / "mechanisms" / "four_bar.yaml"
 
 
-def test_a_file_of_code(command):
+def test_a_file_of_code(command, said):
     code, out, err = command("derive", "rig.yaml", "swing.c", "--equations", "--to", "c")
     assert (code, err) == (0, [])
-    assert out == WRITTEN
+    said(out)
     assert "void swing_forward_dynamics(const double q[1], const double v[1], const double tau[1], double out[1])" in (
         Path("swing.c").read_text()
     )
@@ -34,120 +35,66 @@ def test_a_mechanism_with_loops_has_its_tree_and_its_constraints(command):
     assert "inverse_dynamics" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--equations", "--frame", "linc"], "--frame: frame 'linc' does not exist; did you mean 'link'?"),
-        (["--equations", "--load", "tip"], "--load: frame 'tip' does not exist; known: base, link"),
-        (["--equations", "--load", ""], "--load: frame '' does not exist; known: base, link"),
-        (
-            ["--equations", "--load", "base"],
-            "--load: 'base' is part of the ground and does not move; name another one",
-        ),
-        (
-            ["--equations", "--frame", "base"],
-            "--frame: 'base' is part of the ground and does not move; name another one",
-        ),
-        (["--equations", *["--frame", "link"] * 2], "--frame: 'link' is given twice; take one out"),
-        (
-            ["no/swing.c", "--equations", "--to", "c"],
-            "--equations: no/swing.c: there is no folder 'no'; create it or choose another",
-        ),
-        (
-            ["swing.py", "--equations", "--to", "c"],
-            "--equations: swing.py: is a file of --to python, not of c; pass that, or choose swing.c",
-        ),
-        (
-            ["swing.c", "--equations"],
-            "--equations: swing.c: is a file of --to c, not of text; pass that, or choose swing.txt",
-        ),
-        (
-            ["swing.f90", "--equations", "--to", "c"],
-            "--equations: swing.f90: the file must have the suffix .c; choose another name",
-        ),
-        (
-            ["my-swing.m", "--equations", "--to", "matlab"],
-            "--equations: my-swing.m: MATLAB knows a function by the name of its file, and this one is no identifier; "
-            "choose my_swing.m",
-        ),
-        (
-            ["end.m", "--equations", "--to", "matlab"],
-            "--equations: end.m: MATLAB knows a function by the name of its file, and this one is no identifier; "
-            "choose end_model.m",
-        ),
-        (
-            ["--graph", "--symbols"],
-            "--symbols: is for --equations; add it, or take --symbols out",
-        ),
-        (
-            ["--bondgraph", "--to", "c"],
-            "--to: bond graphs are printed as text or latex, not as c; choose one of them",
-        ),
-        (["--graph", "--equations"], "derive: pass only one of --graph and --equations"),
-    ],
-)
-def test_bad_input(command, words, said):
-    assert command.refuses("derive", "rig.yaml", *words) == [said]
+BAD = [
+    "--equations --frame linc",
+    "--equations --load tip",
+    "--equations --load ''",
+    "--equations --load base",
+    "--equations --frame base",
+    "--equations --frame link --frame link",
+    "no/swing.c --equations --to c",
+    "swing.py --equations --to c",
+    "swing.c --equations",
+    "swing.f90 --equations --to c",
+    "my-swing.m --equations --to matlab",
+    "end.m --equations --to matlab",
+    "--graph --symbols",
+    "--bondgraph --to c",
+    "--graph --equations",
+]
 
 
-def test_a_mechanism_in_which_nothing_moves(command):
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input(command, said, words):
+    said(command.refuses("derive", "rig.yaml", *shlex.split(words)))
+
+
+STILL = "name: still\nmechanism: {bodies: [{name: a, type: fixed, mass: 1 kg}]}\n"
+LARGE = "{name: b, repeat: 100, axis: [0, 1, 0], origin: {xyz: [0, 0, 0.1]}, mass: 1 kg, inertia: [1, 1, 1]}"
+BAD_RIGS = {
+    "nothing moves": STILL,
+    "no mechanism": "name: r\n",
+    "a negative mass": "name: r\nmechanism: {bodies: [{name: a, mass: -1 kg}]}\n",
+    "two errors": "name: r\nmechanism: {bodies: []}\nmechnism: 3\n",
+    "too large to read": f"name: chain\nmechanism: {{bodies: [{LARGE}]}}\n",
+}
+
+
+@pytest.mark.parametrize("what", BAD_RIGS)
+def test_bad_rigs_are_refused_before_they_are_derived(command, said, monkeypatch, what):
+    if what != "nothing moves":
+        monkeypatch.setattr("cosim.derive.equations.command.derived", None)
+    Path("rig.yaml").write_text(BAD_RIGS[what])
+    said(command.refuses("derive", "rig.yaml", "--equations"))
+
+
+def test_a_robot_in_which_nothing_moves(command, said):
     Path("still.urdf").write_text('<robot name="still"><link name="a"/></robot>')
-    said = "nothing moves in this mechanism; there are no equations"
-    assert command.refuses("derive", "still.urdf", "--equations") == [f"still.urdf: {said}"]
-    Path("rig.yaml").write_text("name: still\nmechanism: {bodies: [{name: a, type: fixed, mass: 1 kg}]}\n")
-    assert command.refuses("derive", "rig.yaml", "--equations") == [f"rig.yaml: {said}"]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("name: r\n", ["rig.yaml:1: missing key 'mechanism'"]),
-        (
-            "name: r\nmechanism: {bodies: [{name: a, mass: -1 kg}]}\n",
-            [
-                "rig.yaml:2 mechanism.bodies[0].mass: must be more than 0, got -1; leave the mass out for a massless "
-                "body"
-            ],
-        ),
-        (
-            "name: r\nmechanism: {bodies: []}\nmechnism: 3\n",
-            [
-                "rig.yaml:2 mechanism.bodies: the list is empty; give it a body",
-                "rig.yaml:3: unknown key 'mechnism'; did you mean 'mechanism'?",
-            ],
-        ),
-    ],
-)
-def test_errors_in_a_rig(command, text, said):
-    Path("rig.yaml").write_text(text)
-    assert command.refuses("derive", "rig.yaml", "--equations") == said
+    said(command.refuses("derive", "still.urdf", "--equations"))
 
 
 @full
-def test_a_mechanism_too_large_to_read(command):
+def test_a_mechanism_too_large_to_read(command, said):
     Path("rig.yaml").write_text("name: long\nmechanism:\n  bodies:\n" + CHAIN)
-    (said,) = command.refuses("derive", "rig.yaml", "--equations")
-    assert said.startswith("--to: the equations of long have ")
-    assert said.endswith(" operations, too many to read (4000 at most); pass --to c, python or matlab")
+    said(command.refuses("derive", "rig.yaml", "--equations"), r"\d+(?= operations)")
     assert command("derive", "rig.yaml", "long.c", "--equations", "--to", "c")[0] == 0
 
 
-def test_a_mechanism_far_too_large_to_read_is_refused_before_it_is_derived(command, monkeypatch):
-    monkeypatch.setattr("cosim.derive.equations.command.derived", None)
-    body = "{name: b, repeat: 100, axis: [0, 1, 0], origin: {xyz: [0, 0, 0.1]}, mass: 1 kg, inertia: [1, 1, 1]}"
-    Path("rig.yaml").write_text(f"name: chain\nmechanism: {{bodies: [{body}]}}\n")
-    assert command.refuses("derive", "rig.yaml", "--equations") == [
-        "--to: the inertia of chain alone has 5050 elements, too many to read (4000 at most); pass --to c, python or "
-        "matlab"
-    ]
-
-
 @pytest.mark.parametrize("mode", ["--equations", "--compare", "--graph"])
-def test_a_formulation_that_does_not_exist(command, mode):
+def test_a_formulation_that_does_not_exist(command, said, mode):
     text = Path("rig.yaml").read_text().replace("mechanism:\n", "mechanism:\n  formulation: kaine\n")
     Path("rig.yaml").write_text(text)
-    said = "rig.yaml:4 mechanism.formulation: there is no formulation 'kaine'; did you mean 'kane'?"
-    assert command.refuses("derive", "rig.yaml", mode) == [said]
+    said(command.refuses("derive", "rig.yaml", mode))
 
 
 def test_the_equations_are_those_of_every_formulation(command):
@@ -163,17 +110,3 @@ CHAIN = "".join(
     " com: [0.1, 0.2, 0.3], inertia: [0.1, 0.1, 0.1]}\n"
     for k in range(8)
 )
-
-
-WRITTEN = """\
-computed with       additions  multiplications  divisions  functions
-pose_link                   0                0          0          2
-mass_matrix                 0                0          0          0
-coriolis                    0                0          0          0
-gravity                     0                1          0          1
-inverse_dynamics            1                2          0          1
-forward_dynamics            1                2          0          1
-equation of motion          0                1          0          1
-
-wrote    equations swing.c
-"""

@@ -10,7 +10,6 @@ from cosim.derive.equations.components import derived
 from cosim.derive.equations.parameters import with_symbols
 from tests.derive.equations.derivations import GCC, RIGS, assert_equal, c_code, derivation, python_code, states
 from tests.derive.equations.reading import evaluated, read_latex, read_text
-from tests.kit.levels import one_of_each
 
 CODE = [pytest.param(c_code, marks=pytest.mark.skipif(not GCC, reason="no gcc: C is not compiled")), python_code]
 # where loops, constraints and springs are attached: parameter -> its text in the rig, another text, its value
@@ -30,10 +29,8 @@ ATTACHED = {
 }
 
 
-@one_of_each
-@pytest.mark.parametrize("code", CODE)
 @pytest.mark.parametrize("name", ATTACHED)
-def test_loops_constraints_and_springs_at_other_places(name, code, tmp_path):
+def test_loops_constraints_and_springs_at_other_places(name, tmp_path):
     d, text = derivation(f"mechanisms/{name}", symbols=True), (RIGS / "mechanisms" / f"{name}.yaml").read_text()
     for before, after, _ in ATTACHED[name].values():
         assert text.count(before) == 1
@@ -42,7 +39,7 @@ def test_loops_constraints_and_springs_at_other_places(name, code, tmp_path):
     changed = {parameter: value for parameter, (_, _, value) in ATTACHED[name].items()}
     p = np.array([changed.pop(parameter.name, parameter.value) for parameter in d.parameters])
     assert not changed
-    rebuilt, values = replace(d, model=read_model(tmp_path / "changed.yaml")), code(d, tmp_path)
+    rebuilt, values = replace(d, model=read_model(tmp_path / "changed.yaml")), python_code(d, tmp_path)
     for state in states(d):
         assert_equal(rebuilt, values(state | {"p": p}), state, 1e-12)
 

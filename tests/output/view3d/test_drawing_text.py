@@ -19,13 +19,7 @@ from cosim.output.view3d.drawing import Drawing
 from cosim.output.view3d.drawing_text import read_drawing
 from cosim.rig.scene import drawing_of, drawing_text_of
 
-RIGS = [
-    "arm_sim",
-    "mechanisms/four_bar",
-    "mechanisms/arm_on_moving_base",
-    "mechanisms/floating_chain",
-    "elastic/two_link_arm",
-]
+RIGS = ["mechanisms/four_bar", "mechanisms/arm_on_moving_base", "mechanisms/floating_chain", "elastic/cantilever"]
 WRONG: list[Any] = [None, -7, 1e300, float("nan"), "x" * 5000, "/etc/passwd", [], {}, True, [[[]]], 10**9]
 
 
@@ -75,9 +69,9 @@ def places(data: Any, way: tuple = ()) -> list[tuple]:
 
 
 def test_any_other_text_is_an_error_in_a_sentence() -> None:
-    """Each part is replaced by something wrong, in turn: an error, or a drawing that can be drawn."""
+    """Every third part is replaced by something wrong: an error, or a drawing that can be drawn."""
     data = json.loads(content(drawing_text_of(load_rig("rigs/mechanisms/four_bar.yaml"))))
-    for number, way in enumerate(places(data)):
+    for number, way in enumerate(places(data)[::3]):
         changed = copy.deepcopy({"": data})
         parent: Any = changed
         for key in ("", *way)[:-1]:
