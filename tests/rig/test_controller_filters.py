@@ -105,33 +105,6 @@ def test_a_controller_in_python_is_filtered(rig_of):
     np.testing.assert_allclose((effort[60:70] + 1.0) / (effort[59:69] + 1.0), after, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("filters", "what"),
-    [
-        ("[{frequency: 3 Hz}]", "[0]: missing key 'type'; known: low_pass, notch"),
-        ("[{type: knotch, frequency: 3}]", "[0].type: there is no filter 'knotch'; did you mean 'notch'?"),
-        ("[{type: 3}]", "[0].type: there is no filter 3; known: low_pass, notch"),
-        ("[notch]", "[0]: expected a mapping, got 'notch'"),
-        ("[{type: low_pass, frequency: 5 Hz, order: 9}]", "[0].order: must be at most 8, is 9"),
-        ("[{type: low_pass, frequency: 5 N*m}]", "[0].frequency: unit 'N*m' does not fit here; use Hz, kHz"),
-        ("[{type: notch, frequency: 5}]", "[0]: missing key 'width'"),
-        (
-            "[{type: low_pass, frequency: 5, joints: [motr]}]",
-            "[0].joints[0]: the controller does not command 'motr'; did you mean 'motor'?",
-        ),
-        (
-            "[{type: notch, frequency: 500, width: 3}]",
-            "[0].frequency: 500 Hz of joint 'motor' is not below half the rate of the controller, 500 Hz; lower it, or "
-            "shorten the period",
-        ),
-        ("[{type: notch, frequency: 5, width: 3, depth: 2}]", "[0].depth: must be at most 1, is 2"),
-    ],
-)
-def test_a_filter_that_cannot_be_is_refused(command, tmp_path, filters, what):
-    (tmp_path / "rig.yaml").write_text(text(filters=f", filters: {filters}"))
-    assert command.refuses("check", "rig.yaml") == [f"rig.yaml:10 controllers[0].filters{what}"]
-
-
 @pytest.mark.parametrize("key", ["", ", filters: [{type: low_pass, frequency: 20 Hz}]"])
 def test_a_wrong_result_of_a_filtered_controller_is_named_with_its_line(rig_of, tmp_path, key):
     lines = "effort = ops.zeros(3) + q"

@@ -9,7 +9,6 @@ import pytest
 from cosim.cli.run_summary import guard_lines, structure_lines
 from cosim.control.limits import BITS
 from cosim.drivers import sim
-from cosim.errors import InputErrors
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.output.events import RunEvent
@@ -71,16 +70,6 @@ def rig_of(tmp_path):
     return load
 
 
-@pytest.fixture
-def mistakes(rig_of, tmp_path):
-    def of(*overrides, text=RIG):
-        with pytest.raises(InputErrors) as caught:
-            rig_of(*overrides, text=text)
-        return str(caught.value).replace(f"{tmp_path}/", "").splitlines()
-
-    return of
-
-
 # --- the section ---------------------------------------------------------------------
 
 
@@ -112,68 +101,6 @@ def test_a_joint_has_limits_and_actions_of_its_own(rig_of):
 
 
 LIMITS = "joints.a.limits"
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("guard={actons: {}}", "unknown key 'actons'; did you mean 'actions'?"),
-        (
-            "guard.actions={torque: warn}",
-            f"unknown key 'torque'; known: {', '.join(guard_battery.LIMITS)}",
-        ),
-        ("guard.actions={effort: cut}", "expected one of warn, saturate, stop; got 'cut'"),
-        (
-            f"{LIMITS}={{effort: 1, actions: {{efort: warn}}}}",
-            "unknown key 'efort'; did you mean 'effort'?",
-        ),
-        (
-            f"{LIMITS}={{effort: 1, actions: {{effort: none}}}}",
-            "expected one of warn, saturate, stop; got 'none'",
-        ),
-        ("guard.stale=0", "must be above 0 s, is 0 s"),
-        ("guard.stale=0.5 ms", "must be at least one step (1 ms), is 500 us"),
-        ("guard.soft_start=-1 s", "must be at least 0 s, is -1 s"),
-        (f"{LIMITS}.rate=0", "must be above 0 N/s, is 0 N/s"),
-        (f"{LIMITS}.rate=3 N*m/s", "unit 'N*m/s' does not fit linear joint 'a'; use N/s"),
-        (f"{LIMITS}.power=-1", "must be above 0 W, is -1 W"),
-        (f"{LIMITS}.temperature=80 K", "unit 'K' does not fit here; use degC, °C"),
-        (f"{LIMITS}.tracking=0", "must be above 0 m, is 0 m"),
-        (f"{LIMITS}.residual_energy=0", "must be above 0 J, is 0 J"),
-        (f"{LIMITS}.load_residual_energy=2 N*m", "unit 'N*m' does not fit here; use J"),
-        ("guard.actions={residual_energy: saturate}", "expected one of warn, stop; got 'saturate'"),
-        (
-            "joints.b.limits.tracking=1 deg",
-            "no controller follows a position of joint 'b'; remove its tracking limit",
-        ),
-        (
-            f"{LIMITS}={{temperature: 80, actions: {{temperature: saturate}}}}",
-            "a temperature limit that saturates derates the effort limit, and joint 'a' has"
-            " none; give joints.a.limits.effort",
-        ),
-        (
-            f"{LIMITS}={{effort: 2, temperature: 80, actions: {{temperature: saturate, effort: warn}}}}",
-            "a temperature limit that saturates derates the effort limit, and that of joint"
-            " 'a' has the action warn; use saturate",
-        ),
-        (
-            "guard.soft_start=1 s",
-            "a soft start ramps the effort limit up, and joint 'a' has none; give joints.a.limits.effort",
-        ),
-    ],
-)
-def test_a_mistake_in_the_section_or_in_limits(mistakes, override, message):
-    assert mistakes(override) == [f"--set {override}: {message}"]
-
-
-def test_a_mistake_is_reported_with_its_line(mistakes):
-    text = RIG + "joints:\n  a: {limits: {power: %s}}\nguard: {soft_start: 1}\n"
-    assert mistakes(text=text % "1") == [
-        "rig.yaml:12 guard.soft_start: a soft start ramps the effort limit up, and joint 'a' has none; give"
-        " joints.a.limits.effort",
-    ]
-    # after a mistake in the limits, none counts as missing
-    assert mistakes(text=text % "0") == ["rig.yaml:11 joints.a.limits.power: must be above 0 W, is 0 W"]
 
 
 # --- runs that stop ---------------------------------------------------------------------------------
