@@ -1,4 +1,4 @@
-"""One mistake in a rig at a time: one line at its place, or one for each thing that is wrong. The cases: mistakes.yaml."""
+"""One mistake in a rig at a time, of mistakes.yaml: one line at its place, or one for each thing that is wrong."""
 
 from __future__ import annotations
 

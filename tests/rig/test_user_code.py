@@ -144,9 +144,7 @@ def test_a_joint_that_does_not_fit(said, body, made):
     said(line)
 
 
-@pytest.mark.parametrize(
-    "keys", ["params: {reach: 0}", "params: {raech: 1}", "para: {}", "damping: 1 N*m*s/rad"]
-)
+@pytest.mark.parametrize("keys", ["params: {reach: 0}", "params: {raech: 1}", "para: {}", "damping: 1 N*m*s/rad"])
 def test_keys_of_a_joint(said, keys):
     said(mistake(joint(keys=f"mass: 1, {keys}")))
 
