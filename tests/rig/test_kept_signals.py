@@ -301,6 +301,6 @@ def test_a_run_is_not_saved_over_its_own_signals(rig, said, tmp_path):
 
 def test_a_run_is_saved_whole_or_not(everything, tmp_path):
     with small_disk(tmp_path) as disk:
-        with pytest.raises(RunError, match="No space left on device; free space on the disk and run again$"):
+        with pytest.raises(RunError, match=r"No space left on device; free space on the disk and run again$"):
             everything.save(disk / "a.run")
         assert not (disk / "a.run").exists()
