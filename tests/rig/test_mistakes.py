@@ -12,7 +12,7 @@ from cosim.errors import CosimError
 from cosim.rig.sections.rig_spec import read_rig
 
 FILE = yaml.load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
-TABLES = FILE["tables"]
+HEADS, TABLES = FILE["heads"], FILE["tables"]
 
 
 def cases():
@@ -26,7 +26,7 @@ def cases():
 @pytest.mark.parametrize(("name", "case"), list(cases()))
 def test_a_mistake_is_refused_at_its_place(request, tmp_path, monkeypatch, said, name, case):
     table = TABLES[name]
-    text = FILE["heads"].get(table.get("head"), "") + table.get("rig", "")
+    text = HEADS.get(table.get("head"), "") + table.get("rig", "")
     overrides = [case] if table.get("set") else []
     if table.get("stand_ins"):
         request.getfixturevalue("rigs")
