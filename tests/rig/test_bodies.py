@@ -29,9 +29,6 @@ def read(*bodies):
     return read_section({"bodies": list(bodies)})
 
 
-# --- what is read -----------------------------------------------------------------------------------
-
-
 def test_a_body_with_a_name_only_hangs_on_the_ground_by_a_massless_hinge():
     mechanism = read({"name": "arm"})
     assert (mechanism.name, mechanism.root, mechanism.notes) == ("rig", "base", ())

@@ -31,9 +31,6 @@ def control(shortest="0.1 ms", longest="10 ms", repeats="no"):
     return CONTROL.format(shortest, longest, repeats)
 
 
-# --- numbers --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("master", "order", "repeats"),
     [("gauss_seidel", 0, True), ("gauss_seidel", 1, False), ("jacobi", 1, True), ("jacobi", 2, False)],
@@ -170,9 +167,6 @@ def test_rollouts_and_the_fmu_of_the_rig_equal_its_run(folder, command):
         np.testing.assert_array_equal(again[f"car/{name}"], run[name], err_msg=name)
 
 
-# --- what is reported -----------------------------------------------------------------------------------
-
-
 def test_the_report_counts_the_steps(folder, command):
     for file in FILES:
         shutil.copy(SAMPLE / file, ".")
@@ -191,8 +185,6 @@ def test_the_report_counts_the_steps(folder, command):
     _, out, _ = command("check", FILES[0], *(word for each in constant("2 ms") for word in ("--set", each)))
     assert "  couplings: Gauss–Seidel, extrapolation of order 1, steps of 2 ms" in out.splitlines()
 
-
-# --- bad input ------------------------------------------------------------------------------------------
 
 SAMPLED = """
 from cosim.types import Signal, param, params

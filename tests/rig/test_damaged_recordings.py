@@ -135,9 +135,6 @@ def test_a_comparison_leaves_gaps_out(damage, whole, tmp_path):
     assert end - first > 100
 
 
-# --- the commands -------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -10,6 +10,7 @@ from cosim import Rig, RunError, load_rig, ops
 from cosim.rig.open_numbers import numbers_of
 from tests.kit.refusals import refusal
 from tests.kit.samples import COVERED, FOLDER, covering_samples
+from tests.rig import test_parameters as parameters
 
 # sample rigs without derivative: each says what has none, in messages.yaml
 REFUSED = {
@@ -131,23 +132,13 @@ def test_sample_rigs_without_derivative_say_what_has_none(said, name):
     said(line.partition(f"{name}.yaml")[2].lstrip(":0123456789 ") for line in lines)
 
 
-# --- forms --------------------------------------------------------------------------------------------
-
-BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
 GOAL = {"type": "quintic", "goal": 0.5, "duration": 0.05}
 ARM = {
-    "name": "arm",
-    "mechanism": {
-        "bodies": [
-            {"name": "upper", "joint": "shoulder", **BODY},
-            {"name": "fore", "parent": "upper", "joint": "elbow", "origin": {"xyz": [0.4, 0, 0]}, **BODY},
-        ]
-    },
+    **parameters.ARM,
     "joints": {
         "all": {"actuator": {"type": "ideal"}, "limits": {"effort": 30, "lower": -2, "upper": 2, "velocity": 22}}
     },
-    "controllers": [{"name": "hold", "type": "pd_gravity", "kp": 100, "kd": [5, 3], "trajectory": GOAL}],
-    "schedule": {"step": "1 ms", "duration": 0.2},
+    "controllers": [{**parameters.ARM["controllers"][0], "trajectory": GOAL}],
 }
 SLIDER = {
     "mechanism": {"bodies": [{"name": "cart", "type": "prismatic", "axis": [1, 0, 0], "mass": 2.0, "damping": 1.0}]},
@@ -269,9 +260,6 @@ def test_one_thread_is_enough(arm):
     rows = {"hold.kp": [[100.0, 100.0], [90.0, 80.0]]}
     one, default = (arm.gradient("error_rms", rows, threads=threads) for threads in (1, None))
     np.testing.assert_array_equal(one.vector, default.vector)
-
-
-# --- mistakes -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,6 @@ def rig_of(tmp_path):
     return load
 
 
-# --- the section ---------------------------------------------------------------------
-
-
 def test_defaults(rig_of):
     """Feedback may be five steps old, but at least 20 ms; that of simulated joints is never stale."""
     spec = rig_of().spec.guard
@@ -93,8 +90,6 @@ def test_a_joint_has_limits_and_actions_of_its_own(rig_of):
 
 LIMITS = "joints.a.limits"
 
-
-# --- runs that stop ---------------------------------------------------------------------------------
 
 RUNS = {key: row["run"] for key, row in guard_battery.LIMITS.items() if "run" in row}
 
@@ -171,9 +166,6 @@ def test_every_limit_has_a_run_within_it():
 def test_a_stopped_run_raises_with_the_reason(rig_of):
     with pytest.raises(StoppedRun, match=r"joint 'a' is 0\.010125 m from its reference"):
         rig_of(f"{LIMITS}={{tracking: 1 cm}}").run()
-
-
-# --- runs with alarms --------------------------------------------------------------------
 
 
 # overrides, message, in how many ticks of 101, the first time, the greatest request

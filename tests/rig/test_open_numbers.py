@@ -192,8 +192,6 @@ def _four_bar(mass):
     }  # fmt: skip
 
 
-# --- what is refused --------------------------------------------------------------------------------
-
 MISTAKES = {
     "mechanism.upper.mass": [1.0, 0.0],
     "mechanism.upper.inertia": [[-1.0, 1.0, 1.0, 0.0, 0.0, 0.0]],

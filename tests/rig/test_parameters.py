@@ -119,9 +119,6 @@ def test_a_duration_that_is_no_time_is_refused(rig):
     assert refusal(rig.run, "2 kg") == "duration: unit 'kg' does not fit here; use s, ms, us, min, h"
 
 
-# --- rigs in Python ---------------------------------------------------------------------------------
-
-
 def test_a_rig_is_pickled_with_its_parameters(rig):
     rig.set("hold.kp", 33)
     copy = pickle.loads(pickle.dumps(rig))

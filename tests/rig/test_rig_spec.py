@@ -26,9 +26,6 @@ URDF = """\
 """
 
 
-# --- good rigs --------------------------------------------------------------------------------------
-
-
 def test_a_small_rig_has_defaults(rigs):
     rig = rigs.read(rigs.mechanism)
     assert (rig.name, rig.path, rig.description) == ("rig", Path("rig.yaml"), "")
@@ -186,8 +183,6 @@ def test_overrides_name_themselves(rigs, said):
     overrides = ("controllers.arn.kp=3", "controllers.arm.kp=-3", "schedule={step: x}")
     said(rigs.mistakes(rigs.mechanism + ARM, *overrides))
 
-
-# --- many at once -----------------------------------------------------------------------------------------
 
 WRONG = """\
 name: 7

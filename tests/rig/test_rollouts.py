@@ -13,18 +13,15 @@ from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rollout_starts import read_starts
 from tests.kit.refusals import refusal
 from tests.kit.rigs import controller, rig_in
+from tests.rig import test_parameters as parameters
 
-BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
-UPPER = {"name": "upper", "joint": "shoulder", **BODY}
-FORE = {"name": "fore", "parent": "upper", "joint": "elbow", "origin": {"xyz": [0.4, 0, 0]}, **BODY}
 GOAL = {"type": "quintic", "goal": 0.5, "duration": 0.05}
 ARM = {
-    "name": "arm",
-    "mechanism": {"bodies": [UPPER, FORE]},
+    **parameters.ARM,
     "joints": {"all": {"actuator": {"type": "ideal"}, "limits": {"effort": 30, "lower": -2, "upper": 2}}},
-    "controllers": [{"name": "hold", "type": "pd_gravity", "kp": 100, "kd": [5, 3], "trajectory": GOAL}],
-    "schedule": {"step": "1 ms", "duration": 0.2},
+    "controllers": [{**parameters.ARM["controllers"][0], "trajectory": GOAL}],
 }
+BODY = parameters.BODY
 # a pendulum that falls on a stop, is caught by a latch and stopped by the guard, in this order of speeds
 PENDULUM = {
     "name": "pendulum",

@@ -82,9 +82,6 @@ def law(
     )
 
 
-# --- joints -----------------------------------------------------------------------------------------------
-
-
 def test_a_joint():
     found = read(joint(keys="mass: 1, params: {reach: 20 cm}, damping: 3 N*s/m, limits: {upper: 5 mm}")).joints[0]
     assert (found.kind, found.motion.names, found.motion.units) == ("general", ("way",), ("m",))
@@ -156,9 +153,6 @@ def test_a_joint_that_cannot_be_imported(said, source):
     said(mistake(text))
 
 
-# --- laws -------------------------------------------------------------------------------------------------
-
-
 def test_a_law():
     found = read(law(keys="params: {ratio: 3}, points: [[1, 0, 0], [0, 1, 0]]")).constraints[0]
     assert [(link, pose.position.tolist()) for link, pose in found.frames] == [("a", [1, 0, 0]), ("b", [0, 1, 0])]
@@ -210,8 +204,6 @@ def test_keys_of_a_law(said, keys):
 def test_a_law_of_time():
     assert read(law(body="return [q[0] - t]", made="ConstraintLaw((row,), f, timed=True)")).constraints[0].law.timed
 
-
-# --- force laws ---------------------------------------------------------------------------------------------
 
 # line 9 is that of `f`, line 10 the first in it
 FORCE = """\
