@@ -45,9 +45,6 @@ def write(tmp_path, monkeypatch):
     return write
 
 
-# --- what is read -----------------------------------------------------------------------------------
-
-
 def test_a_mode_that_a_family_does_not_have(write, said, monkeypatch):
     monkeypatch.setattr(odrive, "MODES", frozenset({"velocity", "position"}))
     for words in ([BUS, ELBOW], [BUS, ELBOW, "mode: effort"]):
@@ -116,9 +113,6 @@ def test_what_a_scenario_has(write):
     )
 
 
-# --- settings of emulated drives ----------------------------------------------------------------------
-
-
 def drives_of(write, every="", own="", family="cia402", more=""):
     bodies = "{name: a, joint: one, mass: 1, inertia: [1, 1, 1]}, {name: b, joint: two, mass: 1, inertia: [1, 1, 1]}"
     bus = f"bus: {{interface: virtual, channel: x{more}}}"
@@ -154,9 +148,6 @@ def test_settings_of_all_emulated_drives_and_of_one(write):
 )
 def test_wrong_settings_of_emulated_drives(write, said, settings):
     said(refusal(drives_of, write, **settings))
-
-
-# --- connections and the command line -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -205,9 +196,6 @@ def test_a_fault_of_the_command_line_is_one(command):
     for fault in ("kind: drop}, {kind: delay", "kind: drop} {", "{kind: drop}", "kind: [drop", "kind: drop # all"):
         (reported,) = command.refuses("emulate", "rig.yaml", "--fault", fault)
         assert reported.startswith("--fault: broken YAML: ")
-
-
-# --- families of other packages -----------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -256,12 +256,6 @@ def test_a_run_that_is_stopped_has_no_gradient(arm):
     assert str(raised.value) == f"gradient: the run is stopped: {single.faults[1]}"
 
 
-def test_one_thread_is_enough(arm):
-    rows = {"hold.kp": [[100.0, 100.0], [90.0, 80.0]]}
-    one, default = (arm.gradient("error_rms", rows, threads=threads) for threads in (1, None))
-    np.testing.assert_array_equal(one.vector, default.vector)
-
-
 @pytest.mark.parametrize(
     ("what", "by", "keys"),
     [

@@ -199,13 +199,10 @@ def test_a_joint_that_is_too_fast_is_not_accelerated(rig_of):
     assert set(run["a/command_effort"][:31]) == {10.0} and set(run["a/command_effort"][31:]) == {0.0}
 
 
-def test_the_effort_keeps_the_power_limit(rig_of):
+def test_the_effort_keeps_the_limits_of_power_and_of_its_rate(rig_of):
     run = rig_of(f"{LIMITS}.power=4").run()
     power = run["a/command_effort"] * run["a/velocity"]
     assert power.max() <= 4.0 + 1e-12 and power[50:] == pytest.approx(4.0)
-
-
-def test_the_effort_goes_up_at_its_rate(rig_of):
     run = rig_of(f"{LIMITS}.rate=1000").run()
     assert run["a/command_effort"][:12] == pytest.approx([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10])
 

@@ -53,9 +53,6 @@ def summary_without_speed(run):
     return {key: value for key, value in run.summary.items() if key != "speed"}
 
 
-# --- every store --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("keep", "rows", "signals"),
     [
@@ -134,9 +131,6 @@ def test_the_rig_may_say_what_is_kept(everything):
     assert len(rig.run(keep="all").signals) == len(everything.signals)
 
 
-# --- memory -------------------------------------------------------------------------------------------------------
-
-
 def test_a_long_run_stays_within_its_budget(rig, tmp_path):
     """44 MB of signals, of which little is in memory, also while they are plotted, saved and compared."""
     compare(rig.run(0.1), rig.run(0.1)), rig.run(0.1).plot()  # imports
@@ -202,9 +196,6 @@ def test_a_table_that_finds_the_disk_full_stays_in_memory(tmp_path):
         table.close()
 
 
-# --- a killed run, a full disk ------------------------------------------------------------------------------------
-
-
 DYING = """
 import sys
 from cosim.rig import Rig
@@ -242,9 +233,6 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_written(rig, everything, t
         np.testing.assert_array_equal(run.values, everything.values[: len(run.t)])
         again = load_run(disk / "a.run")
         np.testing.assert_array_equal(again["elbow/effort"], run["elbow/effort"])
-
-
-# --- mistakes -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,6 @@ def read(section, *entries):
     return read_rig("rig.yaml").mechanism.description
 
 
-# --- loops ------------------------------------------------------------------------------------------------
-
-
 def loop(keys):
     (found,) = read("loops", f"name: C, parent: rod, child: cart, {keys}").loops
     return found
@@ -52,28 +49,22 @@ def test_a_loop():
 
 
 @pytest.mark.parametrize(
-    "keys", ["coordinates: true", "stiffness: 2", "damping: 1", "friction: 1", "limits: {effort: 3}"]
+    ("keys", "coordinates"),
+    [
+        *((key, True) for key in ("coordinates: true", "stiffness: 2", "damping: 1", "friction: 1")),
+        ("limits: {effort: 3}", True),
+        ("type: fixed", False),
+    ],
 )
-def test_a_loop_with_coordinates(keys):
-    assert loop(keys).coordinates is True
+def test_a_loop_with_coordinates(keys, coordinates):
+    assert loop(keys).coordinates is coordinates
 
 
 def test_the_figures_of_the_joint_of_a_loop():
     joint = loop("type: prismatic, stiffness: 2 N/mm, unloaded_position: 5 mm, limits: {lower: -1 cm}").joint
     assert (joint.stiffness, joint.rest, joint.lower) == (2000, 0.005, -0.01)
-
-
-def test_a_weld_may_close_a_loop():
-    found = loop("type: fixed")
-    assert (found.joint.kind, found.coordinates) == ("fixed", False)
-
-
-def test_the_child_of_a_loop_may_be_the_ground():
     (found,) = read("loops", "name: C, parent: rod, child: base").loops
     assert found.joint.child == "base"
-
-
-# --- constraints ------------------------------------------------------------------------------------------
 
 
 def constraint(keys):
@@ -144,18 +135,12 @@ def test_a_gear_on_the_joint_of_a_loop():
     assert read_rig("rig.yaml").mechanism.description.constraints[0].joints == ("C", "rod")
 
 
-# --- springs ----------------------------------------------------------------------------------------------
-
-
 def test_a_spring():
     keys = "stiffness: 800 N/mm, damping: 4e4, unloaded_length: 50 cm, points: [[0, 0, 0], [0, 10 cm, 0]]"
     (found,) = read("springs", f"name: s, between: [base, rod], {keys}").springs
     (ground, point), (link, other) = found.ends
     assert (found.name, ground, link, point.tolist(), other.tolist()) == ("s", "base", "rod", [0, 0, 0], [0, 0.1, 0])
     assert (found.stiffness, found.damping, found.length) == (8e5, 4e4, 0.5)
-
-
-# --- a URDF has couplings too -----------------------------------------------------------------------------
 
 
 def test_base_is_the_ground_of_a_urdf_whatever_it_is_called():

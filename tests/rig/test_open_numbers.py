@@ -158,38 +158,13 @@ def test_a_lane_that_stops_has_the_reason_of_its_numbers(arm):
     assert batch.faults[0] == "" and "outside its limits -0.1 to 0.7 rad" in batch.faults[1]
 
 
-def test_masses_of_a_closed_loop():
-    rig = Rig.from_dict(_four_bar(1.0))
-    link = rig.plant.mechanism.links[-1]
-    values = np.array([0.5, 1.5])
-    batch = rig.rollouts({f"mechanism.{link.name}.mass": values}, duration=0.2, keep="all")
-    for k in range(2):
-        assert_equal_signals(batch, k, Rig.from_dict(_four_bar(values[k])).run(0.2))
-
-
-def _four_bar(mass):
-    bar = {"inertia": [0.001, 0.01, 0.01], "axis": [0, 1, 0]}
-    return {
-        "name": "bars",
-        "mechanism": {
-            "bodies": [
-                {"name": "crank", "joint": "a", "mass": 1.0, "com": [0.1, 0, 0], **bar},
-                {
-                    "name": "coupler", "parent": "crank", "joint": "b", "mass": 1.0, "com": [0.2, 0, 0],
-                    "origin": {"xyz": [0.2, 0, 0]}, **bar,
-                },
-                {
-                    "name": "rocker", "parent": "coupler", "joint": "c", "mass": float(mass), "com": [0.15, 0, 0],
-                    "origin": {"xyz": [0.5, 0, 0]}, **bar,
-                },
-            ],
-            "loops": [{"name": "d", "type": "revolute", "parent": "base", "child": "rocker", "axis": [0, 1, 0],
-                       "origin": {"xyz": [0.4, 0, 0]}, "child_origin": {"xyz": [0.35, 0, 0]}}],
-        },
-        "joints": {"a": {"initial": {"position": -1.0}}, "b": {"initial": {"guess": 0.8}},
-                   "c": {"initial": {"guess": 1.5}}},
-        "schedule": {"step": "1 ms"},
-    }  # fmt: skip
+def test_masses_of_a_closed_loop(sample):
+    rig = sample("mechanisms/four_bar")
+    link, masses = rig.plant.mechanism.links[-1].name, np.array([0.5, 1.5])
+    batch = rig.rollouts({f"mechanism.{link}.mass": masses}, duration=0.1, keep="all")
+    for k, mass in enumerate(masses):
+        other = sample("mechanisms/four_bar", f"mechanism.numbers.{link}={{mass: {mass}}}")
+        assert_equal_signals(batch, k, other.run(0.1))
 
 
 MISTAKES = {

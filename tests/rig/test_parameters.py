@@ -47,6 +47,7 @@ def fresh(**values):
 
 def test_parameters_are_listed_with_their_values(rig):
     assert rig.parameters == {"hold.kp": [100.0, 100.0], "hold.kd": [5.0, 3.0]}
+    assert repr(rig) == "<Rig arm: 2 dofs, hold>"
 
 
 def test_a_parameter_that_is_set_gives_the_run_of_a_file_with_it(rig):
@@ -124,10 +125,6 @@ def test_a_rig_is_pickled_with_its_parameters(rig):
     copy = pickle.loads(pickle.dumps(rig))
     assert copy.parameters == rig.parameters
     np.testing.assert_array_equal(copy.run(0.05).values, rig.run(0.05).values)
-
-
-def test_a_rig_shows_itself_in_one_line(rig):
-    assert repr(rig) == "<Rig arm: 2 dofs, hold>"
 
 
 def test_mistakes_of_a_dict_name_their_keys(tmp_path, said):

@@ -59,9 +59,6 @@ def total_energy(run):
     return kinetic + 0.5 * run["wheel/torque"] ** 2 / STIFFNESS
 
 
-# --- accuracy -------------------------------------------------------------------------------------------
-
-
 COUPLINGS = [("gauss_seidel", 1), ("gauss_seidel", 2), ("jacobi", 0), ("jacobi", 2)]
 
 
@@ -101,9 +98,6 @@ def test_the_energy_of_the_mechanism_closes(rig_of):
     assert np.abs(run["energy/parts"]).max() > 0.05
     assert run.summary["energy"]["work_of_parts"] == run["energy/parts"][-1]
     assert run.summary["energy"]["residual_relative"] < 1e-12
-
-
-# --- engines --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("master", "order"), [("gauss_seidel", 2), ("jacobi", 0)])
@@ -179,8 +173,6 @@ def test_parts_in_python_run_in_real_time_from_their_start(rig_of):
         np.testing.assert_array_equal(paced[name], free[name], err_msg=name)
 
 
-# --- wires, samples, several parts ----------------------------------------------------------------------
-
 COUNTER = """
 from cosim.types import Signal, params
 
@@ -248,9 +240,6 @@ GAIN = """    inputs = {"u": Signal((), "1")}
     params"""
 
 
-# --- stops ----------------------------------------------------------------------------------------------
-
-
 def stopped(rig, duration=0.1):
     """The run that was stopped."""
     with pytest.raises(StoppedRun) as caught:
@@ -314,9 +303,6 @@ def test_a_sequence_is_for_gauss_seidel(rig_of, said):
 def test_a_bond_joins_effort_and_flow_of_one_dof(rig_of, said):
     two = ", {name: rod, parent: rotor, joint: elbow, axis: [0, 1, 0], mass: 1 kg, inertia: [1, 1, 1]}]"
     said(refusal(rig_of, changes=[("]}]", "]}" + two), ("mechanism.shaft/velocity", "mechanism.elbow/velocity")]))
-
-
-# --- other programs on rigs with parts ------------------------------------------------------------------
 
 
 def test_the_linearised_rig_has_the_modes_of_the_whole(rig_of):

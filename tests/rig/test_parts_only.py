@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim import StoppedRun, load_rig, load_run
+from cosim import load_rig, load_run
 from cosim.cli.run_summary import coarse_coupling_lines
 from cosim.coupling import CoupledParts
 from tests.fmi import fmus
@@ -47,9 +47,6 @@ def rig_text(**changes):
         "couplings": "{wires: []}",
     }
     return "".join(f"{name}: {text}\n" for name, text in (sections | changes).items())
-
-
-# --- numbers --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("master", "order"), [("gauss_seidel", 0), ("gauss_seidel", 2), ("jacobi", 1)])
@@ -126,27 +123,6 @@ def test_an_fmu_alone(tmp_path):
     assert run.rig.engine == {"part table": "Python: an FMU", "loop": "Python: the part 'table' is in Python"}
 
 
-# --- how runs end ---------------------------------------------------------------------------------------
-
-
-def test_residual_energy_beyond_its_limit_stops_the_run(folder):
-    text = Path(FILES[0]).read_text()
-    limited = "flow: [wheel.velocity, chassis.velocity]"
-    Path(FILES[0]).write_text(text.replace(limited, f"{limited}\n      residual_limit: 1 J"))
-    with pytest.raises(
-        StoppedRun, match=r"the residual energy of bond 'chassis-wheel' is -?[\d.]+ J, beyond its limit of 1 J"
-    ):
-        load_rig(FILES[0], (CONSTANT,)).run()
-
-
-def test_a_part_that_diverges_is_named(folder):
-    with pytest.raises(StoppedRun, match=r"output 'chassis/force' is not finite; try a smaller schedule\.step"):
-        load_rig(FILES[0], (CONSTANT, "parts.chassis.params.mass=0.03 kg")).run()
-
-
-# --- commands -------------------------------------------------------------------------------------------
-
-
 def test_run_writes_every_file_and_prints_no_joints(folder, command):
     out = _ok(command, "run", FILES[0], "--set", CONSTANT, "--record", "a.mcap", "--plot", "a.png", "--json", "a.json")
     title, bond, speed, engine, warning, wrote = out.splitlines()
@@ -203,9 +179,6 @@ def _ok(command, *arguments):
     code, out, err = command(*arguments)
     assert (code, err) == (0, []), err
     return out
-
-
-# --- bad input ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

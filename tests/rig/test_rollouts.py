@@ -70,9 +70,6 @@ def assert_equal_to_single_runs(rig, parameters, initial, ticks, batch):
             assert batch.final[name][k] == values[-1, column] or np.isnan(values[-1, column])
 
 
-# --- equal to single runs ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_runs_with_other_gains_equal_single_runs_to_the_bit(arm, threads):
     batch = arm.rollouts(gains(), keep="all", threads=threads)
@@ -145,9 +142,6 @@ def test_random_rigs_with_lanes_that_fault(seed):
     assert 0 < sum(map(bool, batch.faults)) < K
 
 
-# --- what is kept -----------------------------------------------------------------------------------
-
-
 def test_chosen_signals_and_every_tenth_tick(arm):
     whole = arm.rollouts(gains(), keep="all")
     batch = arm.rollouts(gains(), signals=["elbow/position", "energy/kinetic"], every=10)
@@ -173,9 +167,6 @@ def test_the_parameters_of_the_rig_hold_where_none_are_given(arm):
         np.testing.assert_array_equal(batch["elbow/position"][1], arm.run()["elbow/position"])
     finally:
         arm.set("hold.kp", 100.0)
-
-
-# --- metrics ----------------------------------------------------------------------------------------
 
 
 def test_metrics_are_those_of_the_signals(arm):
@@ -231,8 +222,6 @@ def test_a_joint_without_reference_has_no_error():
     assert np.isnan([batch["error_rms"][0, 0], batch["saturation_time"][0, 0]]).all()
     assert np.isfinite(batch["effort_max"][0, 0])
 
-
-# --- what is refused --------------------------------------------------------------------------------
 
 MISTAKES = {
     "unknown parameter": {"parameters": {"hold.kq": [1.0]}},

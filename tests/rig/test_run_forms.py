@@ -48,11 +48,8 @@ def same(a, b):
     assert a.summary == b.summary
 
 
-def test_a_run_shows_itself_in_one_line(run):
+def test_a_run_is_shown_pickled_and_saved(run, tmp_path):
     assert repr(run) == f"<Run arm: 0.2 s, {len(run.signals)} signals, finished>"
-
-
-def test_a_run_is_pickled_and_saved(run, tmp_path):
     same(pickle.loads(pickle.dumps(run)), run)
     run.save(tmp_path / "a.npz")
     same(load_run(tmp_path / "a.npz"), run)

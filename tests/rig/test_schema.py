@@ -205,8 +205,6 @@ def test_an_override_has_no_second_place():
     assert [str(error) for error in errors] == ["--set arm.daley=2: unknown key 'daley'; did you mean 'delay'?"]
 
 
-# --- one value per joint ------------------------------------------------------------------------
-
 ARM = {"elbow": "revolute", "lift": "prismatic"}
 
 
@@ -252,9 +250,6 @@ def test_units_of_every_kind_of_joint(said, kind):
     said(rejected(Gains, {"kp": 1, "goal": "1 V"}, joints={"a": kind}))
 
 
-# --- checks of single values ---------------------------------------------------------------------
-
-
 def even(value: float) -> float:
     if value % 2:
         raise ValueError("must be even")
@@ -279,9 +274,6 @@ def test_a_check_gives_the_value():
 def test_a_check_that_fails(said):
     wrong = {"half": [3, "x"], "maybe": [3], "points": [3, [[1]]], "pair": [[[1, 2]]]}
     said(rejected(Checked, *({key: data} for key, given in wrong.items() for data in given)))
-
-
-# --- corners --------------------------------------------------------------------------------------
 
 
 def test_keys_read_elsewhere_are_known():

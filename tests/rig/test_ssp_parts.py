@@ -209,8 +209,6 @@ def test_check_shows_the_parts(folder, capsys):
     assert "wire mechanism.shaft/velocity -> drive/meter/gauge.rate\n" in text
 
 
-# --- mistakes -------------------------------------------------------------------------------------------
-
 WRONG_ENDS = """
 couplings.bonds.0.effort=[drive.torqe, mechanism.shaft/effort]
 couplings.bonds.0.effort=[drive.spare, mechanism.shaft/effort]
