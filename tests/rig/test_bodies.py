@@ -1,11 +1,11 @@
-"""Bodies in a rig give the same mechanism as a URDF file; errors are reported with their keys."""
+"""Bodies in a rig give the same mechanism as a URDF file."""
 
 import math
 
 import numpy as np
 import pytest
 
-from cosim.errors import InputErrors, SourceLocation
+from cosim.errors import SourceLocation
 from cosim.multibody.description.topology import depth_first
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.mechanism import read_mechanism
@@ -17,16 +17,11 @@ def place(path):
     return SourceLocation("rig.yaml", 10 + sum(index), ".".join(map(str, path)))
 
 
-def read_section(section):
-    errors = []
-    spec = read_mechanism(section, "rig", Reading(place, errors))
-    if errors:
-        raise InputErrors(errors)
-    return spec.description
-
-
 def read(*bodies):
-    return read_section({"bodies": list(bodies)})
+    errors = []
+    spec = read_mechanism({"bodies": list(bodies)}, "rig", Reading(place, errors))
+    assert not errors
+    return spec.description
 
 
 def test_a_body_with_a_name_only_hangs_on_the_ground_by_a_massless_hinge():
