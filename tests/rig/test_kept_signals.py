@@ -132,19 +132,19 @@ def test_the_rig_may_say_what_is_kept(everything):
 
 
 def test_a_long_run_stays_within_its_budget(rig, tmp_path):
-    """44 MB of signals, of which little is in memory, also while they are plotted, saved and compared."""
+    """25 MB of signals, of which little is in memory, also while they are plotted, saved and compared."""
     compare(rig.run(0.1), rig.run(0.1)), rig.run(0.1).plot()  # imports
     tracemalloc.start()
     try:
-        run = rig.run(250.0, keep={"budget": "4 MB"})
+        run = rig.run(150.0, keep={"budget": "2 MB"})
         run.plot(file=tmp_path / "a.png")
         run.save(tmp_path / "a.run")
         assert compare(run, load_run(tmp_path / "a.run")).identical
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert run.values.nbytes > 40e6 > 2.0 * most
-    assert len(run.t) == 250_001 and np.isfinite(run["elbow/effort"]).all() and run.summary["ticks"] == 250_000
+    assert run.values.nbytes > 25e6 > 2.0 * most
+    assert len(run.t) == 150_001 and np.isfinite(run["elbow/effort"]).all() and run.summary["ticks"] == 150_000
 
 
 def test_waiting_ticks_of_a_real_time_run_are_on_the_disk_beyond_their_memory(rig, monkeypatch):
