@@ -42,7 +42,7 @@ def text(controller=PD, filters="", source=TWO_INERTIAS) -> str:
 )
 def test_the_effort_of_any_controller_passes_the_filters(rig_of, controller):
     """The recorded effort is the filtered request that the commands of the controller would have made."""
-    plain = rig_of(text(controller, ", filters: [{type: low_pass, frequency: 100 Hz}]")).run()
+    plain = rig_of(text(controller, ", filters: [{type: low_pass, frequency: 100 Hz}]")).run(0.3)
     loop = rig_of(text(controller)).tick_model.loops[0]
     state, wanted = loop.block.initial(), []
     inputs = {name: plain[f"motor/{name}"] for name in ("position", "velocity")}
@@ -77,7 +77,7 @@ def test_a_notch_makes_a_late_loop_stable(rig_of):
 
 def test_engines_agree_and_a_fallback_is_filtered_too(rig_of):
     both = NOTCH[:-1] + ", {type: low_pass, frequency: 90 Hz, joints: [motor]}], fallback: {type: passthrough, kp: 3}"
-    one, other = (rig_of(text(filters=both), interpret=engine).run(0.2) for engine in (False, True))
+    one, other = (rig_of(text(filters=both), interpret=engine).run(0.05) for engine in (False, True))
     np.testing.assert_allclose(other.values, one.values, rtol=1e-8, atol=1e-8)
     loop = rig_of(text(filters=both)).tick_model.loops[0]
     assert loop.fallback is not None and set(loop.fallback.initial()) == {"controller", "filter"}

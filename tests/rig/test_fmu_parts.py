@@ -36,8 +36,10 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize(("interface", "process"), [("co_simulation", "true"), ("model_exchange", "false")])
+@pytest.mark.parametrize(
+    ("version", "interface", "process"),
+    [(2, "co_simulation", "true"), (3, "co_simulation", "false"), (3, "model_exchange", "false")],
+)
 def test_an_fmu_follows_the_mechanism_in_si(folder, version, interface, process):
     settings = f"parts.table.interface={interface}", f"parts.table.process={process}"
     rig = load_rig(folder / f"{version}.yaml", settings)

@@ -58,7 +58,7 @@ def test_the_drive_gets_the_gains_of_the_present_position(rig_of):
     ],
 )
 def test_any_controller_takes_them_and_engines_agree(rig_of, controller):
-    one, other = (rig_of(text(f"{controller}, {MOVE}"), interpret=k).run(0.3) for k in (False, True))
+    one, other = (rig_of(text(f"{controller}, {MOVE}"), interpret=k).run(0.05) for k in (False, True))
     np.testing.assert_allclose(other.values, one.values, rtol=1e-9, atol=1e-9)
 
 
