@@ -41,11 +41,7 @@ WRONG = {
     "blank": "  ",
 }
 # what else but names of parts may have
-ALLOWED = {
-    "description": {"slash", "dot", "empty", "blank"},
-    "rig": {"dot"},
-    "event": {"dot"},
-}
+ALLOWED = {"description": {"slash", "dot", "empty", "blank"}, "rig": {"dot"}, "event": {"dot"}}
 
 
 @pytest.fixture
