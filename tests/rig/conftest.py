@@ -8,10 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from cosim import load_rig
-from cosim.errors import InputErrors
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
-from tests.rig.drivers_mistakes_helpers import RIG
+from tests.kit.refusals import refusal
 
 HEAD = """
 from cosim.types import PerJoint, param, params
@@ -55,9 +53,7 @@ mechanism:
         return read_rig("rig.yaml", overrides)
 
     def mistakes(self, text: str, *overrides: str) -> list[str]:
-        with pytest.raises(InputErrors) as caught:
-            self.read(text, *overrides)
-        return str(caught.value).splitlines()
+        return refusal(self.read, text, *overrides).splitlines()
 
 
 @pytest.fixture(scope="session")
@@ -84,20 +80,6 @@ def rigs(rig_parts, tmp_path, monkeypatch):
     yield Rigs()
     for name in [name for name in sys.modules if name.rpartition(".")[0] in PARTS]:
         del sys.modules[name]
-
-
-@pytest.fixture
-def mistakes(tmp_path, monkeypatch):
-    """The lines that a text after RIG is refused with, without the file's name."""
-    monkeypatch.chdir(tmp_path)
-
-    def of(text, *overrides, rig=RIG):
-        Path("rig.yaml").write_text(rig + text)
-        with pytest.raises(InputErrors) as caught:
-            load_rig("rig.yaml", overrides)
-        return [line.removeprefix("rig.yaml:") for line in str(caught.value).splitlines()]
-
-    return of
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from cosim.errors import InputErrors
 from cosim.multibody.model import Model
 from cosim.rig.sections.rig_spec import read_rig
 
@@ -161,25 +160,3 @@ def test_the_measuring_arm():
         probe = model.frame_pose(q, "probe")[:3, 3]
         assert probe == pytest.approx(turn @ [1, 0, 0.17] + shift, abs=1e-15)
         assert np.linalg.norm(probe - model.frame_pose(q, "head")[:3, 3]) == pytest.approx(0.13, rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (
-            "{name: a, frame: base, repeat: 3, mass: 1 kg, inertia: [1, 1, 1]}",
-            "rig.yaml:4 mechanism.bodies[0].frame: copies are placed in the frames of one another; "
-            "take out 'frame' or 'repeat'",
-        ),
-        (
-            "{name: a, frame: bse, mass: 1 kg, inertia: [1, 1, 1]}",
-            "rig.yaml:4 mechanism.bodies[0].frame: expected one of parent, base; got 'bse'",
-        ),
-    ],
-)
-def test_bad_input(body, said, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("rig.yaml").write_text(f"name: r\nmechanism:\n  bodies:\n    - {body}\n")
-    with pytest.raises(InputErrors) as error:
-        read_rig(Path("rig.yaml"))
-    assert str(error.value) == said

@@ -68,22 +68,22 @@ def run(tmp_path, monkeypatch):
         monkeypatch.setattr(moteus, "load", lambda params, context: Refusing(log))
         with pytest.raises((InputError, RunError)) as caught:
             load_rig(tmp_path / "rig.yaml").run(allow_turns=True)
-        return str(caught.value).replace(f"{tmp_path}/", ""), log
+        return caught.value, log
 
     return made
 
 
-def test_a_first_command_that_is_not_finite_is_refused_before_a_drive_is_opened(run):
+def test_a_first_command_that_is_not_finite_is_refused_before_a_drive_is_opened(run, said):
     error, log = run("effort = q * np.nan")
-    what = "its command 'effort' is not finite in its first call; check its arithmetic"
-    assert (error, log) == (f"rig.yaml:6 controllers[0]: {what}", [])
+    assert log == []
+    said(error)
 
 
 def test_a_controller_in_python_is_not_called_twice(run):
     assert run(HIDDEN)[1] == ["open", "enable"]
 
 
-def test_a_drive_that_does_not_switch_on_has_the_path_of_the_rig(run):
+def test_a_drive_that_does_not_switch_on_has_the_path_of_the_rig(run, said):
     error, log = run("effort = q")
-    assert error == "rig.yaml: joint 'a': node 1 did not switch on within 1 s; check its supply"
     assert log == ["open", "enable"]
+    said(error)

@@ -42,7 +42,7 @@ def text(controller=PD, filters="", source=TWO_INERTIAS) -> str:
 )
 def test_the_effort_of_any_controller_passes_the_filters(rig_of, controller):
     """The recorded effort is the filtered request that the commands of the controller would have made."""
-    plain = rig_of(text(controller, ", filters: [{type: low_pass, frequency: 100 Hz}]")).run()
+    plain = rig_of(text(controller, ", filters: [{type: low_pass, frequency: 100 Hz}]")).run(0.3)
     loop = rig_of(text(controller)).tick_model.loops[0]
     state, wanted = loop.block.initial(), []
     inputs = {name: plain[f"motor/{name}"] for name in ("position", "velocity")}
@@ -77,7 +77,7 @@ def test_a_notch_makes_a_late_loop_stable(rig_of):
 
 def test_engines_agree_and_a_fallback_is_filtered_too(rig_of):
     both = NOTCH[:-1] + ", {type: low_pass, frequency: 90 Hz, joints: [motor]}], fallback: {type: passthrough, kp: 3}"
-    one, other = (rig_of(text(filters=both), interpret=engine).run(0.2) for engine in (False, True))
+    one, other = (rig_of(text(filters=both), interpret=engine).run(0.05) for engine in (False, True))
     np.testing.assert_allclose(other.values, one.values, rtol=1e-8, atol=1e-8)
     loop = rig_of(text(filters=both)).tick_model.loops[0]
     assert loop.fallback is not None and set(loop.fallback.initial()) == {"controller", "filter"}
@@ -103,33 +103,6 @@ def test_a_controller_in_python_is_filtered(rig_of):
     after = (1.0 - k) / (1.0 + k)
     assert effort[53:60] / effort[52:59] != pytest.approx(1.0)
     np.testing.assert_allclose((effort[60:70] + 1.0) / (effort[59:69] + 1.0), after, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("filters", "what"),
-    [
-        ("[{frequency: 3 Hz}]", "[0]: missing key 'type'; known: low_pass, notch"),
-        ("[{type: knotch, frequency: 3}]", "[0].type: there is no filter 'knotch'; did you mean 'notch'?"),
-        ("[{type: 3}]", "[0].type: there is no filter 3; known: low_pass, notch"),
-        ("[notch]", "[0]: expected a mapping, got 'notch'"),
-        ("[{type: low_pass, frequency: 5 Hz, order: 9}]", "[0].order: must be at most 8, is 9"),
-        ("[{type: low_pass, frequency: 5 N*m}]", "[0].frequency: unit 'N*m' does not fit here; use Hz, kHz"),
-        ("[{type: notch, frequency: 5}]", "[0]: missing key 'width'"),
-        (
-            "[{type: low_pass, frequency: 5, joints: [motr]}]",
-            "[0].joints[0]: the controller does not command 'motr'; did you mean 'motor'?",
-        ),
-        (
-            "[{type: notch, frequency: 500, width: 3}]",
-            "[0].frequency: 500 Hz of joint 'motor' is not below half the rate of the controller, 500 Hz; lower it, or "
-            "shorten the period",
-        ),
-        ("[{type: notch, frequency: 5, width: 3, depth: 2}]", "[0].depth: must be at most 1, is 2"),
-    ],
-)
-def test_a_filter_that_cannot_be_is_refused(command, tmp_path, filters, what):
-    (tmp_path / "rig.yaml").write_text(text(filters=f", filters: {filters}"))
-    assert command.refuses("check", "rig.yaml") == [f"rig.yaml:10 controllers[0].filters{what}"]
 
 
 @pytest.mark.parametrize("key", ["", ", filters: [{type: low_pass, frequency: 20 Hz}]"])

@@ -1,6 +1,10 @@
 """Which dofs `joints.all` and a controller without `joints` reach: those of joints with one dof, never a base."""
 
+from pathlib import Path
+
 import pytest
+
+from tests.kit.refusals import refusal
 
 URDF = """\
 <robot name="walker">
@@ -29,7 +33,6 @@ mechanism:
 """
     + FALL
 )
-BASE = [f"root_joint.{dof}" for dof in ("x", "y", "z", "rx", "ry", "rz")]
 
 
 @pytest.fixture
@@ -64,52 +67,27 @@ def test_a_dof_of_a_base_is_driven_by_name(floating):
     assert [name for name, joint in joints.items() if joint.encoder] == ["hip"]
 
 
-def test_no_joint_of_one_dof_is_left(command, tmp_path):
-    (tmp_path / "rig.yaml").write_text(
+@pytest.mark.parametrize(
+    "text",
+    [
         "mechanism: {bodies: [{name: puck, type: planar, mass: 1, inertia: [1, 1, 1]}]}\n"
         "controllers: [{type: pid, kp: 1, ki: 0, kd: 0}]\n"
-        "joints: {all: {encoder: {cpr: 9}}}\n"
-    )
-    assert command.refuses("check", "rig.yaml") == [
-        "rig.yaml:2 controllers[0]: there is no joint of one dof to command; name dofs in 'joints', such as puck.x",
-        "rig.yaml:3 joints.all: there is no joint of one dof to set; name dofs, such as puck.x",
-    ]
-
-
-def test_a_controller_whose_joints_are_all_prescribed_is_named(command, tmp_path):
-    (tmp_path / "rig.yaml").write_text(
+        "joints: {all: {encoder: {cpr: 9}}}\n",
         "mechanism: {bodies: [{name: arm, joint: hub, mass: 1, inertia: [1, 1, 1]}]}\n"
         "controllers: [{type: pid, kp: 1, ki: 0, kd: 0}]\n"
-        "joints: {hub: {prescribed: {type: quintic, goal: 1, duration: 1 s}}}\n"
-    )
-    assert command.refuses("check", "rig.yaml") == [
-        "rig.yaml:2 controllers[0]: joint 'hub' is prescribed and needs no controller, and there is no other one to"
-        " command; take out the controller or 'prescribed'"
-    ]
+        "joints: {hub: {prescribed: {type: quintic, goal: 1, duration: 1 s}}}\n",
+    ],
+    ids=["no joint of one dof", "all are prescribed"],
+)
+def test_no_joint_is_left_to_command(rig_of, said, text):
+    said(refusal(rig_of, text))
 
 
-def test_check_lists_what_is_left_out(command, tmp_path):
-    (tmp_path / "craft.yaml").write_text(CRAFT + "controllers: [{name: hold, type: pid, kp: 1, ki: 0, kd: 0}]\n")
-    code, out, err = command("check", "craft.yaml")
-    assert (code, err) == (0, [])
-    left_out = "base (several dofs: by name, such as base.x) and flap (follows 'hinge')"
-    assert f"  joints.all and controller hold leave out {left_out}\n" in out
-    assert "joints are driven" not in out
-
-
-def test_check_lists_the_modes_of_elastic_links_that_are_left_out(command, tmp_path):
-    (tmp_path / "arm.yaml").write_text(
-        "mechanism:\n"
-        "  bodies: [{name: arm, joint: hub}]\n"
-        "  elastic: [{link: arm, beam: {length: 1, stiffness: {mass: 1, EI: [100, 100]}, modes: {bend_y: 2}}}]\n"
-        "controllers: [{name: hold, type: pid, kp: 1, ki: 0, kd: 0}]\n"
-    )
-    code, out, err = command("check", "arm.yaml")
-    assert (code, err) == (0, [])
-    left_out = "the modes of arm (several dofs: by name, such as arm.bend_y_1)"
-    assert f"  controller hold leaves out {left_out}\n" in out
-
-
+ELASTIC = """
+mechanism:
+  bodies: [{name: arm, joint: hub}]
+  elastic: [{link: arm, beam: {length: 1, stiffness: {mass: 1, EI: [100, 100]}, modes: {bend_y: 2}}}]
+"""
 FOUR_BAR = """
 mechanism:
   gravity: [0, -9.81, 0]
@@ -123,9 +101,13 @@ joints: {crank: {initial: {position: 0}}, coupler: {initial: {guess: -53 deg}}, 
 """
 
 
-def test_check_notes_drives_that_act_against_each_other(command, tmp_path):
-    (tmp_path / "bars.yaml").write_text(FOUR_BAR + "controllers: [{type: pid, kp: 1, ki: 0, kd: 0}]\n")
-    code, out, err = command("check", "bars.yaml")
+@pytest.mark.parametrize(
+    "mechanism",
+    [CRAFT, ELASTIC, FOUR_BAR],
+    ids=["dofs that are left out", "modes that are left out", "drives that act against each other"],
+)
+def test_check_notes(command, said, mechanism):
+    Path("rig.yaml").write_text(mechanism + "controllers: [{name: hold, type: pid, kp: 1, ki: 0, kd: 0}]\n")
+    code, out, err = command("check", "rig.yaml")
     assert (code, err) == (0, [])
-    what = "note: 3 joints are driven and 1 dof is independent"
-    assert f"  {what}; if not all of them have a motor, name those that do in joints and controllers\n" in out
+    said(line for line in out.splitlines() if "leave" in line or "driven" in line)

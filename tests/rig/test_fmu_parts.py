@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim import InputError, InputErrors, StoppedRun, load_rig
+from cosim import StoppedRun, load_rig
 from tests.fmi import fmus
+from tests.kit.refusals import refusal
 
 pytestmark = fmus.needs_gcc
 
@@ -35,9 +36,10 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("interface", ["co_simulation", "model_exchange"])
-@pytest.mark.parametrize("process", ["true", "false"])
+@pytest.mark.parametrize(
+    ("version", "interface", "process"),
+    [(2, "co_simulation", "true"), (3, "co_simulation", "false"), (3, "model_exchange", "false")],
+)
 def test_an_fmu_follows_the_mechanism_in_si(folder, version, interface, process):
     settings = f"parts.table.interface={interface}", f"parts.table.process={process}"
     rig = load_rig(folder / f"{version}.yaml", settings)
@@ -52,46 +54,20 @@ def test_an_fmu_follows_the_mechanism_in_si(folder, version, interface, process)
 
 
 @pytest.mark.parametrize(
-    ("override", "message"),
+    "override",
     [
-        ("parts.table.fmu=nowhere.fmu", "--set parts.table.fmu=nowhere.fmu: there is no file {folder}/nowhere.fmu"),
-        (
-            "parts.table.params={temprature: 1}",
-            "--set parts.table.params={{temprature: 1}}: {folder}/turntable2.fmu table.temprature: there is no such"
-            " parameter; did you mean 'temperature'?",
-        ),
-        (
-            "parts.table.params.temperature=30 kg",
-            "--set parts.table.params.temperature=30 kg: {folder}/turntable2.fmu table.temperature: unit 'kg' does not"
-            " fit it; use degC, °C",
-        ),
-        (
-            "parts.table.params.double=1",
-            "--set parts.table.params.double=1: {folder}/turntable2.fmu table.double: cannot be set: it is an output of"
-            " variability continuous; known: angle, rate, temperature",
-        ),
-        (
-            "parts.table.outputs=[angel]",
-            "{folder}/2.yaml:8 parts[0].fmu: {folder}/turntable2.fmu table: there is no output 'angel'; did you mean"
-            " 'angle'?",
-        ),
-        (
-            "couplings.wires.0.output=mechanism.shaft/position",
-            "{folder}/2.yaml:11 couplings.wires[0]: 'mechanism.shaft/position' is in rad, 'table.rate' in rad/s; both"
-            " must be the same",
-        ),
+        "parts.table.fmu=nowhere.fmu",
+        "parts.table.fmu=damaged.fmu",
+        "parts.table.params={temprature: 1}",
+        "parts.table.params.temperature=30 kg",
+        "parts.table.params.double=1",
+        "parts.table.outputs=[angel]",
+        "couplings.wires.0.output=mechanism.shaft/position",
     ],
 )
-def test_mistakes(folder, override, message):
-    with pytest.raises(InputErrors) as wrong:
-        load_rig(folder / "2.yaml", [override])
-    assert str(wrong.value) == message.format(folder=folder)
-
-
-def test_an_fmu_that_is_damaged(folder):
+def test_mistakes(folder, said, override):
     (folder / "damaged.fmu").write_bytes((folder / "turntable2.fmu").read_bytes()[:500])
-    with pytest.raises(InputErrors, match=r"damaged\.fmu: no zip archive .*; an FMU is one: export or copy"):
-        load_rig(folder / "2.yaml", ["parts.table.fmu=damaged.fmu"])
+    said(refusal(load_rig, folder / "2.yaml", [override, "parts.table.process=false"]).replace(str(folder), ""))
 
 
 FAULTY = """
@@ -99,32 +75,30 @@ mechanism:
   bodies: [{name: rotor, joint: shaft, axis: [0, 0, 1], mass: 1 kg, inertia: [0.02, 0.02, 0.02]}]
 parts:
   - {name: bad, fmu: FILE, params: {when: 0.1}}
-couplings: {time_limit: 1 s}
 schedule: {step: 10 ms, duration: 2 s}
 """
-FAULTS = {
-    2: r"division by zero in 'torque'",  # error
-    4: r"1 s",  # hangs
-    5: r"signal 11|SIGSEGV",  # crashes
-    6: r"output 'y' is nan at t = 0\.11 s",
-    9: r"exit|ended",
-}
+# fault -> whether the FMU is in a process of its own, as one must be that hangs, crashes or exits
+FAULTS = {2: "false", 4: "true", 5: "true", 6: "false", 9: "true"}
+
+
+@pytest.fixture(scope="module")
+def faulty(folder):
+    (folder / "faulty.yaml").write_text(FAULTY.replace("FILE", fmus.build(folder, "faulty", 2).name))
+    return folder / "faulty.yaml"
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_fmu_that_fails_stops_the_run_and_keeps_what_it_has(folder, fault):
-    file = fmus.build(folder, "faulty", 2)
-    (folder / "faulty.yaml").write_text(FAULTY.replace("FILE", file.name))
-    rig = load_rig(folder / "faulty.yaml", [f"parts.bad.params.fault={fault}"])
-    with pytest.raises(StoppedRun, match=FAULTS[fault]) as stopped:
+def test_an_fmu_that_fails_stops_the_run_and_keeps_what_it_has(faulty, said, fault):
+    limit = ["couplings.time_limit=3 s"] if fault == 4 else []
+    rig = load_rig(faulty, [f"parts.bad.params.fault={fault}", f"parts.bad.process={FAULTS[fault]}", *limit])
+    with pytest.raises(StoppedRun) as stopped:
         rig.run()
     run = stopped.value.run
     assert run.fault.startswith("stopped at tick 10 (t = 0.1 s): ") and len(run.t) == 10
+    said(run.fault.replace(str(faulty.parent), ""))
     np.testing.assert_allclose(run["bad/y"], 0.01 * np.arange(10), atol=1e-12)
 
 
-def test_an_fmu_that_does_not_initialise_ends_before_the_first_tick(folder):
-    file = fmus.build(folder, "faulty", 2)
-    (folder / "faulty.yaml").write_text(FAULTY.replace("FILE", file.name))
-    with pytest.raises(InputError, match="no solution of the initial equations"):
-        load_rig(folder / "faulty.yaml", ["parts.bad.params.fault=7"]).run()
+def test_an_fmu_that_does_not_initialise_ends_before_the_first_tick(faulty):
+    words = refusal(load_rig(faulty, ["parts.bad.params.fault=7", "parts.bad.process=false"]).run)
+    assert "no solution of the initial equations" in words

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.errors import InputErrors
 from tests.kit.distributions import install
+from tests.kit.refusals import refusal
 
 # lines 1 to 5
 RIG = """\
@@ -173,9 +173,7 @@ def outside(tmp_path, monkeypatch):
 
 def mistakes(rig: str) -> list[str]:
     Path("rig.yaml").write_text(rig)
-    with pytest.raises(InputErrors) as caught:
-        load_rig("rig.yaml")
-    return str(caught.value).splitlines()
+    return refusal(load_rig, "rig.yaml").splitlines()
 
 
 @pytest.mark.parametrize("kind", SIMULATED)
@@ -190,106 +188,57 @@ def test_every_kind_comes_from_a_distribution_and_from_a_file(kind, outside):
     np.testing.assert_array_equal(*values)
 
 
-@pytest.mark.parametrize("kind", PARTS)
-def test_a_mistyped_name_is_close_to_that_of_a_distribution(kind, outside):
-    outside(kind, PARTS[kind][1])
-    place = PARTS[kind][3]
-    (line,) = mistakes(text(kind, "farr"))
-    words = {"joint": "joint type 'farr' is not supported"}.get(kind, f"unknown {kind} 'farr'")
-    assert line == f"{place}.type: {words}; did you mean 'far'?"
-
-
-@pytest.mark.parametrize("kind", PARTS)
-def test_a_file_that_is_not_there(kind, outside):
-    outside(kind, PARTS[kind][1])
-    (line,) = mistakes(text(kind, "parts/yours.py"))
-    assert line == f"{PARTS[kind][3]}.type: no such file 'parts/yours.py' beside the rig"
-
-
-@pytest.mark.parametrize("kind", PARTS)
-def test_one_that_fails_when_it_is_imported(kind, outside):
-    what = f"the {kind} cannot be imported: ZeroDivisionError: division by zero"
-    expected = ["entry point far_part", "parts/mine.py:2"]
-    for type, place in zip(outside(kind, "import math\n1 / 0\n"), expected, strict=True):
-        assert mistakes(text(kind, type)) == [f"{place}: {what}"]
-
-
-@pytest.mark.parametrize("kind", PARTS)
-def test_one_without_load(kind, outside):
-    for type, name in zip(outside(kind, PARTS[kind][1].replace("def load", "def lode")), NAMES, strict=True):
-        assert mistakes(text(kind, type)) == [f"{PARTS[kind][3]}.type: {name} is no {kind}: it does not define load"]
-
-
-NAMES = ("entry point far_part", "parts/mine.py")
-
-
-@pytest.mark.parametrize("kind", SIMULATED)
-def test_one_whose_params_are_no_dataclass(kind, outside):
-    for type, name in zip(outside(kind, PARTS[kind][1].replace("@params\n", "")), NAMES, strict=True):
-        what = f"{name} is no {kind}: it has a Params that is no dataclass"
-        assert mistakes(text(kind, type)) == [f"{PARTS[kind][3]}.type: {what}"]
-
-
-@pytest.mark.parametrize("kind", SIMULATED)
-def test_a_parameter_that_it_does_not_have(kind, outside):
-    place = PARTS[kind][3] + (".params" if kind in ("joint", "constraint") else "")
-    for type in outside(kind, PARTS[kind][1]):
-        for key in ("max_effort", "speed", "push", "reach", "ratio"):
-            if f"    {key}:" in PARTS[kind][1]:
-                wrong = mistakes(text(kind, type).replace(f"{key}: ", f"{key}x: "))
-                assert wrong == [f"{place}: unknown key '{key}x'; did you mean '{key}'?"]
-
-
-@pytest.mark.parametrize(
-    "kind, error",
-    [
-        ("actuator", ": is a NoneType without 'inputs'; an actuator has inputs, outputs, params, initial, flow,"
-         " reflected_inertia and positions"),
-        ("trajectory", ": is a NoneType without 'end'; a trajectory has end and sample"),
-        ("controller", ": is a NoneType without 'inputs'; a controller has inputs, outputs, params,"
-         " initial and update"),
-        ("joint", ".type: load returned nothing; return a GeneralMotion of cosim.multibody.joints ({}:8 load)"),
-        ("constraint", ".type: load returned nothing; return a ConstraintLaw of cosim.multibody.constraint_laws"
-         " ({}:6 load)"),
-    ],
-)  # fmt: skip
-def test_one_that_loads_something_else(kind, error, outside, tmp_path):
-    code = PARTS[kind][1]
-    code = code[: code.index("def load")] + code[code.index("def load") :].split("\n")[0] + "\n    return None\n"
-    files = (tmp_path / "site" / "far_part.py", tmp_path / "parts" / "mine.py")
-    for type, file in zip(outside(kind, code), files, strict=True):
-        assert mistakes(text(kind, type)) == [PARTS[kind][3] + error.format(file)]
-
-
-@pytest.mark.parametrize(
-    "kind, old, new, error",
-    [
-        ("actuator", "return Ideal(params)", "x = Ideal(params)\n    x.outputs = {}\n    return x",
-         "does not declare the output 'effort'; use ACTUATOR_OUTPUTS"),
-        ("trajectory", '"velocity": self.v, ', "",
-         "sample returns no 'velocity'; return position, velocity, acceleration and effort"),
-        ("trajectory", "sample(self, t):", "sample(self, t):\n        return (0.0,) * 4",
-         "sample returns a tuple; return a dict of position, velocity, acceleration and effort"),
-        ("trajectory", '"effort": zero', '"effort": 0.0', "sample returns 'effort' of shape (); it is (1,)"),
-        ("controller", 'inputs = {}', 'inputs = joint_signals(("velocity",), 3)',
-         "declares the input 'velocity' of shape (3,); it is (1,)"),
-    ],
-)  # fmt: skip
-def test_one_that_does_not_follow_its_contract(kind, old, new, error, outside):
-    for type in outside(kind, PARTS[kind][1].replace(old, new)):
-        assert mistakes(text(kind, type)) == [f"{PARTS[kind][3]}: {error}"]
-
-
-@pytest.mark.parametrize("kind", SIMULATED)
-def test_one_that_raises_when_it_is_loaded(kind, outside, tmp_path):
-    code = PARTS[kind][1]
+def without_load(code: str, body: str = "pass") -> str:
+    """The code of a part whose `load` has another body."""
     at = code.index("def load")
-    code = code[:at] + code[at:].split("\n")[0] + "\n    return {}['none']\n"
-    files = (tmp_path / "site" / "far_part.py", tmp_path / "parts" / "mine.py")
-    place = PARTS[kind][3] + (".type" if kind in ("joint", "constraint", "force law") else "")
-    for type, file in zip(outside(kind, code), files, strict=True):
-        line = code[:at].count("\n") + 2
-        assert mistakes(text(kind, type)) == [f"{place}: cannot be set up: KeyError: 'none' ({file}:{line})"]
+    return f"{code[:at]}{code[at:].splitlines()[0]}\n    {body}\n"
+
+
+# what is wrong with a part -> its code, from that of a right one
+WRONG = {
+    "fails when it is imported": lambda code: "import math\n1 / 0\n",
+    "has no load": lambda code: code.replace("def load", "def lode"),
+    "has Params that are no dataclass": lambda code: code.replace("@params\n", ""),
+    "loads nothing": lambda code: without_load(code, "return None"),
+    "fails when it is loaded": lambda code: without_load(code, "return {}['none']"),
+}
+CASES = [(kind, what) for what in WRONG for kind in PARTS]
+# drivers are loaded when their motors are
+CASES = [case for case in CASES if case[0] != "driver" or case[1] in ("fails when it is imported", "has no load")]
+
+
+@pytest.mark.parametrize(("kind", "what"), CASES)
+def test_a_part_that_is_wrong(kind, what, outside, said):
+    for type in outside(kind, WRONG[what](PARTS[kind][1])):
+        said(mistakes(text(kind, type)))
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_names_that_are_wrong(kind, outside, said):
+    """A mistyped one, close to that of a distribution; a file that is not there; a parameter that it does not have."""
+    outside(kind, PARTS[kind][1])
+    wrong = [text(kind, "farr"), text(kind, "parts/yours.py")]
+    key = next((key for key in ("max_effort", "speed", "push", "reach", "ratio") if f"{key}: " in wrong[0]), "")
+    wrong += [text(kind, "far").replace(f"{key}: ", f"{key}x: ")] if key else []
+    for rig in wrong:
+        (line,) = mistakes(rig)
+        assert line.startswith(PARTS[kind][3])
+        said(line)
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new"),
+    [
+        ("actuator", "return Ideal(params)", "x = Ideal(params)\n    x.outputs = {}\n    return x"),
+        ("trajectory", '"velocity": self.v, ', ""),
+        ("trajectory", "sample(self, t):", "sample(self, t):\n        return (0.0,) * 4"),
+        ("trajectory", '"effort": zero', '"effort": 0.0'),
+        ("controller", "inputs = {}", 'inputs = joint_signals(("velocity",), 3)'),
+    ],
+)
+def test_one_that_does_not_follow_its_contract(kind, old, new, outside, said):
+    for type in outside(kind, PARTS[kind][1].replace(old, new)):
+        said(mistakes(text(kind, type)))
 
 
 def test_a_family_of_drivers_in_one_module(outside):

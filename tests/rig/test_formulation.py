@@ -8,10 +8,10 @@ import numpy as np
 import orjson
 import pytest
 
-from cosim import InputError, RunError, compare
+from cosim import RunError, compare
 from cosim.formulations import dependent_coordinates
 from cosim.formulations.cartesian import Cartesian
-from tests.kit.levels import one_of_each
+from tests.kit.refusals import refusal
 from tests.kit.samples import sample
 
 __all__ = ["sample"]
@@ -19,13 +19,18 @@ __all__ = ["sample"]
 CARTESIAN = "mechanism.formulation=cartesian"
 
 
-@one_of_each
-@pytest.mark.parametrize("interpret", [False, True])
 @pytest.mark.parametrize(
-    "name", ["ur5_sim", "mechanisms/four_bar", "mechanisms/floating_chain", "mechanisms/car_axis", "pendulum_chain"]
+    ("name", "interpret"),
+    [
+        ("ur5_sim", False),
+        ("mechanisms/four_bar", False),
+        ("mechanisms/floating_chain", True),
+        ("mechanisms/car_axis", False),
+        ("pendulum_chain", True),
+    ],
 )
 def test_a_run_is_the_same_in_another_formulation(sample, name, interpret):
-    duration = 0.01 if interpret else 0.5
+    duration = 0.01 if interpret else 0.2
     expected, rig = sample(name, interpret=interpret).run(duration), sample(name, CARTESIAN, interpret=interpret)
     assert isinstance(rig.plant.other_formulation, Cartesian)
     run = rig.run(duration)
@@ -64,55 +69,23 @@ def test_a_run_stops_where_the_dependent_coordinates_are_singular(sample, monkey
 
 
 @pytest.mark.parametrize(
-    ("name", "overrides", "message"),
+    ("name", "overrides"),
     [
-        (
-            "two_link",
-            ["mechanism.formulation=carthesian"],
-            "there is no formulation 'carthesian'; did you mean 'cartesian'?",
-        ),
-        (
-            "mechanisms/slider_crank",
-            [CARTESIAN],
-            "'cartesian' gives accelerations of free joints only, and joint 'crank' is prescribed; use separate_bodies",
-        ),
-        (
-            "mechanisms/release",
-            [CARTESIAN],
-            "'cartesian' gives accelerations of free joints only, and the rig has the event 'release grip',"
-            " joints latched at the start: grip.x, grip.y, grip.z, grip.rx, grip.ry, grip.rz; use separate_bodies",
-        ),
-        (
-            "ur5_sim",
-            [CARTESIAN, "schedule.integrator=multirate"],
-            "'cartesian' gives accelerations of free joints only, and the integrator multirate solves with the mass"
-            " matrix; use separate_bodies",
-        ),
+        ("two_link", ["mechanism.formulation=carthesian"]),
+        ("mechanisms/slider_crank", [CARTESIAN]),
+        ("mechanisms/release", [CARTESIAN]),
+        ("ur5_sim", [CARTESIAN, "schedule.integrator=multirate"]),
     ],
+    ids=str,
 )
-def test_what_is_wrong_is_one_line(sample, name, overrides, message):
-    with pytest.raises(InputError) as error:
-        sample(name, *overrides)
-    assert str(error.value) == f"--set {overrides[0]}: {message}"
+def test_what_is_wrong_is_one_line(sample, said, name, overrides):
+    said(refusal(sample, name, *overrides))
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("gauss", "its square root is taken in advance"),
-        ("lagrange", "the energies are differentiated in advance"),
-    ],
-)
-def test_formulations_that_take_inertias_as_constants(sample, name, why):
-    given = f"mechanism.formulation={name}"
-    rig = sample("mechanisms/double_pendulum", given)
-    with pytest.raises(InputError) as error:
-        rig.gradient("iae", "mechanism.upper.mass", duration=0.01)
-    what, able = str(error.value).split("; those that can: ")
-    assert what == (
-        f"--set {given}: '{name}' cannot treat this mechanism: the inertia of link 'upper' is a parameter, and {why}"
-    )
-    assert {"separate_bodies", "cartesian"} <= set(able.split(", "))
+@pytest.mark.parametrize("name", ["gauss", "lagrange"])
+def test_formulations_that_take_inertias_as_constants(sample, said, name):
+    rig = sample("mechanisms/double_pendulum", f"mechanism.formulation={name}")
+    said(refusal(rig.gradient, "iae", "mechanism.upper.mass", duration=0.01))
     assert rig.gradient("iae", "mechanism.hinge_1.damping", duration=0.01)["mechanism.hinge_1.damping"] == 0.0
 
 

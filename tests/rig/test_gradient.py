@@ -6,76 +6,33 @@ import numpy as np
 import pytest
 
 import cosim
-from cosim import InputError, Rig, RunError, load_rig, ops
+from cosim import Rig, RunError, load_rig, ops
 from cosim.rig.open_numbers import numbers_of
+from tests.kit.refusals import refusal
 from tests.kit.samples import COVERED, FOLDER, covering_samples
+from tests.rig import test_parameters as parameters
 
-REAL = "gradients need compiled ticks, and it has real motors or an emergency stop; use a rig without 'drivers' and"
-REAL += " 'guard.estop'"
-ADAPTIVE = "schedule.substeps: steps of chosen length have no derivative; set 'substeps' to a number"
-EVENT = "events: the instant of the event '{}' has no derivative; leave the event out"
-LATCHES = [EVENT.format("root latch"), EVENT.format("outer latch")]
-
-# sample rigs without derivative, and all that has none; `:` and the line of a place are left out
+# sample rigs without derivative: each says what has none, in messages.yaml
 REFUSED = {
-    "arm_can": [REAL],
-    "arm_mixed": [REAL],
-    "arm_twin": [REAL],
-    "axis_behind_bus": [REAL],
-    "bench/one_can_bus": [REAL],
-    "bench/one_serial_link": [REAL],
-    "bench/stiff_arm": [ADAPTIVE],
-    "bench/two_can_buses": [REAL],
-    "cart_pole": [
-        "joints.rail.encoder.cpr: the whole counts of the encoder of 'rail' have no derivative; leave out 'cpr'",
-        "joints.pole.encoder.cpr: the whole counts of the encoder of 'pole' have no derivative; leave out 'cpr'",
-    ],
-    "cosimulation/quarter_car": [
-        f"parts[{k}]: the part '{name}', which is integrated apart, has no derivative; vary it by rollouts"
-        for k, name in enumerate(("chassis", "wheel"))
-    ],
-    "cosimulation/winch": [
-        "parts[0]: the part 'hoist', which is integrated apart, has no derivative; vary it by rollouts"
-    ],
-    "drives/backlash": [ADAPTIVE],
-    "drives/dc_start": [ADAPTIVE],
-    "drives/electromechanical": [ADAPTIVE],
-    "drives/gear_efficiency": [ADAPTIVE],
-    "drives/hydraulic_boom": [ADAPTIVE],
-    "drives/hydraulic_full": [ADAPTIVE],
-    "drives/lossy_gear": [ADAPTIVE],
-    "drives/servo_axis": [
-        EVENT.format("disable axis"),
-        EVENT.format("the brake of 'axis' closes"),
-        EVENT.format("the brake of 'axis' opens"),
-    ],
-    "drives/two_motors": [ADAPTIVE],
-    "drives/two_stage_gear": [ADAPTIVE],
-    "dynamometer/bench": [REAL],
-    "dynamometer/bench_modbus": [REAL],
-    "dynamometer/elbow": [REAL],
-    "flywheel_vesc": [REAL],
-    "leg_mit": [REAL],
-    "dynamometer/elbow_modbus": [REAL],
-    "mechanisms/hoist": [
-        EVENT.format("brake cage"),
-        EVENT.format("unbrake cage"),
-        "joints.cage.stops: an impact of 'cage' on its stop has no derivative; leave out 'stops'",
-    ],
-    "mechanisms/release": [EVENT.format("release grip")],
-    "mechanisms/solar_array_fixed": LATCHES,
-    "mechanisms/solar_array_free": LATCHES,
-    "mechanisms/solar_linkage": [EVENT.format("latch root_1")],
-}
+    "arm_can", "arm_mixed", "arm_twin", "axis_behind_bus", "bench/one_can_bus", "bench/one_serial_link",
+    "bench/stiff_arm", "bench/two_can_buses", "cart_pole", "cosimulation/quarter_car", "cosimulation/winch",
+    "drives/backlash", "drives/dc_start", "drives/electromechanical", "drives/gear_efficiency",
+    "drives/hydraulic_boom", "drives/hydraulic_full", "drives/lossy_gear", "drives/servo_axis", "drives/two_motors",
+    "drives/two_stage_gear", "dynamometer/bench", "dynamometer/bench_modbus", "dynamometer/elbow",
+    "dynamometer/elbow_modbus", "flywheel_vesc", "leg_mit", "mechanisms/hoist", "mechanisms/release",
+    "mechanisms/solar_array_fixed", "mechanisms/solar_array_free", "mechanisms/solar_linkage",
+}  # fmt: skip
 SAMPLES = sorted(
     str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml") if path.parent.name != "scenarios"
 )
 SAMPLES = [name for name in SAMPLES if not name.startswith("layouts/")]
 # prescribed or free motions of beams, whose numbers are constants: there is nothing to differentiate by
 WITHOUT_NUMBERS = {"elastic/cantilever", "elastic/spin_up"}
-# its path has no open numbers, and all else is that of ur5_sim
-SAME = {"ur5_circle"}
-COMPARED = [name for name in SAMPLES if name not in REFUSED.keys() | WITHOUT_NUMBERS | COVERED.keys() | SAME]
+# their paths have no open numbers, and all else is that of other rigs
+SAME = {"ur5_circle", "ur5_time_optimal"}
+COMPARED = [name for name in SAMPLES if name not in REFUSED | WITHOUT_NUMBERS | COVERED.keys() | SAME]
+# those that have all kinds of parts
+CHOSEN = [case.values[0] for case in covering_samples(COMPARED) if not case.marks]
 
 # of the largest number of a parameter; central differences at all of them, the best pair is extrapolated
 STEPS = np.array([0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5])
@@ -147,10 +104,10 @@ def open_names(rig):
 
 def test_samples_left_out_have_the_kinds_of_parts_of_others():
     assert set().union(*COVERED.values()) <= set(COMPARED)
-    assert COVERED.keys() | SAME <= set(SAMPLES) - REFUSED.keys()
+    assert COVERED.keys() | SAME <= set(SAMPLES) - REFUSED
 
 
-@pytest.mark.parametrize("name", covering_samples(COMPARED))
+@pytest.mark.parametrize("name", CHOSEN)
 def test_gradients_of_sample_rigs_equal_central_differences(name):
     rig = load_rig(FOLDER / f"{name}.yaml", interpret=False)
     gradient = rig.gradient(figure, open_names(rig), duration=seconds(rig))
@@ -168,32 +125,20 @@ def test_gradients_of_sample_rigs_equal_central_differences(name):
     assert (error[largest] <= 1e-6 * np.abs(exact[largest])).all()
 
 
-@pytest.mark.parametrize("name", list(REFUSED))
-def test_sample_rigs_without_derivative_say_what_has_none(name):
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_sample_rigs_without_derivative_say_what_has_none(said, name):
     rig = load_rig(FOLDER / f"{name}.yaml", interpret=False)
-    with pytest.raises(InputError) as raised:
-        rig.gradient(figure, "mechanism.x.mass", duration=0.01)
-    lines = [line.partition(f"{name}.yaml")[2] for line in str(raised.value).splitlines()]
-    assert [line.lstrip(":0123456789 ") for line in lines] == REFUSED[name]
+    lines = refusal(rig.gradient, figure, "mechanism.x.mass", duration=0.01).splitlines()
+    said(line.partition(f"{name}.yaml")[2].lstrip(":0123456789 ") for line in lines)
 
 
-# --- forms --------------------------------------------------------------------------------------------
-
-BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
 GOAL = {"type": "quintic", "goal": 0.5, "duration": 0.05}
 ARM = {
-    "name": "arm",
-    "mechanism": {
-        "bodies": [
-            {"name": "upper", "joint": "shoulder", **BODY},
-            {"name": "fore", "parent": "upper", "joint": "elbow", "origin": {"xyz": [0.4, 0, 0]}, **BODY},
-        ]
-    },
+    **parameters.ARM,
     "joints": {
         "all": {"actuator": {"type": "ideal"}, "limits": {"effort": 30, "lower": -2, "upper": 2, "velocity": 22}}
     },
-    "controllers": [{"name": "hold", "type": "pd_gravity", "kp": 100, "kd": [5, 3], "trajectory": GOAL}],
-    "schedule": {"step": "1 ms", "duration": 0.2},
+    "controllers": [{**parameters.ARM["controllers"][0], "trajectory": GOAL}],
 }
 SLIDER = {
     "mechanism": {"bodies": [{"name": "cart", "type": "prismatic", "axis": [1, 0, 0], "mass": 2.0, "damping": 1.0}]},
@@ -311,69 +256,43 @@ def test_a_run_that_is_stopped_has_no_gradient(arm):
     assert str(raised.value) == f"gradient: the run is stopped: {single.faults[1]}"
 
 
-def test_one_thread_is_enough(arm):
-    rows = {"hold.kp": [[100.0, 100.0], [90.0, 80.0]]}
-    one, default = (arm.gradient("error_rms", rows, threads=threads) for threads in (1, None))
-    np.testing.assert_array_equal(one.vector, default.vector)
-
-
-# --- mistakes -------------------------------------------------------------------------------------------
-
-
-def text_of(call):
-    with pytest.raises((InputError, RunError)) as raised:
-        call()
-    return str(raised.value)
-
-
-COUNTING = "metrics: '{}' counts ticks and has no derivative; use 'iae' or 'error_rms'"
-
-
 @pytest.mark.parametrize(
-    ("arguments", "text"),
+    ("what", "by", "keys"),
     [
-        (("error_rms", "hold.kq"), "parameter 'hold.kq': there is no such parameter; did you mean 'hold.kp'?"),
-        (("error", "hold.kp"), "metrics: there is no metric 'error'; did you mean 'error_rms'?"),
-        (([], "hold.kp"), "metrics: give at least one of the metrics"),
-        (("error_rms", []), "parameters: give at least one of the parameters"),
-        (("settling_time", "hold.kp"), COUNTING.format("settling_time")),
-        ((["saturation_time"], "hold.kp"), COUNTING.format("saturation_time")),
-        (("error_rms", {"hold.kp": [-1.0]}), "parameter 'hold.kp' of run 0: must be at least 0 N*m/rad, is -1 N*m/rad"),
+        ("error_rms", "hold.kq", {}),
+        ("error", "hold.kp", {}),
+        ([], "hold.kp", {}),
+        ("error_rms", [], {}),
+        ("settling_time", "hold.kp", {}),
+        (["saturation_time"], "hold.kp", {}),
+        ("error_rms", {"hold.kp": [-1.0]}, {}),
+        ("error_rms", "hold.kp", {"threads": 0}),
+        ("error_rms", "hold.kp", {"tape": 0}),
     ],
+    ids=str,
 )
-def test_mistakes_of_arguments(arm, arguments, text):
-    assert text_of(lambda: arm.gradient(*arguments)) == text
+def test_mistakes(arm, said, what, by, keys):
+    said(refusal(arm.gradient, what, by, **keys))
 
 
-@pytest.mark.parametrize(
-    ("named", "text"),
-    [
-        ({"threads": 0}, "threads: give a whole number of 1 or more, got 0"),
-        ({"tape": 0}, "tape: give a number of bytes above 0, got 0"),
-        ({"objective": lambda m: 1.0 if m["error_rms"][0] > 1 else 2.0}, "use cosim.ops.where"),
-    ],
-)
-def test_mistakes_of_named_arguments(arm, named, text):
-    assert text_of(lambda: arm.gradient("error_rms", "hold.kp", **named)).endswith(text)
+def test_an_objective_in_plain_python_is_refused(arm):
+    def branching(metrics):
+        return 1.0 if metrics["error_rms"][0] > 1 else 2.0
+
+    assert refusal(arm.gradient, "error_rms", "hold.kp", objective=branching).endswith("use cosim.ops.where")
 
 
-def test_whole_counts_of_an_encoder_have_no_derivative():
+def test_whole_counts_of_an_encoder_have_no_derivative(said):
     joints = {"all": ARM["joints"]["all"], "elbow": {"encoder": {"cpr": 4096}}}
-    what = "the whole counts of the encoder of 'elbow' have no derivative; leave out 'cpr'"
-    assert text_of(lambda: Rig.from_dict(ARM | {"joints": joints}).gradient("iae", "hold.kp")).endswith(what)
+    said(refusal(Rig.from_dict(ARM | {"joints": joints}).gradient, "iae", "hold.kp"))
 
 
-def test_a_root_at_zero_has_no_derivative(still):
-    def root(metrics):
-        return ops.sqrt(metrics["iae"][0])
-
-    text = text_of(lambda: still.gradient("iae", "hold.kp", objective=root))
-    assert text == (
-        "gradient: the derivatives are not finite: a root or an angle is taken where it has no slope; start the run"
-        " elsewhere, or choose another metric"
-    )
-
-
-def test_an_objective_that_is_not_finite(still):
-    text = text_of(lambda: still.gradient(["overshoot", "iae"], "hold.kp", duration=0.1))
-    assert text == "gradient: the objective is nan, see the metrics overshoot"
+@pytest.mark.parametrize(
+    ("metrics", "keys"),
+    [("iae", {"objective": lambda metrics: ops.sqrt(metrics["iae"][0])}), (["overshoot", "iae"], {"duration": 0.1})],
+    ids=["a root at zero has no derivative", "an objective that is not finite"],
+)
+def test_a_gradient_that_is_not_finite(still, said, metrics, keys):
+    with pytest.raises(RunError) as raised:
+        still.gradient(metrics, "hold.kp", **keys)
+    said(raised.value)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cosim import compare, load_run
-from cosim.errors import InputError, InputErrors, RunError
+from cosim.errors import RunError
+from cosim.execution import paced
+from cosim.output import waiting_ticks
+from cosim.output.growing_table import SpillingTable
+from cosim.output.signal_store import KeptTicks, SignalStore
+from cosim.output.store_file import StoreFile
+from cosim.output.waiting_ticks import WaitingTicks
 from cosim.rig import Rig
 from cosim.rig.run import StoppedRun
 from cosim.rig.run_file import KILLED
 from tests.kit.disk import small_disk
-from tests.kit.levels import full
+from tests.kit.refusals import refusal
 from tests.rig.test_parameters import ARM
 
 ROOT = Path(__file__).parents[2]
@@ -44,9 +51,6 @@ def cache(tmp_path, monkeypatch):
 
 def summary_without_speed(run):
     return {key: value for key, value in run.summary.items() if key != "speed"}
-
-
-# --- every store --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -78,6 +82,13 @@ def test_every_store_has_the_same_numbers_and_the_same_summary(rig, everything, 
     for name in names:
         np.testing.assert_array_equal(run[name], everything[name][rows])
     assert summary_without_speed(run) == summary_without_speed(everything)
+
+
+@pytest.mark.parametrize(
+    "keep", [{"last": "2 s", "every": 10}, {"budget": BUDGET, "every": 2, "signals": ["el*", "sh*"]}], ids=str
+)
+def test_what_is_kept_is_shown_compared_and_saved_as_any_run(rig, tmp_path, keep):
+    run = rig.run(keep=keep)
     assert run.plot().axes and len(run.to_pandas()) == len(run.t)
     assert compare(run, run).identical
     for suffix in ("npz", "run"):
@@ -99,9 +110,6 @@ def test_a_run_beyond_its_budget_is_on_the_disk_and_the_file_goes_with_it(rig, e
 
 
 def test_a_run_of_unknown_length_goes_on_in_the_file(everything, tmp_path):
-    from cosim.output.signal_store import KeptTicks, SignalStore
-    from cosim.output.store_file import StoreFile
-
     n = everything.values.shape[1]
     kept = KeptTicks(signals=n, columns=None, every=1, last=None, budget=200_000, expected=100)
     store = SignalStore(kept, lambda: StoreFile(tmp_path / "a.run", 1 + n, {}))
@@ -123,47 +131,23 @@ def test_the_rig_may_say_what_is_kept(everything):
     assert len(rig.run(keep="all").signals) == len(everything.signals)
 
 
-# --- memory -------------------------------------------------------------------------------------------------------
-
-
-LIMITED = """
-import resource, sys
-import numpy as np
-from cosim import compare
-from cosim.rig import Rig
-from tests.rig.test_parameters import ARM
-rig = Rig.from_dict({**ARM, "schedule": {"duration": 1000.0}})
-rig.run(0.1).summary, rig.run(0.1).plot()
-compare(rig.run(0.1), rig.run(0.1))
-used = int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmData"))) * 1024
-resource.setrlimit(resource.RLIMIT_DATA, (used + 60_000_000, used + 60_000_000))
-try:
-    rig.run(keep={"budget": "500 MB"})
-except MemoryError:
-    print("does not fit")
-run = rig.run(keep={"budget": "10 MB"})
-print(run.values.nbytes > 160_000_000, run["elbow/position"][-1] == rig.run(keep="final")["elbow/position"][0])
-print(len(run.t), np.isfinite(run["elbow/effort"]).all(), run.summary["ticks"])
-run.plot(file=sys.argv[1] + "/a.png")
-run.save(sys.argv[1] + "/a.run")
-print(compare(run, rig.run(keep={"budget": "10 MB"})).identical)
-"""
-
-
-@full
-def test_a_long_run_stays_within_its_budget(tmp_path):
-    """A million ticks, 176 MB of signals, with 60 MB of memory."""
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=600
-    )
-    assert done.stdout.split("\n")[:-1] == ["does not fit", "True True", "1000001 True 1000000", "True"], done.stderr
-    assert load_run(tmp_path / "a.run").summary["ticks"] == 1_000_000
+def test_a_long_run_stays_within_its_budget(rig, tmp_path):
+    """25 MB of signals, of which little is in memory, also while they are plotted, saved and compared."""
+    compare(rig.run(0.1), rig.run(0.1)), rig.run(0.1).plot()  # imports
+    tracemalloc.start()
+    try:
+        run = rig.run(150.0, keep={"budget": "2 MB"})
+        run.plot(file=tmp_path / "a.png")
+        run.save(tmp_path / "a.run")
+        assert compare(run, load_run(tmp_path / "a.run")).identical
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert run.values.nbytes > 25e6 > 2.0 * most
+    assert len(run.t) == 150_001 and np.isfinite(run["elbow/effort"]).all() and run.summary["ticks"] == 150_000
 
 
 def test_waiting_ticks_of_a_real_time_run_are_on_the_disk_beyond_their_memory(rig, monkeypatch):
-    from cosim.output import waiting_ticks
-    from cosim.output.waiting_ticks import WaitingTicks
-
     scheduler = rig.scheduler()
     with scheduler:
         scheduler.prepare()
@@ -183,10 +167,6 @@ def test_waiting_ticks_of_a_real_time_run_are_on_the_disk_beyond_their_memory(ri
 
 
 def test_a_real_time_run_with_rows_and_stamps_on_the_disk(everything, monkeypatch):
-    from cosim.execution import paced
-    from cosim.output.growing_table import SpillingTable
-    from cosim.output.waiting_ticks import WaitingTicks
-
     moved, move = [], SpillingTable._move
 
     def noted(table):
@@ -206,8 +186,6 @@ def test_a_real_time_run_with_rows_and_stamps_on_the_disk(everything, monkeypatc
 
 
 def test_a_table_that_finds_the_disk_full_stays_in_memory(tmp_path):
-    from cosim.output.growing_table import SpillingTable
-
     with small_disk(tmp_path) as disk:
         table = SpillingTable(10, np.int64, 100_000, lambda: disk)
         rows = np.arange(200_000).reshape(-1, 10)
@@ -218,15 +196,11 @@ def test_a_table_that_finds_the_disk_full_stays_in_memory(tmp_path):
         table.close()
 
 
-# --- a killed run, a full disk ------------------------------------------------------------------------------------
-
-
 DYING = """
 import sys
 from cosim.rig import Rig
 from tests.rig.test_parameters import ARM
 rig = Rig.from_dict({**ARM, "schedule": {"duration": 1e5}})
-print("runs", flush=True)
 rig.run(keep={"file": sys.argv[1], "signals": eval(sys.argv[2])})
 """
 
@@ -234,15 +208,11 @@ rig.run(keep={"file": sys.argv[1], "signals": eval(sys.argv[2])})
 @pytest.mark.parametrize("signals", [(), ("elbow/position",)])
 def test_the_file_of_a_killed_run_is_a_run(everything, tmp_path, signals):
     path = tmp_path / "a.run"
-    process = subprocess.Popen([sys.executable, "-c", DYING, path, repr(signals)], cwd=ROOT, stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None and process.stdout.readline() == b"runs\n"
+    with subprocess.Popen([sys.executable, "-c", DYING, path, repr(signals)], cwd=ROOT) as process:
         while not path.exists() or path.stat().st_size < 1_000_000:
+            assert process.poll() is None
             time.sleep(0.01)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+        process.kill()
     run = load_run(path)
     k = min(len(run.t), TICKS)
     assert k > 5000 and run.fault == run.summary["outcome"] == KILLED
@@ -252,12 +222,12 @@ def test_the_file_of_a_killed_run_is_a_run(everything, tmp_path, signals):
 
 
 def test_a_full_disk_stops_the_run_and_keeps_what_was_written(rig, everything, tmp_path, monkeypatch):
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Free", (), {"free": 10**15}))
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10**15))
     with small_disk(tmp_path) as disk:
         with pytest.raises(StoppedRun) as stopped:
             rig.run(keep={"file": str(disk / "a.run")})
-        what = "cannot write the signals of the run: No space left on device; free space on the disk and run again"
-        assert str(stopped.value).endswith(f"{disk / 'a.run'}: {what}")
+        what = "cannot write the signals of the run: No space left on device"
+        assert f"{disk / 'a.run'}: {what}" in str(stopped.value)
         run = stopped.value.run
         assert 1000 < len(run.t) < TICKS
         np.testing.assert_array_equal(run.values, everything.values[: len(run.t)])
@@ -265,67 +235,44 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_written(rig, everything, t
         np.testing.assert_array_equal(again["elbow/effort"], run["elbow/effort"])
 
 
-# --- mistakes -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
-    ("keep", "message"),
+    "keep",
     [
-        ("most", "keep: expected a mapping or one of all, final, got 'most'"),
-        ({"every": 0}, "keep.every: must be at least 1, is 0"),
-        ({"evry": 2}, "keep.evry: unknown key 'evry'; did you mean 'every'?"),
-        ({"signals": ["elbow/pos"]}, "keep.signals: there is no signal 'elbow/pos'; did you mean 'elbow/position'?"),
-        ({"file": "a.npz"}, "keep.file: the signals of a run are in a file with the suffix .run; give it this suffix"),
-        ({"file": "a.run", "last": 1}, "keep.file: the last ticks are kept in memory; take 'file' or 'last' out"),
-        ({"budget": "1 kB"}, "keep.budget: 1 kB are less than a block of ticks, 1.36 MB; give at least these"),
-        (
-            {"last": "15 s", "budget": "2 MB"},
-            "keep.last: the last 15 s need 5.28 MB of memory; use at most 5.681 s, or raise keep.budget",
-        ),
-        (
-            {"file": "missing/a.run"},
-            "missing/a.run: cannot write the signals of the run: No such file or directory; name a file in a folder"
-            " that exists and that you may write to",
-        ),
+        "most",
+        {"every": 0},
+        {"evry": 2},
+        {"signals": ["elbow/pos"]},
+        {"file": "a.npz"},
+        {"file": "a.run", "last": 1},
+        {"budget": "1 kB"},
+        {"last": "15 s", "budget": "2 MB"},
+        {"file": "missing/a.run"},
     ],
+    ids=str,
 )
-def test_mistakes(rig, keep, message, tmp_path, monkeypatch):
+def test_mistakes(rig, said, keep, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises((InputError, InputErrors)) as caught:
-        rig.run(keep=keep)
-    assert str(caught.value) == message
+    said(refusal(rig.run, keep=keep))
 
 
-def test_a_run_that_does_not_fit_the_disk(rig, cache, monkeypatch):
-    free = type("Free", (), {"free": 10**9})
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: free)
-    with pytest.raises(InputError) as caught:
-        rig.run(1e5, keep={"budget": BUDGET})
-    assert str(caught.value) == (
-        f"duration: 100,000,001 ticks need 17.6 GB, the disk of {cache / 'runs'} has 1 GB;"
-        " use at most 5681.818 s, or keep less with keep.every, keep.signals or keep.last"
-    )
+def test_a_run_that_does_not_fit_the_disk(rig, said, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10**9))
+    said(refusal(rig.run, 1e5, keep={"budget": BUDGET}))
 
 
 @pytest.mark.parametrize("content", [b"", b"cosimrun", b"cosimrun" + bytes(8), b"name: arm\n" * 9])
-def test_a_file_that_is_no_run_is_refused(tmp_path, content):
+def test_a_file_that_is_no_run_is_refused(tmp_path, said, content):
     (tmp_path / "a.run").write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        load_run(tmp_path / "a.run")
-    assert str(caught.value) == f"{tmp_path / 'a.run'}: is no file of a run; give one with the suffix .run of a run"
+    said(refusal(load_run, tmp_path / "a.run"))
 
 
-def test_a_run_is_not_saved_over_its_own_signals(rig, tmp_path):
+def test_a_run_is_not_saved_over_its_own_signals(rig, said, tmp_path):
     run = rig.run(1.0, keep={"file": str(tmp_path / "a.run")})
-    with pytest.raises(InputError) as caught:
-        run.save(tmp_path / "a.run")
-    assert str(caught.value) == f"{tmp_path / 'a.run'}: the signals of the run are in this file; give another one"
-    assert not isinstance(caught.value, RunError)
+    said(refusal(run.save, tmp_path / "a.run"))
 
 
 def test_a_run_is_saved_whole_or_not(everything, tmp_path):
     with small_disk(tmp_path) as disk:
-        with pytest.raises(RunError) as caught:
+        with pytest.raises(RunError, match=r"No space left on device; free space on the disk and run again$"):
             everything.save(disk / "a.run")
-        assert str(caught.value).endswith("No space left on device; free space on the disk and run again")
         assert not (disk / "a.run").exists()

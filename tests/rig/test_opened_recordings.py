@@ -11,11 +11,11 @@ import pytest
 from mcap.writer import Writer
 
 from cosim import compare, load_run, open_recording
-from cosim.errors import InputError
 from cosim.output.recorder import Recorder
 from cosim.output.recording_index import read_index
 from cosim.output.stored_array import StoredArray
 from cosim.rig import Rig
+from tests.kit.refusals import refusal
 from tests.rig.test_run_forms import MOVING
 
 
@@ -97,28 +97,17 @@ def test_a_recording_that_was_cut_off_is_read_up_to_its_last_complete_chunk_and_
         assert opened.fault == message.format(f"{(ticks - 1) * 1e-3:.6g}") == opened.summary["outcome"]
 
 
-def refused(path):
-    with pytest.raises(InputError) as caught:
-        open_recording(path)
-    return str(caught.value).removeprefix(f"{path}: ")
+def test_a_recording_of_another_version_is_refused(tmp_path, said):
+    path, signals = tmp_path / "a.mcap", (("j/position", "rad"),)
+    for metadata in ({"outline": '{"parameters": {}, "constraints": {}}', "cosim": "9.1"}, {}):
+        Recorder(path, signals, metadata).close()
+        said(refusal(open_recording, path))
 
 
-def test_a_recording_of_another_version_is_refused(tmp_path):
-    path = tmp_path / "a.mcap"
-    Recorder(
-        path, (("j/position", "rad"),), {"outline": '{"parameters": {}, "constraints": {}}', "cosim": "9.1"}
-    ).close()
-    fix = "read it with that version, or record the run again"
-    assert refused(path) == f"was recorded by cosim 9.1, and this is 0.1.0; {fix}"
-    Recorder(path, (("j/position", "rad"),), {}).close()
-    assert refused(path) == "the recording does not describe its rig; record the run again"
-
-
-def test_what_is_no_recording_is_refused(tmp_path):
+def test_what_is_no_recording_is_refused(tmp_path, said):
     (tmp_path / "a.mcap").write_text("name: arm\n")
-    assert refused(tmp_path / "a.mcap") == "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
-    assert refused(tmp_path / "none.mcap") == "cannot read the recording: No such file or directory; check the path"
-    assert refused(tmp_path / "b*.mcap") == "there is no such file; check the pattern"
+    for name in ("a.mcap", "none.mcap", "b*.mcap"):
+        said(refusal(open_recording, tmp_path / name))
 
 
 def foreign(path, *, topic="", schema="std_msgs/String", data=b"string data", encoding="cdr", metadata=False):
@@ -135,28 +124,23 @@ def foreign(path, *, topic="", schema="std_msgs/String", data=b"string data", en
         writer.finish()
 
 
-def test_a_recording_of_another_program_is_refused(tmp_path):
-    what = "a recording of another program; give one written by 'cosim run RIG --record FILE.mcap'"
-    for topic in ("", "/chatter", "/log", "/changes"):
-        foreign(tmp_path / "a.mcap", topic=topic)
-        assert refused(tmp_path / "a.mcap") == what
+@pytest.mark.parametrize("topic", ["", "/chatter", "/log", "/changes"])
+def test_a_recording_of_another_program_is_refused(tmp_path, said, topic):
+    foreign(tmp_path / "a.mcap", topic=topic)
+    said(refusal(open_recording, tmp_path / "a.mcap"))
 
 
 @pytest.mark.parametrize("encoding", ["json", "protobuf"])
-@pytest.mark.parametrize("data", [b"", b"no schema", b"{}", b"[]", b"\x0a\x02\x22\x00", bytes(range(200))])
-def test_a_topic_like_ours_with_another_schema_is_refused(tmp_path, encoding, data):
-    foreign(tmp_path / "a.mcap", topic="/joints/arm", schema="cosim.arm", data=data, encoding=encoding, metadata=True)
-    assert refused(tmp_path / "a.mcap") == "the recording is damaged; record the run again"
+def test_a_topic_like_ours_with_another_schema_is_refused(tmp_path, encoding):
+    path = tmp_path / "a.mcap"
+    for data in (b"", b"no schema", b"{}", b"[]", b"\x0a\x02\x22\x00", bytes(range(200))):
+        foreign(path, topic="/joints/arm", schema="cosim.arm", data=data, encoding=encoding, metadata=True)
+        assert refusal(open_recording, path) == f"{path}: the recording is damaged; record the run again"
 
 
-def test_a_recording_cut_off_in_its_first_bytes_is_refused(tmp_path):
+def test_a_recording_cut_off_in_its_first_bytes_is_refused(tmp_path, said):
+    """In the magic bytes; after them; within the header; within the metadata; and with other magic bytes."""
     whole = recording_of(tmp_path / "a.mcap", 5_000).read_bytes()
-    wrong = "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
-    none = "the recording is cut off before its first tick: its program was killed, or is still writing it"
-    none += "; record the run again"
-    # in the magic bytes; after them; within the header; within the metadata
-    for size, what in {0: wrong, 7: wrong, 8: none, 20: none, 60: none}.items():
-        (tmp_path / "cut.mcap").write_bytes(whole[:size])
-        assert refused(tmp_path / "cut.mcap") == what
-    (tmp_path / "cut.mcap").write_bytes(b"\x89MCAP1\r\n" + whole[8:])
-    assert refused(tmp_path / "cut.mcap") == wrong
+    for data in (*(whole[:size] for size in (0, 7, 8, 20, 60)), b"\x89MCAP1\r\n" + whole[8:]):
+        (tmp_path / "cut.mcap").write_bytes(data)
+        said(refusal(open_recording, tmp_path / "cut.mcap"))

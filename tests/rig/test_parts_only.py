@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim import InputErrors, StoppedRun, load_rig, load_run
+from cosim import load_rig, load_run
 from cosim.cli.run_summary import coarse_coupling_lines
 from cosim.coupling import CoupledParts
 from tests.fmi import fmus
 from tests.kit.coupled import quarter_car, quarter_car_exact
+from tests.kit.refusals import refusal
 
 SAMPLE = Path(__file__).parents[2] / "rigs" / "cosimulation"
 FILES = ("quarter_car.yaml", "chassis.py", "wheel.py")
@@ -48,11 +49,7 @@ def rig_text(**changes):
     return "".join(f"{name}: {text}\n" for name, text in (sections | changes).items())
 
 
-# --- numbers --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("master", ["gauss_seidel", "jacobi"])
-@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize(("master", "order"), [("gauss_seidel", 0), ("gauss_seidel", 2), ("jacobi", 1)])
 def test_it_equals_coupled_parts_in_python(folder, master, order):
     settings = f"couplings.master={master}", f"couplings.order={order}", "schedule.step=2 ms"
     rig = load_rig(folder / FILES[0], (CONSTANT, *settings))
@@ -68,18 +65,17 @@ def test_it_equals_coupled_parts_in_python(folder, master, order):
 
 def test_the_error_falls_with_the_square_of_the_step(folder):
     errors = []
-    for step in ("2 ms", "1 ms", "0.5 ms"):
+    for step in ("1 ms", "0.5 ms"):
         run = load_rig(FILES[0], (CONSTANT, f"schedule.step={step}", "parts.wheel.step=0.05 ms")).run(0.5)
         errors.append(np.abs(run["wheel/height"] - quarter_car_exact(run.t)[:, 1]).max())
-    assert np.log2(errors[1] / errors[2]) == pytest.approx(2.0, abs=0.3)
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.3)
 
 
-@pytest.mark.parametrize("order", [0, 1, 2])
-def test_parts_in_python_and_the_interpreter_equal_compiled_ones(folder, order):
-    settings = CONSTANT, f"couplings.order={order}", "parts.chassis.step=1 ms", "parts.wheel.step=1 ms"
-    runs = [load_rig(FILES[0], settings).run(0.05), load_rig(FILES[0], settings, interpret=True).run(0.05)]
+def test_parts_in_python_and_the_interpreter_equal_compiled_ones(folder):
+    settings = CONSTANT, "couplings.order=2", "parts.chassis.step=1 ms", "parts.wheel.step=1 ms"
+    runs = [load_rig(FILES[0], settings, interpret=interpret).run(0.03) for interpret in (False, True)]
     in_python(folder)
-    runs.append(load_rig(FILES[0], settings).run(0.05))
+    runs.append(load_rig(FILES[0], settings).run(0.03))
     for name in runs[0].signals:
         for run in runs[1:]:
             np.testing.assert_allclose(run[name], runs[0][name], rtol=1e-9, atol=1e-9, err_msg=name)
@@ -127,27 +123,6 @@ def test_an_fmu_alone(tmp_path):
     assert run.rig.engine == {"part table": "Python: an FMU", "loop": "Python: the part 'table' is in Python"}
 
 
-# --- how runs end ---------------------------------------------------------------------------------------
-
-
-def test_residual_energy_beyond_its_limit_stops_the_run(folder):
-    text = Path(FILES[0]).read_text()
-    limited = "flow: [wheel.velocity, chassis.velocity]"
-    Path(FILES[0]).write_text(text.replace(limited, f"{limited}\n      residual_limit: 1 J"))
-    with pytest.raises(
-        StoppedRun, match=r"the residual energy of bond 'chassis-wheel' is -?[\d.]+ J, beyond its limit of 1 J"
-    ):
-        load_rig(FILES[0], (CONSTANT,)).run()
-
-
-def test_a_part_that_diverges_is_named(folder):
-    with pytest.raises(StoppedRun, match=r"output 'chassis/force' is not finite; try a smaller schedule\.step"):
-        load_rig(FILES[0], (CONSTANT, "parts.chassis.params.mass=0.03 kg")).run()
-
-
-# --- commands -------------------------------------------------------------------------------------------
-
-
 def test_run_writes_every_file_and_prints_no_joints(folder, command):
     out = _ok(command, "run", FILES[0], "--set", CONSTANT, "--record", "a.mcap", "--plot", "a.png", "--json", "a.json")
     title, bond, speed, engine, warning, wrote = out.splitlines()
@@ -172,16 +147,8 @@ def test_run_writes_every_file_and_prints_no_joints(folder, command):
     assert "chassis-wheel" in Path("quarter_car.foxglove.json").read_text()
 
 
-def test_check_describes_the_parts(folder, command):
-    assert _ok(command, "check", FILES[0], "--set", CONSTANT).splitlines()[2:] == [
-        "  no mechanism, parts only",
-        "  part chassis: chassis, rk4, steps of 100 us",
-        "  part wheel: wheel, rk4, steps of 100 us",
-        "  couplings: Gauss–Seidel, extrapolation of order 1",
-        "    bond chassis.force -> wheel.force, wheel.velocity -> chassis.velocity",
-        "  each tick of 10 ms: read → guard → write → step → publish",
-        "  run of 4 s",
-    ]
+def test_check_describes_the_parts(folder, command, said):
+    said(_ok(command, "check", FILES[0], "--set", CONSTANT).splitlines()[2:])
 
 
 def test_real_time_with_telemetry_and_control(folder, command):
@@ -191,40 +158,21 @@ def test_real_time_with_telemetry_and_control(folder, command):
     np.testing.assert_array_equal(load_run("rt.mcap")["wheel/height"], load_rig(FILES[0]).run(0.2)["wheel/height"])
 
 
-FOR_JOINTS = "is for joints, and this rig has no mechanism, only parts; use cosim run, plot or compare"
-
-
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("name", "options"),
     [
-        (("tune", FILES[0]), f"{FILES[0]}: cosim tune {FOR_JOINTS}"),
-        (("analyze", FILES[0]), f"{FILES[0]}: cosim analyze {FOR_JOINTS}"),
-        (("analyze", FILES[0], "--measure", "multisine"), f"{FILES[0]}: cosim analyze {FOR_JOINTS}"),
-        (("learn", FILES[0], "--save", "l.csv"), f"{FILES[0]}: cosim learn {FOR_JOINTS}"),
-        (("identify", FILES[0], "--excite"), f"{FILES[0]}: cosim identify {FOR_JOINTS}"),
-        (("emulate", FILES[0]), f"{FILES[0]}: cosim emulate {FOR_JOINTS}"),
-        (("derive", FILES[0], "--graph"), f"{FILES[0]}: cosim derive {FOR_JOINTS}"),
-        (("derive", FILES[0], "--compare"), f"{FILES[0]}: cosim derive {FOR_JOINTS}"),
-        (("derive", FILES[0], "--bondgraph"), f"{FILES[0]}: cosim derive {FOR_JOINTS}"),
-        (("derive", FILES[0], "g.svg", "--picture"), f"{FILES[0]}: cosim derive {FOR_JOINTS}"),
-        (
-            ("derive", FILES[0], "--equations"),
-            f"{FILES[0]}: nothing moves in this mechanism; there are no equations",
-        ),
-        (
-            ("run", FILES[0], "--reference"),
-            "--reference: the reference has other steps of the mechanism, and this rig has parts only; set their steps,"
-            " and use cosim compare",
-        ),
-        (("run", FILES[0], "--clear-faults"), "--clear-faults: there are no real motors in this rig; take it out"),
-        (
-            ("run", FILES[0], "--plot", "p.png", "--plot-joints", "wheel"),
-            "--plot-joints: there is no joint 'wheel'",
-        ),
+        ("tune", ""),
+        ("analyze", ""),
+        ("analyze", "--measure multisine"),
+        ("learn", "--save l.csv"),
+        ("identify", "--excite"),
+        ("emulate", ""),
+        *(("derive", option) for option in ("--graph", "--compare", "--bondgraph", "g.svg --picture", "--equations")),
+        *(("run", option) for option in ("--reference", "--clear-faults", "--plot p.png --plot-joints wheel")),
     ],
 )
-def test_commands_for_joints_refuse(folder, command, arguments, message):
-    assert command.refuses(*arguments) == [message]
+def test_commands_for_joints_refuse(folder, command, said, name, options):
+    said(command.refuses(name, FILES[0], *options.split()))
 
 
 def _ok(command, *arguments):
@@ -233,58 +181,25 @@ def _ok(command, *arguments):
     return out
 
 
-# --- bad input ------------------------------------------------------------------------------------------
-
-NEEDS = "acts on a mechanism, and this rig has none"
-
-
 @pytest.mark.parametrize(
-    ("changes", "messages"),
+    "changes",
     [
-        ({"parts": "[]"}, ["r.yaml:1: missing key 'mechanism' and `parts` is empty; add one of them"]),
-        ({"joints": "{shaft: {}}"}, [f"r.yaml:3 joints: {NEEDS}; take it out, or add `mechanism`"]),
-        (
-            {"controllers": "[{type: pid}]"},
-            [f"r.yaml:3 controllers: {NEEDS}; take it out, or write the controller as a part, or add `mechanism`"],
-        ),
-        ({"events": "[{do: latch, of: shaft, at: 1}]"}, [f"r.yaml:3 events: {NEEDS}; take it out, or add `mechanism`"]),
-        ({"drivers": "[{type: sim}]"}, [f"r.yaml:3 drivers: {NEEDS}; take it out, or add `mechanism`"]),
-        (
-            {"guard": "{watchdog: 1 s}"},
-            [f"r.yaml:3 guard: {NEEDS}; take it out; a bond has `residual_limit`, or add `mechanism`"],
-        ),
-        (
-            {"schedule": "{integrator: rk4, substeps: 2}"},
-            [
-                f"r.yaml:3 schedule.integrator: {NEEDS}; give it to the parts, or add `mechanism`",
-                f"r.yaml:3 schedule.substeps: {NEEDS}; give it to the parts, as their `step`, or add `mechanism`",
-            ],
-        ),
-        (
-            {"couplings": "{wires: [{output: mechanism.shaft/velocity, input: chassis.velocity}]}"},
-            ["r.yaml:2 couplings.wires[0]: this rig has no mechanism; name a part, or add `mechanism`"],
-        ),
-        (
-            {"couplings": "{sequence: [a, mechanism]}"},
-            ["r.yaml:2 couplings: input 'chassis.velocity' has no source; connect an output to it"],
-        ),
-        ({}, ["r.yaml:2 couplings: input 'chassis.velocity' has no source; connect an output to it"]),
+        {"parts": "[]"},
+        {"joints": "{shaft: {}}"},
+        {"controllers": "[{type: pid}]"},
+        {"events": "[{do: latch, of: shaft, at: 1}]"},
+        {"drivers": "[{type: sim}]"},
+        {"guard": "{watchdog: 1 s}"},
+        {"schedule": "{integrator: rk4, substeps: 2}"},
+        {"couplings": "{wires: [{output: mechanism.shaft/velocity, input: chassis.velocity}]}"},
+        {},
+        {"mechanism": "{bodies: [{name: a, joint: b, type: fixed, mass: 1}]}"},
     ],
+    ids=str,
 )
-def test_what_acts_on_a_mechanism_is_refused(folder, changes, messages):
+def test_what_acts_on_a_mechanism_is_refused(folder, said, changes):
     Path("r.yaml").write_text(rig_text(**changes))
-    with pytest.raises(InputErrors) as wrong:
-        load_rig("r.yaml")
-    assert [str(error) for error in wrong.value.errors][: len(messages)] == messages
-
-
-def test_a_mechanism_that_is_given_must_move(folder):
-    Path("r.yaml").write_text(rig_text(mechanism="{bodies: [{name: a, joint: b, type: fixed, mass: 1}]}"))
-    with pytest.raises(InputErrors) as wrong:
-        load_rig("r.yaml")
-    assert str(wrong.value.errors[0]) == (
-        "r.yaml:3 mechanism: no joint moves on its own; give it a joint that is not fixed"
-    )
+    said(refusal(load_rig, "r.yaml"))
 
 
 CONSTANT_SPEED = """
@@ -336,31 +251,16 @@ def test_numbers_of_wires_have_the_unit_of_the_input(folder, wire, same):
     assert not np.array_equal(runs[0].values, runs[2].values)
 
 
-@pytest.mark.parametrize(
-    ("wire", "message"),
-    [
-        ("offset: 2 bar", "r.yaml:5 couplings.wires[0].offset: unit 'bar' does not fit here; use m/s, mm/s"),
-        ("offset: 50 %", "r.yaml:5 couplings.wires[0].offset: unit '%' does not fit here; use m/s, mm/s"),
-        ("initial: 2 m", "r.yaml:5 couplings.wires[0].initial: unit 'm' does not fit here; use m/s, mm/s"),
-        (
-            "initial: 2 ell",
-            "r.yaml:5 couplings.wires[0].initial: unit 'ell' is not known; give the unit of the input, or a bare number"
-            " in SI",
-        ),
-        ("initial: two", "r.yaml:5 couplings.wires[0].initial: expected a number, got 'two'"),
-    ],
-)
-def test_numbers_of_wires_with_another_unit_are_refused(folder, wire, message):
+@pytest.mark.parametrize("wire", ["offset: 2 bar", "offset: 50 %", "initial: 2 m", "initial: 2 ell", "initial: two"])
+def test_numbers_of_wires_with_another_unit_are_refused(folder, said, wire):
     Path("r.yaml").write_text(speed_rig(wire))
-    with pytest.raises(InputErrors) as wrong:
-        load_rig("r.yaml")
-    assert str(wrong.value) == message
+    said(refusal(load_rig, "r.yaml"))
 
 
 @pytest.mark.parametrize(
     ("settings", "coarse"), [(("couplings.order=0", "couplings.master=jacobi"), True), (("schedule.step=1 ms",), False)]
 )
-def test_a_coupling_that_creates_energy_is_warned_of(folder, settings, coarse):
+def test_a_coupling_that_creates_energy_is_warned_of(folder, said, settings, coarse):
     """The summary has the residual energy relative to a bound of the energy that went through the bond."""
     run = load_rig(FILES[0], (CONSTANT, *settings)).run(1.0)
     power, residual = run["chassis-wheel/power"], run["chassis-wheel/residual_energy"]
@@ -368,8 +268,6 @@ def test_a_coupling_that_creates_energy_is_warned_of(folder, settings, coarse):
     most = np.sqrt(np.mean(power**2)) * run.t[-1]
     assert bond["residual_relative"] == pytest.approx(np.abs(residual).max() / most)
     assert np.trapezoid(np.abs(power), run.t) < 1.01 * most
-    assert coarse_coupling_lines(run.summary) == coarse * [
-        f"warning  the coupling is too coarse: bond 'chassis-wheel' has created or lost {bond['residual_relative']:.2g}"
-        " of the energy that went through it, or more; try a smaller schedule.step, a couplings.correction or another"
-        " couplings.order"
-    ]
+    lines = coarse_coupling_lines(run.summary)
+    assert len(lines) == coarse
+    said(lines)

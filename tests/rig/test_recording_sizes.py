@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from cosim import open_recording
-from cosim.errors import InputError
 from cosim.output.recorder import WORTH, Recorder, check_split_size
 from cosim.rig import Rig, recording_room
 from cosim.rig.kept_signals import show_bytes
@@ -16,6 +15,7 @@ from cosim.rig.outline import outline_of
 from cosim.rig.recording_room import JSON_VALUE, VALUE, bytes_per_tick, scarce_room
 from cosim.rig.run import StoppedRun
 from tests.kit.disk import small_disk
+from tests.kit.refusals import refusal
 from tests.rig.test_run_forms import MOVING
 
 
@@ -30,9 +30,7 @@ def test_files_smaller_than_what_each_repeats_are_refused(tmp_path, realtime, mo
     schedule = {"step": "1 ms", "duration": 0.1, **({"realtime": {}} if realtime else {})}
     rig = Rig.from_dict({**MOVING, "controllers": controllers, "schedule": schedule, "recording": {"split_size": 1e6}})
     (tmp_path / "a.mcap").write_text("old")
-    with pytest.raises(InputError) as caught:
-        rig.run(record=tmp_path / "a.mcap")
-    told = str(caught.value)
+    told = refusal(rig.run, record=tmp_path / "a.mcap")
     assert told.startswith("recording.split_size: the shapes of the mechanism and the files of the rig take ")
     assert told.endswith(" MB, or leave the shapes out with recording.frame_rate: null")
     least = float(told.partition("use at least ")[2].split()[0]) * 1e6
@@ -40,12 +38,9 @@ def test_files_smaller_than_what_each_repeats_are_refused(tmp_path, realtime, mo
     assert (tmp_path / "a.mcap").read_text() == "old"
 
 
-def test_the_words_without_shapes():
+def test_the_words_without_shapes(said):
     check_split_size(1e6, None, [("a", bytes(249_000))])
-    with pytest.raises(InputError) as caught:
-        check_split_size(1e6, None, [("a", bytes(260_000))])
-    what = "the shapes of the mechanism and the files of the rig take 0.26 MB in each file; use at least 1.1 MB"
-    assert str(caught.value) == f"recording.split_size: {what}"
+    said(refusal(check_split_size, 1e6, None, [("a", bytes(260_000))]))
 
 
 def test_a_full_disk_leaves_every_tick_of_the_run_and_the_recording_its_reason(tmp_path):
@@ -59,9 +54,6 @@ def test_a_full_disk_leaves_every_tick_of_the_run_and_the_recording_its_reason(t
         assert len(run.t) >= len(recorded.t) > 500
         assert run.summary["ticks"] == len(run.t) - 1
         np.testing.assert_array_equal(run.values[: len(recorded.t)], recorded.values)
-
-
-# --- room on the disk before the run -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

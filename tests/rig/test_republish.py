@@ -11,11 +11,12 @@ import pytest
 import zmq
 from orjson import loads
 
-from cosim import InputError, open_recording
+from cosim import open_recording
 from cosim.output.events import RunEvent
 from cosim.rig import Rig
 from cosim.rig.republish import PERIOD, republish
 from tests.kit.command import Command
+from tests.kit.refusals import refusal
 from tests.rig.test_run_forms import MOVING
 
 
@@ -88,21 +89,16 @@ def test_events_and_the_fault_come_with_their_times(run, heard):
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_speed_that_is_none(run, speed):
-    with pytest.raises(InputError) as refused:
-        republish(run, "inproc://unused", speed)
-    assert str(refused.value) == f"--speed: {speed:g} is no speed; give one above 0, such as 1 or 0.25"
+    words = refusal(republish, run, "inproc://unused", speed)
+    assert words == f"--speed: {speed:g} is no speed; give one above 0, such as 1 or 0.25"
 
 
-def test_mistakes_on_the_command_line(tmp_path, capsys, monkeypatch):
+def test_mistakes_on_the_command_line(tmp_path, capsys, monkeypatch, said):
     monkeypatch.chdir(tmp_path)
     command = Command(capsys, monkeypatch)
     Rig.from_dict(MOVING).run(record="a.mcap")
-    alone = "--rerun: is as fast as possible and publishes nothing; pass it alone"
-    assert command("replay", "a.mcap", "--rerun", "--speed", "2") == (2, "", [alone])
-    for endpoint in ("foo", "tcp://*:9872"):
-        what = f"{endpoint} is no endpoint of this machine, and a recording is published without encryption"
-        message = f"--telemetry: {what}; give one such as tcp://127.0.0.1:9872"
-        assert command("replay", "a.mcap", "--telemetry", endpoint) == (2, "", [message])
+    for words in ("--rerun --speed 2", "--telemetry foo", "--telemetry tcp://*:9872"):
+        said(command.refuses("replay", "a.mcap", *words.split()))
 
 
 def test_a_recording_is_published_to_its_end(tmp_path, capsys, monkeypatch):

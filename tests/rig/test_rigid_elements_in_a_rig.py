@@ -31,7 +31,6 @@ controllers:
   - {type: feedforward_pd, joints: [hub], kp: 800, kd: 40, trajectory: {type: quintic, goal: 20 deg, duration: 0.5 s}}
 schedule: {step: 0.1 ms, duration: 0.6 s}
 """
-TOOL = [f"tool.{axis}/deflection" for axis in "xyz"]
 
 
 @pytest.fixture(autouse=True)

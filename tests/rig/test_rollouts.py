@@ -8,22 +8,20 @@ import numpy as np
 import pytest
 
 import cosim
-from cosim import InputError, InputErrors, Rig
+from cosim import Rig
 from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rollout_starts import read_starts
+from tests.kit.refusals import refusal
 from tests.kit.rigs import controller, rig_in
+from tests.rig import test_parameters as parameters
 
-BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
-UPPER = {"name": "upper", "joint": "shoulder", **BODY}
-FORE = {"name": "fore", "parent": "upper", "joint": "elbow", "origin": {"xyz": [0.4, 0, 0]}, **BODY}
 GOAL = {"type": "quintic", "goal": 0.5, "duration": 0.05}
 ARM = {
-    "name": "arm",
-    "mechanism": {"bodies": [UPPER, FORE]},
+    **parameters.ARM,
     "joints": {"all": {"actuator": {"type": "ideal"}, "limits": {"effort": 30, "lower": -2, "upper": 2}}},
-    "controllers": [{"name": "hold", "type": "pd_gravity", "kp": 100, "kd": [5, 3], "trajectory": GOAL}],
-    "schedule": {"step": "1 ms", "duration": 0.2},
+    "controllers": [{**parameters.ARM["controllers"][0], "trajectory": GOAL}],
 }
+BODY = parameters.BODY
 # a pendulum that falls on a stop, is caught by a latch and stopped by the guard, in this order of speeds
 PENDULUM = {
     "name": "pendulum",
@@ -72,9 +70,6 @@ def assert_equal_to_single_runs(rig, parameters, initial, ticks, batch):
             assert batch.final[name][k] == values[-1, column] or np.isnan(values[-1, column])
 
 
-# --- equal to single runs ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_runs_with_other_gains_equal_single_runs_to_the_bit(arm, threads):
     batch = arm.rollouts(gains(), keep="all", threads=threads)
@@ -119,7 +114,7 @@ def test_all_lanes_stop(arm):
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_rigs_with_lanes_that_fault(seed):
     rng = np.random.default_rng(seed)
     step, kinds = ("1 ms", "2 ms")[seed % 2], ("rk4", "semi_implicit_euler", "rosenbrock", "rk4")
@@ -147,9 +142,6 @@ def test_random_rigs_with_lanes_that_fault(seed):
     assert 0 < sum(map(bool, batch.faults)) < K
 
 
-# --- what is kept -----------------------------------------------------------------------------------
-
-
 def test_chosen_signals_and_every_tenth_tick(arm):
     whole = arm.rollouts(gains(), keep="all")
     batch = arm.rollouts(gains(), signals=["elbow/position", "energy/kinetic"], every=10)
@@ -175,9 +167,6 @@ def test_the_parameters_of_the_rig_hold_where_none_are_given(arm):
         np.testing.assert_array_equal(batch["elbow/position"][1], arm.run()["elbow/position"])
     finally:
         arm.set("hold.kp", 100.0)
-
-
-# --- metrics ----------------------------------------------------------------------------------------
 
 
 def test_metrics_are_those_of_the_signals(arm):
@@ -234,80 +223,36 @@ def test_a_joint_without_reference_has_no_error():
     assert np.isfinite(batch["effort_max"][0, 0])
 
 
-# --- what is refused --------------------------------------------------------------------------------
-
 MISTAKES = {
-    "unknown parameter": (
-        {"parameters": {"hold.kq": [1.0]}},
-        "parameter 'hold.kq': there is no such parameter; did you mean 'hold.kp'?",
-    ),
-    "arrays of unlike length": (
-        {"parameters": {"hold.kp": [1.0, 2.0], "hold.kd": [1.0]}},
-        "parameters: give as many values for each, got 2 for 'hold.kp' and 1 for 'hold.kd'",
-    ),
-    "another shape": (
-        {"parameters": {"hold.kp": np.ones((4, 3))}},
-        "parameter 'hold.kp': has the shape (4, 3); give (k,) or (k, 2) for k runs",
-    ),
-    "no array": (
-        {"parameters": {"hold.kp": "much"}},
-        "parameter 'hold.kp': expected an array of numbers in SI",
-    ),
-    "a value the file could not have": (
-        {"parameters": {"hold.kp": [1.0, -5.0, 2.0]}},
-        "parameter 'hold.kp' of run 1: must be at least 0 N*m/rad, is -5 N*m/rad",
-    ),
-    "nan": (
-        {"parameters": {"hold.kp": [1.0, 5.0, np.nan]}},
-        "parameter 'hold.kp' of run 2: must be a finite number, is nan",
-    ),
-    "unknown initial value": (
-        {"initial": {"elbow/angle": [1.0]}},
-        "initial 'elbow/angle': there is no such initial value; known: shoulder/position, shoulder/velocity,"
-        " elbow/position, elbow/velocity",
-    ),
-    "initial value that is no array": (
-        {"initial": {"elbow/position": 1.0}},
-        "initial 'elbow/position': give an array (k,) of finite numbers in SI for k runs, got 1.0",
-    ),
-    "initial values of unlike length": (
-        {"initial": {"elbow/position": [1.0], "elbow/velocity": [1.0, 2.0]}},
-        "initial: give as many values for each, got 1 for 'elbow/position' and 2 for 'elbow/velocity'",
-    ),
-    "parameters and initial values of unlike length": (
-        {"parameters": {"hold.kp": [1.0, 2.0]}, "initial": {"elbow/position": [1.0]}},
-        "initial: there are 2 runs with parameters and 1 initial states; give as many of both",
-    ),
-    "unknown metric": (
-        {"metrics": ["error_rsm"]},
-        "metrics: there is no metric 'error_rsm'; did you mean 'error_rms'?",
-    ),
-    "two functions of one name": (
-        {"metrics": [lambda t, signals: t, lambda t, signals: 2.0 * t]},
-        "metrics: two functions are called '<lambda>'; give them names of their own",
-    ),
-    "unknown signal": (
-        {"signals": ["elbow/postion"]},
-        "signals: there is no signal 'elbow/postion'; did you mean 'elbow/position'?",
-    ),
-    "a name for a list of names": (
-        {"signals": "elbow/position"},
-        "signals: give a list of names, such as ['elbow/position']",
-    ),
-    "keep": ({"keep": "everything"}, "keep: expected one of final, all; got 'everything'"),
-    "every": ({"every": 0}, "every: give a whole number of 1 or more, got 0"),
-    "threads": ({"threads": 0}, "threads: give a whole number of 1 or more, got 0"),
-    "device": ({"device": "gpu"}, "device: expected one of cpu, cuda; got 'gpu'"),
-    "threads of a GPU": ({"device": "cuda", "threads": 2}, "threads: a GPU has a thread per run; leave it out"),
+    "unknown parameter": {"parameters": {"hold.kq": [1.0]}},
+    "arrays of unlike length": {"parameters": {"hold.kp": [1.0, 2.0], "hold.kd": [1.0]}},
+    "another shape": {"parameters": {"hold.kp": np.ones((4, 3))}},
+    "no array": {"parameters": {"hold.kp": "much"}},
+    "a value the file could not have": {"parameters": {"hold.kp": [1.0, -5.0, 2.0]}},
+    "nan": {"parameters": {"hold.kp": [1.0, 5.0, np.nan]}},
+    "several": {"parameters": {"hold.kq": [1.0], "hold.kz": [1.0]}},
+    "unknown initial value": {"initial": {"elbow/angle": [1.0]}},
+    "initial value that is no array": {"initial": {"elbow/position": 1.0}},
+    "initial values of unlike length": {"initial": {"elbow/position": [1.0], "elbow/velocity": [1.0, 2.0]}},
+    "parameters and initial values of unlike length": {
+        "parameters": {"hold.kp": [1.0, 2.0]},
+        "initial": {"elbow/position": [1.0]},
+    },
+    "unknown metric": {"metrics": ["error_rsm"]},
+    "two functions of one name": {"metrics": [lambda t, signals: t, lambda t, signals: 2.0 * t]},
+    "unknown signal": {"signals": ["elbow/postion"]},
+    "a name for a list of names": {"signals": "elbow/position"},
+    "keep": {"keep": "everything"},
+    "every": {"every": 0},
+    "threads": {"threads": 0},
+    "device": {"device": "gpu"},
+    "threads of a GPU": {"device": "cuda", "threads": 2},
 }
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes(arm, name):
-    given, message = MISTAKES[name]
-    with pytest.raises(InputError) as caught:
-        arm.rollouts(**given)
-    assert str(caught.value).startswith(message)
+def test_mistakes(arm, said, name):
+    said(refusal(arm.rollouts, **MISTAKES[name]))
 
 
 PUSHED = """
@@ -321,9 +266,8 @@ schedule: {step: 1 ms, duration: 0.1}
 
 
 def test_more_than_the_memory_holds(arm):
-    with pytest.raises(InputError) as caught:
-        arm.rollouts({"hold.kp": np.full(1_000_000, 50.0)}, keep="all", duration=1000.0)
-    assert "; keep fewer with signals=[…], every=n or metrics=[…]" in str(caught.value)
+    words = refusal(arm.rollouts, {"hold.kp": np.full(1_000_000, 50.0)}, keep="all", duration=1000.0)
+    assert "; keep fewer with signals=[…], every=n or metrics=[…]" in words
 
 
 def test_the_first_run_that_a_controller_refuses_is_named(tmp_path):
@@ -333,31 +277,18 @@ def test_the_first_run_that_a_controller_refuses_is_named(tmp_path):
     )
     rig = rig_in(tmp_path, PUSHED, push=refusing)
     assert rig.rollouts({"push.size": [1.0, 1.0, 3.0]}, duration=0.01).stopped.tolist() == [False] * 3
-    with pytest.raises(InputErrors) as caught:
-        rig.rollouts({"push.size": [1.0, 1.0, 3.0, 1.0, 6.0, 5.0]})
-    assert str(caught.value).startswith("controller 'push' of run 4: cannot be set up: ValueError: 6 is too much (")
+    words = refusal(rig.rollouts, {"push.size": [1.0, 1.0, 3.0, 1.0, 6.0, 5.0]})
+    assert words.startswith("controller 'push' of run 4: cannot be set up: ValueError: 6 is too much (")
 
 
 def test_a_metric_that_cannot_be_compiled_names_its_line(arm):
     def peak(t, signals):
         return 1.0 if signals["elbow/effort"] > 2.0 else 0.0
 
-    with pytest.raises(InputError) as caught:
-        arm.rollouts(metrics=[peak])
-    line = peak.__code__.co_firstlineno + 1
-    assert str(caught.value).startswith(f"metrics: {__file__}:{line}")
-    assert "a Python `if`" in str(caught.value)
+    words = refusal(arm.rollouts, metrics=[peak])
+    assert words.startswith(f"metrics: {__file__}:{peak.__code__.co_firstlineno + 1}") and "a Python `if`" in words
 
 
-def test_a_controller_in_python_is_named(rig_of):
+def test_a_controller_in_python_is_named(rig_of, said):
     rig = rig_of(PUSHED, push="effort = np.array([math.sin(t)])")
-    with pytest.raises(InputError) as caught:
-        rig.rollouts()
-    assert "rollouts need compiled ticks, and controller 'push' runs in Python (" in str(caught.value)
-    assert str(caught.value).endswith("; change that line, or call Rig.run in a loop")
-
-
-def test_all_mistakes_are_reported_together(arm):
-    with pytest.raises(InputErrors) as caught:
-        arm.rollouts({"hold.kq": [1.0], "hold.kz": [1.0]})
-    assert len(caught.value.errors) == 2
+    said(refusal(rig.rollouts), r"\(\S*push\.py:[^;]*;")

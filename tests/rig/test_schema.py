@@ -1,6 +1,5 @@
 """The schema loader: what each kind of field accepts, and the exact message for what it does not."""
 
-import dataclasses
 import math
 from typing import Annotated, Any, Literal
 
@@ -46,9 +45,6 @@ class Gains:
     limit: PerJoint = param(unit="joint effort", default=math.inf)
 
 
-KEYS = ", ".join(field.name for field in dataclasses.fields(Everything))
-
-
 def place(path: tuple) -> SourceLocation:
     return SourceLocation("rig.yaml", len(path), dotted(path))
 
@@ -60,45 +56,35 @@ def load(cls: type, data: Any, joints: Any = None, n: int | None = None, besides
     return result, [str(error) for error in errors]
 
 
-@pytest.mark.parametrize(
-    "key, data, value",
-    [
-        ("gain", 3, 3.0),
-        ("gain", "1e-3", 1e-3),
-        ("gain", "50 %", 0.5),
-        ("time", "2 ms", 0.002),
-        ("time", 0, 0.0),
-        ("count", 4096, 4096),
-        ("count", 4e3, 4000),
-        ("flag", True, True),
-        ("flag", False, False),
-        ("flag", "yes", True),
-        ("flag", "no", False),
-        ("word", "on", "on"),
-        ("mode", "slow", "slow"),
-        ("level", 1, 1),
-        ("values", [1, "2 mm"], (1.0, 0.002)),
-        ("values", [], ()),
-        ("vector", [1, 2, 3], (1.0, 2.0, 3.0)),
-        ("names", ["a", "b"], ("a", "b")),
-        ("maybe", None, None),
-        ("maybe", "3", 3.0),
-        ("inner", {"delay": "1 s"}, Inner(1.0)),
-        ("maybe_inner", None, None),
-        ("maybe_inner", {"delay": 2}, Inner(2.0)),
-        ("inners", [{"delay": 1}, {"delay": 2}], (Inner(1.0), Inner(2.0))),
-        ("inner_list", [{"delay": 1}], [Inner(1.0)]),
-        ("plain", {"a": [1, "x"]}, {"a": [1, "x"]}),
-        ("plain", None, {}),
-        ("plain_list", [1, "x"], [1, "x"]),
-    ],
-)
-def test_accepts(key, data, value):
-    result, errors = load(Everything, {key: data})
-    assert errors == []
-    read_value = getattr(result, key)
-    assert read_value == value
-    assert type(read_value) is type(value)
+ACCEPTED = {
+    "gain": [(3, 3.0), ("1e-3", 1e-3), ("50 %", 0.5)],
+    "time": [("2 ms", 0.002), (0, 0.0)],
+    "count": [(4096, 4096), (4e3, 4000)],
+    "flag": [(True, True), (False, False), ("yes", True), ("no", False)],
+    "word": [("on", "on")],
+    "mode": [("slow", "slow")],
+    "level": [(1, 1)],
+    "values": [([1, "2 mm"], (1.0, 0.002)), ([], ())],
+    "vector": [([1, 2, 3], (1.0, 2.0, 3.0))],
+    "names": [(["a", "b"], ("a", "b"))],
+    "maybe": [(None, None), ("3", 3.0)],
+    "inner": [({"delay": "1 s"}, Inner(1.0))],
+    "maybe_inner": [(None, None), ({"delay": 2}, Inner(2.0))],
+    "inners": [([{"delay": 1}, {"delay": 2}], (Inner(1.0), Inner(2.0)))],
+    "inner_list": [([{"delay": 1}], [Inner(1.0)])],
+    "plain": [({"a": [1, "x"]}, {"a": [1, "x"]}), (None, {})],
+    "plain_list": [([1, "x"], [1, "x"])],
+}
+
+
+@pytest.mark.parametrize("key", ACCEPTED)
+def test_accepts(key):
+    for data, value in ACCEPTED[key]:
+        result, errors = load(Everything, {key: data})
+        assert errors == []
+        read_value = getattr(result, key)
+        assert read_value == value
+        assert type(read_value) is type(value)
 
 
 @pytest.mark.parametrize("data", [{}, None])
@@ -106,57 +92,40 @@ def test_defaults(data):
     assert load(Everything, data) == (Everything(), [])
 
 
-@pytest.mark.parametrize(
-    "key, data, message",
-    [
-        ("gain", "abc", "2 arm.gain: expected a number, got 'abc'"),
-        ("gain", "a\n b", "2 arm.gain: expected a number, got 'a b'"),
-        ("gain", True, "2 arm.gain: expected a number, got true"),
-        ("gain", None, "2 arm.gain: expected a number, got nothing"),
-        ("gain", [1], "2 arm.gain: expected a number, got a list"),
-        ("gain", {}, "2 arm.gain: expected a number, got a mapping"),
-        ("gain", -1, "2 arm.gain: must be above 0, is -1"),
-        ("gain", 0, "2 arm.gain: must be above 0, is 0"),
-        ("gain", 100.5, "2 arm.gain: must be at most 100, is 100.5"),
-        ("gain", math.inf, "2 arm.gain: must be a finite number, is inf"),
-        ("gain", math.nan, "2 arm.gain: must be a finite number, is nan"),
-        ("gain", "1e999", "2 arm.gain: must be a finite number, is inf"),
-        ("time", "-1 ms", "2 arm.time: must be at least 0 s, is -0.001 s"),
-        ("time", "3 V", "2 arm.time: unit 'V' does not fit here; use s, ms, us, min, h"),
-        ("count", 0, "2 arm.count: must be at least 1, is 0"),
-        ("count", 1.5, "2 arm.count: expected a whole number, got 1.5"),
-        ("flag", 3, "2 arm.flag: expected true, false, yes or no, got 3"),
-        ("flag", "off", "2 arm.flag: expected true, false, yes or no, got 'off'"),
-        ("flag", "Yes", "2 arm.flag: expected true, false, yes or no, got 'Yes'"),
-        ("flag", 1, "2 arm.flag: expected true, false, yes or no, got 1"),
-        ("flag", None, "2 arm.flag: expected true, false, yes or no, got nothing"),
-        ("flag", {}, "2 arm.flag: expected true, false, yes or no, got a mapping"),
-        ("gain", "x" * 70, f"2 arm.gain: expected a number, got '{'x' * 60}…'"),
-        ("mode", "x" * 70, f"2 arm.mode: expected one of fast, slow; got '{'x' * 59}…"),
-        ("x" * 70, 1, f"2 arm: unknown key '{'x' * 60}…'; known: {KEYS}"),
-        ("word", 5, "2 arm.word: expected text, got 5; put it in quotes"),
-        ("word", ["a"], "2 arm.word: expected text, got a list"),
-        ("mode", "c", "2 arm.mode: expected one of fast, slow; got 'c'"),
-        ("level", True, "2 arm.level: expected one of 0, 1; got true"),
-        ("level", 2, "2 arm.level: expected one of 0, 1; got 2"),
-        ("values", 3, "2 arm.values: expected a list of numbers, got 3"),
-        ("values", [1, "x"], "3 arm.values[1]: expected a number, got 'x'"),
-        ("values", [1, 10], "3 arm.values[1]: must be at most 9 m, is 10 m"),
-        ("vector", [1, 2], "2 arm.vector: expected 3 numbers, got 2"),
-        ("vector", "z", "2 arm.vector: expected 3 numbers, got 'z'"),
-        ("names", "a", "2 arm.names: expected a list of names, got 'a'"),
-        ("maybe", "x", "2 arm.maybe: expected a number, got 'x'"),
-        ("inner", 3, "2 arm.inner: expected a mapping, got 3"),
-        ("inner", {}, "2 arm.inner: missing key 'delay'"),
-        ("inner", {"delay": 1, "daley": 2}, "3 arm.inner: unknown key 'daley'; did you mean 'delay'?"),
-        ("inners", [{"delay": 1}, {"delay": "x"}], "4 arm.inners[1].delay: expected a number, got 'x'"),
-        ("plain", 3, "2 arm.plain: expected a mapping, got 3"),
-        ("plain_list", {}, "2 arm.plain_list: expected a list of values, got a mapping"),
-        ("gian", 3, "2 arm: unknown key 'gian'; did you mean 'gain'?"),
-    ],
-)
-def test_rejects(key, data, message):
-    assert load(Everything, {key: data}) == (None, [f"rig.yaml:{message}"])
+REJECTED = {
+    "gain": ["abc", "a\n b", True, None, [1], {}, -1, 0, 100.5, math.inf, math.nan, "1e999", "x" * 70],
+    "time": ["-1 ms", "3 V"],
+    "count": [0, 1.5],
+    "flag": [3, "off", "Yes", 1, None, {}],
+    "word": [5, ["a"]],
+    "mode": ["c", "x" * 70],
+    "level": [True, 2],
+    "values": [3, [1, "x"], [1, 10]],
+    "vector": [[1, 2], "z"],
+    "names": ["a"],
+    "maybe": ["x"],
+    "inner": [3, {}, {"delay": 1, "daley": 2}],
+    "inners": [[{"delay": 1}, {"delay": "x"}]],
+    "plain": [3],
+    "plain_list": [{}],
+    "gian": [3],
+    "x" * 70: [1],
+}
+
+
+@pytest.mark.parametrize("key", REJECTED)
+def test_rejects(said, key):
+    said(rejected(Everything, *({key: data} for data in REJECTED[key])))
+
+
+def rejected(cls, *given, **options):
+    """The one line that each is refused with."""
+    lines = []
+    for data in given:
+        result, (line,) = load(cls, data, **options)
+        assert result is None and line.startswith("rig.yaml:")
+        lines.append(line)
+    return lines
 
 
 @params
@@ -182,51 +151,33 @@ class Bounds:
 UP, DOWN = math.inf, -math.inf
 
 
-@pytest.mark.parametrize(
-    ("key", "right", "wrong", "words"),
-    [
-        ("over", math.nextafter(2, UP), 2.0, "must be above 2, is 2"),
-        ("over", 3, 1, "must be above 2, is 1"),
-        ("least", 2, math.nextafter(2, DOWN), "must be at least 2, is 2"),
-        ("least", "2", "1.5", "must be at least 2, is 1.5"),
-        ("most", 2, math.nextafter(2, UP), "must be at most 2, is 2"),
-        ("most", -1e12, 3, "must be at most 2, is 3"),
-        ("zero", 0, -5e-324, "must be at least 0, is -4.94065645841e-324"),
-        ("zero", -0.0, -1, "must be at least 0, is -1"),
-        ("whole", 2, 1, "must be at least 2, is 1"),
-        ("whole", 4, 5, "must be at most 4, is 5"),
-        ("whole", 4.0, 3.5, "expected a whole number, got 3.5"),
-        ("optional", 1, math.nextafter(1, UP), "must be at most 1, is 1"),
-        ("optional", 1e-15, 0, "must be above 0, is 0"),
-        ("time", 1e9, math.nextafter(1e9, UP), "must be at most 1000000000 s in size, is 1000000000 s"),
-        ("time", -1e9, "-1e6 h", "must be at most 1000000000 s in size, is -3600000000 s"),
-        ("rate", 1e9, 1e12, "must be at most 1000000000 Hz in size, is 1e+12 Hz"),
-        ("length", 1e12, 1.1e12, "must be at most 1e+12 m in size, is 1.1e+12 m"),
-        ("length", 1e-300, -1e300, "must be at most 1e+12 m in size, is -1e+300 m"),
-        ("torque", 1e12, 1e30, "must be at most 1e+12 in size, is 1e+30"),
-        ("positive", 1e-15, 9e-16, "is 9e-16 kg, too close to 0; give at least 1e-15 kg"),
-        ("positive", "1e-12 g", 1e-320, "is 1e-320 kg, too close to 0; give at least 1e-15 kg"),
-        ("seed", 2**63 - 1, 2**63, "must be at most 9.22337203685e+18 in size, is 9.22337203685e+18"),
-        ("seed", -(2**63) + 1, -(2**63), "must be at most 9.22337203685e+18 in size, is -9.22337203685e+18"),
-        ("seed", 1e15, 1e30, "must be at most 9.22337203685e+18 in size, is 1e+30"),
-        ("seed", 0, 10**400, "must be a finite number, is 1" + 59 * "0" + "…"),
-    ],
-)
-def test_values_at_a_bound_and_beyond(key, right, wrong, words):
-    assert load(Bounds, {key: right})[1] == []
-    assert load(Bounds, {key: wrong}) == (None, [f"rig.yaml:2 arm.{key}: {words}"])
+# the last value that is right, and one beyond
+BOUNDS = {
+    "over": [(math.nextafter(2, UP), 2.0), (3, 1)],
+    "least": [(2, math.nextafter(2, DOWN)), ("2", "1.5")],
+    "most": [(2, math.nextafter(2, UP)), (-1e12, 3)],
+    "zero": [(0, -5e-324), (-0.0, -1)],
+    "whole": [(2, 1), (4, 5), (4.0, 3.5)],
+    "optional": [(1, math.nextafter(1, UP)), (1e-15, 0)],
+    "time": [(1e9, math.nextafter(1e9, UP)), (-1e9, "-1e6 h")],
+    "rate": [(1e9, 1e12)],
+    "length": [(1e12, 1.1e12), (1e-300, -1e300)],
+    "torque": [(1e12, 1e30)],
+    "positive": [(1e-15, 9e-16), ("1e-12 g", 1e-320)],
+    "seed": [(2**63 - 1, 2**63), (-(2**63) + 1, -(2**63)), (1e15, 1e30), (0, 10**400)],
+}
 
 
-@pytest.mark.parametrize(
-    ("key", "words"), [("several", "must be at least 2, is 1"), ("joints", "must be at least 0, is -1")]
-)
-def test_bounds_hold_for_every_element(key, words):
-    least = {"several": 2, "joints": 0}[key]
+@pytest.mark.parametrize("key", BOUNDS)
+def test_values_at_a_bound_and_beyond(said, key):
+    assert all(load(Bounds, {key: right})[1] == [] for right, _ in BOUNDS[key])
+    said(rejected(Bounds, *({key: wrong} for _, wrong in BOUNDS[key])))
+
+
+@pytest.mark.parametrize(("key", "least"), [("several", 2), ("joints", 0)])
+def test_bounds_hold_for_every_element(said, key, least):
     assert load(Bounds, {key: [4, least, 3]})[1] == []
-    assert load(Bounds, {key: [4, least, 4.5, least - 1]})[1] == [
-        f"rig.yaml:3 arm.{key}[2]: must be at most 4, is 4.5",
-        f"rig.yaml:3 arm.{key}[3]: {words}",
-    ]
+    said(load(Bounds, {key: [4, least, 4.5, least - 1]})[1])
 
 
 def test_reading_ends_after_many_mistakes():
@@ -239,18 +190,9 @@ def test_reading_ends_after_many_mistakes():
     assert last == "… and at least 80 more; correct these first"
 
 
-def test_every_mistake_is_reported():
-    _, errors = load(Gains, {"kd": [1, -1, "x"], "kq": 1}, n=3)
-    assert errors == [
-        "rig.yaml:2 arm: unknown key 'kq'; known: kp, kd, goal, limit",
-        "rig.yaml:1 arm: missing key 'kp'",
-        "rig.yaml:3 arm.kd[1]: must be at least 0, is -1",
-        "rig.yaml:3 arm.kd[2]: expected a number, got 'x'",
-    ]
-
-
-def test_a_section_is_a_mapping():
-    assert load(Inner, [1]) == (None, ["rig.yaml:1 arm: expected a mapping with the keys delay; got a list"])
+def test_every_mistake_is_reported(said):
+    said(load(Gains, {"kd": [1, -1, "x"], "kq": 1}, n=3)[1])
+    assert rejected(Inner, [1]) == ["rig.yaml:1 arm: expected a mapping with the keys delay; got a list"]
 
 
 def test_an_override_has_no_second_place():
@@ -259,8 +201,6 @@ def test_an_override_has_no_second_place():
     read(Inner, {"delay": 1, "daley": 2}, ("arm",), reading)
     assert [str(error) for error in errors] == ["--set arm.daley=2: unknown key 'daley'; did you mean 'delay'?"]
 
-
-# --- one value per joint ------------------------------------------------------------------------
 
 ARM = {"elbow": "revolute", "lift": "prismatic"}
 
@@ -292,51 +232,19 @@ def test_units_are_those_of_each_joint():
     assert result.goal == (pytest.approx(math.pi), 0.005)
 
 
-@pytest.mark.parametrize(
-    "data, message",
-    [
-        ({"kp": [1, 2, 3]}, "2 arm.kp: expected 2 numbers (one per joint), got 3"),
-        ({"kp": [1, -1]}, "3 arm.kp[1]: must be above 0, is -1"),
-        ({"kp": -1}, "2 arm.kp: must be above 0, is -1"),
-        ({"kp": "x"}, "2 arm.kp: expected a number, got 'x'"),
-        ({"kp": {"elbow": 1}}, "2 arm.kp: missing the number of 'lift'"),
-        ({"kp": {"elbow": 1, "lift": 0}}, "3 arm.kp.lift: must be above 0, is 0"),
-        ({"kp": {"elbow": 1, "lift": 1, "left": 1}}, "3 arm.kp: unknown key 'left'; did you mean 'lift'?"),
-        ({"kp": 1, "goal": "90 deg"}, "2 arm.goal: unit 'deg' does not fit linear joint 'lift'; use m, cm, mm, um"),
-        (
-            {"kp": 1, "goal": ["1 mm", 0]},
-            "3 arm.goal[0]: unit 'mm' does not fit rotational joint 'elbow'; use rad, mrad, deg, turn",
-        ),
-        ({"kp": 1, "kd": [1, -1]}, "3 arm.kd[1]: must be at least 0 m/s, is -1 m/s"),
-    ],
-)
-def test_per_joint_mistakes(data, message):
-    assert load(Gains, data, joints=ARM) == (None, [f"rig.yaml:{message}"])
+def test_per_joint_mistakes(said):
+    gains = [[1, 2, 3], [1, -1], -1, "x", {"elbow": 1}, {"elbow": 1, "lift": 0}, {"elbow": 1, "lift": 1, "left": 1}]
+    others = [{"goal": "90 deg"}, {"goal": ["1 mm", 0]}, {"kd": [1, -1]}]
+    said(rejected(Gains, *({"kp": kp} for kp in gains), *({"kp": 1, **other} for other in others), joints=ARM))
 
 
 def test_a_mapping_needs_the_names_of_the_joints():
-    _, errors = load(Gains, {"kp": {"elbow": 1}}, n=2)
-    assert errors == ["rig.yaml:2 arm.kp: expected a number, got a mapping"]
+    assert rejected(Gains, {"kp": {"elbow": 1}}, n=2) == ["rig.yaml:2 arm.kp: expected a number, got a mapping"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "units"),
-    [
-        ("revolute", "rad, mrad, deg, turn"),
-        ("spherical", "rad, mrad, deg, turn"),
-        ("screw", "rad, mrad, deg, turn"),
-        ("prismatic", "m, cm, mm, um"),
-        ("planar", "rad, mrad, deg, turn, m, cm, mm, um"),
-        ("general", "rad, mrad, deg, turn, m, cm, mm, um"),
-        (None, "rad, mrad, deg, turn, m, cm, mm, um"),
-    ],
-)
-def test_units_of_every_kind_of_joint(kind, units):
-    _, errors = load(Gains, {"kp": 1, "goal": "1 V"}, joints={"a": kind})
-    assert errors == [f"rig.yaml:2 arm.goal: unit 'V' does not fit here; use {units}"]
-
-
-# --- checks of single values ---------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["revolute", "spherical", "screw", "prismatic", "planar", "general", None])
+def test_units_of_every_kind_of_joint(said, kind):
+    said(rejected(Gains, {"kp": 1, "goal": "1 V"}, joints={"a": kind}))
 
 
 def even(value: float) -> float:
@@ -360,22 +268,9 @@ def test_a_check_gives_the_value():
     assert load(Checked, {"maybe": None})[0].maybe is None
 
 
-@pytest.mark.parametrize(
-    ("key", "data", "message"),
-    [
-        ("half", 3, "2 arm.half: must be even"),
-        ("half", "x", "2 arm.half: expected a number, got 'x'"),
-        ("maybe", 3, "2 arm.maybe: must be even"),
-        ("points", 3, "2 arm.points: expected a list of points, got 3"),
-        ("points", [[1]], "3 arm.points[0]: expected 2 numbers, got 1"),
-        ("pair", [[1, 2]], "2 arm.pair: expected 2 points, got 1"),
-    ],
-)
-def test_a_check_that_fails(key, data, message):
-    assert load(Checked, {key: data}) == (None, [f"rig.yaml:{message}"])
-
-
-# --- corners --------------------------------------------------------------------------------------
+def test_a_check_that_fails(said):
+    wrong = {"half": [3, "x"], "maybe": [3], "points": [3, [[1]]], "pair": [[[1, 2]]]}
+    said(rejected(Checked, *({key: data} for key, given in wrong.items() for data in given)))
 
 
 def test_keys_read_elsewhere_are_known():
@@ -404,26 +299,20 @@ def test_a_check_between_fields_is_reported():
     assert load(Range, {"low": 2}) == (None, ["rig.yaml:1 arm: low 2 is above high 1"])
 
 
-@pytest.mark.parametrize(
-    "hint, shown", [(float | str, "float | str"), (Any, "typing.Any"), (complex, "<class 'complex'>")]
-)
-def test_an_annotation_that_no_file_can_fill(hint, shown):
+@pytest.mark.parametrize("hint", [float | str, Any, complex], ids=str)
+def test_an_annotation_that_no_file_can_fill(said, hint):
     @params
     class Odd:
         x: Any = param(default=None)
 
     Odd.__annotations__["x"] = hint
-    _, errors = load(Odd, {"x": 1})
-    assert errors == [f"rig.yaml:2 arm.x: is declared as {shown}, which cannot be read from a file"]
+    said(rejected(Odd, {"x": 1}))
 
 
-def test_a_declared_unit_without_name_takes_bare_numbers():
+def test_a_declared_unit_without_name_takes_bare_numbers(said):
     @params
     class Odd:
         k: float = param(unit="V*s/rad", min=0)
 
     assert load(Odd, {"k": 0.1})[0].k == 0.1
-    assert load(Odd, {"k": "0.1 V"})[1] == [
-        "rig.yaml:2 arm.k: expected a number, got '0.1 V'; its Params declare the unit 'V*s/rad', which is not known,"
-        " so give a bare number"
-    ]
+    said(rejected(Odd, {"k": "0.1 V"}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_a_recording_is_refused_in_one_line_or_shown(tmp_path, run):
 
     whole = json.loads(outline_json(run.rig))
     show(write(whole))
-    check(spoiled(whole), write)
+    check(islice(spoiled(whole), 0, None, 3), write)  # of each place other values
 
 
 def test_a_saved_run_is_refused_in_one_line_or_shown(tmp_path, run):
@@ -91,7 +92,7 @@ def test_a_saved_run_is_refused_in_one_line_or_shown(tmp_path, run):
 
     whole = json.loads(arrays["run"].tobytes())
     show(write(whole))
-    check(spoiled(whole), write)
+    check(islice(spoiled(whole), 1, None, 5), write)
 
 
 @pytest.mark.parametrize(

@@ -50,36 +50,22 @@ def test_shapes_with_parameters(reading):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new"),
     [
-        (
-            "[[0.0, np.sin(np.pi * x / params.length), 0.0]]",
-            "[0.0]",
-            "linear(0.0005424) has the shape (1,); return (1, 3) (13 load.<locals>.linear)",
-        ),
-        (
-            "np.sin(",
-            "np.sinus(",
-            "linear fails on numbers: AttributeError: module 'numpy' has no attribute 'sinus' (14)",
-        ),
-        (
-            "[[100.0]]",
-            "[[-100.0]]",
-            "the stiffness has the negative eigenvalue -200 1/s^2; correct its signs (13 load.<locals>.linear)",
-        ),
-        ("    return ShapeFunctions", "    ShapeFunctions", "load returned nothing; return a ShapeFunctions of"),
+        ("[[0.0, np.sin(np.pi * x / params.length), 0.0]]", "[0.0]"),
+        ("np.sin(", "np.sinus("),
+        ("[[100.0]]", "[[-100.0]]"),
+        ("    return ShapeFunctions", "    ShapeFunctions"),
     ],
 )
-def test_shapes_that_are_wrong(reading, old, new, message):
+def test_shapes_that_are_wrong(reading, said, old, new):
     assert read(reading, SHAPES.replace(old, new)) is None
-    (error,) = reading.errors
-    said = error.what.replace(f"{reading.folder}/sine.py:", "")
-    assert said == message or (message.endswith("of") and said.startswith(message))
+    said(map(str, reading.errors))
 
 
-def test_parameters_that_are_wrong(reading):
+def test_parameters_that_are_wrong(reading, said):
     assert read(reading, SHAPES, {"length": "-1 m"}) is None
-    assert [str(error) for error in reading.errors] == ["rig.yaml:7: must be above 0 m, is -1 m"]
+    said(map(str, reading.errors))
 
 
 def test_the_examples_of_the_page_on_files_work(reading, monkeypatch, tmp_path):
