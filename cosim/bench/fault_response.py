@@ -140,8 +140,8 @@ FAULTS = {
 }
 
 
-def response_to(fault: FaultCase) -> tuple[int, int]:
-    """(ticks, ns) from when the fault is visible to when the motors are commanded off.
+def response_to(fault: FaultCase, commands: int = COMMANDS) -> tuple[int, int]:
+    """(ticks, ns) from when the fault is visible to when the motors are commanded off; commands: before it is injected.
 
     Raises RunError when the run ends for another reason.
     """
@@ -158,7 +158,7 @@ def response_to(fault: FaultCase) -> tuple[int, int]:
             scheduler.arm()
             inject = partial(fault.inject, emulation, folder, channel)
             assert isinstance(scheduler.engine, PythonEngine)
-            observer = FaultObserver(scheduler.engine, inject, COMMANDS)
+            observer = FaultObserver(scheduler.engine, inject, commands)
             scheduler.start(round(LIMIT / rig.tick_model.step))
             while scheduler.read() is not None:
                 pass

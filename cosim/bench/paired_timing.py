@@ -29,9 +29,10 @@ class Budget:
     starts: int
     run: float = 5.0
 
-    def of(self, whole: int) -> int:
-        """Of the runs or trials that a row is about: all, but of a budget below QUICK a part, as of its pairs."""
-        return max(1, round(whole * min(1.0, self.pairs / QUICK.pairs)))
+    def of(self, whole: int, least: int = 1) -> int:
+        """Of the runs, trials or bodies that a row is about: all, but of a budget below QUICK a part, as of its pairs;
+        at least so many."""
+        return max(least, round(whole * min(1.0, self.pairs / QUICK.pairs)))
 
 
 FULL = Budget(pairs=200, block=4e-3, starts=5, run=60.0)

@@ -77,12 +77,13 @@ def against_pinocchio(n: int, budget: Budget) -> Measurement:
 def growth(budget: Budget) -> Measurement:
     """Checked by the inverse dynamics in Python: the error of its efforts relative to the bias efforts, which are the
     terms that cancel."""
-    long, short = chain(LONG), chain(SHORT)
+    sizes = budget.of(LONG), budget.of(SHORT)
+    long, short = map(chain, sizes)
     model, (q, v, tau) = long.model, random_state(long.model)
     error = model.equations.inverse_dynamics(q, v, model.forward_dynamics(q, v, tau)) - tau
     bias = model.equations.inverse_dynamics(q, v, np.zeros_like(v))
     difference = float(np.abs(error).max() / np.abs(bias).max())
-    samples = paired_timing.time_pairs(long.block(), short.block(), budget).per(LONG, SHORT)
+    samples = paired_timing.time_pairs(long.block(), short.block(), budget).per(*sizes)
     return Measurement(samples, difference, long.note, growth=True)
 
 

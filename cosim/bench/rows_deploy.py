@@ -137,7 +137,7 @@ def wasm_lanes(budget: Budget) -> Measurement:
 def build(make: Callable[[Rig], object], budget: Budget) -> Measurement:
     """Seconds, of a rig whose ticks are traced."""
     taken = []
-    for _ in range(3):
+    for _ in range(budget.of(3)):
         rig = load_rig(sample_rig(), interpret=False)
         rig.engine()
         begun = time.perf_counter()

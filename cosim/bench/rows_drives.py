@@ -24,34 +24,35 @@ from cosim.bondgraph import BondGraph, C, I, R, Se, assemble
 
 ONE, SIX = "rigs/bench/full_drive.yaml", "rigs/drives/industrial_arm.yaml"
 WRONG = 0.01  # largest error, relative
-SIMULATED = 10.0  # s
+SIMULATED = 10  # s
 TICKS = 400
 ELEMENTS = 1000
 RADAU = tuple(10.0 ** (-0.5 * k) for k in range(2, 15))  # tolerances from the loosest
 
 
 @cache
-def one_drive() -> Problem:
+def one_drive(ticks: int = TICKS) -> Problem:
     """Efforts that turn the load, stop it and turn it back."""
-    t = 1e-3 * np.arange(TICKS)
+    t = 1e-3 * np.arange(ticks)
     efforts = 8.0 * np.sin(2.0 * np.pi * 4.0 * t) + np.where(t > 0.2, 3.0, 0.0)
     return problem_of(ONE, efforts[:, None], ("Radau", 1e-8), relative=True)
 
 
 def real_time(rig: Rig, budget: Budget) -> Samples:
     """CPU time of whole ticks against the time that they simulate, both in s per simulated second."""
-    ticks, found = round(SIMULATED / rig.tick_model.step), []
+    seconds = budget.of(SIMULATED)
+    ticks, found = round(seconds / rig.tick_model.step), []
     loop_alone(rig, ticks)
     with undisturbed():
         for _ in range(max(budget.of(5), budget.pairs // 10)):
             begun = time.thread_time()
             loop_alone(rig, ticks)
             found.append(time.thread_time() - begun)
-    return Samples(np.array(found) / SIMULATED, np.ones(len(found)))
+    return Samples(np.array(found) / seconds, np.ones(len(found)))
 
 
 def one_in_real_time(budget: Budget) -> Measurement:
-    of = one_drive()
+    of = one_drive(budget.of(TICKS))
     error = of.error(ours(of)())
     failed = f"the error is above {WRONG:.0%}" if error > WRONG else ""
     return Measurement(
@@ -67,7 +68,7 @@ def six_in_real_time(budget: Budget) -> Measurement:
 
 def precision(settings: Sequence[str], budget: Budget) -> Measurement:
     """Against the loosest Radau that is as exact."""
-    of = one_drive()
+    of = one_drive(budget.of(TICKS))
     mine = ours(of, *settings)
     error = of.error(mine())
     other = loosest(of, partial(scipy_method, of, "Radau"), RADAU, error)

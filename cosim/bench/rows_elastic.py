@@ -57,6 +57,7 @@ def forward(links: int, modes: int) -> RepeatedCall:
 
 def growth(sizes: Sequence[tuple[int, int]], budget: Budget) -> Measurement:
     """Of the largest against the smallest of (links, modes); the note has the exponent of a fit to all but this."""
+    sizes = sizes[: budget.of(len(sizes), 3)]
     counts = [links if sizes[0][0] != sizes[-1][0] else modes for links, modes in sizes]
     times = [shortest_time(forward(*size), budget, CPU_TIME) for size in sizes]
     call = shortest_time(forward(1, 1), budget, CPU_TIME)

@@ -54,6 +54,7 @@ def chain(n: int) -> CartesianChain:
 
 
 def against_separate_bodies(n: int, budget: Budget) -> Measurement:
+    n = budget.of(n)
     ours, other = chain(n), rows_chain.chain(n)
     state = random_state(ours.model)
     difference = relative_difference(ours.code(*state), other.model.forward_dynamics(*state))
@@ -63,16 +64,16 @@ def against_separate_bodies(n: int, budget: Budget) -> Measurement:
 
 def exponent(budget: Budget) -> Measurement:
     """The slope of log(time) over log(bodies), fitted to all lengths, once for every block of each."""
-    times = []
+    times, lengths = [], [budget.of(n, 2) for n in LOOPS]
     with paired_timing.undisturbed():
-        blocks = [(chain(n).calls(), budget.block) for n in LOOPS]
+        blocks = [(chain(n).calls(), budget.block) for n in lengths]
         counts = [paired_timing.repetitions(calls, block, time.perf_counter) for calls, block in blocks]
         for _ in range(budget.pairs):
             times.append([_seconds(calls, count) for (calls, _), count in zip(blocks, counts, strict=True)])
-    slopes = np.polyfit(np.log(LOOPS), np.log(np.array(times)).T, 1)[0]
-    spread = np.median(np.array(times), axis=0) / np.array(LOOPS) * 1e6
-    per_body = ", ".join(f"{n}: {each:.2f}" for n, each in zip(LOOPS, spread, strict=True))
-    return Measurement(Samples(slopes), _difference(max(LOOPS)), f"µs per body of {per_body}")
+    slopes = np.polyfit(np.log(lengths), np.log(np.array(times)).T, 1)[0]
+    spread = np.median(np.array(times), axis=0) / np.array(lengths) * 1e6
+    per_body = ", ".join(f"{n}: {each:.2f}" for n, each in zip(lengths, spread, strict=True))
+    return Measurement(Samples(slopes), _difference(max(lengths)), f"µs per body of {per_body}")
 
 
 def _seconds(calls: paired_timing.RepeatedCall, count: int) -> float:

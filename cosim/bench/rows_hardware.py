@@ -381,7 +381,7 @@ def stops(budget: Budget) -> Measurement:
         responses = []
         for _ in range(budget.starts):
             try:
-                responses.append(fault_response.response_to(fault))
+                responses.append(fault_response.response_to(fault, budget.of(fault_response.COMMANDS)))
             except RunError as error:
                 failed = f"{name}: {error}"
         if not responses:

@@ -68,14 +68,16 @@ def exact(linkage: Linkage, n: int) -> np.ndarray:
 
 
 def growth(budget: Budget) -> Measurement:
-    (many, seconds), (few, _) = row_of_bars(MANY), row_of_bars(FEW)
+    sizes = budget.of(MANY), budget.of(FEW)
+    (many, seconds), (few, _) = map(row_of_bars, sizes)
     found = many.model.forward_dynamics(*many.state)
-    samples = paired_timing.time_pairs(calls(many), calls(few), budget).per(MANY, FEW)
+    samples = paired_timing.time_pairs(calls(many), calls(few), budget).per(*sizes)
     note = f"agreement is with the exact solution; compiled in {seconds:.1f} s"
-    return Measurement(samples, relative_difference(found, exact(many, MANY)), note, growth=True)
+    return Measurement(samples, relative_difference(found, exact(many, sizes[0])), note, growth=True)
 
 
 def nested(make: Callable[[int], Mechanism], n: int, budget: Budget) -> Measurement:
+    n = budget.of(n, 2)
     ours, other = (linkages.parallelograms(make(n), method) for method in ("nested", "direct"))
     found, expected = (each.model.forward_dynamics(*each.state) for each in (ours, other))
     samples = paired_timing.time_pairs(calls(ours), calls(other), budget).per(n, n)

@@ -49,7 +49,7 @@ def tuned_margins(budget: Budget) -> Measurement:
             GAINS,
             plants=PLANTS,
             limits=LIMITS,
-            trials=TRIALS,
+            trials=budget.of(TRIALS),
             folder=Path(folder) / "session",
         )
         real = load_rig(rig_path("rigs/arm_can.yaml"), [*MOTION, *bus], interpret=False)

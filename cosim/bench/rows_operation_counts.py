@@ -78,9 +78,10 @@ def of_formulation(name: str, chain: Callable[[int], Model], n: int) -> int:
     return sum(operations(lambda q, v, tau: formulation.forward_dynamics(q, v, tau), (n, n, n)))
 
 
-def by_bodies(name: str, chain: Callable[[int], Model], sizes: Sequence[int], _: Budget) -> Measurement:
+def by_bodies(name: str, chain: Callable[[int], Model], sizes: Sequence[int], budget: Budget) -> Measurement:
     """Beside the separate bodies for the longest of the chains; the note has the counts of others, and up to how many
     bodies they are fewer than those of other formulations."""
+    sizes = sizes[: budget.of(len(sizes), 3)]
     n, model = sizes[-1], chain(sizes[-1])
     counts = [f"{of_formulation(name, chain, size)} for {size}" for size in sizes if size in SHOWN]
     state = random_state(model)
@@ -118,9 +119,10 @@ def of_ladder(name: str, n: int) -> int:
     return sum(operations(lambda q, v, tau: formulation.forward_dynamics(q, v, tau), (model.nv,) * 3))
 
 
-def by_loops(name: str, sizes: Sequence[int], _: Budget) -> Measurement:
+def by_loops(name: str, sizes: Sequence[int], budget: Budget) -> Measurement:
     """Beside the separate bodies for the longest ladder; the note has the counts of all, and up to how many loops they
     are fewer than those of the separate bodies."""
+    sizes = sizes[: budget.of(len(sizes), 2)]
     n, counts = sizes[-1], [of_ladder(name, size) for size in sizes]
     model, state = planar_ladder(n), parallelograms(ladder(n)).state
     found = np.asarray(load_formulation(name, model.equations).forward_dynamics(*state))
@@ -139,10 +141,11 @@ def published(algorithm: str, n: int, _: Budget) -> Measurement:
     return Measurement(_samples(sum(ours), sum(formula(n))), note=note)
 
 
-def beside_sympy(name: str, method: str, n: int, _: Budget) -> Measurement:
+def beside_sympy(name: str, method: str, n: int, budget: Budget) -> Measurement:
     """The operations of A and B of A q̈ = B, before they are solved."""
     import sympy
 
+    n = budget.of(n, 2)
     model = simple_chain(n)
     formulation: Any = load_formulation(name, model.equations)
 

@@ -112,9 +112,9 @@ def problem_of(rig: str, efforts: np.ndarray, truth: tuple[str, float], relative
 
 
 @cache
-def stiff_arm(sampled: bool) -> Problem:
+def stiff_arm(sampled: bool, ticks: int = TICKS) -> Problem:
     """sampled: efforts that change at every tick, as a sine of 1 Hz."""
-    at = np.sin(2.0 * np.pi * 1e-3 * np.arange(TICKS)) if sampled else np.ones(TICKS)
+    at = np.sin(2.0 * np.pi * 1e-3 * np.arange(ticks)) if sampled else np.ones(ticks)
     return problem_of(STIFF_ARM, at[:, None] * EFFORTS, ("DOP853", 1e-12))
 
 
@@ -179,7 +179,7 @@ def timed(of: Problem, mine: Solver, other: Solver, budget: Budget) -> paired_ti
 
 
 def stiff(method: str, sampled: bool, budget: Budget) -> Measurement:
-    of = stiff_arm(sampled)
+    of = stiff_arm(sampled, budget.of(TICKS))
     makers = partial(with_tolerance, of), partial(scipy_method, of, method)
     mine, other = (loosest(of, make, TOLERANCES, ERROR) for make in makers)
     if method == "Radau":

@@ -19,7 +19,7 @@ from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
 
 RUNS, SECONDS = 1000, 5.0
 # of the rows per step: long enough for the fixed cost of a call not to count
-FEW, LONG = 128, 5.0
+FEW, LONG = 128, 5
 # pairs of blocks of these rows, in which one block is one call
 PAIRS = 20
 
@@ -61,7 +61,7 @@ def threads(budget: Budget) -> Measurement:
     if len(os.sched_getaffinity(0)) < 2:
         raise NotMeasured("this machine has one processor core; use one with two or more")
     rig = load_rig(sample_rig(), interpret=False)
-    pair = _rollouts(rig, budget.of(FEW), LONG, 2), _rollouts(rig, budget.of(FEW), LONG, 1)
+    pair = _rollouts(rig, budget.of(FEW), budget.of(LONG), 2), _rollouts(rig, budget.of(FEW), budget.of(LONG), 1)
     return Measurement(_time_pairs(*pair, budget))
 
 
@@ -69,7 +69,8 @@ def against_mujoco(integrator: str, budget: Budget) -> Measurement:
     """Per step. Ours: the whole tick of every rig. MuJoCo: the bare arm falling freely, without contacts and limits, in
     its own pool of threads, one per core."""
     mujoco, pool = import_peer("mujoco"), import_peer("mujoco.rollout")
-    path, cores, few = sample_rig(), len(os.sched_getaffinity(0)), budget.of(FEW)
+    path, cores = sample_rig(), len(os.sched_getaffinity(0))
+    few, seconds = budget.of(FEW), budget.of(LONG)
     rig = load_rig(path, interpret=False)
     model, data = mujoco_arm(path.parent / "robots/ur5.urdf", rig.tick_model.step, integrator)
     order = [model.joint(name).dofadr[0] for name in rig.joints]
@@ -77,7 +78,7 @@ def against_mujoco(integrator: str, budget: Budget) -> Measurement:
     full = mujoco.mjtState.mjSTATE_FULLPHYSICS
     state = np.empty(mujoco.mj_stateSize(model, full))
     mujoco.mj_getState(model, data, state, full)
-    starts, steps = np.repeat(state[None], few, axis=0), round(LONG / rig.tick_model.step)
+    starts, steps = np.repeat(state[None], few, axis=0), round(seconds / rig.tick_model.step)
     workers = [mujoco.MjData(model) for _ in range(cores)]
     states = np.empty((few, steps, state.size))
 
@@ -87,7 +88,7 @@ def against_mujoco(integrator: str, budget: Budget) -> Measurement:
             for _ in range(n):
                 rollout.rollout(model, workers, starts, nstep=steps, state=states, sensordata=np.empty((few, steps, 0)))
 
-        samples = _time_pairs(_rollouts(rig, few, LONG), other, budget)
+        samples = _time_pairs(_rollouts(rig, few, seconds), other, budget)
     return Measurement(samples.per(few * (steps + 1), few * steps), note=f"{cores} threads on both sides")
 
 
@@ -101,7 +102,7 @@ CASES = (
     ),
     BenchCase(
         "rollouts threads",
-        f"{FEW} runs of {LONG:g} s in two threads",
+        f"{FEW} runs of {LONG} s in two threads",
         threads,
         "in one thread",
         unit="ms",
@@ -110,7 +111,7 @@ CASES = (
     *(
         BenchCase(
             f"rollouts mujoco {integrator.lower()}",
-            f"one tick of {FEW} runs of {LONG:g} s on all cores: arm, drives, controller, guard, RK4",
+            f"one tick of {FEW} runs of {LONG} s on all cores: arm, drives, controller, guard, RK4",
             partial(against_mujoco, integrator),
             f"mujoco.rollout of the bare arm on all cores, {integrator}",
             target=Target("ratio", target),

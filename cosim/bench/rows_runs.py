@@ -24,7 +24,7 @@ from cosim.rig.rig import Rig
 from cosim.timing.tick_ring import SharedWord, TickRing
 
 PLACES = 512  # of the ring of the ticks alone
-LONG, SHORT = 200.0, 5.0  # s
+LONG, SHORT = 200, 5  # s
 RECORDED, BLOCK = 10.0, 2500  # s; ticks that are added to the recording together
 HUGE, HUGE_RIG = 100_000_000, "two_link.yaml"  # ticks
 BUDGET_MB, REST_MB = 64, 64  # of the signals; of everything else that the run allocates
@@ -45,17 +45,16 @@ def _seconds(call: Callable[[], object]) -> float:
     return time.process_time() - begun
 
 
-def run(duration: float, budget: Budget) -> Measurement:
+def run(duration: int, budget: Budget) -> Measurement:
     """CPU time of `rig.run` with its summary, the second and further ones of a rig."""
-    rig = load_rig(sample_rig(), interpret=False)
-    ticks = round(duration / rig.tick_model.step) + 1
-    pairs = max(budget.of(5), min(budget.pairs, round(20.0 / duration)))
-    rig.run(duration)
+    rig, seconds = load_rig(sample_rig(), interpret=False), budget.of(duration)
+    ticks = round(seconds / rig.tick_model.step) + 1
+    pairs = max(budget.of(5), min(budget.pairs, round(20.0 / seconds)))
+    rig.run(seconds)
     begun = os.times().system
     with undisturbed():
         rows = [
-            (_seconds(lambda: rig.run(duration).summary), _seconds(lambda: loop_alone(rig, ticks)))
-            for _ in range(pairs)
+            (_seconds(lambda: rig.run(seconds).summary), _seconds(lambda: loop_alone(rig, ticks))) for _ in range(pairs)
         ]
     system = (os.times().system - begun) / pairs * 1e3
     return Measurement(Samples(*np.array(rows).T), growth=True, note=f"{system:.1f} ms in the system, for new memory")
@@ -125,7 +124,7 @@ print(ended - begun, time.monotonic() - ended)
 
 CASES = (
     BenchCase(
-        f"run of {LONG:g} s",
+        f"run of {LONG} s",
         "ur5_sim: rig.run with all signals and the summary, CPU time",
         lambda budget: run(LONG, budget),
         "the same ticks in the bare loop",
@@ -133,7 +132,7 @@ CASES = (
         Target("ratio", 1.3, at_most=True),
     ),
     BenchCase(
-        f"run of {SHORT:g} s",
+        f"run of {SHORT} s",
         "ur5_sim: the same, the second run of the rig and later ones",
         lambda budget: run(SHORT, budget),
         "the same ticks in the bare loop",

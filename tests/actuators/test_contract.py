@@ -29,8 +29,17 @@ def inputs_at(t: float) -> dict[str, float]:
     }
 
 
+MOTIONS: dict[int, list[tuple[float, dict[str, Any]]]] = {}  # by parameters
+
+
 def prescribed_motion(actuator: Any) -> list[tuple[float, dict[str, Any]]]:
-    """(t, state) at times along the motion."""
+    """(t, state) at times along the motion, computed once."""
+    if id(actuator.params) not in MOTIONS:
+        MOTIONS[id(actuator.params)] = _prescribed_motion(actuator)
+    return MOTIONS[id(actuator.params)]
+
+
+def _prescribed_motion(actuator: Any) -> list[tuple[float, dict[str, Any]]]:
     start = inputs_at(0.0)
     initial = actuator.initial(start["position"], start["velocity"])
     layout = Layout(initial)

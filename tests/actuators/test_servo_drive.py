@@ -191,31 +191,25 @@ def test_without_a_sampled_current_loop_the_request_of_the_continuous_one_is_hel
 
 # --- what a rig may not have ---
 
-NO_FRACTION = "velocity.rate of {} Hz is no whole fraction of current.rate, 16000 Hz; use {} Hz"
-MISTAKES = {
-    "loops.velocity.rate=3 kHz": NO_FRACTION.format(3000, 3200),
-    "loops.velocity.rate=20 kHz": NO_FRACTION.format(20000, 16000),
-    "loops.velocity.gain=-1": "must be at least 0 N*m*s/rad, is -1 N*m*s/rad",
-    "loops.position.gain=-1": "must be at least 0 1/s, is -1 1/s",
-    "loops.position.feedforward=2": "must be at most 1, is 2",
-    "loops.velocity.integral_time=1 us": "velocity.integral_time of 1 µs is shorter than a sample; use 250 µs or more",
-    "loops.encoder.cpr=0": "must be at least 1, is 0",
-    "loops.encoder.index=7": "must be at most 6.28318530718 rad, is 7 rad",
-    "loops={mode: position, velocity: {gain: 1}}": (
-        "mode position needs a position loop; give 'position', or another mode"
-    ),
-    "loops={mode: velocity}": "mode velocity needs a velocity loop; give 'velocity', or another mode",
-    "loops={mode: effort}": "no loop is sampled; give 'current' or 'velocity', or take 'loops' out",
-    "control.bandwidth=3 kHz": (
-        "a bandwidth of 3000 Hz is unstable with 16000 samples per second, each late by one; use less than 2546 Hz, at"
-        " best a tenth of the rate"
-    ),
-}
+MISTAKES = (
+    "loops.velocity.rate=3 kHz",
+    "loops.velocity.rate=20 kHz",
+    "loops.velocity.gain=-1",
+    "loops.position.gain=-1",
+    "loops.position.feedforward=2",
+    "loops.velocity.integral_time=1 us",
+    "loops.encoder.cpr=0",
+    "loops.encoder.index=7",
+    "loops={mode: position, velocity: {gain: 1}}",
+    "loops={mode: velocity}",
+    "loops={mode: effort}",
+    "control.bandwidth=3 kHz",
+)
 
 
 @pytest.mark.parametrize("setting", MISTAKES)
-def test_a_mistake_is_refused_with_its_fix(rig_of, setting: str) -> None:
+def test_a_mistake_is_refused_with_its_fix(rig_of, setting: str, said) -> None:
     with pytest.raises((InputError, InputErrors)) as raised:
         _ = rig_of(RIG, f"{LOOPS}.mode=position", f"{DRIVE}.{setting}", push=commanded("effort", "0.0")).plant
-    place, _, what = str(raised.value).rpartition(MISTAKES[setting])
-    assert place.endswith(": ") and DRIVE in place and not what
+    assert DRIVE in str(raised.value)
+    said(raised.value)

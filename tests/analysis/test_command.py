@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 import pytest
 
+from tests.kit.messages import Said
 from tests.kit.samples import FOLDER
 
 RIG = FOLDER / "two_link.yaml"
@@ -64,17 +65,11 @@ def test_a_rig_without_loops_says_so(command: Callable) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--joint", "elbo"), "--joint: there is no joint 'elbo'; did you mean 'elbow'?"),
-        (("--at", "soon"), "--at: expected a number, got 'soon'"),
-        (("--plot", "a.gif"), "--plot: a.gif: cannot draw a plot as '.gif'; use .png, .svg, .pdf"),
-    ],
-)
-def test_wrong_options(command: Callable, words: tuple[str, ...], message: str) -> None:
+@pytest.mark.parametrize("words", [("--joint", "elbo"), ("--at", "soon"), ("--plot", "a.gif")], ids=str)
+def test_wrong_options(command: Callable, words: tuple[str, ...], said: Said) -> None:
     code, out, err = command("analyze", RIG, *words)
-    assert (code, out, err) == (2, "", [message])
+    assert (code, out) == (2, "")
+    said(err)
 
 
 def test_a_run_that_stops_before_the_state(command: Callable) -> None:
@@ -83,18 +78,16 @@ def test_a_run_that_stops_before_the_state(command: Callable) -> None:
     assert err[0].startswith("--at: the run stops before: stopped at tick ")
 
 
-def test_without_python_control(command: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_python_control(command: Callable, monkeypatch: pytest.MonkeyPatch, said: Said) -> None:
     monkeypatch.setitem(sys.modules, "control", None)
     code, out, err = command("analyze", RIG)
     assert (code, out) == (2, "")
-    assert err == ["analyze: needs python-control; install it with pip install 'cosim[tune]'"]
+    said(err)
 
 
-def test_a_time_far_beyond_the_run(command: Callable, tmp_path: Path) -> None:
+def test_a_time_far_beyond_the_run(command: Callable, tmp_path: Path, said: Said) -> None:
     (tmp_path / "rig.yaml").write_text(UNSTABLE)
-    assert command.refuses("analyze", tmp_path / "rig.yaml", "--at", "1e6") == [
-        "--at: 1e+06 s is far beyond the run of 0.5 s; give at most 5 s, or lengthen schedule.duration"
-    ]
+    said(command.refuses("analyze", tmp_path / "rig.yaml", "--at", "1e6"))
 
 
 def test_an_oscillation_without_damping_is_not_unstable(command: Callable) -> None:

@@ -24,6 +24,7 @@ from cosim.analysis.loops import (
 )
 from cosim.analysis.modes import modes_of
 from cosim.analysis.tick_slopes import _exponential_of, slope_of, unquantised
+from tests.kit.messages import Said
 
 Sample = Callable[..., Rig]
 
@@ -318,14 +319,13 @@ def test_a_loop_with_a_faster_controller_than_another_has_no_figures(rig_of: Cal
 # --- what cannot be linearised ---
 
 
-def test_real_motors_have_no_linear_model(sample: Sample) -> None:
-    with pytest.raises(
-        InputError, match=r"^analyze: real motors have no linear model; analyze the rig without its drivers$"
-    ):
+def test_real_motors_have_no_linear_model(sample: Sample, said: Said) -> None:
+    with pytest.raises(InputError) as caught:
         linearise(sample("arm_can"))
+    said(caught.value)
 
 
-def test_periods_that_coincide_late_are_refused(rig_of: Callable[..., Rig]) -> None:
+def test_periods_that_coincide_late_are_refused(rig_of: Callable[..., Rig], said: Said) -> None:
     text = """
     mechanism:
       bodies:
@@ -336,9 +336,9 @@ def test_periods_that_coincide_late_are_refused(rig_of: Callable[..., Rig]) -> N
       - {name: slower, type: pid, joints: [two], kp: 9, ki: 0, kd: 1, period: 41 ms}
     schedule: {step: 1 ms, duration: 1 s}
     """
-    what = "the periods of the controllers coincide after 1517 ticks only, and at most 1000 are linearised"
-    with pytest.raises(InputError, match=rf"^analyze: {what}; choose periods with a smaller common multiple$"):
+    with pytest.raises(InputError) as caught:
         linearise(rig_of(text))
+    said(caught.value)
 
 
 def test_a_controller_in_python_has_no_derivative(rig_of: Callable[..., Rig]) -> None:

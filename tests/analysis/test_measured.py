@@ -14,6 +14,7 @@ from cosim.analysis.experiment import at_rest, measure
 from cosim.analysis.linearisation import linearise
 from cosim.analysis.measured import linear_loop, measured_response
 from cosim.rig.run import Run
+from tests.kit.messages import Said
 from tests.kit.samples import FOLDER
 
 SERVO = """
@@ -35,13 +36,14 @@ def servo(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["multisine", "chirp"])
-@pytest.mark.parametrize("name", ["ur5_sim", "two_link", "prescribed_wrist"])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("ur5_sim", "multisine"), ("two_link", "chirp"), ("prescribed_wrist", "chirp")]
+)
 def test_a_measured_loop_is_that_of_the_linear_rig(name: str, kind: str) -> None:
     path = FOLDER / f"{name}.yaml"
     rig, settled = at_rest(path, ())
     linear = linearise(rig, settled)
-    for joint in rig.spec.controllers[0].joints[:3]:
+    for joint in rig.spec.controllers[0].joints[:2]:
         found = measure(path, (), linear, joint, kind, 1e-3)  # type: ignore[arg-type]
         assert found.gain_deviation < 0.5 and np.degrees(found.phase_deviation) < 3.0, joint
         hertz = found.response.omega / (2.0 * np.pi)
@@ -131,60 +133,42 @@ def refusal(command: Callable, *words: object) -> str:
     return err[0]
 
 
-def test_wrong_options(command: Callable, servo: Path, tmp_path: Path) -> None:
-    measuring = (servo, "--measure", "multisine")
-    assert refusal(command, *measuring, "--at", "1") == (
-        "--at: loops are measured at rest in the initial posture; take it out"
-    )
-    assert refusal(command, *measuring, "--amplitude", "0") == "--amplitude: 0 is no amplitude; give one above 0"
-    excitation = ("--excitation", tmp_path / "e.yaml")
-    assert refusal(command, servo, *excitation) == "--joint: give the joint that is excited, and one alone"
-    assert refusal(command, servo, "--joint", "hinges", *excitation) == (
-        "--joint: there is no joint 'hinges'; did you mean 'hinge'?"
-    )
-    assert not (tmp_path / "e.yaml").exists()
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--measure multisine --at 1",
+        "--measure multisine --amplitude 0",
+        "--excitation e.yaml",
+        "--joint hinges --excitation e.yaml",
+    ],
+)
+def test_wrong_options(command: Callable, servo: Path, words: str, said: Said) -> None:
+    said(command.refuses("analyze", servo, *words.split()))
+    assert not Path("e.yaml").exists()
 
 
-def test_rigs_that_cannot_be_measured(command: Callable, servo: Path, tmp_path: Path) -> None:
+def test_rigs_that_cannot_be_measured(command: Callable, servo: Path, said: Said) -> None:
     servo.write_text(SERVO.replace("joints: {hinge: {limits: {effort: 50}}}\n", ""))
-    assert refusal(command, servo, "--measure", "chirp") == (
-        "--measure: joint 'hinge' has no limit of its effort; give --amplitude"
-    )
+    said(refusal(command, servo, "--measure", "chirp"))
     slow = SERVO.replace("{limits: {effort: 50}}", "{limits: {effort: 50, velocity: 0.001}}")
     servo.write_text(slow + "guard: {actions: {velocity: stop}}\n")
-    found = refusal(command, servo, "--measure", "multisine")
-    assert found.startswith("--measure: the experiment of hinge ended early: ")
-    assert found.endswith("; give a smaller --amplitude")
-    assert refusal(command, FOLDER / "pendulum_chain.yaml", "--measure", "chirp") == (
-        "--measure: the rig has no controller whose loop could be measured"
-    )
+    said(refusal(command, servo, "--measure", "multisine"), "stopped at tick .*? rad/s,")
+    said(refusal(command, FOLDER / "pendulum_chain.yaml", "--measure", "chirp"))
 
 
-def test_recordings_of_no_experiment(command: Callable, servo: Path, tmp_path: Path) -> None:
-    run, other = tmp_path / "run.mcap", tmp_path / "other.mcap"
-    load_rig(servo).run(0.1, record=run)
-    assert refusal(command, servo, "--recorded", run) == (
-        f"{run}: no joint is excited by an effort of its trajectory; record one run for each joint"
-    )
-    sweep = "controllers.0.trajectory={type: chirp, of: effort, amplitude: 1, f0: 1, f1: 9, duration: 0.1 s}"
-    two_link = FOLDER / "two_link.yaml"
-    name = load_rig(two_link).spec.controllers[0].name
-    load_rig(two_link, [sweep.replace("controllers.0", f"controllers.{name}")]).run(0.2, record=run)
-    assert refusal(command, two_link, "--recorded", run) == (
-        f"{run}: shoulder, elbow are excited by an effort of its trajectory; record one run for each joint"
-    )
-    load_rig(
-        two_link, [sweep.replace("controllers.0", f"controllers.{name}").replace("amplitude: 1", "amplitude: [0, 1]")]
-    ).run(0.2, record=other)
-    assert refusal(command, servo, "--recorded", other) == (
-        f"{other}: joint 'elbow' is not in {servo}; give the rig of the recording"
-    )
+SWEEP = "type: chirp, of: effort, f0: 1, f1: 9, duration: 0.1 s"
+
+
+def test_recordings_of_no_experiment(command: Callable, servo: Path, tmp_path: Path, said: Said) -> None:
+    two_link, run = FOLDER / "two_link.yaml", tmp_path / "run.mcap"
+    one, both = (f"controllers.swing.trajectory={{{SWEEP}, amplitude: {size}}}" for size in ("[0, 1]", "1"))
+    for rig, keys, evaluated in ((servo, [], servo), (two_link, [both], two_link), (two_link, [one], servo)):
+        load_rig(rig, keys).run(0.2, record=run)
+        said(refusal(command, evaluated, "--recorded", run))
 
 
 def test_ticks_that_are_missing(servo: Path) -> None:
-    run = load_rig(
-        servo, ["controllers.hold.trajectory={type: chirp, of: effort, amplitude: 1, f0: 1, f1: 9, duration: 0.1 s}"]
-    ).run(0.2)
+    run = load_rig(servo, [f"controllers.hold.trajectory={{{SWEEP}, amplitude: 1}}"]).run(0.2)
     kept = np.delete(np.arange(len(run.t)), [50, 51])
     holed = Run(**{**vars(run), "t": run.t[kept], "values": run.values[kept]})
     with pytest.raises(InputError) as caught:

@@ -11,6 +11,7 @@ import pytest
 
 from cosim import InputError, load_rig
 from cosim.analysis.relay import RelayPoint, RelayRequest, measure_relay
+from tests.kit.messages import Said
 from tests.kit.samples import FOLDER
 
 VISCOUS, LAG = 5.0, 50.0  # N·m·s/rad, rad/s of the loop of the current
@@ -90,61 +91,50 @@ def test_the_point_is_printed_written_and_drawn(command: Callable, servo: Path, 
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ("--amplitude", "60"),
-            "--amplitude: a relay of 60 is beyond what the limit of the effort of 'axis' leaves, 50;"
-            " give a smaller one",
-        ),
-        (("--hysteresis", "-1"), "--hysteresis: -1 is no hysteresis; give 0 or more"),
-        (("--at", "1"), "--at: loops are measured at rest in the initial posture; take it out"),
-        (("--recorded", "a.mcap"), "--recorded: a relay runs on the rig itself; take it out"),
-        (("--joint", "axes"), "--joint: there is no joint 'axes'; did you mean 'axis'?"),
-    ],
+    "words",
+    [("--amplitude", "60"), ("--hysteresis", "-1"), ("--at", "1"), ("--recorded", "a.mcap"), ("--joint", "axes")],
+    ids=str,
 )
-def test_wrong_options(command: Callable, servo: Path, words: tuple[str, ...], message: str) -> None:
+def test_wrong_options(command: Callable, servo: Path, words: tuple[str, ...], said: Said) -> None:
     code, _, err = command("analyze", servo, "--measure", "relay", *words)
-    assert (code, err) == (2, [message])
+    assert code == 2
+    said(err)
 
 
 def test_hysteresis_is_of_a_relay(command: Callable, servo: Path) -> None:
     assert command("analyze", servo, "--hysteresis", "1")[2] == ["--hysteresis: is of a relay; add --measure relay"]
 
 
-def test_joints_that_cannot_be_measured(command: Callable, servo: Path) -> None:
+def test_joints_that_cannot_be_measured(command: Callable, servo: Path, said: Said) -> None:
     def error() -> str:
         code, _, err = command("analyze", servo, "--measure", "relay")
         assert code == 2 and len(err) == 1
         return err[0]
 
     servo.write_text(SERVO.replace("    limits: {effort: 50}\n", ""))
-    assert error() == "--measure: joint 'axis' has no limit of its effort; give --amplitude"
+    said(error())
     servo.write_text(SERVO.replace("effort: 50", "effort: 50, velocity: 0.01") + "guard: {actions: {velocity: stop}}\n")
     found = error()
     assert found.startswith("--measure: the relay experiment of axis ended early: stopped at tick ")
     assert found.endswith("; give a smaller --amplitude")
     servo.write_text("\n".join(line for line in SERVO.splitlines() if "actuator" not in line and "viscous" not in line))
-    assert error() == (
-        "--measure: joint 'axis' has no steady oscillation under a relay; give another --amplitude or --hysteresis"
-    )
+    said(error())
 
 
-def test_real_motors_are_confirmed(command: Callable) -> None:
+def test_real_motors_are_confirmed(command: Callable, said: Said) -> None:
     code, out, err = command("analyze", FOLDER / "arm_can.yaml", "--measure", "relay", "--joint", "base")
     assert code == 2 and out.startswith("arm_can moves real motors:\n")
     assert "base: a relay of ± 1 N·m about its initial position\n" in out
-    assert err == [
-        "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
-    ]
+    said(err)
 
 
-def test_joints_that_make_others_oscillate_get_more_hysteresis() -> None:
+def test_joints_that_make_others_oscillate_get_more_hysteresis(said: Said) -> None:
     """The periods of the shoulder and the elbow wander without it, as the joints that are held oscillate along."""
     rig = load_rig(FOLDER / "arm_sim.yaml")
     base, shoulder, elbow = measure_relay(rig, rig, rig.joints, RelayRequest(), refuse)
     assert base.hysteresis == 0.0 and shoulder.hysteresis > 0.0 and elbow.hysteresis > 0.0
     for point in (base, shoulder, elbow):
         assert abs(point.plant - point.linear) < 0.06 * abs(point.linear), point.joint
-    with pytest.raises(InputError, match=r"^--measure: joint 'shoulder' has no steady oscillation under a relay; give"):
+    with pytest.raises(InputError) as caught:
         measure_relay(rig, rig, ["shoulder"], RelayRequest(hysteresis=0.0), refuse)
+    said(caught.value)

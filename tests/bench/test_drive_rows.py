@@ -14,11 +14,11 @@ QUICK = Budget(pairs=1, block=1e-4, starts=1)
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    """The first 60 ms of the motion, a looser reference, and runs of 0.1 s."""
+    """The first 60 ms of the motion, a looser reference, and runs of 1 s."""
     whole = rows_drives.one_drive()
     of = replace(whole, efforts=whole.efforts[:60], truth=("Radau", 1e-6))
-    monkeypatch.setattr(rows_drives, "one_drive", lambda: of)
-    monkeypatch.setattr(rows_drives, "SIMULATED", 0.1)
+    monkeypatch.setattr(rows_drives, "one_drive", lambda ticks: of)
+    monkeypatch.setattr(rows_drives, "SIMULATED", 1)
 
 
 def test_the_row_in_real_time_fails_beyond_the_error(monkeypatch):

@@ -1,7 +1,6 @@
-"""Hardware rows of the bench: paced links, frame counts, fault response; short runs of all rows."""
+"""Hardware rows of the bench: paced links, frame counts, what is judged."""
 
 import re
-import sys
 import threading
 from collections import deque
 from pathlib import Path
@@ -11,20 +10,17 @@ import numpy as np
 import pytest
 
 from cosim import bench, load_rig
-from cosim.bench import codecs, emulated_rigs, late_answers, peers, rows_hardware, tick_timing
+from cosim.bench import codecs, emulated_rigs, late_answers, rows_hardware, tick_timing
 from cosim.bench.emulation import SteppedClock, serving, subprocess_ready
 from cosim.bench.paced_link import BYTE_NS, PacedLink
-from cosim.bench.paired_timing import Budget, Samples
+from cosim.bench.paired_timing import Samples
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target, measure_case
 from cosim.bench.rows_hardware import FrameCounts, judge_frames
 from cosim.bench.tick_timing import BackToBackClock
 from cosim.drivers.transport import CanFrame
 from cosim.errors import InputError, RunError
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
-from tests.bench.hardware_rows_helpers import named
-
-TINY = Budget(pairs=2, block=1e-4, starts=1, run=0.3)
-
+from tests.bench.named_rows import TINY, named
 
 ROOT = Path(__file__).parents[2]
 
@@ -342,53 +338,9 @@ def test_one_word_selects_all_hardware_rows():
     assert all(case.target is not None for case in cases)
 
 
-@pytest.mark.parametrize("name", ["tick virtual", "tick compiled", "tick serial", "1 kHz", "stop"])
-def test_rows_whose_packages_are_missing_are_not_measured(monkeypatch, name):
-    def absent(package):
-        raise peers.MissingPeer(package)
-
-    monkeypatch.setattr(rows_hardware, "import_peer", absent)
-    row = measure_case(named(f"hardware {name}"), TINY)
-    assert row.note == f"{'serial' if 'serial' in name else 'can'} is not installed: pip install 'cosim[test]'"
-    assert row.met is None
-
-
 def test_the_unit_of_a_row_may_be_a_count():
     one = Measurement(Samples(np.array([3.0])))
     assert measure_case(BenchCase("x", "this", lambda budget: one, unit="ticks"), TINY).ours == 3.0
-
-
-def test_a_tick_on_a_virtual_bus_against_bare_frames():
-    row = measure_case(named("hardware tick virtual"), TINY)
-    assert row.runs == 2 and row.ours > 0 and row.other > 0
-    assert row.figures()["ratio_is"] == "ours / other"
-    assert (
-        "median of 40 ticks " in row.note
-        and "read " in row.note
-        and "; not included: the drives' replies, " in row.note
-    )
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="sockets in machine code are those of Linux")
-def test_a_tick_with_the_buses_in_machine_code():
-    row = measure_case(named("hardware tick compiled"), TINY)
-    # where the p99 is missed, the note begins with it
-    assert row.ours > 0 and re.search(r"(^|; )\d+ ticks: .+; latency .+ \(median, p99, max\)$", row.note)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are emulated ports on Linux only")
-def test_a_tick_on_a_serial_link():
-    row = measure_case(named("hardware tick serial"), TINY)
-    assert min(row.ours, row.other) > 1420  # 142 bytes: neither is faster than the wire
-    assert "request and answer of 20 and 122 bytes take 1.42 ms on the wire; the median of " in row.note
-    assert re.search(r"; bare writes and reads take 1\.\d+ ×; 0 packets damaged$", row.note)
-
-
-def test_a_run_at_1_khz_with_drives_in_another_process():
-    row = measure_case(named("hardware 1 kHz"), TINY)
-    if row.ours is None:  # no multicast here
-        pytest.skip(row.note)
-    assert " deadlines missed" in row.note and " received by the drives; " in row.note
 
 
 def test_a_run_that_cannot_begin_is_not_measured(tmp_path):

@@ -6,16 +6,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from cosim import bench
-from cosim.bench import linkages, peers_loops, rows_loops
-from cosim.bench.paired_timing import Budget
+from cosim.bench import linkages, peers_loops
 from cosim.bench.rows import measure_case
-
-TINY = Budget(pairs=3, block=1e-4, starts=1)
-
-
-def row_of(name):
-    return measure_case(next(case for case in bench.CASES if case.name == name), TINY)
+from tests.bench.named_rows import TINY, named
 
 
 @pytest.mark.parametrize(
@@ -90,29 +83,8 @@ def test_mujoco_has_the_same_linkage_in_the_same_state(make):
     np.testing.assert_allclose(data.qfrc_bias[order], free, atol=1e-12)
 
 
-# --- rows -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["loops four_bar", "loops andrews", "loops two_arms", "loops talos", "elimination ladder 2", "elimination row 3"],
-)
-def test_what_is_timed_agrees_with_its_peer(name):
-    row = row_of(name)
-    assert row.agreement is not None and row.agreement < 1e-12
-    assert row.runs == TINY.pairs
-
-
-def test_what_a_loop_costs_agrees_with_the_exact_solution(monkeypatch):
-    monkeypatch.setattr(rows_loops, "FEW", 2)
-    monkeypatch.setattr(rows_loops, "MANY", 7)
-    row = row_of("loops growth")
-    assert row.agreement is not None and row.agreement < 1e-12
-    assert row.growth and row.ratio is not None
-
-
 @pytest.mark.parametrize("name", ["loops four_bar mujoco", "loops andrews mujoco"])
 def test_rows_for_information_have_no_target(name):
-    row = row_of(name)
+    row = measure_case(named(name), TINY)
     assert (row.agreement, row.met, row.runs) == (None, None, TINY.pairs)
     assert row.ratio is not None and row.ratio > 0.0

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cosim import bench
 from cosim.bench import cyclictest, report, rows_realtime
 from cosim.bench.paired_timing import FULL, QUICK, Budget, Samples
 from cosim.bench.rows import BenchCase, BenchRow, Measurement, NotMeasured, Target, measure_case
@@ -15,6 +14,7 @@ from cosim.bench.rows_realtime import Setup, judged
 from cosim.errors import RunError
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.timing.privileges import Privilege
+from tests.bench.named_rows import named
 
 SHORT = Budget(pairs=1, block=1e-4, starts=1, run=0.2)
 PRINTED = """\
@@ -33,10 +33,6 @@ PRINTED = """\
 # Thread 0: 00003 00004
 
 """
-
-
-def named(name):
-    return next(case for case in bench.CASES if case.name == name)
 
 
 def timing_of(latencies_us, period_us=1000, busy_us=10, lost_ns=0):
@@ -101,15 +97,6 @@ def test_a_cyclictest_that_fails_is_no_measurement(program, prints, says, code, 
     with pytest.raises(NotMeasured) as caught:
         cyclictest.latencies(7, 1000, 0, 80)
     assert str(caught.value) == f"cyclictest failed: {last}"
-
-
-def test_a_missing_cyclictest_is_reported_in_the_rows(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for case in rows_realtime.CASES[:3]:
-        row = measure_case(case, SHORT)
-        assert row.note == "cyclictest is not installed: apt-get install rt-tests"
-        assert (row.ours, row.other, row.met) == (None, None, None)
-    assert cyclictest.version() is None
 
 
 def test_its_version_is_part_of_the_document(program):
@@ -231,11 +218,6 @@ def test_other_privileges_may_be_missing_for_both(monkeypatch):
     rows_realtime.check_priority()
 
 
-def test_where_threads_cannot_be_bound_nothing_is_measured(monkeypatch):
-    monkeypatch.delattr(rows_realtime.os, "sched_getaffinity", raising=False)
-    assert {measure_case(case, SHORT).note for case in rows_realtime.CASES} == {"real-time runs need Linux"}
-
-
 class Fails:
     """A rig whose scheduler does not get far."""
 
@@ -288,6 +270,7 @@ def cpu():
         pytest.skip(str(why))
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize(
     ("setup", "engine_kind", "ticks"),
     [
@@ -304,29 +287,7 @@ def test_runs_are_in_real_time_on_request_only(cpu, setup, engine_kind, ticks):
     assert timing.counted.all()
 
 
-def test_drift_is_that_of_a_run_of_its_own_where_there_was_none(cpu, monkeypatch):
-    monkeypatch.setattr(rows_realtime, "_runs", {})
-    row = measure_case(named("realtime drift"), SHORT)
-    assert (row.ours, row.met) == (0.0, True)
-    assert row.note.startswith("199 periods and ")
-
-
-def test_a_row_with_cyclictest_as_peer(cpu, monkeypatch):
-    try:
-        cyclictest.cyclictest_path()
-        rows_realtime.check_priority()
-    except (cyclictest.NoCyclictest, NotMeasured) as why:
-        pytest.skip(str(why))
-    monkeypatch.setattr(rows_realtime, "_runs", {})
-    row = measure_case(named("realtime native 1 kHz"), SHORT)
-    assert row.ours > 0 and row.other > 0 and row.ratio == pytest.approx(row.ours / row.other)
-    assert row.figures()["ratio_is"] == "ours / other"
-    assert "of 200, cyclictest would have missed" in row.note
-    (timing,) = rows_realtime._runs.values()
-    assert measure_case(named("realtime drift"), SHORT).note.startswith("199 periods and ")
-    assert list(rows_realtime._runs.values()) == [timing]
-
-
+@pytest.mark.real_time
 def test_cyclictest_gets_the_number_of_ticks(cpu):
     try:
         found = cyclictest.latencies(50, 1000, cpu, 80)

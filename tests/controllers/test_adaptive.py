@@ -99,10 +99,10 @@ def make(limit: float = np.inf, **changes: Any) -> Any:
 
 @full
 def test_the_error_vanishes_and_the_parameters_become_those_of_the_load_and_the_friction():
-    block = make(largest_inertia=0.05)
-    errors, states = simulated(block, loaded(), 40.0)
+    block = make(largest_inertia=0.05, adaptation=2.0)
+    errors, states = simulated(block, loaded(), 15.0)
     first, last = np.abs(errors[:2000]).max(), np.abs(errors[-2000:]).max()
-    assert last < 0.02 * first and last < 1e-3
+    assert last < 0.06 * first and last < 1e-3
     mass, x, y, z, *_ = states[-1]
     assert mass == pytest.approx(MASS, rel=0.1)
     assert (x, y, z) == pytest.approx((MASS * COM[0], 0.0, MASS * COM[2]), abs=0.02)
@@ -110,9 +110,9 @@ def test_the_error_vanishes_and_the_parameters_become_those_of_the_load_and_the_
 
 
 def test_without_adaptation_the_error_stays():
-    errors, _ = simulated(make(adaptation=0.0), loaded(), 6.0)
-    adapted, _ = simulated(make(), loaded(), 6.0)
-    assert np.abs(errors[-2000:]).max() > 5.0 * np.abs(adapted[-2000:]).max()
+    errors, _ = simulated(make(adaptation=0.0), loaded(), 3.0)
+    adapted, _ = simulated(make(adaptation=2.0), loaded(), 3.0)
+    assert np.abs(errors[-1000:]).max() > 5.0 * np.abs(adapted[-1000:]).max()
 
 
 def test_the_loop_takes_no_energy_from_a_disturbed_start():
@@ -163,17 +163,17 @@ def test_engines_agree(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("keys", "what"),
+    "keys",
     [
-        ("", ": nothing is adapted; give 'load' and largest_mass, largest_viscous or largest_coulomb"),
-        (", load: fore", ".load: the load has no bound; give largest_mass"),
-        (", largest_mass: 1 kg", ".largest_mass: the load has a bound and no link; give 'load'"),
-        (", load: fort, largest_mass: 1 kg", ": link 'fort' does not exist; did you mean 'fore'?"),
-        (", load: base, largest_mass: 1 kg", ": link 'base' does not move"),
-        (", load: fore, largest_mass: -1 kg", ".largest_mass: must be at least 0 kg, is -1 kg"),
+        "",
+        ", load: fore",
+        ", largest_mass: 1 kg",
+        ", load: fort, largest_mass: 1 kg",
+        ", load: base, largest_mass: 1 kg",
+        ", load: fore, largest_mass: -1 kg",
     ],
 )
-def test_what_cannot_be_is_refused(command, tmp_path, keys, what):
+def test_what_cannot_be_is_refused(command, tmp_path, keys, said):
     with pytest.raises(Exception, match=r"controllers\[0\]"):
         arm(tmp_path, f"{{type: adaptive, bandwidth: 3 Hz, kd: 9{keys}}}")
-    assert command.refuses("check", "rig.yaml") == [f"rig.yaml:14 controllers[0]{what}"]
+    said(command.refuses("check", "rig.yaml"))

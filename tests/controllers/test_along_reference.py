@@ -168,18 +168,11 @@ def test_the_linearised_loop_has_the_gains_of_its_time(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("keys", "motion", "place", "what"),
-    [
-        (", at: [0, 0]", FAST, ".at", "the model is linearised along the reference; take it out, or set along: state"),
-        (
-            "",
-            "trajectory: {type: sine, amplitude: 5 deg, frequency: 1 Hz}",
-            "",
-            "the trajectory has no end, so the gains along it have no last value; use along: state",
-        ),
-    ],
+    ("keys", "motion", "place"),
+    [(", at: [0, 0]", FAST, ".at"), ("", "trajectory: {type: sine, amplitude: 5 deg, frequency: 1 Hz}", "")],
+    ids=str,
 )
-def test_what_cannot_be_is_refused(tmp_path, keys, motion, place, what):
+def test_what_cannot_be_is_refused(tmp_path, keys, motion, place, said):
     with pytest.raises(Exception) as error:
         moving(tmp_path, keys=keys, motion=motion)
-    assert f"controllers[0]{place}: {what}" in str(error.value)
+    said(error.value)

@@ -116,31 +116,17 @@ schedule: {step: 1 ms, duration: 1 s, substeps: 16}
     assert np.abs(own["hinge/reference_position"] - own["hinge/position"]).max() > np.deg2rad(0.2)
 
 
-@pytest.mark.parametrize(
-    ("keys", "what"),
-    [
-        (
-            "integral_time: 0.2 ms",
-            "integral_time of 200 µs of joint 'hinge' is shorter than the period; use 1 ms or more",
-        ),
-        (
-            "velocity_filter: 700",
-            "velocity_filter of 700 Hz of joint 'hinge' is not below half the rate, 500 Hz; lower it, or shorten the "
-            "period",
-        ),
-    ],
-)
-def test_what_is_too_fast_for_the_period_is_refused(command, tmp_path, keys, what):
+@pytest.mark.parametrize("keys", ["integral_time: 0.2 ms", "velocity_filter: 700"])
+def test_what_is_too_fast_for_the_period_is_refused(command, tmp_path, keys, said):
     text = AXIS.format(keys=f", {keys}", gravity=0, kp=8, effort=9, goal=1, time=1, duration=1)
     (tmp_path / "rig.yaml").write_text(text)
-    assert command.refuses("check", "rig.yaml") == [f"rig.yaml:7 controllers[0]: {what}"]
+    said(command.refuses("check", "rig.yaml"))
 
 
-def test_a_drive_with_loops_of_its_own_is_refused(command, tmp_path):
+def test_a_drive_with_loops_of_its_own_is_refused(command, tmp_path, said):
     text = AXIS.format(keys="", gravity=0, kp=8, effort=9, goal=1, time=1, duration=1)
     drive = """{type: drive, motor: {type: dc_machine, resistance: 1, inductance: 1 mH, torque_constant: 0.1,
      inertia: 1e-5}, control: {bandwidth: 500 Hz, current_limit: 9, voltage_limit: 24}, loops: {mode: velocity,
      velocity: {gain: 1}}}"""
     (tmp_path / "rig.yaml").write_text(text.replace("{type: ideal}", drive))
-    what = "the drive of joint 'hinge' closes a loop of its own; use mode: effort of the drive, or type: passthrough"
-    assert command.refuses("check", "rig.yaml") == [f"rig.yaml:9 controllers[0]: {what}"]
+    said(command.refuses("check", "rig.yaml"))

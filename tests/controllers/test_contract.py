@@ -67,13 +67,12 @@ def loaded() -> Iterator[Any]:
             yield pytest.param(module, params, id=f"{name_of(module)}: {label}")
 
 
-CASES = pytest.mark.parametrize(("module", "params"), list(loaded()))
+LOADED = list(loaded())
+CASES = pytest.mark.parametrize(("module", "params"), LOADED)
 
 
 def test_every_controller_accepts_some_parameters() -> None:
-    assert {name_of(case.values[0]) for case in loaded()} == {
-        name_of(module) for module in modules("cosim.controllers")
-    }
+    assert {name_of(case.values[0]) for case in LOADED} == set(map(name_of, modules("cosim.controllers")))
 
 
 def inputs_of(block: Any, seed: int) -> dict[str, np.ndarray]:

@@ -15,6 +15,7 @@ from cosim import ops
 from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError
 from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, Block, ControllerContext, Limits, signals_of
+from tests.kit.messages import Said
 from tests.kit.plugins import modules, name_of
 
 INERTIA = np.array([[2.0, 0.3, 0.0], [0.3, 1.5, 0.2], [0.0, 0.2, 0.8]])
@@ -251,11 +252,10 @@ def test_computed_torque_is_the_inverse_dynamics_at_the_measured_state(prescribe
     np.testing.assert_array_equal(command["kd"], [0.0, 0.0])
 
 
-def test_computed_torque_refuses_a_bandwidth_that_its_period_does_not_allow() -> None:
+def test_computed_torque_refuses_a_bandwidth_that_its_period_does_not_allow(said: Said) -> None:
     with pytest.raises(InputError) as caught:
         make("computed_torque", context(2, 0), bandwidth=(3.0, 10.0), damping=(1.0, 1.0))
-    what = "bandwidth 10 Hz of joint 'a' is unstable at a period of 10 ms; use at most 6.7 Hz or a shorter period"
-    assert str(caught.value) == what
+    said(caught.value)
     make("computed_torque", context(2, 0), bandwidth=(3.0, 6.7), damping=(1.0, 1.0))
 
 
@@ -280,13 +280,6 @@ def test_the_limit_of_the_bandwidth_is_where_the_sampled_loop_begins_to_grow(dam
 
     assert size_after(0.999 * limit) < 1e-3
     assert size_after(1.001 * limit) > 1e3
-
-
-def test_controllers_do_not_change_their_inputs(block: Any) -> None:
-    before = {name: value.copy() for name, value in INPUTS.items()}
-    step(block)
-    for name, value in before.items():
-        np.testing.assert_array_equal(INPUTS[name], value)
 
 
 # --- PD with gravity ----------------------------------------------------------------------------
@@ -373,20 +366,12 @@ def test_passthrough_closes_the_loops_of_its_interface(interface: str, kp: list[
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"kp": (0.0, 0.0)}, "interface 'position' needs kp above 0 for joint 'c'; set kp"),
-        ({"kp": (1.0, 0.0)}, "interface 'position' needs kp above 0 for joint 'a'; set kp"),
-        (
-            {"kd": (1.0, 0.0), "interface": "velocity"},
-            "interface 'velocity' needs kd above 0 for joint 'a'; set kd",
-        ),
-    ],
+    "keys", [{"kp": (0.0, 0.0)}, {"kp": (1.0, 0.0)}, {"kd": (1.0, 0.0), "interface": "velocity"}], ids=str
 )
-def test_passthrough_refuses_a_joint_without_gain(keys: dict[str, Any], message: str) -> None:
+def test_passthrough_refuses_a_joint_without_gain(keys: dict[str, Any], said: Said) -> None:
     with pytest.raises(InputError) as caught:
         make("passthrough", context(2, 0), **keys)
-    assert str(caught.value) == message
+    said(caught.value)
 
 
 def test_an_undamped_position_interface_is_allowed() -> None:

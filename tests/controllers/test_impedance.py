@@ -18,6 +18,7 @@ from cosim.multibody import Model
 from cosim.types import ControllerContext
 from tests.kit.engines import python_rows
 from tests.kit.levels import one_of_each
+from tests.kit.messages import Said
 from tests.kit.rigs import rig_in
 
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
@@ -293,40 +294,31 @@ def test_a_tool_that_is_led_into_a_wall_presses_with_the_springs_in_series(rig_o
 
 
 @pytest.mark.parametrize("name", ["task_impedance", "task_admittance"])
-def test_an_unknown_frame_is_refused(rig_of: Any, name: str) -> None:
+def test_an_unknown_frame_is_refused(rig_of: Any, name: str, said: Said) -> None:
     controller = {"task_impedance": TASK_IMPEDANCE, "task_admittance": TASK_ADMITTANCE}[name]
     with pytest.raises(InputError) as caught:
         arm(rig_of, controller.replace("tool0", "tool")).run()
-    assert str(caught.value).endswith("controllers[0]: link 'tool' does not exist; did you mean 'tool0'?")
+    said(caught.value)
 
 
-def test_drives_with_loops_of_their_own_are_refused() -> None:
+def test_drives_with_loops_of_their_own_are_refused(said: Said) -> None:
     model = Model.from_urdf(UR5)
     params = task_impedance.Params(frame="tool0", stiffness=(1.0, 1.0, 1.0), joint_damping=(0.0,) * 6)
     with pytest.raises(InputError) as caught:
         task_impedance.load(params, context(model, closing=("elbow_joint",)))
-    assert str(caught.value) == (
-        "the drive of joint 'elbow_joint' closes a loop of its own; use mode: effort of the drive, or type:"
-        " joint_admittance"
-    )
+    said(caught.value)
 
 
-def test_a_filter_faster_than_the_period_is_refused() -> None:
+def test_a_filter_faster_than_the_period_is_refused(said: Said) -> None:
     model, six = Model.from_urdf(UR5), (1.0,) * 6
     params = joint_admittance.Params(inertia=six, damping=six, stiffness=six, kp=six, kd=six, bandwidth=30.0)
     with pytest.raises(InputError) as caught:
         joint_admittance.load(params, context(model, 0.01))
-    assert str(caught.value) == "a bandwidth of 30 Hz is too high for a period of 10 ms; use at most 25 Hz"
+    said(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("controller", "message"),
-    [
-        (TASK_IMPEDANCE, "task space takes mechanisms without closed loops; use an impedance in joint space"),
-        (JOINT_ADMITTANCE, "the external effort is known only in mechanisms without closed loops"),
-    ],
-)
-def test_closed_loops_are_refused(controller: str, message: str) -> None:
+@pytest.mark.parametrize("controller", [TASK_IMPEDANCE, JOINT_ADMITTANCE], ids=str)
+def test_closed_loops_are_refused(controller: str, said: Said) -> None:
     closed = load_rig(Path(__file__).parents[2] / "rigs" / "mechanisms" / "four_bar.yaml").plant.controller_model
     where = ControllerContext(
         ("a",), np.array([0]), closed, 1e-3, closed.limits.at(np.array([0])), np.zeros(closed.nv, dtype=bool)
@@ -339,13 +331,13 @@ def test_closed_loops_are_refused(controller: str, message: str) -> None:
         else:
             joint = joint_admittance.Params(inertia=one, damping=one, stiffness=one, kp=one, kd=one)
             joint_admittance.load(joint, where)
-    assert str(caught.value) == message
+    said(caught.value)
 
 
-def test_negative_stiffness_is_refused_at_its_line(rig_of: Any) -> None:
+def test_negative_stiffness_is_refused_at_its_line(rig_of: Any, said: Said) -> None:
     with pytest.raises(InputError) as caught:
         arm(rig_of, TASK_IMPEDANCE.replace("1 N/mm", "-1 N/mm"))
-    assert str(caught.value).endswith("controllers[0].stiffness[0]: must be at least 0 N/m, is -1000 N/m")
+    said(caught.value)
 
 
 def test_the_damping_ratio_uses_the_inertia_of_the_joint() -> None:

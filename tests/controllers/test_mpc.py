@@ -46,7 +46,7 @@ def test_the_solver_converges_to_the_solution_of_osqp(n, m):
     root = rng.normal(size=(n, n))
     p, g = root @ root.T / n + 0.1 * np.eye(n), np.vstack([np.eye(n), rng.normal(size=(m - n, n))])
     program, active = QuadraticProgram(p, g, np.zeros(m), 4000), 0
-    for _ in range(20):
+    for _ in range(6):
         q, lower, upper = 3.0 * rng.normal(size=n), -rng.uniform(0.2, 1.0, m), rng.uniform(0.2, 1.0, m)
         expected = by_osqp(p, q, g, lower, upper)
         found, state = program.solve(q, lower, upper, program.initial())
@@ -54,7 +54,7 @@ def test_the_solver_converges_to_the_solution_of_osqp(n, m):
         again, _ = program.solve(q, lower, upper, state)  # from the state of the solution
         np.testing.assert_allclose(again, expected, atol=1e-7)
         active += int(np.sum(np.abs(g @ found - np.clip(g @ found, lower + 1e-6, upper - 1e-6)) > 0))
-    assert active > 20
+    assert active > 6
 
 
 def test_without_active_bounds_the_solution_is_exact():
@@ -133,30 +133,18 @@ def test_engines_agree(rig_of, keys):
     np.testing.assert_allclose(other.values, one.values, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("keys", "what"),
-    [
-        ("horizon: 0", ".horizon: must be at least 1, is 0"),
-        ("horizon: 51", ".horizon: must be at most 50, is 51"),
-        ("margin: 0.6", ".margin: must be at most 0.5, is 0.6"),
-        (
-            "observer: 50 Hz",
-            ": observer of 50 Hz of joint 'rail' is not below half the rate, 50 Hz; lower it, or shorten the period",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused(command, tmp_path, keys, what):
+@pytest.mark.parametrize("keys", ["horizon: 0", "horizon: 51", "margin: 0.6", "observer: 50 Hz"])
+def test_what_cannot_be_is_refused(command, tmp_path, keys, said):
     text = CART.format(type="mpc", keys=f", {keys}", effort=9, upper=1, goal=0.5, duration=1)
     (tmp_path / "rig.yaml").write_text(text)
-    assert command.refuses("check", "rig.yaml") == [f"rig.yaml:7 controllers[0]{what}"]
+    said(command.refuses("check", "rig.yaml"))
 
 
-def test_joints_without_limits_are_refused(command, tmp_path):
+def test_joints_without_limits_are_refused(command, tmp_path, said):
     text = CART.format(type="mpc", keys=", largest_effort: 9", effort=9, upper=1, goal=0.5, duration=1)
     lines = [line for line in text.splitlines() if "limits" not in line and not line.startswith("joints")]
     (tmp_path / "rig.yaml").write_text("\n".join(lines))
-    what = "no joint has a limit of position, velocity or effort; use type: lqr"
-    assert command.refuses("check", "rig.yaml") == [f"rig.yaml:5 controllers[0]: {what}"]
+    said(command.refuses("check", "rig.yaml"))
 
 
 def test_runs_side_by_side_equal_single_ones(rig_of):

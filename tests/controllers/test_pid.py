@@ -72,23 +72,10 @@ def test_a_start_away_from_zero_is_no_step_for_a_weighted_setpoint():
     assert efforts == [0.0, 0.0, -75.0]  # the last with 100 (0.25 − 1) (3 − 2); the drive adds 100 (r − q)
 
 
-@pytest.mark.parametrize(
-    ("keys", "what"),
-    [
-        (
-            "tracking_time: 0.5 ms",
-            "tracking_time of 500 µs of joint 'hinge' is shorter than the period; use 1 ms or more",
-        ),
-        (
-            "derivative_filter: 500 Hz",
-            "derivative_filter of 500 Hz of joint 'hinge' is not below half the rate, 500 Hz; lower it, or shorten the "
-            "period",
-        ),
-    ],
-)
-def test_what_is_too_fast_for_the_period_is_refused(command, tmp_path, keys, what):
+@pytest.mark.parametrize("keys", ["tracking_time: 0.5 ms", "derivative_filter: 500 Hz"])
+def test_what_is_too_fast_for_the_period_is_refused(command, tmp_path, keys, said):
     (tmp_path / "rig.yaml").write_text(LINK.format(effort=9, keys=f", {keys}", trajectory=STEP, duration=1, encoder=""))
-    assert command.refuses("check", "rig.yaml") == [f"rig.yaml:6 controllers[0]: {what}"]
+    said(command.refuses("check", "rig.yaml"))
 
 
 def test_the_filter_takes_the_noise_of_a_coarse_encoder_out_of_the_effort(rig_of):

@@ -48,36 +48,24 @@ def test_signals_of_a_controller_in_python_are_recorded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "what"),
+    "changes",
     [
-        ({"given": "pass"}, "the output 'calls' is missing"),
-        ({"declared": "pass"}, "the output 'calls' does not exist"),
-        ({"declared": DECLARED.replace("calls", "c/s")}, "declares the signal 'c/s'; use letters, digits and '_'"),
-        (
-            {"declared": DECLARED.replace("calls", "kp")},
-            "declares the signal 'kp', which is an output; take it out of the signals",
-        ),
-        (
-            {"declared": DECLARED.replace("(1,)", "(3,)")},
-            "declares the signal 'twice' of shape (3,); it is (1,), one per joint, or ()",
-        ),
-        ({"declared": 'self.signals = {"calls": 1}'}, "declares the signal 'calls' as a int; use Signal(shape, unit)"),
-        (
-            {"declared": 'self.signals = {"calls": Signal((), 3)}'},
-            "declares the signal 'calls' in the unit 3; use a text such as 'joint effort'",
-        ),
-        ({"declared": "self.signals = ['calls']"}, "declares its signals as a list; use a dict of Signal"),
-        (
-            {key: text.replace("twice", "acceleration") for key, text in (("declared", DECLARED), ("given", GIVEN))},
-            "controllers: controller 'hold' declares the signal 'acceleration', but the rig has 'hinge/acceleration' "
-            "already; rename it",
-        ),
+        {"given": "pass"},
+        {"declared": "pass"},
+        {"declared": DECLARED.replace("calls", "c/s")},
+        {"declared": DECLARED.replace("calls", "kp")},
+        {"declared": DECLARED.replace("(1,)", "(3,)")},
+        {"declared": 'self.signals = {"calls": 1}'},
+        {"declared": 'self.signals = {"calls": Signal((), 3)}'},
+        {"declared": "self.signals = ['calls']"},
+        {key: text.replace("twice", "acceleration") for key, text in (("declared", DECLARED), ("given", GIVEN))},
     ],
+    ids=str,
 )
-def test_a_wrong_signal_is_refused(tmp_path, changes, what):
+def test_a_wrong_signal_is_refused(tmp_path, changes, said):
     with pytest.raises(CosimError) as caught:
         own_rig(tmp_path, **changes).run()
-    assert what in str(caught.value)
+    said(caught.value)
 
 
 @BOTH

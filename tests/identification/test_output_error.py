@@ -27,7 +27,7 @@ FRICTION = {
     "joints.elbow.actuator.coulomb": 1.3,
     "joints.elbow.actuator.torque_constant": 0.066,
 }
-SEEDS = 4
+SEEDS = 3
 NOISE = {"position": 5e-5, "current": 0.05, "effort": 0.1}
 
 
@@ -191,7 +191,7 @@ def test_encoders_with_increments(tmp_path):
 
 
 @full
-def test_elastic_gears(tmp_path):
+def test_elastic_gears(tmp_path, said):
     motor = MOTOR | {"stiffness": 900, "damping": 5.0}
     path = written(
         tmp_path,
@@ -217,7 +217,7 @@ def test_elastic_gears(tmp_path):
     stiff = load_rig(written(tmp_path, "stiff.yaml"))
     with pytest.raises(InputError) as raised:
         choose(stiff, ["elasticity"])
-    assert str(raised.value) == "--fit: the rig has no numbers for elasticity; see Rig.numbers"
+    said(raised.value)
     assert len(choose(rig, ["elasticity"]).names) == 4
 
 

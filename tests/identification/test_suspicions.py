@@ -116,10 +116,9 @@ def test_signs_in_simulated_runs(arm, of_arm, tmp_path):
 
 
 @full
-def test_degrees_in_simulated_runs(arm, of_arm, tmp_path):
+def test_degrees_in_simulated_runs(arm, of_arm, tmp_path, said):
     degrees = {name: np.degrees(of_arm[name]) for name in ("shoulder/position", "elbow/position")}
     path = table_of(tmp_path / "f.csv", of_arm | degrees)
     with pytest.raises(InputError) as raised:
         identify(arm, path, method="output-error")
-    assert str(raised.value).startswith(f"{path}: joint 'shoulder' of the rig moves otherwise, ")
-    assert str(raised.value).endswith(" rms away from the recording; the positions are in degrees; give rad")
+    said(raised.value, r"[\d.]+ rms")

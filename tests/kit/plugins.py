@@ -32,7 +32,7 @@ def name_of(module: ModuleType) -> str:
     return module.__name__.rpartition(".")[2]
 
 
-def parameter_sets(module: ModuleType, n: int, text: str = "", random_sets: int = 4) -> Iterator[tuple[str, Any]]:
+def parameter_sets(module: ModuleType, n: int, text: str = "", random_sets: int = 2) -> Iterator[tuple[str, Any]]:
     """(label, parameters) of a plug-in for n joints: defaults, each option in turn, random values of all fields.
 
     text: the value of required text fields. Combinations that `Params` refuses with a ValueError are left out; at

@@ -54,23 +54,32 @@ ARM = Model(
 CONTEXT = TrajectoryContext(np.arange(2), ARM, START.copy(), ARM.limits)
 
 
-def load(module: ModuleType, params: Any, folder: Path) -> Trajectory:
-    (folder / FILE).write_text(CSV)
-    planning = (CONTEXT,) if getattr(module, "NEEDS_MODEL", False) else ()
-    return module.load(params, JOINTS, folder, START.copy(), *planning)
+LOADED: dict[int, tuple[Trajectory, Any]] = {}  # by parameters
+
+
+@pytest.fixture
+def trajectory(module: ModuleType, params: Any, tmp_path: Path) -> Trajectory:
+    """Loaded and compiled once, see `compiled`."""
+    if id(params) not in LOADED:
+        (tmp_path / FILE).write_text(CSV)
+        planning = (CONTEXT,) if getattr(module, "NEEDS_MODEL", False) else ()
+        made = module.load(params, JOINTS, tmp_path, START.copy(), *planning)
+        sample = compile(lambda t: tuple(made.sample(t)[key] for key in KEYS), [ArrayPort("t", ())], "sample")
+        LOADED[id(params)] = made, sample
+    return LOADED[id(params)][0]
+
+
+@pytest.fixture
+def compiled(trajectory: Trajectory, params: Any) -> Any:
+    return LOADED[id(params)][1]
 
 
 def horizon(trajectory: Trajectory) -> float:
     return min(trajectory.end, 6.0)
 
 
-def compiled(trajectory: Trajectory) -> Any:
-    return compile(lambda t: tuple(trajectory.sample(t)[key] for key in KEYS), [ArrayPort("t", ())], "sample")
-
-
 @CASES
-def test_keys_shapes_and_finite_values(module: ModuleType, params: Any, tmp_path: Path) -> None:
-    trajectory = load(module, params, tmp_path)
+def test_keys_shapes_and_finite_values(trajectory: Trajectory) -> None:
     assert trajectory.end >= 0.0
     for t in (0.0, 0.37, horizon(trajectory), 50.0):
         sample = trajectory.sample(t)
@@ -80,13 +89,12 @@ def test_keys_shapes_and_finite_values(module: ModuleType, params: Any, tmp_path
 
 
 @CASES
-def test_velocity_and_acceleration_are_the_derivatives(module: ModuleType, params: Any, tmp_path: Path) -> None:
+def test_velocity_and_acceleration_are_the_derivatives(trajectory: Trajectory, compiled: Any) -> None:
     """In integral form, so that steps are allowed: position = ∫ velocity, velocity = ∫ acceleration up to `end`."""
-    trajectory = load(module, params, tmp_path)
     t = np.linspace(0.0, horizon(trajectory), 20001)[:-1]  # at `end` the velocity may step to 0
     if t[-1] == 0.0:
         pytest.skip("the motion ends immediately")
-    samples = dict(zip(KEYS, compiled(trajectory)(t), strict=True))
+    samples = dict(zip(KEYS, compiled(t), strict=True))
     dt = t[1] - t[0]
     for value, rate in (("position", "velocity"), ("velocity", "acceleration")):
         slope = samples[rate]
@@ -97,8 +105,7 @@ def test_velocity_and_acceleration_are_the_derivatives(module: ModuleType, param
 
 
 @CASES
-def test_it_is_at_rest_from_its_end_on(module: ModuleType, params: Any, tmp_path: Path) -> None:
-    trajectory = load(module, params, tmp_path)
+def test_it_is_at_rest_from_its_end_on(trajectory: Trajectory) -> None:
     if math.isinf(trajectory.end):
         pytest.skip("a periodic trajectory has no end")
     last = trajectory.sample(trajectory.end)
@@ -111,13 +118,12 @@ def test_it_is_at_rest_from_its_end_on(module: ModuleType, params: Any, tmp_path
 
 @CASES
 def test_samples_depend_on_time_alone_and_traced_results_equal_numeric_results(
-    module: ModuleType, params: Any, tmp_path: Path
+    trajectory: Trajectory, compiled: Any
 ) -> None:
-    trajectory = load(module, params, tmp_path)
     times = np.concatenate([np.random.default_rng(0).uniform(0.0, 1.2 * horizon(trajectory) + 0.1, 40), [0.0, 50.0]])
     expected = [[np.array(trajectory.sample(t)[key], dtype=float) for key in KEYS] for t in times]
     again = [[np.array(trajectory.sample(t)[key], dtype=float) for key in KEYS] for t in times[::-1]][::-1]
     np.testing.assert_array_equal(expected, again)
-    got = compiled(trajectory)(times)
+    got = compiled(times)
     for k in range(len(KEYS)):
         np.testing.assert_allclose(got[k], [row[k] for row in expected], rtol=1e-10, atol=1e-10)

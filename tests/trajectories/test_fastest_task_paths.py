@@ -17,6 +17,7 @@ from cosim.multibody.description.urdf import parse_urdf
 from cosim.trajectories import arc, line, time_optimal
 from cosim.trajectories._paths import PathTrajectory
 from cosim.types import Limits, TrajectoryContext
+from tests.kit.messages import Said
 from tests.trajectories.test_task_paths import motion, poses, start_of
 from tests.trajectories.test_task_paths import planned as planned_for
 from tests.trajectories.test_time_optimal import axis
@@ -132,12 +133,10 @@ def test_limits_of_the_joints_velocities_and_accelerations() -> None:
     assert planned(line, GANTRY, [40.0, 30.0], delay=0.5, **keys).sample(0.4)["position"] == pytest.approx([0.0, 0.0])
 
 
-def test_a_joint_without_limits_is_refused() -> None:
+def test_a_joint_without_limits_is_refused(said: Said) -> None:
     with pytest.raises(InputError) as caught:
         planned(line, GANTRY, [INF, 5.0], frame="trolley", displacement=(1.0, 1.0, 0.0))
-    assert str(caught.value) == (
-        "joint 'x' has no limit of effort or acceleration; set joints.x.limits.effort or max_joint_acceleration"
-    )
+    said(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from cosim.trajectories._piecewise import PiecewisePolynomial
 from cosim.trajectories._splines import spline_coefficients
 from cosim.types import Trajectory
 from tests.kit.levels import one_of_each
+from tests.kit.messages import Said
 
 JOINTS = ("shoulder", "elbow")
 START = np.array([0.2, -0.4])
@@ -132,32 +133,21 @@ def test_given_times_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"points": (), "times": ()}, "points are missing; give one or more"),
-        ({"times": (1.0, 2.0)}, "3 points need 3 times, got 2"),
-        ({"times": (0.0, 1.0, 2.0)}, "times must increase from 0, but 0 s follows 0 s"),
-        ({"times": (1.0, 3.0, 2.0)}, "times must increase from 0, but 2 s follows 3 s"),
-    ],
+    "keys",
+    [{"points": (), "times": ()}, {"times": (1.0, 2.0)}, {"times": (0.0, 1.0, 2.0)}, {"times": (1.0, 3.0, 2.0)}],
+    ids=str,
 )
-def test_a_spline_refuses_wrong_times(keys: dict[str, Any], message: str) -> None:
+def test_a_spline_refuses_wrong_times(keys: dict[str, Any], said: Said) -> None:
     with pytest.raises(ValueError) as caught:
         through(**keys)
-    assert str(caught.value) == message
+    said(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("times", "message"),
-    [
-        ((0.5,), "3 via points need 3 times, got 1"),
-        ((0.5, 0.4, 1.0), "times must increase from 0, but 0.4 s follows 0.5 s"),
-        ((0.5, 0.9, 2.0), "a via point at 2 s is not before the end at 2 s; lengthen duration"),
-    ],
-)
-def test_least_jerk_refuses_wrong_times(times: tuple[float, ...], message: str) -> None:
+@pytest.mark.parametrize("times", [(0.5,), (0.5, 0.4, 1.0), (0.5, 0.9, 2.0)], ids=str)
+def test_least_jerk_refuses_wrong_times(times: tuple[float, ...], said: Said) -> None:
     with pytest.raises(ValueError) as caught:
         smooth(via=VIA, times=times)
-    assert str(caught.value) == message
+    said(caught.value)
 
 
 def test_a_rig_takes_points_as_lists_or_by_joint(rig_of: Any) -> None:

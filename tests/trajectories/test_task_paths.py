@@ -19,6 +19,7 @@ from cosim.multibody.description.urdf import parse_urdf
 from cosim.trajectories import arc, line
 from cosim.trajectories._paths import PathTrajectory
 from cosim.types import TrajectoryContext
+from tests.kit.messages import Said
 from tests.oracle.conftest import ROBOTS
 
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
@@ -201,84 +202,57 @@ def test_an_arm_of_two_joints_follows_lines_in_its_plane() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"),
+    "keys",
     [
-        (
-            {"displacement": (0.0, 1.5, -0.1)},
-            "the line leaves the reach of 'tool0' at 54.2 %; at 56 % it misses the line by 0.0198 m and 0.119 deg;"
-            " shorten it, or use orientation: free",
-        ),
-        (
-            {"displacement": (0.0, 1.5, -0.1), "orientation": "free"},
-            "the line leaves the reach of 'tool0' at 58.6 %; at 60 % it misses the line by 0.0165 m; shorten it",
-        ),
-        ({"displacement": (0.0, 0.0, 0.0)}, "the line has no length; give displacement, goal or rpy"),
-        ({}, "the line has no length; give displacement, goal or rpy"),
-        (
-            {"rpy": (3.0, 0.2, 0.7), "max_velocity": 0.5, "max_acceleration": 1.0, "duration": None},
-            "the frame only turns, and max_velocity is a speed in m/s; give a duration",
-        ),
-        ({"frame": "tool", "displacement": (0.1, 0, 0)}, "link 'tool' does not exist; did you mean 'tool0'?"),
+        {"displacement": (0.0, 1.5, -0.1)},
+        {"displacement": (0.0, 1.5, -0.1), "orientation": "free"},
+        {"displacement": (0.0, 0.0, 0.0)},
+        {},
+        {"rpy": (3.0, 0.2, 0.7), "max_velocity": 0.5, "max_acceleration": 1.0, "duration": None},
+        {"frame": "tool", "displacement": (0.1, 0, 0)},
     ],
+    ids=str,
 )
-def test_lines_that_cannot_be_followed_are_refused(keys: dict[str, Any], message: str) -> None:
+def test_lines_that_cannot_be_followed_are_refused(keys: dict[str, Any], said: Said) -> None:
     with pytest.raises(InputError) as caught:
         planned(line, **{"duration": 1.0, **keys})
-    assert str(caught.value) == message
+    said(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"),
+    "keys",
     [
-        (
-            {"center": (0.0, 0.0, 0.0), "angle": 4.0 * math.pi, "orientation": "turn"},
-            "the arc takes joint 'shoulder_pan_joint' beyond its limit of 6.283 rad at 51 %; choose another start or"
-            " shorten it",
-        ),
-        ({"center": (-0.53704491, -0.10915, 0.0)}, "'tool0' starts on the axis of the arc; move the center"),
+        {"center": (0.0, 0.0, 0.0), "angle": 4.0 * math.pi, "orientation": "turn"},
+        {"center": (-0.53704491, -0.10915, 0.0)},
     ],
+    ids=str,
 )
-def test_arcs_that_cannot_be_followed_are_refused(keys: dict[str, Any], message: str) -> None:
+def test_arcs_that_cannot_be_followed_are_refused(keys: dict[str, Any], said: Said) -> None:
     with pytest.raises(InputError) as caught:
         planned(arc, **{"duration": 1.0, "axis": (0.0, 0.0, 1.0), "angle": 1.0, **keys})
-    assert str(caught.value) == message
+    said(caught.value)
 
 
 UNCLEAR = "the speed is unclear; give a duration, max_velocity and max_acceleration, or time_optimal: true"
 
 
 @pytest.mark.parametrize(
-    ("module", "keys", "message"),
+    ("module", "keys"),
     [
-        (line, {"frame": "tool0"}, UNCLEAR),
-        (line, {"frame": "tool0", "max_velocity": 1.0}, UNCLEAR),
-        (line, {"frame": "tool0", "max_velocity": 1.0, "duration": 1.0}, UNCLEAR),
-        (
-            line,
-            {"frame": "tool0", "duration": 1.0, "goal": (0, 0, 0), "displacement": (0, 0, 1)},
-            "displacement and goal are both given; keep one",
-        ),
-        (
-            line,
-            {"frame": "tool0", "duration": 1.0, "rpy": (0, 0, 0), "orientation": "free"},
-            "an orientation that is free has no goal; take out rpy or orientation: free",
-        ),
-        (
-            arc,
-            {"frame": "tool0", "duration": 1.0, "center": (0, 0, 0), "axis": (0, 0, 0), "angle": 1.0},
-            "axis must have a length",
-        ),
-        (
-            arc,
-            {"frame": "tool0", "duration": 1.0, "center": (0, 0, 0), "axis": (0, 0, 1), "angle": 0.0},
-            "angle must not be 0",
-        ),
+        (line, {"frame": "tool0"}),
+        (line, {"frame": "tool0", "max_velocity": 1.0}),
+        (line, {"frame": "tool0", "max_velocity": 1.0, "duration": 1.0}),
+        (line, {"frame": "tool0", "duration": 1.0, "goal": (0, 0, 0), "displacement": (0, 0, 1)}),
+        (line, {"frame": "tool0", "duration": 1.0, "rpy": (0, 0, 0), "orientation": "free"}),
+        (arc, {"frame": "tool0", "duration": 1.0, "center": (0, 0, 0), "axis": (0, 0, 0), "angle": 1.0}),
+        (arc, {"frame": "tool0", "duration": 1.0, "center": (0, 0, 0), "axis": (0, 0, 1), "angle": 0.0}),
     ],
+    ids=str,
 )
-def test_wrong_parameters_are_refused(module: ModuleType, keys: dict[str, Any], message: str) -> None:
+def test_wrong_parameters_are_refused(module: ModuleType, keys: dict[str, Any], said: Said) -> None:
     with pytest.raises(ValueError) as caught:
         module.Params(**keys)
-    assert str(caught.value) == message
+    said(caught.value)
 
 
 RIG = f"""
@@ -308,27 +282,19 @@ def test_the_tool_of_a_rig_follows_the_line(rig_of: Any) -> None:
     np.testing.assert_allclose(run["tip.z/position"] - run["tip.z/position"][0], -0.5 * sideways, atol=5e-4)
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ("delay: -1", "delay: must be at least 0 s, is -1 s"),
-        ("duration: 0", "duration: must be above 0 s, is 0 s"),
-        ("max_velocity: 0", "max_velocity: must be above 0 m/s, is 0 m/s"),
-        ("max_acceleration: -1", "max_acceleration: must be above 0 m/s^2, is -1 m/s^2"),
-    ],
-)
+@pytest.mark.parametrize("keys", ["delay: -1", "duration: 0", "max_velocity: 0", "max_acceleration: -1"])
 @pytest.mark.parametrize("kind", ["line", "arc, center: [0, 0, 0], axis: [0, 0, 1], angle: 1"])
-def test_times_and_speeds_out_of_bounds_are_refused(rig_of: Any, kind: str, keys: str, message: str) -> None:
+def test_times_and_speeds_out_of_bounds_are_refused(rig_of: Any, kind: str, keys: str, said: Said) -> None:
     text = RIG.replace("type: line", f"type: {kind}").replace(", displacement: [0, 20 cm, LENGTH], duration: 0.8 s", "")
     with pytest.raises(InputError) as caught:
         rig_of(text.replace("frame: tool0}}", "frame: tool0}").replace("frame: tool0}", f"frame: tool0, {keys}}}"))
-    assert str(caught.value).endswith(f"controllers[0].trajectory.{message}")
+    said(caught.value)
 
 
-def test_a_rig_names_the_place_of_a_line_out_of_reach(rig_of: Any) -> None:
+def test_a_rig_names_the_place_of_a_line_out_of_reach(rig_of: Any, said: Said) -> None:
     with pytest.raises(InputError) as caught:
         rig_of(RIG.replace("LENGTH", "-3 m")).run()
-    assert "rig.yaml:14 controllers[0].trajectory: the line leaves the reach of 'tool0' at " in str(caught.value)
+    said(caught.value)
 
 
 CLOSED = """

@@ -20,6 +20,7 @@ from cosim.trajectories._paths import PathTrajectory
 from cosim.trajectories._reachability import PathLimits
 from cosim.types import Limits, TrajectoryContext
 from tests.kit.levels import full
+from tests.kit.messages import Said
 
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
 INF = math.inf
@@ -226,25 +227,19 @@ def test_positions_integrate_the_velocities_and_accelerations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"),
+    "keys",
     [
-        (
-            {"points": [[1.0]], "velocity": 2.0},
-            "joint 'rail' has no limit of effort or acceleration; set joints.rail.limits.effort or max_acceleration",
-        ),
-        (
-            {"points": [[1.0]], "effort": 15.0},
-            "at 0 % of the path joint 'rail' requires an effort of 19.62 at rest, above 15; raise"
-            " joints.rail.limits.effort or change the points",
-        ),
-        ({"points": [[0.0]], "effort": 30.0}, "points[0] is where the path already is; take it out"),
-        ({"points": [[1.0], [1.0]], "effort": 30.0}, "points[1] is where the path already is; take it out"),
+        {"points": [[1.0]], "velocity": 2.0},
+        {"points": [[1.0]], "effort": 15.0},
+        {"points": [[0.0]], "effort": 30.0},
+        {"points": [[1.0], [1.0]], "effort": 30.0},
     ],
+    ids=str,
 )
-def test_motions_that_cannot_be_planned_are_refused(keys: dict[str, Any], message: str) -> None:
+def test_motions_that_cannot_be_planned_are_refused(keys: dict[str, Any], said: Said) -> None:
     with pytest.raises(InputError) as caught:
         planned(axis("0 0 1"), **keys)
-    assert str(caught.value) == message
+    said(caught.value)
 
 
 def test_points_are_needed() -> None:
@@ -273,32 +268,23 @@ def test_a_rig_gives_the_limits_of_its_joints(rig_of: Any) -> None:
     assert np.abs(run["rail/reference_position"] - run["rail/position"]).max() < 5e-3
 
 
-def test_a_rig_without_limits_is_refused_at_the_trajectory(rig_of: Any) -> None:
+def test_a_rig_without_limits_is_refused_at_the_trajectory(rig_of: Any, said: Said) -> None:
     with pytest.raises(InputError) as caught:
         rig_of(RIG.replace("LIMITS", "actuator: {type: ideal}")).run()
-    assert "rig.yaml:7 controllers[0].trajectory: joint 'rail' has no limit of effort or acceleration" in str(
-        caught.value
-    )
+    said(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ("delay: -1", "delay: must be at least 0 s, is -1 s"),
-        ("max_velocity: 0", "max_velocity: must be above 0 m/s, is 0 m/s"),
-        ("max_acceleration: 0", "max_acceleration: must be above 0 m/s^2, is 0 m/s^2"),
-        ("effort_fraction: 1.1", "effort_fraction: must be at most 1, is 1.1"),
-        ("effort_fraction: 0", "effort_fraction: must be above 0, is 0"),
-    ],
+    "keys", ["delay: -1", "max_velocity: 0", "max_acceleration: 0", "effort_fraction: 1.1", "effort_fraction: 0"]
 )
-def test_parameters_out_of_bounds_are_refused(rig_of: Any, keys: str, message: str) -> None:
+def test_parameters_out_of_bounds_are_refused(rig_of: Any, keys: str, said: Said) -> None:
     text = RIG.replace("LIMITS", "actuator: {type: ideal}").replace("points: [[1.5 m]]", f"points: [[1.5 m]], {keys}")
     with pytest.raises(InputError) as caught:
         rig_of(text)
-    assert str(caught.value).endswith(f"controllers[0].trajectory.{message}")
+    said(caught.value)
 
 
-def test_prescribed_joints_cannot_be_planned(rig_of: Any) -> None:
+def test_prescribed_joints_cannot_be_planned(rig_of: Any, said: Said) -> None:
     with pytest.raises(InputError) as caught:
         rig_of(
             """
@@ -308,7 +294,4 @@ def test_prescribed_joints_cannot_be_planned(rig_of: Any) -> None:
               rail: {prescribed: {type: time_optimal, points: [[1.5 m]]}}
             """
         ).run()
-    assert str(caught.value).endswith(
-        "joints.rail.prescribed: trajectory 'time_optimal' is planned with the model of the mechanism; use it as the"
-        " trajectory of a controller"
-    )
+    said(caught.value)

@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +18,6 @@ from cosim.errors import InputError, InputErrors
 from cosim.trajectories import chirp, minimum_jerk, multisine, quintic, sine, spline, trapezoidal, waypoints
 from cosim.trajectories.trapezoidal import Trapezoidal
 from cosim.types import Trajectory
-from tests.kit.plugins import modules
 
 KINDS: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
@@ -94,18 +93,8 @@ def table(trajectory: Trajectory, times: np.ndarray) -> dict[str, np.ndarray]:
     return {key: np.array([sample[key] for sample in samples]) for key in KEYS}
 
 
-def test_every_kind_has_parameters_and_a_loader() -> None:
+def test_every_kind_has_a_case() -> None:
     assert {kind for kind, _ in CASES.values()} == set(KINDS)
-    for module in modules("cosim.trajectories"):
-        assert get_type_hints(module.Params, include_extras=True)
-        assert callable(module.load)
-
-
-def test_every_sample_has_all_keys_one_value_per_joint(case: Trajectory) -> None:
-    for t in (0.0, 0.7, 100.0):
-        sample = case.sample(t)
-        assert list(sample) == KEYS
-        assert [np.shape(value) for value in sample.values()] == [(2,)] * 4
 
 
 def test_derivatives_match_central_differences(case: Trajectory) -> None:
@@ -118,26 +107,6 @@ def test_derivatives_match_central_differences(case: Trajectory) -> None:
     for value, rate in (("position", "velocity"), ("velocity", "acceleration")):
         slope = (after[value] - before[value]) / (2 * step)
         np.testing.assert_allclose(now[rate], slope, atol=2e-6 * max(1.0, np.abs(now[rate]).max()))
-
-
-def test_traced_results_equal_numeric_results(case: Trajectory) -> None:
-    def reference(t: Any) -> tuple[Any, ...]:
-        return tuple(case.sample(t).values())
-
-    compiled = compile(reference, [ArrayPort("t", ())], interpret=False)
-    times = np.unique([*np.linspace(0.0, 4.0, 160), 0.3, 0.5, min(case.end, 9.0)])
-    for key, values in zip(KEYS, compiled(times), strict=True):
-        np.testing.assert_allclose(values, table(case, times)[key], rtol=1e-11, atol=1e-11, err_msg=key)
-
-
-@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("sine")])
-def test_it_is_at_rest_from_its_end_on(name: str, folder: Path) -> None:
-    trajectory = make(CASES[name][0], folder, **CASES[name][1])
-    last, later = trajectory.sample(trajectory.end), trajectory.sample(trajectory.end + 5.0)
-    np.testing.assert_allclose(last["position"], later["position"], rtol=0, atol=1e-12)
-    for key in KEYS[1:]:
-        np.testing.assert_allclose(last[key], 0.0, atol=1e-12, err_msg=key)
-        np.testing.assert_array_equal(later[key], 0.0, err_msg=key)
 
 
 # --- multisine ------------------------------------------------------------------------------------

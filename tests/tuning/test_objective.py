@@ -152,46 +152,27 @@ def test_a_candidate_that_the_controller_refuses_fails_alone(rig_of):
 
 
 @pytest.mark.parametrize(
-    ("minimise", "limits", "message"),
+    ("minimise", "limits"),
     [
-        (
-            {"eror_rms": 1},
-            {},
-            "minimise.eror_rms: there is no metric, margin or signal 'eror_rms'; did you mean 'error_rms'?",
-        ),
-        ({"error_rms": -1}, {}, "minimise.error_rms: expected a weight above 0, got -1"),
-        ({"error_rms": "much"}, {}, "minimise.error_rms: expected a weight above 0, got 'much'"),
-        (
-            {"disk_margin": 1},
-            {},
-            "minimise.disk_margin: 'disk_margin' is a margin, and larger ones are better; give it as a limit",
-        ),
-        ({}, {"overshoot": None}, "limits.overshoot: give a bound, such as overshoot: 5 %"),
-        ({}, {"effort_max": "5 kg"}, "limits.effort_max: unit 'kg' does not fit here; use N*m, N*cm, mN*m"),
-        (
-            {},
-            {"axis/velocty": 5},
-            "limits.axis/velocty: there is no metric, margin or signal 'axis/velocty'; did you mean 'axis/velocity'?",
-        ),
-        ({}, {"iae": math.inf}, "limits.iae: expected a finite bound, got inf"),
-        ({}, {"overshoot": "-5 %"}, "limits.overshoot: -5 % is no bound: overshoot is never below 0; give 0 or more"),
-        (
-            {},
-            {"axis/velocity": -1},
-            "limits.axis/velocity: -1 rad/s is no bound: axis/velocity is never below 0; give 0 or more",
-        ),
-        ({}, {"disk_margin": 5}, "limits.disk_margin: no loop has 5: disk_margin is at most 2; lower the bound"),
-        (
-            {},
-            {"axis/phase_margin": "190 deg"},
-            "limits.axis/phase_margin: no loop has 190 deg: axis/phase_margin is at most 180 deg; lower the bound",
-        ),
+        ({"eror_rms": 1}, {}),
+        ({"error_rms": -1}, {}),
+        ({"error_rms": "much"}, {}),
+        ({"disk_margin": 1}, {}),
+        ({}, {"overshoot": None}),
+        ({}, {"effort_max": "5 kg"}),
+        ({}, {"axis/velocty": 5}),
+        ({}, {"iae": math.inf}),
+        ({}, {"overshoot": "-5 %"}),
+        ({}, {"axis/velocity": -1}),
+        ({}, {"disk_margin": 5}),
+        ({}, {"axis/phase_margin": "190 deg"}),
     ],
+    ids=str,
 )
-def test_figures_that_do_not_fit(minimise, limits, message):
+def test_figures_that_do_not_fit(minimise, limits, said):
     with pytest.raises(Exception) as refused:
         read_objective(turntable(), minimise, limits, "worst")
-    assert str(refused.value) == message
+    said(refused.value)
 
 
 def test_a_limit_shows_values_in_the_unit_that_it_was_given_in():

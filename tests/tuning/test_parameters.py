@@ -97,44 +97,27 @@ RANGE = "give its range, such as {}=10..2000, or x0.2..x5 for multiples of its v
 
 
 @pytest.mark.parametrize(
-    ("requests", "message"),
+    "requests",
     [
-        ({}, "tune: no controller declares both bounds of a parameter; name some, such as --parameter arm.kp=x0.2..x5"),
-        ({"arm.kp": None}, f"parameters.arm.kp: has no upper bound of its own; {RANGE.format('arm.kp')}"),
-        (
-            {"joints.elbow.friction.coulomb": None},
-            "parameters.joints.elbow.friction.coulomb: has no bounds of its own;"
-            f" {RANGE.format('joints.elbow.friction.coulomb')}",
-        ),
-        ({"arm.kq": "1..2"}, "parameters.arm.kq: there is no such parameter; did you mean 'arm.kp'?"),
-        ({"arm.kp/wrist": "1..2"}, "parameters.arm.kp/wrist: it has no element for 'wrist'; known: shoulder, elbow"),
-        ({"arm.kp": "9..2"}, "parameters.arm.kp: has the bounds reversed: 9..2; give the lower one first"),
-        (
-            {"joints.elbow.actuator.max_effort": "1..2"},
-            "parameters.joints.elbow.actuator.max_effort: has no finite value in the rig; give it one, to begin with",
-        ),
-        ({"arm.kp": "2..2"}, "parameters.arm.kp: has equal bounds: 2..2; give two different ones, or take it out"),
-        ({"arm.kp": "-1..2"}, "parameters.arm.kp: must be at least 0, but its range begins at -1; raise it"),
-        (
-            {"arm.kp": "5"},
-            "parameters.arm.kp: '5' is no range; give one such as 10..2000, or x0.2..x5 for multiples of its value",
-        ),
-        (
-            {"arm.kp": "x..5"},
-            "parameters.arm.kp: expected a number, got 'x'; give a range such as 10..2000, or x0.2..x5 for multiples"
-            " of its value",
-        ),
-        (
-            {"arm.kp": "a..5"},
-            "parameters.arm.kp: expected a number, got 'a'; give a range such as 10..2000, or x0.2..x5 for multiples"
-            " of its value",
-        ),
+        {},
+        {"arm.kp": None},
+        {"joints.elbow.friction.coulomb": None},
+        {"arm.kq": "1..2"},
+        {"arm.kp/wrist": "1..2"},
+        {"arm.kp": "9..2"},
+        {"joints.elbow.actuator.max_effort": "1..2"},
+        {"arm.kp": "2..2"},
+        {"arm.kp": "-1..2"},
+        {"arm.kp": "5"},
+        {"arm.kp": "x..5"},
+        {"arm.kp": "a..5"},
     ],
+    ids=str,
 )
-def test_ranges_that_do_not_fit(arm, requests, message):
+def test_ranges_that_do_not_fit(arm, requests, said):
     with pytest.raises(Exception) as refused:
         read_space(arm, requests)
-    assert str(refused.value) == message
+    said(refused.value)
 
 
 def test_all_mistakes_are_reported_together(arm):
@@ -174,66 +157,40 @@ def test_random_plants_are_in_the_box_and_equal_for_equal_seeds(arm):
 
 
 @pytest.mark.parametrize(
-    ("given", "samples", "tuned", "message"),
+    ("given", "samples", "tuned"),
     [
-        ({"inertai": 0.2}, None, set(), "plants.inertai: there is no such number; did you mean 'inertia'?"),
-        (
-            {"inertia": "120 %"},
-            None,
-            set(),
-            "plants.inertia: expected a fraction between 0 and 1, such as 20 %, got '120 %'",
-        ),
-        (
-            {"inertia": "much"},
-            None,
-            set(),
-            "plants.inertia: expected a fraction between 0 and 1, such as 20 %, got 'much'",
-        ),
-        (
-            {"inertia": None},
-            None,
-            set(),
-            "plants.inertia: expected a fraction between 0 and 1, such as 20 %, got None",
-        ),
-        (
-            {"*.mass": 0.2, "*.inertia": 0.2, "*.coulomb": 0.2, "*.viscous": 0.2, "friction": 0.1},
-            None,
-            set(),
-            "plants: 5 groups have 32 corners; give samples, the number of random plants",
-        ),
-        ({}, 3, set(), "samples: there is nothing to vary; give plants, such as plants: {inertia: 20 %}"),
-        (
-            {"friction": 0.2},
-            None,
-            {"joints.elbow.friction.coulomb"},
-            "plants.friction: 'joints.elbow.friction.coulomb' is tuned, so it cannot be perturbed; take one of"
-            " them out",
-        ),
+        ({"inertai": 0.2}, None, set()),
+        ({"inertia": "120 %"}, None, set()),
+        ({"inertia": "much"}, None, set()),
+        ({"inertia": None}, None, set()),
+        ({"*.mass": 0.2, "*.inertia": 0.2, "*.coulomb": 0.2, "*.viscous": 0.2, "friction": 0.1}, None, set()),
+        ({}, 3, set()),
+        ({"friction": 0.2}, None, {"joints.elbow.friction.coulomb"}),
     ],
+    ids=str,
 )
-def test_plants_that_do_not_fit(arm, given, samples, tuned, message):
+def test_plants_that_do_not_fit(arm, given, samples, tuned, said):
     with pytest.raises(Exception) as refused:
         read_plants(arm, given, samples, 0, tuned)
-    assert str(refused.value) == message
+    said(refused.value)
 
 
-def test_friction_of_a_rig_without_friction():
+def test_friction_of_a_rig_without_friction(said):
     with pytest.raises(Exception) as refused:
         read_plants(turntable(), {"friction": 0.2}, None, 0, set())
-    assert str(refused.value) == "plants.friction: the rig has no friction that is a number; take it out"
+    said(refused.value)
 
 
-def test_controllers_do_not_know_the_numbers_of_perturbed_plants(arm):
+def test_controllers_do_not_know_the_numbers_of_perturbed_plants(arm, said):
     """Gravity compensation holds the arm where it starts, unless a mass is another one than it knows."""
     mass = arm.numbers["mechanism.b1.mass"]
     heavy = {"mechanism.b1.mass": [mass, 1.5 * mass]}
     known = arm.rollouts(heavy, metrics=["error_max"])["error_max"].max(axis=1)
     unknown = arm.rollouts(heavy, metrics=["error_max"], unknown=["mechanism.b1.mass"])["error_max"].max(axis=1)
     assert known.max() < 1e-9 and unknown[0] < 1e-9 and unknown[1] > 1e-4
-    with pytest.raises(
-        InputErrors, match=r"^unknown: 'arm.kp' is no number of the plant that is given; known: mechanism"
-    ):
+    with pytest.raises(InputErrors) as caught:
         arm.rollouts(heavy, unknown=["arm.kp"])
+    said(caught.value)
 
 
 def test_a_run_of_a_perturbed_plant_equals_that_of_a_rig_with_other_feedforward():
@@ -249,9 +206,10 @@ def test_a_run_of_a_perturbed_plant_equals_that_of_a_rig_with_other_feedforward(
     assert lacking == pytest.approx(-0.5 * mass * 9.81 * 0.1, rel=1e-3)
 
 
-def test_the_section_has_lists_of_names_too():
+def test_the_section_has_lists_of_names_too(said):
     rig = turntable(tuning={"parameters": ["arm.kp"], "minimise": {"iae": 2.0}})
     assert rig.spec.tuning.parameters == {"arm.kp": None} and rig.spec.tuning.minimise == {"iae": 2.0}
-    with pytest.raises(InputErrors, match=r"tuning\.limits: expected a mapping or a list of names, got 3"):
+    with pytest.raises(InputErrors) as caught:
         turntable(tuning={"limits": 3})
+    said(caught.value)
     assert "tuning" not in TURNTABLE

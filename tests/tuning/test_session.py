@@ -25,7 +25,13 @@ from tests.kit.processes import until
 from tests.tuning.textbook import TURNTABLE, turntable
 
 GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "trials": 40, "batch": 8}
-SEARCHES = ("cma", "de", "gradient", "sobol", "tpe")
+SEARCHES = {
+    "cma": (1, 30),
+    "de": (5, 17),
+    "gradient": (17,),
+    "sobol": (1, 5),
+    "tpe": (17, 30),
+}  # where they are cut
 
 
 @pytest.fixture
@@ -58,25 +64,20 @@ def test_infinite_gains_and_figures_are_as_they_were_after_reading(rig, tmp_path
 
 
 @pytest.mark.parametrize("optimiser", SEARCHES)
-def test_the_same_seed_gives_the_same_session_and_another_seed_another(rig, optimiser):
-    one, same, other = (tune(rig, optimiser=optimiser, seed=seed, **GIVEN) for seed in (3, 3, 4))
-    assert one.trials == same.trials and len(one.trials) == 41
+def test_the_same_seed_gives_the_same_session_and_another_seed_another(rig, tmp_path, optimiser):
+    """Also where it was interrupted: at any trial, in the middle of a batch and of a line."""
+    whole, folder = tune(rig, optimiser=optimiser, folder=tmp_path / "whole", **GIVEN), tmp_path / "whole"
+    other = tune(rig, optimiser=optimiser, seed=4, **GIVEN)
     # a descent is the same until it begins again at a random place
-    assert (one.trials[9:] != other.trials[9:]) is (optimiser != "gradient")
-
-
-@pytest.mark.parametrize("optimiser", SEARCHES)
-@pytest.mark.parametrize("kept", [1, 5, 17, 30])
-def test_an_interrupted_session_ends_as_if_it_had_not_been(rig, tmp_path, optimiser, kept):
-    """At any trial, in the middle of a batch and of a line."""
-    whole = tune(rig, optimiser=optimiser, folder=tmp_path / "whole", **GIVEN)
-    shutil.copytree(tmp_path / "whole", tmp_path / "cut")
-    lines = (tmp_path / "whole" / "trials.jsonl").read_bytes().splitlines(keepends=True)
-    (tmp_path / "cut" / "trials.jsonl").write_bytes(b"".join(lines[:kept]) + lines[kept][:20])
-    again = tune(rig, folder=tmp_path / "cut", resume=True)
-    assert again.trials == whole.trials and again.found == whole.found
-    for name in ("trials.jsonl", "gains.yaml"):
-        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert (whole.trials[9:] != other.trials[9:]) is (optimiser != "gradient") and len(whole.trials) == 41
+    lines = (folder / "trials.jsonl").read_bytes().splitlines(keepends=True)
+    for count in SEARCHES[optimiser]:
+        cut = shutil.copytree(folder, tmp_path / f"cut at {count}")
+        (cut / "trials.jsonl").write_bytes(b"".join(lines[:count]) + lines[count][:20])
+        again = tune(rig, folder=cut, resume=True)
+        assert again.trials == whole.trials and again.found == whole.found
+        for name in ("trials.jsonl", "gains.yaml"):
+            assert (cut / name).read_bytes() == (folder / name).read_bytes()
 
 
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path):
@@ -141,11 +142,9 @@ def test_trials_are_read_as_they_were_written(rig, tmp_path):
     assert any(a != b for trial in session.trials for a, b in trial.outcome.figures.values())
 
 
-def test_a_parameter_that_was_set_in_python_is_a_change_of_the_rig(rig, tmp_path):
-    tune(rig, folder=tmp_path / "s", optimiser="cma", **{**GIVEN, "trials": 8})
+def test_a_parameter_that_was_set_in_python_is_a_change_of_the_rig(ended, rig, refused):
     rig.set("arm.ki", 3.0)
-    with pytest.raises(InputError, match=r"is a session of 'turntable' as it was before a change; undo the change"):
-        tune(rig, folder=tmp_path / "s", resume=True)
+    refused(lambda: tune(rig, folder=ended, resume=True))
 
 
 # --- results --------------------------------------------------------------------------------------------
@@ -199,14 +198,13 @@ def test_no_gains_in_the_bounds_that_hold_a_limit(rig):
         tune(rig, {"arm.kd": "0.1..3"}, limits={"overshoot": 0.01}, trials=16)
 
 
-def test_gains_of_the_rig_beyond_the_bounds_are_not_the_nearest_ones(rig):
+def test_gains_of_the_rig_beyond_the_bounds_are_not_the_nearest_ones(rig, said):
     """They hold all limits, and may not be the result."""
     with pytest.raises(FailedTuning) as failed:
         tune(rig, {"arm.kp": "1e4..1e5"}, {"settling_time": 1}, trials=8, optimiser="de")
-    why = "settling_time is infinite within the run; widen the bounds of the parameters or the limits"
     nearest = failed.value.session.trials[1]
     assert failed.value.session.start.outcome.feasible and nearest.outcome.score == 2.0
-    assert str(failed.value) == f"tune: none of 8 trials has a cost; the nearest is trial 1: {why}"
+    said(failed.value)
     assert repr(failed.value.session) == "<TuningSession turntable: 9 trials, best none>"
 
 
@@ -226,182 +224,113 @@ def test_the_report_is_one_file_without_resources_of_a_network(rig, tmp_path):
 # --- what does not fit ----------------------------------------------------------------------------------
 
 
-def test_a_session_that_exists_is_not_begun_again(rig, tmp_path):
-    tune(rig, folder=tmp_path / "s", **{**GIVEN, "trials": 8})
-    with pytest.raises(InputError) as refused:
-        tune(rig, folder=tmp_path / "s", **GIVEN)
-    fix = "go on with --resume, or choose another folder with --session"
-    assert str(refused.value) == f"{tmp_path / 's'}: has a session of 9 trials already; {fix}"
-
-
-@pytest.mark.parametrize(
-    ("changes", "given", "message"),
-    [
-        (
-            {"name": "other"},
-            {},
-            "is a session of the rig 'turntable', not of 'other'; choose its folder with " + "--session",
-        ),
-        (
-            {"schedule": {"step": "2 ms", "duration": 4.0}},
-            {},
-            "is a session of 'turntable' as it was before a change; undo the change, or begin another session",
-        ),
-        (
-            {},
-            {"parameters": {"arm.kp": "10..900"}},
-            "its parameters were arm.kp=10..1000, arm.kd=1..100, not arm.kp=10..900; take the option out, or begin"
-            " another session",
-        ),
-        ({}, {"optimiser": "de"}, "its optimiser was cma, not de; take the option out, or begin another session"),
-    ],
-)
-def test_a_session_of_another_rig_or_with_other_settings(tmp_path, changes, given, message):
-    tune(rig_in(tmp_path), folder=tmp_path / "s", optimiser="cma", **{**GIVEN, "trials": 8})
-    with pytest.raises(InputError) as refused:
-        tune(rig_in(tmp_path, **changes), folder=tmp_path / "s", resume=True, **given)
-    assert str(refused.value) == f"{tmp_path / 's'}: {message}"
-
-
-def test_a_section_of_the_rig_that_was_changed_does_not_matter(tmp_path):
-    tune(rig_in(tmp_path), folder=tmp_path / "s", optimiser="cma", **{**GIVEN, "trials": 8})
-    rig = rig_in(tmp_path, tuning={"parameters": ["arm.ki"], "trials": 3})
-    assert len(tune(rig, folder=tmp_path / "s", resume=True).trials) == 9
-
-
-def test_a_folder_without_a_session(rig, tmp_path):
-    with pytest.raises(InputError) as refused:
-        tune(rig, folder=tmp_path, resume=True)
-    assert str(refused.value) == f"{tmp_path}: has no session; it needs a file session.json"
-    with pytest.raises(InputError, match=r"^resume: there is no folder to go on with; give folder$"):
-        tune(rig, resume=True)
-
-
-def test_a_damaged_session(rig, tmp_path):
-    tune(rig, folder=tmp_path / "s", **{**GIVEN, "trials": 8})
-    file = tmp_path / "s" / "trials.jsonl"
-    lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join([*lines[:3], b"nonsense\n", *lines[4:]]))
-    with pytest.raises(InputError, match=rf"^{file}:4: is damaged \(.*\); cut it off before this line$"):
-        tune(rig, folder=tmp_path / "s", resume=True)
-    (tmp_path / "s" / "session.json").write_text("{")
-    with pytest.raises(InputError, match=r"session\.json: is damaged: .*; begin another session$"):
-        tune(rig, folder=tmp_path / "s", resume=True)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            '"optimiser":',
-            '"optimizer":',
-            "is damaged: request.optimizer: unknown key 'optimizer'; did you mean 'optimiser'?",
-        ),
-        ('"trials": 8', '"trials": "x"', "is damaged: request.trials: expected a number, got 'x'"),
-        ('"trials": 8', '"trials": 0', "is damaged: request.trials: must be at least 1, is 0"),
-        ('"request":', '"requst":', "is damaged: it is no description of a session"),
-        ('"gains": [', '"gains": ["x",', "is damaged: could not convert string to float: 'x'"),
-        ('"version": 2', '"version": 1', "is of version 1 of the format, this program reads 2"),
-    ],
-)
-def test_a_damaged_header(ended, rig, old, new, message):
-    header = ended / "session.json"
-    text = header.read_text()
-    assert old in text
-    header.write_text(text.replace(old, new))
-    for call in (lambda: tune(rig, folder=ended, resume=True), lambda: open_session(ended)):
-        with pytest.raises(InputError) as refused:
-            call()
-        assert str(refused.value) == f"{header}: {message}; begin another session"
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder with a rig and its session, which has ended."""
+    folder = tmp_path_factory.mktemp("kept")
+    tune(rig_in(folder), folder=folder / "s", optimiser="cma", **{**GIVEN, "trials": 8})
+    return folder
 
 
 @pytest.fixture
-def ended(rig, tmp_path):
-    """The folder of a session that has ended."""
-    tune(rig, folder=tmp_path / "s", optimiser="de", **{**GIVEN, "trials": 8})
+def ended(kept, tmp_path):
+    """A copy of it in the folder of the test: the session."""
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
     return tmp_path / "s"
 
 
-def test_a_header_with_other_parameters_than_its_rig(ended):
+@pytest.fixture
+def refused(said):
+    """Calls that are refused, and why."""
+
+    def refused(*calls):
+        for call in calls:
+            with pytest.raises(InputError) as caught:
+                call()
+            said(caught.value)
+
+    return refused
+
+
+@pytest.mark.parametrize(
+    ("changes", "given"),
+    [
+        ({"name": "other"}, {}),
+        ({"schedule": {"step": "2 ms", "duration": 4.0}}, {}),
+        ({}, {"parameters": {"arm.kp": "10..900"}}),
+        ({}, {"optimiser": "de"}),
+    ],
+    ids=str,
+)
+def test_a_session_of_another_rig_or_with_other_settings(ended, changes, given, refused):
+    refused(lambda: tune(rig_in(ended.parent, **changes), folder=ended, resume=True, **given))
+
+
+def test_a_section_of_the_rig_that_was_changed_does_not_matter(ended):
+    rig = rig_in(ended.parent, tuning={"parameters": ["arm.ki"], "trials": 3})
+    assert len(tune(rig, folder=ended, resume=True).trials) == 9
+
+
+def test_folders_that_do_not_fit(ended, rig, refused):
+    (ended.parent / "file").touch()
+    for folder, given in ((ended, GIVEN), (ended.parent / "file", GIVEN), (ended.parent / "file" / "t", GIVEN)):
+        refused(lambda folder=folder, given=given: tune(rig, folder=folder, **given))
+    for folder in (ended.parent, ended.parent / "file"):
+        refused(lambda folder=folder: tune(rig, folder=folder, resume=True))
+    refused(lambda: tune(rig, resume=True), lambda: tune(rig, folder="", **GIVEN))
+    held = SessionFolder.open(ended)
+    refused(lambda: tune(rig, folder=ended, resume=True))
+    held.close()
+
+
+HEADERS = [
+    ('"optimiser":', '"optimizer":'),
+    ('"trials": 8', '"trials": "x"'),
+    ('"trials": 8', '"trials": 0'),
+    ('"request":', '"requst":'),
+    ('"gains": [', '"gains": ["x",'),
+    ('"version": 2', '"version": 1'),
+    ("{", "{{"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), HEADERS)
+def test_a_damaged_header(ended, rig, old, new, refused):
+    header = ended / "session.json"
+    text = header.read_text()
+    assert old in text
+    header.write_text(text.replace(old, new, 1))
+    refused(lambda: tune(rig, folder=ended, resume=True), lambda: open_session(ended))
+
+
+def test_a_header_with_other_parameters_than_its_rig(ended, refused):
     header = json.loads((ended / "session.json").read_text())
     (ended / "session.json").write_text(json.dumps(header | {"gains": header["gains"][:2]}))
-    with pytest.raises(InputError) as refused:
-        open_session(ended)
-    what = f"does not fit the rig in {ended / 'rig'}; begin another session"
-    assert str(refused.value) == f"{ended / 'session.json'}: {what}"
+    refused(lambda: open_session(ended))
 
 
-def test_an_infinite_parameter_is_kept(rig, tmp_path):
-    assert np.isinf(rig.parameters["arm.integral_limit"])
-    tune(rig, folder=tmp_path / "s", optimiser="de", **{**GIVEN, "trials": 4})
-    opened = open_session(tmp_path / "s").evaluator.rig
-    np.testing.assert_array_equal(opened.tick_model.parameters, rig.tick_model.parameters)
-
-
-def test_a_session_without_its_trials(ended, rig):
-    (ended / "trials.jsonl").unlink()
-    with pytest.raises(InputError) as refused:
-        tune(rig, folder=ended, resume=True)
-    assert str(refused.value) == f"{ended}/trials.jsonl: has lost its trials; begin another session"
-    assert "trials     0 of 8 by de, seed 0, 0 failed" in show_session(open_session(ended))
-
-
-def test_a_file_in_the_place_of_a_folder(rig, tmp_path):
-    (tmp_path / "s").touch()
-    with pytest.raises(InputError, match=rf"^{tmp_path}/s: is a file; choose a folder with --session$"):
-        tune(rig, folder=tmp_path / "s", **GIVEN)
-    with pytest.raises(InputError, match=rf"^{tmp_path}/s: has no session; it needs a file session\.json$"):
-        tune(rig, folder=tmp_path / "s", resume=True)
-    with pytest.raises(InputError, match=r"^folder: '' is no folder; name one$"):
-        tune(rig, folder="", **GIVEN)
-    what = "cannot write the session: Not a directory; choose a folder that you may write to with --session"
-    with pytest.raises(InputError, match=rf"^{tmp_path}/s/t: {what}$"):
-        tune(rig, folder=tmp_path / "s" / "t", **GIVEN)
-
-
-def test_a_line_without_a_key_of_a_trial(ended, rig):
+def test_damaged_trials(ended, rig, refused):
+    """Nonsense, a key that is missing, values that the optimiser would not propose, and no trials at all."""
     file = ended / "trials.jsonl"
-    file.write_text(file.read_text().replace('"score"', '"scores"', 1))
-    with pytest.raises(InputError) as refused:
-        tune(rig, folder=ended, resume=True)
-    assert str(refused.value) == f"{file}:1: is damaged (no trial: 'score'); cut it off before this line"
+    lines = file.read_text().splitlines(keepends=True)
+    other = json.loads(lines[3])
+    other["values"][0] += 1.0
+    for damaged in ("nonsense\n", lines[3].replace('"score"', '"scores"'), json.dumps(other) + "\n"):
+        file.write_text("".join([*lines[:3], damaged, *lines[4:]]))
+        refused(lambda: tune(rig, folder=ended, resume=True))
+    file.unlink()
+    refused(lambda: tune(rig, folder=ended, resume=True))
+    assert "trials     0 of 8 by cma, seed 0, 0 failed" in show_session(open_session(ended))
 
 
-def test_trials_that_the_optimiser_would_not_propose(rig, tmp_path):
-    tune(rig, optimiser="cma", folder=tmp_path / "s", **{**GIVEN, "trials": 8})
-    file = tmp_path / "s" / "trials.jsonl"
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    lines[3]["values"][0] += 1.0
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(InputError) as refused:
-        tune(rig, folder=tmp_path / "s", resume=True)
-    what = (
-        "trial 3 is not what the optimiser proposes now; install the versions in session.json, or begin another session"
+def test_what_cannot_be_tuned(refused):
+    still = turntable(controllers=[{**TURNTABLE["controllers"][0], "trajectory": None}])
+    interpreted = cosim.Rig.from_dict(TURNTABLE, interpret=True)
+    refused(
+        lambda: tune(still, {"arm.kp": "1..9"}, {"settling_time": 1}),
+        lambda: tune(interpreted, {"arm.kp": "1..9"}),
+        lambda: tune(turntable(), optimiser="tpee", **GIVEN),
     )
-    assert str(refused.value) == f"{tmp_path / 's'}: {what}"
-
-
-def test_a_session_that_another_process_works_on(rig, tmp_path):
-    tune(rig, folder=tmp_path / "s", **{**GIVEN, "trials": 8})
-    held = SessionFolder.open(tmp_path / "s")
-    with pytest.raises(InputError) as refused:
-        tune(rig, folder=tmp_path / "s", resume=True)
-    held.close()
-    assert str(refused.value) == f"{tmp_path / 's'}: another process works on this session; wait for it, or stop it"
-
-
-def test_a_figure_that_no_joint_has():
-    rig = turntable(controllers=[{**TURNTABLE["controllers"][0], "trajectory": None}])
-    with pytest.raises(InputError) as refused:
-        tune(rig, {"arm.kp": "1..9"}, {"settling_time": 1})
-    why = "no joint has settling_time: none travels from its start to another reference at the end of the run"
-    assert str(refused.value) == f"minimise.settling_time: {why}; use another figure"
-
-
-def test_a_rig_that_is_not_compiled():
-    rig = cosim.Rig.from_dict(TURNTABLE, interpret=True)
-    with pytest.raises(InputError, match="tuning sessions need compiled ticks, and its ticks are interpreted; load it"):
-        tune(rig, {"arm.kp": "1..9"})
 
 
 # --- optimisers -----------------------------------------------------------------------------------------
@@ -426,36 +355,21 @@ def test_every_optimiser_has_a_line():
     assert all(known_optimisers().values())
 
 
-def test_an_optimiser_that_does_not_exist(rig):
-    with pytest.raises(InputError, match=r"^optimiser: there is no optimiser 'tpee'; did you mean 'tpe'\?$"):
-        tune(rig, optimiser="tpee", **GIVEN)
-
-
 @pytest.mark.parametrize(("name", "package"), [("tpe", "optuna"), ("cma", "cmaes")])
-def test_an_optimiser_that_is_not_installed(rig, monkeypatch, name, package):
+def test_an_optimiser_that_is_not_installed(rig, monkeypatch, name, package, refused):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(InputError) as refused:
-        tune(rig, optimiser=name, **GIVEN)
-    fix = "install it with pip install 'cosim[tune]', or use --optimiser de"
-    assert str(refused.value) == f"optimiser: optimiser '{name}' needs {package}; {fix}"
+    refused(lambda: tune(rig, optimiser=name, **GIVEN))
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    "parameters",
     [
-        ({"arm.kp": "1..1e4"}, "optimiser 'shape' sets kp and kd together, and kd of 'axis' is not varied; add the"),
-        (
-            {"arm.kp": "1..1e4", "arm.integral_limit": "1..2"},
-            "optimiser 'shape' sets kp, kd and ki of joints alone, not 'arm.integral_limit'; use another one",
-        ),
-        (
-            {"arm.kp": "1..2", "arm.kd": "900..990"},
-            "no crossover gives gains that are all within their bounds",
-        ),
+        {"arm.kp": "1..1e4"},
+        {"arm.kp": "1..1e4", "arm.integral_limit": "1..2"},
+        {"arm.kp": "1..2", "arm.kd": "900..990"},
     ],
+    ids=str,
 )
-def test_parameters_that_loop_shaping_does_not_set(parameters, message):
+def test_parameters_that_loop_shaping_does_not_set(parameters, refused):
     rig = turntable(controllers=[{**TURNTABLE["controllers"][0], "integral_limit": 5.0}])
-    with pytest.raises(InputError) as refused:
-        tune(rig, parameters, optimiser="shape")
-    assert str(refused.value).startswith(f"optimiser: {message}")
+    refused(lambda: tune(rig, parameters, optimiser="shape"))

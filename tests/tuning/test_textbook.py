@@ -77,11 +77,10 @@ def test_the_slope_of_the_cost_is_that_of_differences(at):
     np.testing.assert_allclose(slope, (costs[:2] - costs[2:]) / (2.0 * h), rtol=1e-5)
 
 
-def test_a_cost_without_derivative_is_refused():
+def test_a_cost_without_derivative_is_refused(said):
     with pytest.raises(InputError) as refused:
         tune(turntable(), {"arm.kd": "1..40"}, {"axis/velocity": 1.0}, optimiser="gradient")
-    what = "'axis/velocity' is a signal, and its peak has no derivative here"
-    assert str(refused.value) == f"optimiser: {what}; use --optimiser de"
+    said(refused.value)
 
 
 def test_loop_shaping_gives_the_gains_of_the_crossover_and_the_phase_margin():
@@ -117,11 +116,10 @@ def test_a_relay_finds_the_ultimate_gain_and_period_of_the_linear_model():
     assert kd / kp == pytest.approx(period / 8.0, rel=0.08)
 
 
-def test_a_relay_on_a_free_inertia_is_refused():
+def test_a_relay_on_a_free_inertia_is_refused(said):
     with pytest.raises(Exception) as refused:
         tune(turntable(), {"arm.kp": "1..1e4", "arm.kd": "0.01..1e3"}, optimiser="relay")
-    why = "joint 'axis' has no steady oscillation under a relay; use --optimiser shape"
-    assert str(refused.value) == f"optimiser: {why}"
+    said(refused.value)
 
 
 def test_gains_that_hold_for_heavier_and_lighter_plants_are_stiffer_than_those_for_one():
