@@ -187,10 +187,7 @@ SCALED = np.diag([1.0, 1.0, 2.0, 1.0])
     ("keys", "message"),
     [
         ({"pose": np.eye(3)}, "pose must be a homogeneous matrix (4, 4) or a position (3,), got the shape (3, 3)"),
-        (
-            {"pose": (math.nan, 0, 0)},
-            "pose must be a homogeneous matrix (4, 4) or a position (3,) of finite numbers",
-        ),
+        ({"pose": (math.nan, 0, 0)}, "pose must be a homogeneous matrix (4, 4) or a position (3,) of finite numbers"),
         ({"pose": SCALED}, "pose[:3, :3] must be a rotation: orthonormal columns that form a right-handed frame"),
         ({"q0": np.zeros(3)}, "q0 must be 2 coordinates, has the shape (3,)"),
         ({"posture": "centre"}, "posture must be 'start', 'middle' or coordinates, got 'centre'"),

@@ -35,8 +35,7 @@ def tree(parents):
 
 
 FOUR_BAR = mechanism(
-    [joint("A", "base", "crank"), joint("B", "crank", "rod"), joint("D", "base", "rocker")],
-    [cut("C", "rod", "rocker")],
+    [joint("A", "base", "crank"), joint("B", "crank", "rod"), joint("D", "base", "rocker")], [cut("C", "rod", "rocker")]
 )
 trees = st.integers(1, 30).flatmap(lambda n: st.tuples(*(st.integers(0, k) for k in range(n))))
 

@@ -93,9 +93,5 @@ def test_bodies_of_the_scene_and_frames_of_a_view():
     view = view_of(rig, [f"{name}/position" for name in rig.plant.model.coordinate_names], 30.0)
     assert view is not None
     links = [(link.name, link.parent) for link in view.links]
-    assert links == [
-        ("elbow_motor", "upper_arm (1)"),
-        ("payload", "forearm (1)"),
-        ("tool", "forearm (1)"),
-    ]
+    assert links == [("elbow_motor", "upper_arm (1)"), ("payload", "forearm (1)"), ("tool", "forearm (1)")]
     assert not any("@" in name for name in names)

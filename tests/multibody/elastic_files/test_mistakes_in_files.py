@@ -93,10 +93,7 @@ TABLES = [
     (changed("masses", lambda a: 0.0 * a), "no node has a mass; give 'masses'"),
     (lambda arrays: arrays.pop("rotations"), "'inertias' need 'rotations', which are missing"),
     (both, "both of 'frequencies' and 'stiffness' given; give one of them"),
-    (
-        lambda arrays: arrays.pop("stiffness"),
-        "none of 'frequencies' and 'stiffness' given; give one of them",
-    ),
+    (lambda arrays: arrays.pop("stiffness"), "none of 'frequencies' and 'stiffness' given; give one of them"),
     (
         changed("stiffness", lambda a: a + a.max() * np.array([[0.0, 0.1], [0.0, 0.0]])),
         "the stiffness matrix is not symmetric, by 0.1 of its largest number; correct it",
@@ -173,11 +170,7 @@ def test_files_that_are_no_tables(tmp_path):
         ("modes.txt", "1 2 3", "files '.txt' are not read; write an .npz or .json file"),
         ("list.json", "[1, 2]", "the file has no names; write an object with one list per name"),
         ("uneven.json", '{"masses": [[1], [1, 2]]}', "a list has rows of different lengths; fill them up"),
-        (
-            "broken.json",
-            "no",
-            "the file is no JSON: Expecting value: line 1 column 1 (char 0); correct it",
-        ),
+        ("broken.json", "no", "the file is no JSON: Expecting value: line 1 column 1 (char 0); correct it"),
     ):
         if content is not None:
             (tmp_path / name).write_text(content)
