@@ -8,40 +8,17 @@ import dataclasses
 import casadi
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 from cosim.multibody import Model
 from cosim.multibody.assembly import find_redundant
 from cosim.multibody.constraint_laws import knife_edge
 from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import REVOLUTE, GeneralMotion, kind_of
-from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose, Spring
-from tests.kit.levels import one_of_each
+from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Pose, Spring
+from tests.multibody.random_frames import STEP, at, close, heavy, turn
 
 X, Y, Z = np.eye(3)
-STEP = 1e-5  # of central differences
 WAYS = "direct", "nested"
-
-
-def turn(random):
-    return Rotation.random(random_state=int(random.integers(2**31))).as_matrix()
-
-
-def at(*position):
-    return Pose(np.eye(3), np.array(position, dtype=float))
-
-
-def heavy(name, random):
-    mass, axes = random.uniform(0.5, 2.0), turn(random)
-    x, y, z = mass * random.uniform(0.02, 0.2, 3)
-    return Link(name, Inertial(mass, random.uniform(-0.3, 0.3, 3), axes @ np.diag([y + z, x + z, x + y]) @ axes.T))
-
-
-def close(found, expected, room=1e-9):
-    """Whether the largest difference is small beside the largest value (or beside 1)."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert found.shape == expected.shape
-    assert np.abs(found - expected).max(initial=0.0) <= room * max(1.0, np.abs(expected).max(initial=0.0))
 
 
 # --- linkages -------------------------------------------------------------------------------------
@@ -129,16 +106,15 @@ def gamma(model, q, v):
 
 
 def check_motion(model, q, v, tau, bias):
-    G, acceleration = model.equations.constraint_jacobian(q), model.equations.forward_dynamics(q, v, tau)
+    equations, still = model.equations, np.zeros(model.nv)
+    G, acceleration = equations.constraint_jacobian(q), equations.forward_dynamics(q, v, tau)
     close(G @ acceleration, -bias)
-    missing = (
-        model.equations.mass_matrix(q) @ acceleration + model.equations.inverse_dynamics(q, v, np.zeros(model.nv)) - tau
-    )
+    missing = equations.mass_matrix(q) @ acceleration + equations.inverse_dynamics(q, v, still) - tau
     reaction = np.linalg.pinv(G.T, 1e-10) @ missing
     close(G.T @ reaction, missing)
-    found = model.equations.reactions(q, v, tau)
+    found = equations.reactions(q, v, tau)
     close(G.T @ found, missing)
-    if model.equations.constraints.redundant:  # shared by least norm
+    if equations.constraints.redundant:  # shared by least norm
         close(found, reaction, 1e-8)
     return acceleration
 
@@ -154,18 +130,17 @@ def check_both_ways(mechanism, q, v, random, repeated, given=True):
     close(nested, direct)
 
 
-@one_of_each
-@pytest.mark.parametrize("given", [True, False])
-@pytest.mark.parametrize("tilted", [True, False])
-@pytest.mark.parametrize(("rungs", "base"), [(1, "fixed"), (3, "free"), (5, "fixed"), (8, "free")])
+@pytest.mark.parametrize(
+    ("rungs", "base", "tilted", "given"),
+    [(1, "fixed", True, False), (2, "free", False, True), (4, "fixed", True, True), (4, "free", True, False)],
+)
 def test_ladders_of_planar_loops(rungs, base, tilted, given):
     random = np.random.default_rng(rungs)
     mechanism = ladder(random, rungs, turn(random) if tilted else np.eye(3), base)
     check_both_ways(mechanism, *leaning(mechanism, random), random, 3 * rungs, given)
 
 
-@pytest.mark.parametrize("given", [True, False])
-@pytest.mark.parametrize("tilted", [True, False])
+@pytest.mark.parametrize(("tilted", "given"), [(True, False), (False, True)])
 def test_a_third_parallel_crank(tilted, given):
     """One degree of freedom where counting leaves none."""
     random = np.random.default_rng(5)
@@ -173,7 +148,7 @@ def test_a_third_parallel_crank(tilted, given):
     check_both_ways(mechanism, *leaning(mechanism, random), random, 7, given)
 
 
-@pytest.mark.parametrize("drift", [1e-12, 1e-9, 1e-7, 1e-5, 1e-3])
+@pytest.mark.parametrize("drift", [1e-9, 1e-5, 1e-3])
 def test_cranks_that_drifted_off_parallel_still_move(drift):
     """Told which rows repeat others, the model does not mistake what integration leaves over for a constraint."""
     random = np.random.default_rng(6)
@@ -191,8 +166,7 @@ def test_cranks_that_drifted_off_parallel_still_move(drift):
 def test_a_tripod_is_the_same_both_ways():
     random = np.random.default_rng(8)
     mechanism = tripod(random)
-    for _ in range(3):
-        check_both_ways(mechanism, *project_onto_constraints(Model(mechanism), random), random, 0)
+    check_both_ways(mechanism, *project_onto_constraints(Model(mechanism), random), random, 0)
 
 
 # --- energy and springs ---------------------------------------------------------------------------
@@ -203,9 +177,8 @@ def energy_rate(equations, q, v, acceleration):
 
     def energy(s):
         there, fast = equations.integrate(q, v * s + acceleration * s * s / 2), v + acceleration * s
-        return (
-            equations.kinetic_energy(there, fast) + equations.potential_energy(there) + equations.spring_energy(there)
-        )
+        still = equations.potential_energy(there) + equations.spring_energy(there)
+        return equations.kinetic_energy(there, fast) + still
 
     return (energy(STEP) - energy(-STEP)) / (2 * STEP)
 
@@ -314,10 +287,8 @@ def test_impulses_balance(way):
     close(model.equations.mass_matrix(q) @ change, G.T @ factors + impulse)
     np.testing.assert_array_equal(change[held], jump[held])
     np.testing.assert_array_equal(impulse[~held], 0.0)
-    off = (
-        model.equations.integrate(q, 1e-4 * random.uniform(-1, 1, model.nv)),
-        v + 1e-4 * random.uniform(-1, 1, model.nv),
-    )
+    by, more = 1e-4 * random.uniform(-1, 1, (2, model.nv))
+    off = model.equations.integrate(q, by), v + more
     once = model.equations.project_onto_constraints(*off, held)
     residual, rate = model.equations.constraint_violation(*once)
     assert np.abs(residual).max() < 1e-6  # of 1e-4: a step of Newton's method
@@ -328,9 +299,7 @@ def test_impulses_balance(way):
 FUNCTIONS = "hybrid_dynamics", "reactions", "inverse_dynamics", "constraint_violation", "constraint_jacobian"
 
 
-@one_of_each
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("name", "way"), [*zip(FUNCTIONS, (*WAYS, *WAYS, "direct"), strict=True)])
 def test_machine_code_is_the_python(name, way, monkeypatch):
     """Compiled and interpreted functions; each row of a batch to the bit. Some rows repeat others, springs act."""
     random = np.random.default_rng(17)

@@ -16,12 +16,6 @@ MESHES = {"beams": beam_mesh, "bricks": brick_mesh}
 SHEAR_OF = {"beams": 1e5, "bricks": 1.0}  # stiffness relative to that of the section
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("COSIM_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
 @pytest.mark.parametrize(("mesh", "within"), [("beams", 1e-5), ("bricks", 2.5e-3)])
 def test_the_lowest_frequencies_are_those_of_the_beam(mesh, within, tmp_path):
     """The quadratic bricks are long, and stiffer than the beam."""

@@ -16,11 +16,6 @@ MODES, VIBRATIONS = 8, 18
 THIN = Bar(0.1, 3.14, (0.0, 7.065e-4), 8.4e7, 4860.0, (6300.0, 12600.0))
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("COSIM_CACHE_DIR", str(tmp_path / "cache"))
-
-
 def reduced_link(mesh, folder):
     return files_of(mesh, folder / "files", interfaces={"tip": (18,)}, modes=MODES, vibrations=VIBRATIONS).link()
 
@@ -63,7 +58,7 @@ def test_the_mass_matrix_is_exact_undeformed_and_positive_in_any_shape(bar, tmp_
     model = Model(Mechanism("frame", "ground", links, (joint,)), gravity=(0.0, 0.0, 0.0))
     q, rng = model.neutral(), np.random.default_rng(3)
     for size in (0.01, 0.1, 0.5):
-        for _ in range(20):
+        for _ in range(7):
             q[-MODES:] = size * rng.standard_normal(MODES)
             mass = model.mass_matrix(q)
             scale = np.sqrt(np.diag(mass))
