@@ -12,7 +12,7 @@ from cosim import load_rig
 from cosim.integrators.methods import INTEGRATORS
 from cosim.plant.integration import Integration
 
-STEP, STEPS = 1e-3, 200
+STEP, STEPS = 1e-3, 100
 SINCE = 0.02  # s
 # cart: 3 + 40 (t - t0) - 300 (t - t0)²; pole: -0.4 + 6 (t - t0)
 COEFFICIENTS = np.array([[3.0, 40.0, -300.0], [-0.4, 6.0, 0.0]])
