@@ -18,9 +18,6 @@ from tests.bondgraph.simulation import Simulation, bench
 SERVO = pmsm.Params(4, 0.5, 1.0e-3, 1.8e-3, 0.02, inertia=1e-3, viscous=1e-4)
 
 
-# --- machines ---
-
-
 def test_a_dc_machine_answers_a_step_as_its_closed_form() -> None:
     """L J ω̈ + (R J + L b) ω̇ + (R b + K²) ω = K U."""
     machine = dc_machine.Params(0.5, 2e-3, inertia=1e-3, torque_constant=0.1, viscous=2e-4)
@@ -84,9 +81,6 @@ def test_a_winding_heats_to_its_steady_temperatures_and_its_resistance_rises() -
     assert winding == pytest.approx(9.0 / resistance * 2.3, rel=1e-6)
     assert housing == pytest.approx(9.0 / resistance * 1.5, rel=1e-6)
     assert found.supplied[-1] == pytest.approx(found.dissipated[-1] + found.stored(-1), rel=1e-8)
-
-
-# --- shafts and gears ---
 
 
 def test_a_shaft_with_backlash_swings_as_published() -> None:
@@ -207,9 +201,6 @@ def test_a_strain_wave_gear_has_the_hysteresis_of_its_closed_form() -> None:
     lost = found.dissipated[-1] - found.dissipated[40]
     assert lost == pytest.approx(4.0 * torque * (a - torque / stiffness * math.tanh(stiffness * a / torque)), rel=2e-3)
     assert found.energy_gap() < 1e-7
-
-
-# --- friction ---
 
 
 def held(params: friction.Params, force: Law) -> Simulation:

@@ -108,8 +108,6 @@ def test_a_law_with_its_inverse_computes_either_side() -> None:
     assert dx["fluid.flow"] == (100.0 - 36.0) / 2.0
 
 
-# --- in a file ---
-
 RIG = """
 mechanism:
   gravity: [0, 0, 0]

@@ -50,9 +50,6 @@ def flow_through(component: BondGraph, pressure: float) -> float:
     return float(motion.assembly.flow_of("item.through", motion.known()))
 
 
-# --- what a fluid flows through ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("pressure", [1e5, 1e7])
 def test_the_flow_of_an_orifice(pressure: float) -> None:
     assert flow_through(built(orifice, area=OPENING), pressure) == pytest.approx(CONDUCTANCE * pressure**0.5, rel=1e-4)
@@ -119,9 +116,6 @@ def test_a_relief_valve_is_shut_below_the_cracking_pressure(cracking: float, pre
     assert flow_through(built(relief_valve, **{**RELIEF, "cracking": cracking}), pressure) == pytest.approx(flow)
 
 
-# --- accumulator -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("exponent", [1.0, 1.4])
 def test_an_accumulator_follows_its_polytrope(exponent: float) -> None:
     """1 l per s for 0.4 s into 1 l of gas: (p + p0) V^n is constant."""
@@ -140,9 +134,6 @@ def test_an_empty_accumulator_gives_no_fluid() -> None:
     assert motion.energy_gap() < 1e-6
 
 
-# --- motor -------------------------------------------------------------------------------------------------
-
-
 def test_the_speed_and_flow_of_a_motor() -> None:
     """w Δp = b ω + M_0 at the end, Q = w ω + G Δp."""
     w, leak = 20e-6 / (2.0 * math.pi), 1e-12
@@ -156,9 +147,6 @@ def test_the_speed_and_flow_of_a_motor() -> None:
     assert speed == pytest.approx((w * 1e7 - 3.0) / 0.05, rel=1e-6)
     assert -motion.assembly.flow_of("pump.pump", known) == pytest.approx(-(w * speed + leak * 1e7), rel=1e-9)
     assert motion.energy_gap() < 1e-8
-
-
-# --- cylinder ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("area_b", "extension"), [(AREA, 0.5), (0.012, 0.5), (0.012, 0.2)])
@@ -239,9 +227,6 @@ def test_a_closed_cylinder_that_is_pulled_holds_by_the_ambient_pressure_alone() 
     assert motion.energy_gap() < 1e-6
 
 
-# --- spool valve -------------------------------------------------------------------------------------------
-
-
 def opened(x: float, **keys: float) -> dict[str, float]:
     """By edge: its flow from 10 bar to tank, with both consumers at 5 bar."""
     graph = supplied()
@@ -285,8 +270,6 @@ def test_the_spool_follows_its_command_with_a_lag(order: int) -> None:
         known = 1.0 - np.exp(-z * w * t) * (np.cos(d * t) + z * w / d * np.sin(d * t))
     assert opening == pytest.approx(0.002 * known, rel=1e-6, abs=1e-12)
 
-
-# --- balance of energy ---------------------------------------------------------------------------------------
 
 AERATED: dict[str, Any] = {"air_content": 0.01, "pressure_a": FORCE / AREA}
 LAG = {"time_constant": 0.02, "overlap": 1e-4}

@@ -191,9 +191,6 @@ def test_the_jaw_scoops_as_its_closed_form() -> None:
     assert run.velocities[-1][2] == pytest.approx(expected[1], abs=1e-8)
 
 
-# --- what it refuses ---
-
-
 def mistake(model: Model, q: object, v: object, drift: str = "projection", step: float = 1e-3) -> str:
     given = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
     return str(refusal((InputError, RunError), integrate, model, *given, 0.5, step, drift))

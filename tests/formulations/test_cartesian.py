@@ -202,9 +202,6 @@ def test_many_bodies_are_loops_in_machine_code() -> None:
     assert difference(code[1](q, v, tau), many.forward_dynamics(q, v, tau)) < 1e-10
 
 
-# --- reactions ---
-
-
 def test_the_reactions_of_a_hanging_chain_carry_its_weight() -> None:
     model = Model(chain(3), gravity=(9.81, 0.0, 0.0))  # along the chain, at rest
     found = cartesian(model).solution(np.zeros(3), np.zeros(3), np.zeros(3))
@@ -219,9 +216,6 @@ def test_the_reactions_of_a_loop_are_those_of_separate_bodies() -> None:
     formulation, by_name = cartesian(model), dict(zip(model.constraint_rows, model.reactions(q, v, tau), strict=True))
     border = formulation.solution(q, v, tau).border
     assert border == pytest.approx([by_name["wrist_pin/force_x"], by_name["wrist_pin/force_y"]])
-
-
-# --- LDLᵀ ---
 
 
 def random_parents(n: int) -> list[int]:
@@ -314,9 +308,6 @@ def test_the_number_of_operations_is_linear_in_the_bodies() -> None:
     counts = np.array([compiled(model, cartesian(model)).routine.operations for model in map(Model, map(chain, n))])
     steps = np.diff(counts)
     assert steps.max() / steps.min() < 1.05
-
-
-# --- what it refuses ---
 
 
 def test_what_it_refuses() -> None:

@@ -105,9 +105,6 @@ def test_elastic_links():
         assert message(name, equations).endswith("link 'a' is elastic, and its bodies are rigid")
 
 
-# --- singular configurations ---
-
-
 def test_a_singular_configuration(said):
     """A parallelogram that lies flat can leave this position in two ways: dependent coordinates do not go through it;
     of those with multipliers the row that depends on the others has none there."""

@@ -144,9 +144,6 @@ def test_a_sleigh():
     check(model, q, v, tau, expected, PLANAR)
 
 
-# --- the matrices of the graph, and barycentres ---
-
-
 @pytest.mark.parametrize("parents", [[-1], [-1, 0, 1, 2], [-1, 0, 0, 2, -1, 4], [-1, -1, -1]])
 def test_path_matrix_and_incidence_matrix_are_inverse(parents):
     found = graph_of(parents)

@@ -62,8 +62,6 @@ mechanism:
   constraints: [{name: roll, type: rolling, body: disk, axle: [0, 0, 1], radius: 0.3}]
 """
 
-# --- positions ----------------------------------------------------------------------------------------------
-
 
 def test_the_guess_chooses_the_branch():
     """A parallelogram, and the same bars crossed."""

@@ -25,8 +25,6 @@ from cosim.multibody.constraint_laws import (
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Pose, Spring
 from tests.multibody.random_frames import CLOSURES, STEP, heavy, random_pose, turn
 
-# --- laws along a motion ----------------------------------------------------------------------------
-
 
 def bodies(random):
     """A floating body with a hinge and a ball joint on it."""
@@ -205,8 +203,6 @@ def test_rows_have_names_and_units():
     assert tied("rolling", 0)[0].constraint_rows == ("tie/force_z", "tie/force_x", "tie/force_y")
     assert [row.unit for row in gear(1.0).rows + gear(1.0, unit="m").rows] == ["N*m", "N"]
 
-
-# --- springs between bodies ---------------------------------------------------------------------------
 
 SPRINGS = (
     Spring("post", (("ground", np.array([0.5, 0.5, 2.0])), ("c", np.array([1.0, 0.0, 0.0]))), 300.0, 20.0, 0.4),

@@ -50,9 +50,6 @@ def sliders(multiplier=1.0, offset=0.0, losses=({}, {})):
     return mechanism([Link("rail"), heavy("a", 2.0), heavy("b", 3.0)], [led, first])
 
 
-# --- names, order, limits -------------------------------------------------------------------------
-
-
 def test_joints_are_ordered_depth_first_with_siblings_in_file_order():
     links = [heavy(name) for name in ("base", "a", "b", "a1", "a2", "b1", "tip")]
     joints = [
@@ -101,9 +98,6 @@ def test_a_file_is_read_with_its_gravity(tmp_path):
     moon = Model.from_urdf(file, gravity=(0.0, 0.0, -1.62))
     assert moon.forward_dynamics([0.0], [0.0], [0.0]) == pytest.approx([-1.62])
     assert Model(parse_urdf(file.read_text())).forward_dynamics([0.0], [0.0], [0.0]) == pytest.approx([-G])
-
-
-# --- one state, many, by name ---------------------------------------------------------------------
 
 
 def test_a_pendulum_swings_as_the_book_says():
@@ -171,9 +165,6 @@ def test_a_mechanism_that_cannot_move_has_empty_vectors(kind, monkeypatch):
     assert (model.kinetic_energy(none, none), model.potential_energy(none)) == (0.0, 0.0)
 
 
-# --- losses, gears, rotors ------------------------------------------------------------------------
-
-
 def test_friction_takes_damping_and_smooth_coulomb_effort():
     model = Model(pendulum(damping=0.5, friction=0.2))
     v = np.array([0.0, 0.01, -0.01, 3.0])
@@ -233,9 +224,6 @@ def test_rotors_add_their_inertia_to_the_joints():
     assert Model(sliders(2.0), rotor_inertia=[0.5]).mass_matrix([0.0])[0, 0] == 2.0 + 4.0 * 3.0 + 0.5
 
 
-# --- links without mass ---------------------------------------------------------------------------
-
-
 def test_massless_links_that_cannot_move_alone_are_welcome():
     """A massless flange behind a massive link, and a massless link that carries a mass."""
     links = [Link("base"), Link("cart"), heavy("load", 2.0, (0.5, 0.0, 0.0)), Link("flange")]
@@ -285,9 +273,6 @@ def test_a_massless_link_that_can_move_is_reported(case, said):
     lines = str(refusal(InputErrors, Model, mechanism(*MASSLESS[case]))).splitlines()
     assert all(line.startswith("m.urdf:7: ") for line in lines)
     said(lines)
-
-
-# --- in the trace of another function -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("before", [False, True])

@@ -161,38 +161,6 @@ def test_a_slider_crank_takes_the_nearest_branch(seed):
     assert distance(model, guess, close_loops(model, guess, np.zeros(3, dtype=bool))) <= best + 1e-7
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_five_bar_is_as_near_as_scipy_finds_one(seed):
-    random = np.random.default_rng(200 + seed)
-    left, up, right, down = random.uniform(0.4, 0.8, 4)
-    joints = [
-        ("A", "revolute", "ground", at(), Z),
-        ("B", "revolute", "A", at(left), Z),
-        ("C", "revolute", "ground", at(0.5), Z),
-        ("D", "revolute", "C", at(right), Z),
-    ]
-    model, guess = Model(linkage(joints, [pin("D", at(down), "B", at(up))])), random.uniform(-4.0, 4.0, 4)
-
-    def gap(x):
-        side = left * np.exp(1j * x[0]) + up * np.exp(1j * (x[0] + x[1]))
-        other = 0.5 + right * np.exp(1j * x[2]) + down * np.exp(1j * (x[2] + x[3]))
-        return [(side - other).real, (side - other).imag]
-
-    best = np.inf
-    for _ in range(8):
-        found = minimize(
-            lambda x: (x - guess) @ (x - guess),
-            guess + random.uniform(-3.0, 3.0, 4),
-            jac=lambda x: 2.0 * (x - guess),
-            method="SLSQP",
-            constraints={"type": "eq", "fun": gap},
-            options={"ftol": 1e-14, "maxiter": 200},
-        )
-        if found.success and np.abs(gap(found.x)).max() < 1e-8:
-            best = min(best, np.sqrt(found.fun))
-    assert distance(model, guess, close_loops(model, guess, np.zeros(4, dtype=bool))) <= best + 1e-6
-
-
 def test_a_platform_on_three_legs_is_as_near_as_scipy_finds_one():
     """Universal, prismatic and spherical joints below a free plate: for a pose of the plate each leg has its angles and
     its length in closed form, on four branches."""

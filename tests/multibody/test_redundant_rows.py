@@ -12,8 +12,6 @@ from tests.multibody.assembled import folder, redundant, rig
 __all__ = ["folder"]
 
 
-# --- redundant rows ----------------------------------------------------------------------------------
-
 THREE_CRANKS = """\
 mechanism:
   gravity: [0, -9.81, 0]

@@ -113,8 +113,6 @@ def test_errors_come_in_the_order_of_their_lines():
     assert [line.split(":")[1] for line in lines] == ["1", "2", "20"]
 
 
-# --- couplings --------------------------------------------------------------------------------------------
-
 HINGE, SLIDE, WELD = "revolute", "prismatic", "fixed"
 
 

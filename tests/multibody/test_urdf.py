@@ -43,9 +43,6 @@ AXIS = '<axis xyz="0 0 1"/>'
 LIMIT = '<limit lower="-1" upper="2" velocity="3" effort="4"/>'
 
 
-# --- what is read ---------------------------------------------------------------------------------
-
-
 def test_every_figure_of_a_joint_arrives():
     origin = '<origin xyz="1 2 3" rpy="0 0 1.5707963267948966"/>'
     inside = origin + '<axis xyz="0 1 0"/><dynamics damping="0.5" friction="0.25"/>'
@@ -119,8 +116,6 @@ def test_a_chain_deeper_than_the_stack():
     assert [j.name for j in depth_first(parse_urdf(text))] == [f"j{i}" for i in range(n - 1)]
 
 
-# --- remarks --------------------------------------------------------------------------------------
-
 BAD = inertial("0.001", ("1e-8", "1e-8", "1e-8"), "4e-8")
 FAR = '<origin xyz="0.1 0.2 0" rpy="0 0 1"/>'
 PARTS = link("world"), link("a", inertial()), link("antenna", BAD), joint("j", "world", "a")
@@ -177,8 +172,6 @@ def test_a_locked_range_stands_and_a_continuous_joint_has_no_range():
     wheel = parse_urdf(two_links(AXIS + LIMIT, "continuous")).joints[0]
     assert (wheel.lower, wheel.upper, wheel.max_velocity) == (-math.inf, math.inf, 3)
 
-
-# --- mistakes ---------------------------------------------------------------------------------------
 
 FILES = {
     "nothing": "",

@@ -57,9 +57,6 @@ def messages(path, *arguments):
     return str(refusal(InputErrors, read_urdf, path, *arguments)).splitlines()
 
 
-# --- what is expanded -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("near", ["robots/s.urdf", "../elsewhere/s.urdf"])
 def test_a_file_of_a_package_is_included_by_its_address(write, tmp_path, near):
     part = f'<robot {XACRO}><xacro:include filename="arm_x"/></robot>'.replace("_x", ".xacro")
@@ -119,9 +116,6 @@ def test_warnings_of_xacro_are_notes(write, capfd):
     write(a_x=f'<robot name="r" {XACRO}>\n<xacro:property name="pi" value="3"/>\n<link name="a"/>\n</robot>')
     assert read_urdf("a.xacro").notes == ("a.xacro:1: xacro: redefining global symbol: pi",)
     assert capfd.readouterr() == ("", "")
-
-
-# --- mistakes ---------------------------------------------------------------------------------------
 
 
 def robot(*lines):

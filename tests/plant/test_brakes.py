@@ -115,9 +115,6 @@ joints: {p: {initial: {velocity: [1, -2, 2]}}}
         np.testing.assert_allclose(ran[f"p.{name}/velocity"], part / 3 * speed, atol=1e-8)
 
 
-# --- small brakes ---------------------------------------------------------------------------------------
-
-
 def test_a_small_brake_stops_a_wheel_and_holds_it(run_of, effort=0.05):
     """2 rad/s of 0.04 kg·m² stop after 2 · 0.04/effort."""
     text = """
@@ -144,9 +141,6 @@ mechanism:
     assert ran["a/position"][-1] == pytest.approx(moved, rel=1e-6)
     assert ran["a/holding_effort"][-1] == pytest.approx(min(effort, 0.03))
     assert ran["a/brake_slip"][-1] == (-1 if falls else 0)
-
-
-# --- static ratio ---------------------------------------------------------------------------------------
 
 
 def test_a_static_ratio_holds_more_than_it_slows_down(run_of):
@@ -185,9 +179,6 @@ def test_a_body_that_comes_to_rest_sticks_up_to_the_static_effort(rig_of, run_of
     np.testing.assert_allclose(ran[f"{name}/velocity"], expected, atol=1e-9)
 
 
-# --- efforts that vary ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("at", [0.0, 0.1003])
 def test_a_brake_slips_when_its_effort_has_fallen(run_of, at):
     """Gravity pulls with 6 N; the effort 10 − 20 t falls to it after 0.2 s, to 0 after 0.5 s, between two steps."""
@@ -209,9 +200,6 @@ def test_a_brake_that_is_applied_slowly(run_of):
     speed = 2 * t - np.where(t < 0.6, 10 * t**2, 3.6 + 12 * (t - 0.6)) / 3
     np.testing.assert_allclose(ran["a/velocity"], np.maximum(speed, 0), atol=1e-9)
     assert ran["a/holding_effort"][-1] == pytest.approx(-6)
-
-
-# --- signals --------------------------------------------------------------------------------------------
 
 
 def test_a_latch_shows_the_effort_that_it_takes(rig_of):

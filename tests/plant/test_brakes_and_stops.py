@@ -9,8 +9,6 @@ from scipy.optimize import brentq
 from tests.kit.rigs import controller
 from tests.plant.event_runs import BALL, PUSHED, SLIDER, EventRun, G, M, with_events
 
-# --- brakes -------------------------------------------------------------------------------------------------
-
 
 def test_a_latch_opens_when_it_takes_too_much(run_of):
     """An overload clutch: the push 10 sin ω t, held for a step, is above 7.5 N from asin(0.75)/ω on."""
@@ -111,9 +109,6 @@ controllers: [{type: passthrough, interface: effort, trajectory: {type: chirp, o
         assert np.all(np.diff(ran["a/position"][600:]) <= 1e-12) and ran["a/velocity"][-1] < -0.1
         # the force of the stop carries what is left of gravity
         assert np.allclose(ran["a/acceleration"][resting[5:-5]], 0)
-
-
-# --- stops --------------------------------------------------------------------------------------------------
 
 
 def test_bounces(rig_of):

@@ -7,8 +7,6 @@ from tests.kit.engines import python_engine
 from tests.kit.rigs import controller, rig_in
 from tests.plant.event_runs import BALL, EventRun, with_events
 
-# --- other parts of a rig --------------------------------------------------------------------------------
-
 
 def test_events_beside_a_prescribed_joint(run_of):
     """The cart of a prescribed joint carries a body that is latched to it: from then on it does what the cart does."""

@@ -7,8 +7,6 @@ import pytest
 
 from tests.plant.event_runs import SLIDER, G, M
 
-# --- instants ---------------------------------------------------------------------------------------------------
-
 
 def test_a_condition_is_located_within_the_step(run_of):
     ran = run_of(["do: latch, of: a, name: lock, when: {signal: a/position, above: 0.3}"])

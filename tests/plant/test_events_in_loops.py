@@ -5,8 +5,6 @@ import pytest
 
 from tests.plant.event_runs import FOUR_BAR, EventRun
 
-# --- loops --------------------------------------------------------------------------------------------------
-
 
 def test_a_latch_in_a_loop(run_of):
     """The rates of the constraints are met after the impulse: everything stands still with one joint."""

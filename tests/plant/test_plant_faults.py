@@ -11,8 +11,6 @@ from tests.kit.engines import python_engine
 from tests.kit.refusals import refusal
 from tests.plant.event_runs import FOUR_BAR, PUSHED, SLIDER, EventRun, with_events
 
-# --- runs that cannot continue -----------------------------------------------------------------------------------
-
 CHASE = [
     "do: unlatch, of: a, name: go, when: {signal: a/acceleration, below: 0.5}",
     "do: latch, of: a, name: lock, when: {signal: a/position, above: 0.1}",

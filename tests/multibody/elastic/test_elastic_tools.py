@@ -6,6 +6,7 @@ import numpy as np
 
 from cosim import InputError
 from cosim.multibody.derivatives import DynamicsDerivatives
+from cosim.multibody.elastic.beam import ModeCounts
 from tests.kit.refusals import refusal
 from tests.multibody.elastic.beams import chain, floating_loop, is_mode, model_of, moved_by, random_state
 
@@ -29,8 +30,11 @@ def close(found, expected, error=1e-6):
         np.testing.assert_allclose(one, other, rtol=0.0, atol=error * max(1.0, np.abs(other).max()))
 
 
+FEW = ModeCounts(1, 0, 0, 1)
+
+
 def test_derivatives_of_a_tree():
-    model = model_of(chain)
+    model = model_of(chain, FEW)
     e, n = model.equations, model.nv
     derivatives = DynamicsDerivatives(e, model.nq, n)
     q, v, tau = random_state(model)
@@ -52,7 +56,7 @@ def test_derivatives_of_a_tree():
 
 
 def test_derivatives_with_a_loop():
-    model = model_of(floating_loop)
+    model = model_of(floating_loop, FEW)
     derivatives = DynamicsDerivatives(model.equations, model.nq, model.nv)
     q, v, tau = random_state(model)
     v = 0.3 * v
