@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from cosim import Rig, ops
 from cosim.bondgraph import GY, TF, BondGraph, C, Element, I, Law, R, Se
@@ -21,18 +23,16 @@ def given(name: str) -> Law:
     return Law(lambda value: value, (name,))
 
 
-def graph_of(
-    *chains: str, inputs: Mapping[str, str] | None = None, **parts: Element | BondGraph | str | tuple[str, str]
-) -> BondGraph:
-    """chains: `a -> b -> c`. parts: elements, components, and junctions by their kind, `0` or `1`, and domain."""
-    graph = BondGraph(inputs=dict(inputs or {}))
+def graph_of(*chains: str, inputs: Mapping[str, str] = MappingProxyType({}), **parts: Any) -> BondGraph:
+    """chains: `a -> b -> c`. parts: elements, components (graphs) and junctions by their kind, `0` or `1`."""
+    graph = BondGraph(inputs=dict(inputs))
     for name, part in parts.items():
         if isinstance(part, BondGraph):
             graph.include(name, part)
         elif isinstance(part, Element):
             graph.add(name, part)
         else:
-            graph.junction(name, *part)
+            graph.junction(name, part)
     for chain in chains:
         graph.chain(*chain.split(" -> "))
     return graph

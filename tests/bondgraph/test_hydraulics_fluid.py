@@ -52,13 +52,6 @@ def test_the_effective_bulk_modulus_falls_with_air(air: float) -> None:
     assert -slope == pytest.approx(known, rel=1e-4)
 
 
-def test_at_ambient_pressure_the_air_gives_the_stiffness() -> None:
-    """Isothermal: K = p0 / α."""
-    fluid, d = Fluid(E, 0.2), 1.0
-    slope = (fluid.relative_volume(d) - fluid.relative_volume(-d)) / (2.0 * d)
-    assert -1.0 / slope == pytest.approx(AMBIENT / 0.2, rel=1e-3)
-
-
 def test_a_fluid_that_is_pulled_opens_a_cavity() -> None:
     fluid = Fluid(E, 0.0)
     assert fluid.pressure(1.01) == pytest.approx(-AMBIENT, abs=0.1)

@@ -26,7 +26,8 @@ BRAKE = R(M, Law(lambda w, q: w * q, ("flow", "w.displacement")))
 
 def two_meshes() -> BondGraph:
     """No inertia between them: the rate of one twist needs the rates of both, without end."""
-    one, two = (gear_stage.build(gear_stage.Params(2.0, *more)) for more in ((80.0, 0.01, 0.003), (100.0,)))
+    first, second = gear_stage.Params(2.0, 80.0, 0.01, 0.003), gear_stage.Params(2.0, 100.0)
+    one, two = gear_stage.build(first), gear_stage.build(second)
     chains = "turn -> w -> J", "w -> one.input", "one.output -> two.input", "two.output -> end"
     return graph_of(*chains, one=one, two=two, J=WHEEL, turn=TORQUE, end=Sf(M, 0.0), w="1")
 

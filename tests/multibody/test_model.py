@@ -182,12 +182,6 @@ def test_friction_of_a_geared_joint_is_felt_through_the_gear():
     assert model.friction_effort([v]) == pytest.approx([0.5 * v - 2.0 * geared])
 
 
-def test_friction_is_not_part_of_the_dynamics():
-    with_losses, without = Model(pendulum(damping=5.0, friction=2.0)), Model(pendulum())
-    state = [0.4], [2.0], [1.0]
-    np.testing.assert_array_equal(with_losses.forward_dynamics(*state), without.forward_dynamics(*state))
-
-
 @pytest.mark.parametrize("ratio", [0.5, -3.0, 0.0])
 def test_two_geared_sliders_move_as_one_mass(ratio):
     """(m_a + n² m_b) q̈ = τ − (m_a + n m_b) g, for a second slider at n q + offset."""
