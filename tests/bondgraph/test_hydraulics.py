@@ -196,7 +196,7 @@ def test_a_leak_past_the_piston_lets_the_rod_creep() -> None:
     assert speed == pytest.approx(-1e-12 * drop / AREA, rel=1e-3)
 
 
-@pytest.mark.parametrize(("force", "extension", "end"), [(-FORCE, 0.02, 0.0), (FORCE, 0.98, 1.0)])
+@pytest.mark.parametrize(("force", "extension", "end"), [(-FORCE, 0.005, 0.0), (FORCE, 0.995, 1.0)])
 def test_a_piston_comes_to_rest_at_its_stop(force: float, extension: float, end: float) -> None:
     """Without fluid pressure: the ports are open to the tank."""
     graph = loaded_cylinder(BondGraph(), force=force, extension=extension, viscous=1e5, dead_volume=1e-3)
@@ -207,7 +207,7 @@ def test_a_piston_comes_to_rest_at_its_stop(force: float, extension: float, end:
         graph.include(f"hose_{name}", built(orifice, area=2e-4))
         graph.chain(f"cylinder.{name}", f"hose_{name}.a")
         graph.chain(f"hose_{name}.b", "return")
-    motion = moved(graph, 1.0, "Radau", steps=40)
+    motion = moved(graph, 0.6, "Radau", steps=40)
     position = motion["cylinder.stops.displacement"]
     assert position[-1] == pytest.approx(end + force / 1e8, abs=1e-6)
     stops = ("cylinder.stops", "cylinder.damping")

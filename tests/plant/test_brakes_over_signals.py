@@ -50,7 +50,7 @@ def test_a_block_slips_when_a_lever_has_released_its_brake(rig_of, joint, dof):
 
 def test_the_compiled_and_the_interpreted_run_agree(rig_of):
     event = "do: brake, of: a, efforts: [10, 1, 4], over: {signal: lever/position, values: [0, 0.7, 0.9]}, at: 0"
-    text = with_events([event], SLOPE.format(joint=SEVERAL), "step: 40 ms, duration: 0.6 s")
+    text = with_events([event], SLOPE.format(joint=SEVERAL), "step: 40 ms, duration: 0.4 s")
     compiled, interpreted = (EventRun(rig_of(text, interpret=interpret)) for interpret in (False, True))
     np.testing.assert_allclose(compiled.rows, interpreted.rows, rtol=1e-9, atol=1e-11)
 

@@ -67,7 +67,7 @@ def test_engines_and_integrators_agree(rig_of, fine, case):
     assert [native.event(name)[0] for name in native.event_names[:4]] == [1, 1, 1, 1]
     np.testing.assert_allclose(EventRun(rig, python_engine(rig)).rows, native.rows, rtol=1e-9, atol=1e-11)
     ticks = round(0.02 / rig.tick_model.step)  # past three events
-    if "Euler" not in case:
+    if case == "rosenbrock":  # other tests run rk4 in Python
         plain = EventRun(rig_of(MOTORISED, *ALTERNATIVES[case], interpret=True), ticks=ticks)
         np.testing.assert_allclose(plain.rows, native.rows[: ticks + 1], rtol=1e-7, atol=1e-9)
     room = 10 if "Euler" in case else 1

@@ -1,5 +1,6 @@
 """Efforts of prescribed joints on elastic links, against inverse dynamics with the modes integrated apart."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ JOINTS = ("shoulder", "elbow")
 
 def moving(tmp_path: Path):
     """The arm with both joints prescribed, and without gravity in the start: it swings along all modes."""
-    text = ARM.read_text()
+    text = re.sub(r"modes: \{.*?\}", "modes: {bend_y: 1, bend_z: 1}", ARM.read_text())
     head, _ = text.split("joints:\n")
     sines = [
         f"  {name}: {{prescribed: {{type: sine, amplitude: {a}, frequency: {f}}}}}"
@@ -30,7 +31,7 @@ def test_efforts_are_those_of_inverse_dynamics_with_the_modes_integrated(tmp_pat
     run, model = rig.run(), rig.plant.model
     driven = np.array([model.dof_index(name) for name in JOINTS])
     modes = model.elastic_dofs
-    assert len(modes) == model.nv - 2 == 10
+    assert len(modes) == model.nv - 2 == 4
     omega = 2.0 * np.pi * FREQUENCIES
 
     def state(t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
