@@ -13,11 +13,8 @@ from cosim.bench import CASES, ROWS
 from cosim.bench.paired_timing import QUICK
 from cosim.bench.rows import BenchCase, measure_case
 from tests.bench.named_rows import TINY
-from tests.kit import durations
-from tests.kit.levels import covering
 
 MODULES = {case.name: name for name in vars(bench) if name.startswith(ROWS) for case in getattr(bench, name).CASES}
-MEASURED = durations.read()
 # rows of runs in real time
 REAL_TIME = re.compile("hardware (tick compiled|tick serial|1 kHz|stop)|realtime|outputs|ten da|slider|tuning margins")
 # one loop of one joint is measured on few runs, runs are short, and a stall of the machine costs no tick of 40 ms
@@ -43,23 +40,9 @@ NOTES = {
 }
 
 
-def cost(case: BenchCase) -> float:
-    """Seconds."""
-    row = MEASURED.get(f"tests/bench/test_every_row.py::test_a_row[{case.name}]")
-    return durations.RECORDED if row is None else row.total
-
-
-def features(case: BenchCase) -> set[str]:
-    """In the gate, the shortest row of each module that has a short one."""
-    return {MODULES[case.name]} if cost(case) < durations.LONG else set()
-
-
 def parameters() -> list[Any]:
-    found = covering([case for case in CASES if not case.on_request], features, cost)
-    for k, (values, marks, _) in enumerate(found):
-        if REAL_TIME.match(values[0].name):
-            found[k] = pytest.param(*values, marks=(*marks, pytest.mark.real_time))
-    return found
+    cases = [case for case in CASES if not case.on_request]
+    return [pytest.param(case, marks=pytest.mark.real_time if REAL_TIME.match(case.name) else ()) for case in cases]
 
 
 @pytest.mark.parametrize("case", parameters(), ids=lambda case: case.name)

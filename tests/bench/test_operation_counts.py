@@ -14,7 +14,6 @@ from cosim.bench.rows import BenchCase, measure_case
 from cosim.formulations import known_formulations, load_formulation
 from tests.bench.test_bench import TINY
 from tests.docs.documents import TABLES
-from tests.kit.levels import full
 
 
 def test_products_and_sums_are_counted_once_and_without_zeros():
@@ -110,7 +109,6 @@ def test_cartesian_coordinates_cost_the_same_with_each_body():
     assert slopes == pytest.approx(1903, rel=3e-3)
 
 
-@full
 def test_the_table_of_loops_has_the_counts():
     head, *lines = TABLES["Operations with loops"]
     sizes = [int(cell.removeprefix("n = ")) for cell in head[1:]]

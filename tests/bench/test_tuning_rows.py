@@ -10,7 +10,6 @@ from cosim.bench import rows_tuning
 from cosim.bench.paired_timing import QUICK
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import measure_case
-from tests.kit.levels import full
 
 CASES = {case.name: case for case in rows_tuning.CASES}
 
@@ -24,7 +23,6 @@ def test_the_loop_in_mujoco_is_the_same_closed_loop():
     assert error == pytest.approx(own, rel=0.03)
 
 
-@full
 def test_runs_until_a_cost_is_reached_are_counted(monkeypatch):
     for name, value in {"SEEDS": 1, "SEARCHED": 60, "SECONDS": 0.5}.items():
         monkeypatch.setattr(rows_tuning, name, value)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from cosim import ops
-from cosim.bondgraph import GY, TF, BondGraph, C, I, Law, R, Se
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from cosim import Rig, ops
+from cosim.bondgraph import GY, TF, BondGraph, C, Element, I, Law, R, Se
+from cosim.errors import InputError
+from tests.kit.messages import Said
+from tests.kit.refusals import raised
 
 LENGTHS, MASSES = (0.5, 0.4), (2.0, 1.5)
 FIRST_MASS = 0.3  # m from the first joint
+E, M, T = "electrical", "rotational", "translational"
 
 
 def given(name: str) -> Law:
@@ -14,30 +23,46 @@ def given(name: str) -> Law:
     return Law(lambda value: value, (name,))
 
 
+def graph_of(*chains: str, inputs: Mapping[str, str] = MappingProxyType({}), **parts: Any) -> BondGraph:
+    """chains: `a -> b -> c`. parts: elements, components (graphs) and junctions by their kind, `0` or `1`."""
+    graph = BondGraph(inputs=dict(inputs))
+    for name, part in parts.items():
+        if isinstance(part, BondGraph):
+            graph.include(name, part)
+        elif isinstance(part, Element):
+            graph.add(name, part)
+        else:
+            graph.junction(name, part)
+    for chain in chains:
+        graph.chain(*chain.split(" -> "))
+    return graph
+
+
 def motor(resistance: float = 0.5, inductance: float = 1e-3, constant: float = 0.1, inertia: float = 1e-3) -> BondGraph:
     """A DC motor on a voltage, with viscous friction; the shaft is a port."""
-    graph = BondGraph(inputs={"voltage": "V"}, ports={"shaft": "rotor"})
-    graph.junction("armature", "1")
-    graph.junction("rotor", "1")
-    graph.add("supply", Se("electrical", given("voltage")))
-    graph.add("winding", I("electrical", inductance))
-    graph.add("resistance", R("electrical", resistance))
-    graph.add("motor", GY("electrical", "rotational", constant))
-    graph.add("inertia", I("rotational", inertia))
-    graph.add("friction", R("rotational", 1e-4))
-    graph.chain("supply", "armature", "winding")
-    graph.chain("armature", "motor", "rotor", "inertia")
-    graph.bond("armature", "resistance")
-    graph.bond("rotor", "friction")
+    graph = graph_of(
+        *("supply -> armature -> winding", "armature -> motor -> rotor -> inertia"),
+        *("armature -> resistance", "rotor -> friction"),
+        inputs={"voltage": "V"},
+        armature="1",
+        rotor="1",
+        supply=Se(E, given("voltage")),
+        winding=I(E, inductance),
+        resistance=R(E, resistance),
+        motor=GY(E, M, constant),
+        inertia=I(M, inertia),
+        friction=R(M, 1e-4),
+    )
+    graph.ports["shaft"] = "rotor"
     return graph
 
 
 def geared_motor(ratio: float = 0.1, load: float = 2.0) -> BondGraph:
     """The motor with an inertia behind a rigid gear."""
     graph = motor()
-    graph.add("gear", TF("rotational", "rotational", ratio))
+    graph.add("gear", TF(M, M, ratio))
     graph.junction("shaft", "1")
-    graph.add("load", I("rotational", load))
+    graph.add("load", I(M, load))
     graph.chain("rotor", "gear", "shaft", "load")
     return graph
 
@@ -47,8 +72,8 @@ def manipulator() -> BondGraph:
     graph = BondGraph(inputs={"torque_1": "N*m", "torque_2": "N*m"})
     angles = ("joint_1.displacement", "joint_2.displacement")
     for k in (1, 2):
-        graph.junction(f"joint_{k}", "1", "rotational")
-        graph.add(f"drive_{k}", Se("rotational", given(f"torque_{k}")))
+        graph.junction(f"joint_{k}", "1", M)
+        graph.add(f"drive_{k}", Se(M, given(f"torque_{k}")))
         graph.bond(f"drive_{k}", f"joint_{k}")
     (l1, l2), s, c = LENGTHS, ops.sin, ops.cos
     velocities = {
@@ -60,27 +85,33 @@ def manipulator() -> BondGraph:
     for name, (mass, by_joint) in velocities.items():
         graph.junction(name, "1")
         graph.junction(f"sum_{name}", "0")
-        graph.add(f"mass_{name}", I("translational", mass))
+        graph.add(f"mass_{name}", I(T, mass))
         graph.chain(f"sum_{name}", name, f"mass_{name}")
         for k, partial in by_joint.items():
-            graph.add(f"{name}_by_{k}", TF("rotational", "translational", Law(partial, angles)))
+            graph.add(f"{name}_by_{k}", TF(M, T, Law(partial, angles)))
             graph.chain(f"joint_{k}", f"{name}_by_{k}", f"sum_{name}")
     return graph
 
 
 def ladder(count: int) -> BondGraph:
     """A shaft of `count` inertias and springs: 4 elements each."""
-    graph = BondGraph(inputs={"torque": "N*m"})
-    graph.add("drive", Se("rotational", given("torque")))
+    graph = graph_of(inputs={"torque": "N*m"}, drive=Se(M, given("torque")))
     last = "drive"
     for k in range(count):
         graph.junction(f"speed_{k}", "1")
         graph.junction(f"torque_{k}", "0")
-        graph.add(f"inertia_{k}", I("rotational", 1.0 + k))
-        graph.add(f"spring_{k}", C("rotational", 100.0 + k))
+        graph.add(f"inertia_{k}", I(M, 1.0 + k))
+        graph.add(f"spring_{k}", C(M, 100.0 + k))
         graph.chain(last, f"speed_{k}", f"inertia_{k}")
         graph.chain(f"speed_{k}", f"torque_{k}", f"spring_{k}")
         last = f"torque_{k}"
-    graph.add("end", R("rotational", 1.0))
+    graph.add("end", R(M, 1.0))
     graph.bond(last, "end")
     return graph
+
+
+def refused_in_file(rig_of: Callable[..., Rig], text: str, said: Said) -> None:
+    """The rig of a text is refused, in a line with its place there."""
+    line = str(raised(InputError, rig_of, text)).splitlines()[0]
+    assert re.search(r"rig\.yaml:\d+ joints\.\w+\.actuator\.", line)
+    said(line)

@@ -25,7 +25,7 @@ class Simulation:
     """The states, and the energies supplied and dissipated [J], at the given times."""
 
     def __init__(
-        self, assembly: Assembly, times: Any, inputs: Inputs = no_inputs, rtol: float = 1e-9, **options: Any
+        self, assembly: Assembly, times: Any, inputs: Inputs = no_inputs, rtol: float = 1e-7, **options: Any
     ) -> None:
         names = [state.name for state in assembly.states]
         self.assembly, self.names, self.t, self.inputs = assembly, names, np.asarray(times, dtype=float), inputs
@@ -70,9 +70,9 @@ class Simulation:
         return abs(supplied - dissipated - change) / max(abs(supplied), abs(dissipated), abs(change))
 
 
-def moved(graph: BondGraph, duration: float, method: str = "DOP853", steps: int = 1) -> Simulation:
+def moved(graph: BondGraph, duration: float, method: str = "DOP853", steps: int = 1, **options: Any) -> Simulation:
     """The graph at equal times, `steps` from its initial state to the duration [s]."""
-    return Simulation(assemble(graph), np.linspace(0.0, duration, steps + 1), method=method, atol=1e-12)
+    return Simulation(assemble(graph), np.linspace(0.0, duration, steps + 1), method=method, atol=1e-12, **options)
 
 
 def bench(component: BondGraph, sources: Mapping[str, tuple[str, str]], **inputs: str) -> Assembly:

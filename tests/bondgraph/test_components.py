@@ -9,32 +9,13 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.bondgraph import BondGraph, I, Law, R, Se, Sf, assemble
+from cosim.bondgraph import I, Law, R, Se, Sf, assemble
 from cosim.bondgraph.components import dc_machine, friction, gear_stage, harmonic_drive, planetary, pmsm, shaft
 from cosim.bondgraph.components._thermal import Thermal
-from cosim.units import RPM
-from tests.bondgraph.graphs import given
+from tests.bondgraph.graphs import M, given, graph_of
 from tests.bondgraph.simulation import Simulation, bench
 
-FORMS = ("dead_zone", "transformer")
 SERVO = pmsm.Params(4, 0.5, 1.0e-3, 1.8e-3, 0.02, inertia=1e-3, viscous=1e-4)
-
-
-# --- machines ---
-
-
-def test_a_dc_machine_starts_as_published() -> None:
-    """DCPM_Start of the Modelica Standard Library 4.1.0: a ramp of the voltage, then a load."""
-    constant = (100.0 - 0.05 * 100.0) / (1425.0 * RPM)
-    machine = dc_machine.Params(0.05, 0.0015, inertia=0.15 + 0.15, torque_constant=constant)
-    assembly = bench(dc_machine.build(machine), {"armature": ("voltage", "V"), "shaft": ("load", "N*m")})
-
-    def inputs(t: float) -> dict[str, float]:
-        return {"voltage": min(max((t - 0.2) / 0.8, 0.0), 1.0) * 100.0, "load": -63.66 if t >= 1.5 else 0.0}
-
-    found = Simulation(assembly, [0.5, 1.0, 2.0], inputs, method="DOP853", max_step=5e-3)
-    assert found["part.winding.flow"] == pytest.approx([91.915255, 92.527382, 99.9743466], rel=1e-6)
-    assert found["part.inertia.flow"] == pytest.approx([51.63637, 149.81254, 149.2278453], rel=1e-6)
 
 
 def test_a_dc_machine_answers_a_step_as_its_closed_form() -> None:
@@ -42,7 +23,7 @@ def test_a_dc_machine_answers_a_step_as_its_closed_form() -> None:
     machine = dc_machine.Params(0.5, 2e-3, inertia=1e-3, torque_constant=0.1, viscous=2e-4)
     assembly = bench(dc_machine.build(machine), {"armature": ("voltage", "V")})
     t = np.linspace(0.0, 0.3, 40)
-    found = Simulation(assembly, t, lambda _: {"voltage": 12.0}, method="DOP853")
+    found = Simulation(assembly, t, lambda _: {"voltage": 12.0}, method="DOP853", rtol=1e-9)
     roots = np.roots([2e-3 * 1e-3, 0.5 * 1e-3 + 2e-3 * 2e-4, 0.5 * 2e-4 + 0.1**2])
     final = 0.1 * 12.0 / (0.5 * 2e-4 + 0.1**2)
     a, b = roots
@@ -102,59 +83,44 @@ def test_a_winding_heats_to_its_steady_temperatures_and_its_resistance_rises() -
     assert found.supplied[-1] == pytest.approx(found.dissipated[-1] + found.stored(-1), rel=1e-8)
 
 
-# --- shafts and gears ---
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_shaft_with_backlash_swings_as_published(form: Any) -> None:
-    """ElastoBacklash of the Modelica Standard Library 4.1.0: an inertia on the ground, wound up beyond its backlash."""
-    graph = BondGraph()
-    graph.junction("speed", "1")
-    graph.add("inertia", I("rotational", 5.0))
-    graph.add("ground", Sf("rotational", 0.0))
-    mesh = shaft.Params(2e4, 50.0, backlash=math.pi / 4, twist=math.pi / 2, model=form)
-    graph.include("shaft", shaft.build(mesh))
-    graph.chain("speed", "inertia")
-    graph.chain("speed", "shaft.input")
-    graph.chain("shaft.output", "ground")
-    found = Simulation(assemble(graph), [0.1, 0.25, 0.5, 1.0], method="DOP853", max_step=2e-3)
-    speed, twist = ("inertia.flow", "shaft.spring.displacement")
-    if form == "transformer":
-        speed, twist = ("shaft.twist.flow", "shaft.twist.displacement")
-    assert found[twist] == pytest.approx([0.2498311, 0.5808075, -0.30993973, -0.1555704], abs=1e-4)
-    assert found[speed] == pytest.approx([52.893741, 30.080733, -17.228305, -7.02293], rel=1e-4)
+def test_a_shaft_with_backlash_swings_as_published() -> None:
+    """ElastoBacklash of the Modelica Standard Library 4.1.0: an inertia on the ground, wound up beyond its backlash;
+    the sample rig has the other form of the model."""
+    mesh = shaft.Params(2e4, 50.0, backlash=math.pi / 4, twist=math.pi / 2, model="transformer")
+    parts = {"speed": "1", "inertia": I(M, 5.0), "ground": Sf(M, 0.0), "shaft": shaft.build(mesh)}
+    graph = graph_of("speed -> inertia", "speed -> shaft.input", "shaft.output -> ground", **parts)
+    found = Simulation(assemble(graph), [0.1, 0.25, 0.5, 1.0], method="DOP853", max_step=4e-3)
+    expected = [0.2498311, 0.5808075, -0.30993973, -0.1555704]
+    assert found["shaft.twist.displacement"] == pytest.approx(expected, abs=1e-4)
+    assert found["shaft.twist.flow"] == pytest.approx([52.893741, 30.080733, -17.228305, -7.02293], rel=1e-4)
 
 
 def test_two_inertias_on_a_shaft_resonate_at_their_frequency() -> None:
     """ω² = k (1/J_1 + 1/J_2)."""
-    graph = BondGraph()
-    for name, inertia, speed in (("near", 0.02, 1.0), ("far", 0.05, 0.0)):
-        graph.junction(name, "1")
-        graph.add(f"{name}_inertia", I("rotational", inertia, speed))
-        graph.bond(name, f"{name}_inertia")
-    graph.include("shaft", shaft.build(shaft.Params(300.0)))
-    graph.chain("near", "shaft.input")
-    graph.chain("shaft.output", "far")
+    parts = {
+        "near": "1",
+        "far": "1",
+        "first": I(M, 0.02, 1.0),
+        "second": I(M, 0.05),
+        "shaft": shaft.build(shaft.Params(300.0)),
+    }
+    graph = graph_of("near -> first", "far -> second", "near -> shaft.input", "shaft.output -> far", **parts)
     t = np.linspace(0.0, 0.2, 30)
-    found = Simulation(assemble(graph), t, method="DOP853")
+    found = Simulation(assemble(graph), t, method="DOP853", rtol=1e-9)
     frequency = math.sqrt(300.0 * (1.0 / 0.02 + 1.0 / 0.05))
     assert found["shaft.spring.displacement"] == pytest.approx(np.sin(frequency * t) / frequency, abs=1e-9)
 
 
-@pytest.mark.parametrize("load", [0.2, 1.0, 5.0, 40.0])
+@pytest.mark.parametrize("load", [0.2, 5.0])
 @pytest.mark.parametrize("elastic", [False, True])
 def test_the_efficiency_of_a_stage_over_its_load(load: float, elastic: bool) -> None:
     """η = M_load / (M_load + M_0 + μ M_load)."""
     mesh: dict[str, Any] = {"stiffness": 5e3, "damping": 2.0} if elastic else {}
     stage = gear_stage.Params(10.0, **mesh, inertia=0.01, coulomb=0.4, load_friction=0.15, creep_speed=1e-6)
     torque = (load * 1.15 + 0.4) / 10.0
-    graph = BondGraph()
-    graph.junction("input", "1")
-    graph.add("motor", Sf("rotational", 50.0) if elastic else Se("rotational", torque))
-    graph.add("load", Se("rotational", -load) if elastic else Sf("rotational", 5.0))
-    graph.include("stage", gear_stage.build(stage))
-    graph.chain("motor", "input", "stage.input")
-    graph.chain(*(("load", "stage.output") if elastic else ("stage.output", "load")))
+    sides = {"motor": Sf(M, 50.0), "load": Se(M, -load)} if elastic else {"motor": Se(M, torque), "load": Sf(M, 5.0)}
+    behind = "load -> stage.output" if elastic else "stage.output -> load"
+    graph = graph_of("motor -> input -> stage.input", behind, input="1", stage=gear_stage.build(stage), **sides)
     assembly = assemble(graph)
     x = assembly.initial()
     if elastic:  # at steady state
@@ -173,17 +139,18 @@ def test_a_load_that_drives_a_stage_meets_its_friction() -> None:
 
 
 def test_a_planetary_gear_turns_as_willis_says() -> None:
-    graph = BondGraph(inputs={"sun": "rad/s", "ring": "rad/s"})
-    graph.include("gear", planetary.build(planetary.Params(3.0)))
-    for name in ("sun", "ring"):
-        graph.add(name, Sf("rotational", given(name)))
-    graph.junction("arm", "1")
-    graph.add("load", R("rotational", 2.0))
-    graph.chain("sun", "gear.sun")
-    graph.chain("gear.ring", "ring")
-    graph.chain("gear.arm", "arm", "load")
-    graph.add("inertia", I("rotational", 0.1))
-    graph.bond("arm", "inertia")
+    graph = graph_of(
+        *("sun -> gear.sun", "gear.ring -> ring", "gear.arm -> arm -> load", "arm -> inertia"),
+        inputs={"sun": "rad/s", "ring": "rad/s"},
+        gear=planetary.build(planetary.Params(3.0)),
+        **{
+            "sun": Sf(M, given("sun")),
+            "ring": Sf(M, given("ring")),
+            "arm": "1",
+            "load": R(M, 2.0),
+            "inertia": I(M, 0.1),
+        },
+    )
     assembly = assemble(graph)
     known = assembly.solve(0.0, assembly.initial(), {"sun": 12.0, "ring": 2.0})
     assert assembly.flow_of("load", known) == pytest.approx((12.0 + 3.0 * 2.0) / 4.0)
@@ -194,14 +161,10 @@ def test_a_planetary_gear_turns_as_willis_says() -> None:
 
 def test_a_strain_wave_gear_hardens_and_has_its_kinematic_error() -> None:
     params = harmonic_drive.Params(50.0, 2e4, hardening=5e7, damping=1.0, error=2e-4)
-    graph = BondGraph(inputs={"speed": "rad/s"})
-    graph.include("gear", harmonic_drive.build(params))
-    graph.add("motor", Sf("rotational", given("speed")))
-    graph.add("arm", I("rotational", 0.5))
-    graph.junction("output", "1")
-    graph.chain("motor", "gear.input")
-    graph.chain("gear.output", "output", "arm")
-    assembly = assemble(graph)
+    parts = {"gear": harmonic_drive.build(params), "motor": Sf(M, given("speed")), "arm": I(M, 0.5), "output": "1"}
+    assembly = assemble(
+        graph_of("motor -> gear.input", "gear.output -> output -> arm", inputs={"speed": "rad/s"}, **parts)
+    )
     found = Simulation(
         assembly, np.linspace(0.0, 2.0, 21), lambda t: {"speed": 30.0 * math.sin(3.0 * t)}, 1e-8, method="DOP853"
     )
@@ -220,12 +183,8 @@ def test_a_strain_wave_gear_has_the_hysteresis_of_its_closed_form() -> None:
     """Both branches of M_h over the twist, and the energy of a cycle, at any speed: after the first cycles."""
     torque, stiffness, a = 12.0, 6e4, 4e-4
     params = harmonic_drive.Params(50.0, 2e4, hysteresis=torque, hysteresis_stiffness=stiffness)
-    graph = BondGraph(inputs={"speed": "rad/s"})
-    graph.include("gear", harmonic_drive.build(params))
-    graph.add("motor", Sf("rotational", given("speed")))
-    graph.add("ground", Sf("rotational", 0.0))
-    graph.chain("motor", "gear.input")
-    graph.chain("gear.output", "ground")
+    parts = {"gear": harmonic_drive.build(params), "motor": Sf(M, given("speed")), "ground": Sf(M, 0.0)}
+    graph = graph_of("motor -> gear.input", "gear.output -> ground", inputs={"speed": "rad/s"}, **parts)
     # from the middle out, then two cycles of a second: −a to a to −a
     t = np.linspace(0.0, 2.0, 81)
     rate = 2.0 * math.pi
@@ -244,17 +203,10 @@ def test_a_strain_wave_gear_has_the_hysteresis_of_its_closed_form() -> None:
     assert found.energy_gap() < 1e-7
 
 
-# --- friction ---
-
-
 def held(params: friction.Params, force: Law) -> Simulation:
-    graph = BondGraph(inputs={})
-    graph.add("push", Se("rotational", force))
-    graph.include("contact", friction.build(params))
-    graph.add("inertia", I("rotational", 0.5))
-    graph.bond("push", "contact.body")
-    graph.bond("contact.body", "inertia")
-    return Simulation(assemble(graph), np.linspace(0.0, 5.0, 51))
+    parts = {"push": Se(M, force), "contact": friction.build(params), "inertia": I(M, 0.5)}
+    graph = graph_of("push -> contact.body", "contact.body -> inertia", **parts)
+    return Simulation(assemble(graph), np.linspace(0.0, 2.5, 26))
 
 
 def test_bristles_hold_what_should_stick() -> None:
@@ -263,12 +215,12 @@ def test_bristles_hold_what_should_stick() -> None:
     stuck = held(friction.Params(2.5, static=3.0, bristle_stiffness=2e4, bristle_damping=30.0), load)
     deflection = stuck["contact.stiffness.displacement"]
     assert deflection[-1] == pytest.approx(2.7 / 2e4, rel=1e-6)
-    assert abs(stuck["inertia.flow"][30:]).max() < 1e-9
+    assert abs(stuck["inertia.flow"][22:]).max() < 1e-9
     creeping = held(friction.Params(2.5, model="stribeck", static=3.0), load)
     assert creeping["inertia.flow"][-1] > 1e-3
 
 
-@pytest.mark.parametrize("speed", [0.002, 0.02, 1.0, -0.3])
+@pytest.mark.parametrize("speed", [0.02, -0.3])
 @pytest.mark.parametrize("model", ["stribeck", "lugre"])
 def test_steady_sliding_has_the_friction_of_the_stribeck_curve(model: Any, speed: float) -> None:
     params = friction.Params(
@@ -278,43 +230,3 @@ def test_steady_sliding_has_the_friction_of_the_stribeck_curve(model: Any, speed
     found = Simulation(assembly, [5.0], lambda _: {"speed": speed})
     expected = math.copysign(2.5 + 0.5 * math.exp(-((speed / 0.01) ** 2)), speed) + 0.4 * speed
     assert assembly.effort("speed", found.known()) == pytest.approx(expected, rel=1e-6)
-
-
-WRONG = {
-    "a machine without excitation": (
-        lambda: dc_machine.Params(0.5, 1e-3),
-        "give either torque_constant, or excitation, field_resistance and field_inductance",
-    ),
-    "half a field winding": (
-        lambda: dc_machine.Params(0.5, 1e-3, excitation=0.1),
-        "a field winding has excitation, field_resistance and field_inductance; give all three",
-    ),
-    "half a hysteresis": (
-        lambda: harmonic_drive.Params(50.0, 2e4, hysteresis=10.0),
-        "a hysteresis has a torque and a stiffness; give hysteresis and hysteresis_stiffness",
-    ),
-    "less friction at rest": (
-        lambda: friction.Params(2.0, static=1.0),
-        "static is 1, less than coulomb with 2; exchange them",
-    ),
-    "backlash in a rigid mesh": (
-        lambda: gear_stage.Params(10.0, backlash=0.01),
-        "damping and backlash are those of an elastic mesh; give stiffness too, or leave them out",
-    ),
-    "a ratio of 0": (
-        lambda: gear_stage.Params(0.0),
-        "a ratio of 0 transmits nothing; give turns of the input per turn of the output",
-    ),
-    "a stage that locks itself": (
-        lambda: gear_stage.Params(10.0, load_friction=1.0),
-        "the load cannot drive the stage (self-locking); give breakaway, or less friction",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_refused_parameters(case: str) -> None:
-    make, message = WRONG[case]
-    with pytest.raises(ValueError) as raised:
-        make()
-    assert str(raised.value) == message

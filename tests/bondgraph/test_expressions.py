@@ -7,6 +7,8 @@ import math
 import pytest
 
 from cosim.bondgraph.expressions import FUNCTIONS, law
+from tests.kit.messages import Said
+from tests.kit.refusals import raised
 
 VALUES = {
     "2 * flow + 1": 7.0,
@@ -21,20 +23,20 @@ VALUES = {
     "2^0.5": math.sqrt(2.0),
     "+flow": 3.0,
 }
-REFUSED = {
-    "flow +": "'flow +' is no expression, such as 0.2 * tanh(flow / 0.01)",
-    "": "'' is no expression, such as 0.2 * tanh(flow / 0.01)",
-    "tanhh(flow)": "there is no function 'tanhh'; did you mean 'tanh'?",
-    "atan2(flow)": "atan2 takes 2 values, got 1",
-    "__import__('os')": "''os'' is not allowed here; use arithmetic, comparisons and functions",
-    "flow if t else 0": "'flow if t else 0' is not allowed here; use arithmetic, comparisons and functions",
-    "flow.__class__()": "'flow.__class__()' is not allowed here; use arithmetic, comparisons and functions",
-    "[flow]": "'[flow]' is not allowed here; use arithmetic, comparisons and functions",
-    "1 < flow < 2": "'1 < flow < 2' is not allowed here; use arithmetic, comparisons and functions",
-    "True": "'True' is not allowed here; use arithmetic, comparisons and functions",
-    "flow " + "+ flow" * 2000: "an expression has at most 2000 characters, this one 12005",
-    "(" * 900 + "flow" + ")" * 900: "'" + "(" * 60 + "…' is no expression, such as 0.2 * tanh(flow / 0.01)",
-}
+REFUSED = [
+    "flow +",
+    "",
+    "tanhh(flow)",
+    "atan2(flow)",
+    "__import__('os')",
+    "flow if t else 0",
+    "flow.__class__()",
+    "[flow]",
+    "1 < flow < 2",
+    "True",
+    "flow " + "+ flow" * 2000,
+    "(" * 900 + "flow" + ")" * 900,
+]
 
 
 @pytest.mark.parametrize("text", VALUES)
@@ -46,10 +48,8 @@ def test_values(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:20])
-def test_what_is_no_law_is_refused(text: str) -> None:
-    with pytest.raises(ValueError) as raised:
-        law(text, {})
-    assert str(raised.value) == REFUSED[text]
+def test_what_is_no_law_is_refused(text: str, said: Said) -> None:
+    said(raised(ValueError, law, text, {}))
 
 
 def test_every_function_is_of_numbers() -> None:

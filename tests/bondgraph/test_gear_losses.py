@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from cosim import Rig, ops
-from cosim.bondgraph import BondGraph, I, Law, Se, Sf, assemble
+from cosim.bondgraph import Assembly, I, Law, Se, Sf, assemble
 from cosim.bondgraph.components import gear_stage
 from cosim.bondgraph.components._mesh_friction import interpolated
-from tests.bondgraph.graphs import given
+from cosim.bondgraph.elements import Value
+from tests.bondgraph.graphs import M, graph_of
 from tests.bondgraph.simulation import Simulation
 
 LEAD, ANGLE = math.radians(4.0), math.radians(6.0)  # of a worm, and of its friction
@@ -48,19 +49,18 @@ def test_a_table_is_linear_between_its_speeds_and_constant_outside() -> None:
     assert interpolated(x, points, values) == pytest.approx(np.interp(x, points, values), abs=1e-15)
 
 
-@pytest.mark.parametrize("speed", [0.5, 2.0, -2.5, 4.0])
+def turned(stage: gear_stage.Params, speed: float, load: Value) -> Assembly:
+    """A stage between a source of speed and a torque on its output."""
+    parts = {"stage": gear_stage.build(stage), "speed": Sf(M, speed), "load": Se(M, load), "shaft": "1"}
+    return assemble(graph_of("speed -> shaft -> stage.input", "load -> stage.output", **parts))
+
+
+@pytest.mark.parametrize("speed", [2.0, -2.5])
 def test_the_power_behind_a_stage_has_the_efficiency_of_its_direction_and_speed(speed: float) -> None:
     """At steady speed of the output, with a load of 20 N·m that the input lifts or lets down."""
     stage = gear_stage.Params(10.0, **MESH, **TABLE, inertia=0.05, creep_speed=1e-7)
-    graph = BondGraph(inputs={"speed": "rad/s"})
-    graph.include("stage", gear_stage.build(stage))
-    graph.add("speed", Sf("rotational", given("speed")))
-    graph.add("load", Se("rotational", -20.0))
-    graph.junction("shaft", "1")
-    graph.chain("speed", "shaft", "stage.input")
-    graph.chain("load", "stage.output")
-    assembly = assemble(graph)
-    found = Simulation(assembly, [0.1], lambda _: {"speed": 10.0 * speed}, rtol=1e-7)
+    assembly = turned(stage, 10.0 * speed, -20.0)
+    found = Simulation(assembly, [0.1])
     eta = np.interp(abs(speed), TABLE["speeds"], TABLE["efficiencies" if speed > 0.0 else "back_efficiencies"])
     power = assembly.supplied(found.known())["speed"]
     assert power == pytest.approx(20.0 * speed * (1.0 / eta if speed > 0.0 else eta), rel=1e-6)
@@ -83,15 +83,8 @@ def test_a_slipping_stage_has_the_friction_of_direction_and_speed(speed: float, 
 @pytest.mark.parametrize("speed", [2.0, -2.0])
 def test_a_worm_has_the_torques_of_its_lead_and_friction_angles(speed: float) -> None:
     """tan(λ + ρ) / tan λ to lift the load, and tan(ρ − λ) / tan λ to push it down: the motor gives power both ways."""
-    graph = BondGraph(inputs={"speed": "rad/s"})
-    graph.include("worm", gear_stage.build(gear_stage.Params(**WORM, inertia=2.0)))
-    graph.add("speed", Sf("rotational", given("speed")))
-    graph.add("load", Se("rotational", -100.0))
-    graph.junction("shaft", "1")
-    graph.chain("speed", "shaft", "worm.input")
-    graph.chain("load", "worm.output")
-    assembly = assemble(graph)
-    found = Simulation(assembly, [1.0], lambda _: {"speed": speed}, rtol=1e-8)
+    assembly = turned(gear_stage.Params(**WORM, inertia=2.0), speed, -100.0)
+    found = Simulation(assembly, [1.0], rtol=1e-8)
     angle = LEAD + ANGLE if speed > 0.0 else LEAD - ANGLE
     torque = 100.0 / 40.0 * math.tan(angle) / math.tan(LEAD)
     assert assembly.effort("speed", found.known()) == pytest.approx(torque, rel=1e-6)
@@ -145,15 +138,9 @@ def test_a_worm_that_does_not_lock_runs_down() -> None:
 def test_a_stage_that_sticks_swings_with_the_frequency_and_damping_of_its_bristles() -> None:
     """J ẍ + (M_0 τ / z) ẋ + (k + M_0 / z) x = 0 of the input, with the output held and without friction per load."""
     stage = gear_stage.Params(10.0, stiffness=400.0, coulomb=10.0, breakaway=1e-3, bristle_time=5e-4)
-    graph = BondGraph()
-    graph.include("stage", gear_stage.build(stage))
-    graph.junction("rotor", "1")
-    graph.add("inertia", I("rotational", 0.01, 0.02))
-    graph.add("held", Sf("rotational", 0.0))
-    graph.chain("rotor", "inertia")
-    graph.chain("rotor", "stage.input")
-    graph.chain("stage.output", "held")
-    found = Simulation(assemble(graph), np.linspace(0.0, 0.05, 21), method="DOP853")
+    parts = {"stage": gear_stage.build(stage), "rotor": "1", "inertia": I(M, 0.01, 0.02), "held": Sf(M, 0.0)}
+    graph = graph_of("rotor -> inertia", "rotor -> stage.input", "stage.output -> held", **parts)
+    found = Simulation(assemble(graph), np.linspace(0.0, 0.05, 21), method="DOP853", rtol=1e-9)
     rate = 1.0 * 5e-4 / 1e-3 / 0.01 / 2.0
     frequency = math.sqrt((400.0 + 1.0 / 1e-3) / 0.01 - rate**2)
     expected = 0.02 / frequency * np.exp(-rate * found.t) * np.sin(frequency * found.t)
@@ -164,14 +151,7 @@ def test_a_stage_that_sticks_swings_with_the_frequency_and_damping_of_its_bristl
 def test_a_load_that_changes_its_side_at_speed_is_passed() -> None:
     """Friction per load is 0 there, without a jump: 20 sin(t) N·m on the output of a stage that turns."""
     stage = gear_stage.Params(10.0, **MESH, efficiency=0.8, breakaway=1e-3, bristle_time=1e-4, inertia=0.05)
-    graph = BondGraph()
-    graph.include("stage", gear_stage.build(stage))
-    graph.add("speed", Sf("rotational", 200.0))
-    graph.add("load", Se("rotational", Law(lambda t: -20.0 * ops.sin(t), ("t",))))
-    graph.junction("shaft", "1")
-    graph.chain("speed", "shaft", "stage.input")
-    graph.chain("load", "stage.output")
-    assembly = assemble(graph)
+    assembly = turned(stage, 200.0, Law(lambda t: -20.0 * ops.sin(t), ("t",)))
     times = np.linspace(0.0, 2.0 * math.pi, 9)
     found = Simulation(assembly, times, rtol=1e-6)
     for k in (2, 6):  # 20 N·m against the motion, and with it
@@ -197,43 +177,3 @@ def test_a_step_that_is_too_long_makes_no_more_friction() -> None:
         assert gear_stage.held(stage, speed, 0.0, 50.0) == 1.0
         assert gear_stage.held(stage, -speed, 0.0, -50.0) == -1.0
     assert gear_stage.bend_rate(stage, 2.0, 50.0) == pytest.approx(2000.0 * (1.0 - 3.0 * 50.0))
-
-
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "two frictions": (
-        {"load_friction": 0.1, "efficiency": 0.9},
-        "load_friction and efficiency are the same friction; give one of them",
-    ),
-    "one direction": (
-        {"back_efficiency": 0.9},
-        "back_efficiency is beside efficiency; give efficiency too",
-    ),
-    "a table without speeds": (
-        {"efficiencies": (0.8, 0.9)},
-        "efficiencies, back_efficiencies and speeds are one table; give as many of each",
-    ),
-    "speeds that fall": (
-        {"efficiencies": (0.8, 0.9), "speeds": (2.0, 1.0)},
-        "the speeds of efficiencies increase; sort them",
-    ),
-    "a lock that nothing holds": (
-        {"efficiency": 0.4},
-        "the load cannot drive the stage (self-locking); give breakaway, or less friction",
-    ),
-    "stiction of a rigid mesh": (
-        {"breakaway": 1e-3},
-        "a stage that sticks holds what an elastic mesh transmits; give stiffness too",
-    ),
-    "damping of no bristles": (
-        {**MESH, "bristle_time": 1e-3},
-        "bristle_time is that of a stage that sticks; give breakaway too, or leave it out",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_refused_parameters(case: str) -> None:
-    keys, message = WRONG[case]
-    with pytest.raises(ValueError) as raised:
-        gear_stage.Params(10.0, **keys)
-    assert str(raised.value) == message

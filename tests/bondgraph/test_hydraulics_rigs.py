@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cosim import Rig, load_rig
-from cosim.errors import InputError
+from cosim import Rig
+from tests.bondgraph.graphs import refused_in_file
+from tests.kit.messages import Said
 
 SUPPLY, AREA, FORCE, OPENING = 1e6, 0.0201, 15e3, 1.2566e-4  # SI units, as in the rig files
 SPEED = 0.7 * OPENING * math.sqrt((SUPPLY - FORCE / AREA) / 900.0) / AREA
@@ -35,11 +35,6 @@ def test_the_rigid_fluid_hides_the_oscillation_that_the_full_model_shows(sample:
     fluid = math.sqrt(1750e6 / 900.0) / 0.5  # √(c / m) = √(E / ρ) / S
     assert 2.0 * math.pi / period == pytest.approx(fluid, rel=0.05)
     assert runs["full"]["slide/piston"] == pytest.approx(runs["full"]["slide/position"], abs=1e-9)
-
-
-def test_runs_are_deterministic(sample: Sample) -> None:
-    first, second = (sample("drives/hydraulic_full").run("20 ms") for _ in range(2))
-    assert (first["slide/pressure_a"] == second["slide/pressure_a"]).all()
 
 
 def test_rollouts_are_single_runs_to_the_bit(sample: Sample) -> None:
@@ -78,55 +73,25 @@ joints:
       graph:
         elements: {{tank: {{type: Se, domain: hydraulic, effort: 0}}}}
         components:
-          item: {item}
+          item: {{type: {item}}}
         bonds: [item.rod -> joint, item.a -> tank, item.b -> tank]
 schedule: {{step: 1 ms, duration: 10 ms}}
 """
-CYLINDER = "type: cylinder, area_a: 20 cm^2, area_b: 10 cm^2, stroke: 0.5 m, dead_volume: 0.1 l"
+CYLINDER = "cylinder, area_a: 20 cm^2, area_b: 10 cm^2, stroke: 0.5 m, dead_volume: 0.1 l"
+SPOOL = "spool_valve, diameter: 8 mm, max_opening: 1 mm"
 MISTAKES = {
-    "a negative area": (
-        "{type: cylinder, area_a: -20 cm^2, area_b: 10 cm^2, stroke: 0.5 m, dead_volume: 0.1 l}",
-        "area_a: must be above 0 m^2, is -0.002 m^2",
-    ),
-    "no stroke": (
-        "{type: cylinder, area_a: 20 cm^2, area_b: 10 cm^2, stroke: 0, dead_volume: 0.1 l}",
-        "stroke: must be above 0 m, is 0 m",
-    ),
-    "air above one half": (f"{{{CYLINDER}, air_content: 1.2}}", "air_content: must be at most 0.5, is 1.2"),
-    "a start beyond the stroke": (
-        f"{{{CYLINDER}, extension: 0.6 m}}",
-        "extension: the piston starts beyond its stroke; lower it, or raise 'stroke'",
-    ),
-    "an accumulator below its precharge": (
-        "{type: accumulator, volume: 1 l, precharge: 50 bar, inlet: 1 l/min/bar, pressure: 20 bar}",
-        "pressure: it is below the precharge; raise it, or lower 'precharge'",
-    ),
-    "a spool with two lags": (
-        "{type: spool_valve, diameter: 8 mm, max_opening: 1 mm, command: request, time_constant: 5 ms,"
-        " natural_frequency: 300 rad/s}",
-        "time_constant: a spool has a 'time_constant' or a 'natural_frequency', not both; take one out",
-    ),
-    "a command that is no expression": (
-        "{type: spool_valve, diameter: 8 mm, max_opening: 1 mm, command: 2 mm}",
-        "command: '2 mm' is no expression, such as 0.2 * tanh(flow / 0.01)",
-    ),
-    "a discharge above one": (
-        "{type: orifice, area: 1 mm^2, discharge: 70}",
-        "discharge: must be at most 1, is 70",
-    ),
-    "an unknown component": (
-        "{type: cylindre}",
-        "type: unknown component 'cylindre'; did you mean 'cylinder'?",
-    ),
+    "a negative area": CYLINDER.replace("20 cm^2", "-20 cm^2"),
+    "no stroke": CYLINDER.replace("0.5 m", "0"),
+    "air above one half": f"{CYLINDER}, air_content: 1.2",
+    "a start beyond the stroke": f"{CYLINDER}, extension: 0.6 m",
+    "an accumulator below its precharge": "accumulator, volume: 1 l, precharge: 9 bar, inlet: 1 l/min/bar, pressure: 0",
+    "a spool with two lags": f"{SPOOL}, command: request, time_constant: 5 ms, natural_frequency: 300 rad/s",
+    "a command that is no expression": f"{SPOOL}, command: 2 mm",
+    "a discharge above one": "orifice, area: 1 mm^2, discharge: 70",
+    "an unknown component": "cylindre",
 }
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_a_mistake_is_one_line(case: str, tmp_path: Path) -> None:
-    item, message = MISTAKES[case]
-    file = tmp_path / "rig.yaml"
-    file.write_text(RIG.format(item=item))
-    with pytest.raises(InputError) as raised:
-        load_rig(file)
-    line = str(raised.value).splitlines()[0]
-    assert line == f"{file}:12 joints.slide.actuator.graph.components.item.{message}"
+def test_a_mistake_is_one_line(case: str, rig_of: Callable[..., Rig], said: Said) -> None:
+    refused_in_file(rig_of, RIG.format(item=MISTAKES[case]), said)

@@ -79,27 +79,3 @@ def test_the_peak_current_lasts_as_long_as_its_heating_allows(machine: str) -> N
     assert 0.05 < begins < 0.06
     assert current == pytest.approx(np.sqrt(expected), rel=2e-3)
     assert current[0] == pytest.approx(6.0, rel=1e-6) and current[-1] == pytest.approx(2.0, rel=1e-6)
-
-
-WRONG = {
-    "an overload without a peak": (
-        lambda: CurrentControl(overload=OVERLOAD),
-        "an overload is between its continuous_current and current_limit; give a current_limit above it",
-    ),
-    "an overload above its peak": (
-        lambda: CurrentControl(current_limit=1.5, overload=OVERLOAD),
-        "an overload is between its continuous_current and current_limit; give a current_limit above it",
-    ),
-    "a dead time of the whole period": (
-        lambda: Inverter(3e-5, 20e3, 48.0),
-        "the dead time of both switches fills the switching period; lower one of both",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_refused_parameters(case: str) -> None:
-    make, message = WRONG[case]
-    with pytest.raises(ValueError) as raised:
-        make()
-    assert str(raised.value) == message

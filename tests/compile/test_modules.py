@@ -10,7 +10,6 @@ from cosim.compile.compilation import Compilation
 from cosim.compile.jit import Library
 from cosim.errors import CompileError
 from tests.compile.calls import ports
-from tests.kit.levels import full
 
 IR = Path(__file__).with_name("two_functions.ll").read_text(encoding="utf-8")
 
@@ -57,7 +56,6 @@ def test_a_text_with_variables_stays_whole(short_modules):
     assert modules.modules(text) == [text]
 
 
-@full
 @pytest.mark.parametrize("processors", [1, 2])
 def test_results_do_not_depend_on_modules_and_processes(empty_cache, monkeypatch, processors):
     monkeypatch.setattr(compilation, "_processors", lambda: processors)

@@ -7,7 +7,6 @@ import pytest
 
 from cosim.execution.scheduler import SchedulerState
 from tests.control.stateful_rig import ARM, ENGINES, STATEFUL, numbers_of, read_blocks, signals_of, started
-from tests.kit.levels import one_of_each
 
 # --- arming again -----------------------------------------------------------------------------------
 
@@ -39,7 +38,6 @@ def begins_at_the_measured_state(signals, joint):
         np.testing.assert_allclose(signals[f"{joint}/reference_{what}"][0], signals[f"{joint}/{what}"][0], atol=1e-12)
 
 
-@one_of_each
 @pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
 @pytest.mark.parametrize("kind", ENGINES)
 def test_arming_again_begins_at_the_measured_state_and_blends_into_the_trajectory(rig_of, scheduler_of, kind, pacing):

@@ -19,7 +19,6 @@ from cosim.compile.routine import Routine
 from cosim.control import guard, limits, plausibility, standstill
 from cosim.types import COMMAND
 from tests.control import guard_battery
-from tests.kit.levels import full
 from tests.kit.mutants import mutants
 
 MODULES = {guard: 180, limits: 200, plausibility: 25, standstill: 25}  # least number of mutants
@@ -194,7 +193,6 @@ def checks(battery):
     return Checks(battery)
 
 
-@full
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_every_mutant_is_detected(checks, module):
     name, begun, alive, count = module.__name__, time.process_time(), [], 0

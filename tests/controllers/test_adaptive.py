@@ -16,7 +16,6 @@ from cosim.multibody.description.urdf import parse_urdf
 from cosim.multibody.mechanism import Inertial
 from cosim.types import COMMAND, ControllerContext, Limits
 from tests.controllers.arms import MOTION, arm
-from tests.kit.levels import full
 
 ARM = "".join(
     ['<robot name="arm"><link name="base"/>']
@@ -97,7 +96,6 @@ def make(limit: float = np.inf, **changes: Any) -> Any:
     return adaptive.load(adaptive.Params(**{**KEYS, **changes}), context)
 
 
-@full
 def test_the_error_vanishes_and_the_parameters_become_those_of_the_load_and_the_friction():
     block = make(largest_inertia=0.05, adaptation=2.0)
     errors, states = simulated(block, loaded(), 15.0)
@@ -154,7 +152,6 @@ def test_nothing_is_adapted_at_the_effort_limit_or_in_the_dead_zone():
         assert not states.any()
 
 
-@full
 def test_engines_agree(tmp_path):
     keys = "load: fore, largest_mass: 1 kg, largest_moment: 0.1, largest_viscous: 2, adaptation: 2"
     controller = f"{{type: adaptive, bandwidth: 3 Hz, kd: [10, 4], {keys}, {MOTION}}}"

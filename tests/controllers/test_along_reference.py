@@ -12,7 +12,6 @@ from scipy.linalg import expm
 from cosim.analysis.linearisation import linearise
 from cosim.controllers._along_reference import costs_to_go, gains_of
 from tests.controllers.arms import arm
-from tests.kit.levels import full
 from tests.kit.rigs import rig_in
 
 WEIGHTS = "largest_position_error: 5 deg, largest_effort: 10"
@@ -141,7 +140,6 @@ def test_without_active_bounds_mpc_is_lqr(tmp_path):
         np.testing.assert_allclose(found, -regulator.regulator.table(at)["gains"] @ error, rtol=1e-6)
 
 
-@full
 @pytest.mark.parametrize(
     ("kind", "keys"), [("lqr", ", largest_integral: 0.01, delay: 1"), ("mpc", ", observer: 5 Hz, horizon: 4")]
 )

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from tests.kit.levels import full
-
 AXIS = """
 mechanism:
   gravity: [0, 0, {gravity}]
@@ -84,7 +82,6 @@ def test_recovery_from_a_saturated_effort_has_no_overshoot(rig_of):
     assert found["hinge/position"].max() < np.deg2rad(60.1)
 
 
-@full
 def test_engines_agree(rig_of):
     keys = "integral_time: 50 ms, velocity_filter: 80 Hz, inertia: 0.4, velocity_limit: 3"
     one, other = (rig(rig_of, keys, gravity=-9.81, effort="20 N*m", duration=0.4, interpret=k).run() for k in (0, 1))

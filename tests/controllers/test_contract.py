@@ -25,7 +25,6 @@ from cosim.types import (
     joint_signals,
     signals_of,
 )
-from tests.kit.levels import one_of_each
 from tests.kit.plugins import modules, name_of, parameter_sets
 
 ARM = "".join(
@@ -97,7 +96,6 @@ def test_signals_and_shapes(module: ModuleType, params: Any) -> None:
         assert np.shape(y[name]) == signal.shape and signal.shape in ((), (N,))
 
 
-@one_of_each
 @CASES
 @pytest.mark.parametrize("prescribed", [False, True])
 def test_results_are_finite_and_depend_on_the_arguments_alone(

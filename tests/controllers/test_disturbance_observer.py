@@ -9,7 +9,6 @@ from tests.controllers.arms import MOTION, arm
 from tests.controllers.test_common import KEYS
 from tests.controllers.test_contract import context
 from tests.controllers.test_controllers import make
-from tests.kit.levels import full
 
 PERIOD = 1e-3
 
@@ -65,7 +64,6 @@ def test_the_estimate_is_bounded(tmp_path):
     assert error(bounded)[-1] == pytest.approx(error(plain)[-1], rel=1e-3)
 
 
-@full
 def test_engines_agree(tmp_path):
     runs = [arm(tmp_path, controller(motion=MOTION), "{size: 2}", duration=0.3, interpret=k).run() for k in (0, 1)]
     np.testing.assert_allclose(runs[1].values, runs[0].values, rtol=1e-9, atol=1e-9)

@@ -17,7 +17,6 @@ from cosim.errors import InputError
 from cosim.multibody import Model
 from cosim.types import ControllerContext
 from tests.kit.engines import python_rows
-from tests.kit.levels import one_of_each
 from tests.kit.messages import Said
 from tests.kit.rigs import rig_in
 
@@ -141,7 +140,6 @@ def test_an_orientation_without_stiffness_is_free_and_with_it_is_kept(rig_of: An
 # --- passivity: what comes out of the port was put in before --------------------------------------
 
 
-@one_of_each
 @pytest.mark.parametrize("controller", [JOINT_IMPEDANCE, TASK_IMPEDANCE])
 @pytest.mark.parametrize("ratio", [0.1, 0.7])
 def test_an_impedance_never_gives_more_energy_than_it_got(rig_of: Any, controller: str, ratio: float) -> None:

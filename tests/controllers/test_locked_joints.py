@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.kit.engines import python_rows
-from tests.kit.levels import one_of_each
 
 CART = """
 mechanism:
@@ -38,7 +37,6 @@ RAILS = {
 }
 
 
-@one_of_each
 @pytest.mark.parametrize("controller", [TORQUE, FEEDFORWARD])
 @pytest.mark.parametrize("rail", RAILS)
 def test_an_arm_tracks_on_a_joint_that_is_locked(rig_of, controller, rail):

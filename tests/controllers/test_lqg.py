@@ -8,7 +8,6 @@ import pytest
 
 from tests.controllers.arms import MOTION, arm
 from tests.controllers.test_lqr import CART_POLE
-from tests.kit.levels import full
 
 WEIGHTS = "largest_position_error: 1 deg, largest_velocity_error: 20 deg/s, largest_effort: 30"
 NOISE = "position_noise: 0.001, effort_noise: 1"
@@ -73,7 +72,6 @@ def test_a_pole_is_balanced_from_positions_alone(rig_of):
     assert np.abs(run["pole/position"]).max() < np.deg2rad(5.1) and abs(run["pole/position"][-1]) < 1e-4
 
 
-@full
 def test_engines_agree(tmp_path):
     runs = [arm(tmp_path, lqg(NOISE + ", load_noise: 9"), duration=0.3, interpret=k).run() for k in (False, True)]
     np.testing.assert_allclose(runs[1].values, runs[0].values, rtol=1e-8, atol=1e-8)

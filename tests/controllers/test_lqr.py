@@ -9,7 +9,6 @@ from scipy.signal import cont2discrete
 
 from cosim import load_rig
 from tests.controllers.arms import MOTION, arm
-from tests.kit.levels import full
 
 CART, POLE, LENGTH, PERIOD = 2.0, 0.5, 0.8, 0.01
 CART_POLE = """
@@ -47,7 +46,6 @@ def test_the_gains_of_a_cart_with_a_pole_are_those_of_the_textbook(rig_of):
     np.testing.assert_allclose(block.regulator.gains, expected, rtol=1e-6)
 
 
-@full
 @pytest.mark.parametrize("interpret", [False, True])
 def test_a_pole_is_balanced_on_its_cart(rig_of, interpret):
     run = cart_pole(rig_of, interpret=interpret).run(duration=1.0 if interpret else 6.0)
@@ -93,7 +91,6 @@ def test_the_integral_removes_the_error_under_an_unknown_load(tmp_path, integral
     assert left < 1e-6 if integral else left > 1e-3
 
 
-@full
 def test_the_arm_tracks_its_reference_and_engines_agree(tmp_path):
     keys = f"{{type: lqr, {WEIGHTS}, largest_integral: 0.01, delay: 1, at: [0, -20 deg], {MOTION}}}"
     late = ", encoder: {delay: 1}"

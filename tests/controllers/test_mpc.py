@@ -12,7 +12,6 @@ from scipy.linalg import solve_discrete_are
 
 from cosim.controllers._quadratic_program import QuadraticProgram
 from tests.controllers.arms import MOTION, arm
-from tests.kit.levels import full
 
 CART = """
 mechanism:
@@ -39,7 +38,6 @@ def by_osqp(p: Any, q: Any, g: Any, lower: Any, upper: Any) -> np.ndarray:
     return np.asarray(solver.solve(raise_error=True).x)
 
 
-@full
 @pytest.mark.parametrize(("n", "m"), [(2, 4), (5, 8), (12, 30)])
 def test_the_solver_converges_to_the_solution_of_osqp(n, m):
     rng = np.random.default_rng(n)
@@ -126,7 +124,6 @@ def test_the_observer_removes_the_error_under_an_unknown_load(tmp_path):
     assert left[1] < 1e-6 < 1e-3 < left[0]
 
 
-@full
 @pytest.mark.parametrize("keys", ["", "observer: 5 Hz, horizon: 4"])
 def test_engines_agree(rig_of, keys):
     one, other = (cart(rig_of, keys=keys, duration=0.4, interpret=k).run() for k in (False, True))

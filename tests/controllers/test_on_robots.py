@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from tests.kit.levels import full
 from tests.kit.plugins import modules, name_of
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
@@ -105,7 +104,6 @@ def test_every_controller_is_tried():
     assert CASES.keys() == {name_of(module) for module in modules("cosim.controllers")}
 
 
-@full
 @pytest.mark.parametrize("name", [name for name, (_, bound, *_) in CASES.items() if bound < 0.05])
 def test_on_a_ur5(tmp_path, name):
     """Those that know the drives; impedances on it are those of `test_impedance.py`."""

@@ -11,7 +11,6 @@ from cosim.coupling.part import Part
 from cosim.types import Signal
 from tests.fmi import fmus
 from tests.fmi.fmus import opened
-from tests.kit.levels import one_of_each
 
 pytestmark = fmus.needs_gcc
 
@@ -47,7 +46,6 @@ def at_times(result: np.ndarray, name: str, times: np.ndarray) -> np.ndarray:
     return result[name][[np.flatnonzero(abs(result["time"] - t) < 1e-9)[-1] for t in times]]
 
 
-@one_of_each
 @pytest.mark.parametrize("version", (2, 3))
 @pytest.mark.parametrize("model", ("ball", "oscillator"))
 def test_the_outputs_of_an_fmu_are_those_that_fmpy_simulates(tmp_path, model, version):

@@ -11,7 +11,6 @@ from cosim.fmi.dormand_prince import DormandPrince
 from tests.fmi import fmus
 from tests.fmi.fmus import opened
 from tests.fmi.test_co_simulation import at_times, by_fmpy, constant, simulated
-from tests.kit.levels import one_of_each
 
 VERSIONS = pytest.mark.parametrize("version", (2, 3))
 
@@ -20,7 +19,6 @@ def exchanged(folder, model: str, version: int, **options) -> Part:
     return opened(fmus.build(folder, model, version), interface="model exchange", **options)
 
 
-@one_of_each
 @fmus.needs_gcc
 @VERSIONS
 @pytest.mark.parametrize(("model", "stop"), (("ball", 2.4), ("oscillator", 2.4), ("stair", 4.0), ("passing", 1.0)))

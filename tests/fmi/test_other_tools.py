@@ -10,7 +10,6 @@ import pytest
 
 from cosim.fmi import FmuPart
 from cosim.types import Signal
-from tests.kit.levels import full
 
 SLAVES = {
     "pythonfmu": """
@@ -45,7 +44,6 @@ BODY = """
 """
 
 
-@full
 @pytest.mark.parametrize("tool", SLAVES)
 def test_an_fmu_in_python_is_stepped(tmp_path, tool):
     pytest.importorskip(tool, reason=f"{tool} is not installed: pip install -e '.[test]'")

@@ -16,7 +16,6 @@ from cosim.multibody.mechanism import (
     AppliedForce,
     Constraint,
     GeneralMotion,
-    Inertial,
     Joint,
     Link,
     LoopJoint,
@@ -26,22 +25,7 @@ from cosim.multibody.mechanism import (
     Spring,
 )
 from tests.multibody.elastic import beams
-
-
-def turn(random):
-    return Rotation.from_rotvec(random.uniform(-2.0, 2.0, 3)).as_matrix()
-
-
-def pose(random):
-    return Pose(turn(random), random.uniform(-0.5, 0.5, 3))
-
-
-def heavy(name, random):
-    moments = random.uniform(0.05, 0.1, 3)
-    axes = turn(random)
-    return Link(
-        name, Inertial(random.uniform(0.5, 2.0), random.uniform(-0.3, 0.3, 3), axes @ np.diag(moments) @ axes.T)
-    )
+from tests.multibody.random_frames import error, heavy, random_pose, turn
 
 
 def tree(kinds, random, parents=None, **fields):
@@ -52,7 +36,7 @@ def tree(kinds, random, parents=None, **fields):
     for k, kind in enumerate(kinds):
         parent = "ground" if above[k] < 0 else names[above[k]]
         axis = random.normal(size=3)
-        joint = Joint(f"j{k}", kind, parent, names[k], pose(random), axis / np.linalg.norm(axis), pitch=0.2)
+        joint = Joint(f"j{k}", kind, parent, names[k], random_pose(random), axis / np.linalg.norm(axis), pitch=0.2)
         if kind == "universal":
             second = np.cross(joint.axis, random.normal(size=3))
             joint = replace(joint, second_axis=second / np.linalg.norm(second))
@@ -100,15 +84,15 @@ def loaded(random):
         Spring("to ground", (("ground", np.array([0.0, 0.0, 2.0])), ends[1]), 10.0, 1.0, 0.1),
     )
     law = ForceLaw(drag, lambda frames, q, v, t: -2.0 * v + ops.cos(q[0]), timed=True)
-    force = AppliedForce("drag", law, (("b1", pose(random)), ("b2", pose(random))), ("j1",))
+    force = AppliedForce("drag", law, (("b1", random_pose(random)), ("b2", random_pose(random))), ("j1",))
     return replace(base, springs=springs, forces=(force,))
 
 
 def looped(random):
     """A loop by a spherical joint, and a knife edge, which is not holonomic."""
     base = tree(("free", "revolute", "spherical", "universal"), random, [-1, 0, 0, 2])
-    loop = LoopJoint(Joint("pin", "spherical", "b1", "b3", pose(random)), pose(random))
-    edge = Constraint("edge", knife_edge(), (("ground", pose(random)), ("b0", pose(random))))
+    loop = LoopJoint(Joint("pin", "spherical", "b1", "b3", random_pose(random)), random_pose(random))
+    edge = Constraint("edge", knife_edge(), (("ground", random_pose(random)), ("b0", random_pose(random))))
     return replace(base, loops=(loop,), constraints=(edge,))
 
 
@@ -157,4 +141,4 @@ def random_state(equations, random, near=None):
 
 
 def relative_error(found, expected):
-    return np.abs(np.asarray(found) - expected).max(initial=0.0) / max(1.0, np.abs(expected).max(initial=0.0))
+    return error(np.asarray(found, dtype=float), np.asarray(expected, dtype=float), 1.0)

@@ -12,20 +12,17 @@ from cosim import InputError, load_rig
 from cosim.bench.rows_chain import mechanism as chain
 from cosim.compile import ArrayPort, Compiled, compile
 from cosim.formulations import load_formulation
-from cosim.formulations.cartesian import Cartesian, refusal
+from cosim.formulations.cartesian import Cartesian
+from cosim.formulations.cartesian import refusal as why_refused
 from cosim.formulations.cartesian.coordinates import Plane
-from cosim.formulations.cartesian.ldlt import (
-    body_joint_graph,
-    border_multipliers,
-    elimination_order,
-    filled_blocks,
-)
+from cosim.formulations.cartesian.ldlt import body_joint_graph, border_multipliers, elimination_order, filled_blocks
 from cosim.multibody import Model, assembly
 from cosim.multibody.joints import REVOLUTE
 from cosim.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Mimic, Pose
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import Numeric
-from tests.kit.samples import FOLDER, covering_samples
+from tests.kit.refusals import raised
+from tests.kit.samples import FOLDER, few_samples
 from tests.multibody.random_frames import turn
 
 RIGID = (path for path in FOLDER.rglob("*.yaml") if not {"layouts", "elastic", "scenarios"} & set(path.parts))
@@ -46,15 +43,22 @@ def cartesian(model: Model) -> Cartesian:
     return found
 
 
-def random_state(model: Model, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def random_state(model: Model, seed: int, t: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng, free = np.random.default_rng(seed), np.zeros(model.nv, dtype=bool)
-    q = assembly.close_loops(model, model.random_configuration(rng), free)
-    v = assembly.consistent_velocities(model, q, rng.uniform(-2, 2, model.nv), free)
+    q = assembly.close_loops(model, model.random_configuration(rng), free, t)
+    v = assembly.consistent_velocities(model, q, rng.uniform(-2, 2, model.nv), free, t)
     return q, v, rng.uniform(-10, 10, model.nv)
 
 
 def difference(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def assert_agrees(model: Model, seed: int = 0, within: float = 1e-11, t: float = 0.0) -> None:
+    """With the separate bodies."""
+    q, v, tau = random_state(model, seed, t)
+    expected = model.equations.forward_dynamics(q, v, tau, t)
+    assert difference(cartesian(model).forward_dynamics(q, v, tau, t), expected) < within
 
 
 def random_tree(kinds: tuple[str, ...], seed: int = 0) -> Mechanism:
@@ -81,52 +85,35 @@ def random_tree(kinds: tuple[str, ...], seed: int = 0) -> Mechanism:
     return Mechanism("random tree", "ground", tuple(links), tuple(joints))
 
 
-@pytest.mark.parametrize("sample", covering_samples(SAMPLES, "mechanism"))
-def test_it_agrees_with_separate_bodies_on_every_sample(sample: str) -> None:
-    model = model_of(FOLDER / f"{sample}.yaml")
-    formulation = cartesian(model)
-    for seed in range(3):
-        q, v, tau = random_state(model, seed)
-        expected = model.equations.forward_dynamics(q, v, tau)
-        assert difference(formulation.forward_dynamics(q, v, tau), expected) < 1e-9
+COVERING = few_samples(SAMPLES, "mechanism")
+
+
+@pytest.mark.parametrize("sample", COVERING)
+def test_it_agrees_with_separate_bodies_on_samples(sample: str) -> None:
+    assert_agrees(model_of(FOLDER / f"{sample}.yaml"), 0, 1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_joint_of_the_table(kind: str) -> None:
-    model = Model(random_tree((kind, kind, "revolute", kind)))
-    q, v, tau = random_state(model, 1)
-    expected = model.equations.forward_dynamics(q, v, tau)
-    assert difference(cartesian(model).forward_dynamics(q, v, tau), expected) < 1e-11
+    assert_agrees(Model(random_tree((kind, kind, "revolute", kind))), 1)
 
 
-@pytest.mark.parametrize("t", [0.0, 0.4, 1.3])
-@pytest.mark.parametrize("name", ["arm_on_moving_base", "car_axis"])
+@pytest.mark.parametrize(("name", "t"), [("arm_on_moving_base", 0.4), ("car_axis", 1.3)])
 def test_a_base_with_a_given_motion(name: str, t: float) -> None:
-    model, rng = model_of(FOLDER / "mechanisms" / f"{name}.yaml"), np.random.default_rng(0)
-    free = np.zeros(model.nv, dtype=bool)
-    q = assembly.close_loops(model, model.random_configuration(rng), free, t)
-    v = assembly.consistent_velocities(model, q, rng.uniform(-1, 1, model.nv), free, t)
-    tau = rng.uniform(-10, 10, model.nv)
-    found = cartesian(model).forward_dynamics(q, v, tau, t)
-    assert difference(found, model.equations.forward_dynamics(q, v, tau, t)) < 1e-11
+    assert_agrees(model_of(FOLDER / "mechanisms" / f"{name}.yaml"), 0, t=t)
 
 
 def test_rotors_are_bodies_of_one_coordinate() -> None:
     model = Model(random_tree(KINDS, 3))
-    model = model.with_rotor_inertia(np.random.default_rng(2).uniform(0.0, 3.0, model.nv) * (np.arange(model.nv) % 3))
-    q, v, tau = random_state(model, 1)
-    expected = model.equations.forward_dynamics(q, v, tau)
-    assert difference(cartesian(model).forward_dynamics(q, v, tau), expected) < 1e-11
+    rotors = np.random.default_rng(2).uniform(0.0, 3.0, model.nv) * (np.arange(model.nv) % 3)
+    assert_agrees(model.with_rotor_inertia(rotors), 1)
 
 
 def test_mimics_are_closing_rows() -> None:
     mechanism = chain(4)
     joints = list(mechanism.joints)
     joints[2] = replace(joints[2], mimic=Mimic("joint0", -1.5, 0.2))
-    model = Model(replace(mechanism, joints=tuple(joints)))
-    q, v, tau = random_state(model, 0)
-    found = cartesian(model).forward_dynamics(q, v, tau)
-    assert difference(found, model.equations.forward_dynamics(q, v, tau)) < 1e-11
+    assert_agrees(Model(replace(mechanism, joints=tuple(joints))))
 
 
 def test_a_body_without_inertia_where_its_joint_forbids_motion() -> None:
@@ -135,19 +122,14 @@ def test_a_body_without_inertia_where_its_joint_forbids_motion() -> None:
     links[1] = Link("body0")  # moves only with those that it carries
     links[2] = replace(links[2], inertial=Inertial(2.0, np.zeros(3), np.zeros((3, 3))))
     joints = [replace(joint, parent=f"body{k - 1}" if k else "ground") for k, joint in enumerate(mechanism.joints)]
-    model = Model(replace(mechanism, links=tuple(links), joints=tuple(joints)))
-    q, v, tau = random_state(model, 0)
-    found = cartesian(model).forward_dynamics(q, v, tau)
-    assert difference(found, model.equations.forward_dynamics(q, v, tau)) < 1e-11
+    assert_agrees(Model(replace(mechanism, links=tuple(links), joints=tuple(joints))))
 
 
 @pytest.mark.parametrize(
-    "mechanism",
-    [random_tree(KINDS, 3), "slider_crank", "grab_jaw", chain(20)],
-    ids=["tree", "slider_crank", "grab_jaw", "chain"],
+    "mechanism", [random_tree(KINDS[:4], 3), "slider_crank", chain(12)], ids=["tree", "slider_crank", "chain"]
 )
 def test_inertias_may_be_parameters(mechanism: Mechanism | str) -> None:
-    """The piston of the slider–crank has no moment of inertia; the sweeps over 20 bodies are loops otherwise."""
+    """The piston of the slider–crank has no moment of inertia; the sweeps over 12 bodies are loops otherwise."""
     known = isinstance(mechanism, Mechanism)
     model = Model(mechanism) if known else load_rig(FOLDER / f"mechanisms/{mechanism}.yaml").plant.model
     q, v, tau = random_state(model, 1)
@@ -192,9 +174,7 @@ def test_a_plane_in_any_direction(tilt: float) -> None:
     formulation = cartesian(model)
     assert isinstance(formulation.coordinates, Plane)
     assert formulation.size == (9, 4)
-    q, v, tau = random_state(model, 0)
-    found = formulation.forward_dynamics(q, v, tau)
-    assert difference(found, model.equations.forward_dynamics(q, v, tau)) < 1e-11
+    assert_agrees(model)
 
 
 def compiled(model: Model, formulation: Cartesian) -> Compiled:
@@ -204,7 +184,7 @@ def compiled(model: Model, formulation: Cartesian) -> Compiled:
     return made
 
 
-@pytest.mark.parametrize("sample", ["mechanisms/slider_crank", "mechanisms/floating_chain"])
+@pytest.mark.parametrize("sample", ["mechanisms/slider_crank"])
 def test_compiled_and_interpreted_agree(sample: str) -> None:
     model = model_of(FOLDER / f"{sample}.yaml")
     formulation = cartesian(model)
@@ -214,15 +194,12 @@ def test_compiled_and_interpreted_agree(sample: str) -> None:
 
 
 def test_many_bodies_are_loops_in_machine_code() -> None:
-    few, many = (Model(chain(n)) for n in (40, 200))
+    few, many = (Model(chain(n)) for n in (40, 80))
     code = [compiled(model, cartesian(model)) for model in (few, many)]
-    per_body = [code[0].routine.operations / 40, code[1].routine.operations / 200]
+    per_body = [code[0].routine.operations / 40, code[1].routine.operations / 80]
     assert per_body[1] == pytest.approx(per_body[0], rel=1e-3)
     q, v, tau = random_state(many, 0)
     assert difference(code[1](q, v, tau), many.forward_dynamics(q, v, tau)) < 1e-10
-
-
-# --- reactions ---
 
 
 def test_the_reactions_of_a_hanging_chain_carry_its_weight() -> None:
@@ -239,9 +216,6 @@ def test_the_reactions_of_a_loop_are_those_of_separate_bodies() -> None:
     formulation, by_name = cartesian(model), dict(zip(model.constraint_rows, model.reactions(q, v, tau), strict=True))
     border = formulation.solution(q, v, tau).border
     assert border == pytest.approx([by_name["wrist_pin/force_x"], by_name["wrist_pin/force_y"]])
-
-
-# --- LDLᵀ ---
 
 
 def random_parents(n: int) -> list[int]:
@@ -330,32 +304,24 @@ def test_mechanisms_without_loops_fill_no_block(sample: str, filled: int) -> Non
 
 
 def test_the_number_of_operations_is_linear_in_the_bodies() -> None:
-    n = 3, 6, 9, 12
+    n = 2, 4, 6, 8
     counts = np.array([compiled(model, cartesian(model)).routine.operations for model in map(Model, map(chain, n))])
     steps = np.diff(counts)
     assert steps.max() / steps.min() < 1.05
 
 
-# --- what it refuses ---
-
-
-def test_a_joint_without_a_composition() -> None:
+def test_what_it_refuses() -> None:
+    """A joint without a composition, and a body whose only inertia is that of a rotor."""
     motion = GeneralMotion(("angle",), ("rad",), REVOLUTE.place)
     mechanism = chain(2)
     own = replace(mechanism.joints[1], kind="general", motion=motion)
-    model = Model(replace(mechanism, joints=(mechanism.joints[0], own)))
-    with pytest.raises(InputError) as error:
-        load_formulation("cartesian", model.equations, "rigs/car.yaml:3 mechanism.formulation")
-    what, able = str(error.value).split("; those that can: ")
-    assert what == (
-        "rigs/car.yaml:3 mechanism.formulation: 'cartesian' cannot treat this mechanism: joint 'joint1' is of type"
-        " general, which is no composition of elementary constraints"
+    model, place = Model(replace(mechanism, joints=(mechanism.joints[0], own))), "rigs/car.yaml:3 mechanism.formulation"
+    what, able = str(raised(InputError, load_formulation, "cartesian", model.equations, place)).split(
+        "; those that can: "
     )
+    why = "joint 'joint1' is of type general, which is no composition of elementary constraints"
+    assert what == f"{place}: 'cartesian' cannot treat this mechanism: {why}"
     assert "separate_bodies" in able.split(", ")
-
-
-def test_a_body_whose_only_inertia_is_that_of_a_rotor() -> None:
-    mechanism = chain(2)
     links = (*mechanism.links[:-1], Link("body1"))
-    model = Model(replace(mechanism, links=links), rotor_inertia={"joint1": 0.1})
-    assert refusal(model.equations) == "bodies have no inertia along joint 'joint1', only its rotor has"
+    light = Model(replace(mechanism, links=links), rotor_inertia={"joint1": 0.1})
+    assert why_refused(light.equations) == "bodies have no inertia along joint 'joint1', only its rotor has"

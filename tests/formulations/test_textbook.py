@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from cosim import load_rig
 from cosim.formulations import known_formulations, load_formulation
 from cosim.formulations.augmented_bodies import augmented_tree
 from cosim.formulations.wittenburg import structure
@@ -16,7 +15,6 @@ from cosim.multibody import Model
 from cosim.multibody.constraint_laws import knife_edge
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from tests.formulations.mechanisms import tree
-from tests.kit.samples import FOLDER
 
 G = 9.81
 DOWN = (0.0, -G, 0.0)  # planar mechanisms move in x and y
@@ -75,25 +73,6 @@ def test_a_two_link_arm():
     check(Model(two_links(), DOWN), q, v, tau, expected, PLANAR)
 
 
-def test_a_double_pendulum_in_absolute_angles():
-    """Two point masses on massless rods: (m1 + m2) l1 φ̈1 + m2 l2 φ̈2 cos Δ + m2 l2 φ̇2² sin Δ = −(m1 + m2) g sin φ1,
-    l2 φ̈2 + l1 φ̈1 cos Δ − l1 φ̇1² sin Δ = −g sin φ2, Δ = φ1 − φ2, from the vertical."""
-    m1, m2, l1, l2 = 1.2, 0.8, 0.6, 0.9
-    points = [rod(name, m, length, 0.0) for name, m, length in (("upper", m1, l1), ("lower", m2, l2))]
-    mechanism = Mechanism("double pendulum", "ground", (Link("ground"), *points), two_links(l1).joints)
-    phi, rate = np.array([0.5, 1.4]), np.array([-0.3, 1.1])
-    delta = phi[0] - phi[1]
-    matrix = [[(m1 + m2) * l1, m2 * l2 * np.cos(delta)], [l1 * np.cos(delta), l2]]
-    right = [
-        -(m1 + m2) * G * np.sin(phi[0]) - m2 * l2 * rate[1] ** 2 * np.sin(delta),
-        -G * np.sin(phi[1]) + l1 * rate[0] ** 2 * np.sin(delta),
-    ]
-    first, second = np.linalg.solve(matrix, right)
-    q = np.array([phi[0] - np.pi / 2, phi[1] - phi[0]])
-    v = np.array([rate[0], rate[1] - rate[0]])
-    check(Model(mechanism, DOWN), q, v, np.zeros(2), [first, second - first], PLANAR)
-
-
 def test_a_slider_crank():
     """One equation in the angle of the crank, I(θ) θ̈ + ½ I′(θ) θ̇² = τ − V′(θ), with sin ψ = −(r/L) sin θ of the rod
     and x = r cos θ + L cos ψ of the slider."""
@@ -150,50 +129,6 @@ def test_a_heavy_top():
     check(model, rotation.as_quat(), omega, tau, expected, ROTATIONS)
 
 
-def test_a_floating_body():
-    """m (v̇ + ω × v) = f of the velocity along moving axes, and J ω̇ + ω × J ω = n, about the centre of mass."""
-    J, m = np.diag([0.3, 0.25, 0.1]), 2.0
-    links = Link("ground"), Link("craft", Inertial(m, np.zeros(3), J))
-    model = Model(
-        Mechanism("craft", "ground", links, (Joint("free", "free", "ground", "craft", at()),)), (0.0, 0.0, -G)
-    )
-    rotation = Rotation.from_rotvec([0.3, -0.8, 0.5])
-    v, omega, f, n = np.random.default_rng(0).uniform(-2, 2, (4, 3))
-    weight = m * rotation.as_matrix().T @ [0.0, 0.0, -G]
-    expected = [*((f + weight) / m - np.cross(omega, v)), *np.linalg.solve(J, n - np.cross(omega, J @ omega))]
-    q = np.array([1.0, 2.0, 3.0, *rotation.as_quat()])
-    check(model, q, np.concatenate([v, omega]), np.concatenate([f, n]), expected, ROTATIONS)
-
-
-def test_a_craft_recoils_from_its_panel():
-    """A panel hinged to a craft that floats in the plane: the centre of mass does not accelerate, and with the reduced
-    mass μ and the arms a, b of the hinge
-
-    K1 φ̈1 + μ a b (cos Δ φ̈2 + sin Δ φ̇2²) = −τ,    K2 φ̈2 + μ a b (cos Δ φ̈1 − sin Δ φ̇1²) = τ,    Δ = φ1 − φ2,
-
-    where K1 = J1 + μ a², K2 = J2 + μ b² and the panel lies beyond the hinge."""
-    m1, m2, J1, J2, a, b = 5.0, 1.5, 0.8, 0.2, 0.6, 0.4
-    mu = m1 * m2 / (m1 + m2)
-    links = Link("ground"), rod("craft", m1, 0.0, J1), rod("panel", m2, b, J2)
-    joints = Joint("plane", "planar", "ground", "craft", at()), Joint("hinge", "revolute", "craft", "panel", at(a))
-    model = Model(Mechanism("craft", "ground", links, joints), (0.0, 0.0, 0.0))
-    phi, rate, torque = np.array([0.3, 1.5]), np.array([0.5, -0.9]), 0.7
-    delta, k = phi[0] - phi[1], mu * a * b
-    matrix = [[J1 + mu * a * a, k * np.cos(delta)], [k * np.cos(delta), J2 + mu * b * b]]
-    right = [-torque - k * np.sin(delta) * rate[1] ** 2, torque + k * np.sin(delta) * rate[0] ** 2]
-    first, second = np.linalg.solve(matrix, right)
-
-    def swing(length, angle, rate, acceleration):
-        along, across = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
-        return length * (acceleration * across - rate**2 * along)
-
-    # r1 = r_C − m2/M (r2 − r1)
-    apart = swing(a, phi[0], rate[0], first) + swing(b, phi[1], rate[1], second)
-    expected = [*(-m2 / (m1 + m2) * apart), first, second - first]
-    q, v = np.array([0.2, -0.4, phi[0], phi[1] - phi[0]]), np.array([0.1, 0.3, rate[0], rate[1] - rate[0]])
-    check(model, q, v, np.array([0.0, 0.0, 0.0, torque]), expected, PLANAR)
-
-
 def test_a_sleigh():
     """A rod on a knife edge at its centre of mass: u̇ = F/m along the edge, J φ̈ = M (Chaplygin)."""
     m, J = 2.0, 0.15
@@ -207,61 +142,6 @@ def test_a_sleigh():
     tau = np.array([*(force * along + 11.0 * across), moment])  # the edge takes what acts across it
     expected = [*(force / m * along + speed * rate * across), moment / J]
     check(model, q, v, tau, expected, PLANAR)
-
-
-def test_a_reaction_wheel():
-    """On the axis of a craft that floats: the craft has −τ/J1, the wheel relative to it τ (1/J1 + 1/J2)."""
-    inertias = np.diag([1.0, 1.0, 4.0]), np.diag([0.1, 0.1, 0.2])
-    links = Link("ground"), *(Link(n, Inertial(1.0, np.zeros(3), J)) for n, J in zip("ab", inertias, strict=True))
-    joints = Joint("free", "free", "ground", "a", at()), Joint("wheel", "revolute", "a", "b", at())
-    model = Model(Mechanism("wheel", "ground", links, joints), (0.0, 0.0, 0.0))
-    q, v = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.4]), np.zeros(7)
-    expected = [0.0, 0.0, 0.0, 0.0, 0.0, -0.5 / 4.0, 0.5 * (1 / 4.0 + 1 / 0.2)]
-    check(model, q, v, np.array([*np.zeros(6), 0.5]), expected, ROTATIONS)
-
-
-def test_a_swinging_cylinder():
-    """A rocker pushed by a rod in a cylinder that swings about its pivot, links as points: one equation in the angle φ
-    of the rocker, with the length ρ and the direction ψ from the pivot to the eye,
-
-    I φ̈ + ½ I′ φ̇² = F ρ′,    I = m1 c1² ψ′² + m2 (ρ′² + (ρ − c2)² ψ′²) + m3 c3²."""
-    model = load_rig(FOLDER / "mechanisms/swinging_cylinder.yaml").plant.model
-    m1, c1, m2, c2, m3, c3, base, arm = 3.0, 0.15, 1.0, 0.2, 2.0, 0.2, 0.6, 0.4
-    phi, rate, force = 1.9, -0.7, 6.0
-
-    def eye(phi):
-        """ρ, ψ and their derivatives by φ."""
-        position = np.array([base + arm * np.cos(phi), arm * np.sin(phi)])
-        change = arm * np.array([-np.sin(phi), np.cos(phi)])
-        length = np.hypot(*position)
-        along = position / length
-        return (
-            length,
-            np.arctan2(*position[::-1]),
-            along @ change,
-            (along[0] * change[1] - along[1] * change[0]) / length,
-        )
-
-    def inertia(phi):
-        length, _, stretch, turn = eye(phi)
-        return m1 * c1**2 * turn**2 + m2 * (stretch**2 + (length - c2) ** 2 * turn**2) + m3 * c3**2
-
-    length, psi, stretch, turn = eye(phi)
-    acceleration = (force * stretch - 0.5 * slope_at(inertia, phi) * rate**2) / inertia(phi)
-    expected = {
-        "cylinder": turn * acceleration + slope_at(lambda x: eye(x)[3], phi) * rate**2,
-        "piston": stretch * acceleration + slope_at(lambda x: eye(x)[2], phi) * rate**2,
-        "rocker": acceleration,
-    }
-    state = {"cylinder": (psi, turn * rate, 0.0), "piston": (length, stretch * rate, force), "rocker": (phi, rate, 0.0)}
-    q, v, tau = np.array([state[name] for name in model.dof_names]).T
-    for name in (*SPATIAL, "separate_bodies"):
-        found = load_formulation(name, model.equations).forward_dynamics(q, v, tau)
-        right = [expected[dof] for dof in model.dof_names]
-        np.testing.assert_allclose(np.asarray(found), right, rtol=1e-8, atol=1e-9, err_msg=name)
-
-
-# --- the matrices of the graph, and barycentres ---
 
 
 @pytest.mark.parametrize("parents", [[-1], [-1, 0, 1, 2], [-1, 0, 0, 2, -1, 4], [-1, -1, -1]])

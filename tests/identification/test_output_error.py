@@ -18,7 +18,6 @@ from cosim.identification.recorded_motion import actuated_joints, read_motion
 from cosim.identification.variables import choose
 from cosim.rig.reading.overlay import read_overlay
 from tests.identification.conftest import ARM, MOTOR, written
-from tests.kit.levels import full
 
 FRICTION = {
     "joints.shoulder.actuator.viscous": 0.9,
@@ -67,7 +66,6 @@ def noisy(arm_file, tmp_path_factory):
     return [recorded(rig, folder / f"{seed}.csv", FRICTION, seed) for seed in range(SEEDS)]
 
 
-@full
 @pytest.mark.parametrize("method", ["equation-error", "output-error"])
 def test_intervals_hold_over_many_recordings(arm_file, noisy, method):
     """Half of a normal distribution lies within 0.34 intervals, 95 % within one."""
@@ -79,7 +77,6 @@ def test_intervals_hold_over_many_recordings(arm_file, noisy, method):
     assert np.mean(np.abs(errors) < 1.0) >= 0.8
 
 
-@full
 def test_its_intervals_are_smaller_than_those_of_the_equation_error(arm_file, noisy):
     rig, wanted = load_rig(arm_file), ["friction"]
     width = {
@@ -90,7 +87,6 @@ def test_its_intervals_are_smaller_than_those_of_the_equation_error(arm_file, no
         assert interval < width["equation-error"][name]
 
 
-@full
 def test_controllers_that_know_the_numbers(arm_file, tmp_path):
     """As in a recording of a simulated rig: found from the recording itself."""
     rig = load_rig(arm_file)
@@ -114,7 +110,6 @@ def test_inertias_and_frictions_of_a_recording(arm_file, recording):
     assert "the mass of upper" in [quantity.title for quantity in found.unsure]
 
 
-@full
 @pytest.mark.parametrize("ticks", [1, 4])
 def test_the_delay_of_positions(arm_file, noisy, tmp_path, ticks):
     names = noisy[0].read_text().split("\n", 1)[0].split(",")
@@ -176,7 +171,6 @@ def test_errors_that_are_alike_widen_the_intervals():
     assert covariance(white / white.std(), slope, 0.01)[0, 0] == pytest.approx(1.0 / n, rel=0.3)
 
 
-@full
 def test_encoders_with_increments(tmp_path):
     """They average out; the runs that are compared have none, and so have derivatives."""
     encoder = {"cpr": 20000, "noise": "1e-4 rad"}
@@ -190,7 +184,6 @@ def test_encoders_with_increments(tmp_path):
 # --- rigs without an equation error --------------------------------------------------------------------------
 
 
-@full
 def test_elastic_gears(tmp_path, said):
     motor = MOTOR | {"stiffness": 900, "damping": 5.0}
     path = written(
@@ -246,7 +239,6 @@ FOUR_BAR = {
 }  # fmt: skip
 
 
-@full
 def test_closed_loops(tmp_path):
     path = tmp_path / "four_bar.yaml"
     path.write_text(yaml.safe_dump(FOUR_BAR))

@@ -11,7 +11,6 @@ from cosim import InputError, load_rig, open_recording
 from cosim.identification.identification import identify
 from tests.identification import pendulum
 from tests.identification.test_mistakes import table_of
-from tests.kit.levels import full
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +83,6 @@ def of_arm(recording):
     return {"t": np.asarray(run.t)} | {name: run[name].copy() for name in names}
 
 
-@full
 @pytest.mark.parametrize(
     ("factors", "wanted", "cause"),
     [
@@ -108,14 +106,12 @@ def test_signs_of_the_joints_of_an_arm(arm, of_arm, tmp_path, factors, wanted, c
     assert found.failure.endswith(f" it would be {cause}")
 
 
-@full
 def test_signs_in_simulated_runs(arm, of_arm, tmp_path):
     path = table_of(tmp_path / "f.csv", of_arm | {"elbow/current": -of_arm["elbow/current"]})
     found = identify(arm, path, ["friction"], method="output-error")
     assert found.failure.endswith(" it would be 88.3 % if elbow/current has the other sign; turn it")
 
 
-@full
 def test_degrees_in_simulated_runs(arm, of_arm, tmp_path, said):
     degrees = {name: np.degrees(of_arm[name]) for name in ("shoulder/position", "elbow/position")}
     path = table_of(tmp_path / "f.csv", of_arm | degrees)

@@ -1,17 +1,23 @@
-"""What wrong input is refused with."""
+"""What a call raises, in one expression."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from cosim.errors import InputError
 
+Error = TypeVar("Error", bound=BaseException)
 
-def refusal(call: Callable[..., Any], *arguments: Any, **keys: Any) -> str:
-    """The words of the error that this call ends with: one line for each thing that is wrong."""
-    with pytest.raises(InputError) as caught:
-        call(*arguments, **keys)
-    return str(caught.value)
+
+def raised(error: type[Error] | tuple[type[Error], ...], call: Callable[..., Any], *given: Any, **keys: Any) -> Error:
+    with pytest.raises(error) as caught:
+        call(*given, **keys)
+    return caught.value
+
+
+def refusal(call: Callable[..., Any], *given: Any, **keys: Any) -> str:
+    """The words of the error that wrong input ends with: one line for each thing that is wrong."""
+    return str(raised(InputError, call, *given, **keys))

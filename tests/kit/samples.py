@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from cosim import Rig, load_rig
-from tests.kit.levels import covering
+from tests.kit.levels import chosen
 
 FOLDER = Path(__file__).parents[2] / "rigs"
 
@@ -72,18 +72,13 @@ def _kinds(data: Any, place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             yield from _kinds(value, place if place == ("joints",) else (*place, key))
 
 
-def covering_samples(names: Iterable[str], section: str = "") -> list[Any]:
-    """Sample rigs as parameters of a test: in the gate, short ones that have all kinds, or those of a section."""
+def few_samples(names: Iterable[str], section: str = "") -> list[str]:
+    """As few and as short of these sample rigs as have all kinds, or those of a section of a rig."""
 
     def kinds(name: str) -> set[tuple[str, ...]]:
         return {kind for kind in kinds_of(name) if kind[0].startswith(section)}
 
-    return covering(names, kinds, size_of)
-
-
-def few_samples(names: Iterable[str]) -> list[str]:
-    """As few and as short of these as have all kinds."""
-    return [case.values[0] for case in covering_samples(names) if not case.marks]
+    return chosen(names, kinds, size_of)
 
 
 @pytest.fixture

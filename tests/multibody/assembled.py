@@ -6,6 +6,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.errors import InputError
+from tests.kit.refusals import raised
 
 FOUR_BAR = """\
 mechanism:
@@ -33,12 +34,17 @@ def start(text, *overrides):
 
 
 def mistake(text, *overrides):
-    with pytest.raises(InputError) as caught:
-        rig(text, *overrides)
-    (line,) = str(caught.value).splitlines()
+    (line,) = str(raised(InputError, rig, text, *overrides)).splitlines()
     return line
 
 
 def redundant(text, *overrides):
     plant = rig(text, *overrides).plant
     return [plant.full_model.constraint_rows[r] for r in plant.start.redundant]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Of the tests that import it: they write their files there."""
+    monkeypatch.setenv("COSIM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)

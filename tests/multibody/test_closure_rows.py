@@ -12,8 +12,6 @@ from cosim.multibody.joints import screw
 from cosim.multibody.mechanism import Joint, Pose
 from tests.multibody.random_frames import CLOSURES, STEP, quick, seeds
 
-# --- closure rows -----------------------------------------------------------------------------------
-
 
 def own_motion(kind, random, size=3.0):
     """The place of a joint at random coordinates, as arrays."""

@@ -28,7 +28,7 @@ KINDS = {
 }
 STEP = 1e-4  # of central differences
 
-quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 seeds = st.integers(0, 2**32 - 1)
 # of turns: tiny ones, those about which series take over, the largest that have one shorter way
 angles = st.one_of(
@@ -61,9 +61,6 @@ def twist(d):
 def pose(q):
     """The matrix (4, 4) of coordinates of a rigid motion."""
     return np.block([[rotation_of(q[3:]), q[:3, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
-
-
-# --- spaces ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -157,9 +154,6 @@ def test_machine_code_of_a_space_is_its_python(name, angle):
         ports = [ArrayPort("a", (len(q),)), ArrayPort("b", (len(second),))]
         native = compile(fn, ports, "space", [ArrayPort("out", (len(expected),))]).native
         np.testing.assert_allclose(native(q, second), expected, rtol=1e-12, atol=1e-12)
-
-
-# --- joints ---------------------------------------------------------------------------------------
 
 
 def velocity(hinge, v):

@@ -7,7 +7,6 @@ from cosim.compile.mapped import Mapped
 from cosim.multibody import Model, equations
 from cosim.multibody.copies import Forest
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
-from tests.kit.levels import one_of_each
 
 RNG = np.random.default_rng(3)
 FUNCTIONS = {
@@ -51,9 +50,9 @@ def state(model, k=None):
     return q.reshape(*lead, model.nq), *RNG.uniform(-1.0, 1.0, (2, *lead, model.nv))
 
 
-@one_of_each
-@pytest.mark.parametrize("equal", [True, False])
-@pytest.mark.parametrize("shapes", [[ARM] * 17, [ARM, FORK] * 9], ids=["one class", "two classes"])
+@pytest.mark.parametrize(
+    ("shapes", "equal"), [([ARM] * 17, True), ([ARM, FORK] * 9, False)], ids=["one class", "two classes"]
+)
 def test_copies_give_the_results_of_straight_line_code(shapes, equal, monkeypatch):
     model = forest(shapes, equal)
     assert model.equations.copies is not None

@@ -9,14 +9,10 @@ from cosim.compile import Routine
 from cosim.multibody import Model
 from cosim.multibody.constrained_dynamics import GROUND
 from cosim.multibody.constraint_laws import gear
-from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
-from tests.kit.levels import few, full
+from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism
+from tests.multibody.random_frames import at
 
 Z = np.eye(3)[2]
-
-
-def at(*position):
-    return Pose(np.eye(3), np.array(position, dtype=float))
 
 
 def wheels(inertias, ratios):
@@ -26,14 +22,13 @@ def wheels(inertias, ratios):
         Link("ground"),
         *(Link(n, Inertial(1.0, np.zeros(3), i * np.eye(3))) for n, i in zip(names, inertias, strict=True)),
     )
-    joints = tuple(Joint(name, "revolute", "ground", name, at(0.0, 0.0, 0.0), Z) for name in names)
+    joints = tuple(Joint(name, "revolute", "ground", name, at(), Z) for name in names)
     pairs = zip(names, [*names[1:], names[0]], ratios, strict=True)
     gears = tuple(Constraint(f"{a}-{b}", gear(ratio), (), (a, b)) for a, b, ratio in pairs)
     return Mechanism("wheels", "ground", links, joints, constraints=gears)
 
 
-@pytest.mark.parametrize("way", ["direct", "nested"])
-@pytest.mark.parametrize("seed", few(range(6), 3))
+@pytest.mark.parametrize(("seed", "way"), [(0, "direct"), (1, "nested"), (2, "direct"), (2, "nested")])
 def test_a_ring_of_gears_has_one_redundant_row(seed, way):
     """Rows on coordinates alone: what is left of the last one is rounding, and no reaction comes of it."""
     random = np.random.default_rng(seed)
@@ -59,7 +54,7 @@ def test_a_ring_of_gears_has_one_redundant_row(seed, way):
 def ladder(rungs):
     """Four-bars, each on the coupler of the one before, closed by a spherical joint in a tilted frame."""
     rod = Inertial(1.0, np.array([0.1, 0.2, 0.3]), np.diag([0.1, 0.2, 0.25]))
-    links, joints, loops = [Link("ground"), Link("b0", rod)], [Joint("trunk", "free", "ground", "b0", at(0, 0, 0))], []
+    links, joints, loops = [Link("ground"), Link("b0", rod)], [Joint("trunk", "free", "ground", "b0", at())], []
     for k in range(rungs):
         here, above = f"b{k}", f"b{k + 1}"
         links += [Link(f"{side}{k + 1}", rod) for side in "pqb"]
@@ -74,7 +69,7 @@ def ladder(rungs):
 
 def test_each_row_is_eliminated_at_the_body_where_its_loop_closes():
     mechanism = ladder(4)
-    anchor = LoopJoint(Joint("anchor", "spherical", "ground", "b2", at(0, 0, 0)), at(0, 0, 0))
+    anchor = LoopJoint(Joint("anchor", "spherical", "ground", "b2", at()), at())
     mechanism = dataclasses.replace(mechanism, loops=(*mechanism.loops, anchor))
     names = [joint.child for joint in Model(mechanism).joints]
     for way, expected in (
@@ -86,7 +81,6 @@ def test_each_row_is_eliminated_at_the_body_where_its_loop_closes():
         assert ["ground" if level == GROUND else names[level] for level in levels] == expected
 
 
-@full
 def test_nested_elimination_costs_the_same_for_each_loop():
     """Operations grow linearly with the loops; at the ground, each loop is coupled to all others."""
 
@@ -94,7 +88,7 @@ def test_nested_elimination_costs_the_same_for_each_loop():
         model = Model(ladder(rungs), elimination=way)
         return Routine(model.equations.forward_dynamics, [(model.nq,), (model.nv,), (model.nv,)], way).operations
 
-    nested, direct = ([operations(rungs, way) for rungs in (2, 4, 6)] for way in ("nested", "direct"))
+    nested, direct = ([operations(rungs, way) for rungs in (1, 2, 3)] for way in ("nested", "direct"))
     first, second = np.diff(nested)
     assert second == pytest.approx(first, rel=0.02)
     assert nested[-1] < direct[-1]

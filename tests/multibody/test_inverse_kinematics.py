@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,12 @@ from cosim.errors import InputError
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
 from cosim.multibody.rotations import rotation_by, rotation_vector
+from tests.kit.messages import Said
+from tests.kit.refusals import raised
+from tests.kit.samples import FOLDER
 from tests.oracle.conftest import ROBOTS
 
-UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
+UR5 = FOLDER / "robots" / "ur5.urdf"
 ARMS = {
     "ur5": (UR5, "tool0"),
     "ur10": (ROBOTS / "ur_description/urdf/ur10_robot.urdf", "tool0"),
@@ -55,7 +57,7 @@ def planar() -> Model:
 def test_poses_of_random_configurations_are_reached_within_the_limits(name: str) -> None:
     model, frame = arm(name)
     rng, limits = np.random.default_rng(7), model.limits
-    for _ in range(40):
+    for _ in range(15):
         pose = model.frame_pose(model.random_configuration(rng), frame)
         found = model.inverse_kinematics(frame, pose)
         assert found.reached, str(found)
@@ -66,19 +68,15 @@ def test_poses_of_random_configurations_are_reached_within_the_limits(name: str)
 
 @pytest.mark.parametrize("name", ARMS)
 def test_a_near_start_leads_to_the_near_solution(name: str) -> None:
+    """And from itself to itself."""
     model, frame = arm(name)
     rng = np.random.default_rng(3)
-    for _ in range(20):
+    for _ in range(8):
         q = 0.8 * model.random_configuration(rng)
         found = model.inverse_kinematics(frame, model.frame_pose(q, frame), q + 0.01 * rng.normal(size=model.nq))
         assert found.reached
         if np.linalg.svd(model.frame_jacobian(q, frame), compute_uv=False).min() > 0.05:
             assert np.abs(found.q - q).max() < 0.3
-
-
-def test_the_configuration_of_the_pose_itself_is_kept() -> None:
-    model, frame = arm("panda")
-    q = model.random_configuration(np.random.default_rng(1))
     found = model.inverse_kinematics(frame, model.frame_pose(q, frame), q)
     np.testing.assert_allclose(found.q, q, atol=1e-12)
     assert found.iterations == 0
@@ -180,39 +178,23 @@ def test_rotation_vectors_at_all_angles(angle: float) -> None:
         assert min(np.abs(found - vector).max(), np.abs(found - opposite).max()) < 1e-12 + 1e-15 * angle
 
 
-SCALED = np.diag([1.0, 1.0, 2.0, 1.0])
+WRONG: dict[str, dict[str, Any]] = {
+    "a matrix of three rows": {"pose": np.eye(3)},
+    "a position that is no number": {"pose": (math.nan, 0, 0)},
+    "a scaled frame": {"pose": np.diag([1.0, 1.0, 2.0, 1.0])},
+    "too many coordinates": {"q0": np.zeros(3)},
+    "an unknown posture": {"posture": "centre"},
+    "a posture of too many coordinates": {"posture": np.zeros(3)},
+    "an unknown link": {"frame": "tipp"},
+}
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"pose": np.eye(3)}, "pose must be a homogeneous matrix (4, 4) or a position (3,), got the shape (3, 3)"),
-        (
-            {"pose": (math.nan, 0, 0)},
-            "pose must be a homogeneous matrix (4, 4) or a position (3,) of finite numbers",
-        ),
-        ({"pose": SCALED}, "pose[:3, :3] must be a rotation: orthonormal columns that form a right-handed frame"),
-        ({"q0": np.zeros(3)}, "q0 must be 2 coordinates, has the shape (3,)"),
-        ({"posture": "centre"}, "posture must be 'start', 'middle' or coordinates, got 'centre'"),
-        ({"posture": np.zeros(3)}, "posture must be 2 coordinates, has the shape (3,)"),
-    ],
-)
-def test_wrong_arguments_are_refused(keys: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        planar().inverse_kinematics(**{"frame": "tip", "pose": np.eye(4), **keys})
-    assert str(caught.value) == message
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_arguments_are_refused(case: str, said: Said) -> None:
+    given = {"frame": "tip", "pose": np.eye(4), **WRONG[case]}
+    said(raised(InputError if "frame" in WRONG[case] else ValueError, planar().inverse_kinematics, **given))
 
 
-def test_an_unknown_link_is_refused() -> None:
-    with pytest.raises(InputError) as caught:
-        planar().inverse_kinematics("tipp", np.eye(4))
-    assert str(caught.value) == "link 'tipp' does not exist; did you mean 'tip'?"
-
-
-def test_closed_loops_are_refused() -> None:
-    model = load_rig(Path(__file__).parents[2] / "rigs" / "mechanisms" / "andrews.yaml").plant.model
-    with pytest.raises(InputError) as caught:
-        model.inverse_kinematics("K1", np.eye(4))
-    assert str(caught.value) == (
-        "inverse kinematics takes mechanisms without closed loops, constraints and parts that depend on time"
-    )
+def test_closed_loops_are_refused(said: Said) -> None:
+    model = load_rig(FOLDER / "mechanisms" / "andrews.yaml").plant.model
+    said(raised(InputError, model.inverse_kinematics, "K1", np.eye(4)))

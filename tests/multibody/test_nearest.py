@@ -10,17 +10,13 @@ from scipy.spatial.transform import Rotation
 from cosim.multibody import Model
 from cosim.multibody.assembly import close_loops
 from cosim.multibody.constraint_laws import gear
-from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism
 from cosim.multibody.nearest import ClosureSearch, separate_parts
-from tests.kit.levels import few, full
+from tests.multibody.random_frames import at
 
 X, Y, Z = np.eye(3)
 HALF_TURN = np.pi
 ROD = Inertial(1.0, 0.1 * X, 0.1 * np.eye(3))
-
-
-def at(*position):
-    return Pose(np.eye(3), np.array([*position, *[0.0] * (3 - len(position))], dtype=float))
 
 
 def linkage(joints, loops=(), constraints=()):
@@ -49,7 +45,7 @@ def distance(model, guess, q):
 def four_bar(lengths, constraints=()):
     crank, coupler, rocker, ground = lengths
     joints = [
-        ("A", "revolute", "ground", at(0.0), Z),
+        ("A", "revolute", "ground", at(), Z),
         ("B", "revolute", "A", at(crank), Z),
         ("C", "revolute", "ground", at(ground), Z),
     ]
@@ -85,7 +81,7 @@ def nearest_of(found, guess):
     return np.linalg.norm(nearest_turn(found, guess) - guess, axis=1).min()
 
 
-@pytest.mark.parametrize("seed", few(range(16), 4))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_four_bar_takes_the_nearest_branch(seed):
     """The crank given, then free; guesses are off by up to 3 rad and by whole turns."""
     random = np.random.default_rng(seed)
@@ -97,21 +93,18 @@ def test_a_four_bar_takes_the_nearest_branch(seed):
     assert found[0] == given[0]
     assert distance(model, given, found) <= nearest_of(branches(lengths, there[:1]), given) + 1e-9
     found = close_loops(model, off, np.zeros(3, dtype=bool))
-    every = branches(lengths, np.linspace(-HALF_TURN, HALF_TURN, 20001))
+    every = branches(lengths, np.linspace(-HALF_TURN, HALF_TURN, 8001))
     assert distance(model, off, found) <= nearest_of(every, off) + 1e-7
     assert np.abs(model.equations.constraint_violation(found, np.zeros(3))[0]).max() < 1e-10
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e4])
-def test_the_size_of_a_linkage_does_not_change_its_angles(scale):
-    for seed in range(4):
-        random = np.random.default_rng(50 + seed)
-        lengths, there = random_four_bar(random)
-        guess = there + random.uniform(-1.5, 1.5, 3)
-        found, scaled = (
-            close_loops(Model(four_bar(s * lengths)), guess, np.zeros(3, dtype=bool)) for s in (1.0, scale)
-        )
-        np.testing.assert_allclose(scaled, found, atol=1e-6)
+@pytest.mark.parametrize("seed", range(2))
+def test_the_size_of_a_linkage_does_not_change_its_angles(seed):
+    random = np.random.default_rng(50 + seed)
+    lengths, there = random_four_bar(random)
+    guess, free = there + random.uniform(-1.5, 1.5, 3), np.zeros(3, dtype=bool)
+    small, found, large = (close_loops(Model(four_bar(s * lengths)), guess, free) for s in (1e-6, 1.0, 1e4))
+    np.testing.assert_allclose([small, large], [found, found], atol=1e-6)
 
 
 def test_a_search_that_went_round_takes_its_turns_back():
@@ -128,7 +121,7 @@ def test_gears_keep_the_turns_that_their_ratio_asks_for():
     random = np.random.default_rng(3)
     lengths, there = random_four_bar(random)
     mechanism = four_bar(lengths)
-    wheel = Joint("W", "revolute", "ground", "W", at(0.0), Z)
+    wheel = Joint("W", "revolute", "ground", "W", at(), Z)
     train = Constraint("train", gear(-3.0), (), ("W", "A"))
     mechanism = dataclasses.replace(
         mechanism, links=(*mechanism.links, Link("W", ROD)), joints=(*mechanism.joints, wheel), constraints=(train,)
@@ -146,19 +139,19 @@ def test_gears_keep_the_turns_that_their_ratio_asks_for():
 # --- others: scipy from many starts ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", few(range(6), 2))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_slider_crank_takes_the_nearest_branch(seed):
     """Closed form again: 1 m of the slider counts as 1 rad of the crank."""
     random = np.random.default_rng(100 + seed)
     crank, rod = random.uniform(0.2, 0.4), random.uniform(0.5, 1.0)
     joints = [
-        ("A", "revolute", "ground", at(0.0), Z),
+        ("A", "revolute", "ground", at(), Z),
         ("B", "revolute", "A", at(crank), Z),
-        ("S", "prismatic", "ground", at(0.0), X),
+        ("S", "prismatic", "ground", at(), X),
     ]
-    model = Model(linkage(joints, [pin("S", at(0.0), "B", at(rod))]))
+    model = Model(linkage(joints, [pin("S", at(), "B", at(rod))]))
     guess = np.array([*random.uniform(-6.0, 6.0, 2), random.uniform(-1.0, 1.0)])
-    A = np.linspace(-HALF_TURN, HALF_TURN, 20001)
+    A = np.linspace(-HALF_TURN, HALF_TURN, 8001)
     inner = np.arcsin(-crank * np.sin(A) / rod)
     best = np.inf
     for absolute, sign in ((inner, 1), (HALF_TURN - inner, -1)):
@@ -168,53 +161,16 @@ def test_a_slider_crank_takes_the_nearest_branch(seed):
     assert distance(model, guess, close_loops(model, guess, np.zeros(3, dtype=bool))) <= best + 1e-7
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_five_bar_is_as_near_as_scipy_finds_one(seed):
-    random = np.random.default_rng(200 + seed)
-    left, up, right, down = random.uniform(0.4, 0.8, 4)
-    joints = [
-        ("A", "revolute", "ground", at(0.0), Z),
-        ("B", "revolute", "A", at(left), Z),
-        ("C", "revolute", "ground", at(0.5), Z),
-        ("D", "revolute", "C", at(right), Z),
-    ]
-    model, guess = Model(linkage(joints, [pin("D", at(down), "B", at(up))])), random.uniform(-4.0, 4.0, 4)
-
-    def gap(x):
-        side = left * np.exp(1j * x[0]) + up * np.exp(1j * (x[0] + x[1]))
-        other = 0.5 + right * np.exp(1j * x[2]) + down * np.exp(1j * (x[2] + x[3]))
-        return [(side - other).real, (side - other).imag]
-
-    best = np.inf
-    for _ in range(15):
-        found = minimize(
-            lambda x: (x - guess) @ (x - guess),
-            guess + random.uniform(-3.0, 3.0, 4),
-            jac=lambda x: 2.0 * (x - guess),
-            method="SLSQP",
-            constraints={"type": "eq", "fun": gap},
-            options={"ftol": 1e-14, "maxiter": 200},
-        )
-        if found.success and np.abs(gap(found.x)).max() < 1e-8:
-            best = min(best, np.sqrt(found.fun))
-    assert distance(model, guess, close_loops(model, guess, np.zeros(4, dtype=bool))) <= best + 1e-6
-
-
-@full
-@pytest.mark.parametrize("seed", range(2))
-def test_a_platform_on_three_legs_is_as_near_as_scipy_finds_one(seed):
+def test_a_platform_on_three_legs_is_as_near_as_scipy_finds_one():
     """Universal, prismatic and spherical joints below a free plate: for a pose of the plate each leg has its angles and
     its length in closed form, on four branches."""
-    random = np.random.default_rng(300 + seed)
+    random = np.random.default_rng(300)
     feet = np.array([[np.cos(a), np.sin(a), 0.0] for a in (0.0, 2.1, 4.2)])
     balls = 0.6 * feet @ Rotation.from_euler("z", 0.4).as_matrix().T
-    joints, loops = [("plate", "free", "ground", at(0.0), Z)], []
+    joints, loops = [("plate", "free", "ground", at(), Z)], []
     for k in range(3):
-        joints += [
-            (f"foot{k}", "universal", "ground", at(*feet[k]), Z),
-            (f"leg{k}", "prismatic", f"foot{k}", at(0.0), Z),
-        ]
-        loops.append(pin(f"leg{k}", at(0.0), "plate", at(*balls[k]), "spherical"))
+        joints += [(f"foot{k}", "universal", "ground", at(*feet[k]), Z), (f"leg{k}", "prismatic", f"foot{k}", at(), Z)]
+        loops.append(pin(f"leg{k}", at(), "plate", at(*balls[k]), "spherical"))
     mechanism = linkage(joints, loops)
     made = [dataclasses.replace(j, second_axis=X) if j.kind == "universal" else j for j in mechanism.joints]
     model = Model(dataclasses.replace(mechanism, joints=tuple(made)))
@@ -239,7 +195,7 @@ def test_a_platform_on_three_legs_is_as_near_as_scipy_finds_one(seed):
         return total
 
     best = np.inf
-    for k in range(6):
+    for k in range(3):
         start = np.zeros(6) if k == 0 else random.uniform(-1.0, 1.0, 6)
         best = min(best, np.sqrt(minimize(distances, start, method="BFGS", options={"gtol": 1e-7}).fun))
     found = close_loops(model, guess, np.zeros(model.nv, dtype=bool))

@@ -1,15 +1,16 @@
 """The UR5 file agrees with the manufacturer's Denavit-Hartenberg table."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
-from cosim.multibody.description.topology import depth_first
+from cosim.multibody import Model
 from cosim.multibody.description.urdf import read_urdf
+from tests.kit.samples import FOLDER
 
-UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
+UR5 = FOLDER / "robots" / "ur5.urdf"
 DH = [  # a, d, alpha of joints 1 to 6
     (0, 0.089159, math.pi / 2),
     (-0.425, 0, 0),
@@ -28,16 +29,6 @@ MASS_CENTRES = [  # of links 1 to 6 in their DH frames
 ]
 
 
-def turn(axis, angle):
-    """The rotation about "x", "y" or "z"."""
-    i, j = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}[axis]
-    rotation = np.eye(3)
-    rotation[[i, j], [i, j]] = math.cos(angle)
-    rotation[j, i] = math.sin(angle)
-    rotation[i, j] = -math.sin(angle)
-    return rotation
-
-
 def homogeneous(rotation, position):
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = rotation, position
@@ -48,51 +39,28 @@ def dh_frames(q):
     """Frames 1 to 6 in frame 0: products of Rz(q) Tz(d) Tx(a) Rx(alpha)."""
     frames, frame = [], np.eye(4)
     for angle, (a, d, alpha) in zip(q, DH, strict=True):
-        frame = frame @ homogeneous(turn("z", angle), (0, 0, d)) @ homogeneous(turn("x", alpha), (a, 0, 0))
+        about_z, about_x = Rotation.from_rotvec([0, 0, angle]), Rotation.from_rotvec([alpha, 0, 0])
+        frame = frame @ homogeneous(about_z.as_matrix(), (0, 0, d)) @ homogeneous(about_x.as_matrix(), (a, 0, 0))
         frames.append(frame)
     return frames
 
 
-def link_frames(mechanism, q):
-    """Every link's frame in the root's, by Rodrigues' formula about the joint axes of the file."""
-    angles = iter(q)
-    frames = {mechanism.root: np.eye(4)}
-    for part in depth_first(mechanism):
-        x, y, z = part.axis
-        cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-        angle = next(angles) if part.kind != "fixed" else 0.0
-        rotation = np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
-        placed = homogeneous(part.pose.rotation, part.pose.position)
-        frames[part.child] = frames[part.parent] @ placed @ homogeneous(rotation, (0, 0, 0))
-    return frames
-
-
-@pytest.mark.parametrize(
-    "q", [(0, 0, 0, 0, 0, 0), (0, -math.pi / 2, 0, -math.pi / 2, 0, 0), (0.3, -1.2, 2.1, -0.7, 1.9, -2.8)]
-)
+@pytest.mark.parametrize("q", [(0, 0, 0, 0, 0, 0), (0.3, -1.2, 2.1, -0.7, 1.9, -2.8)])
 def test_ur5_frames_and_mass_centres_are_those_of_the_dh_table(q):
-    mechanism = read_urdf(UR5)
-    frames, expected = link_frames(mechanism, q), dh_frames(q)
-    np.testing.assert_allclose(frames["tool0"], expected[-1], atol=1e-15)
-    moving = [part for part in mechanism.links if part.inertial is not None]
+    model, expected = Model.from_urdf(UR5), dh_frames(q)
+    np.testing.assert_allclose(model.frame_pose(q, "tool0"), expected[-1], atol=1e-14)
+    moving = [part for part in model.mechanism.links if part.inertial is not None]
     for part, dh_frame, centre in zip(moving, expected, MASS_CENTRES, strict=True):
-        assert part.inertial is not None
-        np.testing.assert_allclose(frames[part.name][:3, :3], dh_frame[:3, :3], atol=1e-15)
-        found = frames[part.name] @ [*part.inertial.com, 1]
-        np.testing.assert_allclose(found, dh_frame @ [*centre, 1], atol=1e-15)
+        frame = model.frame_pose(q, part.name)
+        np.testing.assert_allclose(frame[:3, :3], dh_frame[:3, :3], atol=1e-14)
+        np.testing.assert_allclose(frame @ [*part.inertial.com, 1], dh_frame @ [*centre, 1], atol=1e-14)
 
 
 def test_ur5_has_the_makers_names_masses_and_limits():
     mechanism = read_urdf(UR5)
     moving = [part for part in mechanism.joints if part.kind != "fixed"]
-    assert [part.name for part in moving] == [
-        "shoulder_pan_joint",
-        "shoulder_lift_joint",
-        "elbow_joint",
-        "wrist_1_joint",
-        "wrist_2_joint",
-        "wrist_3_joint",
-    ]
+    names = "shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3"
+    assert [part.name for part in moving] == [f"{name}_joint" for name in names]
     assert [part.max_effort for part in moving] == [150, 150, 150, 28, 28, 28]
     assert [part.upper / math.pi for part in moving] == [2, 2, 1, 2, 2, 2]
     assert [part.lower for part in moving] == [-part.upper for part in moving]

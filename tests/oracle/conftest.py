@@ -1,21 +1,13 @@
-"""The robots that the oracle tests run over: every URDF file of the example-robot-data package."""
+"""The robots that the oracle tests run over: the URDF files of the example-robot-data package."""
 
 import sysconfig
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.kit.levels import covering
+from tests.kit.levels import chosen
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
-
-
-@pytest.fixture(scope="session")
-def robots_folder():
-    assert ROBOTS.is_dir(), f"the package example-robot-data is not installed: {ROBOTS} does not exist"
-    return ROBOTS
 
 
 def kinds_of(robot: str) -> Iterator[object]:
@@ -27,9 +19,6 @@ def kinds_of(robot: str) -> Iterator[object]:
     yield "large" if sum(joint.get("type") != "fixed" for joint in joints) > 30 else "small"
 
 
-def pytest_generate_tests(metafunc):
-    """A test with the argument `robot` runs once per file that is not in `REFUSED` of its module."""
-    if "robot" in metafunc.fixturenames:
-        files = sorted(path.relative_to(ROBOTS).as_posix() for path in ROBOTS.rglob("*.urdf"))
-        known = [name for name in files if name not in metafunc.module.REFUSED]
-        metafunc.parametrize("robot", covering(known, kinds_of, lambda name: (ROBOTS / name).stat().st_size))
+def covering_robots(names: Iterable[str]) -> list[str]:
+    """Short ones that have all kinds together."""
+    return chosen(names, kinds_of, lambda name: (ROBOTS / name).stat().st_size)

@@ -37,17 +37,10 @@ def widest_gap(run):
 # --- simple pendulum in Cartesian coordinates: IFToMM A01; values recomputed with tight tolerances, 12 decimals ---
 
 
-@pytest.mark.parametrize(
-    ("t", "expected"),
-    [(1.0, (0.986291751132, -0.165010853126)), (10.0, (-0.275087462577, -0.961419205099))],
-)
-def test_point_pendulum(t, expected):
+def test_point_pendulum():
     run = ran("point_pendulum", "step=500 us")
-    np.testing.assert_allclose(at(run, t, "x/position", "y/position"), expected, rtol=0, atol=2e-11)
-
-
-def test_point_pendulum_keeps_its_length_its_energy_and_the_thrust_of_its_rod():
-    run = ran("point_pendulum", "step=500 us")
+    for t, expected in ((1.0, (0.986291751132, -0.165010853126)), (10.0, (-0.275087462577, -0.961419205099))):
+        np.testing.assert_allclose(at(run, t, "x/position", "y/position"), expected, rtol=0, atol=2e-11)
     assert widest_gap(run) < 1e-14
     assert np.ptp(mechanical(run)) < 1e-10
     np.testing.assert_allclose(run["rod/force"], 3.0 * 9.81 * run["y/position"], rtol=0, atol=1e-8)
@@ -55,42 +48,27 @@ def test_point_pendulum_keeps_its_length_its_energy_and_the_thrust_of_its_rod():
 
 # --- two four-bars in a row: IFToMM A02, N = 2; values recomputed from the exact equation, 12 decimals ---
 
-STEPS = "step=1 ms", "step=500 us"
 
-
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize(
-    ("t", "expected"),
-    [
+def test_four_bars():
+    """Through every singular position."""
+    run, n, g = ran("four_bars", "step=1 ms"), 2, 9.81
+    for t, expected in (
         (1.0, (-0.195020301949, -0.980799205662)),
         (5.0, (-0.811310460999, -0.584615545357)),
         (10.0, (0.328458111533, 0.944518538181)),
-    ],
-)
-def test_four_bars(step, t, expected):
-    (theta,) = at(ran("four_bars", step), t, "A_0/position")
-    np.testing.assert_allclose((np.cos(theta), np.sin(theta)), expected, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_four_bars_follow_the_exact_equation_through_every_singular_position(step):
-    run, n, g = ran("four_bars", step), 2, 9.81
+    ):
+        (theta,) = at(run, t, "A_0/position")
+        np.testing.assert_allclose((np.cos(theta), np.sin(theta)), expected, rtol=0, atol=1e-6)
 
     def pendulum(t, state):
         theta, omega = state
         return omega, -((n + 1) / 2 + n) * g * np.cos(theta) / ((n + 1) / 3 + n)
 
-    exact = solve_ivp(pendulum, (0.0, 10.0), (np.pi / 2, -1.0), "DOP853", run.t, rtol=1e-13, atol=1e-13)
-    crossings = np.diff(np.signbit(np.sin(exact.y[0]))).sum()
-    assert crossings >= 10
+    exact = solve_ivp(pendulum, (0.0, 10.0), (np.pi / 2, -1.0), "DOP853", run.t, rtol=1e-12, atol=1e-12)
+    assert np.diff(np.signbit(np.sin(exact.y[0]))).sum() >= 10
     for crank in ("A_0", "A_1", "A_2"):
         np.testing.assert_allclose(run[f"{crank}/position"], exact.y[0], rtol=0, atol=1e-6)
         np.testing.assert_allclose(run[f"{crank}/velocity"], exact.y[1], rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_four_bars_keep_their_energy_and_stay_closed(step):
-    run = ran("four_bars", step)
     assert mechanical(run)[0] == pytest.approx(35.835, abs=1e-9)
     assert np.ptp(mechanical(run)) < 1e-8
     assert widest_gap(run) < 1e-12
@@ -108,32 +86,23 @@ ANDREWS = {
     "omega": 0.53473011634211,
     "epsilon": 1.0480807410419,
 }
-LOOPS = "P3", "P4", "P6"
 
 
-@pytest.mark.parametrize(("step", "tolerance"), [("step=10 us", 1e-10), ("step=2 us", 2e-12)])
-def test_andrews(step, tolerance):
-    found = at(ran("andrews", step), 0.03, *(f"{joint}/position" for joint in ANDREWS))
-    np.testing.assert_allclose(found, list(ANDREWS.values()), rtol=0, atol=tolerance)
-
-
-def test_andrews_reactions_at_the_start():
+def test_andrews():
     run = ran("andrews", "step=10 us")
+    found = at(run, 0.03, *(f"{joint}/position" for joint in ANDREWS))
+    np.testing.assert_allclose(found, list(ANDREWS.values()), rtol=0, atol=1e-10)
     (x, y), angle = at(run, 0.0, "P3/force_x", "P3/force_y"), sum(at(run, 0.0, "beta/position", "theta/position"))
     s, c = np.sin(angle), np.cos(angle)  # they are given along the axes of K2, the published ones along the ground's
     published = 98.5668703962411, -6.12268834425567
     np.testing.assert_allclose((c * x - s * y, s * x + c * y), published, rtol=1e-12)
-    others = [f"{loop}/force_{axis}" for loop in LOOPS[1:] for axis in "xy"]
+    others = [f"{loop}/force_{axis}" for loop in ("P4", "P6") for axis in "xy"]
     np.testing.assert_allclose(at(run, 0.0, *others), 0.0, atol=1e-11)
-
-
-def test_andrews_takes_up_the_work_of_the_motor_and_stays_closed():
-    run = ran("andrews", "step=2 us")
     turned = ANDREWS["beta"] - run["beta/position"][0]
-    assert run["energy/work"][-1] == pytest.approx(0.033 * turned, rel=1e-9)
+    assert run["energy/work"][-1] == pytest.approx(0.033 * turned, rel=1e-8)
     assert run.summary["energy"]["dissipated"] == 0.0
-    assert run.summary["energy"]["residual_relative"] < 1e-11
-    assert widest_gap(run) < 1e-15
+    assert run.summary["energy"]["residual_relative"] < 1e-8
+    assert widest_gap(run) < 1e-14
 
 
 # --- stiff flyball governor: IFToMM A05; values recomputed with tight tolerances, 8 and 9 decimals ---
@@ -146,20 +115,20 @@ GOVERNOR = {
 }
 
 
-@pytest.mark.parametrize("t", GOVERNOR)
 @pytest.mark.parametrize(
     ("schedule", "tolerance"),  # the tolerance of the three values
     [
         (("step=1 ms", "integrator=rosenbrock"), (3e-5, 2e-3, 2e-4)),
-        (("step=100 us", "integrator=rosenbrock"), (3e-7, 2e-5, 2e-6)),
         (("step=100 us", "integrator=rk4"), (2e-9, 2e-8, 2e-9)),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value[0], str) else "",
+    ids=["rosenbrock", "rk4"],
 )
-def test_flyball_governor(schedule, tolerance, t):
-    lift, rod, spin = at(ran("flyball_governor", *schedule), t, "lift/position", "hinge_1/position", "spin/velocity")
-    error = np.abs(np.array((lift, np.degrees(rod), spin)) - GOVERNOR[t])
-    assert np.all(error < tolerance), error
+def test_flyball_governor(schedule, tolerance):
+    run = ran("flyball_governor", *schedule)
+    for t, expected in GOVERNOR.items():
+        lift, rod, spin = at(run, t, "lift/position", "hinge_1/position", "spin/velocity")
+        error = np.abs(np.array((lift, np.degrees(rod), spin)) - expected)
+        assert np.all(error < tolerance), error
 
 
 def test_flyball_governor_is_symmetric_and_its_dampers_take_the_energy_that_is_lost():
@@ -185,15 +154,10 @@ CAR_AXIS = {
 }
 
 
-@pytest.mark.parametrize(("step", "tolerance"), [("step=1 ms", 1e-5), ("step=100 us", 1e-9), ("step=20 us", 1e-11)])
-def test_car_axis(step, tolerance):
-    run = ran("car_axis", step)
-    found = [at(run, 3.0, f"{joint}/position", f"{joint}/velocity") for joint in CAR_AXIS]
-    np.testing.assert_allclose(found, list(CAR_AXIS.values()), rtol=0, atol=tolerance)
-
-
-def test_car_axis_begins_without_reactions_stays_closed_and_its_road_pays_for_its_energy():
+def test_car_axis():
     run = ran("car_axis", "step=100 us")
+    found = [at(run, 3.0, f"{joint}/position", f"{joint}/velocity") for joint in CAR_AXIS]
+    np.testing.assert_allclose(found, list(CAR_AXIS.values()), rtol=0, atol=1e-9)
     np.testing.assert_allclose(at(run, 0.0, "stand/force", "axle/force"), 0.0, atol=1e-15)
     assert widest_gap(run) < 1e-14
     assert run.summary["energy"]["work_in"] > 1e-4
@@ -209,10 +173,6 @@ def test_double_pendulum():
     np.testing.assert_allclose(angles, (-2.3179, -1.7365), rtol=0, atol=1e-4)
     speeds = at(run, 3.0, "hinge_1/velocity", "hinge_2/velocity")
     np.testing.assert_allclose(speeds, (4.0941, -0.0504), rtol=0, atol=2e-4)
-
-
-def test_double_pendulum_loses_what_its_damper_takes():
-    run = ran("double_pendulum", "step=1 ms")
     taken = np.trapezoid(0.1 * run["hinge_1/velocity"] ** 2, run.t)
     assert run.summary["energy"]["dissipated"] == pytest.approx(taken, rel=1e-5)
     assert run.summary["energy"]["residual_relative"] < 1e-8

@@ -5,14 +5,12 @@ Its cables are cut into elements, ours have modes: two discretisations of the sa
 
 import exudyn
 import numpy as np
-import pytest
 import yaml
 from exudyn.itemInterface import LoadForceVector, RevoluteJoint2D
 
 from cosim import load_rig
 from cosim.bench.peers_exudyn import Cables, tube
 from cosim.multibody import Model
-from tests.kit.levels import full
 from tests.kit.samples import FOLDER
 
 TURN = 2.0 * np.pi
@@ -22,9 +20,6 @@ TIMES = np.linspace(0.0, 1.0, 51)  # s
 def slew(t):
     """A turn by 1 rad and back within 1 s: angle, velocity, acceleration."""
     return 0.5 - 0.5 * np.cos(TURN * t), 0.5 * TURN * np.sin(TURN * t), 0.5 * TURN**2 * np.cos(TURN * t)
-
-
-# --- ours -----------------------------------------------------------------------------------------
 
 
 def integrate(rates, q, v, step, times, observe):
@@ -56,10 +51,6 @@ def sample(name, folder, change, gravity=(0.0, 0.0, 0.0)):
     return Model(load_rig(path).plant.model.mechanism, gravity=gravity)
 
 
-# --- the comparisons ------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
 def arm_in_cables():
     """Paths of elbow and tool of an arm: its shoulder moves by `slew`, its elbow is free."""
     system, elbow = Cables(), np.array([0.8, 0.0])
@@ -71,8 +62,7 @@ def arm_in_cables():
     return system.paths(masses, 1.0, 2.5e-4, TIMES)
 
 
-@pytest.mark.parametrize(("modes", "error"), [(1, 1.2e-3), (2, 1e-3)])
-def test_two_link_arm(modes, error, arm_in_cables, tmp_path):
+def test_two_link_arm(tmp_path, modes=1, error=1.2e-3):
     """Errors of the paths relative to the largest deflection of the elbow, 28 mm."""
 
     def planar(mechanism):
@@ -98,7 +88,7 @@ def test_two_link_arm(modes, error, arm_in_cables, tmp_path):
     straight = np.array([[0.8 * np.cos(slew(t)[0]), 0.8 * np.sin(slew(t)[0])] for t in TIMES])
     largest = np.linalg.norm(found[:, 0] - straight, axis=1).max()
     assert 0.027 < largest < 0.029
-    for k, path in enumerate(arm_in_cables):
+    for k, path in enumerate(arm_in_cables()):
         assert np.abs(found[:, k] - path).max() < error * largest
 
 
@@ -151,37 +141,3 @@ def test_craft_with_two_panels(tmp_path):
     assert 0.1 < np.abs(found[:, 1]).max() < 0.3
     for ours, theirs in zip(found.T, (angle, deflection), strict=True):
         assert np.abs(ours - theirs).max() < 3e-3 * np.abs(theirs).max()
-
-
-def spin(t):
-    """Kane's spin-up to 6 rad/s in 15 s: angle, velocity, acceleration, for t ≤ 15 s."""
-    phase = TURN * t / 15.0
-    angle = 0.4 * (0.5 * t**2 + (15.0 / TURN) ** 2 * (np.cos(phase) - 1.0))
-    return angle, 0.4 * (t - 15.0 / TURN * np.sin(phase)), 0.4 * (1.0 - np.cos(phase))
-
-
-@full
-def test_spin_up(tmp_path):
-    """The deflection of the tip, 0.57 m at most: without stiffening it would grow without bound."""
-    times = np.linspace(0.0, 10.0, 41)
-    system = Cables()
-    root, tip = system.cable([0.0, 0.0], 0.0, (10.0, 4, {"mass": 1.2, "EI": 1.4e4, "EA": 2.8e7}))
-    system.clamp_on_turning_axis(root, lambda t: spin(t)[0])
-    (path,) = system.paths([tip], 10.0, 5e-3, times)
-
-    def one_stretch(mechanism):
-        mechanism["elastic"][0]["beam"]["modes"]["stretch"] = 1
-
-    model = sample("spin_up", tmp_path, one_stretch)
-    held, zero = np.array([name == "hub" for name in model.dof_names]), np.zeros(model.nv)
-
-    def rates(t, q, v):
-        angle, speed, acceleration = spin(t)
-        q, v = np.where(held, angle, q), np.where(held, speed, v)
-        return model.hybrid_dynamics(q, v, np.full(model.nv, acceleration), zero, held)[0]
-
-    found = integrate(rates, zero, zero, 2e-3, times, lambda q: model.frame_pose(q, "tip")[:2, 3])
-    across = np.array([[-np.sin(spin(t)[0]), np.cos(spin(t)[0])] for t in times])
-    ours, theirs = (np.sum(across * places, axis=1) for places in (found, path))
-    assert -0.58 < theirs.min() < -0.57
-    assert np.abs(ours - theirs).max() < 3e-3

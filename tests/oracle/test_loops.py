@@ -23,21 +23,10 @@ from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import joint_axes, kind_of
-from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
-from tests.kit.levels import few
-
-TOLERANCE = 1e-9
-
-
-def error(found, expected):
-    """The largest difference relative to the largest value."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert found.shape == expected.shape
-    return np.abs(found - expected).max(initial=0.0) / (np.abs(expected).max(initial=0.0) or 1.0)
-
-
-def turn(random):
-    return Rotation.random(random_state=int(random.integers(2**31))).as_matrix()
+from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
+from tests.multibody.random_frames import error, heavy, turn
+from tests.oracle.conftest import ROBOTS
+from tests.oracle.pinocchio_reference import TOLERANCE
 
 
 def joint_of(name, kind, parent, child, pose, random):
@@ -57,9 +46,6 @@ def cut(mechanism, q, name, kind, parent, child, random):
     moved = aligned @ Pose(*place) @ aligned.inverse()
     pose = above.inverse() @ below @ on_child @ moved.inverse()
     return LoopJoint(dataclasses.replace(joint, pose=pose), on_child)
-
-
-# --- the same equations once more -----------------------------------------------------------------
 
 
 def rows_of(model, q, v):
@@ -130,15 +116,7 @@ def prescribable(G, random, count):
     return held
 
 
-# --- random trees with loops ----------------------------------------------------------------------
-
 CLOSURES = "revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "fixed", "screw"
-
-
-def random_link(name, random):
-    mass, axes = random.uniform(0.2, 3.0), turn(random)
-    x, y, z = mass * random.uniform(0.01, 0.2, 3)
-    return Link(name, Inertial(mass, random.uniform(-0.5, 0.5, 3), axes @ np.diag([y + z, x + z, x + y]) @ axes.T))
 
 
 def tree_of(kinds, random, parents=None):
@@ -148,7 +126,7 @@ def tree_of(kinds, random, parents=None):
         parent = f"l{parents[k - 1] if parents else random.integers(max(0, k - 3), k)}"
         pose = Pose(turn(random), random.uniform(-1, 1, 3))
         joints.append(joint_of(f"j{k}", kind, parent, f"l{k}", pose, random))
-    links = [Link("l0"), *(random_link(f"l{k}", random) for k in range(1, len(kinds) + 1))]
+    links = [Link("l0"), *(heavy(f"l{k}", random, (0.2, 3.0), 0.5, (0.01, 0.2)) for k in range(1, len(kinds) + 1))]
     return Mechanism("tree", "l0", tuple(links), tuple(joints))
 
 
@@ -166,7 +144,7 @@ def test_a_loop_closed_by_any_joint(kind):
     check(*looped(arm, random, (kind, "l0", "l6")), random, held=1)
 
 
-@pytest.mark.parametrize("seed", few(range(10), 3))
+@pytest.mark.parametrize("seed", range(4))
 def test_trees_with_loops(seed):
     """Two loops anywhere among joints of all kinds; two joints are prescribed."""
     random = np.random.default_rng(seed)
@@ -174,9 +152,6 @@ def test_trees_with_loops(seed):
     ends = [random.choice(10, 2, replace=False) for _ in range(2)]
     loops = [(random.choice(CLOSURES), f"l{a}", f"l{b + 1}") for a, b in ends if a != b + 1]
     check(*looped(tree_of(list(kinds), random), random, *loops), random, held=2)
-
-
-# --- gears, mimics, prescribed joints with loops --------------------------------------------------
 
 
 @pytest.mark.parametrize("base", ["free", "revolute"])
@@ -202,20 +177,19 @@ def test_gears_and_mimics_with_loops(base):
 SOLO, TALOS = "solo_description/robots/solo12.urdf", "talos_data/robots/talos_reduced.urdf"
 FEET = [("spherical", "world", f"{leg}_FOOT") for leg in ("FL", "FR", "HL", "HR")]
 CROSSED = [("spherical", "FL_FOOT", "FR_FOOT"), ("spherical", "HL_LOWER_LEG", "HR_FOOT")]
-STANDING = [("fixed", "world", "leg_left_6_link"), ("fixed", "world", "leg_right_6_link")]
 FOLDED = [("fixed", "arm_left_7_link", "arm_right_7_link"), ("spherical", "world", "leg_left_6_link")]
 SIZES = {pin.ContactType.CONTACT_3D: 3, pin.ContactType.CONTACT_6D: 6}
 
 
-@pytest.mark.parametrize(("file", "ends"), [(SOLO, FEET), (SOLO, CROSSED), (TALOS, STANDING), (TALOS, FOLDED)])
-def test_robots_held_by_hand_and_foot(file, ends, robots_folder):
+@pytest.mark.parametrize(("file", "ends"), [(SOLO, FEET), (SOLO, CROSSED), (TALOS, FOLDED)])
+def test_robots_held_by_hand_and_foot(file, ends):
     """Contacts of three and of six rows, accelerations and reactions."""
     random = np.random.default_rng(len(ends))
-    mechanism = with_floating_base(read_urdf(robots_folder / file))
+    mechanism = with_floating_base(read_urdf(ROBOTS / file))
     q = Model(mechanism).random_configuration(random)
     loops = tuple(cut(mechanism, q, f"c{k}", *end, random) for k, end in enumerate(ends))
     model = Model(dataclasses.replace(mechanism, loops=loops))
-    reference = pin.buildModelFromUrdf(str(robots_folder / file), pin.JointModelFreeFlyer())
+    reference = pin.buildModelFromUrdf(str(ROBOTS / file), pin.JointModelFreeFlyer())
     # the base first; of the other joints each has one coordinate
     order = [*range(6), *(model.dof_names.index(name) for name in list(reference.names)[2:])]
     contacts = pin.StdVec_RigidConstraintModel()
@@ -286,7 +260,7 @@ def in_mujoco(mechanism, gravity, ties):
     return mujoco.MjModel.from_xml_string(f"<mujoco>{options}{world}<equality>{ties}</equality></mujoco>")
 
 
-@pytest.mark.parametrize("ties", [("spherical",), ("fixed",), ("curve",), ("spherical", "curve", "fixed")])
+@pytest.mark.parametrize("ties", [("spherical",), ("spherical", "curve", "fixed")])
 def test_constraints_of_mujoco(ties):
     """Its equations are soft; here they are solved as they stand. The trunk of the tree floats."""
     random = np.random.default_rng(len(ties[0]))

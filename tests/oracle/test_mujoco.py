@@ -2,7 +2,6 @@
 
 import math
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -10,11 +9,12 @@ import pytest
 
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
-from tests.kit.levels import one_of_each
+from tests.kit.samples import FOLDER
+from tests.oracle.conftest import ROBOTS
 
 TOLERANCE = 1e-9
 
-OWN_UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
+OWN_UR5 = FOLDER / "robots" / "ur5.urdf"
 
 # Two arms on a tilted wall and a slider on the second; no inertia is along the axes of its link.
 PENDULUM = """
@@ -53,17 +53,15 @@ PENDULUM = """
 </robot>
 """
 
-PLAIN = "double_pendulum_description/urdf/double_pendulum.urdf"
 PANDA = "panda_description/urdf/panda.urdf"
-UR5 = "ur_description/urdf/ur5_robot.urdf"
 LEG = "solo_description/robots/solo12.urdf"
 
 
-def source(name, folder):
+def source(name):
     """A robot of bodies and joints only; every joint moves on its own and without Coulomb friction."""
     if name == "inline":
         return PENDULUM
-    robot = ET.parse(OWN_UR5 if name == "own ur5" else folder / name).getroot()
+    robot = ET.parse(OWN_UR5 if name == "own ur5" else ROBOTS / name).getroot()
     for link in robot.findall("link"):
         for shape in [*link.findall("visual"), *link.findall("collision")]:
             link.remove(shape)
@@ -86,11 +84,9 @@ def mujoco_model(text):
     return model
 
 
-@one_of_each
-@pytest.mark.parametrize("name", ["inline", "own ur5", PLAIN, UR5, PANDA, LEG])
-@pytest.mark.parametrize("rotors", [False, True])
-def test_accelerations(name, rotors, robots_folder):
-    text = source(name, robots_folder)
+@pytest.mark.parametrize(("name", "rotors"), [("inline", True), ("own ur5", False), (PANDA, True), (LEG, False)])
+def test_accelerations(name, rotors):
+    text = source(name)
     model, reference = Model(parse_urdf(text)), mujoco_model(text)
     random = np.random.default_rng(len(text))
     if rotors:
@@ -100,6 +96,9 @@ def test_accelerations(name, rotors, robots_folder):
     order = [joint.dofadr[0] for joint in joints]
     assert [joint.qposadr[0] for joint in joints] == order
     assert reference.nv == model.nv
+    damping = model.friction_effort(np.ones(model.nv))
+    np.testing.assert_array_equal(damping, np.ravel(reference.dof_damping)[order])
+    assert damping.any() == (name in ("inline", PANDA))  # it enters both models
     reference.dof_armature[order] = inertia if rotors else 0.0
     data = mujoco.MjData(reference)
     for _ in range(5):
@@ -110,14 +109,3 @@ def test_accelerations(name, rotors, robots_folder):
         expected = data.qacc[order]
         found = model.forward_dynamics(q, v, tau - model.friction_effort(v))
         assert np.abs(found - expected).max() < TOLERANCE * np.abs(expected).max()
-
-
-def test_damping_reaches_both(robots_folder):
-    """Damping of the files enters both models, so that the comparison above covers it."""
-    for name in ("inline", PANDA):
-        text = source(name, robots_folder)
-        model, reference = Model(parse_urdf(text)), mujoco_model(text)
-        order = [reference.joint(name).dofadr[0] for name in model.joint_names]
-        effort = model.friction_effort(np.ones(model.nv))
-        np.testing.assert_array_equal(effort, np.ravel(reference.dof_damping)[order])
-        assert effort.max() > 0.0

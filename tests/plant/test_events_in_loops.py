@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from tests.plant.event_runs import FOUR_BAR, EventRun, with_events
-
-# --- loops --------------------------------------------------------------------------------------------------
+from tests.plant.event_runs import FOUR_BAR, EventRun
 
 
-def test_a_latch_in_a_loop(rig_of):
+def test_a_latch_in_a_loop(run_of):
     """The rates of the constraints are met after the impulse: everything stands still with one joint."""
-    ran = EventRun(rig_of(with_events(["do: latch, of: B, at: 0.1234"], FOUR_BAR, "duration: 0.3")))
+    ran = run_of(["do: latch, of: B, at: 0.1234"], FOUR_BAR, "duration: 0.3")
     assert abs(ran["A/velocity"][123]) > 0.5
     for name in "ABC":
         np.testing.assert_allclose(ran[f"{name}/velocity"][124:], 0, atol=1e-12)
@@ -30,9 +28,9 @@ def test_a_stop_in_a_loop(rig_of):
     np.testing.assert_allclose(stored + lost, stored[0], atol=1e-6)
 
 
-def test_a_released_loop_is_an_open_chain(rig_of):
+def test_a_released_loop_is_an_open_chain(rig_of, run_of):
     """From then on as the same tree without a loop does from that state."""
-    ran = EventRun(rig_of(with_events(["do: release, of: pin, at: 0.1"], FOUR_BAR, "duration: 0.3")))
+    ran = run_of(["do: release, of: pin, at: 0.1"], FOUR_BAR, "duration: 0.3")
     state = {
         name: f"{{initial: {{position: {float(ran[f'{name}/position'][100])!r}, velocity:"
         f" {float(ran[f'{name}/velocity'][100])!r}}}}}"
@@ -50,10 +48,10 @@ def test_a_released_loop_is_an_open_chain(rig_of):
 
 
 @pytest.mark.parametrize(("effort_a", "effort_c", "moves"), [(0.1, 0.1, True), (0.1, 60, False), (60, 0.1, False)])
-def test_two_brakes_in_a_loop(rig_of, effort_a, effort_c, moves):
+def test_two_brakes_in_a_loop(run_of, effort_a, effort_c, moves):
     """From standstill under gravity: a strong one holds the loop, two weak ones resist its fall."""
     events = [f"do: brake, of: A, effort: {effort_a}, at: 0", f"do: brake, of: C, effort: {effort_c}, at: 0"]
-    ran = EventRun(rig_of(with_events(events, FOUR_BAR, "duration: 0.3")))
+    ran = run_of(events, FOUR_BAR, "duration: 0.3")
     assert (np.abs(ran["A/velocity"]).max() > 1e-12) == moves
     stored, lost = ran["energy/stored"], ran["energy/dissipated"]
     np.testing.assert_allclose(stored + lost, stored[0], atol=1e-5)
@@ -62,9 +60,9 @@ def test_two_brakes_in_a_loop(rig_of, effort_a, effort_c, moves):
     assert ran.fault == ""
 
 
-def test_a_weak_brake_of_a_rocker_passes_its_dead_points(rig_of):
+def test_a_weak_brake_of_a_rocker_passes_its_dead_points(run_of):
     """The rocker reverses while the loop moves on: its brake must neither hold the loop there nor push it."""
-    ran = EventRun(rig_of(with_events(["do: brake, of: C, effort: 0.1, at: 0"], FOUR_BAR, "duration: 1 s")))
+    ran = run_of(["do: brake, of: C, effort: 0.1, at: 0"], FOUR_BAR, "duration: 1 s")
     velocity, lost = ran["C/velocity"], ran["energy/dissipated"]
     assert (np.diff(np.sign(velocity[1:])) != 0).sum() >= 2
     assert np.all(np.diff(lost) >= -1e-12)

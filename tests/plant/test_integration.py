@@ -1,13 +1,12 @@
 """The motion of a plant by `rodas4`: its order in rigs of all kinds, its estimated error, steps of chosen length."""
 
-import re
-
 import numpy as np
 import pytest
 
 from cosim import StoppedRun
 from cosim.compile import ArrayPort, compile
 from cosim.compile.jacobian import Jacobian
+from tests.kit.refusals import raised
 from tests.plant.event_runs import FOUR_BAR, EventRun, with_events
 
 RODAS = "schedule.integrator=rodas4"
@@ -63,7 +62,7 @@ def order_of(errors, ratio=2.0):
 def test_the_order_is_four(rig_of, name):
     march = March(rig_of(RIGS[name], RODAS, "schedule.tolerance=0.1"))
     moving = np.concatenate(march.tick_model.plant.state_places)
-    exact = march.to(0.16, 640)[moving]
+    exact = march.to(0.16, 400)[moving]
     errors = [np.abs(march.to(0.16, n)[moving] - exact).max() for n in (20, 40, 80)]
     assert errors[0] < 0.01
     assert order_of(errors) == pytest.approx(4, abs=0.5)
@@ -100,9 +99,6 @@ def test_the_slope_by_implicit_accelerations_is_that_of_the_flow(rig_of, text):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
-# --- the estimated error ---
-
-
 def test_a_rig_whose_integrator_does_not_estimate_keeps_nothing(rig_of):
     rig = rig_of(ARM)
     assert rig.plant.control is None and "steps" not in rig.plant.initial()
@@ -129,12 +125,9 @@ OF_COARSE = ("schedule.step=4 ms", "schedule.tolerance=1e-6", "schedule.duration
 def test_engines_agree_on_the_estimate(rig_of):
     for more in ((), ("schedule.substeps=auto",)):
         settings = (RODAS, *OF_COARSE, *more)
-        native = rig_of(ARM, *settings, "schedule.duration=0.02").run()
-        plain = rig_of(ARM, *settings, "schedule.duration=0.02", interpret=True).run()
+        native = rig_of(ARM, *settings, "schedule.duration=0.012").run()
+        plain = rig_of(ARM, *settings, "schedule.duration=0.012", interpret=True).run()
         np.testing.assert_allclose(plain.values, native.values, rtol=1e-6, atol=1e-9)
-
-
-# --- steps of chosen length ---
 
 
 @pytest.mark.parametrize("name", ["spring", "arm", "quaternion"])
@@ -160,15 +153,7 @@ def test_steps_end_at_events(rig_of):
     assert run["a/position"][-1] == pytest.approx(0.3, abs=1e-9)
 
 
-def test_a_tick_that_no_step_can_take_ends_the_run_with_its_reason(rig_of):
+def test_a_tick_that_no_step_can_take_ends_the_run_with_its_reason(rig_of, said):
     hard = SPRING.replace("400 N/m, damping: 3", "4e8 N/m")
     settings = RODAS, "schedule.substeps=auto", "schedule.tolerance=1e-12", "schedule.step=100 ms"
-    with pytest.raises(StoppedRun) as failure:
-        rig_of(hard, *settings).run()
-    reason = str(failure.value).split("rig.yaml: ", 1)[1]
-    assert re.fullmatch(
-        r"stopped at tick 1 \(t = 0\.1 s\): 1000 steps did not take rodas4 from t = 0\.\d+ s to the end of the tick"
-        r" within a schedule\.tolerance of 1e-12; raise the tolerance, or look for a force or a gain that changes"
-        r" abruptly",
-        reason,
-    )
+    said(raised(StoppedRun, rig_of(hard, *settings).run), r"(?<=from t = )\S+")

@@ -1,5 +1,6 @@
 """Efforts of prescribed joints on elastic links, against inverse dynamics with the modes integrated apart."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,13 @@ JOINTS = ("shoulder", "elbow")
 
 def moving(tmp_path: Path):
     """The arm with both joints prescribed, and without gravity in the start: it swings along all modes."""
-    text = ARM.read_text()
+    text = re.sub(r"modes: \{.*?\}", "modes: {bend_y: 1, bend_z: 1}", ARM.read_text())
     head, _ = text.split("joints:\n")
     sines = [
         f"  {name}: {{prescribed: {{type: sine, amplitude: {a}, frequency: {f}}}}}"
         for name, a, f in zip(JOINTS, AMPLITUDES, FREQUENCIES, strict=True)
     ]
-    end = "schedule: {step: 0.05 ms, duration: 0.5 s}\n"
+    end = "schedule: {step: 0.05 ms, duration: 0.2 s}\n"
     (tmp_path / "arm.yaml").write_text(head + "joints:\n" + "\n".join(sines) + "\n\n" + end)
     return load_rig(tmp_path / "arm.yaml")
 
@@ -30,7 +31,7 @@ def test_efforts_are_those_of_inverse_dynamics_with_the_modes_integrated(tmp_pat
     run, model = rig.run(), rig.plant.model
     driven = np.array([model.dof_index(name) for name in JOINTS])
     modes = model.elastic_dofs
-    assert len(modes) == model.nv - 2 == 10
+    assert len(modes) == model.nv - 2 == 4
     omega = 2.0 * np.pi * FREQUENCIES
 
     def state(t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -51,7 +52,7 @@ def test_efforts_are_those_of_inverse_dynamics_with_the_modes_integrated(tmp_pat
         return np.concatenate([y[len(modes) :], accelerated(t, y)[2][modes]])
 
     times = run.t[:: len(run.t) // 20]
-    found = solve_ivp(flow, (0.0, times[-1]), np.zeros(2 * len(modes)), "DOP853", times, rtol=1e-9, atol=1e-12)
+    found = solve_ivp(flow, (0.0, times[-1]), np.zeros(2 * len(modes)), "DOP853", times, rtol=1e-7, atol=1e-10)
     efforts = np.array(
         [model.inverse_dynamics(*accelerated(t, y))[driven] for t, y in zip(times, found.y.T, strict=True)]
     )

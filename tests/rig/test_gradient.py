@@ -9,7 +9,7 @@ import cosim
 from cosim import Rig, RunError, load_rig, ops
 from cosim.rig.open_numbers import numbers_of
 from tests.kit.refusals import refusal
-from tests.kit.samples import COVERED, FOLDER, covering_samples
+from tests.kit.samples import COVERED, FOLDER, few_samples
 from tests.rig import test_parameters as parameters
 
 # sample rigs without derivative: each says what has none, in messages.yaml
@@ -32,7 +32,7 @@ WITHOUT_NUMBERS = {"elastic/cantilever", "elastic/spin_up"}
 SAME = {"ur5_circle", "ur5_time_optimal"}
 COMPARED = [name for name in SAMPLES if name not in REFUSED | WITHOUT_NUMBERS | COVERED.keys() | SAME]
 # those that have all kinds of parts
-CHOSEN = [case.values[0] for case in covering_samples(COMPARED) if not case.marks]
+CHOSEN = few_samples(COMPARED)
 
 # of the largest number of a parameter; central differences at all of them, the best pair is extrapolated
 STEPS = np.array([0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5])

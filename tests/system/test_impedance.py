@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from tests.kit.levels import full
-
 PUSH = """
 from cosim import ops
 from cosim.multibody.force_laws import ForceLaw
@@ -42,7 +40,6 @@ def test_the_tool_gives_way_by_force_over_stiffness(sample, tmp_path):
     np.testing.assert_allclose(moved, np.array([12.0, -6.0, 9.0]) / 2000.0, atol=2e-5)
 
 
-@full
 def test_machine_code_computes_what_python_does(sample):
     name, ticks = "impedance/ur5_impedance", 0.02
     slow = sample(name, interpret=True).run(ticks)

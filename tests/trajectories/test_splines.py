@@ -13,7 +13,6 @@ from cosim.trajectories import minimum_jerk, quintic, spline
 from cosim.trajectories._piecewise import PiecewisePolynomial
 from cosim.trajectories._splines import spline_coefficients
 from cosim.types import Trajectory
-from tests.kit.levels import one_of_each
 from tests.kit.messages import Said
 
 JOINTS = ("shoulder", "elbow")
@@ -67,7 +66,6 @@ def test_clamped_ends_are_at_rest(degree: Any, zero: tuple[str, ...]) -> None:
             np.testing.assert_allclose(trajectory.sample(t)[key], 0.0, atol=1e-9)
 
 
-@one_of_each
 @pytest.mark.parametrize(("degree", "order"), [(3, 2), (5, 3)])
 @pytest.mark.parametrize("ends", ["clamped", "natural"])
 def test_a_spline_has_the_least_bend_or_jerk_among_curves_through_its_points(

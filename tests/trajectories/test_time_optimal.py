@@ -19,7 +19,6 @@ from cosim.trajectories import _fastest, time_optimal
 from cosim.trajectories._paths import PathTrajectory
 from cosim.trajectories._reachability import PathLimits
 from cosim.types import Limits, TrajectoryContext
-from tests.kit.levels import full
 from tests.kit.messages import Said
 
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
@@ -106,7 +105,6 @@ def test_the_fraction_of_the_effort_is_left_for_feedback() -> None:
     assert trajectory.end == pytest.approx(2.0 * math.sqrt(1.5 / 3.2), rel=1e-6)
 
 
-@full
 def test_viscous_friction_is_part_of_the_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     """2 v̇ + 4 v = ±10 N. With k = 2 and w = 2.5 m/s: v = w (1 − e^{−kt}) until it brakes along −w + (w + v) e^{−kt};
     the switch is where the distances sum to 3 m. The effort is below its limit within each piece: a fine grid helps."""

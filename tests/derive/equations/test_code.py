@@ -28,7 +28,7 @@ from tests.derive.equations.derivations import (
     states,
     written_file,
 )
-from tests.kit.levels import chosen, full
+from tests.kit.levels import chosen
 from tests.kit.samples import kinds_of, size_of
 
 TOLERANCE = 1e-12
@@ -61,7 +61,6 @@ def test_python_needs_only_its_standard_library(tmp_path):
     assert "import math" in file.read_text()
 
 
-@full
 @needs_octave
 def test_matlab(tmp_path):
     """In one process, which takes a while to start."""

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.derive.equations.derivations import RIGS
-from tests.kit.levels import full
 
 PARALLEL_BARS = RIGS / "mechanisms" / "four_bar.yaml"
 
@@ -83,7 +82,6 @@ def test_a_robot_in_which_nothing_moves(command, said):
     said(command.refuses("derive", "still.urdf", "--equations"))
 
 
-@full
 def test_a_mechanism_too_large_to_read(command, said):
     Path("rig.yaml").write_text("name: long\nmechanism:\n  bodies:\n" + CHAIN)
     said(command.refuses("derive", "rig.yaml", "--equations"), r"\d+(?= operations)")

@@ -11,7 +11,6 @@ from cosim.derive.equations.components import derived
 from cosim.derive.equations.composition import compose, composed
 from cosim.derive.equations.parameters import with_symbols
 from tests.derive.equations.derivations import OWN, assert_equal, states, values_of
-from tests.kit.levels import full
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +40,6 @@ def test_symbols_have_the_values_of_the_rig_and_of_another(name):
         assert_equal(changed, values_of(d, state), state, 1e-10)
 
 
-@full
 @pytest.mark.parametrize(("platform", "arm", "frame"), [("truck", "chain", "bracket"), ("chain", "truck", "tool")])
 def test_rigid_elements_are_composed(platform, arm, frame):
     d = composed(compose(read_model(Path(f"{platform}.yaml")), read_model(Path(f"{arm}.yaml")), frame))

@@ -17,7 +17,6 @@ from cosim.derive.symbolic import as_text, exact
 from cosim.errors import InputError
 from tests.derive.equations.derivations import assert_equal, derivation, states
 from tests.derive.equations.reading import compiled, evaluated, read_latex, read_text
-from tests.kit.levels import full
 
 TOLERANCE = 1e-11  # numbers are printed with 15 digits
 # time, springs and constraints of all kinds; loops; those with longer formulas of the same kinds take minutes
@@ -119,7 +118,6 @@ def test_the_two_link_arm_in_full(said):
     said(text_lines(derivation("two_link", frames=["forearm"])))
 
 
-@full
 def test_the_probe_of_the_measuring_arm_in_closed_form():
     """One formula for each coordinate, of the angles alone; by products of exponentials see tests/rig."""
     d = derivation("mechanisms/measuring_arm", frames=["probe"])

@@ -48,9 +48,9 @@ def rigid(name, mass):
     return Link(name, Inertial(mass, np.array([0.1, 0.2, 0.0]), np.diag([0.02, 0.03, 0.04])))
 
 
-def chain():
+def chain(modes=ALL_KINDS):
     """Two elastic links in series with attachments beside their axes, a slider on the tip, a body half way."""
-    sheared, lighter = soft_link(1.2, shearing=True), soft_link(0.8, 0.7)
+    sheared, lighter = soft_link(1.2, modes=modes, shearing=True), soft_link(0.8, 0.7, modes)
     carried = Inertial(0.2, np.array([0.1, 0.0, 0.1]), 0.01 * np.eye(3))
     links = (
         Link("base"),
@@ -70,15 +70,15 @@ def chain():
     return Mechanism("chain", "base", links, joints, frames=(Frame("tip", "b", at(0.7, 0.1, 0.2, turned(5))),))
 
 
-def floating_loop():
+def floating_loop(modes=ALL_KINDS):
     """A hub that floats, an elastic link and a pinned one that close a loop over a rigid body, in the neutral position
     too, and a spring to the middle of the first."""
     first = turned(1)
     links = (
         Link("base"),
         Link("hub", Inertial(2.0, np.array([0.1, 0.0, 0.1]), 0.1 * np.eye(3))),
-        Link("a", elastic=soft_link()),
-        Link("b", elastic=soft_link(1.0, 0.7, ends=("pinned", "pinned"))),
+        Link("a", elastic=soft_link(modes=modes)),
+        Link("b", elastic=soft_link(1.0, 0.7, modes, ends=("pinned", "pinned"))),
         rigid("c", 0.5),
     )
     joints = (
@@ -114,8 +114,8 @@ def spacecraft(damped=False):
 
 
 @cache
-def model_of(build, **settings):
-    return Model(build(), gravity=(1.0, 2.0, -9.0), **settings)
+def model_of(build, *modes, **settings):
+    return Model(build(*modes), gravity=(1.0, 2.0, -9.0), **settings)
 
 
 def is_mode(name):

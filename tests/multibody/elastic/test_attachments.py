@@ -15,6 +15,7 @@ from cosim.multibody.constraint_laws import knife_edge
 from cosim.multibody.description.elastic_links import with_nodes
 from cosim.multibody.elastic.beam import ModeCounts
 from cosim.multibody.mechanism import Constraint, Frame, Inertial, Joint, Link, Mechanism, Pose, Spring
+from tests.kit.refusals import raised
 from tests.multibody.elastic.beams import at, soft_beam, soft_link, turned
 
 
@@ -64,22 +65,16 @@ def test_a_mechanism_of_rigid_links_is_left_alone():
     assert with_nodes(mechanism) is mechanism
 
 
-def test_attachments_beyond_the_ends():
+def test_attachments_beyond_the_ends(said):
     here = [SourceLocation("rig.yaml", line) for line in (3, 5, 7, 9)]
     weld = Joint("weld", "fixed", "beam", "load", at(1.2), place=here[0])
     spring = Spring("stay", (("base", np.ones(3)), ("beam", np.array([-0.1, 0.0, 0.0]))), 10.0, place=here[1])
     frame = Frame("tip", "beam", at(1.5), place=here[2])
     edge = Constraint("edge", knife_edge(), (("base", Pose.identity()), ("beam", at(2.0))), place=here[3])
     mechanism = beam_with(weld, links=(Link("load"),), springs=(spring,), frames=(frame,), constraints=(edge,))
-    with pytest.raises(InputErrors) as caught:
-        Model(mechanism)
-    beyond = "m is beyond the beam, which ends at 1 m; move it or lengthen the beam"
-    assert [str(error) for error in caught.value.errors] == [
-        f"rig.yaml:3: elastic link 'beam': x = 1.2 {beyond}",
-        f"rig.yaml:9: elastic link 'beam': x = 2 {beyond}",
-        f"rig.yaml:5: elastic link 'beam': x = -0.1 {beyond}",
-        f"rig.yaml:7: elastic link 'beam': x = 1.5 {beyond}",
-    ]
+    lines = [str(error) for error in raised(InputErrors, Model, mechanism).errors]
+    assert all(line.startswith("rig.yaml:") for line in lines)
+    said(lines)
 
 
 def test_rounding_is_not_beyond_the_ends():

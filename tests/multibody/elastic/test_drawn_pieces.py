@@ -5,15 +5,7 @@ import pytest
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import cdist
 
-from cosim.multibody.elastic.drawn_pieces import (
-    KNOTS,
-    fixed_point,
-    knots_of,
-    neighbours,
-    net_of,
-    secant,
-    with_bars_to,
-)
+from cosim.multibody.elastic.drawn_pieces import KNOTS, fixed_point, knots_of, neighbours, net_of, secant, with_bars_to
 from cosim.multibody.elastic.link import Displacement, DrawnPiece
 from cosim.multibody.elastic_bodies import PointCurve
 from tests.multibody.elastic_files.meshes import beam_mesh, brick_mesh
@@ -62,7 +54,7 @@ def test_a_block_is_its_twelve_edges():
     assert len(net_of(still(grid(*3 * [np.linspace(0.0, 1.0, 5)])))) == 12
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_no_piece_has_no_length(seed):
     rng = np.random.default_rng(seed)
     cloud = rng.normal(size=(int(rng.integers(2, 60)), 3)) * rng.uniform(0.01, 1.0, 3)
@@ -77,16 +69,15 @@ def test_a_single_node_is_joined_to_the_origin():
     assert net_of(still([[0.0, 0.0, 0.0]])) == ()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_net_connects_all_knots_with_few_pieces(seed):
     points = np.random.default_rng(seed).normal(size=(KNOTS, 3))
     pairs = neighbours(points)
     graph = np.zeros((KNOTS, KNOTS))
     graph[tuple(np.transpose(pairs))] = 1.0
     assert connected_components(graph)[0] == 1
-    assert set(zip(*map(list, minimum_spanning_tree(np.triu(cdist(points, points))).nonzero()), strict=True)) <= set(
-        pairs
-    )
+    tree = minimum_spanning_tree(np.triu(cdist(points, points))).nonzero()
+    assert set(zip(*map(list, tree), strict=True)) <= set(pairs)
     assert len(pairs) <= KNOTS**2 // 4
 
 

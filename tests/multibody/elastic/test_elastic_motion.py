@@ -133,9 +133,6 @@ def test_steady_stretch():
     assert errors[2] < 4e-4
 
 
-# --- stiff links ---
-
-
 def turning_arm(elastic):
     """On a hinge, an arm with a load, elastic or rigid; they have the same mass, centre and inertia."""
     length, mass = 1.5, 1.2

@@ -7,24 +7,13 @@ import pytest
 from scipy.linalg import eigh, null_space
 from scipy.sparse import save_npz
 
-from tests.kit.command import Command
-from tests.multibody.assembled import mistake, redundant, rig
+from tests.multibody.assembled import folder, mistake, redundant, rig
 from tests.multibody.elastic_files.meshes import LENGTH, beam_mesh
 
-AT = "rig.yaml:7 mechanism.loops[0]: "
+__all__ = ["folder"]
+
 BEAM = "length: 1, stiffness: {mass: 1, EI: [1, 1], EA: 1e4}"
-HELD = "give the beam more modes of this kind than directions are held, or other ends"
-SHORTENING = (
-    f"{AT}'pin' holds 'bar' along its axis, which keeps its length: it cannot bend; give the beam a mode of stretch and"
-    " a tip that is not clamped in its ends, or stiffening: false"
-)
 HINGE, WELD, SLOT = "axis: [0, 0, 1]", "type: fixed", "type: prismatic, axis: [1, 0, 0]"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("COSIM_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
 
 
 def held(source, loop=HINGE, root="type: fixed", more=""):
@@ -44,30 +33,25 @@ def beam(modes, ends="clamped, free", more=""):
     return f"beam: {{{BEAM}, modes: {{{modes}}}, ends: [{ends}]{more}}}"
 
 
-def holds(*modes):
-    they = "this mode" if len(modes) == 1 else "these modes"
-    names = ", ".join(f"'bar.{mode}'" for mode in modes)
-    return f"{AT}'pin' holds {names}: {they} cannot move; {HELD}"
+HELD = {
+    "one mode": (beam("bend_y: 1"), HINGE),
+    "two modes": (beam("bend_z: 2"), HINGE),
+    "one of three kinds": (beam("bend_y: 3, stretch: 1, bend_z: 1"), HINGE),
+    "two of a weld": (beam("bend_y: 2, stretch: 1"), WELD),
+    "the axis at a hinge": (beam("bend_y: 2"), HINGE),
+    "the axis at a weld": (beam("bend_y: 3"), WELD),
+    "the axis of a pinned tip": (beam("bend_y: 2", "clamped, pinned"), HINGE),
+    "the axis of a clamped tip": (beam("bend_y: 2", "clamped, clamped"), WELD),
+    "the axis beside stretch of a clamped tip": (beam("bend_y: 2, stretch: 2", "clamped, clamped"), WELD),
+}
 
 
-@pytest.mark.parametrize(
-    ("source", "loop", "message"),
-    [
-        (beam("bend_y: 1"), HINGE, holds("bend_y_1")),
-        (beam("bend_z: 2"), HINGE, holds("bend_z_1", "bend_z_2")),
-        (beam("bend_y: 3, stretch: 1, bend_z: 1"), HINGE, holds("bend_z_1")),
-        (beam("bend_y: 2, stretch: 1"), WELD, holds("bend_y_1", "bend_y_2")),
-        (beam("bend_y: 2"), HINGE, SHORTENING),
-        (beam("bend_y: 3"), WELD, SHORTENING),
-        (beam("bend_y: 2", "clamped, pinned"), HINGE, SHORTENING),
-        (beam("bend_y: 2", "clamped, clamped"), WELD, SHORTENING),
-        (beam("bend_y: 2, stretch: 2", "clamped, clamped"), WELD, SHORTENING),
-    ],
-)
-def test_a_beam_with_too_few_modes_for_its_loop(source, loop, message, capsys, monkeypatch):
-    assert mistake(held(source, loop)) == message
-    code, _, (line,) = Command(capsys, monkeypatch)("check", "rig.yaml")
-    assert (code, line) == (2, message)
+@pytest.mark.parametrize("case", HELD)
+def test_a_beam_with_too_few_modes_for_its_loop(case, said):
+    line = mistake(held(*HELD[case]))
+    assert line.startswith("rig.yaml:7 mechanism.loops[0]: 'pin' holds 'bar")
+    assert ("along its axis" in line) == ("axis" in case)
+    said(line)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +72,9 @@ def test_a_hinge_at_the_root_and_one_at_the_tip():
     """A rod between two hinges: one mode of a cantilever is a turn of the root. Along the axis nothing gives way."""
     source = beam("bend_y: 1, stretch: 1")
     assert rig(held(source, HINGE, HINGE)).plant.start.immobile is None
-    assert mistake(held(beam("bend_y: 1"), HINGE, HINGE)) == SHORTENING
+    assert "along its axis" in mistake(held(beam("bend_y: 1"), HINGE, HINGE))
     turned = "joints: {bar: {prescribed: {type: sine, amplitude: 1 deg, frequency: 1 Hz, ramp: 1 s}}}\n"
-    assert mistake(held(source, HINGE, HINGE, turned)) == holds("bend_y_1")
+    assert "'pin' holds 'bar.bend_y_1'" in mistake(held(source, HINGE, HINGE, turned))
 
 
 def test_a_loop_that_is_released_may_hold_modes():
@@ -110,28 +94,27 @@ def table(**more):
     return "table: {file: bar.npz}"
 
 
-def test_a_table_with_too_few_modes():
-    said = f"{AT}'pin' holds 'bar.mode_1': this mode cannot move; "
-    fix = "add modes to the table that move this place otherwise, or take this one out"
-    assert mistake(held(table())) == said + fix
+SHAPES = """\
+import numpy as np
+from cosim.multibody.elastic.shape_functions import ShapeFunctions
+from cosim.types import params
+
+@params
+class Params:
+    pass
+
+def load(params):
+    linear = lambda x: np.array([[0.0, x**2, 0.0]])
+    return ShapeFunctions(1.0, lambda x: 1.0, (("bend", "m"),), linear, [[4.0]])
+"""
+
+
+def test_tables_and_functions_with_too_few_modes(said):
+    said(mistake(held(table())))
     source = table(second_order=[[[[0.0, 0, 0]]], [[[-0.2, 0, 0]]], [[[-1.2, 0, 0]]]])
-    along = "add a mode along the axis to the table, or leave out second_order"
-    ball = "type: prismatic, axis: [0, 1, 0]"
-    said = f"{AT}'pin' holds 'bar' along its axis, which keeps its length: it cannot bend; {along}"
-    assert mistake(held(source, ball)) == said
-
-
-def test_functions_with_too_few_modes():
-    Path("bar.py").write_text(
-        "import numpy as np\n"
-        "from cosim.multibody.elastic.shape_functions import ShapeFunctions\n"
-        "from cosim.types import params\n\n\n@params\nclass Params:\n    pass\n\n\n"
-        "def load(params):\n"
-        "    def linear(x):\n        return np.array([[0.0, x**2, 0.0]])\n\n"
-        "    return ShapeFunctions(1.0, lambda x: 1.0, (('bend', 'm'),), linear, [[4.0]])\n"
-    )
-    said = f"{AT}'pin' holds 'bar.bend': this mode cannot move; "
-    assert mistake(held("shapes: {type: bar.py}")) == said + "return more shapes that move this place, or not this one"
+    said(mistake(held(source, "type: prismatic, axis: [0, 1, 0]")))
+    Path("bar.py").write_text(SHAPES)
+    said(mistake(held("shapes: {type: bar.py}")))
 
 
 def mesh(options):
@@ -144,18 +127,11 @@ def mesh(options):
     return f"finite_elements: {{{files}, {options}}}"
 
 
-def test_finite_elements_with_too_few_modes():
+def test_finite_elements_with_too_few_modes(said):
     """The lowest four bend, and the weld holds them all."""
-    said = mistake(held(mesh("modes: 4"), WELD))
-    modes = ", ".join(f"'bar.mode_{k}'" for k in (1, 2, 3, 4))
-    fix = "name the interface in held, with more than 6 modes for each that is there"
-    assert said == f"{AT}'pin' holds {modes}: these modes cannot move; {fix}"
-    few = "6 modes are too few for 6 held motions of interfaces, which leave it none to bend; give 7 modes or more"
-    assert mistake(held(mesh("modes: 6, held: [tip]"), WELD)) == (
-        f"rig.yaml:5 mechanism.elastic[0].finite_elements: {few}"
-    )
-    assert redundant(held(mesh("modes: 12"), WELD)) == []
-    assert redundant(held(mesh("modes: 8, held: [tip]"), WELD)) == []
+    said(mistake(held(mesh("modes: 4"), WELD)))
+    said(mistake(held(mesh("modes: 6, held: [tip]"), WELD)))
+    assert redundant(held(mesh("modes: 12"), WELD)) == redundant(held(mesh("modes: 8, held: [tip]"), WELD)) == []
 
 
 def constrained(text):

@@ -82,27 +82,6 @@ def test_bending_without_recession_is_exact():
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_the_integrals_of_jin_and_bauer():
-    """h1 to h6 of points without g, as slopes of J and of the angular momenta."""
-    points = random_points()
-    points = points._replace(curve=0.0 * points.curve)
-    w, rho, phi = points.mass, points.position, points.linear
-    unit = np.eye(3)
-    h1 = np.einsum("p,pui->ui", w, np.cross(rho[:, None], phi))
-    along = np.einsum("p,pi,pui->u", w, rho, phi)
-    h3 = along[:, None, None] * unit - np.einsum("p,pi,puj->uij", w, rho, phi)
-    h4 = np.einsum("p,puvi->uvi", w, np.cross(phi[:, :, None], phi[:, None]))
-    h6 = np.einsum("p,pui,pvj->uvij", w, phi, phi)
-    h5 = np.einsum("uvii->uv", h6)[..., None, None] * unit - h6
-    eta = np.array([0.2, -0.5, 0.3])
-    _, J, spins, _, mass = found_sums(points, eta)
-    undeformed = points.rigid_body[2]
-    h2 = h3 + h3.swapaxes(1, 2)
-    np.testing.assert_allclose(J, undeformed + np.tensordot(eta, h2, 1) + np.einsum("u,v,uvij->ij", eta, eta, h5))
-    np.testing.assert_allclose(spins, h1 + np.einsum("k,kui->ui", eta, h4), atol=1e-12)
-    np.testing.assert_allclose(mass, np.einsum("uvii->uv", h6), rtol=1e-12)
-
-
 def test_the_affine_recession_has_the_moments_of_the_recession():
     points = random_points()
     affine = points.with_affine_curve()
@@ -155,9 +134,6 @@ def test_a_uniform_beam():
     np.testing.assert_allclose(link.moment, [0.6, 0.0, 0.0], atol=1e-15)
     np.testing.assert_allclose(link.inertia, np.diag([0.03, 0.41, 0.42]), rtol=1e-9, atol=1e-12)
     assert [name for name, _ in link.modes][3:] == ["twist_1", "stretch_1"]
-
-
-# --- slices of a beam, which are rigid ---
 
 
 class Slices(NamedTuple):

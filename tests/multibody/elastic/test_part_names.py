@@ -9,7 +9,6 @@ from cosim.multibody.part_names import given_names, part_of, shown_name, whole_o
 from cosim.rig.rig import load_rig
 from cosim.rig.scene import scene_of_rig, view_of
 from tests.derive.equations.derivations import RIGS
-from tests.kit.levels import one_of_each
 
 BOOM = """\
 name: boom
@@ -23,13 +22,6 @@ schedule: {step: 1 ms, duration: 2 ms}
 KNOWN = "known: base, boom, camera"
 HINTS = {"boom@modes": KNOWN, "boom@1": "did you mean 'boom'?", "nose": KNOWN}
 KINDS = {"modes": "", "rigid elements": ", rigid_elements: 3"}
-
-
-@pytest.fixture(params=KINDS)
-def rig(command, request):
-    """The file of a rig with modes, or with rigid elements."""
-    Path("boom.yaml").write_text(BOOM.replace("KEYS", KINDS[request.param]))
-    return "boom.yaml"
 
 
 def test_a_part_knows_its_link():
@@ -49,41 +41,38 @@ def test_frames_that_are_suggested_are_those_of_the_user(command, name):
 
 
 @pytest.mark.parametrize("option", ["--frame", "--load"])
-def test_equations_refuse_parts_and_do_not_suggest_them(command, rig, option):
-    assert command.refuses("derive", rig, "--equations", option, "nose") == [
-        f"{option}: frame 'nose' does not exist; {KNOWN}"
-    ]
-    assert command.refuses("derive", rig, "--equations", option, "boom@1") == [
-        f"{option}: frame 'boom@1' does not exist; did you mean 'boom'?"
-    ]
-
-
-@one_of_each
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("check",),
-        ("run", "--json", "out.json"),
-        ("derive", "--graph"),
-        ("derive", "--compare", "--json", "out.json"),
-        ("derive", "out.txt", "--equations", "--symbols"),
-        ("derive", "out.tex", "--equations", "--to", "latex"),
-        ("derive", "out.py", "--equations", "--to", "python"),
-    ],
-)
-def test_no_report_has_a_name_of_a_part(command, rig, words):
-    first, *more = words
-    code, out, err = command(first, rig, *more)
-    assert (code, err) == (0, [])
-    files = "".join(file.read_text() for file in Path().glob("out*"))
-    assert "boom" in out + files
-    assert "@" not in out + files
-
-
-def test_joints_that_check_counts_are_those_of_the_file(command):
+def test_equations_refuse_parts_and_do_not_suggest_them(command, option):
     Path("boom.yaml").write_text(BOOM.replace("KEYS", ""))
-    assert "mechanism boom: 1 joint, 2 dofs, gravity" in command("check", "boom.yaml")[1]
-    assert "boom: 1 moving body, 2 dof;" in command("derive", "boom.yaml", "--compare")[1]
+    for name in ("nose", "boom@1"):
+        (line,) = command.refuses("derive", "boom.yaml", "--equations", option, name)
+        assert line == f"{option}: frame '{name}' does not exist; {HINTS[name]}"
+
+
+REPORTS = {
+    "check": "mechanism boom: ",
+    "run --json out.json": "boom",
+    "derive --graph": "boom",
+    "derive --compare --json out.json": "boom: ",
+    "derive out.txt --equations --symbols": "boom",
+    "derive out.tex --equations --to latex": "boom",
+    "derive out.py --equations --to python": "boom",
+}
+OF_ELEMENTS = "check", "derive --compare --json out.json"
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"), [*(("modes", line) for line in REPORTS), *(("rigid elements", line) for line in OF_ELEMENTS)]
+)
+def test_no_report_has_a_name_of_a_part(command, kind, line):
+    """Joints that are counted are those of the file."""
+    Path("boom.yaml").write_text(BOOM.replace("KEYS", KINDS[kind]))
+    first, *more = line.split()
+    code, out, err = command(first, "boom.yaml", *more)
+    assert (code, err) == (0, [])
+    shown = out + "".join(file.read_text() for file in Path().glob("out*"))
+    assert REPORTS[line] in shown and "@" not in shown
+    if line in OF_ELEMENTS and kind == "modes":
+        assert ("1 joint, 2 dofs, gravity" if first == "check" else "1 moving body, 2 dof;") in shown
 
 
 def test_bodies_of_the_scene_and_frames_of_a_view():
@@ -93,9 +82,5 @@ def test_bodies_of_the_scene_and_frames_of_a_view():
     view = view_of(rig, [f"{name}/position" for name in rig.plant.model.coordinate_names], 30.0)
     assert view is not None
     links = [(link.name, link.parent) for link in view.links]
-    assert links == [
-        ("elbow_motor", "upper_arm (1)"),
-        ("payload", "forearm (1)"),
-        ("tool", "forearm (1)"),
-    ]
+    assert links == [("elbow_motor", "upper_arm (1)"), ("payload", "forearm (1)"), ("tool", "forearm (1)")]
     assert not any("@" in name for name in names)

@@ -5,20 +5,12 @@ import pytest
 from scipy.linalg import eigh
 
 from cosim.multibody import Model
-from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
-from cosim.multibody.elastic.modal_link import gram
 from cosim.multibody.mechanism import Joint, Link, Mechanism
 from tests.multibody.elastic_files.bodies import ROOT, files_of, frequencies
 from tests.multibody.elastic_files.meshes import Bar, frame_mesh
+from tests.multibody.elastic_files.test_finite_elements import THIN
 
 MODES, VIBRATIONS = 8, 18
-# of steel, without inertia of its sections in bending: the mass matrix of many programs
-THIN = Bar(0.1, 3.14, (0.0, 7.065e-4), 8.4e7, 4860.0, (6300.0, 12600.0))
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("COSIM_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def reduced_link(mesh, folder):
@@ -63,21 +55,8 @@ def test_the_mass_matrix_is_exact_undeformed_and_positive_in_any_shape(bar, tmp_
     model = Model(Mechanism("frame", "ground", links, (joint,)), gravity=(0.0, 0.0, 0.0))
     q, rng = model.neutral(), np.random.default_rng(3)
     for size in (0.01, 0.1, 0.5):
-        for _ in range(20):
+        for _ in range(7):
             q[-MODES:] = size * rng.standard_normal(MODES)
             mass = model.mass_matrix(q)
             scale = np.sqrt(np.diag(mass))
             assert np.linalg.eigvalsh(mass / np.outer(scale, scale))[0] > 1e-6
-
-
-@BARS
-def test_any_displacements_have_their_mass_and_momenta(bar):
-    position, mass, _ = frame_mesh(bar=bar)
-    shapes = np.random.default_rng(2).standard_normal((mass.shape[0], 5))
-    modal = NodalMass(mass, position).modal_mass(shapes)
-    exact = rigid_motions(position, 6).T @ (mass @ shapes)
-    assert np.einsum("k,kui->iu", modal.fraction, modal.linear) == pytest.approx(exact[:3], abs=1e-12)
-    turning = np.cross(modal.position[:, None], modal.linear).sum(axis=0).T
-    assert turning == pytest.approx(exact[3:], abs=1e-12)
-    assert gram(modal) == pytest.approx(shapes.T @ (mass @ shapes), rel=1e-12, abs=1e-12)
-    assert np.linalg.eigvalsh(modal.rest_mass)[0] > -1e-15

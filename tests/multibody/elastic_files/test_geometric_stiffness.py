@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.sparse import save_npz
 
-from cosim.multibody.elastic.beam import ModeCounts
 from cosim.multibody.elastic.geometric_stiffness import GeometricStiffness
 from tests.multibody.elastic import test_elastic_motion as benchmark
 from tests.multibody.elastic_files.bodies import TIP, beam, files_of, nodes_at
@@ -16,11 +15,6 @@ from tests.multibody.elastic_files.test_mistakes_in_files import said_of
 BLADE = Bar(
     benchmark.LENGTH, benchmark.LINE, (6e-4, 6e-4), benchmark.EA, 1e4, (100.0 * benchmark.EI, benchmark.EI)
 )  # stiff across the plane in which it turns
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("COSIM_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def stiffened(folder, bar, elements=16, force=True, **options):
@@ -70,7 +64,6 @@ def test_the_spin_up_of_the_benchmark(tmp_path):
 def test_without_geometric_stiffness_it_diverges(tmp_path):
     body = replace(stiffened(tmp_path / "files", BLADE, modes=4), stiffening=GeometricStiffness())
     assert benchmark.spun_up(body.link(), 10.0)(10.0) < -20.0
-    assert benchmark.spun_up(benchmark.blade(ModeCounts(bend_y=3)).link(), 10.0)(10.0) > -0.5
 
 
 def buckling(link, load):
@@ -97,16 +90,12 @@ def test_a_change_of_a_load_is_not_taken_from_the_cache(tmp_path, cache):
     assert not without.displacement(TIP).path.curve.any()
 
 
-def test_loads_that_are_wrong(tmp_path):
+def test_loads_that_are_wrong(tmp_path, said):
     folder = tmp_path / "files"
     body = stiffened(folder, Bar(), 2, modes=2)
-    wrong = replace(body, stiffening=GeometricStiffness(force={"top": {}}))
-    assert said_of(wrong.link, folder) == "stiffening.force: there is no interface 'top'; name it in interfaces"
-    save_npz(folder / "spin.npz", tension_mesh(3, LENGTH, np.ones_like))
-    rows = "spin.npz: the matrix has 24 rows; those of mass and stiffness have 18, and it must have as many"
-    assert said_of(replace(body).link, folder) == rows
+    said(said_of(replace(body, stiffening=GeometricStiffness(force={"top": {}})).link, folder))
     skew = tension_mesh(2, LENGTH, np.ones_like).tolil()
     skew[7, 11] += 2.0 * skew.tocsr().max()
-    save_npz(folder / "spin.npz", skew.tocsr())
-    said = said_of(replace(body).link, folder)
-    assert said.startswith("spin.npz: the geometric stiffness matrix is not symmetric, by ")
+    for matrix in (tension_mesh(3, LENGTH, np.ones_like), skew.tocsr()):
+        save_npz(folder / "spin.npz", matrix)
+        said(said_of(replace(body).link, folder), r"(?<=by )0\.\d+")
