@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
+import numpy as np
 import pytest
 
+from cosim.execution.paced import Paced
 from cosim.timing import privileges
 from cosim.timing.clock_sources import PythonClock
 from cosim.timing.clocks import NO_TRIGGER
+from cosim.timing.tick_ring import SharedWord, StopRequest, TickRing
 
 MS = 1_000_000  # ns
 
@@ -71,14 +75,38 @@ class FakeClock(PythonClock):
         self.then = {wait: poll}
 
 
+class _RunClock(FakeClock):
+    """Ticks that take no time wait for their reader: a full ring would lose them."""
+
+    ring: TickRing | None = None
+
+    def wait(self, due_ns: int) -> int:
+        while self.ring is not None and not self._has_room(self.ring.words):
+            time.sleep(1e-4)
+        return super().wait(due_ns)
+
+    def _has_room(self, words: np.ndarray) -> bool:
+        stopped = words[SharedWord.STOP] != StopRequest.NONE
+        return stopped or words[SharedWord.TAKEN] - words[SharedWord.READ] < words[SharedWord.PLACES] // 2
+
+
 def in_simulated_time(patch: pytest.MonkeyPatch) -> list[FakeClock]:
     """From here on runs in real time have fake clocks, which wait for no tick: all of them, in order."""
     clocks = list[FakeClock]()
+    start = Paced.start
 
     def opened(*_: object) -> FakeClock:
-        clocks.append(FakeClock())
+        clocks.append(_RunClock())
         return clocks[-1]
 
+    def started(paced: Any, ticks: int, before: Callable[[Any], None]) -> None:
+        def begun(ring: Any) -> None:
+            paced._clock.ring = ring
+            before(ring)
+
+        start(paced, ticks, begun)
+
     patch.setattr("cosim.execution.paced.open_clock", opened)
+    patch.setattr(Paced, "start", started)
     patch.setattr(privileges, "quiet_interpreter", nullcontext)
     return clocks
