@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cosim.rig.cached_parts import CachedParts
 from tests.kit import coverage_by_test, durations, levels, messages, real_time, run_again
@@ -30,6 +31,12 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 # sockets of this process of tests alone: another one may run at the same time
 os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="cosim-")
 atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
+# the same examples in each run, and none is late on a machine that stalls
+slow = [HealthCheck.too_slow]
+settings.register_profile(
+    "repeatable", max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=slow
+)
+settings.load_profile("repeatable")
 # a job in the background ignores it, and so would the programs that tests send it to
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

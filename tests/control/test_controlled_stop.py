@@ -25,7 +25,7 @@ def stop_of(position, velocity, length, t=1.0):
     return ControlledStop(t, length, np.array([position]), np.array([velocity]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(position=amounts, velocity=amounts, length=lengths)
 def test_references_continue_from_where_they_were(position, velocity, length):
     """Position and velocity have no jump, and change little just after the start."""
@@ -39,7 +39,7 @@ def test_references_continue_from_where_they_were(position, velocity, length):
     assert after["velocity"] == pytest.approx(velocity, abs=1e-5 * (abs(velocity) + 1.0))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(position=amounts, velocity=amounts, length=lengths)
 def test_references_end_at_rest_after_half_the_distance(position, velocity, length):
     stop = stop_of(position, velocity, length)
@@ -51,7 +51,7 @@ def test_references_end_at_rest_after_half_the_distance(position, velocity, leng
         assert rest["effort"] == pytest.approx(0.0, abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(position=amounts, velocity=amounts, length=lengths, fraction=st.floats(0.01, 0.98))
 def test_velocity_and_acceleration_are_the_derivatives_of_the_position(position, velocity, length, fraction):
     stop, h = stop_of(position, velocity, length, t=0.0), 1e-3 * length

@@ -96,7 +96,7 @@ number = st.one_of(
 small = st.floats(-30.0, 30.0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     command=st.fixed_dictionaries(dict.fromkeys(COMMAND, number)),
     feedback=st.fixed_dictionaries(
@@ -134,7 +134,7 @@ def test_the_requested_effort_of_any_command_is_within_all_limits_that_saturate(
     assert near[0] - rounding <= requested <= near[1] + rounding
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(effort=st.floats(-4.0, 4.0), kp=st.floats(-2.0, 2.0), kd=st.floats(-2.0, 2.0), position=st.floats(-0.3, 0.5))
 def test_a_command_within_all_limits_passes_bit_for_bit(effort, kp, kd, position):
     command = {"position": position, "velocity": 0.1, "effort": effort, "kp": kp, "kd": kd}

@@ -123,7 +123,7 @@ trajectories = st.one_of(
 )
 
 
-@settings(max_examples=15, derandomize=True, deadline=None)
+@settings(max_examples=15)
 @given(trajectories, places, places, limits, limits, limits, st.sampled_from([0.0, 0.2, 0.5]))
 def test_references_stay_within_the_limits_or_the_start_is_refused(
     trajectory, place, speed, velocity, acceleration, room, blend

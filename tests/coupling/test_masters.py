@@ -74,7 +74,7 @@ def test_every_run_begins_anew(compiled):
     assert second.residuals["left-right"].tolist() == first.residuals["left-right"].tolist()
 
 
-@settings(deadline=None, max_examples=3)
+@settings(max_examples=3)
 @given(
     stiffness=st.tuples(*[st.floats(1.0, 400.0)] * 3),
     velocities=st.tuples(*[st.floats(-10.0, 10.0)] * 2),

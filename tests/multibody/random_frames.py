@@ -9,7 +9,7 @@ from cosim.multibody import joints
 from cosim.multibody.joints import screw
 from cosim.multibody.mechanism import Inertial, Link, Pose
 
-quick = settings(max_examples=20, deadline=None, derandomize=True, database=None)
+quick = settings(max_examples=20)
 seeds = st.integers(0, 2**32 - 1)
 STEP = 1e-5  # of central differences
 

@@ -28,7 +28,7 @@ KINDS = {
 }
 STEP = 1e-4  # of central differences
 
-quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
+quick = settings(max_examples=25)
 seeds = st.integers(0, 2**32 - 1)
 # of turns: tiny ones, those about which series take over, the largest that have one shorter way
 angles = st.one_of(

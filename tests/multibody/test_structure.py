@@ -92,7 +92,7 @@ def identities(s):
     assert all(edge.start < edge.end == edge.number for edge in s.tree)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(max_examples=40)
 @given(trees, st.randoms(use_true_random=False))
 def test_path_and_incidence_matrices_are_inverse(parents, random):
     joints = tree(parents)
@@ -111,7 +111,7 @@ def test_a_thousand_bodies_in_a_chain_and_in_a_star(parents):
     identities(s)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(max_examples=40)
 @given(trees, st.data())
 def test_loops_are_closed_independent_and_as_many_as_edges_less_bodies(parents, data):
     ends = st.tuples(st.integers(0, len(parents)), st.integers(0, len(parents))).filter(lambda pair: pair[0] != pair[1])

@@ -20,7 +20,7 @@ MOVING = ("revolute", "continuous", "prismatic")
 STEP = 1e-5  # of central differences
 
 # Examples are the same in every run. Plain Python is fast; machine code of a tree takes a while to make.
-plain = settings(max_examples=50, deadline=None, derandomize=True, database=None)
+plain = settings(max_examples=50)
 compiling = settings(plain, max_examples=20)
 
 

@@ -59,7 +59,7 @@ json = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.sampled_from(sorted(COMMANDS)),
     st.dictionaries(st.sampled_from(["values", "ticks", "text", "client", "x"]), json),

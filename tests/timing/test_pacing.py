@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
@@ -338,7 +338,7 @@ def runs(draw):
     return rate, pacing, late, took, draw(st.tuples(times(rate), times(rate)))
 
 
-@hypothesis(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@hypothesis(max_examples=30)
 @given(run=runs())
 def test_every_loop_follows_the_policy(loops, run):
     rate, pacing, late, took, deadlines = run
