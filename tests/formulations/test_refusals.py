@@ -89,7 +89,7 @@ def test_links_without_mass_at_the_end_whose_joints_have_rotors(kinds, said):
     links = (ground, first, *(replace(link, inertial=None) for link in others))
     equations = Model(replace(chain, links=links), (1.0, -2.0, -9.0)).equations
     known = known_formulations()
-    why = {name: module.raised(equations) for name, module in known.items()}
+    why = {name: module.refusal(equations) for name, module in known.items()}
     said(f"{name}: {reason}" for name, reason in why.items() if reason is not None)
     state = random_state(equations, random)
     expected = equations.forward_dynamics(*state)
@@ -99,7 +99,7 @@ def test_links_without_mass_at_the_end_whose_joints_have_rotors(kinds, said):
 
 def test_elastic_links():
     equations = model_of("elastic chain").equations
-    able = [name for name, module in known_formulations().items() if module.raised(equations) is None]
+    able = [name for name, module in known_formulations().items() if module.refusal(equations) is None]
     assert able == ["elastic_kane", "lagrange", "separate_bodies"]
     for name in set(known_formulations()) - set(able):
         assert message(name, equations).endswith("link 'a' is elastic, and its bodies are rigid")

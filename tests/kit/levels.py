@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit import gate
+from tests.kit import gate, messages
 
 OPTION = "--full"
 full = pytest.mark.full
@@ -24,7 +24,8 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if choice.leaves_out(item.nodeid):
             item.add_marker(full)
-    if config.getoption(OPTION) or full.name in (config.getoption("markexpr") or ""):
+    asked = config.getoption(OPTION) or config.getoption(messages.OPTION)
+    if asked or full.name in (config.getoption("markexpr") or ""):
         return
     named = [_named(config, argument) for argument in config.args if "::" in argument]
     kept, left_out = list[pytest.Item](), list[pytest.Item]()

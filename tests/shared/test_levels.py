@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.kit import gate
+from tests.kit import gate, messages
 from tests.kit.levels import OPTION, chosen, leave_out
 
 FOLDER = Path("/checkout/tests/a")
@@ -30,7 +30,7 @@ def that_run(items, arguments=(), expression="", everything=False):
     items, left_out = list(items), []
     every = list(items)
     config = SimpleNamespace(
-        getoption={OPTION: everything, "markexpr": expression}.__getitem__,
+        getoption={OPTION: everything, messages.OPTION: False, "markexpr": expression}.__getitem__,
         args=list(arguments),
         invocation_params=SimpleNamespace(dir=FOLDER),
         hook=SimpleNamespace(pytest_deselected=lambda items: left_out.extend(items)),

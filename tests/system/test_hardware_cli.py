@@ -233,9 +233,9 @@ def test_a_dynamometer(command):
 
 
 def test_a_twin(command):
-    limits = sets("joints.elbow.limits.shadow_position=4 mrad", "mechanism.gravity=[0, 0, 0]")
+    limits = sets("joints.elbow.limits.shadow_position=0.4 rad", "mechanism.gravity=[0, 0, 0]")
     out, summary = run_beside(command, "arm_can", "arm_can", {"moteus": virtual("twin")}, "--shadow", *limits)
-    assert any("shadow_position 0.004 rad" in line for line in out)
+    assert any("shadow_position 0.4 rad" in line for line in out)
     assert list(summary["shadows"]) == ["base", "shoulder", "elbow"]
     assert set(summary["shadows"]["elbow"]) == {"effort_max", "drive_max", "position_max", "slip_max"}
     lines = [line for line in out if line.startswith("shadow ")]

@@ -247,7 +247,7 @@ UNCLEAR = "the speed is unclear; give a duration, max_velocity and max_accelerat
         (arc, {"frame": "tool0", "duration": 1.0, "center": (0, 0, 0), "axis": (0, 0, 0), "angle": 1.0}),
         (arc, {"frame": "tool0", "duration": 1.0, "center": (0, 0, 0), "axis": (0, 0, 1), "angle": 0.0}),
     ],
-    ids=str,
+    ids=lambda given: given.__name__.rpartition(".")[2] if isinstance(given, ModuleType) else str(given),
 )
 def test_wrong_parameters_are_refused(module: ModuleType, keys: dict[str, Any], said: Said) -> None:
     with pytest.raises(ValueError) as caught:
