@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -70,6 +70,9 @@ class Setup:
     native: bool = True
     busy: bool = True
 
+    def disturbed(self) -> AbstractContextManager[object]:
+        return busy() if self.busy else nullcontext()
+
     def ticks(self, seconds: float) -> int:
         return round(seconds * 1e6 / self.period)
 
@@ -82,7 +85,8 @@ class Setup:
                 file.write_text(CONTROLLER)
                 keys.append(f"controllers.arm.type={file}")
             path = sample_rig()
-            with load_rig(path, keys, interpret=False).scheduler() as scheduler:
+            # compiled before, as a thread that keeps the interpreter busy takes half of what it needs
+            with load_rig(path, keys, interpret=False).scheduler() as scheduler, self.disturbed():
                 try:
                     scheduler.prepare()
                     scheduler.arm()
@@ -109,12 +113,14 @@ def beside_cyclictest(setup: Setup, count_misses: bool, budget: Budget) -> Measu
     cpu, pacing = last_cpu(), Pacing()
     cyclictest.cyclictest_path()
     check_priority()
-    other = partial(cyclictest.latencies, setup.ticks(budget.run), setup.period, cpu, pacing.priority)
-    with busy() if setup.busy else nullcontext():
-        before = other()
-        ours = _runs[setup, budget.run] = setup.run(budget.run, cpu)
-        after = other()
-    return judged(ours, before, after, count_misses)
+
+    def other() -> np.ndarray:
+        with setup.disturbed():
+            return cyclictest.latencies(setup.ticks(budget.run), setup.period, cpu, pacing.priority)
+
+    before = other()
+    ours = _runs[setup, budget.run] = setup.run(budget.run, cpu)
+    return judged(ours, before, other(), count_misses)
 
 
 def judged(timing: DeadlineRecord, before: np.ndarray, after: np.ndarray, count_misses: bool) -> Measurement:
@@ -158,8 +164,7 @@ def drift(budget: Budget) -> Measurement:
     """The deviation of the last due time from the monotonic clock, counted from the first, without the clock slip."""
     timing = _runs.get((ONE_KHZ, budget.run))
     if timing is None:
-        with busy():
-            timing = ONE_KHZ.run(budget.run, last_cpu())
+        timing = ONE_KHZ.run(budget.run, last_cpu())
     due, periods = timing.stamps[:, 0], int(timing.numbers[-1] - timing.numbers[0])
     elapsed = int(due[-1] - due[0])
     off = elapsed - periods * round(timing.period_ns) - timing.slip_ns
