@@ -26,7 +26,7 @@ from tests.kit.coverage_by_test import Measured, read
 
 FILE = Path(__file__).parents[1] / "gate.json"
 SHORT = 0.02  # s: cases up to here are rows of a table
-LONG = 0.1  # s: functions whose shortest case is longer must run lines that others do not
+LONG = 0.2  # s: functions whose shortest case is longer must run lines that others do not
 TIMES = 3  # a line that so many tests run gains nothing by another one
 SHARE = 0.995
 WORTH = (1.0, 0.1, 0.03)  # of the first, second, third test that runs a line
