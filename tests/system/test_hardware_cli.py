@@ -184,12 +184,12 @@ def signals(path):
 # --- other rigs, beside drives that are emulated in this process ---
 
 
-def run_beside(command, device, rig, buses, *more):
-    """(lines of stdout, summary) of a run; buses: driver -> its connection."""
+def run_beside(command, device, rig, buses, *more, emulated=()):
+    """(lines of stdout, summary) of a run; buses: driver -> its connection; emulated: settings of both sides."""
     connections = [f"drivers.{name}.{key}={value}" for name, (key, value) in buses.items()]
     words = sets(*connections, *(f"drivers.{name}.watchdog=2" for name in buses), "guard.stale=0.5", "guard.watchdog=3")
-    with emulated_here(RIGS / f"{device}.yaml", *connections):
-        code, out, err = command("run", RIGS / f"{rig}.yaml", *words, *more, "--yes", *WRITES)
+    with emulated_here(RIGS / f"{device}.yaml", *connections, *emulated):
+        code, out, err = command("run", RIGS / f"{rig}.yaml", *words, *sets(*emulated), *more, "--yes", *WRITES)
     assert (code, err) == (0, [])
     return out.splitlines(), json.loads(Path("run.json").read_text())
 
@@ -233,8 +233,9 @@ def test_a_dynamometer(command):
 
 
 def test_a_twin(command):
-    limits = sets("joints.elbow.limits.shadow_position=0.4 rad", "mechanism.gravity=[0, 0, 0]")
-    out, summary = run_beside(command, "arm_can", "arm_can", {"moteus": virtual("twin")}, "--shadow", *limits)
+    limits, rests = sets("joints.elbow.limits.shadow_position=0.4 rad"), ["mechanism.gravity=[0, 0, 0]"]
+    buses = {"moteus": virtual("twin")}
+    out, summary = run_beside(command, "arm_can", "arm_can", buses, "--shadow", *limits, emulated=rests)
     assert any("shadow_position 0.4 rad" in line for line in out)
     assert list(summary["shadows"]) == ["base", "shoulder", "elbow"]
     assert set(summary["shadows"]["elbow"]) == {"effort_max", "drive_max", "position_max", "slip_max"}
