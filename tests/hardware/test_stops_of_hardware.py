@@ -146,6 +146,10 @@ def test_a_stop_that_was_pressed_stays_until_the_rig_is_armed_again(bench_of, pr
     with pytest.raises(RunError, match="cannot arm a rig that is fault"):
         scheduler.arm()
     scheduler.reset()
+    pressed(True)
+    with pytest.raises(RunError, match="release it, then start again"):
+        scheduler.arm()
+    pressed(False)
     scheduler.arm()
     scheduler.start(5)
     assert numbers(scheduler) == [4, 5, 6, 7, 8]
