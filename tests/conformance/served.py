@@ -57,6 +57,7 @@ class Served:
 
     def __enter__(self) -> Served:
         self.server.open()
+        self._step(1)  # a drive that is booting hears no client
         if self._running:
             self._thread.start()
         return self
