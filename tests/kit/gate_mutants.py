@@ -2,10 +2,11 @@
 
     python -m tests.kit.gate_mutants FOLDER [--count 300] [--seed 0] [--jobs 2] [--least 0.98] [--write]
 
-Random mutants of ROOMS, of each room as many: the tests of the gate that run the mutated lines run first, and where
-all pass the others that do. FOLDER: of `tests.kit.coverage_by_test`, which says so; for code that leaves no lines they
-are those of the room. Nearest tests run first, then the shortest, until one fails, in SECONDS. With `--write`, tests
-that alone notice a mutant go to `tests/gate.json`. Exit code 1 if the gate notices less than `--least` of them.
+Random mutants of ROOMS, of each room as many: the tests of the gate that run the mutated lines run first, those of the
+room before the others, and where all pass the tests that are not in the gate. FOLDER: of `tests.kit.coverage_by_test`,
+which says what they run; for code that leaves no lines they are those of the room. The shortest run first, until one
+fails, in SECONDS. With `--write`, tests that alone notice a mutant go to `tests/gate.json`. Exit code 1 if the gate
+notices less than `--least` of them.
 """
 
 from __future__ import annotations
@@ -72,8 +73,7 @@ class Judge:
         self._lock = Lock()
 
     def noticed(self, copy: Path, mutant: Mutant) -> Noticed:
-        of_gate, others = self._running(mutant)
-        for by, tests in ((GATE, of_gate), (OTHERS, others)):
+        for by, tests in self._running(mutant):
             while tests:
                 ended, failed = self._run(copy, tests, mutant)
                 if not ended:
@@ -85,19 +85,23 @@ class Judge:
                 tests = [test for test in tests if test != failed]
         return Noticed(NOBODY, "")
 
-    def _running(self, mutant: Mutant) -> tuple[list[str], list[str]]:
-        """Tests that run the mutated lines: of the gate, and others."""
+    def _running(self, mutant: Mutant) -> list[tuple[str, list[str]]]:
+        """Tests that run the mutated lines, in the order in which they run: of the gate, and others."""
         bits, file = sum(1 << line for line in mutant.lines), mutant.module.as_posix()
         found = [test for test, row in self._tests.items() if row.lines.get(file, 0) & bits]
         near = tuple(f"{stage[-1]}/" for stage in stages(mutant.module, ()))
         if not found:
             found = [test for test in self._tests if test.startswith(near)]
-        found = [test for test in found if not self._unfit.get(test)]
-        found.sort(key=lambda test: (not test.startswith(near), self._tests[test].cost))
-        return (
-            [test for test in found if not self._choice.leaves_out(test)],
-            [test for test in found if self._choice.leaves_out(test)],
-        )
+        found = sorted((test for test in found if not self._unfit.get(test)), key=lambda test: self._tests[test].cost)
+        of_gate, others = [
+            [test for test in found if self._choice.leaves_out(test) is left_out] for left_out in (False, True)
+        ]
+        far = [test for test in of_gate if not test.startswith(near)]
+        return [
+            (GATE, [test for test in of_gate if test.startswith(near)]),  # apart: a few files to read, not hundreds
+            (GATE, far),
+            (OTHERS, sorted(others, key=lambda test: not test.startswith(near))),
+        ]
 
     def _run(self, copy: Path, tests: Sequence[str], mutant: Mutant | None) -> tuple[bool, str]:
         """(whether they ended in time, the test that failed or "")"""
