@@ -1,11 +1,11 @@
 """The choice of the gate by evidence: which tests a change passes first, of all that there are.
 
-    python -m tests.kit.gate FOLDER [--budget 400]
+    python -m tests.kit.gate FOLDER
 
 takes what `tests.kit.coverage_by_test` has left in the folder and writes `tests/gate.json`. In the gate are, in this
 order, tests that alone notice a mutant (`needed`, from `tests.kit.gate_mutants`), a case of each function that is not
 long, and those that run lines which few others run, for the least time, until in each room the gate runs SHARE of the
-lines that any test runs; then as many as the budget has time for. Rows of tables that take no time stay.
+lines that any test runs. Rows of tables that take no time stay.
 
 The file holds the functions that are not whole in the gate with the cases that are. A function that it does not name,
 such as a new one, is in the gate.
@@ -101,8 +101,8 @@ def all_lines(tests: Iterable[Measured]) -> Counter[str]:
     return cover.lines
 
 
-def choose(tests: Mapping[str, Measured], needed: Iterable[str], budget: float) -> set[str]:
-    """The tests of the gate; budget: s."""
+def choose(tests: Mapping[str, Measured], needed: Iterable[str]) -> set[str]:
+    """The tests of the gate."""
     chosen, cover, whole = set[str](), Cover(), all_lines(tests.values())
 
     def take(names: Iterable[str]) -> None:
@@ -117,7 +117,6 @@ def choose(tests: Mapping[str, Measured], needed: Iterable[str], budget: float) 
     take(needed)
     take(cases[0] for cases in functions.values() if tests[cases[0]].cost <= LONG)
     take(test for test, row in tests.items() if row.cost <= SHORT)
-    spent = sum(tests[test].cost for test in chosen)
     # a gain only falls as others are chosen: the greatest of the queue is the greatest of all if it has not changed
     queue = [(-cover.gain(row.lines) / row.cost, test) for test, row in tests.items() if test not in chosen]
     heapq.heapify(queue)
@@ -128,10 +127,8 @@ def choose(tests: Mapping[str, Measured], needed: Iterable[str], budget: float) 
         if queue and value > queue[0][0]:
             heapq.heappush(queue, (value, test))
             continue
-        lacking = any(cover.lines[room] < SHARE * whole[room] for room in cover.rooms(row.lines))
-        if value < 0.0 and (lacking or spent + row.cost < budget):
+        if any(cover.lines[room] < SHARE * whole[room] for room in cover.rooms(row.lines)):
             take([test])
-            spent += row.cost
     return chosen
 
 
@@ -146,11 +143,10 @@ def choice_of(tests: Mapping[str, Measured], chosen: set[str], needed: Sequence[
 def main(arguments: Sequence[str]) -> int:
     options = argparse.ArgumentParser(prog="python -m tests.kit.gate", description="Choose the gate by evidence.")
     options.add_argument("folder", type=Path, help="of tests.kit.coverage_by_test")
-    options.add_argument("--budget", type=float, default=400.0, help="s of processor time")
     given = options.parse_args(arguments)
     tests, before = read(given.folder), read_choice()
     needed = [test for test in before.needed if test in tests]
-    chosen = choose(tests, needed, given.budget)
+    chosen = choose(tests, needed)
     write_choice(choice_of(tests, chosen, needed))
     whole, own = (sum(row.cost for test, row in tests.items() if test in some) for some in (set(tests), chosen))
     all_of, of_gate = all_lines(tests.values()), all_lines(tests[test] for test in chosen)

@@ -12,7 +12,6 @@ notices less than `--least` of them.
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import os
 import random
@@ -28,13 +27,13 @@ from typing import NamedTuple
 
 from tests.kit.coverage_by_test import Measured, read
 from tests.kit.gate import choice_of, read_choice, write_choice
-from tests.kit.mutants import mutants
-from tests.kit.mutation import ROOT, Mutant, copy_of_checkout, stages, stopped_after
+from tests.kit.mutation import ROOT, Mutant, copy_of_checkout, number_of, numbered, stages, stopped_after
 from tests.kit.run_listed import FAILED
 
 ROOMS = ("control", "plant", "tick", "hardware", "compile", "multibody", "bondgraph", "execution")
 FOLDERS = (*(Path("cosim", room) for room in ROOMS), Path("drivers"))
-SECONDS = 120.0  # of the tests of the gate for a mutant, and of the others
+SECONDS = 60.0  # of processor time: the tests of the gate for a mutant, and the others
+HANGING = 1200.0  # s, of tests that wait for ever with a mutant
 GATE, OTHERS, NOBODY = "gate", "others", "nobody"
 
 
@@ -47,21 +46,13 @@ def chosen(count: int, seed: int) -> list[Mutant]:
     """As many of each folder."""
     found = list[Mutant]()
     for folder in FOLDERS:
-        each = [
-            (path.relative_to(ROOT), mutated)
-            for path in sorted((ROOT / folder).rglob("*.py"))
-            for mutated in range(sum(1 for _ in mutants(path.read_text(encoding="utf-8"))))
-        ]
-        number = count * (FOLDERS.index(folder) + 1) // len(FOLDERS) - len(found)
-        found += [_mutant(*which) for which in random.Random(f"{seed} {folder}").sample(each, min(number, len(each)))]
+        modules = [path.relative_to(ROOT) for path in sorted((ROOT / folder).rglob("*.py"))]
+        each = [(module, k) for module in modules for k in range(number_of(module))]
+        share = count * (FOLDERS.index(folder) + 1) // len(FOLDERS) - len(found)
+        taken = random.Random(f"{seed} {folder}").sample(each, min(share, len(each)))
+        for module in modules:
+            found += numbered(module, [k for other, k in taken if other == module])
     return found
-
-
-def _mutant(module: Path, number: int) -> Mutant:
-    for k, (what, code, lines) in enumerate(mutants((ROOT / module).read_text(encoding="utf-8"))):
-        if k == number:
-            return Mutant(module, what, ast.unparse(code), lines)
-    raise IndexError(number)
 
 
 class Judge:
@@ -119,7 +110,7 @@ class Judge:
             if mutant is not None and place is not None:
                 place.write_text(mutant.source, encoding="utf-8")
             try:
-                code = stopped_after(3.0 * SECONDS, command, copy, environment, printed)
+                code = stopped_after(HANGING, command, copy, environment, printed)
             finally:
                 if place is not None:
                     place.write_text(original, encoding="utf-8")

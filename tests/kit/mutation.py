@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,11 +48,21 @@ class Mutant:
     lines: range  # of the statement
 
 
+def number_of(module: Path) -> int:
+    """How many mutants it has."""
+    return sum(1 for _ in mutants((ROOT / module).read_text(encoding="utf-8")))
+
+
+def numbered(module: Path, numbers: Collection[int]) -> list[Mutant]:
+    """The mutants of a module with these numbers."""
+    every = enumerate(mutants((ROOT / module).read_text(encoding="utf-8")))
+    return [Mutant(module, what, ast.unparse(code), lines) for k, (what, code, lines) in every if k in numbers]
+
+
 def chosen(module: Path, count: int, seed: int) -> list[Mutant]:
     """`count` random mutants of a module, or all if there are fewer."""
-    source = (ROOT / module).read_text(encoding="utf-8")
-    found = [Mutant(module, what, ast.unparse(code), lines) for what, code, lines in mutants(source)]
-    return random.Random(f"{seed} {module}").sample(found, min(count, len(found)))
+    number = number_of(module)
+    return numbered(module, random.Random(f"{seed} {module}").sample(range(number), min(count, number)))
 
 
 def stages(module: Path, tests: Sequence[str]) -> list[Stage]:

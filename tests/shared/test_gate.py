@@ -24,24 +24,22 @@ TESTS = {
 
 
 @pytest.mark.parametrize(
-    ("needed", "budget", "left_out"),
+    ("needed", "left_out"),
     [
-        # each line of b is run by `wide`, for less than with `sample[z]`
-        ([], 0.0, {"sample[y]", "sample[z]", "long"}),
-        ([], 4.6, {"sample[z]", "long"}),
-        ([], 99.0, {"long"}),  # it runs nothing that three others do not
-        (["t/a.py::long"], 0.0, {"sample[y]", "sample[z]"}),
-        (["t/a.py::gone"], 0.0, {"sample[y]", "sample[z]", "long"}),
+        # each line of b is run by `wide`, for less than with `sample[z]`; `long` runs nothing that others do not
+        ([], {"sample[y]", "sample[z]", "long"}),
+        (["t/a.py::long"], {"sample[y]", "sample[z]"}),
+        (["t/a.py::gone"], {"sample[y]", "sample[z]", "long"}),
     ],
 )
-def test_what_runs_lines_that_few_others_run_is_chosen(needed, budget, left_out):
-    chosen = gate.choose(TESTS, [test for test in needed if test in TESTS], budget)
+def test_what_runs_lines_that_few_others_run_is_chosen(needed, left_out):
+    chosen = gate.choose(TESTS, [test for test in needed if test in TESTS])
     assert {test.partition("::")[2] for test in set(TESTS) - chosen} == left_out
 
 
 def test_the_file_names_functions_that_are_not_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(gate, "FILE", tmp_path / "gate.json")
-    gate.write_choice(gate.choice_of(TESTS, gate.choose(TESTS, [], 0.0), ["t/a.py::wide"]))
+    gate.write_choice(gate.choice_of(TESTS, gate.choose(TESTS, []), ["t/a.py::wide"]))
     choice = gate.read_choice()
     assert choice.needed == ["t/a.py::wide"]
     left_out = {test for test in (*TESTS, "t/a.py::new", "t/a.py::sample[new]") if choice.leaves_out(test)}
