@@ -103,6 +103,7 @@ def test_a_controller_that_fails_is_named_before_anything_runs(command, effort, 
 MISTAKES = {
     'effort = u["torque"]': 22,
     'effort = u["positon"]': 22,
+    'effort = u["reference_position"]': 22,
     'effort = self.model.frame_pose(u["position"], "lnk")[0, :1]': 22,
     "effort = all_velocities": 14,
 }

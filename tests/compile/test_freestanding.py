@@ -1,12 +1,15 @@
 """IR that needs no C library: the same results without heap and without its copies."""
 
+import re
+
 import numpy as np
 import pytest
 
 from cosim import ops
 from cosim.compile import Routine
 from cosim.compile.freestanding import freestanding
-from cosim.compile.object_code import object_code
+from cosim.compile.object_code import llvm, object_code, target_machine
+from cosim.compile.signed_zeros import with_signed_zeros
 from cosim.compile.stack_need import stack_need
 from cosim.compile.targets import targets
 from tests.compile.calls import entry
@@ -66,3 +69,24 @@ define void @root() {
 
 def test_the_workspace_is_part_of_the_stack(ir):
     assert stack_need(freestanding(ir)) > 8 * LONG
+
+
+NEGATIVE = """\
+define double @negative(double %a, double %b, double %c) {
+  %sum = call double @llvm.fmuladd.f64(double %a, double %b, double %c)
+  %negative = fneg double %sum
+  ret double %negative
+}
+declare double @llvm.fmuladd.f64(double, double, double)
+"""
+
+
+def test_a_negative_keeps_the_sign_of_a_zero_on_other_processors():
+    """On AArch64 −(a b + c) would be (−a) b − c in one instruction: +0 in place of −0."""
+
+    def instructions(ir):
+        machine = target_machine(targets()["aarch64"])
+        return set(re.findall(r"\bf\w+(?=\s+d\d)", machine.emit_assembly(llvm().parse_assembly(ir))))
+
+    assert instructions(NEGATIVE) == {"fnmadd"}
+    assert instructions(with_signed_zeros(NEGATIVE)) == {"fmadd", "fneg"}

@@ -34,6 +34,9 @@ SAMPLES = chosen(
     lambda name: {kind for kind in kinds_of(name) if kind[0] in ("schedule", "mechanism")},
     size_of,
 )
+# and as few others as have the further kinds of actuators, controllers, trajectories and parts
+HAD = set[tuple[str, ...]]().union(*map(kinds_of, SAMPLES))
+SAMPLES += chosen([name for name in NAMES if name not in COVERED], lambda name: kinds_of(name) - HAD, size_of)
 OTHERS = [target for target in TOOLS if target != platform.machine()]
 on_x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the code without fused operations is for x86-64")
 

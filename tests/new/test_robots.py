@@ -7,10 +7,11 @@ from cosim.new.command import new_rig
 from tests.kit.first_runs import judged, travels
 from tests.oracle.conftest import ROBOTS
 
-# an arm with a prismatic gripper and mimics, a quadruped, limits that are all 0
+# an arm with a prismatic gripper and mimics, a quadruped, an arm with friction, limits that are all 0
 ROBOTS_THAT_RUN = {
     "panda_description/urdf/panda.urdf": 8,
     "anymal_c_simple_description/urdf/anymal.urdf": 12,
+    "talos_data/robots/talos_left_arm.urdf": 7,
     "double_pendulum_description/urdf/double_pendulum.urdf": 2,
 }
 

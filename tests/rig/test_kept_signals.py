@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from cosim.rig import Rig
 from cosim.rig.run import StoppedRun
 from cosim.rig.run_file import KILLED
 from tests.kit.disk import small_disk
+from tests.kit.forked import forked
 from tests.kit.refusals import refusal
 from tests.rig.test_parameters import ARM
 
@@ -145,6 +147,24 @@ def test_a_long_run_stays_within_its_budget(rig, tmp_path):
         tracemalloc.stop()
     assert run.values.nbytes > 25e6 > 2.0 * most
     assert len(run.t) == 150_001 and np.isfinite(run["elbow/effort"]).all() and run.summary["ticks"] == 150_000
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the memory of a process by /proc")
+def test_a_long_run_takes_no_native_memory_beside_its_budget(rig):
+    """50 MB of signals, with 25 MB of memory of any kind: what Python does not allocate counts too."""
+
+    def limited():
+        used = int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) << 10
+        limit = used + 25_000_000
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        with pytest.raises(MemoryError):
+            rig.run(300.0, keep={"budget": "500 MB"})
+        run = rig.run(300.0, keep={"budget": "2 MB"})
+        assert compare(run, run).identical
+        return run.values.nbytes, run.summary["ticks"]
+
+    nbytes, ticks = forked(limited)
+    assert nbytes > 50e6 and ticks == 300_000
 
 
 def test_waiting_ticks_of_a_real_time_run_are_on_the_disk_beyond_their_memory(rig, monkeypatch):

@@ -18,6 +18,12 @@ VARIANTS = {
     "solar_array_fixed_augmented": ("root_hinge", "outer_hinge"),
     "solar_array_free_augmented": ("craft.x", "craft.y", "craft.angle", "root_hinge", "outer_hinge"),
 }
+# rig -> position and velocity of each of its last two dofs at the end of the run, and how exactly
+ENDS = {
+    "double_pendulum_cartesian": ((-2.3179, -1.7365), (4.0941, -0.0504), 1e-4),  # Modelica Standard Library
+    "solar_array_fixed_augmented": ((np.pi / 2, 0.0), (0.0, 0.0), 3e-3),  # at rest, unfolded
+    "solar_array_free_augmented": ((np.pi / 2, 0.0), (0.0, 0.0), 3e-3),
+}
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -29,6 +35,13 @@ def test_the_whole_run_is_that_of_separate_bodies(sample, name):
         found, wanted = of(run, VARIANTS[name], what), of(expected, VARIANTS[name], what)
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * np.abs(wanted).max(), err_msg=what)
     assert np.ptp(of(run, VARIANTS[name]), axis=0).min() > 0.03
+    if name in ENDS:
+        *expected, tolerance = ENDS[name]
+        found = [of(run, VARIANTS[name][-2:], what)[-1] for what in ("position", "velocity")]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+    if name.startswith("solar_array"):
+        elastic = 0.5 * 3.0 * (np.pi / 2) ** 2 + 0.5 * 2.0 * np.pi**2  # of the folded springs
+        assert run["energy/dissipated"][-1] == pytest.approx(elastic, rel=1e-4)
 
 
 # --- jaw of a grab bucket -----------------------------------------------------------------------------
@@ -88,6 +101,19 @@ def test_points_of_the_jaw_stay_on_line_and_parabola(sample):
     np.testing.assert_allclose(run["point_2.y/position"], -e + A * (tip + d) ** 2, atol=1e-12)
     assert tip[0] == pytest.approx(-1.0) and np.ptp(tip) > 0.8
     assert np.abs(of(run, VARIANTS["grab_jaw"], "velocity")[-1]).max() < 1e-2
+
+
+def test_jaw_without_damping_conserves_its_energy(sample):
+    run = sample("mechanisms/grab_jaw", "mechanism.bodies.jaw.damping=0").run()
+    x, y, angle = of(run, VARIANTS["grab_jaw"]).T
+    vx, vy, spin = of(run, VARIANTS["grab_jaw"], "velocity").T
+    first = np.array([arms(phi)[0] for phi in angle])
+    rope = np.hypot(x + first[:, 0] - WINCH[0], y + first[:, 1] - WINCH[1])
+    elastic = 0.5 * STIFFNESS * (rope - UNLOADED) ** 2
+    kinetic = 0.5 * MASS * (vx**2 + vy**2) + 0.5 * INERTIA * spin**2
+    total = kinetic + MASS * G * y + elastic
+    assert kinetic.max() > 500.0
+    np.testing.assert_allclose(total, total[0], rtol=0, atol=1e-6 * kinetic.max())
 
 
 # --- solar arrays -------------------------------------------------------------------------------------

@@ -141,3 +141,103 @@ def test_chain_settles_as_a_catenary_of_rods(sample):
     assert run["pin/force_x"][-1] == pytest.approx(pull, rel=1e-4)
     assert run["pin/force_y"][-1] == pytest.approx(RODS * weight / 2, rel=1e-4)
     assert run["energy/kinetic"][-1] < 1e-8
+
+
+# --- accelerations ------------------------------------------------------------------------------------
+
+MOTION = "position", "velocity", "acceleration"
+
+
+def unbalanced(run, reference, names, total=lambda angles: angles):
+    """(efforts that the motion needs beside the forces of the equations, those of its accelerations, coordinates),
+    (k, n) each, at every tenth tick; total: the coordinates of the equations from those of the joints."""
+    states = [total(np.transpose([run[f"{name}/{what}"] for name in names])[::10]) for what in MOTION]
+    missing = [reference.effort(*state, t) for *state, t in zip(*states, run.t[::10], strict=True)]
+    pushed = [reference.mass(q) @ a for q, _, a in zip(*states, strict=True)]
+    return np.array(missing), np.array(pushed), states[0]
+
+
+def four_bar():
+    bodies = (
+        (1.0, 0.01, lambda q: 0.1 * along(q[0]), lambda q: q[0]),
+        (2.0, 0.05, lambda q: 0.2 * along(q[0]) + 0.25 * along(coupler_angle(q)), coupler_angle),
+        (1.0, 0.02, lambda q: ca.vertcat(0.5, 0.0) + 0.2 * along(rocker_angle(q)), rocker_angle),
+    )
+    return Lagrange(1, planar(*bodies))
+
+
+def swinging_cylinder():
+    """In a horizontal plane; a sine pushes the piston."""
+
+    def eye(q):
+        return ca.vertcat(0.6, 0.0) + 0.4 * along(q[0])
+
+    def stroke(q):
+        return ca.norm_2(eye(q))
+
+    bodies = (
+        (3.0, 0.0, lambda q: 0.15 * eye(q) / stroke(q), lambda q: q[0]),
+        (1.0, 0.0, lambda q: eye(q) * (1.0 - 0.2 / stroke(q)), lambda q: q[0]),
+        (2.0, 0.0, lambda q: ca.vertcat(0.6, 0.0) + 0.2 * along(q[0]), lambda q: q[0]),
+    )
+
+    def force(q, v, t):
+        lever = ca.jacobian(stroke(q), q)
+        return [lever * (10.0 * ca.sin(2.0 * np.pi * t) - 20.0 * (lever @ v))]
+
+    return Lagrange(1, lambda q, v, t: (planar(*bodies)(q, v, t)[0], ca.SX(0.0)), force)
+
+
+def slider_crank_cartesian():
+    """A torque turns the crank, the piston is damped."""
+
+    def lean(q):
+        return -ca.asin(ca.sin(q[0]) / 3.0)
+
+    def piston(q):
+        return 0.1 * ca.cos(q[0]) + 0.3 * ca.cos(lean(q))
+
+    bodies = (
+        (2.0, 0.005, lambda q: 0.03 * along(q[0]), lambda q: q[0]),
+        (1.0, 0.008, lambda q: 0.1 * along(q[0]) + 0.12 * along(lean(q)), lean),
+        (1.5, 0.0, lambda q: ca.vertcat(piston(q), 0.0), lambda q: q[0]),
+    )
+    return Lagrange(1, planar(*bodies), lambda q, v, t: [6.0 - 60.0 * ca.jacobian(piston(q), q) ** 2 * v[0]])
+
+
+# rig -> its coordinate, the time of the run
+ONE_COORDINATE = {
+    "four_bar": ("crank", 0.6, four_bar),
+    "swinging_cylinder": ("rocker", 1.0, swinging_cylinder),
+    "slider_crank_cartesian": ("crank", 0.6, slider_crank_cartesian),
+}
+
+
+@pytest.mark.parametrize("name", ONE_COORDINATE)
+def test_accelerations_are_those_of_one_coordinate(sample, name):
+    coordinate, seconds, reference = ONE_COORDINATE[name]
+    run = sample(f"mechanisms/{name}").run(seconds)
+    missing, pushed, q = unbalanced(run, reference(), (coordinate,))
+    assert np.ptp(q) > 0.1
+    np.testing.assert_allclose(missing, 0.0, atol=1e-9 * np.abs(pushed).max())
+
+
+def test_accelerations_and_pull_of_the_chain_are_those_of_its_rods(sample):
+    """In absolute angles, open at its end, where the pin pulls; the friction of a hinge is on a difference of rates."""
+    run = sample("mechanisms/suspension").run(0.2)
+
+    def centre(k):
+        return lambda q: ROD * sum((along(q[i]) for i in range(k)), 0.5 * along(q[k]))
+
+    def friction(q, v, t):
+        hinge = [0.2 * (v[k] - (v[k - 1] if k else 0.0)) for k in range(RODS)] + [0.0]
+        return [hinge[k + 1] - hinge[k] for k in range(RODS)]
+
+    chain = Lagrange(RODS, planar(*((MASS, 4.2e-4, centre(k), lambda q, k=k: q[k]) for k in range(RODS))), friction)
+    hinges = "hinge", *(f"link_{k}" for k in range(1, RODS))
+    missing, pushed, q = unbalanced(run, chain, hinges, lambda angles: np.cumsum(angles, axis=1))
+    assert np.ptp(q, axis=0).max() > 0.1
+    pull = [run[f"pin/force_{axis}"][::10, None] for axis in "xy"]
+    np.testing.assert_allclose(
+        missing, ROD * (np.cos(q) * pull[1] - np.sin(q) * pull[0]), atol=1e-9 * np.abs(pushed).max()
+    )

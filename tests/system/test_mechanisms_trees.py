@@ -15,6 +15,33 @@ def of(run, names, what="position"):
     return np.transpose([run[f"{name}/{what}"] for name in names])
 
 
+# --- triple pendulum ----------------------------------------------------------------------------------
+
+
+def test_triple_pendulum_moves_by_lagranges_equations(sample):
+    run = sample("mechanisms/triple_pendulum").run(2.0)
+    names = "rod_1", "rod_2", "rod_3"
+    q, v, a = (np.cumsum(of(run, names, what), axis=1)[::20] for what in ("position", "velocity", "acceleration"))
+
+    def energies(q, v, t):
+        x = y = height = kinetic = potential = 0.0  # (x, y) velocity and height of a hinge
+        for k in range(3):
+            speed = (x - ca.sin(q[k]) * v[k]) ** 2 + (y + ca.cos(q[k]) * v[k]) ** 2
+            kinetic += 0.5 * speed + 0.5 * v[k] ** 2
+            potential += height + ca.sin(q[k])
+            x, y = x - 2 * ca.sin(q[k]) * v[k], y + 2 * ca.cos(q[k]) * v[k]
+            height += 2 * ca.sin(q[k])
+        return kinetic, potential
+
+    reference = Lagrange(3, energies)
+    missing = [reference.effort(*state) for state in zip(q, v, a, strict=True)]
+    np.testing.assert_allclose(missing, 0.0, atol=1e-10)
+    shown = of(run, ("energy",), "kinetic")[::20], of(run, ("energy",), "potential")[::20]
+    right = np.array([reference.energies(*state) for state in zip(q, v, strict=True)])
+    np.testing.assert_allclose(np.hstack(shown), right, atol=1e-10)
+    assert right[:, 0].max() > 2.0
+
+
 # --- floating chain -----------------------------------------------------------------------------------
 
 # (mass, centre of mass, inertia, joint's origin, axis) of the bodies of floating_chain
