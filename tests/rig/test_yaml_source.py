@@ -4,7 +4,11 @@ import math
 import os
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from cosim.errors import InputError, InputErrors
+from cosim.rig.reading import yaml_values
 from cosim.rig.reading.yaml_source import LARGEST, load_yaml, override
 from cosim.rig.reading.yaml_values import MOST_VALUES, dotted
 from tests.kit.refusals import refusal
@@ -25,6 +29,49 @@ controllers:
     <<: *gains
     kp: 5
 """
+
+
+WORDS = [
+    *"-:,[]{}#&*|>'\"?!%@~\n\t\\",
+    " ",
+    "  ",
+    "\n  ",
+    "- ",
+    ": ",
+    ", ",
+    "a",
+    "b c",
+    "1",
+    "&a ",
+    "*a",
+    "<<: ",
+    "---\n",
+    "é",
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12).map("".join), st.integers(0, len(RIG)))
+@settings(max_examples=400)
+def test_libyaml_reads_what_is_read_in_python(text, place):
+    """A text of its own, and within a rig; where libyaml complains, the complaint is that of Python."""
+    for whole in (text, RIG[:place] + text + RIG[place:]):
+        with pytest.MonkeyPatch.context() as patch:
+            fast = outcome(whole)
+            patch.setattr(yaml_values, "_FastLoader", yaml_values._Loader)
+            assert fast == outcome(whole)
+
+
+def outcome(text):
+    """What is read, or what is said instead."""
+    try:
+        return yaml_values.parse(text, "rig.yaml")
+    except (InputError, InputErrors) as error:
+        return str(error)
+
+
+def test_libyaml_reads_plain_rigs(monkeypatch):
+    monkeypatch.delattr(yaml_values, "_Loader")
+    assert yaml_values.parse(RIG, "rig.yaml")[0]["base"] == {"kp": 1e-3, "on": "off"}
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar
 
 from cosim.compile.process_exits import refuse_exits, user_code
 from cosim.control.feedforward_table import FeedforwardTable
@@ -189,10 +189,9 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
             raise InputError(f"no such file '{name}' beside the rig", place)
         return _import(kind, lambda: _import_file(path), str(path), place)
     target = f"{kind.package}.{name}"
-    if name in _module_names(kind.package) and not _is_shared_code(kind, target):
-        spec = importlib.util.find_spec(target)
-        file = str(spec.origin if spec else target)
-        return _import(kind, lambda: importlib.import_module(target), file, place)
+    spec = importlib.util.find_spec(target) if kind.package and name.isidentifier() and name != "__init__" else None
+    if spec is not None and not _is_shared_code(kind, target):
+        return _import(kind, lambda: importlib.import_module(target), str(spec.origin), place)
     for entry in _entry_points(kind.group, tuple(sys.path)):
         if entry.name == name:
             refuse_exits()
@@ -265,7 +264,7 @@ def _import(kind: PluginKind, load: Callable[[], Any], file: str, place: SourceL
             module = load()
         missing = [name for name in kind.needs if not hasattr(module, name)]
         if not missing:
-            get_type_hints(module.Params)
+            schema.hints_of(module.Params)
     except (Exception, SystemExit) as error:  # user code may raise anything
         raise InputError(*_import_error(kind, error, file)) from error
     defects = [f"does not define {' and '.join(missing)}"] if missing else []

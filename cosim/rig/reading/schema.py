@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from weakref import WeakKeyDictionary
 
 from cosim.errors import InputError, SourceLocation, did_you_mean, listed, plural, shortened, where_raised
 from cosim.paths import locate
@@ -26,6 +27,7 @@ KeyPath = tuple[str | int, ...]
 PlaceOf = Callable[[tuple], SourceLocation]
 Reader = Callable[["Reading", Any, Any, Mapping[str, Any], KeyPath], Any]
 
+_HINTS: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
 _BOUNDS = (("above", operator.gt, "above"), ("min", operator.ge, "at least"), ("max", operator.le, "at most"))
 _ELEMENTS = {float: "numbers", int: "whole numbers", str: "names", bool: "true or false", tuple: "points"}
 # the largest size of a number by its unit; larger ones are typing errors, as are positive ones below SMALLEST
@@ -116,6 +118,13 @@ def read(cls: type[T], data: YamlValue, path: KeyPath, reading: Reading, besides
         return reading.fail(path, f"cannot be set up: {type(error).__name__}: {error} ({where_raised(error)})")
 
 
+def hints_of(cls: type) -> Mapping[str, Any]:
+    """The annotations of a class, evaluated once: Python compiles each of them anew. Raises what they raise."""
+    if cls not in _HINTS:
+        _HINTS[cls] = get_type_hints(cls, include_extras=True)
+    return _HINTS[cls]
+
+
 def read_fields(
     cls: type, data: YamlValue, path: KeyPath, reading: Reading, besides: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -125,7 +134,7 @@ def read_fields(
         keys = f" with the keys {', '.join(_keys(cls))};" if isinstance(data, list) and _keys(cls) else ","
         reading.fail(path, f"expected a mapping{keys} got {show(data)}")
         return {}
-    hints = get_type_hints(cls, include_extras=True)
+    hints = hints_of(cls)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
     for key in data:
         if key not in fields and key not in besides:

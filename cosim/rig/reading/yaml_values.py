@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import yaml
+from yaml.composer import Composer
+from yaml.resolver import Resolver
 
 from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation, shortened
 
@@ -58,18 +61,19 @@ _FIXES = (
 )
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's safe composer with the scalars of `_SCALARS` and bounds."""
+# where libyaml takes what YAML does not allow, or takes it for something else
+_UNCLEAR = re.compile("[\t?!%\x85\u2028\u2029\ufeff]|[|>]#")
+
+
+class _Composer(Composer, Resolver):
+    """PyYAML's composer with the scalars of `_SCALARS` and bounds."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML expects a class attribute
-
-    def __init__(self, text: str, file: str) -> None:
-        super().__init__(text)
-        self.file = file
-        self.values = self.depth = 0
+    values = depth = 0
+    file: str
 
     def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
-        line = self.peek_event().start_mark.line + 1
+        line = cast(Any, self).peek_event().start_mark.line + 1
         if parent is None or index is not None:  # no key
             self.values += 1
         check_number(self.values, SourceLocation(self.file, line))
@@ -83,9 +87,29 @@ class _Loader(yaml.SafeLoader):
             self.depth -= 1
 
 
+class _Loader(_Composer, yaml.SafeLoader):
+    """Reads in Python: its complaints are those that `_FIXES` knows."""
+
+    def __init__(self, text: str, file: str) -> None:
+        yaml.SafeLoader.__init__(self, text)
+        self.file = file
+
+
+LIBYAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may be built without it
+
+
+class _FastLoader(_Composer, LIBYAML):
+    """Reads by libyaml, in a small part of the time."""
+
+    def __init__(self, text: str, file: str) -> None:
+        LIBYAML.__init__(self, text)
+        Composer.__init__(self)
+        self.file = file
+
+
 for _tag, _pattern, _first, _ in _SCALARS:
     if _pattern is not None:
-        _Loader.add_implicit_resolver(_TAG + _tag, re.compile(f"^(?:{_pattern})$"), _first)
+        _Composer.add_implicit_resolver(_TAG + _tag, re.compile(f"^(?:{_pattern})$"), _first)
 
 
 def check_number(values: int, place: SourceLocation) -> None:
@@ -101,9 +125,8 @@ def parse(text: str, file: str) -> tuple[YamlValue, dict[tuple, int | str]]:
     Raises InputError for broken YAML and InputErrors for wrong keys and values, with places in `file`.
     """
     try:
-        loader = _Loader(text, file)
         builder = _Builder(file)
-        node = loader.get_single_node()
+        node = _node(text, file)
         data = builder.build(node, ()) if node is not None else None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -118,6 +141,14 @@ def parse(text: str, file: str) -> tuple[YamlValue, dict[tuple, int | str]]:
     if builder.errors:
         raise InputErrors(builder.errors)
     return data, builder.marks
+
+
+def _node(text: str, file: str) -> yaml.Node | None:
+    """The root of the document."""
+    if not _UNCLEAR.search(text):
+        with suppress(yaml.YAMLError, UnicodeError):
+            return _FastLoader(text, file).get_single_node()
+    return _Loader(text, file).get_single_node()
 
 
 class _Builder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 from cosim.errors import SourceLocation, did_you_mean
 from cosim.multibody.mechanism import Joint
@@ -123,7 +123,7 @@ def _schedule(
 def _is_per_joint(plugin: Plugin, key: str) -> bool:
     """Whether a parameter has one number per joint, as an input of the machine code."""
     declared = {field.name: field for field in fields(plugin.params)}
-    hint = get_type_hints(type(plugin.params), include_extras=True).get(key)
+    hint = schema.hints_of(type(plugin.params)).get(key)
     per_joint = PerJoint in (hint, *get_args(hint))
     return per_joint and not declared[key].metadata.get("constant", False)
 
