@@ -1,7 +1,5 @@
 """Assembled graphs integrated by scipy over machine code: the reference of several tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

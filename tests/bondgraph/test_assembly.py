@@ -1,7 +1,5 @@
 """Assembled bond graphs against equations derived by hand: integral, derivative and mixed causality, loops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The sample rigs of gears and branching drives, against published values and equations by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The energy balance of rigs in rigs/drives that have all kinds of parts, by the integrator of `--reference`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

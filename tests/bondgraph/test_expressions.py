@@ -1,7 +1,5 @@
 """Laws written as text: their values, the signals that they use, and what is refused."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

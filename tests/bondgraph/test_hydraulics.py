@@ -1,7 +1,5 @@
 """Hydraulic components against closed forms."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The compressible fluid of chambers: state, energy and effective bulk modulus against quadrature and formulas."""
 
-from __future__ import annotations
-
 import pytest
 from scipy.integrate import quad
 

@@ -1,7 +1,5 @@
 """Dead time of the inverter and the I²t limit of a drive against closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Functions that differ in numbers only, in SIMD lanes of one code."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

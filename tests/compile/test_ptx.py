@@ -1,7 +1,5 @@
 """PTX: what CUDA's assembler accepts, and what it computes, run as machine code of this processor."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

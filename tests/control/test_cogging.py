@@ -1,7 +1,5 @@
 """The feedforward against cogging, in commands of real joints only."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """The stability of load emulation: against the criterion of Nyquist, and against loops of the observer itself."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

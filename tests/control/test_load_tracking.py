@@ -1,7 +1,5 @@
 """How well a load motor follows: against efforts whose delay and whose further load are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Pauses, single steps and snapshots: a run that continues gives the same values bit for bit."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An arm of two links with a disturbance that its controllers do not know, for tests of controllers in a loop."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cosim import Rig
@@ -52,8 +50,7 @@ def arm(
     effort: str = "200",
     duration: float = 2.0,
     more: str = "",
-    interpret: bool = False,
 ) -> Rig:
     """controller: its keys as a mapping; disturbance: its parameters; effort: limit of the joints [N m]."""
     text = ARM.format(controller=controller, disturbance=disturbance, effort=effort, duration=duration, more=more)
-    return rig_in(folder, text, interpret=interpret, disturbance=DISTURBANCE)
+    return rig_in(folder, text, disturbance=DISTURBANCE)

@@ -1,7 +1,5 @@
 """What controllers have in common: refused drives, friction of the reference, the linear model."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,8 +1,7 @@
 """The contract of controllers, for every file of the folder: signals, shapes, finite values, purity, tracing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
+from dataclasses import fields
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +24,7 @@ from cosim.types import (
     joint_signals,
     signals_of,
 )
+from tests.kit.levels import chosen
 from tests.kit.plugins import modules, name_of, parameter_sets
 
 ARM = "".join(
@@ -101,7 +101,7 @@ def test_signals_and_shapes(module: ModuleType, params: Any) -> None:
 def test_results_are_finite_and_depend_on_the_arguments_alone(
     module: ModuleType, params: Any, prescribed: bool
 ) -> None:
-    def run(block: Any, steps: int = 5) -> list[Any]:
+    def run(block: Any, steps: int = 3) -> list[Any]:
         state, results = block.initial(), []
         for k in range(steps):
             u = inputs_of(block, k)
@@ -118,7 +118,15 @@ def test_results_are_finite_and_depend_on_the_arguments_alone(
     np.testing.assert_array_equal(first, other)
 
 
-@CASES
+def choices(case: Any) -> Iterator[tuple[str, str, Any]]:
+    """Which of the options of its controller a case takes, and which fields are as they are by default."""
+    module, params = case.values
+    for field in fields(params):
+        value = getattr(params, field.name)
+        yield name_of(module), field.name, value if isinstance(value, (bool, str)) else value == field.default
+
+
+@pytest.mark.parametrize(("module", "params"), chosen(LOADED, choices))
 def test_traced_results_equal_numeric_results_or_the_error_names_the_line(module: ModuleType, params: Any) -> None:
     block = module.load(params, context(True))
     layout, names = Layout(block.initial()), list(block.inputs)

@@ -1,7 +1,5 @@
 """Controllers: commands computed by hand for coupled pendulums, numeric and traced."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import math
@@ -34,7 +32,7 @@ class Pendulums:
         return chart
 
     @property
-    def equations(self) -> Pendulums:
+    def equations(self) -> Any:
         return self
 
     def inverse_dynamics(self, q: Any, v: Any, qdd: Any, t: Any = 0.0) -> Any:

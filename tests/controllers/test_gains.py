@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from importlib import import_module
+from itertools import cycle
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -55,14 +56,19 @@ def test_every_gain_has_a_bound():
     assert named >= of_drives | {("pid", "ki"), ("computed_torque", "bandwidth"), ("computed_torque", "damping")}
 
 
-@pytest.mark.parametrize("values", ["-1e-300", "[-2]", "{elbow: -2}"])
-@pytest.mark.parametrize(("name", "gain", "bound", "unit"), GAINS)
+# form of the value -> what is said of its place and of the number
+FORMS = {"-1e-300": ("", "-1e-300"), "[-2]": ("[0]", "-2"), "{elbow: -2}": (".elbow", "-2")}
+
+
+@pytest.mark.parametrize(
+    ("name", "gain", "bound", "unit", "values"),
+    [(*gain, values) for gain, values in zip(GAINS, cycle(FORMS), strict=False)],
+)
 def test_a_negative_gain_is_refused(command, tmp_path, name, gain, bound, unit, values):
     others = dict.fromkeys((key for kind, key, *_ in GAINS if kind == name and key != gain), 1) | OTHERS.get(name, {})
     lines = [f"    {key}: {value}\n" for key, value in others.items()] + [f"    {gain}: {values}\n"]
     (tmp_path / "rig.yaml").write_text(RIG % name + "".join(lines))
     (found,) = command.refuses("check", "rig.yaml")
-    what = {"-1e-300": ("", "-1e-300"), "[-2]": ("[0]", "-2"), "{elbow: -2}": (".elbow", "-2")}
-    place, value = what[values]
+    place, value = FORMS[values]
     line = 4 + len(lines)
     assert found == f"rig.yaml:{line} controllers[0].{gain}{place}: must be {bound}{unit}, is {value}{unit}"

@@ -1,7 +1,5 @@
 """Impedances and admittances in joint and task space: deflections, passivity, contact, dynamics, errors."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -126,14 +124,10 @@ def test_a_force_moves_the_joints_by_effort_over_stiffness(rig_of: Any, controll
 
 
 def test_an_orientation_without_stiffness_is_free_and_with_it_is_kept(rig_of: Any) -> None:
-    turned = []
-    for stiffness in ("0", "200"):
-        run = arm(
-            rig_of, TASK_IMPEDANCE.replace("rotational_stiffness: 200", f"rotational_stiffness: {stiffness}")
-        ).run()
-        turned.append(
-            max(abs(run[f"tip.{axis}/position"][-1] - run[f"tip.{axis}/position"][0]) for axis in ("pitch", "yaw"))
-        )
+    rig, turned = arm(rig_of, f"name: arm, {TASK_IMPEDANCE}"), []
+    for stiffness in (0.0, 200.0):
+        run = rig.run(parameters={"arm.rotational_stiffness": stiffness})
+        turned.append(max(np.ptp(run[f"tip.{axis}/position"][[0, -1]]) for axis in ("pitch", "yaw")))
     assert turned[1] < 1e-6 < 1e-3 < turned[0]
 
 
@@ -141,14 +135,15 @@ def test_an_orientation_without_stiffness_is_free_and_with_it_is_kept(rig_of: An
 
 
 @pytest.mark.parametrize("controller", [JOINT_IMPEDANCE, TASK_IMPEDANCE])
-@pytest.mark.parametrize("ratio", [0.1, 0.7])
-def test_an_impedance_never_gives_more_energy_than_it_got(rig_of: Any, controller: str, ratio: float) -> None:
+def test_an_impedance_never_gives_more_energy_than_it_got(rig_of: Any, controller: str) -> None:
     """Pushed about with sums of sines from rest. The sampling takes K T / 2 from the damping, so some is needed."""
     push = "{name: push, type: push.py, between: [tool0], known: false, params: {force: [60, -60, 60], swing: true}}"
-    run = arm(rig_of, f"{controller}, damping_ratio: {ratio}", push, "schedule.step=0.5 ms").run()
-    energy = np.cumsum(run["push/power"]) * 0.5e-3
-    assert np.abs(way(run)).max() > 0.01
-    assert energy.min() >= -1e-3 * energy.max()
+    rig = arm(rig_of, f"name: arm, {controller}", push, "schedule.step=0.5 ms", "schedule.duration=2 s")
+    for ratio in (0.1, 0.7):
+        run = rig.run(parameters={"arm.damping_ratio": ratio})
+        energy = np.cumsum(run["push/power"]) * 0.5e-3
+        assert np.abs(way(run)).max() > 0.01
+        assert energy.min() >= -1e-3 * energy.max()
 
 
 def test_a_controller_that_cancels_the_coriolis_effects_is_not_passive() -> None:
@@ -198,7 +193,7 @@ def test_a_reference_is_tracked_and_the_engines_agree(rig_of: Any, controller: s
     errors = [run.summary["joints"][name]["error_max"] for name in rig.joints]
     assert max(errors) < 0.02
     np.testing.assert_allclose(way(run)[:, -1], [0.0, 0.2, -0.1], atol=3e-3)
-    values = python_rows(rig, 200)
+    values = python_rows(rig, 40)
     np.testing.assert_allclose(values, run.values[: len(values)], rtol=1e-7, atol=1e-7)
 
 

@@ -1,7 +1,5 @@
 """Signals that controllers declare: their values and units in runs of both engines, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_are

@@ -1,7 +1,5 @@
 """Changes of the memory between two ticks: in real time, in a pause and planned, with the same results to the bit."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Engines: ticks in blocks, the order of tasks in a tick, commands and stops of drivers."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

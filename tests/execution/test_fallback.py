@@ -1,7 +1,5 @@
 """Fallbacks of failed controllers: start, initial state, duration and report."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

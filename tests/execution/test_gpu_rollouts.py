@@ -1,7 +1,5 @@
 """Rollouts on a GPU: from a rig to the calls of CUDA's driver, whose stand-in runs the PTX on the CPU."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

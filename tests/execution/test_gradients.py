@@ -1,7 +1,5 @@
 """The length of the segments of a run whose tape is bounded."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

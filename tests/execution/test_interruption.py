@@ -1,7 +1,5 @@
 """A run on time can be left at any moment: waits, controllers that do not return, schedulers that nobody closes."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

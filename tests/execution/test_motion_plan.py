@@ -1,7 +1,5 @@
 """What real joints are about to do is known before they are switched on, and decides whether they are."""
 
-from __future__ import annotations
-
 import io
 import itertools
 from functools import cache

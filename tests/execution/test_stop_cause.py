@@ -1,7 +1,5 @@
 """The cause of a stop as a word, for every sentence that a run can end with."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.control.limits import LIMITS

@@ -1,7 +1,5 @@
 """A signal that ends a run ends it before the next tick, whatever the other threads of the program do."""
 
-from __future__ import annotations
-
 import signal
 
 import numpy as np

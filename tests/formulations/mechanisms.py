@@ -1,7 +1,5 @@
 """Mechanisms that have everything: joints of every kind, mimics, loops, laws, springs; and states of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every formulation in joint coordinates gives the accelerations of the separate bodies, for all samples it treats."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

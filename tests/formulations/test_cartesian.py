@@ -1,7 +1,5 @@
 """Cartesian coordinates with multipliers beside the separate-body sweeps, which share no equation with them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

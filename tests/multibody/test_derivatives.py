@@ -1,7 +1,5 @@
 """Exact derivatives of the dynamics against central differences and against Pinocchio."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
@@ -135,7 +133,7 @@ def test_the_dynamics_by_the_inertial_parameters(name: str) -> None:
     np.testing.assert_allclose(regressor @ pi + massless, expected, atol=1e-11 * size)
     found, value = model.forward_dynamics_regressor(q, v, x, *t), model.forward_dynamics(q, v, x, *t)
     scale = max(1.0, np.abs(found).max())
-    for k in np.random.default_rng(0).permutation(pi.size)[:20]:
+    for k in np.random.default_rng(0).permutation(pi.size)[:8]:
         step = 1e-5 * max(abs(pi[k]), 1e-3) * np.eye(pi.size)[k]
         low, high = (with_inertias(pi + side * step).forward_dynamics(q, v, x, *t) for side in (-1, 1))
         rounding = 1e-12 * np.abs(value).max() / step[k]

@@ -21,7 +21,7 @@ STEP = 1e-5  # of central differences
 
 # Examples are the same in every run. Plain Python is fast; machine code of a tree takes a while to make.
 plain = settings(max_examples=50)
-compiling = settings(plain, max_examples=20)
+compiling = settings(plain, max_examples=15)
 
 
 class Numbers:

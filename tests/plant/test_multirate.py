@@ -1,7 +1,5 @@
 """Drives with steps of their own: order, stiff drives against Radau, SIMD lanes, events, energies and bad input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp

@@ -1,7 +1,5 @@
 """The sample arms: their runs against formulas and independent models."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole runs in real time, controlled through their sockets by real clients, and repeated from what they recorded."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

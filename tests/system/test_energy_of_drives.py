@@ -1,7 +1,5 @@
 """The energy account of real joints and load motors: against integrals of the recorded signals and against theory."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

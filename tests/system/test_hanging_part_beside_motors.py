@@ -1,7 +1,5 @@
 """A part in Python that hangs beside a real motor: the motor is off long before the part returns, if it ever does."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.errors import RunError

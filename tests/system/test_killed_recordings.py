@@ -1,8 +1,6 @@
 """SIGKILL of each process of a run in real time: the file stays readable and loses at most the last second, the others
 go on or end, and say so in one line."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,6 +1,4 @@
-"""Runs on emulated drives that are killed at random times: see `tests.kit.kills`, which kills 50."""
-
-from __future__ import annotations
+"""A run on emulated drives that is killed at a random time: see `tests.kit.kills`, which kills 50."""
 
 import os
 
@@ -8,9 +6,8 @@ from tests.kit.kills import falls, kills
 
 
 def test_killed_runs_leave_motors_off_and_recordings_readable(tmp_path):
-    found = list(kills(2, 6, tmp_path, f"239.75.252.{os.getpid() % 250 + 1}", latest=1.5))
-    assert [kill.wrong for kill in found] == [()] * 2
-    assert sum(kill.early for kill in found) < 2
+    (kill,) = kills(1, 6, tmp_path, f"239.75.252.{os.getpid() % 250 + 1}", latest=1.5)
+    assert kill.wrong == () and not kill.early
 
 
 def test_a_motor_that_holds_its_load_is_not_taken_for_one_that_is_off():

@@ -1,7 +1,5 @@
 """The tick: periods of controllers, encoders, overrides, controllers that stay in Python."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

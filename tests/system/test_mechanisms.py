@@ -1,8 +1,6 @@
 """Every worked problem of rigs/mechanisms: it describes itself, runs to its end, balances its energy, and is the
 same in every engine."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

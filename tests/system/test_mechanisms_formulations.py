@@ -1,7 +1,5 @@
 """Rigs of rigs/mechanisms that show formulations: the motion beside separate bodies and beside equations by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp

@@ -1,7 +1,5 @@
 """Mechanisms with loops of rigs/mechanisms: against equations in minimal coordinates."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

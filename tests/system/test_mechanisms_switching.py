@@ -1,7 +1,5 @@
 """Rigs of rigs/mechanisms whose structure changes: latches, a release, brakes and stops against closed forms."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

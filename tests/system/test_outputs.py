@@ -1,7 +1,5 @@
 """Outputs during a run: the recording, live telemetry, progress."""
 
-from __future__ import annotations
-
 import os
 import socket
 

@@ -1,7 +1,5 @@
 """The chain of ten rods: against Lagrange's equations, and how the integrators' errors fall with the step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp

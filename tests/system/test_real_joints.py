@@ -1,7 +1,5 @@
 """Real joints in a simulated mechanism: they move as measured, and a load motor applies the load of the arm."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

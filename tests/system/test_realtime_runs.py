@@ -1,7 +1,5 @@
 """Real-time runs equal free-running ones; order of the tasks in a tick; interrupted runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 
@@ -79,8 +77,8 @@ def simulated_time(monkeypatch):
 
 
 def test_ten_real_time_seconds_equal_ten_free_running_seconds(sample, simulated_time):
-    fast = sample("ur5_sim").run(10.0)
-    timed = sample("ur5_sim", "schedule.realtime={rate: 20}").run(10.0)
+    fast = sample("two_link").run(10.0)
+    timed = sample("two_link", "schedule.realtime={rate: 20}").run(10.0)
     same(timed, fast)
     assert fast.timing is None and "timing/latency" not in fast
     assert len(timed.timing.numbers) == 10_001 == len(timed["timing/latency"]) and timed.timing.lost_rows == 0

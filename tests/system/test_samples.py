@@ -1,7 +1,5 @@
 """Every rig of the folder `rigs` without real motors: it runs repeatably, and equally in every engine."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

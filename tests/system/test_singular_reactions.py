@@ -1,7 +1,5 @@
 """Reactions near a singular position, as the page on formulations describes them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

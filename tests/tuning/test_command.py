@@ -1,7 +1,5 @@
 """`cosim tune` and `cosim sessions` on the command line."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sessions on workers of Dask: equal to those of one machine, and what is lost with a worker."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Costs, limits, and the order of trials."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

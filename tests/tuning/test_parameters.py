@@ -1,7 +1,5 @@
 """The numbers that a session varies: names, ranges, scales, and what is wrong with them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

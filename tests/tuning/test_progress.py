@@ -1,7 +1,5 @@
 """What `cosim tune` shows while it searches: on a terminal and in a pipe."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

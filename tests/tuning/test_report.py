@@ -1,7 +1,5 @@
 """What a report says: its texts, and the curves and marks of its charts."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

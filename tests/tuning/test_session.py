@@ -1,7 +1,5 @@
 """Sessions: their folder, an interruption and going on, and what does not fit."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
@@ -25,13 +23,7 @@ from tests.kit.processes import until
 from tests.tuning.textbook import TURNTABLE, turntable
 
 GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "trials": 40, "batch": 8}
-SEARCHES = {
-    "cma": (1, 30),
-    "de": (5, 17),
-    "gradient": (17,),
-    "sobol": (1, 5),
-    "tpe": (17, 30),
-}  # where they are cut
+SEARCHES = {"cma": (1, 30), "de": (17,), "gradient": (17,), "sobol": (5,), "tpe": (17,)}  # where they are cut
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Plants whose optimal gains are known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

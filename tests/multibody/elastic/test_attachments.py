@@ -1,7 +1,5 @@
 """What is attached to elastic links, and places at which nothing can be."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The mass of elastic bodies beside sums over many points that are really displaced, and over slices of a beam."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
