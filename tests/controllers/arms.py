@@ -44,12 +44,7 @@ MOTION = "trajectory: {type: quintic, goal: [20 deg, -40 deg], duration: 0.8 s}"
 
 
 def arm(
-    folder: Path,
-    controller: str,
-    disturbance: str = "{}",
-    effort: str = "200",
-    duration: float = 2.0,
-    more: str = "",
+    folder: Path, controller: str, disturbance: str = "{}", effort: str = "200", duration: float = 2.0, more: str = ""
 ) -> Rig:
     """controller: its keys as a mapping; disturbance: its parameters; effort: limit of the joints [N m]."""
     text = ARM.format(controller=controller, disturbance=disturbance, effort=effort, duration=duration, more=more)

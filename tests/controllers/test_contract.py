@@ -44,10 +44,7 @@ ARM = "".join(
 )
 MODEL = Model(parse_urdf(ARM))
 JOINTS, INDEX, N = ("c", "a"), np.array([2, 0]), 2
-ALLOWED = {
-    **joint_signals((*FEEDBACK, *REFERENCE), N),
-    **joint_signals(ALL, MODEL.nv),
-}
+ALLOWED = {**joint_signals((*FEEDBACK, *REFERENCE), N), **joint_signals(ALL, MODEL.nv)}
 
 
 def context(prescribed: bool) -> ControllerContext:

@@ -151,11 +151,7 @@ def test_traced_results_equal_numeric_results_parameters_included(block: Any) ->
     ports = [ArrayPort(name, block.inputs[name].shape) for name in names]
     ports += [ArrayPort(name, (2,)) for name in (*states, *tuned)]
     x = {name: np.array([0.75, -0.5]) for name in states}
-    values = [
-        *(INPUTS[name] for name in names),
-        *x.values(),
-        *(getattr(block.params, name) for name in tuned),
-    ]
+    values = [*(INPUTS[name] for name in names), *x.values(), *(getattr(block.params, name) for name in tuned)]
     state, command = step(block, x)
     for got, expected in zip(
         compile(update, ports, interpret=False)(*values), (*state.values(), *command.values()), strict=True
@@ -182,11 +178,7 @@ def test_feedforward_pd_of_all_joints_is_the_inverse_dynamics_of_the_reference()
     block = make("feedforward_pd", context(0, 1, 2), **gains(3))
     q, v, a = np.array([0.1, 0.2, 0.3]), np.array([1.0, -1.0, 2.0]), np.array([4.0, 5.0, -6.0])
     _, command = step(
-        block,
-        reference_position=q,
-        reference_velocity=v,
-        reference_acceleration=a,
-        reference_effort=np.zeros(3),
+        block, reference_position=q, reference_velocity=v, reference_acceleration=a, reference_effort=np.zeros(3)
     )
     np.testing.assert_allclose(command["effort"], required(q, v, a) + DAMPING * v)
     np.testing.assert_array_equal(command["kp"], [100.0, 101.0, 102.0])
@@ -350,11 +342,7 @@ def test_pid_without_an_effort_limit_never_stops_integrating() -> None:
 
 @pytest.mark.parametrize(
     ("interface", "kp", "kd"),
-    [
-        ("position", [100.0, 101.0], [10.0, 11.0]),
-        ("velocity", [0.0, 0.0], [10.0, 11.0]),
-        ("effort", [0, 0], [0, 0]),
-    ],
+    [("position", [100.0, 101.0], [10.0, 11.0]), ("velocity", [0.0, 0.0], [10.0, 11.0]), ("effort", [0, 0], [0, 0])],
 )
 def test_passthrough_closes_the_loops_of_its_interface(interface: str, kp: list[float], kd: list[float]) -> None:
     _, command = step(make("passthrough", context(2, 0), **gains(2), interface=interface))

@@ -64,14 +64,7 @@ RAISES = (
 )
 SHAPES = "if float(t) > float(p.after) - 5e-4:\n    effort = ops.zeros(3)"
 PAUSES = "effort = effort * float('nan') if float(t) > float(p.after) - 5e-4 else effort"
-FAILS = {
-    "divides": DIVIDES,
-    "once": ONCE,
-    "infinite": INFINITE,
-    "raises": RAISES,
-    "shape": SHAPES,
-    "in Python": PAUSES,
-}
+FAILS = {"divides": DIVIDES, "once": ONCE, "infinite": INFINITE, "raises": RAISES, "shape": SHAPES, "in Python": PAUSES}
 TRACED = ("divides", "once", "infinite")
 
 

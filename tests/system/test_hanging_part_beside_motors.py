@@ -48,10 +48,7 @@ def longest_silence(log):
     return longest * 1e-3
 
 
-SETTINGS = {
-    "time limit": ["guard.watchdog=1 s"],
-    "watchdog": ["guard.watchdog=1 s", "couplings.time_limit=60 s"],
-}
+SETTINGS = {"time limit": ["guard.watchdog=1 s"], "watchdog": ["guard.watchdog=1 s", "couplings.time_limit=60 s"]}
 
 
 @pytest.mark.parametrize("case", SETTINGS)

@@ -23,10 +23,7 @@ def test_a_session_prints_its_gains_and_the_files_that_it_wrote(command: Command
     figures = {line.split()[0]: line.split()[1:] for line in lines}
     assert figures["effort_max"][-2:] == ["≤", "30"] and len(figures["error_rms"]) == 5
     assert (figures["effort_max"][0], figures["error_rms"][0]) == ("N·m", "rad")
-    assert lines[-2:] == [
-        "wrote    report tuning/swing_1/report.html",
-        "wrote    gains tuning/swing_1/gains.yaml",
-    ]
+    assert lines[-2:] == ["wrote    report tuning/swing_1/report.html", "wrote    gains tuning/swing_1/gains.yaml"]
     run = load_rig("rig.yaml", read_overlay("tuning/swing_1/gains.yaml")).run()
     assert run.summary["joints"]["hinge"]["error_rms"] == pytest.approx(float(figures["error_rms"][3]), rel=1e-4)
 
