@@ -124,7 +124,8 @@ def choices(case: Any) -> Iterator[tuple[str, str, Any]]:
     module, params = case.values
     for field in fields(params):
         value = getattr(params, field.name)
-        yield name_of(module), field.name, value if isinstance(value, (bool, str)) else value == field.default
+        as_by_default = value in (field.default, (field.default,) * N)
+        yield name_of(module), field.name, value if isinstance(value, (bool, str)) else as_by_default
 
 
 @pytest.mark.parametrize(("module", "params"), chosen(LOADED, choices))
