@@ -73,16 +73,12 @@ def neighbours(x):
     return (x[1:] - x[:-1]) * ops.sin(x[1:] + x[:-1])
 
 
-def rearranged(x):
-    return ops.concatenate([np.ones(MANY), x[ORDER], np.zeros(MANY), x * x - 1.0, x[::-1]])
-
-
 LOOPS = [  # function, sizes of its arguments, calls of loops and of folds
     (constants, (MANY, MANY), 1, 0),
     (three_classes, (3 * MANY, 3 * MANY, 2), 3, 0),
     (sums_and_maxima, (MANY, MANY), 3, 4),
     (neighbours, (MANY,), 1, 0),
-    (rearranged, (MANY,), 1, 0),
+    (lambda x: ops.concatenate([np.ones(MANY), x[ORDER], np.zeros(MANY), x * x - 1.0, x[::-1]]), (MANY,), 1, 0),
 ]
 
 

@@ -11,6 +11,7 @@ from cosim.analysis.linearisation import linearise
 from cosim.controllers._along_reference import costs_to_go, gains_of
 from tests.controllers.arms import arm
 from tests.kit.engines import python_rows
+from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
 
 WEIGHTS = "largest_position_error: 5 deg, largest_effort: 10"
@@ -170,6 +171,4 @@ def test_the_linearised_loop_has_the_gains_of_its_time(tmp_path):
     ids=str,
 )
 def test_what_cannot_be_is_refused(tmp_path, keys, motion, place, said):
-    with pytest.raises(Exception) as error:
-        moving(tmp_path, keys=keys, motion=motion)
-    said(error.value)
+    said(raised(Exception, moving, tmp_path, keys=keys, motion=motion))

@@ -14,6 +14,7 @@ from cosim.errors import InputError
 from cosim.types import ControllerContext, Limits
 from tests.kit.messages import Said
 from tests.kit.plugins import modules, name_of
+from tests.kit.refusals import raised
 
 INERTIA = np.array([[2.0, 0.3, 0.0], [0.3, 1.5, 0.2], [0.0, 0.2, 0.8]])
 WEIGHT = np.array([9.0, 5.0, 2.0])
@@ -205,9 +206,7 @@ def test_computed_torque_is_the_inverse_dynamics_at_the_measured_state(prescribe
 
 
 def test_computed_torque_refuses_a_bandwidth_that_its_period_does_not_allow(said: Said) -> None:
-    with pytest.raises(InputError) as caught:
-        make("computed_torque", context(2, 0), bandwidth=(3.0, 10.0), damping=(1.0, 1.0))
-    said(caught.value)
+    said(raised(InputError, make, "computed_torque", context(2, 0), bandwidth=(3.0, 10.0), damping=(1.0, 1.0)))
     make("computed_torque", context(2, 0), bandwidth=(3.0, 6.7), damping=(1.0, 1.0))
 
 
@@ -317,9 +316,7 @@ def test_passthrough_closes_the_loops_of_its_interface(interface: str, kp: list[
     "keys", [{"kp": (0.0, 0.0)}, {"kp": (1.0, 0.0)}, {"kd": (1.0, 0.0), "interface": "velocity"}], ids=str
 )
 def test_passthrough_refuses_a_joint_without_gain(keys: dict[str, Any], said: Said) -> None:
-    with pytest.raises(InputError) as caught:
-        make("passthrough", context(2, 0), **keys)
-    said(caught.value)
+    said(raised(InputError, make, "passthrough", context(2, 0), **keys))
 
 
 def test_an_undamped_position_interface_is_allowed() -> None:

@@ -16,6 +16,7 @@ from cosim.multibody import Model
 from cosim.types import ControllerContext
 from tests.kit.engines import python_rows
 from tests.kit.messages import Said
+from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
 
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
@@ -289,25 +290,19 @@ def test_a_tool_that_is_led_into_a_wall_presses_with_the_springs_in_series(rig_o
 @pytest.mark.parametrize("name", ["task_impedance", "task_admittance"])
 def test_an_unknown_frame_is_refused(rig_of: Any, name: str, said: Said) -> None:
     controller = {"task_impedance": TASK_IMPEDANCE, "task_admittance": TASK_ADMITTANCE}[name]
-    with pytest.raises(InputError) as caught:
-        arm(rig_of, controller.replace("tool0", "tool")).run()
-    said(caught.value)
+    said(raised(InputError, lambda: arm(rig_of, controller.replace("tool0", "tool")).run()))
 
 
 def test_drives_with_loops_of_their_own_are_refused(said: Said) -> None:
     model = Model.from_urdf(UR5)
     params = task_impedance.Params(frame="tool0", stiffness=(1.0, 1.0, 1.0), joint_damping=(0.0,) * 6)
-    with pytest.raises(InputError) as caught:
-        task_impedance.load(params, context(model, closing=("elbow_joint",)))
-    said(caught.value)
+    said(raised(InputError, task_impedance.load, params, context(model, closing=("elbow_joint",))))
 
 
 def test_a_filter_faster_than_the_period_is_refused(said: Said) -> None:
     model, six = Model.from_urdf(UR5), (1.0,) * 6
     params = joint_admittance.Params(inertia=six, damping=six, stiffness=six, kp=six, kd=six, bandwidth=30.0)
-    with pytest.raises(InputError) as caught:
-        joint_admittance.load(params, context(model, 0.01))
-    said(caught.value)
+    said(raised(InputError, joint_admittance.load, params, context(model, 0.01)))
 
 
 @pytest.mark.parametrize("controller", [TASK_IMPEDANCE, JOINT_ADMITTANCE], ids=str)
@@ -328,9 +323,7 @@ def test_closed_loops_are_refused(controller: str, said: Said) -> None:
 
 
 def test_negative_stiffness_is_refused_at_its_line(rig_of: Any, said: Said) -> None:
-    with pytest.raises(InputError) as caught:
-        arm(rig_of, TASK_IMPEDANCE.replace("1 N/mm", "-1 N/mm"))
-    said(caught.value)
+    said(raised(InputError, arm, rig_of, TASK_IMPEDANCE.replace("1 N/mm", "-1 N/mm")))
 
 
 def test_the_damping_ratio_uses_the_inertia_of_the_joint() -> None:

@@ -8,6 +8,7 @@ from scipy.signal import cont2discrete
 from cosim import load_rig
 from tests.controllers.arms import MOTION, arm
 from tests.kit.engines import python_rows
+from tests.kit.refusals import raised
 
 CART, POLE, LENGTH, PERIOD = 2.0, 0.5, 0.8, 0.01
 CART_POLE = """
@@ -115,9 +116,7 @@ def test_the_integral_is_held_while_the_effort_is_at_its_limit(rig_of):
 
 def test_weights_are_constants_of_the_code(tmp_path, said):
     rig = arm(tmp_path, f"{{name: arm, type: lqr, {WEIGHTS}}}")
-    with pytest.raises(Exception) as caught:
-        rig.set("arm.largest_position_error", 0.1)
-    said(caught.value)
+    said(raised(Exception, rig.set, "arm.largest_position_error", 0.1))
     before = rig.tick_model.loops[0].block.regulator.gains
     other = load_rig(tmp_path / "rig.yaml", ["controllers.arm.largest_position_error=0.1 deg"])
     assert np.abs(other.tick_model.loops[0].block.regulator.gains).max() > 2.0 * np.abs(before).max()

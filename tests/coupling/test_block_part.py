@@ -15,6 +15,7 @@ from cosim.coupling.stepped_block import SteppedBlock
 from cosim.errors import InputError
 from cosim.types import Signal, param, params
 from tests.kit.coupled import Factor, Lag, SampledGain
+from tests.kit.refusals import raised
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -105,9 +106,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_blocks_and_steps_that_do_not_fit_are_named(what, said):
-    with pytest.raises(InputError) as error:
-        WRONG[what]()
-    said(error.value)
+    said(raised(InputError, WRONG[what]))
 
 
 # --- a block in Python ---

@@ -14,6 +14,7 @@ from cosim.coupling.input_sources import InputSources
 from cosim.errors import CosimError
 from tests.docs.documents import PAGES, blocks
 from tests.kit.coupled import BOND, Gain, Lag, Lags, TwoMasses
+from tests.kit.refusals import raised
 
 MASSES = TwoMasses().parts(1e-3)
 EFFORT, FLOW = BOND.effort, BOND.flow
@@ -86,9 +87,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("what", NUMBERS)
 def test_wrong_numbers_are_named(what, said):
-    with pytest.raises(CosimError) as error:
-        NUMBERS[what]()
-    said(error.value)
+    said(raised(CosimError, NUMBERS[what]))
 
 
 def test_a_state_can_be_given():

@@ -13,6 +13,7 @@ from cosim.coupling.extrapolation import line_before, polynomial, times_before, 
 from cosim.errors import InputError
 from tests.coupling.test_energy import LOSSLESS, WithoutWork, energy_error
 from tests.kit.coupled import BOND, Gain, Lag, SampledGain, TwoMasses, quarter_car, quarter_car_exact
+from tests.kit.refusals import raised
 
 DAMPED = TwoMasses(0.01)
 MICRO = 2.5e-4  # s; its errors are far below those of the coupling
@@ -308,8 +309,6 @@ def test_a_part_that_cannot_do_it_is_named(able, repeats, said):
     parts, bond = quarter_car(1e-4)
     fixed = {name: WithoutWork(part) for name, part in parts.items()}
     setattr(fixed["wheel"], able, False)
-    with pytest.raises(InputError) as error:
-        CoupledParts(fixed, [bond], control=EnergyControl(1e-4, 1e-2, repeats=repeats))
-    said(error.value)
+    said(raised(InputError, CoupledParts, fixed, [bond], control=EnergyControl(1e-4, 1e-2, repeats=repeats)))
     if repeats:  # without them, it can be controlled
         assert CoupledParts(fixed, [bond], control=EnergyControl(1e-4, 1e-2)).run(0.05).repeated == 0

@@ -19,6 +19,7 @@ from cosim.execution.gpu_rollouts import MOST_TICKS, next_ticks
 from tests.kit import cuda_library
 from tests.kit.cuda_driver import PROCESSORS, THREADS, CUresult, StandInDriver
 from tests.kit.ptxas import assemble
+from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER
 
 ROOT = FOLDER.parent
@@ -229,9 +230,7 @@ def refused(said):
     """The rollouts of a rig are refused."""
 
     def check(rig, kind=InputError, **keys):
-        with pytest.raises(kind) as caught:
-            rig.rollouts(device="cuda", **keys)
-        said(caught.value)
+        said(raised(kind, rig.rollouts, device="cuda", **keys))
 
     return check
 

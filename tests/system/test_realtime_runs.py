@@ -13,6 +13,7 @@ from cosim.rig import status_reports
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.clock import in_simulated_time
+from tests.kit.engines import armed
 from tests.kit.recordings import recorded_messages
 
 TIMING = ("timing", "speed")  # of a summary: all that may differ
@@ -203,9 +204,7 @@ def both_engines(rig):
     """Rows of 150 ticks in machine code and in Python."""
     world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
-    python = PythonEngine(rig.tick_model, world, [(driver, index)])
-    python.open()
-    python.arm()
+    python = armed(PythonEngine(rig.tick_model, world, [(driver, index)]))
     return NativeEngine(rig.tick_model).run(150), python.run(150)
 
 

@@ -17,6 +17,7 @@ from cosim.rig.outline import signal_units
 from cosim.tick.tick_model import SHADOWS
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.bench_rig import Bench, largest_residuals, on_bench, run_on
+from tests.kit.engines import armed
 from tests.kit.hardware import HardwareStub
 from tests.kit.rigs import rig_in
 
@@ -255,19 +256,11 @@ def test_with_half_the_limits_a_run_without_a_fault_stops(tmp_path, bench):
 class Drives(HardwareStub):
     """Both drives of the bench, in lockstep with the ticks; skipped [ns]: when the program sleeps for 20 ticks."""
 
-    modes = frozenset({"effort"})
-    limits = None
     joints = ("shoulder", "elbow")
 
     def __init__(self, plant, model, skipped=()):
         self.plant, self.bench, self.skipped = plant, VirtualPlant(model), skipped
         self.ahead_ns = 0  # time that the ticks have not seen
-
-    def open(self):
-        return None
-
-    def enable(self, mode):
-        return None
 
     def read(self, out, deadline_ns):
         out.position[:], out.velocity[:], out.effort[:] = self.bench.measure()
@@ -281,11 +274,6 @@ class Drives(HardwareStub):
             self.bench.advance()
             self.bench.begin(self.bench.t_ns + 1_000_000)
             self.bench.measure()
-
-    def stop(self):
-        return None
-
-    close = stop
 
 
 class Clock:
@@ -304,9 +292,7 @@ def run_in_python(rig, model, seconds, skipped=()):
     """(signals by name, why the run stopped or "")."""
     plant = VirtualPlant(rig.tick_model)
     drives = Drives(plant, model, skipped)
-    engine = PythonEngine(rig.tick_model, plant, [DriverGroup(drives, np.array([0, 1]), real=True)])
-    engine.open()
-    engine.arm()
+    engine = armed(PythonEngine(rig.tick_model, plant, [DriverGroup(drives, np.array([0, 1]), real=True)]))
     clock = Clock(drives)
     read = engine.hardware_manager.read
     engine.hardware_manager.read = lambda until, now, due: read(until, clock.now, clock.due())

@@ -10,6 +10,7 @@ import pytest
 
 from cosim import FailedTuning, InputError, RunError, tune
 from tests.kit.command import Command
+from tests.kit.refusals import raised
 from tests.tuning.textbook import turntable
 
 GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "optimiser": "cma", "trials": 40, "batch": 8}
@@ -100,9 +101,7 @@ def test_what_is_no_address():
 
 def test_dask_is_not_installed(monkeypatch, said):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InputError) as refused:
-        tune(turntable(), dask="tcp://127.0.0.1:1", **GIVEN)
-    said(refused.value)
+    said(raised(InputError, tune, turntable(), dask="tcp://127.0.0.1:1", **GIVEN))
 
 
 def test_a_scheduler_that_cannot_be_reached_leaves_no_session(command: Command, monkeypatch, tmp_path):

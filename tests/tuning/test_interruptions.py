@@ -15,6 +15,7 @@ import pytest
 from cosim import FailedTuning, RunError, tune
 from cosim.tuning.session_folder import read_trials
 from tests.kit.disk import small_disk
+from tests.kit.refusals import raised
 from tests.tuning.textbook import turntable
 
 GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "optimiser": "de", "trials": 40, "batch": 4}
@@ -128,9 +129,7 @@ def test_ctrl_c_anywhere_keeps_everything_and_says_how_to_go_on(rig, whole, tmp_
 
 def test_ctrl_c_before_the_first_trial(rig, tmp_path, monkeypatch, said):
     monkeypatch.setattr("cosim.tuning.session.load_optimiser", lambda *_: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(FailedTuning) as failed:
-        tune(rig, folder=tmp_path / "s", **GIVEN)
-    said(failed.value)
+    said(raised(FailedTuning, tune, rig, folder=tmp_path / "s", **GIVEN))
     with pytest.raises(FailedTuning, match=r"^tune: interrupted after 0 of 40 trials$"):
         tune(rig, **GIVEN)
 

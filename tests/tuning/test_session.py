@@ -17,6 +17,7 @@ from cosim.tuning.notebook import open_session, rerun_trial, show_session
 from cosim.tuning.optimisers import SearchProblem, known_optimisers, load_optimiser
 from cosim.tuning.session_folder import SessionFolder, read_trials
 from cosim.tuning.setup import evaluator_of, request_of
+from tests.kit.refusals import raised
 from tests.tuning.textbook import TURNTABLE, turntable
 
 GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "trials": 40, "batch": 8}
@@ -31,10 +32,6 @@ def rig(tmp_path):
 def rig_in(folder: Path, **changes):
     (folder / "rig.yaml").write_text(yaml.safe_dump({**TURNTABLE, **changes}))
     return load_rig(folder / "rig.yaml")
-
-
-def without(folder: Path, name: str) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and file.name != name}
 
 
 def test_infinite_gains_and_figures_are_as_they_were_after_reading(rig, tmp_path):
@@ -208,9 +205,7 @@ def refused(said):
 
     def refused(*calls):
         for call in calls:
-            with pytest.raises(InputError) as caught:
-                call()
-            said(caught.value)
+            said(raised(InputError, call))
 
     return refused
 
