@@ -1,7 +1,5 @@
 """Small bond graphs of several tests."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Hydraulic graphs of several tests: components between a pump and a tank, a cylinder with a mass."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from cosim.bondgraph import BondGraph, I, Law, Se

@@ -1,7 +1,5 @@
 """Assembled graphs integrated by scipy over machine code: the reference of several tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,15 +15,11 @@ from tests.bondgraph.graphs import given
 Inputs = Callable[[float], Mapping[str, float]]
 
 
-def no_inputs(t: float) -> Mapping[str, float]:
-    return {}
-
-
 class Simulation:
     """The states, and the energies supplied and dissipated [J], at the given times."""
 
     def __init__(
-        self, assembly: Assembly, times: Any, inputs: Inputs = no_inputs, rtol: float = 1e-7, **options: Any
+        self, assembly: Assembly, times: Any, inputs: Inputs = lambda _: {}, rtol: float = 1e-7, **options: Any
     ) -> None:
         names = [state.name for state in assembly.states]
         self.assembly, self.names, self.t, self.inputs = assembly, names, np.asarray(times, dtype=float), inputs

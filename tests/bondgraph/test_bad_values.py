@@ -1,7 +1,5 @@
 """Values that no element and no component can have: refused in one line, in Python and in a file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

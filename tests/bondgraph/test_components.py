@@ -1,7 +1,5 @@
 """Components of drives against closed forms and published solutions."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

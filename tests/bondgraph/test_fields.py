@@ -1,7 +1,5 @@
 """Storages with several ports by their energy, and resistances whose law has an inverse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Losses of gear stages by direction and speed, their stiction, and stages that lock themselves."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Hydraulic components in rig files: the sample rigs, and mistakes with their messages."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

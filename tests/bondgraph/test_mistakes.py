@@ -1,7 +1,5 @@
 """Bond graphs that cannot be: one line each, with the element, what is wrong and the fix."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.bondgraph import TF, BondGraph, C, I, Law, R, Se, Sf, assemble

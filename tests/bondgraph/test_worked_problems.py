@@ -1,7 +1,5 @@
 """The worked problems of rigs/drives against equations by hand and closed forms, as compiled rigs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

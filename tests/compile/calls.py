@@ -1,7 +1,5 @@
 """Calls of machine code of this room's tests."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Adjoints of routines equal central differences: nested calls, calls under a condition, open numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

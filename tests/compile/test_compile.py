@@ -189,12 +189,6 @@ def test_arrays_of_no_elements():
     assert f.native(np.zeros((3, 0)), np.zeros((3, 0))).shape == (3, 0)
 
 
-def read_only():
-    array = np.empty(3)
-    array.flags.writeable = False
-    return array
-
-
 EMPTY = np.empty(3)
 MISFITS = [
     (),
@@ -206,7 +200,7 @@ MISFITS = [
     (EMPTY, np.empty((1, 1, 3))),
 ]
 MISFITS += [(np.empty((2, 3)), np.empty((4, 3))), (EMPTY, np.empty((5, 3)), (EMPTY, EMPTY)), (EMPTY, EMPTY, (EMPTY,))]
-OUTPUTS = [np.empty(2), [0.0, 0.0, 0.0], np.empty(3, np.float32), np.empty(6)[::2], read_only()]
+OUTPUTS = [np.empty(2), [0.0, 0.0, 0.0], np.empty(3, np.float32), np.empty(6)[::2], np.frombuffer(bytes(24))]
 MISFITS += [(EMPTY, EMPTY, (EMPTY, out)) for out in OUTPUTS]
 
 

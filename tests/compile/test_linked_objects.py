@@ -1,7 +1,5 @@
 """Object code is linked wherever there is room in the address space."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Numbers that code takes from its caller: hidden arguments of the routines that use them, and of their callers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """PTX: what CUDA's assembler accepts, and what it computes, run as machine code of this processor."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath
@@ -21,6 +19,7 @@ from cosim.timing.gpu_loop import KERNEL
 from tests.compile.calls import ports
 from tests.kit.ptx_on_cpu import PtxProgram, addresses
 from tests.kit.ptxas import assemble
+from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER
 
 EACH = Kernel("each", ("inputs", "results"), ("count",))
@@ -142,9 +141,7 @@ def test_arrays_that_would_be_on_the_heap_are_in_the_memory_of_the_thread():
 def test_more_memory_than_a_thread_has(said):
     inner = "define internal void @inner.1(ptr %a) nounwind {\n  %b = alloca [40000 x double]\n  ret void\n}\n"
     first, _ = stack_array("%space", 300_000)
-    with pytest.raises(CompileError) as caught:
-        ptx.ptx(ir_of(*first, "  call void @inner.1(ptr %space)", before=inner), [EACH])
-    said(caught.value)
+    said(raised(CompileError, ptx.ptx, ir_of(*first, "  call void @inner.1(ptr %space)", before=inner), [EACH]))
     assert LOCAL_BYTES == 512 * 1024
 
 

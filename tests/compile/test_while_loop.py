@@ -298,20 +298,12 @@ def test_a_conditional_call_without_loop_has_a_derivative():
     assert [slope(np.array([x])).item() for x in (5.0, -5.0)] == [10.0, 3.0]
 
 
-def three(x):
-    return x, x[0], x[0]
-
-
-def longer(x):
-    return ops.concatenate([x, x]), x[0]
-
-
-def no_x():
-    return np.zeros(1), 0.0
-
-
 def test_what_cannot_be_a_loop_is_refused(said):
-    for fn, shapes in ((three, [(2,)]), (longer, [(2,)]), (no_x, [])):
+    for fn, shapes in (
+        (lambda x: (x, x[0], x[0]), [(2,)]),
+        (lambda x: (ops.concatenate([x, x]), x[0]), [(2,)]),
+        (lambda: (np.zeros(1), 0.0), []),
+    ):
         said(refused(fn, lambda fn=fn, shapes=shapes: WhileLoop(Routine(fn, shapes, "body"), 5)))
     for limit in (0, -1):
         said(refused(collatz, lambda limit=limit: WhileLoop(COLLATZ.body, limit)))

@@ -1,7 +1,5 @@
 """A rig with every kind of state, and runs of it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cosim.execution.native_engine import NativeEngine

@@ -1,7 +1,5 @@
 """Arming again: references begin at the measured state and blend into the trajectory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

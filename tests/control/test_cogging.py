@@ -1,7 +1,5 @@
 """The feedforward against cogging, in commands of real joints only."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -13,6 +11,7 @@ from cosim.errors import InputErrors
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from tests.commissioning.lockstep import arm
+from tests.kit.refusals import raised
 
 KEYS = {"period": "60 deg", "cosine": [0.1], "sine": [0.0, "20 mN*m"]}
 
@@ -57,6 +56,4 @@ def test_simulated_joints_ignore_it(tmp_path):
 
 @pytest.mark.parametrize("keys", [{"period": "60 deg"}, {"period": 0, "sine": [0.1]}], ids=["no harmonics", "period"])
 def test_bad_input(keys, tmp_path, said):
-    with pytest.raises(InputErrors) as caught:
-        rig_of(tmp_path, True, **{"joints.elbow.cogging": keys})
-    said(caught.value)
+    said(raised(InputErrors, rig_of, tmp_path, True, **{"joints.elbow.cogging": keys}))

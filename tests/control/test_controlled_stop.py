@@ -1,7 +1,5 @@
 """Controlled stops: their references, their start and end."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

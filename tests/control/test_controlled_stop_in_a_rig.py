@@ -1,7 +1,5 @@
 """Controlled stops of a rig: by a limit, by a request, by an interrupt, in all engines."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from functools import cache

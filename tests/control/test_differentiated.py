@@ -1,7 +1,5 @@
 """The velocity of a joint by its positions: a lower bound that noise, counts and uneven samples do not raise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -33,12 +33,6 @@ def loaded(name: str, code: ast.Module) -> ModuleType:
     return module
 
 
-def guard_with(table: ModuleType) -> ModuleType:
-    """The guard with this table of limits."""
-    with mock.patch.dict(sys.modules, {limits.__name__: table}):
-        return loaded(guard.__name__, ast.parse(SOURCES[guard.__name__]))
-
-
 # --- the battery ------------------------------------------------------------------------------------
 
 ENDS = np.array([1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan])
@@ -100,7 +94,9 @@ class Checks:
         assert self.battery.POSITION_TOLERANCE == m.POSITION_TOLERANCE
         self.row(m)
         self.defaults(m)
-        self.guard(guard_with(m))
+        with mock.patch.dict(sys.modules, {limits.__name__: m}):  # the guard with this table
+            with_table = loaded(guard.__name__, ast.parse(SOURCES[guard.__name__]))
+        self.guard(with_table)
 
     def row(self, m: ModuleType) -> None:
         """A row by itself: its defaults and its units."""

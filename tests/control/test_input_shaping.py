@@ -1,7 +1,5 @@
 """Input shaping: impulses against closed forms, the vibration of a flexible axis, references, wrong parameters."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from pathlib import Path

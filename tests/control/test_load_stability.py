@@ -1,7 +1,5 @@
 """The stability of load emulation: against the criterion of Nyquist, and against loops of the observer itself."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from cosim.control.load_stability import is_stable, largest_ratio
+from cosim.control.load_tracking import SUMS, added_load, delay, summed
 from cosim.control.observer import JointMotion, correct, gains, predict
 
 
@@ -58,3 +57,37 @@ def test_the_loop_of_the_observer_grows_beyond_the_bound_only(bandwidth, steps):
 
 def test_less_than_the_inertia_of_the_bench_is_stable_down_to_that_of_the_motor():
     assert is_stable(-0.95, 50.0, 1e-3, 0) and not is_stable(-1.05, 50.0, 1e-3, 0)
+
+
+# --- tracking ---
+
+STEP = 2e-4
+T = np.arange(0.0, 1.0, STEP)
+V, A = 2.0 * np.sin(7.0 * T) + np.cos(3.0 * T), 14.0 * np.cos(7.0 * T) - 3.0 * np.sin(3.0 * T)
+
+
+def sums_of(error, rate):
+    sums = np.zeros((SUMS, 1))
+    for e, r, a, v in zip(error, rate, A, V, strict=True):
+        sums = summed(sums, np.array([[e], [r], [a], [v]]))
+    return sums
+
+
+@pytest.mark.parametrize("late", [0.0, 1e-3, 4e-3])
+def test_a_delay_is_found(late):
+    def command(t):
+        return 0.3 * np.sin(5.0 * t) + 0.1 * np.sin(11.0 * t)
+
+    rate = np.gradient(command(T), STEP)
+    assert delay(sums_of(command(T - late) - command(T), rate))[0] == pytest.approx(late, rel=0.02, abs=1e-12)
+
+
+def test_a_further_inertia_and_damping_are_found():
+    inertia, damping = added_load(sums_of(-(0.003 * A - 0.02 * V), 0.0 * T))
+    assert (inertia[0], damping[0]) == (pytest.approx(0.003, rel=1e-9), pytest.approx(-0.02, rel=1e-9))
+
+
+def test_at_rest_nothing_is_known():
+    none = np.zeros((SUMS, 2))
+    assert delay(none).tolist() == [0.0, 0.0]
+    assert [part.tolist() for part in added_load(none)] == [[0.0, 0.0]] * 2

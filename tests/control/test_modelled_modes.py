@@ -10,6 +10,7 @@ from cosim.analysis.loops import is_stable
 from cosim.errors import CosimError
 from cosim.rig.rig import Rig
 from tests.control.elastic_arms import two_link_arm
+from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
 
 ARM = """
@@ -172,9 +173,7 @@ mechanism: {{bodies: [{{name: arm, joint: hub, mass: 1, com: [1, 0, 0], inertia:
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_has_no_effect_is_refused(rig_of, what: str, said) -> None:
-    with pytest.raises(CosimError) as error:
-        rig_of(REFUSED[what]).run()
-    said(error.value)
+    said(raised(CosimError, lambda: rig_of(REFUSED[what]).run()))
 
 
 def test_modes_of_a_rigid_mechanism_are_refused(rig_of) -> None:
@@ -194,9 +193,7 @@ mechanism:
 
 def test_a_beam_that_cannot_carry_itself_has_no_equilibrium(rig_of, said) -> None:
     """Young's modulus in megapascals, read as pascals."""
-    with pytest.raises(CosimError) as error:
-        rig_of(driven("feedforward_pd", "kp: 1, kd: 1"), arm=SOFT_ARM)
-    said(error.value)
+    said(raised(CosimError, rig_of, driven("feedforward_pd", "kp: 1, kd: 1"), arm=SOFT_ARM))
 
 
 def test_modes_that_a_regulator_feeds_back_are_measured(rig_of) -> None:

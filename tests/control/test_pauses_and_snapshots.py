@@ -1,7 +1,5 @@
 """Pauses, single steps and snapshots: a run that continues gives the same values bit for bit."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np
@@ -11,6 +9,7 @@ from cosim.errors import RunError
 from cosim.execution.scheduler import SchedulerState
 from tests.control.stateful_rig import ARM, ENGINES, STATEFUL, engine_of, numbers_of, read_blocks, rows_of, started
 from tests.kit.engines import armed
+from tests.kit.refusals import raised
 
 paces = pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
 engines = pytest.mark.parametrize("kind", ENGINES)
@@ -95,15 +94,11 @@ def test_a_run_that_ends_before_its_pause_is_not_paused(rig_of, scheduler_of):
 def test_real_motors_are_not_left_without_commands(rig_of, scheduler_of, pacing, said):
     scheduler = started(scheduler_of(rig_of(ARM), "Python", hardware=True, **pacing))
     read_blocks(scheduler, 1)
-    with pytest.raises(RunError) as caught:
-        scheduler.pause()
-    said(caught.value)
+    said(raised(RunError, scheduler.pause))
     assert scheduler.state is SchedulerState.RUNNING
     scheduler.stop()
     snapshot = scheduler.snapshot()
-    with pytest.raises(RunError) as caught:
-        scheduler.restore(snapshot)
-    said(caught.value)
+    said(raised(RunError, scheduler.restore, snapshot))
 
 
 # --- snapshots --------------------------------------------------------------------------------------

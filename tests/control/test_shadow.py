@@ -1,7 +1,5 @@
 """The residuals of a real joint: the momentum observer in its usual form, and samples whose residuals are known."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

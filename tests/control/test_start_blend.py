@@ -1,8 +1,6 @@
 """The blend at the start: each joint and each quantity has its own time, and the sum stays within the limits or is
 refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -123,7 +121,7 @@ trajectories = st.one_of(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(trajectories, places, places, limits, limits, limits, st.sampled_from([0.0, 0.2, 0.5]))
 def test_references_stay_within_the_limits_or_the_start_is_refused(
     trajectory, place, speed, velocity, acceleration, room, blend

@@ -1,7 +1,5 @@
 """Proofs of units by least squares: right units are proven, wrong ones found with their factor."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

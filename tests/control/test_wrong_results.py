@@ -10,6 +10,7 @@ from cosim.control.controller_result import accepted
 from cosim.errors import CosimError, WrongResult
 from cosim.layout import Layout
 from cosim.types import COMMAND, joint_signals
+from tests.kit.refusals import raised
 from tests.kit.rigs import controller, rig_in
 
 RIG = """
@@ -39,9 +40,7 @@ RESULTS += [None, Y, (X, Y, 3), (None, Y), ({}, Y), ({"n": ops.zeros(3)}, Y)]
 
 def test_each_mistake_in_a_result_has_its_message(said):
     for block, result in [*((Block(), result) for result in RESULTS), (Block(("effort",)), (X, Y))]:
-        with pytest.raises(WrongResult) as caught:
-            accepted(result, block, Layout(X), 1)
-        said(caught.value)
+        said(raised(WrongResult, accepted, result, block, Layout(X), 1))
     assert accepted((X, Y), Block(), Layout(X), 1) == (X, Y)
 
 

@@ -1,7 +1,5 @@
 """An arm of two links with a disturbance that its controllers do not know, for tests of controllers in a loop."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cosim import Rig
@@ -46,14 +44,8 @@ MOTION = "trajectory: {type: quintic, goal: [20 deg, -40 deg], duration: 0.8 s}"
 
 
 def arm(
-    folder: Path,
-    controller: str,
-    disturbance: str = "{}",
-    effort: str = "200",
-    duration: float = 2.0,
-    more: str = "",
-    interpret: bool = False,
+    folder: Path, controller: str, disturbance: str = "{}", effort: str = "200", duration: float = 2.0, more: str = ""
 ) -> Rig:
     """controller: its keys as a mapping; disturbance: its parameters; effort: limit of the joints [N m]."""
     text = ARM.format(controller=controller, disturbance=disturbance, effort=effort, duration=duration, more=more)
-    return rig_in(folder, text, interpret=interpret, disturbance=DISTURBANCE)
+    return rig_in(folder, text, disturbance=DISTURBANCE)

@@ -1,8 +1,7 @@
 """The contract of controllers, for every file of the folder: signals, shapes, finite values, purity, tracing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
+from dataclasses import fields, replace
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +24,7 @@ from cosim.types import (
     joint_signals,
     signals_of,
 )
+from tests.kit.levels import chosen
 from tests.kit.plugins import modules, name_of, parameter_sets
 
 ARM = "".join(
@@ -44,10 +44,7 @@ ARM = "".join(
 )
 MODEL = Model(parse_urdf(ARM))
 JOINTS, INDEX, N = ("c", "a"), np.array([2, 0]), 2
-ALLOWED = {
-    **joint_signals((*FEEDBACK, *REFERENCE), N),
-    **joint_signals(ALL, MODEL.nv),
-}
+ALLOWED = {**joint_signals((*FEEDBACK, *REFERENCE), N), **joint_signals(ALL, MODEL.nv)}
 
 
 def context(prescribed: bool) -> ControllerContext:
@@ -101,7 +98,7 @@ def test_signals_and_shapes(module: ModuleType, params: Any) -> None:
 def test_results_are_finite_and_depend_on_the_arguments_alone(
     module: ModuleType, params: Any, prescribed: bool
 ) -> None:
-    def run(block: Any, steps: int = 5) -> list[Any]:
+    def run(block: Any, steps: int = 3) -> list[Any]:
         state, results = block.initial(), []
         for k in range(steps):
             u = inputs_of(block, k)
@@ -118,16 +115,33 @@ def test_results_are_finite_and_depend_on_the_arguments_alone(
     np.testing.assert_array_equal(first, other)
 
 
-@CASES
+def is_tuple_of_joints(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == N and all(isinstance(each, float) for each in value)
+
+
+def choices(case: Any) -> Iterator[tuple[str, str, Any]]:
+    """Which of the options of its controller a case takes, and which fields are as they are by default."""
+    module, params = case.values
+    for field in fields(params):
+        value = getattr(params, field.name)
+        as_by_default = value in (field.default, (field.default,) * N)
+        yield name_of(module), field.name, value if isinstance(value, (bool, str)) else as_by_default
+
+
+@pytest.mark.parametrize(("module", "params"), chosen(LOADED, choices))
 def test_traced_results_equal_numeric_results_or_the_error_names_the_line(module: ModuleType, params: Any) -> None:
     block = module.load(params, context(True))
     layout, names = Layout(block.initial()), list(block.inputs)
+    tuned = {f.name: np.array(value) for f in fields(params) if is_tuple_of_joints(value := getattr(params, f.name))}
 
     def update(t: Any, x: Any, *values: Any) -> tuple[Any, ...]:
-        after, y = block.update(t, block.params, layout.unpack(x), dict(zip(names, values, strict=True)))
+        given = dict(zip((*names, *tuned), values, strict=True))
+        p = replace(block.params, **{name: given[name] for name in tuned})
+        after, y = block.update(t, p, layout.unpack(x), {name: given[name] for name in names})
         return layout.pack(after), *(y[name] for name in COMMAND)
 
     shapes = [ArrayPort(name, block.inputs[name].shape) for name in names]
+    shapes += [ArrayPort(name, value.shape) for name, value in tuned.items()]
     try:
         compiled = compile(update, [ArrayPort("t", ()), ArrayPort("x", (layout.size,)), *shapes], "update")
     except CompileError as error:
@@ -135,7 +149,7 @@ def test_traced_results_equal_numeric_results_or_the_error_names_the_line(module
         return
     x = layout.pack(block.initial())
     for k in range(5):
-        arguments = [np.array(0.01 * k), x, *inputs_of(block, k).values()]
+        arguments = [np.array(0.01 * k), x, *inputs_of(block, k).values(), *tuned.values()]
         expected = update(*arguments)
         for got, value in zip(compiled(*arguments), expected, strict=True):
             np.testing.assert_allclose(got, value, rtol=1e-10, atol=1e-10)

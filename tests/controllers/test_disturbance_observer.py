@@ -1,7 +1,5 @@
 """The disturbance observer: constant and periodic disturbances by its transfer function, and saturation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -62,11 +60,6 @@ def test_the_estimate_is_bounded(tmp_path):
     bounded = arm(tmp_path, controller(keys="disturbance_limit: 2"), "{step: 5}", duration=3.0).run()
     plain = arm(tmp_path, PLAIN, "{step: 3}", duration=3.0).run()
     assert error(bounded)[-1] == pytest.approx(error(plain)[-1], rel=1e-3)
-
-
-def test_engines_agree(tmp_path):
-    runs = [arm(tmp_path, controller(motion=MOTION), "{size: 2}", duration=0.3, interpret=k).run() for k in (0, 1)]
-    np.testing.assert_allclose(runs[1].values, runs[0].values, rtol=1e-9, atol=1e-9)
 
 
 def test_an_observer_that_is_too_fast_is_refused(command, tmp_path):

@@ -1,8 +1,6 @@
 """Controllers of an arm on a joint that a latch, a brake or a stop locks: the model moves with it locked, from event to
 event, in both engines."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

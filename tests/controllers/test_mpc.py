@@ -1,7 +1,5 @@
 """Model-predictive control: its solver against OSQP, its command against the regulator, and bounds in a loop."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -26,9 +24,9 @@ schedule: {{step: 1 ms, duration: {duration} s, integrator: rk4}}
 """
 
 
-def cart(rig_of, type="mpc", keys="", effort=15, upper=1.0, goal=0.8, duration=2.0, interpret=False) -> Any:
+def cart(rig_of, type="mpc", keys="", effort=15, upper=1.0, goal=0.8, duration=2.0) -> Any:
     text = CART.format(type=type, keys=keys and f", {keys}", effort=effort, upper=upper, goal=goal, duration=duration)
-    return rig_of(text, interpret=interpret)
+    return rig_of(text)
 
 
 def by_osqp(p: Any, q: Any, g: Any, lower: Any, upper: Any) -> np.ndarray:
@@ -38,7 +36,7 @@ def by_osqp(p: Any, q: Any, g: Any, lower: Any, upper: Any) -> np.ndarray:
     return np.asarray(solver.solve(raise_error=True).x)
 
 
-@pytest.mark.parametrize(("n", "m"), [(2, 4), (5, 8), (12, 30)])
+@pytest.mark.parametrize(("n", "m"), [(2, 4), (12, 30)])
 def test_the_solver_converges_to_the_solution_of_osqp(n, m):
     rng = np.random.default_rng(n)
     root = rng.normal(size=(n, n))
@@ -97,7 +95,7 @@ def test_the_command_is_that_of_osqp_on_the_whole_horizon(rig_of):
     dynamics = sparse.hstack([moves, -sparse.kron(sparse.eye(steps), model.b)])
     rows = sparse.vstack([dynamics, sparse.eye(3 * steps)])
     errors, bound = [], 0
-    for k in range(20, 2000, 20):
+    for k in range(20, 1000, 20):
         error = np.array([run["rail/position"][k] - 0.8, run["rail/velocity"][k]])
         start = np.concatenate([model.a @ error, np.zeros(2 * steps - 2)])
         room = 0.02 * 2.0
@@ -122,12 +120,6 @@ def test_the_observer_removes_the_error_under_an_unknown_load(tmp_path):
         ).run()
         left.append(abs(run["elbow/reference_position"] - run["elbow/position"])[-1])
     assert left[1] < 1e-6 < 1e-3 < left[0]
-
-
-@pytest.mark.parametrize("keys", ["", "observer: 5 Hz, horizon: 4"])
-def test_engines_agree(rig_of, keys):
-    one, other = (cart(rig_of, keys=keys, duration=0.4, interpret=k).run() for k in (False, True))
-    np.testing.assert_allclose(other.values, one.values, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("keys", ["horizon: 0", "horizon: 51", "margin: 0.6", "observer: 50 Hz"])

@@ -1,8 +1,6 @@
 """Every controller on two robots: a UR5 with its drives, and a Panda of example-robot-data with ideal ones, in a point
 to point motion. The bounds are the largest error of any joint."""
 
-from __future__ import annotations
-
 import sysconfig
 from pathlib import Path
 
@@ -25,8 +23,8 @@ joints:
 controllers:
   - name: arm
     joints: [panda_joint1, panda_joint2, panda_joint3, panda_joint4, panda_joint5, panda_joint6, panda_joint7]
-    trajectory: {type: quintic, goal: [0.6, 0.4, -0.5, -1.9, 0.4, 1.2, 0.6], duration: 1 s, back: true}
-schedule: {step: 1 ms, duration: 2.2 s, integrator: rk4}
+    trajectory: {type: quintic, goal: [0.6, 0.4, -0.5, -1.9, 0.4, 1.2, 0.6], duration: 1 s}
+schedule: {step: 1 ms, duration: 1.1 s, integrator: rk4}
 """
 UR5_FRICTION = "viscous: [2.2, 2.2, 2.2, 0.6, 0.6, 0.6], coulomb: [3.5, 3.5, 3.5, 0.9, 0.9, 0.9]"
 GAINS = {

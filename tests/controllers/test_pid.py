@@ -1,6 +1,4 @@
-"""The PID controller in a loop: steady state, saturation, noise and setpoint steps, in both engines."""
-
-from __future__ import annotations
+"""The PID controller in a loop: steady state, saturation, noise and setpoint steps."""
 
 import numpy as np
 import pytest
@@ -20,11 +18,11 @@ schedule: {{step: 1 ms, duration: {duration} s}}
 STEP = "quintic, goal: 60 deg, duration: 1 ms"
 
 
-def run(rig_of, keys="", trajectory=STEP, duration=6.0, effort="1000 N*m", encoder="", interpret=False):
+def run(rig_of, keys="", trajectory=STEP, duration=6.0, effort="1000 N*m", encoder=""):
     text = LINK.format(
         effort=effort, keys=keys and f", {keys}", trajectory=trajectory, duration=duration, encoder=encoder
     )
-    return rig_of(text, interpret=interpret).run()
+    return rig_of(text).run()
 
 
 def overshoot(found) -> float:
@@ -37,12 +35,6 @@ def test_the_integral_removes_the_error_under_a_constant_load(rig_of):
     assert abs(run(rig_of, trajectory=slow, duration=12.0)["hinge/position"][-1] - np.deg2rad(60.0)) < 1e-4
     without = run(rig_of, "integral_limit: 0", slow, 12.0)
     assert abs(without["hinge/position"][-1] - np.deg2rad(60.0)) > np.deg2rad(2.0)
-
-
-def test_engines_agree(rig_of):
-    keys = "tracking_time: 0.5 s, derivative_filter: 50 Hz, position_weight: 0.5, velocity_weight: 0.2"
-    compiled, interpreted = (run(rig_of, keys, duration=0.3, effort="8 N*m", interpret=engine) for engine in (0, 1))
-    np.testing.assert_allclose(interpreted.values, compiled.values, rtol=1e-9, atol=1e-9)
 
 
 def test_back_calculation_recovers_from_saturation_without_overshoot(rig_of):

@@ -1,7 +1,5 @@
 """Signals that controllers declare: their values and units in runs of both engines, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_are
@@ -10,6 +8,7 @@ from cosim.errors import CosimError
 from tests.controllers.arms import MOTION, arm
 from tests.controllers.test_contract import context
 from tests.controllers.test_controllers import make
+from tests.kit.refusals import raised
 from tests.kit.rigs import controller, rig_in
 
 BOTH = pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
@@ -63,9 +62,7 @@ def test_signals_of_a_controller_in_python_are_recorded(tmp_path):
     ids=str,
 )
 def test_a_wrong_signal_is_refused(tmp_path, changes, said):
-    with pytest.raises(CosimError) as caught:
-        own_rig(tmp_path, **changes).run()
-    said(caught.value)
+    said(raised(CosimError, lambda: own_rig(tmp_path, **changes).run()))
 
 
 @BOTH

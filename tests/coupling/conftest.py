@@ -1,7 +1,5 @@
 """Time limits of calls without waiting: their clock is the test's."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

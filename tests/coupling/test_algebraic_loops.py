@@ -10,6 +10,7 @@ from cosim.coupling import BlockPart, CoupledParts, Wire
 from cosim.errors import InputError
 from cosim.types import Signal
 from tests.kit.coupled import BOND, Gain, Lag, TwoMasses
+from tests.kit.refusals import raised
 
 LOOP = [Wire("a.y", "b.u"), Wire("b.y", "a.u")]
 
@@ -30,9 +31,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("what", LOOPS)
 def test_a_loop_is_named_in_the_order_of_its_signals(what, said):
-    with pytest.raises(InputError) as error:
-        CoupledParts(*LOOPS[what])
-    said(error.value)
+    said(raised(InputError, CoupledParts, *LOOPS[what]))
 
 
 def test_a_delayed_wire_breaks_a_loop():

@@ -5,12 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.coupling import BlockPart, CoupledParts, EnergyControl, Wire
+from cosim.bench.rows_coupling import STEP, MassParams, MassWithSpring, PulledMass, native_steps
+from cosim.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond, Wire
+from cosim.coupling.block_in_python import advance_in_python
 from cosim.coupling.block_part import METHODS
+from cosim.coupling.coupled_parts import MASTERS
 from cosim.coupling.energy import MeasuresWork
 from cosim.coupling.stepped_block import SteppedBlock
 from cosim.errors import InputError
+from cosim.types import Signal, param, params
 from tests.kit.coupled import Factor, Lag, SampledGain
+from tests.kit.refusals import raised
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -101,6 +106,102 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_blocks_and_steps_that_do_not_fit_are_named(what, said):
-    with pytest.raises(InputError) as error:
-        WRONG[what]()
-    said(error.value)
+    said(raised(InputError, WRONG[what]))
+
+
+# --- a block in Python ---
+
+
+@params
+class NoParameters:
+    gain: float = param(unit="1", default=0.7)
+
+
+class Continuous:
+    """With an array, a nested state and two power ports of different shapes."""
+
+    positions = ("x",)
+
+    def __init__(self):
+        self.params = NoParameters()
+        self.inputs = {"force": Signal((), "N"), "forces": Signal((2,), "N")}
+        self.outputs = {"velocity": Signal((), "m/s"), "velocities": Signal((2,), "m/s")}
+
+    def initial(self):
+        return {"x": 0.3, "v": np.array([0.1, -0.2]), "inner": {"w": 0.5}}
+
+    def flow(self, t, p, x, u):
+        w = x["inner"]["w"]
+        dx = {"x": w, "v": u["forces"] - p.gain * x["v"] * w, "inner": {"w": u["force"] - np.sin(x["x"] + t)}}
+        return dx, {"velocity": w, "velocities": x["v"] + u["force"]}
+
+
+class Scalars(Continuous):
+    positions = ()
+
+    def __init__(self):
+        super().__init__()
+        self.inputs, self.outputs = {"force": Signal((), "N")}, {"velocity": Signal((), "m/s")}
+
+    def initial(self):
+        return {"x": 0.3, "v": 0.1}
+
+    def flow(self, t, p, x, u):
+        return {"x": x["v"], "v": u["force"] - p.gain * np.sin(x["x"] * t)}, {"velocity": x["v"]}
+
+
+class Discrete(Scalars):
+    def update(self, t, p, x, u):
+        v = x["v"] + 0.1 * (u["force"] - np.tanh(x["x"])) + 0.01 * t
+        return {"x": x["x"] + 1e-3 * v, "v": v}, {"velocity": v}
+
+
+PORTS = {"force": "velocity", "forces": "velocities"}
+
+
+CASES = [  # block, integrator, step of the coupling, whether it has ports, rows of the polynomials
+    (Continuous, "rk4", None, True, 3),
+    (Continuous, "semi_implicit_euler", 4e-3, False, 2),
+    (Scalars, "rk4", 4e-3, True, 1),
+    (Scalars, "rk4", None, False, 3),
+    (Discrete, "rk4", 4e-3, True, 2),
+    (Discrete, "rk4", None, False, 1),
+]
+
+
+@pytest.mark.parametrize(("kind", "integrator", "coupling_step", "ported", "rows"), CASES)
+def test_it_is_the_same_to_the_bit(kind, integrator, coupling_step, ported, rows):
+    block = kind()
+    ports = tuple((name, PORTS[name]) for name in block.inputs) if ported else ()
+    part = BlockPart(block, 1e-3, integrator, ports=ports, compiled=False, coupling_step=coupling_step)
+    coefficients = np.random.default_rng(rows).normal(size=(rows, part.input_layout.size))
+    x, _ = part.at_start(0.2, coefficients[0])
+    states = [x, x]
+    for k in range(5):
+        t, found = 0.2 + 4e-3 * k, []
+        for j, advance in enumerate((part.advance, advance_in_python(part))):
+            states[j], y, work = advance(t, 4e-3, states[j], coefficients)
+            found.append([states[j].tolist(), y.tolist(), work.tolist()])
+        assert found[0] == found[1]
+
+
+# --- in the native loop ---
+
+
+@pytest.mark.parametrize("master", MASTERS)
+@pytest.mark.parametrize("correction", [None, EnergyCorrection()])
+def test_steps_in_one_loop_are_the_steps_of_a_run(master, correction):
+    parts = {
+        "left": BlockPart(MassWithSpring(MassParams()), STEP / 4),
+        "right": BlockPart(PulledMass(MassParams()), STEP / 3),
+    }
+    bond = PowerBond(("left.force", "right.force"), ("right.velocity", "left.velocity"))
+    coupled = CoupledParts(parts, [bond], master, 0, STEP, correction=correction)
+    compiled = coupled.compiled_master
+    assert compiled is not None
+    memory = compiled.initial(0.0, STEP)
+    native_steps(lambda m: compiled.step(m, STEP), memory)(300)
+    run, found = coupled.run(300 * STEP), compiled.layout.unpack(memory)
+    assert found["t"] == pytest.approx(run.t[-1])
+    assert found["values"][0] == pytest.approx(np.array([run["left.force"][-1], run["right.velocity"][-1]]), rel=1e-12)
+    assert found["energy"] == pytest.approx(run.residuals["left-right"][-1:], rel=1e-9)

@@ -1,14 +1,20 @@
-"""Wrong couplings are named exactly."""
+"""Couplings: wrong ones are named exactly; the documented example; scaled wires; where inputs come from."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from cosim.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond, Wire
+from cosim.coupling.coupled_parts import MASTERS
+from cosim.coupling.extrapolation import polynomial
+from cosim.coupling.input_sources import InputSources
 from cosim.errors import CosimError
+from tests.docs.documents import PAGES, blocks
 from tests.kit.coupled import BOND, Gain, Lag, Lags, TwoMasses
+from tests.kit.refusals import raised
 
 MASSES = TwoMasses().parts(1e-3)
 EFFORT, FLOW = BOND.effort, BOND.flow
@@ -81,9 +87,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("what", NUMBERS)
 def test_wrong_numbers_are_named(what, said):
-    with pytest.raises(CosimError) as error:
-        NUMBERS[what]()
-    said(error.value)
+    said(raised(CosimError, NUMBERS[what]))
 
 
 def test_a_state_can_be_given():
@@ -103,3 +107,83 @@ def test_units_of_joints_fit_those_of_their_kinds():
     parts = {"a": gain("rad/s", "joint effort"), "b": BlockPart(Lag("N*m", "joint velocity"), 1e-3)}
     run = CoupledParts(parts, [PowerBond(("a.y", "b.u"), ("b.y", "a.u"))]).run(0.01)
     assert set(run.residuals) == {"a-b"}
+
+
+# --- the example of the documentation ---
+
+
+def test_the_example_is_the_motion_of_a_mass_on_a_spring(capsys):
+    (text,) = blocks(PAGES["explanation/co-simulation.md"], "python")
+    scope: dict[str, Any] = {}
+    exec(compile(text, "co-simulation.md", "exec"), scope)
+    run = scope["run"]
+    assert run["mass.velocity"] == pytest.approx(np.cos(5.0 * run.t), abs=2e-3)
+    velocity, residual = map(float, capsys.readouterr().out.split())
+    assert velocity == pytest.approx(run["mass.velocity"][-1])
+    energy = run["mass.velocity"] ** 2 + (run["spring.force"] ** 2) / 100.0
+    assert residual == pytest.approx(energy[-1] - energy[0], abs=1e-9)
+
+
+# --- scaled wires ---
+
+FACTOR, OFFSET = -3.0, 0.5
+
+
+@pytest.mark.parametrize("master", MASTERS)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_an_input_is_the_output_scaled_and_shifted(master, compiled):
+    """Against scipy on the whole; units differ, and the slope is scaled too, without the offset."""
+    parts = {"fast": BlockPart(Lag("N", "m", 0.01, 1.0), 1e-5), "slow": BlockPart(Lag("m", "m", 0.5, 2.0), 1e-3)}
+    wires = [Wire("fast.y", "slow.u"), Wire("slow.y", "fast.u", None, FACTOR, OFFSET)]
+    run = CoupledParts(parts, wires, master, 2, 2e-4, compiled=compiled).run(0.05)
+
+    def flow(t: float, x: np.ndarray) -> list[float]:
+        return [(FACTOR * x[1] + OFFSET - x[0]) / 0.01, (x[0] - x[1]) / 0.5]
+
+    whole = solve_ivp(flow, (0.0, 0.05), [1.0, 2.0], "Radau", rtol=1e-10, atol=1e-12)
+    assert [run["fast.y"][-1], run["slow.y"][-1]] == pytest.approx(whole.y[:, -1], abs=1e-6)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_delayed_wire_begins_with_the_value_of_the_input(compiled):
+    parts = {"lag": BlockPart(Lag("N", "N", 0.1, 1.0), 1e-3), "gain": BlockPart(Gain("N", "N"), 1e-3)}
+    wires = [Wire("gain.y", "lag.u"), Wire("lag.y", "gain.u", 7.0, FACTOR, OFFSET)]
+    run = CoupledParts(parts, wires, order=1, step=0.01, compiled=compiled).run(0.05)
+    factor = parts["gain"].block.params.factor
+    assert run["gain.y"][0] == factor * 7.0
+    assert run["gain.y"][1:] == pytest.approx(factor * (FACTOR * run["lag.y"][:-1] + OFFSET), rel=1e-14)
+
+
+# --- sources of inputs ---
+
+H, TIMES = 0.3, [0.0, -0.2, -0.5]
+KINDS = {  # (delayed, its source has stepped)
+    "extrapolated": (False, False),
+    "interpolated": (False, True),
+    "delayed": (True, False),
+    "delayed, after its source": (True, True),
+}
+
+
+def expected(kind, order, reached, past):
+    delayed, stepped = KINDS[kind]
+    if delayed:
+        return [past[0], *[0.0] * order]
+    values, times = ([reached, *past], [H, *TIMES]) if stepped else (past, TIMES)
+    return polynomial(values[: order + 1], times[: order + 1])
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), list(KINDS), []], ids="+".join)
+def test_each_element_has_its_own_polynomial(order, kinds):
+    rng = np.random.default_rng(order)
+    reached, *past = rng.normal(size=(4, 8))
+    places = [np.array([6, 1]), np.array([3]), np.array([0, 4]), np.array([5])][: len(kinds)]
+    sources = InputSources(order, places, *zip(*(KINDS[kind] for kind in kinds), strict=True) if kinds else ([], []))
+    found = sources.polynomials(H, reached, past, TIMES)
+    wanted = [
+        expected(kind, order, reached[k], [values[k] for values in past])
+        for kind, place in zip(kinds, places, strict=True)
+        for k in place
+    ]
+    np.testing.assert_allclose(found, np.array(wanted).reshape(-1, order + 1).T, rtol=1e-14)

@@ -11,6 +11,7 @@ from cosim.coupling import BlockPart, CoupledParts, Wire
 from cosim.errors import RunError
 from cosim.types import Signal
 from tests.kit.coupled import Lag, SampledGain
+from tests.kit.refusals import raised
 
 WIRES = [Wire("a.y", "b.u"), Wire("b.y", "a.u")]
 
@@ -97,9 +98,7 @@ def test_a_part_that_hangs_ends_the_run_and_is_left_alone(clock, said):
             return super().result(t)
 
     part = Hanging()
-    with pytest.raises(RunError) as error:
-        coupled(part, time_limit=0.2).run(0.1)
-    said(error.value)
+    said(raised(RunError, lambda: coupled(part, time_limit=0.2).run(0.1)))
     assert not part.closed
     released.set()
 

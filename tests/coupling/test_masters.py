@@ -1,4 +1,5 @@
-"""Jacobi and Gauss–Seidel against exact motions and each other, and Python against machine code."""
+"""Jacobi and Gauss–Seidel against exact motions and each other, in Python and machine code; extrapolation,
+correction of the energy, control of the step."""
 
 import numpy as np
 import pytest
@@ -6,9 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from cosim.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, Wire
+from cosim.coupling import BlockPart, CoupledParts, CoupledRun, EnergyControl, EnergyCorrection, Wire
 from cosim.coupling.coupled_parts import MASTERS
-from tests.kit.coupled import BOND, Gain, Lag, SampledGain, TwoMasses, quarter_car
+from cosim.coupling.extrapolation import line_before, polynomial, times_before, value_at
+from cosim.errors import InputError
+from tests.coupling.test_energy import LOSSLESS, WithoutWork, energy_error
+from tests.kit.coupled import BOND, Gain, Lag, SampledGain, TwoMasses, quarter_car, quarter_car_exact
+from tests.kit.refusals import raised
 
 DAMPED = TwoMasses(0.01)
 MICRO = 2.5e-4  # s; its errors are far below those of the coupling
@@ -138,3 +143,172 @@ def test_a_delayed_wire_carries_the_value_of_the_last_communication_point(master
         assert run["a.y"][0] == 0.5
         assert run["a.y"][1:] == pytest.approx(run["b.y"][:-1])
     assert runs[1]["b.y"] == pytest.approx(runs[0]["b.y"], rel=1e-12)
+
+
+# --- extrapolation ---
+
+LENGTHS = st.floats(0.05, 3.0)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@given(lengths=st.tuples(LENGTHS, LENGTHS), values=st.tuples(*[st.floats(-10.0, 10.0)] * 3))
+def test_a_polynomial_has_its_values_at_its_times(order, lengths, values):
+    times = times_before(lengths)[: order + 1]
+    coefficients = polynomial(values[: order + 1], times)
+    assert len(coefficients) == order + 1
+    for time, value in zip(times, values, strict=False):
+        assert value_at(coefficients, time) == pytest.approx(value, abs=1e-9)
+
+
+def test_the_coefficients_are_those_of_numpy():
+    times, values = [0.5, 0.0, -0.2], np.array([[1.0, 2.0], [-1.0, 0.5], [3.0, 0.0]])
+    expected = [np.polyfit(times, column, 2)[::-1] for column in values.T]
+    assert pytest.approx(np.array(expected)) == np.array(polynomial(list(values), times)).T
+
+
+def test_a_quadratic_is_extrapolated_exactly():
+    def exact(t: float) -> float:
+        return 2.0 - 3.0 * t + 0.7 * t * t
+
+    times = times_before([0.3, 0.1])
+    assert times == pytest.approx([0.0, -0.3, -0.4])
+    assert value_at(polynomial([exact(t) for t in times], times), 0.25) == pytest.approx(exact(0.25))
+
+
+def test_a_past_on_a_line_makes_every_order_this_line():
+    values = [1.0, *line_before(1.0, 1.5, 2)]
+    for order in (1, 2):
+        coefficients = polynomial(values[: order + 1], times_before([0.1, 0.1])[: order + 1])
+        assert value_at(coefficients, 0.1) == pytest.approx(1.5)
+        assert value_at(coefficients, 0.05) == pytest.approx(1.25)
+
+
+# --- correction ---
+
+START = 1e4  # J, the energy of both masses
+
+
+def runs(master: str, order: int, step: float) -> list[float]:
+    """Largest error of the energy [J] over 4 s, without and with the correction."""
+    found = []
+    for correction in (None, EnergyCorrection()):
+        coupled = CoupledParts(LOSSLESS.parts(1e-3), [BOND], master, order, step, correction=correction)
+        found.append(np.abs(energy_error(coupled.run(4.0))).max())
+    return found
+
+
+def test_the_offsets_remove_the_debt_and_are_the_smallest_that_do():
+    correction = EnergyCorrection(limit=1e9)
+    effort, flow, h, debt = np.array([3.0, -1.0]), np.array([0.2, 0.5]), 1e-2, 0.07
+    largest = 25.0, 0.5
+    de, df = correction.offsets(debt, h, effort, flow, largest)
+    assert h * (de @ flow - effort @ df) == pytest.approx(-debt)
+    # the least-norm solution of one linear equation, in scaled unknowns
+    row = np.concatenate([flow * np.sqrt(largest[0]), -effort * np.sqrt(largest[1])])
+    least = np.linalg.pinv(row[None]) @ [-debt / h]
+    assert np.concatenate([de / np.sqrt(largest[0]), df / np.sqrt(largest[1])]) == pytest.approx(least)
+
+
+def test_the_offsets_are_limited_and_zero_at_rest():
+    largest = 4.0, 9.0
+    de, df = EnergyCorrection(limit=0.1).offsets(1e3, 1e-3, np.array([0.1]), np.array([0.1]), largest)
+    assert [de[0], df[0]] == pytest.approx([-0.2, 0.3])
+    rest = EnergyCorrection().offsets(0.0, 1e-3, np.zeros(1), np.zeros(1), (0.0, 0.0))
+    assert np.array(rest).tolist() == [[0.0], [0.0]]
+
+
+@pytest.mark.parametrize(("master", "order"), [("jacobi", 0), ("jacobi", 2), ("gauss_seidel", 1)])
+def test_the_energy_error_falls_by_an_order_of_magnitude(master, order):
+    plain, corrected = runs(master, order, 1e-3)
+    assert corrected < 0.1 * plain
+    assert corrected < 3e-4 * START
+
+
+def test_steps_at_which_the_plain_coupling_diverges_keep_their_energy():
+    plain, corrected = runs("jacobi", 0, 1e-2)
+    assert plain > 30.0 * START
+    assert corrected < 0.03 * START
+
+
+def test_parts_that_do_not_measure_their_work_are_corrected_too():
+    errors = []
+    for correction in (None, EnergyCorrection()):
+        parts = {name: WithoutWork(part) for name, part in LOSSLESS.parts(1e-3).items()}
+        run = CoupledParts(parts, [BOND], "jacobi", 0, 1e-3, correction=correction).run(1.5)
+        errors.append(np.abs(energy_error(run)).max())
+    assert errors[1] < 0.2 * errors[0]
+
+
+# --- control of the step ---
+
+DURATION = 4.0
+GRID = np.linspace(0.0, DURATION, 401)
+
+
+def test_the_error_is_the_root_mean_square_of_the_residuals_relative_to_their_tolerances():
+    control = EnergyControl(1e-4, 1.0, relative=0.1, absolute=0.5)
+    works = np.array([[1.0, 1.5], [-4.0, -5.0]])
+    scaled = [0.5 / (0.5 + 0.15), -1.0 / (0.5 + 0.5)]
+    assert control.error(works) == pytest.approx(np.sqrt(np.mean(np.square(scaled))))
+
+
+def test_the_next_length_is_that_of_a_pi_controller_within_its_bounds():
+    control = EnergyControl(1e-4, 1e-2)
+    assert control.next_length(1e-3, 0.5, 0.7) == pytest.approx(1e-3 * 0.8 * 0.5**-0.35 * 0.7**0.2)
+    assert control.next_length(1e-3, 1e9, 1.0) == pytest.approx(0.2e-3)
+    assert control.next_length(1e-3, 1e-9, 1.0) == pytest.approx(1.5e-3)
+    assert control.next_length(1e-2, 1e-9, 1.0) == pytest.approx(1e-2)
+    assert control.next_length(1e-4, 1e9, 1.0) == pytest.approx(1e-4)
+    assert np.isfinite(control.next_length(1e-3, 0.0, 0.0))
+
+
+def errors(run: CoupledRun) -> np.ndarray:
+    """Mean absolute error of the positions of chassis and wheel over the time [m]."""
+    exact = quarter_car_exact(run.t).T
+    found = run["chassis.position"], run["wheel.position"]
+    return np.array([np.interp(GRID, run.t, np.abs(a - b)).mean() for a, b in zip(found, exact, strict=True)])
+
+
+@pytest.mark.parametrize(("master", "repeats"), [*zip(MASTERS, (False, True), strict=True)])
+def test_the_quarter_car_has_a_fifth_of_the_error_of_constant_steps(master, repeats):
+    parts, bond = quarter_car(1e-4)
+    control = EnergyControl(1e-5, 5e-2, relative=1e-2, absolute=1e-2, repeats=repeats)
+    chosen = CoupledParts(parts, [bond], master, 1, 1e-4, control).run(DURATION)
+    steps = len(chosen.t) - 1 + chosen.repeated
+    constant = CoupledParts(parts, [bond], master, 1, DURATION / steps).run(DURATION)
+    assert len(constant.t) - 1 == steps < 600
+    assert chosen.t[-1] == pytest.approx(DURATION)
+    assert (errors(chosen) < 0.2 * errors(constant)).all()
+
+
+@pytest.mark.parametrize("master", MASTERS)
+def test_without_extrapolation_the_energy_of_the_quarter_car_is_an_order_of_magnitude_better(master):
+    """And the wheel's; in the slow end of the motion of the chassis little power flows, so its steps are long."""
+    parts, bond = quarter_car(1e-4)
+    control = EnergyControl(1e-5, 1e-2, relative=1e-2, absolute=1e-2)
+    chosen = CoupledParts(parts, [bond], master, 0, 1e-4, control).run(DURATION)
+    constant = CoupledParts(parts, [bond], master, 0, DURATION / (len(chosen.t) - 1)).run(DURATION)
+    created = [np.abs(run.residuals["chassis-wheel"]).max() for run in (chosen, constant)]
+    assert created[0] < 0.1 * created[1]
+    assert errors(chosen)[1] < 0.35 * errors(constant)[1]
+
+
+def test_a_repeated_step_keeps_the_tolerance():
+    parts, bond = quarter_car(1e-4)
+    created = {}
+    for repeats in (False, True):
+        control = EnergyControl(1e-6, 5e-2, relative=1e-9, absolute=1e-2, repeats=repeats)
+        run = CoupledParts(parts, [bond], "jacobi", 1, 1e-3, control).run(0.2)
+        created[repeats] = np.abs(np.diff(run.residuals["chassis-wheel"])).max()
+        assert (run.repeated > 0) == repeats
+    assert created[True] <= 1.001e-2 < created[False]
+
+
+@pytest.mark.parametrize(("able", "repeats"), [("variable", False), ("repeats", True)])
+def test_a_part_that_cannot_do_it_is_named(able, repeats, said):
+    parts, bond = quarter_car(1e-4)
+    fixed = {name: WithoutWork(part) for name, part in parts.items()}
+    setattr(fixed["wheel"], able, False)
+    said(raised(InputError, CoupledParts, fixed, [bond], control=EnergyControl(1e-4, 1e-2, repeats=repeats)))
+    if repeats:  # without them, it can be controlled
+        assert CoupledParts(fixed, [bond], control=EnergyControl(1e-4, 1e-2)).run(0.05).repeated == 0

@@ -7,6 +7,7 @@ import pytest
 from cosim.coupling import time_limit
 from cosim.coupling.time_limit import Supervisor
 from cosim.errors import RunError
+from tests.kit.refusals import raised
 
 
 def identity(t, value=None):
@@ -82,9 +83,7 @@ def test_nothing_runs_after_a_call_that_hangs(clock, thread_of_parts, said):
         supervisor.call("b", hang, 2.0)
         reached.append("after the call")
 
-    with pytest.raises(RunError) as error:
-        supervisor.run(work)
-    said(error.value)
+    said(raised(RunError, supervisor.run, work))
     assert supervisor.hanging == {"b"}
     thread = thread_of_parts()
     released.set()

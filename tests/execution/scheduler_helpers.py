@@ -1,7 +1,5 @@
 """Shared by the tests of scheduler."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

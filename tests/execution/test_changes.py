@@ -1,7 +1,5 @@
 """Changes of the memory between two ticks: in real time, in a pause and planned, with the same results to the bit."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np
@@ -66,13 +64,9 @@ def case(request, tmp_path_factory):
 def gains(rig, kp, kd):
     """(places, values) of the parameters of the controller."""
     first = rig.tick_model.layout.place("parameters").where.start
-    values = np.concatenate([np.full(size, value) for value, size in zip((kp, kd), sizes(rig), strict=True)])
-    return first + np.arange(len(values)), values
-
-
-def sizes(rig):
     fields = rig.tick_model.loops[0].tunables.fields
-    return [fields[name].stop - fields[name].start for name in ("kp", "kd")]
+    values = np.concatenate([np.full(fields[k].stop - fields[k].start, value) for k, value in (("kp", kp), ("kd", kd))])
+    return first + np.arange(len(values)), values
 
 
 def rows_of(scheduler):

@@ -1,7 +1,5 @@
 """A command that is not finite is recorded as it was commanded, whatever limits would make of it, in every engine."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

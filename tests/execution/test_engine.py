@@ -1,14 +1,16 @@
 """Engines: ticks in blocks, the order of tasks in a tick, commands and stops of drivers."""
 
-from __future__ import annotations
-
+import math
 from functools import partial
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from cosim.drivers import sim
 from cosim.errors import RunError
+from cosim.execution.drive_loops import exponential
+from cosim.execution.gradients import segment_length
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.tick.virtual_plant import VirtualPlant
@@ -148,3 +150,41 @@ def test_drivers_are_closed_if_another_fails_to_open_and_stopped_if_it_fails_to_
         engine.open()
         engine.arm()
     assert done == closed and good.log[-1] == "stop a"
+
+
+# --- gradients ---
+
+
+@pytest.mark.parametrize(
+    ("count", "tape", "memory", "room", "length"),
+    [
+        (5001, 266, 318, 1e9, 5001),  # everything fits
+        (5001, 266, 318, 266 * 1000, 1000),  # as many as fit
+        (5001, 266, 318, 266 * 10, math.isqrt(5001 * 318 // 266) + 1),  # not fewer than √count suggests
+        (3, 266, 318, 1.0, 2),
+        (1, 266, 318, 1.0, 1),
+    ],
+)
+def test_segments(count, tape, memory, room, length):
+    assert segment_length(count, tape, memory, room) == length
+
+
+# --- the matrix exponential ---
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-9, 0.3, 1.0, 20.0, 400.0])
+def test_it_is_that_of_scipy(size):
+    rng = np.random.default_rng(1)
+    for n in (1, 4, 19):
+        matrix = size * rng.normal(size=(n, n)) / n
+        matrix -= size * np.eye(n)  # stable, as drives and their current loops are
+        expected = expm(matrix)
+        np.testing.assert_allclose(exponential(matrix), expected, rtol=0, atol=1e-11 * max(np.abs(expected).max(), 1.0))
+
+
+def test_a_double_integrator_is_exact():
+    np.testing.assert_array_equal(exponential(np.array([[0.0, 0.25], [0.0, 0.0]])), [[1.0, 0.25], [0.0, 1.0]])
+
+
+def test_a_stiff_current_loop_decays():
+    np.testing.assert_allclose(exponential(np.diag([-1e4, -1.0])), np.diag([0.0, np.exp(-1.0)]), atol=1e-14)

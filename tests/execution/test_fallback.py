@@ -1,7 +1,5 @@
 """Fallbacks of failed controllers: start, initial state, duration and report."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -66,14 +64,7 @@ RAISES = (
 )
 SHAPES = "if float(t) > float(p.after) - 5e-4:\n    effort = ops.zeros(3)"
 PAUSES = "effort = effort * float('nan') if float(t) > float(p.after) - 5e-4 else effort"
-FAILS = {
-    "divides": DIVIDES,
-    "once": ONCE,
-    "infinite": INFINITE,
-    "raises": RAISES,
-    "shape": SHAPES,
-    "in Python": PAUSES,
-}
+FAILS = {"divides": DIVIDES, "once": ONCE, "infinite": INFINITE, "raises": RAISES, "shape": SHAPES, "in Python": PAUSES}
 TRACED = ("divides", "once", "infinite")
 
 
@@ -121,12 +112,12 @@ def test_from_its_failure_on_a_controller_is_replaced_for_good(rig_of, said, sou
 @pytest.mark.parametrize("how", TRACED)
 def test_machine_code_the_interpreter_and_the_loop_in_python_agree(rig_of, how):
     rig = rig_of(FAILS[how])
-    rows = NativeEngine(rig.tick_model).run(80)[0]
-    np.testing.assert_allclose(armed(python_engine(rig)).run(80)[0], rows, atol=1e-12)
+    rows = NativeEngine(rig.tick_model).run(30)[0]
+    np.testing.assert_allclose(armed(python_engine(rig)).run(30)[0], rows, atol=1e-12)
     interpreted = rig_of(FAILS[how], interpret=True)
-    np.testing.assert_allclose(armed(python_engine(interpreted)).run(80)[0], rows, atol=1e-12)
+    np.testing.assert_allclose(armed(python_engine(interpreted)).run(30)[0], rows, atol=1e-12)
     fallen = rows[:, rig.tick_model.row.index("fallback_active", "main")[0]]
-    np.testing.assert_array_equal(fallen, np.arange(80) >= 20)
+    np.testing.assert_array_equal(fallen, np.arange(30) >= 20)
     assert not rows[:, rig.tick_model.row.index("fallback_active", "other")].any()
     assert np.isfinite(rows).all()
 

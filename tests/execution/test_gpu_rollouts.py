@@ -1,7 +1,5 @@
 """Rollouts on a GPU: from a rig to the calls of CUDA's driver, whose stand-in runs the PTX on the CPU."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -21,6 +19,7 @@ from cosim.execution.gpu_rollouts import MOST_TICKS, next_ticks
 from tests.kit import cuda_library
 from tests.kit.cuda_driver import PROCESSORS, THREADS, CUresult, StandInDriver
 from tests.kit.ptxas import assemble
+from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER
 
 ROOT = FOLDER.parent
@@ -231,9 +230,7 @@ def refused(said):
     """The rollouts of a rig are refused."""
 
     def check(rig, kind=InputError, **keys):
-        with pytest.raises(kind) as caught:
-            rig.rollouts(device="cuda", **keys)
-        said(caught.value)
+        said(raised(kind, rig.rollouts, device="cuda", **keys))
 
     return check
 

@@ -1,7 +1,5 @@
 """A run on time can be left at any moment: waits, controllers that do not return, schedulers that nobody closes."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess
@@ -22,6 +20,7 @@ from cosim.timing.clock_sources import CanClock
 from cosim.timing.clocks import NO_TRIGGER, NativeClock, TriggerClock
 from cosim.timing.daemon_executor import DaemonExecutor
 from tests.kit.processes import until
+from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
 
 FAR = 10**15  # ns
@@ -232,9 +231,7 @@ def test_a_controller_that_wants_to_exit_fails_like_any_other(rig_of):
 
 def test_what_is_asked_of_a_scheduler_in_vain_is_named(rig_of, said):
     def refused(what):
-        with pytest.raises(RunError) as caught:
-            what()
-        said(caught.value)
+        said(raised(RunError, what))
 
     refused(lambda: rig_of().scheduler().timing)
     with rig_of("pass", "schedule.realtime=no").scheduler() as scheduler:

@@ -1,7 +1,5 @@
 """What real joints are about to do is known before they are switched on, and decides whether they are."""
 
-from __future__ import annotations
-
 import io
 import itertools
 from functools import cache
@@ -24,6 +22,7 @@ from cosim.types import AddedTurns, Limits
 from cosim.units import TURN
 from tests.cli.test_confirm import Terminal
 from tests.kit.hardware import HardwareStub
+from tests.kit.refusals import raised
 from tests.kit.rigs import controller, rig_in
 
 RIG = """
@@ -213,9 +212,7 @@ def test_doubtful_turns_are_confirmed_with_the_plan(bench_of, said):
     (a,) = bench.scheduler.plan().confirm_turns
     said(a.doubt)
     bench.stand([1.5 * TURN, 0.1], unsure=("w",))
-    with pytest.raises(RunError) as caught:
-        agree(bench.scheduler, 100, consent_of("", yes=True)[0], False)
-    said(caught.value)
+    said(raised(RunError, agree, bench.scheduler, 100, consent_of("", yes=True)[0], False))
 
 
 def test_added_turns_are_in_the_plan_and_need_no_confirmation(bench_of, said):
@@ -315,7 +312,5 @@ def test_doubtful_turns_are_confirmed_a_second_time(bench_of, said, case):
         if confirmed:
             said(out.getvalue())
     # --yes needs an option of its own for them
-    with pytest.raises(RunError) as caught:
-        consent_of("", yes=True)[0](plan, "")
-    said(caught.value)
+    said(raised(RunError, lambda: consent_of("", yes=True)[0](plan, "")))
     assert consent_of("", yes=True, allow_turns=True)[0](plan, "") is True

@@ -1,7 +1,5 @@
 """Whether ticks fit their time is known before a run, and finding out leaves no trace."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The scheduler: its states, what becomes of a fault anywhere in a tick, pauses, snapshots, arming again."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import contextmanager, nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Mechanisms that have everything: joints of every kind, mimics, loops, laws, springs; and states of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -63,11 +61,6 @@ def every_joint(random):
     return tree(kinds, random, parents, j0=timed, j2={"rotor_inertia": 0.3}, j3={"rotor_inertia": 0.2})
 
 
-def with_mimics(random):
-    mimic = {"mimic": Mimic("j0", -1.5, 0.2)}
-    return tree(("revolute", "spherical", "prismatic", "revolute"), random, [-1, 0, 0, 2], j2=mimic)
-
-
 def drag(frames, q, v, t):
     """Of two frames: a force that depends on velocities, and a force with a moment."""
     first, second = frames
@@ -110,7 +103,9 @@ def planar_tree(random, base="revolute"):
 
 MECHANISMS = {
     "every joint": every_joint,
-    "mimics": with_mimics,
+    "mimics": lambda random: tree(
+        ("revolute", "spherical", "prismatic", "revolute"), random, [-1, 0, 0, 2], j2={"mimic": Mimic("j0", -1.5, 0.2)}
+    ),
     "springs and laws": loaded,
     "loop and knife edge": looped,
     "rotations": lambda random: tree(("spherical", "revolute", "universal", "spherical"), random, [-1, 0, 0, 2]),

@@ -1,7 +1,5 @@
 """Motion in absolute coordinates beside that in joint coordinates, and the drift of its constraints."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every formulation in joint coordinates gives the accelerations of the separate bodies, for all samples it treats."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
@@ -78,14 +76,10 @@ def test_samples(sample):
 @cache
 def refused_samples():
     """Formulation -> the samples that it cannot treat."""
-    equations = {sample: equations_of(FOLDER / f"{sample}.yaml") for sample in SAMPLES}
+    specs = {sample: read_rig(FOLDER / f"{sample}.yaml").mechanism for sample in SAMPLES}
+    equations = {sample: Model(spec.description, spec.gravity).equations for sample, spec in specs.items()}
     known = known_formulations()
     return {n: [s for s, given in equations.items() if known[n].refusal(given) is not None] for n in FORMULATIONS}
-
-
-def equations_of(file):
-    spec = read_rig(file).mechanism
-    return Model(spec.description, spec.gravity).equations
 
 
 def test_samples_that_are_refused(said):

@@ -1,7 +1,5 @@
 """Cartesian coordinates with multipliers beside the separate-body sweeps, which share no equation with them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -218,14 +216,10 @@ def test_the_reactions_of_a_loop_are_those_of_separate_bodies() -> None:
     assert border == pytest.approx([by_name["wrist_pin/force_x"], by_name["wrist_pin/force_y"]])
 
 
-def random_parents(n: int) -> list[int]:
-    rng = np.random.default_rng(n)
-    return [-1, *(int(rng.integers(k)) for k in range(1, n))]
-
-
 @pytest.mark.parametrize("n", [1, 7, 60])
 def test_no_block_is_filled_when_vertices_come_after_their_children(n: int) -> None:
-    parents = random_parents(n)
+    rng = np.random.default_rng(n)
+    parents = [-1, *(int(rng.integers(k)) for k in range(1, n))]
     edges = body_joint_graph(parents)
     assert filled_blocks(edges, elimination_order(parents)) == 0
 

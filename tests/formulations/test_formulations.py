@@ -1,7 +1,5 @@
 """Every formulation beside the separate-body sweeps, and formulations that do not exist or do not apply."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What a formulation cannot treat is refused with the joint, link or constraint, and with those that can treat it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Equations written out by hand as the books have them, beside every formulation that can treat the mechanism."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

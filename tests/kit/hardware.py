@@ -1,6 +1,7 @@
 """What a HardwareDriver has beside a Driver, for test doubles of real drives without faults."""
 
 from types import SimpleNamespace
+from typing import Any
 
 from cosim.types import AddedTurns, FeedforwardReport
 
@@ -11,8 +12,22 @@ class HardwareStub:
     lost = 0
     latched = False
     faults_outlast_stop = True
+    modes = frozenset({"effort"})
+    limits: Any = None
+
+    def open(self) -> None:
+        return None
+
+    def enable(self, mode: str) -> None:
+        return None
 
     def clear(self) -> None:
+        return None
+
+    def stop(self) -> None:
+        return None
+
+    def close(self) -> None:
         return None
 
     def describe_fault(self, joint_index: int, code: int) -> str:

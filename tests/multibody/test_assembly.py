@@ -74,12 +74,9 @@ def test_the_guess_chooses_the_branch():
     assert abs(ends[1] - 0.5) == pytest.approx(0.4) == abs(ends[0] - 0.5)
 
 
-def test_initial_positions_are_kept():
+def test_initial_positions_are_kept_and_loops_close_without_them():
     given = "joints.A.initial.position=1", "joints.C.initial.position=1", "joints.B.initial.guess=-0.8"
     np.testing.assert_allclose(start(FOUR_BAR, *given)[0], [1, -1, 1], atol=1e-12)
-
-
-def test_loops_close_without_initial_positions():
     q, v = start(FOUR_BAR, *(f"joints.{name}.initial.guess={at}" for name, at in (("A", 0.9), ("B", -0.8), ("C", 1.1))))
     assert abs(0.4 * np.exp(1j * q[0]) + 0.5 * np.exp(1j * (q[0] + q[1])) - 0.5 - 0.4 * np.exp(1j * q[2])) < 1e-10
     assert not v.any()
@@ -161,8 +158,10 @@ def test_a_revolute_loop_turns_freely_about_its_axis():
     np.testing.assert_allclose(np.abs(q[:3]), 0.0, atol=1e-12)
 
 
-def test_the_ends_of_a_rod_that_coincide_are_moved_apart():
+def test_points_at_a_distance_that_coincide_at_the_guesses_are_moved_apart():
     assert abs(start(ROD)[0][0]) == pytest.approx(2.0)
+    a, b = start(RODS)[0]
+    assert abs(a) == pytest.approx(np.arcsin(0.25)) and b == pytest.approx(-a)
 
 
 @pytest.mark.parametrize("prescribed", [("a", "b"), ("a",)])
@@ -225,8 +224,3 @@ joints: {{A: {{initial: {{position: 90 deg}}}}, B: {{initial: {{guess: GUESS}}}}
         text.replace("GUESS", "180 deg")
     )
     assert redundant(text.replace("90 deg", "60 deg").replace("GUESS", "-120 deg")) == OUT_OF_PLANE
-
-
-def test_points_at_a_distance_that_coincide_at_the_guesses_are_moved_apart():
-    a, b = start(RODS)[0]
-    assert abs(a) == pytest.approx(np.arcsin(0.25)) and b == pytest.approx(-a)

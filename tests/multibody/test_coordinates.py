@@ -221,12 +221,12 @@ def test_a_general_joint_is_the_one_it_imitates(name, seed):
 IMITATIONS = {name: imitation(KINDS[name]) for name in IMITATED}
 
 
-def posed(kind):
-    """The joint on coordinates that time moves as well: q + ½ t²."""
-    return imitation(kind, lambda q, t: kind.place(q + 0.5 * t * t, t), timed=True)
-
-
-POSED = {name: posed(KINDS[name]) for name in IMITATED}
+# on coordinates that time moves as well: q + ½ t²
+POSED = {
+    name: imitation(kind, lambda q, t, kind=kind: kind.place(q + 0.5 * t * t, t), timed=True)
+    for name, kind in KINDS.items()
+    if name in IMITATED
+}
 
 
 @pytest.mark.parametrize("name", IMITATED)

@@ -1,7 +1,5 @@
 """Exact derivatives of the dynamics against central differences and against Pinocchio."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
@@ -81,17 +79,14 @@ def by_difference(evaluate, model: Model, arguments, k: int) -> np.ndarray:
     return np.column_stack(columns)
 
 
-def assert_close(ours: np.ndarray, theirs: np.ndarray, value: np.ndarray) -> None:
-    scale = max(1.0, np.abs(theirs).max(initial=0.0))
-    np.testing.assert_allclose(ours, theirs, atol=2e-6 * scale + 5e-9 * np.abs(value).max(initial=0.0))
-
-
 def assert_differences(derivatives, evaluate, model: Model, arguments) -> None:
     """Of a function of (q, v, x): derivatives by each of them are central differences."""
     value = evaluate(*arguments)
     for k, ours in enumerate(derivatives):
         assert ours.shape == (len(value), model.nv)
-        assert_close(ours, by_difference(evaluate, model, arguments, k), value)
+        theirs = by_difference(evaluate, model, arguments, k)
+        scale = max(1.0, np.abs(theirs).max(initial=0.0))
+        np.testing.assert_allclose(ours, theirs, atol=2e-6 * scale + 5e-9 * np.abs(value).max(initial=0.0))
 
 
 @pytest.mark.parametrize("name", ["ur5", *MECHANISMS])
@@ -135,7 +130,7 @@ def test_the_dynamics_by_the_inertial_parameters(name: str) -> None:
     np.testing.assert_allclose(regressor @ pi + massless, expected, atol=1e-11 * size)
     found, value = model.forward_dynamics_regressor(q, v, x, *t), model.forward_dynamics(q, v, x, *t)
     scale = max(1.0, np.abs(found).max())
-    for k in np.random.default_rng(0).permutation(pi.size)[:20]:
+    for k in np.random.default_rng(0).permutation(pi.size)[:8]:
         step = 1e-5 * max(abs(pi[k]), 1e-3) * np.eye(pi.size)[k]
         low, high = (with_inertias(pi + side * step).forward_dynamics(q, v, x, *t) for side in (-1, 1))
         rounding = 1e-12 * np.abs(value).max() / step[k]

@@ -1,7 +1,5 @@
 """Inverse kinematics of real robots: round trips, singular poses, limits, postures, poses out of reach, wrong input."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any

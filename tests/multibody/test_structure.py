@@ -132,41 +132,41 @@ def test_loops_are_closed_independent_and_as_many_as_edges_less_bodies(parents, 
         assert loop.bodies[0] == min(loop.bodies) and len(set(loop.bodies)) == len(loop.bodies)
 
 
-def counted(m):
-    found = mobility(m, structure_of(m))
-    return found.tree, found.closure_rows, found.constraints, found.estimate
+TIPPED_BACK = Pose(TIPPED.rotation.T, np.zeros(3))
+Y = np.array([0.0, 1.0, 0.0])  # of a body tipped by TIPPED the z axis of base
+CHAIN = tree([0, 1, 2])
+SPATIAL = [joint("A", "base", "x"), joint("S", "x", "y", "spherical"), joint("P", "base", "z", "prismatic")]
+MIMIC = [*tree([0, 1]), joint("j3", "b1", "b3", mimic=Mimic("j2"))]
+# mechanism, freedom of its tree, rows of each loop, rows of constraints, what is left
+MOBILITY = {
+    "a four-bar in its plane": (FOUR_BAR, 3, (2,), 0, 1),
+    "a slider-crank in its plane": (mechanism(CHAIN, [cut("slide", "base", "b3", "prismatic", TIPPED)]), 3, (2,), 0, 1),
+    "a slide along the axes": (mechanism(CHAIN, [cut("slide", "base", "b3", "prismatic")]), 3, (5,), 0, -2),
+    "an axis out of line": (
+        mechanism([*FOUR_BAR.joints[:2], joint("D", "base", "rocker", pose=TIPPED)], FOUR_BAR.loops),
+        *(3, (5,), 0, -2),
+    ),
+    "axes as seen through the frames of all bodies before": (
+        mechanism(
+            [
+                joint("A", "base", "crank", pose=TIPPED, axis=Y),
+                joint("B", "crank", "rod", pose=TIPPED_BACK),
+                joint("D", "base", "rocker"),
+            ],
+            FOUR_BAR.loops,
+        ),
+        *(3, (2,), 0, 1),
+    ),
+    "spatial joints": (mechanism(SPATIAL, [cut("U", "y", "z", "universal")]), 5, (4,), 0, 1),
+    "a mimic without freedom and the row of a constraint": (
+        mechanism(MIMIC, (), [Constraint("rod", distance(1.0), (("b2", HERE), ("base", HERE)))]),
+        *(2, (), 1, 1),
+    ),
+}
 
 
-def test_a_four_bar_and_a_slider_crank_move_in_a_plane():
-    assert counted(FOUR_BAR) == (3, (2,), 0, 1)
-    slide = cut("slide", "base", "b3", "prismatic", TIPPED)
-    assert counted(mechanism(tree([0, 1, 2]), [slide])) == (3, (2,), 0, 1)
-
-
-def test_a_slide_along_the_axes_or_an_axis_out_of_line_takes_the_loop_out_of_the_plane():
-    assert counted(mechanism(tree([0, 1, 2]), [cut("slide", "base", "b3", "prismatic")])) == (3, (5,), 0, -2)
-    tipped = [*FOUR_BAR.joints[:2], joint("D", "base", "rocker", pose=TIPPED)]
-    assert counted(mechanism(tipped, FOUR_BAR.loops)) == (3, (5,), 0, -2)
-
-
-def test_axes_are_seen_in_the_frames_of_all_bodies_before():
-    back = Pose(TIPPED.rotation.T, np.zeros(3))
-    y = np.array([0.0, 1.0, 0.0])  # of a body tipped by TIPPED the z axis of base
-    joints = [
-        joint("A", "base", "crank", pose=TIPPED, axis=y),
-        joint("B", "crank", "rod", pose=back),
-        joint("D", "base", "rocker"),
-    ]
-    assert counted(mechanism(joints, FOUR_BAR.loops)) == (3, (2,), 0, 1)
-
-
-def test_spatial_joints():
-    joints = [joint("A", "base", "x"), joint("S", "x", "y", "spherical"), joint("P", "base", "z", "prismatic")]
-    assert counted(mechanism(joints, [cut("U", "y", "z", "universal")])) == (5, (4,), 0, 1)
-
-
-def test_mimics_have_no_freedom_and_constraints_take_their_rows():
-    joints = tree([0, 1, 1])
-    joints[2] = joint("j3", "b1", "b3", mimic=Mimic("j2"))
-    rod = Constraint("rod", distance(1.0), (("b2", HERE), ("base", HERE)))
-    assert counted(mechanism(joints, (), [rod])) == (2, (), 1, 1)
+@pytest.mark.parametrize("case", MOBILITY)
+def test_mobility(case):
+    counted, *expected = MOBILITY[case]
+    found = mobility(counted, structure_of(counted))
+    assert [found.tree, found.closure_rows, found.constraints, found.estimate] == expected

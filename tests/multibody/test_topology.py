@@ -46,11 +46,8 @@ def test_file_order_is_kept_and_depth_first_puts_siblings_in_it():
     assert [link.name for link in mechanism.links] == list("abcdef")
     assert [joint.name for joint in mechanism.joints] == ["f", "b", "c", "d", "e"]
     assert [joint.name for joint in depth_first(mechanism)] == ["b", "d", "c", "f", "e"]
-
-
-def test_one_link_is_a_tree():
-    mechanism = build(links("a"), [])
-    assert (mechanism.root, depth_first(mechanism)) == ("a", [])
+    alone = build(links("a"), [])
+    assert (alone.root, depth_first(alone)) == ("a", [])
 
 
 def test_a_mimic_of_a_mimic_follows_the_joint_that_moves():
@@ -145,14 +142,8 @@ def test_couplings_are_kept_in_their_order():
     parts = [loop("L"), loop("K", kind=SLIDE)], [rod(), geared("i", "j")], [spring()]
     mechanism = coupled(*parts)
     assert (mechanism.loops, mechanism.constraints, mechanism.springs) == tuple(map(tuple, parts))
-
-
-def test_a_constraint_may_name_the_joint_of_a_loop_with_coordinates():
-    constraint = geared("i", "L")
-    assert coupled([loop(coordinates=True)], [constraint]).constraints == (constraint,)
-
-
-def test_two_joints_side_by_side_are_allowed():
+    # a constraint may name the joint of a loop with coordinates, and two joints may be side by side
+    assert coupled([loop(coordinates=True)], [of_loop := geared("i", "L")]).constraints == (of_loop,)
     assert len(coupled([loop("L", x=0.1), loop("K", x=0.2)]).loops) == 2
 
 

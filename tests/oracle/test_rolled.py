@@ -74,6 +74,8 @@ def test_loops_agree_with_the_reference_in_numbers(case, small_loops):
         "kinetic_energy": (q, v),
         "potential_energy": (q,),
     }.items():
+        if case != "many different bodies" and name not in ("forward_dynamics", "hybrid_dynamics"):
+            continue  # the others share their sweeps
         compiled = model.compiled(name)
         got, wanted = compiled(*arguments), getattr(model.equations, name)(*arguments)
         np.testing.assert_allclose(np.array(got), np.array(wanted), rtol=1e-9, atol=1e-9, err_msg=f"{case}: {name}")

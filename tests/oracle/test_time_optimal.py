@@ -1,7 +1,5 @@
 """Time-optimal motions of a real arm against the peer library toppra."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Efforts from outside: the motion against another integrator, their work against the energy of the plant."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Friction laws of joints against the published experiments with the LuGre model, closed forms and scipy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp

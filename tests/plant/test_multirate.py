@@ -1,7 +1,5 @@
 """Drives with steps of their own: order, stiff drives against Radau, SIMD lanes, events, energies and bad input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -55,10 +53,6 @@ joints:
 """
 
 
-def requests(ticks):
-    return 8.0 * np.sin(2.0 * np.pi * 8e-3 * np.arange(ticks))
-
-
 def follow(rig, efforts):
     """(ticks + 1, nx) states of the plant with these efforts requested of its first drive."""
     model = rig.tick_model
@@ -72,7 +66,7 @@ def follow(rig, efforts):
 
 def test_a_stiff_drive_follows_radau_at_steps_of_1_ms(rig_of):
     """One step of the drive per tick; the plant of the reference has no states of the integrator."""
-    efforts = requests(60)
+    efforts = 8.0 * np.sin(2.0 * np.pi * 8e-3 * np.arange(60))
     rig = rig_of(AXIS, MULTIRATE)
     found, layout = follow(rig, efforts), rig.tick_model.plant.layout
     assert found[-1][layout.place("drive_steps", "unconverged").where] <= 2

@@ -1,7 +1,5 @@
 """Actuators with a sampled part: their samples lie at whole multiples of their period, in every engine."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,18 +1,16 @@
 """The sample arms: their runs against formulas and independent models."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.integrate import cumulative_trapezoid, solve_ivp
 
-from cosim import Model
+from cosim import Model, load_rig
+from tests.kit.samples import FOLDER
 
-UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
+UR5 = FOLDER / "robots" / "ur5.urdf"
 DEGREE = math.pi / 180.0
 DRIVEN = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint")
 WRIST = ("wrist_1_joint", "wrist_2_joint", "wrist_3_joint")
@@ -39,9 +37,9 @@ def assert_integral(run, power, work):
 # --- ur5_sim --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def ur5(sample):
-    return sample("ur5_sim").run()
+@pytest.fixture(scope="module")
+def ur5():
+    return load_rig(FOLDER / "ur5_sim.yaml").run()
 
 
 def test_ur5_tracks_its_reference_and_returns(ur5):
@@ -91,9 +89,9 @@ def test_ur5_energy_is_balanced_at_every_tick(ur5):
 # --- prescribed_wrist -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def wrist(sample):
-    return sample("prescribed_wrist").run()
+@pytest.fixture(scope="module")
+def wrist():
+    return load_rig(FOLDER / "prescribed_wrist.yaml").run()
 
 
 def test_wrist_moves_as_prescribed(wrist):

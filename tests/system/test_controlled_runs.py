@@ -1,7 +1,5 @@
 """Whole runs in real time, controlled through their sockets by real clients, and repeated from what they recorded."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -18,6 +16,7 @@ from cosim.rig.rerun import rerun
 from cosim.rig.run import StoppedRun
 from cosim.rig.run_recorder import RunRecorder
 from tests.kit.processes import child, until
+from tests.kit.refusals import raised
 from tests.kit.running import Running
 
 BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
@@ -200,9 +199,7 @@ def test_what_cannot_be_controlled_is_refused(tmp_path, said, settings, keys):
     telemetry = {"control": settings.get("control", f"ipc://{tmp_path}/control")}
     schedule = {"step": "1 ms", "duration": 1} if "realtime" in settings else ARM["schedule"]
     telemetry = {key: value for key, value in telemetry.items() if value}
-    with pytest.raises(InputError) as caught:
-        Rig.from_dict({**ARM, "schedule": schedule, "telemetry": telemetry}).run(**keys)
-    said(caught.value)
+    said(raised(InputError, lambda: Rig.from_dict({**ARM, "schedule": schedule, "telemetry": telemetry}).run(**keys)))
 
 
 MISTAKES = [

@@ -1,7 +1,5 @@
 """A wheel on a servo drive, against the closed solutions of the equations of motor, gear and wheel."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

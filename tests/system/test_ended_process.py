@@ -1,8 +1,6 @@
 """What a controller may do to end the process of its run: the run ends with exit code 1 and one sentence, and keeps its
 recording."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -13,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from cosim import open_recording
-from cosim.compile.process_exits import user_code
+from cosim.compile.process_exits import ProcessExit, refuse_exits, user_code
+from cosim.errors import PACKAGE
 from cosim.execution.crash import FIX, WHAT
 from tests.kit.command import RIG, command
 from tests.kit.processes import until
@@ -70,11 +69,21 @@ ENDS = {
     "signal.raise_signal(signal.SIGUSR1)": "the signal SIGUSR1 to the own process",
     "signal.pthread_kill(threading.get_ident(), 11)": "the signal SIGSEGV to the own process",
 }
-# in real time some in which the thread of the loop matters
-PACED = ("os._exit(0)", "signal.pthread_kill(threading.get_ident(), 11)")
 
 
-@pytest.mark.parametrize(("update", "paced"), [*((end, False) for end in ENDS), *((end, True) for end in PACED)])
+@pytest.mark.parametrize("end", ENDS)
+def test_functions_that_end_the_process_raise_in_code_of_a_user(end):
+    refuse_exits()
+    given = {"users": f"import os, signal, threading\nfrom os import _exit\n{end}"}
+    called_by_the_run = compile("exec(users)", str(PACKAGE / "run.py"), "exec")
+    with user_code(), pytest.raises(ProcessExit, match=f"^{re.escape(ENDS[end])} would end the program; raise an"):
+        exec(called_by_the_run, given)
+
+
+# in real time one in which the thread of the loop matters
+@pytest.mark.parametrize(
+    ("update", "paced"), [("os._exit(0)", False), ("signal.pthread_kill(threading.get_ident(), 11)", True)]
+)
 def test_functions_that_end_the_process_fail_as_the_controller_does(command, update, paced):
     write(update)
     code, out, err = command("run", "own.yaml", *(["--record", "r.mcap", "--realtime"] if paced else []))

@@ -1,7 +1,5 @@
 """The energy account of real joints and load motors: against integrals of the recorded signals and against theory."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -15,6 +13,7 @@ from cosim.output.limit_alarms import alarm_texts
 from cosim.rig.rig import Rig, load_rig
 from cosim.tick.arming import armed
 from cosim.tick.virtual_plant import VirtualPlant
+from tests.kit import engines
 from tests.kit.hardware import HardwareStub
 from tests.kit.rigs import rig_in
 
@@ -68,17 +67,12 @@ class Drive(HardwareStub):
     """A drive on an exact motion that reports effort(t), or after `delay` ticks what it was commanded; its samples are
     `age` s old."""
 
-    modes = frozenset({"effort"})
-    limits = None
     joints = ("elbow",)
     age = 0.0
 
     def __init__(self, plant, effort=None, delay=0):
         self.plant, self.effort, self.delay = plant, effort, delay
         self.commands, self.stopped = [0.0] * (delay + 1), False
-
-    def open(self):
-        return None
 
     def enable(self, mode):
         self.stopped = False
@@ -107,9 +101,7 @@ def run(rig, effort=None, delay=0, seconds=3.0, loaded=False):
         drives = [Drive(plant, lambda t: 0.0), Drive(plant, effort, delay)]
         groups = [DriverGroup(drives[0], np.array([0]), real=True)]
         groups += [DriverGroup(drives[1], np.array([0]), real=True, load=True)]
-    engine = PythonEngine(rig.tick_model, plant, groups)
-    engine.open()
-    engine.arm()
+    engine = engines.armed(PythonEngine(rig.tick_model, plant, groups))
     q, v, _ = motion(0.0)
     start = armed(rig.tick_model, BumplessStart.none(1), engine.view("plant"), np.array([q]), np.array([v]))
     for path in start:
@@ -266,9 +258,7 @@ def test_with_a_simulated_motor_the_residual_vanishes_with_the_tick(tmp_path):
         plant = VirtualPlant(rig.tick_model)
         drive = Simulated(plant)
         drive.arm = VirtualPlant(load_rig(tmp_path / "rig.yaml", ["drivers=[]"]).tick_model)
-        engine = PythonEngine(rig.tick_model, plant, [DriverGroup(drive, np.array([0]), real=True)])
-        engine.open()
-        engine.arm()
+        engine = engines.armed(PythonEngine(rig.tick_model, plant, [DriverGroup(drive, np.array([0]), real=True)]))
         rows, fault = engine.run(round(2.5 / step) + 1)
         assert not fault
         values = rig.observe(engine.view("bumpless_start").copy(), rows)
@@ -358,9 +348,7 @@ def test_missing_samples_are_bridged_by_the_trapezoid_between_the_others(tmp_pat
     drive = Drive(plant, lambda t: 2.0 * math.cos(3.0 * t))
     read = drive.read
     drive.read = lambda out, until: read(out, until) if round(plant.t_ns * 1e-6) % 4 == 0 else None
-    engine = PythonEngine(rig.tick_model, plant, [DriverGroup(drive, np.array([0]), real=True)])
-    engine.open()
-    engine.arm()
+    engine = engines.armed(PythonEngine(rig.tick_model, plant, [DriverGroup(drive, np.array([0]), real=True)]))
     _, fault = engine.run(401)
     assert not fault
     done = engine.view("drive_work")[0]

@@ -1,7 +1,5 @@
 """The energy account of emulated drives on a CAN bus and on a serial port."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The control socket of a run in real time under garbage: nothing changes, and clients are served as before."""
 
-from __future__ import annotations
-
 import os
 import random
 

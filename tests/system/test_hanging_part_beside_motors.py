@@ -1,7 +1,5 @@
 """A part in Python that hangs beside a real motor: the motor is off long before the part returns, if it ever does."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.errors import RunError
@@ -50,10 +48,7 @@ def longest_silence(log):
     return longest * 1e-3
 
 
-SETTINGS = {
-    "time limit": ["guard.watchdog=1 s"],
-    "watchdog": ["guard.watchdog=1 s", "couplings.time_limit=60 s"],
-}
+SETTINGS = {"time limit": ["guard.watchdog=1 s"], "watchdog": ["guard.watchdog=1 s", "couplings.time_limit=60 s"]}
 
 
 @pytest.mark.parametrize("case", SETTINGS)

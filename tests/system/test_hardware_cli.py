@@ -1,7 +1,5 @@
 """The command line with real drives on a bus: `cosim run` in one process, `cosim emulate` in another."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -106,7 +104,8 @@ class Arm:
         self.words, self.channel = words, channel
 
     def start(self, *arguments, **keys):
-        return start("run", RIGS / "arm_can.yaml", *self.words, "--duration", SHORT, *arguments, **keys)
+        more = sets("guard.deceleration=20", "controllers.arm.trajectory.delay=0")
+        return start("run", RIGS / "arm_can.yaml", *self.words, *more, "--duration", "100", *arguments, **keys)
 
     def modes(self):
         """Modes reported by the drives: 0 is stopped, 10 follows positions and efforts."""
@@ -174,11 +173,6 @@ def until_question(process):
         assert piece, shown
         shown += piece
     return shown.decode()
-
-
-def signals(path):
-    """Names in a recording."""
-    return {f"{message.topic[1:]}/{key}" for message in recorded_messages(path)[:20] for key in message.fields}
 
 
 # --- other rigs, beside drives that are emulated in this process ---
@@ -276,11 +270,21 @@ def test_nothing_moves_without_consent_and_then_a_run_reports_what_moved(arm, co
     record, summary = tmp_path / "run.mcap", tmp_path / "run.json"
     with terminal() as (ours, theirs):
         process = arm.start("--record", record, "--json", summary, stdin=theirs)
-        shown = until_question(process)
-        assert arm.modes() == STOPPED
-        os.write(ours, b"yes\n")
-        code, out, err = ended(process)
-    assert (code, err) == (0, [])
+        try:
+            shown = until_question(process)
+            assert arm.modes() == STOPPED
+            os.write(ours, b"yes\n")
+            until, before = time.monotonic() + PATIENCE, arm.positions()
+            while abs(arm.positions()[1] - before[1]) < 20:
+                assert time.monotonic() < until and process.poll() is None, ended(process)
+            assert set(arm.modes().values()) == {10}
+            process.send_signal(signal.SIGINT)
+            code, out, err = ended(process)
+        finally:
+            process.kill()
+            process.communicate()
+    (message,) = err
+    assert code == 1 and re.search(r"interrupted after tick \d+", message)
     way = (
         r"(?<=is at )\S+ rad; its reference begins at \S+ rad, .+; in all it goes from \S+ rad to \S+ rad, at up to .+"
     )
@@ -288,38 +292,10 @@ def test_nothing_moves_without_consent_and_then_a_run_reports_what_moved(arm, co
     (line,) = (line for line in out if line.startswith("bus "))
     pattern = r"bus      moteus on \S+ \S+: [\d,]+ sent, [\d,]+ received, [\d,]+ errors; bus load [\d.]+%, .+"
     assert re.fullmatch(pattern, line)
+    assert out[-1] == f"wrote    summary {summary}, recording {record}"
     found = json.loads(summary.read_text())
-    (message,) = found["drivers"]
-    assert (found["outcome"], found["ticks"], message["driver"]) == ("finished", 300, "moteus")
-    assert message["received"] > 100
-    assert all(f"joints/{name}/age" in signals(record) for name in ("base", "shoulder", "elbow"))
+    (bus,) = found["drivers"]
+    assert found["outcome"] in message and bus["driver"] == "moteus" and bus["received"] > 100
+    names = {f"{message.topic[1:]}/{key}" for message in recorded_messages(record)[:20] for key in message.fields}
+    assert {f"joints/{name}/age" for name in ("base", "shoulder", "elbow")} <= names
     assert arm.modes() == STOPPED
-
-
-def test_an_interrupted_run_ends_with_its_report_and_motors_off(arm, tmp_path):
-    record = tmp_path / "run.mcap"
-    more = [
-        "--duration",
-        "100",
-        "--record",
-        record,
-        *sets("guard.deceleration=20", "controllers.arm.trajectory.delay=0"),
-    ]
-    process = arm.start("--yes", *more)
-    try:
-        until, before = time.monotonic() + PATIENCE, arm.positions()
-        while abs(arm.positions()[1] - before[1]) < 20:
-            assert time.monotonic() < until and process.poll() is None, ended(process)
-        assert set(arm.modes().values()) == {10}
-        process.send_signal(signal.SIGINT)
-        code, out, err = ended(process)
-    finally:
-        process.kill()
-        process.communicate()
-    assert code == 1
-    (message,) = err
-    assert re.search(r"interrupted after tick \d+", message)
-    assert out[-1] == f"wrote    recording {record}"
-    assert any(line.startswith("bus      moteus") for line in out)
-    assert arm.modes() == STOPPED
-    assert "joints/base/age" in signals(record)

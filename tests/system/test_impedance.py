@@ -38,9 +38,3 @@ def test_the_tool_gives_way_by_force_over_stiffness(sample, tmp_path):
     rest = sample("impedance/ur5_impedance", "controllers.impedance.displacement=[0, 0, 0]").run()
     moved = tip_of(rig.run())[-1] - tip_of(rest)[-1]
     np.testing.assert_allclose(moved, np.array([12.0, -6.0, 9.0]) / 2000.0, atol=2e-5)
-
-
-def test_machine_code_computes_what_python_does(sample):
-    name, ticks = "impedance/ur5_impedance", 0.02
-    slow = sample(name, interpret=True).run(ticks)
-    np.testing.assert_allclose(sample(name).run(ticks).values, slow.values, rtol=1e-9, atol=1e-9)

@@ -1,8 +1,6 @@
 """SIGKILL of each process of a run in real time: the file stays readable and loses at most the last second, the others
 go on or end, and say so in one line."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -16,6 +14,7 @@ import yaml
 from cosim import open_recording
 from cosim.client import connect, subscribe
 from cosim.errors import RunError
+from tests.kit.kills import falls, kills
 from tests.kit.processes import child, runs, until
 from tests.system.test_controlled_runs import ARM
 
@@ -130,3 +129,18 @@ def test_killed_publisher_and_control_process_harm_neither_run_nor_recording(run
     opened = recorded(running, TICKS)
     assert opened.fault == ""
     assert {ended, f"{what}; the run goes on without telemetry"} <= {event.name for event in opened.events}
+
+
+# --- kills at random times: see tests.kit.kills, which makes 50 ---
+
+
+def test_killed_runs_leave_motors_off_and_recordings_readable(tmp_path):
+    (kill,) = kills(1, 6, tmp_path, f"239.75.252.{os.getpid() % 250 + 1}", latest=1.5)
+    assert kill.wrong == () and not kill.early
+
+
+def test_a_motor_that_holds_its_load_is_not_taken_for_one_that_is_off():
+    falling = iter([-0.4, -0.3, -0.1])
+    assert falls(lambda: next(falling)) is True
+    assert falls(lambda: 0.4, timeout=0.1) is False
+    assert falls(lambda: 0.01) is None

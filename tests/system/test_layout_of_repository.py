@@ -1,7 +1,5 @@
 """Where things stand in the repository: rooms, their purpose, their tests, and names that mean one thing."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

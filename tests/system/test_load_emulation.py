@@ -1,7 +1,5 @@
 """A load motor that plays a joint, on a simulated bench: the motion against that of the joint itself."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

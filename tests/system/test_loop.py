@@ -1,7 +1,5 @@
 """The tick: periods of controllers, encoders, overrides, controllers that stay in Python."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,6 +10,7 @@ from cosim.errors import InputErrors, RunError
 from cosim.output.recording_reader import read_recording
 from cosim.rig.run import StoppedRun
 from tests.kit.engines import python_rows
+from tests.kit.refusals import raised
 
 RIG = """
 mechanism:
@@ -150,9 +149,7 @@ def test_overrides_replace_values_of_the_file_in_their_order(rig_of):
 
 
 def test_all_mistakes_of_overrides_are_reported_together(rig_of, said):
-    with pytest.raises(InputErrors) as caught:
-        rig_of(RIG, "controllers.a.sise=1", "schedule.step=2 kg", "controllers.c.size=1")
-    said(caught.value)
+    said(raised(InputErrors, rig_of, RIG, "controllers.a.sise=1", "schedule.step=2 kg", "controllers.c.size=1"))
 
 
 # --- controllers that cannot be traced --------------------------------------------------------------
@@ -209,9 +206,7 @@ def test_a_controller_that_cannot_be_set_up_is_an_error_at_its_section(rig_of, t
     rig_of(RIG)
     file = tmp_path / "push.py"
     file.write_text(file.read_text().replace(*SETUPS[case]))
-    with pytest.raises(InputErrors) as caught:
-        load_rig(tmp_path / "rig.yaml")
-    said(caught.value.errors[0])
+    said(raised(InputErrors, load_rig, tmp_path / "rig.yaml").errors[0])
 
 
 def test_controllers_beside_an_untraceable_one_stay_compiled(rig_of):
@@ -231,9 +226,7 @@ def test_a_controller_that_raises_stops_the_run_and_data_are_kept(rig_of, said):
 
 def test_a_non_finite_command_is_not_attributed_to_the_step(rig_of, said):
     rig = rig_of(RIG, push="effort = ops.where(t > 0.0095, ops.sqrt(-1.0 - t), 0.0) + 0.0 * q")
-    with pytest.raises(StoppedRun) as caught:
-        rig.run()
-    said(caught.value)
+    said(raised(StoppedRun, rig.run))
 
 
 def test_a_fault_in_the_first_tick_of_a_block_reaches_the_recording(rig_of, tmp_path):
@@ -256,6 +249,4 @@ INVALID = {
 @pytest.mark.parametrize("case", INVALID)
 def test_an_invalid_command_names_its_controller(rig_of, said, case):
     lines, interpret = INVALID[case]
-    with pytest.raises(RunError) as caught:
-        rig_of(RIG, push=lines, interpret=interpret).run()
-    said(caught.value)
+    said(raised(RunError, lambda: rig_of(RIG, push=lines, interpret=interpret).run()))

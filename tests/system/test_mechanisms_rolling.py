@@ -1,7 +1,5 @@
 """A skate and a rolling wheel: non-holonomic rigs of rigs/mechanisms against closed forms and Newton's equations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp

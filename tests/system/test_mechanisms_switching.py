@@ -1,7 +1,5 @@
 """Rigs of rigs/mechanisms whose structure changes: latches, a release, brakes and stops against closed forms."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest
@@ -73,10 +71,6 @@ def wing(place, turn, q, v, rate):
     return kinetic, sum(0.5 * k * (q[i] - rest) ** 2 for i, (k, rest) in enumerate(SPRINGS))
 
 
-def on_fixed_craft(q, v, t):
-    return wing(ca.SX.zeros(2), 0.0, q, v, lambda x: ca.jacobian(x, q) @ v)
-
-
 def on_free_craft(q, v, t):
     def rate(x):
         return ca.jacobian(x, q) @ v
@@ -90,7 +84,7 @@ def on_free_craft(q, v, t):
 def test_array_on_a_fixed_craft_equals_lagranges_equations_and_impact_losses(sample):
     run = sample("mechanisms/solar_array_fixed").run()
     start = np.array([0.0, np.pi])
-    reference = Lagrange(2, on_fixed_craft)
+    reference = Lagrange(2, lambda q, v, t: wing(ca.SX.zeros(2), 0.0, q, v, lambda x: ca.jacobian(x, q) @ v))
     expected, events = piecewise(reference, run.t, start, np.zeros(2), dict(enumerate(LATCHED)))
     np.testing.assert_allclose(of(run, PANELS), expected[:, :2], atol=1e-6)
     np.testing.assert_allclose(of(run, PANELS, "velocity"), expected[:, 2:], atol=1e-6)

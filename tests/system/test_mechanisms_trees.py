@@ -1,7 +1,5 @@
 """Open mechanisms of rigs/mechanisms: motion, momentum and energy against independent equations."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

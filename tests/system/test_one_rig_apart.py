@@ -1,8 +1,6 @@
 """One rig, whole and apart: one mechanism, a part in the same machine code, a part in Python, an FMU in its own process
 and a federate of HELICS move alike, and converge with the step to the exact motion."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Outputs during a run: the recording, live telemetry, progress."""
 
-from __future__ import annotations
-
 import os
 import socket
 
@@ -14,6 +12,7 @@ from cosim.output.view3d.motion import TOPICS
 from cosim.rig.outline import signal_units
 from cosim.rig.run import StoppedRun
 from tests.kit.recordings import recorded_messages
+from tests.kit.refusals import raised
 
 RIG = """
 name: swing
@@ -145,9 +144,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("case", MISTAKES)
 def test_what_cannot_be_published_is_reported_when_the_rig_is_read(rig_of, said, case):
-    with pytest.raises(InputError) as caught:
-        rig_of(*MISTAKES[case])
-    said(caught.value)
+    said(raised(InputError, rig_of, *MISTAKES[case]))
 
 
 def test_names_and_units_of_signals(rig_of):

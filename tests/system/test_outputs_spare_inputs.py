@@ -1,7 +1,5 @@
 """No command replaces a file that its rig uses: read or named by it, by what it imports, or given beside it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """What a part computes arrives at the load motor of a bench, and what it reads is the measured motion: parts in machine
 code beside the compiled bus, parts in Python and FMUs beside the Python engine."""
 
-from __future__ import annotations
-
 import os
 import zlib
 from pathlib import Path

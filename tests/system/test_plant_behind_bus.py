@@ -1,7 +1,5 @@
 """A controller that is not in this program, a CANopen master, commands the simulated axis behind its emulated drive."""
 
-from __future__ import annotations
-
 import struct
 import threading
 import time

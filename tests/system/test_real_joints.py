@@ -1,13 +1,12 @@
 """Real joints in a simulated mechanism: they move as measured, and a load motor applies the load of the arm."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cosim.drivers import sim
 from cosim.errors import InputErrors, RunError
 from cosim.execution.python_engine import PythonEngine
 from cosim.hardware.driver_group import DriverGroup
@@ -15,6 +14,7 @@ from cosim.rig.rig import load_rig
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import Limits
 from tests.kit.hardware import HardwareStub
+from tests.kit.refusals import raised
 
 ARM = """
 mechanism:
@@ -42,19 +42,12 @@ SINE = "{type: sine, amplitude: 0.5, frequency: 0.7, ramp: 0.4}"
 class Played(HardwareStub):
     """A driver whose joints move as a given function of time, measured `late` s ago."""
 
-    modes = frozenset({"effort"})
     limits = Limits(*np.array([[-9.0], [9.0], [20.0], [100.0]]))
     joints = ("elbow",)
 
     def __init__(self, virtual_plant, motion, late=0.0):
         self.virtual_plant, self.motion, self.late = virtual_plant, motion, late
         self.commands = []
-
-    def open(self):
-        pass
-
-    def enable(self, mode):
-        pass
 
     def read(self, out, deadline_ns):
         t = self.virtual_plant.t_ns * 1e-9 - self.late
@@ -63,11 +56,6 @@ class Played(HardwareStub):
 
     def write(self, cmd, deadline_ns):
         self.commands.append(cmd.effort.copy())
-
-    def stop(self):
-        pass
-
-    close = stop
 
 
 @pytest.fixture
@@ -90,7 +78,7 @@ def run_played(rig, motion, ticks, late=0.0, start=None, feedback_until=np.inf):
     group = real(rig, virtual_plant, motion, late)
     read = group.driver.read
     group.driver.read = lambda out, until: read(out, until) if virtual_plant.t_ns < feedback_until * 1e9 else None
-    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), group])
+    engine = engine_of(rig, virtual_plant, group)
     begin(engine, virtual_plant, start or motion)
     return *engine.run(ticks), engine
 
@@ -107,11 +95,11 @@ def signals_of(rig, engine, rows):
     return dict(zip(rig.tick_model.signals.names, values.T, strict=True))
 
 
-def simulated(rig, virtual_plant):
-    from cosim.drivers import sim
-
+def engine_of(rig, virtual_plant, *groups):
+    """With a simulated shoulder beside these groups."""
     index = np.array([rig.joints.index("shoulder")])
-    return DriverGroup(sim.load(("shoulder",), index, rig.limits.at(index), virtual_plant), index)
+    shoulder = DriverGroup(sim.load(("shoulder",), index, rig.limits.at(index), virtual_plant), index)
+    return PythonEngine(rig.tick_model, virtual_plant, [shoulder, *groups])
 
 
 def real(rig, virtual_plant, motion, late=0.0):
@@ -191,7 +179,7 @@ def test_without_a_new_measurement_the_estimate_is_extrapolated(arm):
         out.t_ns = seen[-1] * 1_000_000
 
     group.driver.read = every_seventh
-    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), group])
+    engine = engine_of(rig, virtual_plant, group)
     begin(engine, virtual_plant, exact)
     rows, fault = engine.run(2000)
     assert not fault
@@ -217,7 +205,7 @@ def test_a_drive_without_new_feedback_is_not_armed(arm):
     rig = arm(drivers=DRIVERS)
     virtual_plant = VirtualPlant(rig.tick_model)
     group = real(rig, virtual_plant, lambda t: (0.0, 0.0))
-    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), group])
+    engine = engine_of(rig, virtual_plant, group)
     engine.open()
     with pytest.raises(RunError, match="the drives of elbow report no position; check their power and their bus"):
         engine.start_from_measured(0.5, 0)
@@ -237,17 +225,8 @@ BENCH = Path(__file__).parents[2] / "rigs" / "dynamometer"
 class OnBench(HardwareStub):
     """A motor of the simulated bench, commanded without a protocol."""
 
-    modes = frozenset({"effort"})
-
     def __init__(self, bench, joint, cell):
         self.joints, self.bench, self.k, self.cell = ("elbow",), bench, joint, cell
-        self.limits = None
-
-    def open(self):
-        pass
-
-    def enable(self, mode):
-        pass
 
     def read(self, out, deadline_ns):
         if not self.k:  # the first of the two takes the bench along
@@ -263,11 +242,6 @@ class OnBench(HardwareStub):
         requested = cmd.kp * (cmd.position - position) + cmd.kd * (cmd.velocity - velocity) + cmd.effort
         self.bench.request(np.array([self.k]), requested)
 
-    def stop(self):
-        pass
-
-    close = stop
-
 
 def test_a_motor_on_a_dynamometer_moves_as_in_the_arm():
     """The shaft with its load motor takes the motion that the elbow has in simulation, by the same efforts."""
@@ -277,7 +251,7 @@ def test_a_motor_on_a_dynamometer_moves_as_in_the_arm():
     virtual_plant, index = VirtualPlant(rig.tick_model), np.array([rig.joints.index("elbow")])
     motor = DriverGroup(OnBench(bench, 0, virtual_plant), index, real=True)
     load = DriverGroup(OnBench(bench, 1, virtual_plant), np.array([0]), real=True, load=True)
-    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), motor, load])
+    engine = engine_of(rig, virtual_plant, motor, load)
     begin(engine, virtual_plant, lambda t: (0.0, 0.0))
     rows, fault = engine.run(4001)
     assert not fault
@@ -346,7 +320,7 @@ def test_a_load_motor_with_different_motion_stops_the_run(said):
         load = DriverGroup(
             Played(virtual_plant, lambda t, speed=speed: (0.0, speed)), np.array([0]), real=True, load=True
         )
-        engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), motor, load])
+        engine = engine_of(rig, virtual_plant, motor, load)
         begin(engine, virtual_plant, lambda t: (0.0, 0.5))
         _, fault = engine.run(20)
         assert bool(fault) == trips
@@ -359,9 +333,7 @@ def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, said, motion):
         arm(drivers=DRIVERS).spec.path, ["joints.elbow.limits={lower: -3, upper: 3, velocity: 20, effort: 9}"]
     )
     virtual_plant = VirtualPlant(rig.tick_model)
-    engine = PythonEngine(
-        rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), real(rig, virtual_plant, lambda t: motion)]
-    )
+    engine = engine_of(rig, virtual_plant, real(rig, virtual_plant, lambda t: motion))
     engine.open()
     times = iter(range(1, 100))
     read = engine.drivers[1][0].read
@@ -371,9 +343,7 @@ def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, said, motion):
         out.t_ns = next(times)
 
     engine.drivers[1][0].read = anew
-    with pytest.raises(RunError) as caught:
-        engine.start_from_measured(0.5, 0)
-    said(caught.value)
+    said(raised(RunError, engine.start_from_measured, 0.5, 0))
 
 
 @pytest.mark.parametrize("mode", ["velocity", "position"])
@@ -399,6 +369,4 @@ def test_computed_torque_is_refused_where_the_drive_closes_a_loop(arm, said, mod
     path.write_text(text)
     assert load_rig(path).spec.controllers[0].joints == ("elbow",)
     path.write_text(text.replace("{type: moteus,", f"{{type: moteus, mode: {mode},"))
-    with pytest.raises(InputErrors) as caught:
-        load_rig(path)
-    said(caught.value)
+    said(raised(InputErrors, load_rig, path))

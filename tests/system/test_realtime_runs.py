@@ -1,7 +1,5 @@
 """Real-time runs equal free-running ones; order of the tasks in a tick; interrupted runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 
@@ -15,6 +13,7 @@ from cosim.rig import status_reports
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.clock import in_simulated_time
+from tests.kit.engines import armed
 from tests.kit.recordings import recorded_messages
 
 TIMING = ("timing", "speed")  # of a summary: all that may differ
@@ -79,8 +78,8 @@ def simulated_time(monkeypatch):
 
 
 def test_ten_real_time_seconds_equal_ten_free_running_seconds(sample, simulated_time):
-    fast = sample("ur5_sim").run(10.0)
-    timed = sample("ur5_sim", "schedule.realtime={rate: 20}").run(10.0)
+    fast = sample("two_link").run(10.0)
+    timed = sample("two_link", "schedule.realtime={rate: 20}").run(10.0)
     same(timed, fast)
     assert fast.timing is None and "timing/latency" not in fast
     assert len(timed.timing.numbers) == 10_001 == len(timed["timing/latency"]) and timed.timing.lost_rows == 0
@@ -205,9 +204,7 @@ def both_engines(rig):
     """Rows of 150 ticks in machine code and in Python."""
     world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
-    python = PythonEngine(rig.tick_model, world, [(driver, index)])
-    python.open()
-    python.arm()
+    python = armed(PythonEngine(rig.tick_model, world, [(driver, index)]))
     return NativeEngine(rig.tick_model).run(150), python.run(150)
 
 

@@ -1,7 +1,5 @@
 """An unplugged bus stops the run; after reconnection the rig can be armed, and its drives are checked again."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """Rollouts of compiled sample rigs of every kind equal their single runs to the bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

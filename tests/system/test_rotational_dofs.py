@@ -5,6 +5,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.errors import InputError, InputErrors
+from tests.kit.refusals import raised
 
 CRAFT = """
 mechanism:
@@ -101,9 +102,7 @@ def test_mistakes(rig, tmp_path, said, case):
         for name, kind in (("a", "planar"), ("a.x", "continuous"))
     )
     (tmp_path / "robot.urdf").write_text(f'<robot name="r"><link name="base"/>{joints}</robot>')
-    with pytest.raises((InputError, InputErrors)) as caught:
-        rig(MISTAKES[case])
-    said(caught.value)
+    said(raised((InputError, InputErrors), rig, MISTAKES[case]))
 
 
 def test_standstill_gives_no_warning(rig):

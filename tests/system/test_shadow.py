@@ -4,8 +4,6 @@ The bench has masses 3 % and friction 5 % above those of the model, an encoder w
 are one tick late. The limits are twice the largest residuals of five minutes without a fault.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +17,7 @@ from cosim.rig.outline import signal_units
 from cosim.tick.tick_model import SHADOWS
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.bench_rig import Bench, largest_residuals, on_bench, run_on
+from tests.kit.engines import armed
 from tests.kit.hardware import HardwareStub
 from tests.kit.rigs import rig_in
 
@@ -87,16 +86,28 @@ def bench(tmp_path_factory):
     return on_bench(rig_with(folder), rig_in(folder, text_with(RIG, words)))
 
 
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory):
+    """The rig with its limits."""
+    return rig_with(tmp_path_factory.mktemp("limited"))
+
+
+@pytest.fixture(scope="module")
+def loose(tmp_path_factory):
+    """The rig with limits that nothing exceeds."""
+    return rig_with(tmp_path_factory.mktemp("loose"), 100.0)
+
+
 # --- without a fault ---
 
 
-def test_a_quarter_of_an_hour_without_a_fault_stays_within_the_limits(tmp_path, bench):
-    _, fault, ticks = largest_residuals(rig_with(tmp_path), Bench(bench), QUARTER)
+def test_a_quarter_of_an_hour_without_a_fault_stays_within_the_limits(limited, bench):
+    _, fault, ticks = largest_residuals(limited, Bench(bench), QUARTER)
     assert (fault, ticks) == ("", 900_001)
 
 
-def test_the_limits_are_twice_the_largest_residuals_of_a_good_run(tmp_path, bench):
-    largest, _, _ = largest_residuals(rig_with(tmp_path, 100.0), Bench(bench), 300.0)
+def test_the_limits_are_twice_the_largest_residuals_of_a_good_run(loose, bench):
+    largest, _, _ = largest_residuals(loose, Bench(bench), 300.0)
     for key, limit in LIMITS.items():
         np.testing.assert_allclose(limit, 2.0 * largest[key.removeprefix("shadow_")], rtol=0.05, err_msg=key)
 
@@ -222,20 +233,14 @@ FAULTS = {
 }
 
 
-def stop_of(folder, bench, kind, scale=1.0):
-    """(why the run stopped, s after the fault)."""
-    found = kind(bench)
-    if kind is Freeze:
-        good, _ = run_on(rig_with(folder, 100.0), Bench(bench), FAULT)
-        object.__setattr__(found, "at", np.array([good[f"{j}/measured_position"][-1] for j in ("shoulder", "elbow")]))
-    signals, fault = run_on(rig_with(folder, scale), found, FAULT + FAULTS[kind][1])
-    return fault, (len(signals["elbow/position"]) - 1) * 1e-3 - FAULT
-
-
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.__name__)
-def test_a_fault_is_found_within_its_time(tmp_path, bench, kind):
-    reason, within = FAULTS[kind]
-    fault, after = stop_of(tmp_path, bench, kind)
+def test_a_fault_is_found_within_its_time(limited, loose, bench, kind):
+    (reason, within), found = FAULTS[kind], kind(bench)
+    if kind is Freeze:
+        good, _ = run_on(loose, Bench(bench), FAULT)
+        object.__setattr__(found, "at", np.array([good[f"{j}/measured_position"][-1] for j in ("shoulder", "elbow")]))
+    signals, fault = run_on(limited, found, FAULT + within)
+    after = (len(signals["elbow/position"]) - 1) * 1e-3 - FAULT
     assert "joint 'elbow'" in fault and reason in fault
     assert -1e-9 <= after <= within
 
@@ -251,19 +256,11 @@ def test_with_half_the_limits_a_run_without_a_fault_stops(tmp_path, bench):
 class Drives(HardwareStub):
     """Both drives of the bench, in lockstep with the ticks; skipped [ns]: when the program sleeps for 20 ticks."""
 
-    modes = frozenset({"effort"})
-    limits = None
     joints = ("shoulder", "elbow")
 
     def __init__(self, plant, model, skipped=()):
         self.plant, self.bench, self.skipped = plant, VirtualPlant(model), skipped
         self.ahead_ns = 0  # time that the ticks have not seen
-
-    def open(self):
-        return None
-
-    def enable(self, mode):
-        return None
 
     def read(self, out, deadline_ns):
         out.position[:], out.velocity[:], out.effort[:] = self.bench.measure()
@@ -277,11 +274,6 @@ class Drives(HardwareStub):
             self.bench.advance()
             self.bench.begin(self.bench.t_ns + 1_000_000)
             self.bench.measure()
-
-    def stop(self):
-        return None
-
-    close = stop
 
 
 class Clock:
@@ -300,9 +292,7 @@ def run_in_python(rig, model, seconds, skipped=()):
     """(signals by name, why the run stopped or "")."""
     plant = VirtualPlant(rig.tick_model)
     drives = Drives(plant, model, skipped)
-    engine = PythonEngine(rig.tick_model, plant, [DriverGroup(drives, np.array([0, 1]), real=True)])
-    engine.open()
-    engine.arm()
+    engine = armed(PythonEngine(rig.tick_model, plant, [DriverGroup(drives, np.array([0, 1]), real=True)]))
     clock = Clock(drives)
     read = engine.hardware_manager.read
     engine.hardware_manager.read = lambda until, now, due: read(until, clock.now, clock.due())
@@ -311,10 +301,9 @@ def run_in_python(rig, model, seconds, skipped=()):
     return dict(zip(rig.tick_model.signals.names, values.T, strict=True)), fault
 
 
-def test_the_python_engine_finds_the_same_residuals(tmp_path, bench):
-    rig = rig_with(tmp_path, 100.0)
-    found, fault = run_in_python(rig, bench, 1.5)
-    expected, _ = run_on(rig, Bench(bench), 1.5)
+def test_the_python_engine_finds_the_same_residuals(loose, bench):
+    found, fault = run_in_python(loose, bench, 0.5)
+    expected, _ = run_on(loose, Bench(bench), 0.5)
     assert not fault
     for joint in ("shoulder", "elbow"):
         for name in SHADOWS:
@@ -324,11 +313,10 @@ def test_the_python_engine_finds_the_same_residuals(tmp_path, bench):
             )
 
 
-def test_time_that_the_ticks_have_not_seen_is_no_fault(tmp_path, bench):
+def test_time_that_the_ticks_have_not_seen_is_no_fault(limited, bench):
     """20 ms without a tick, in which the elbow moves by 20 mrad."""
-    slept = frozenset(range(1_500_000_000, 3_000_000_000, 250_000_000))
-    rig = rig_with(tmp_path)
-    signals, fault = run_in_python(rig, bench, 3.0, slept)
+    slept = frozenset(range(1_500_000_000, 2_000_000_000, 250_000_000))
+    signals, fault = run_in_python(limited, bench, 2.0, slept)
     assert fault == ""
     moved = np.abs(np.diff(signals["elbow/measured_position"])).max()
     assert moved > 20.0 * LIMITS["shadow_position"][1]
@@ -350,8 +338,8 @@ def test_without_twins_a_tick_computes_nothing_for_them(tmp_path):
     assert not any("shadow" in name for name in calls)
 
 
-def test_a_rig_with_twins_is_described(tmp_path, capsys):
-    describe(rig_with(tmp_path))
+def test_a_rig_with_twins_is_described(limited, capsys):
+    describe(limited)
     out = capsys.readouterr().out
     assert "shadow_position 0.00072 rad" in out and "the drive of joint '" in out
 

@@ -1,7 +1,5 @@
 """A user's folder with modules and packages of the same names: the program starts there, and a rig runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,11 @@
-"""A controller that stays in Python: the reason names the line of the user's file, whatever part fails."""
+"""A controller that stays in Python: the reason names the line of the user's file, whatever part fails;
+reverse programs."""
 
+import numpy as np
 import pytest
 
+from cosim.rig.rollouts import accumulation_of
+from cosim.tick.reverse_program import reverse_program
 from tests.kit.rigs import controller, rig_in
 
 RIG = """
@@ -37,3 +41,24 @@ def test_the_reason_names_the_users_line(tmp_path, said, case):
     place = f"push.py:{number}: " if case in LINES else f"push.py:{first} Push.update: "
     assert told.startswith(f"{tmp_path}/{place}")
     said(told, *filter(None, [OF_NUMPY.get(case)]))
+
+
+# --- reverse programs ---
+
+
+def test_calls_have_an_adjoint_where_the_figure_depends_on_what_is_varied(sample):
+    model = sample("ur5_sim").tick_model
+
+    def passing(region):
+        """Names of the calls with an adjoint -> (inputs, outputs) that take part."""
+        varied = np.zeros(model.layout.size, dtype=bool)
+        varied[model.layout.place(region).where] = True
+        program = reverse_program(model, accumulation_of(model, ("error_rms",), 10), varied)
+        return {c.forward.name.removesuffix("_taped"): (c.wrt, c.seeded) for c in program.calls if c.adjoint}
+
+    gains = passing("parameters")  # act through the whole loop
+    assert list(gains) == ["measure", "controller_arm", "check_command", "request", "advance", "accumulate"]
+    assert gains["controller_arm"][0] == (1,)  # measured positions have no effect on what it commands
+    assert gains["advance"] == ((1, 2), (0,))
+    assert passing("warned") == passing("guard_fault") == {}  # have no influence
+    assert "advance" in passing("plant")

@@ -1,12 +1,12 @@
 """The simulated plant as drivers see it: measured once per tick, moved only by motors that are on."""
 
 import numpy as np
-import pytest
 
 from cosim.drivers import sim
 from cosim.errors import RunError
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import JointCommand, JointState
+from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
 
 RIG = """
@@ -34,9 +34,7 @@ def test_motors_move_only_when_enabled_and_a_stopped_one_commands_no_effort(tmp_
     command.effort[:] = [1.0, 2.0]
 
     def refused(what, *arguments):
-        with pytest.raises(RunError) as caught:
-            what(*arguments)
-        said(caught.value)
+        said(raised(RunError, what, *arguments))
 
     driver.open()
     driver.read(JointState.zeros(2), 0)

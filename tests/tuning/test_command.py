@@ -1,14 +1,13 @@
 """`cosim tune` and `cosim sessions` on the command line."""
 
-from __future__ import annotations
-
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
-from cosim import load_rig, load_run
+from cosim import load_rig, load_run, tune
 from cosim.rig.reading.overlay import read_overlay
 from tests.kit.command import Command
 from tests.kit.messages import Said
@@ -25,10 +24,7 @@ def test_a_session_prints_its_gains_and_the_files_that_it_wrote(command: Command
     figures = {line.split()[0]: line.split()[1:] for line in lines}
     assert figures["effort_max"][-2:] == ["≤", "30"] and len(figures["error_rms"]) == 5
     assert (figures["effort_max"][0], figures["error_rms"][0]) == ("N·m", "rad")
-    assert lines[-2:] == [
-        "wrote    report tuning/swing_1/report.html",
-        "wrote    gains tuning/swing_1/gains.yaml",
-    ]
+    assert lines[-2:] == ["wrote    report tuning/swing_1/report.html", "wrote    gains tuning/swing_1/gains.yaml"]
     run = load_rig("rig.yaml", read_overlay("tuning/swing_1/gains.yaml")).run()
     assert run.summary["joints"]["hinge"]["error_rms"] == pytest.approx(float(figures["error_rms"][3]), rel=1e-4)
 
@@ -148,10 +144,23 @@ def test_what_is_wrong_in_an_option_names_it_beside_a_section_in_the_file(comman
 # --- sessions -------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory) -> Path:
+    """The folder of two sessions."""
+    folder = tmp_path_factory.mktemp("sessions")
+    (folder / "rig.yaml").write_text(Command.rig)
+    rig, kp = load_rig(folder / "rig.yaml", interpret=False), {"hold.kp": "20..200"}
+    begin = folder / "tuning"
+    both = {**kp, "hold.kd": "x0.5..x2"}
+    tune(rig, both, trials=16, optimiser="de", minimise=["iae"], folder=begin / "swing_1")
+    tune(rig, kp, trials=8, optimiser="cma", folder=begin / "swing_2")
+    return begin
+
+
 @pytest.fixture
-def two(command: Command):
-    command(*WORDS, "--optimiser", "de", "--minimise", "iae")
-    command(*WORDS[:4], "--trials", "8", "--optimiser", "cma")
+def two(command: Command, sessions: Path):
+    """The command beside a copy of them."""
+    shutil.copytree(sessions, "tuning")
     return command
 
 

@@ -1,7 +1,5 @@
 """Candidates of a session on real drives, emulated with 20 % more inertia and friction than their model has."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

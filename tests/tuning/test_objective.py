@@ -1,7 +1,5 @@
 """Costs, limits, and the order of trials."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,6 +10,7 @@ from cosim.rig.sections.tuning import TuningKeys
 from cosim.tuning.measures import summed, worst
 from cosim.tuning.objective import read_objective, score_of
 from cosim.tuning.setup import evaluator_of
+from tests.kit.refusals import raised
 from tests.tuning.test_parameters import ARM
 from tests.tuning.textbook import TURNTABLE, turntable
 
@@ -170,9 +169,7 @@ def test_a_candidate_that_the_controller_refuses_fails_alone(rig_of):
     ids=str,
 )
 def test_figures_that_do_not_fit(minimise, limits, said):
-    with pytest.raises(Exception) as refused:
-        read_objective(turntable(), minimise, limits, "worst")
-    said(refused.value)
+    said(raised(Exception, read_objective, turntable(), minimise, limits, "worst"))
 
 
 def test_a_limit_shows_values_in_the_unit_that_it_was_given_in():

@@ -1,7 +1,5 @@
 """Optimisers on problems with known solutions, without runs of a rig where that is possible."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

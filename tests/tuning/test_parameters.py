@@ -1,13 +1,12 @@
 """The numbers that a session varies: names, ranges, scales, and what is wrong with them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from cosim import InputErrors, Rig, load_rig
 from cosim.tuning.plants import read_plants
 from cosim.tuning.space import Dimension, read_space
+from tests.kit.refusals import raised
 from tests.tuning.textbook import TURNTABLE, turntable
 
 ARM = {
@@ -93,9 +92,6 @@ def test_without_names_all_parameters_with_declared_bounds_are_varied(rig_of):
     assert dimension[:6] == ("c.size", "c.size", 0, -2, 3, 1.0)
 
 
-RANGE = "give its range, such as {}=10..2000, or x0.2..x5 for multiples of its value"
-
-
 @pytest.mark.parametrize(
     "requests",
     [
@@ -115,9 +111,7 @@ RANGE = "give its range, such as {}=10..2000, or x0.2..x5 for multiples of its v
     ids=str,
 )
 def test_ranges_that_do_not_fit(arm, requests, said):
-    with pytest.raises(Exception) as refused:
-        read_space(arm, requests)
-    said(refused.value)
+    said(raised(Exception, read_space, arm, requests))
 
 
 def test_all_mistakes_are_reported_together(arm):
@@ -170,15 +164,11 @@ def test_random_plants_are_in_the_box_and_equal_for_equal_seeds(arm):
     ids=str,
 )
 def test_plants_that_do_not_fit(arm, given, samples, tuned, said):
-    with pytest.raises(Exception) as refused:
-        read_plants(arm, given, samples, 0, tuned)
-    said(refused.value)
+    said(raised(Exception, read_plants, arm, given, samples, 0, tuned))
 
 
 def test_friction_of_a_rig_without_friction(said):
-    with pytest.raises(Exception) as refused:
-        read_plants(turntable(), {"friction": 0.2}, None, 0, set())
-    said(refused.value)
+    said(raised(Exception, read_plants, turntable(), {"friction": 0.2}, None, 0, set()))
 
 
 def test_controllers_do_not_know_the_numbers_of_perturbed_plants(arm, said):
@@ -188,9 +178,7 @@ def test_controllers_do_not_know_the_numbers_of_perturbed_plants(arm, said):
     known = arm.rollouts(heavy, metrics=["error_max"])["error_max"].max(axis=1)
     unknown = arm.rollouts(heavy, metrics=["error_max"], unknown=["mechanism.b1.mass"])["error_max"].max(axis=1)
     assert known.max() < 1e-9 and unknown[0] < 1e-9 and unknown[1] > 1e-4
-    with pytest.raises(InputErrors) as caught:
-        arm.rollouts(heavy, unknown=["arm.kp"])
-    said(caught.value)
+    said(raised(InputErrors, arm.rollouts, heavy, unknown=["arm.kp"]))
 
 
 def test_a_run_of_a_perturbed_plant_equals_that_of_a_rig_with_other_feedforward():
@@ -209,7 +197,5 @@ def test_a_run_of_a_perturbed_plant_equals_that_of_a_rig_with_other_feedforward(
 def test_the_section_has_lists_of_names_too(said):
     rig = turntable(tuning={"parameters": ["arm.kp"], "minimise": {"iae": 2.0}})
     assert rig.spec.tuning.parameters == {"arm.kp": None} and rig.spec.tuning.minimise == {"iae": 2.0}
-    with pytest.raises(InputErrors) as caught:
-        turntable(tuning={"limits": 3})
-    said(caught.value)
+    said(raised(InputErrors, turntable, tuning={"limits": 3}))
     assert "tuning" not in TURNTABLE

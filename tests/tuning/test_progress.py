@@ -1,7 +1,5 @@
 """What `cosim tune` shows while it searches: on a terminal and in a pipe."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re
@@ -14,6 +12,7 @@ import yaml
 
 from cosim.output import console
 from cosim.tuning.progress import TimeLeft, in_words
+from cosim.tuning.session_folder import read_trials
 from tests.kit.command import Command
 from tests.kit.processes import until
 from tests.kit.terminal import Terminal
@@ -86,8 +85,12 @@ def test_ctrl_c_on_a_terminal_takes_the_line_away_and_says_how_to_go_on(tmp_path
     pattern = r"tuning turntable: \d+/100000 trials  best \d+: cost [\d.e-]+[^\r]*\r\x1b\[K"
     assert re.search(pattern, text)
     *_, last = text.strip().splitlines()
-    fix = "go on with --resume --session tuning/turntable_1"
-    assert re.fullmatch(rf"tune: interrupted after \d+ of 100000 trials, the best is trial \d+ with .*; {fix}", last)
+    folder = tmp_path / "tuning" / "turntable_1"
+    count, fix = len(read_trials(folder)) - 1, "go on with --resume --session tuning/turntable_1"
+    assert re.fullmatch(
+        rf"tune: interrupted after {count} of 100000 trials, the best is trial \d+ with .*; {fix}", last
+    )
+    assert "wrote    report tuning/turntable_1/report.html" in text and (folder / "gains.yaml").exists()
 
 
 @pytest.mark.parametrize(

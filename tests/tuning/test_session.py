@@ -1,11 +1,7 @@
 """Sessions: their folder, an interruption and going on, and what does not fit."""
 
-from __future__ import annotations
-
 import json
 import shutil
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,17 +17,11 @@ from cosim.tuning.notebook import open_session, rerun_trial, show_session
 from cosim.tuning.optimisers import SearchProblem, known_optimisers, load_optimiser
 from cosim.tuning.session_folder import SessionFolder, read_trials
 from cosim.tuning.setup import evaluator_of, request_of
-from tests.kit.processes import until
+from tests.kit.refusals import raised
 from tests.tuning.textbook import TURNTABLE, turntable
 
 GIVEN = {"parameters": {"arm.kp": "10..1000", "arm.kd": "1..100"}, "trials": 40, "batch": 8}
-SEARCHES = {
-    "cma": (1, 30),
-    "de": (5, 17),
-    "gradient": (17,),
-    "sobol": (1, 5),
-    "tpe": (17, 30),
-}  # where they are cut
+SEARCHES = {"cma": (1, 30), "de": (17,), "gradient": (17,), "sobol": (5,), "tpe": (17,)}  # where they are cut
 
 
 @pytest.fixture
@@ -42,10 +32,6 @@ def rig(tmp_path):
 def rig_in(folder: Path, **changes):
     (folder / "rig.yaml").write_text(yaml.safe_dump({**TURNTABLE, **changes}))
     return load_rig(folder / "rig.yaml")
-
-
-def without(folder: Path, name: str) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and file.name != name}
 
 
 def test_infinite_gains_and_figures_are_as_they_were_after_reading(rig, tmp_path):
@@ -78,32 +64,6 @@ def test_the_same_seed_gives_the_same_session_and_another_seed_another(rig, tmp_
         assert again.trials == whole.trials and again.found == whole.found
         for name in ("trials.jsonl", "gains.yaml"):
             assert (cut / name).read_bytes() == (folder / name).read_bytes()
-
-
-def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path):
-    rig_in(tmp_path)
-    command = [sys.executable, "-m", "cosim", "tune", "rig.yaml", "--parameter", "arm.kd=1..100", "--batch", "4"]
-    command += ["--trials", "100000", "--optimiser", "de"]
-    with subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
-        trials = tmp_path / "tuning" / "turntable_1" / "trials.jsonl"
-        until(lambda: trials.exists() and trials.read_bytes().count(b"\n") > 20)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    n = len(read_trials(trials.parent))
-    best = json.loads(trials.read_bytes().splitlines()[0])  # at least the start
-    (line,) = err.splitlines()
-    assert process.returncode == 1 and best["trial"] == 0
-    assert line.startswith(f"tune: interrupted after {n - 1} of 100000 trials, the best is trial ")
-    assert line.endswith("; go on with --resume --session tuning/turntable_1")
-    assert "wrote    report tuning/turntable_1/report.html" in out
-    assert (trials.parent / "gains.yaml").exists()
 
 
 def test_more_trials_continue_a_session_that_has_ended(rig, tmp_path):
@@ -245,9 +205,7 @@ def refused(said):
 
     def refused(*calls):
         for call in calls:
-            with pytest.raises(InputError) as caught:
-                call()
-            said(caught.value)
+            said(raised(InputError, call))
 
     return refused
 

@@ -1,7 +1,5 @@
 """A turntable of 1 kg·m² that steps by 1 rad: the double integrator of textbooks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from cosim import Rig

@@ -1,7 +1,5 @@
 """Beams of the tests, and mechanisms of them; states with small modal coordinates."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

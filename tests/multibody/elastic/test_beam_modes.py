@@ -1,7 +1,5 @@
 """Frequencies of beams beside their characteristic equations, and how much their points recede."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.linalg import eigh

@@ -1,7 +1,5 @@
 """Sweeps over elastic trees beside Lagrange's equations of their energies and beside dense solutions."""
 
-from __future__ import annotations
-
 import casadi
 import numpy as np
 import pytest

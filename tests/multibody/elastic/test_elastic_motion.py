@@ -1,7 +1,5 @@
 """Motions of elastic bodies: conservation, the spin-up of a beam, and the limit of stiff links."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp

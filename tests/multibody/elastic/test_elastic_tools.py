@@ -1,7 +1,5 @@
 """Derivatives, regressors, random configurations and inverse kinematics of mechanisms with elastic links."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cosim import InputError
