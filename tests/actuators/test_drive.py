@@ -178,10 +178,7 @@ def one_joint_section(actuator: dict[str, Any], inertia: float) -> dict[str, Any
     """A rotor without gravity, whose schedule and controllers are still open."""
     body = {"name": "link", "joint": "hinge", "axis": [0, 0, 1], "type": "continuous", "mass": 1}
     body["inertia"] = [inertia] * 3
-    return {
-        "mechanism": {"gravity": [0, 0, 0], "bodies": [body]},
-        "joints": {"hinge": {"actuator": actuator}},
-    }
+    return {"mechanism": {"gravity": [0, 0, 0], "bodies": [body]}, "joints": {"hinge": {"actuator": actuator}}}
 
 
 def one_joint(actuator: dict[str, Any], **schedule: Any) -> Any:
@@ -288,10 +285,7 @@ def test_a_worm_in_a_drive_holds_the_joint_when_the_drive_gives_nothing() -> Non
 
 
 def test_a_joint_is_mechanical(said: Said) -> None:
-    graph = {
-        "elements": {"supply": {"type": "Se", "domain": "electrical", "effort": 1}},
-        "bonds": ["supply -> joint"],
-    }
+    graph = {"elements": {"supply": {"type": "Se", "domain": "electrical", "effort": 1}}, "bonds": ["supply -> joint"]}
     with pytest.raises(InputError) as raised:
         one_joint({"type": "bond_graph", "graph": graph})
     said(raised.value)

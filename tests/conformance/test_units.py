@@ -58,11 +58,9 @@ def run(case: Case, mode: str, *faults: dict) -> tuple[str, np.ndarray]:
     return found.fault, found.seen
 
 
-RIGHT = [(case, mode) for case, other in zip(CASES, itertools.cycle(OTHER_MODES)) for mode in ("effort", other)]
-
-
-@pytest.mark.parametrize(("case", "mode"), RIGHT, ids=str)
+@in_turn("mode", ("effort", *OTHER_MODES), CASES)
 def test_units_that_are_right_stop_nothing_and_that_of_the_velocity_is_proven(case, mode):
+    """With right units each family also runs in effort mode in test_faults.py."""
     fault, proven = run(case, mode)
     assert fault == ""
     if case.family != "dynamixel":  # whose counts are coarse beside this motion

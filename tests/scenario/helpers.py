@@ -12,7 +12,7 @@ from cosim.scenario.runs import ScenarioFiles, run_scenarios
 
 RIGS = Path(__file__).parents[2] / "rigs"
 CAN, SIM = RIGS / "arm_can.yaml", RIGS / "arm_sim.yaml"
-AT, LASTS = 0.3, 0.7  # s, when the arm moves; the duration
+AT, LASTS = 0.3, 0.5  # s, when the arm moves; the duration
 SOON = {"controllers.arm.trajectory.delay": "0.1 s"}  # it begins to move
 
 

@@ -33,8 +33,9 @@ def file_of_rig(case: Case, folder):
     return write_rig(folder / "rig.yaml", data)
 
 
-@lines
-def test_faults_pass_through_the_codec_the_driver_and_the_emulated_drive(case, tmp_path):
+def test_faults_pass_through_the_codec_the_driver_and_the_emulated_drive(tmp_path):
+    """On a serial port; on a bus in test_kinds_of_faults.py."""
+    case = next(case for case in CASES if case.line == "pty")
     def at(kind, **keys):
         return {"kind": kind, "at": AT, **keys}
 
@@ -46,8 +47,6 @@ def test_faults_pass_through_the_codec_the_driver_and_the_emulated_drive(case, t
         "hot": scenario("stopped within 200 ms by drive_fault of b", at("hot_winding", joint="b", temperature=150.0)),
         "power": scenario(["stopped within 150 ms", "motors off within 150 ms"], at("power_loss", duration=0.015)),
     }
-    if case.line != "pty":
-        scenarios["off"] = scenario("stopped within 2 ticks by bus_off", at("bus_off"))
     for each in scenarios.values():
         each["duration"] = 0.6
     results = results_of(file_of_rig(case, tmp_path), tmp_path, scenarios)

@@ -6,8 +6,12 @@ import shutil
 
 import pytest
 
-from cosim.errors import InputErrors
-from tests.scenario.helpers import RIGS, fault, results_of, scenario
+from cosim.errors import InputError, InputErrors
+from cosim.rig.rig import Rig
+from cosim.scenario.faulty_ticks import SimulatedFaults
+from cosim.scenario.runs import ScenarioFiles
+from cosim.scenario.stand import in_simulated_time
+from tests.scenario.helpers import RIGS, fault, file_of, results_of, scenario
 
 
 @pytest.fixture
@@ -30,11 +34,16 @@ def test_an_encoder_that_jumps(winch, tmp_path):
     }
 
 
-@pytest.mark.parametrize("kind", ["brown_out", "power_loss", "motor_fault"])
-def test_faults_that_a_rig_with_parts_cannot_have(winch, tmp_path, kind, said):
-    with pytest.raises(InputErrors) as error:
-        results_of(winch, tmp_path, {"one": scenario("completed", fault(kind, joint="winch"))})
-    said(error.value)
+def test_faults_that_a_rig_with_parts_cannot_have(winch, tmp_path, said):
+    kinds = "brown_out", "power_loss", "motor_fault"
+    file = file_of(tmp_path, {kind: scenario("completed", fault(kind, joint="winch")) for kind in kinds})
+    spec, scenarios = ScenarioFiles(winch, (file,)).read()
+    rig = Rig(in_simulated_time(spec))
+    for each in scenarios:
+        (wrong,) = each.faults
+        with pytest.raises(InputError) as error:
+            SimulatedFaults(rig, [(wrong.spec, each.place((*wrong.key, "joint")))])
+        said(error.value)
 
 
 def test_a_part_in_python(winch, tmp_path, said):

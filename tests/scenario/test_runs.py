@@ -10,8 +10,7 @@ import pytest
 from cosim import open_recording
 from cosim.errors import InputErrors
 from cosim.scenario import walk
-from cosim.scenario.runs import ScenarioFiles, run_scenarios
-from tests.scenario.helpers import AT, CAN, LASTS, SIM, SOON, fault, file_of, results_of, scenario
+from tests.scenario.helpers import AT, CAN, LASTS, SIM, fault, results_of, scenario
 
 MOVING = {"signal": "elbow/velocity", "below": "-5 deg/s"}
 NEVER = {"kind": "drop", "when": {"signal": "elbow/velocity", "above": "500 deg/s"}}
@@ -35,17 +34,19 @@ DRIVES = RANDOM | {
     "second never": scenario("completed", fault("duplicate"), NEVER, AFTER),
     "stopped before": scenario("stopped", fault("bus_off"), AFTER),
 }
-JUMP, TRACKING = fault("encoder_jump", joint="elbow", size=0.1), {"joints.elbow.limits.tracking": "3 deg"}
+JUMP = {"kind": "encoder_jump", "at": 0.05, "joint": "elbow", "size": 0.1}
+# the motion exceeds the limit of velocity after the jump, and before AT
+OWN = {"joints.elbow.limits.tracking": "3 deg", "joints.elbow.limits.velocity": "1 deg/s"}
 BROWN_OUT = fault("brown_out", joint="elbow", supply=0.1)
 NAN = {"kind": "encoder_nan", "joint": "elbow"}
 BLIND = NAN | {"at": AT}
 SIMULATED = {
     "sequence": SEQUENCE,
     "without": scenario("completed", JUMP),
-    "with": scenario("stopped by tracking", JUMP, set=TRACKING),
+    "with": scenario("stopped by tracking", JUMP, set=OWN),
     "bad one/2": scenario("stopped", BROWN_OUT),
     "good": scenario("completed", BROWN_OUT),
-    "slow": scenario("stopped", BLIND, set={"joints.elbow.limits.velocity": "1 deg/s"}),
+    "slow": scenario("stopped", BLIND, set=OWN),
 }
 
 
@@ -109,22 +110,20 @@ def test_a_failed_scenario_is_recorded_with_its_faults(folder, of_simulated):
     assert abs(run["elbow/voltage"][round(1e3 * AT) + 1 :]).max() <= 2.4 + 1e-9
 
 
-def test_the_values_of_a_file_replace_those_of_the_rig(tmp_path):
-    path = file_of(tmp_path, {"jump": scenario("stopped by tracking", JUMP)}, **TRACKING, **SOON)
-    (result,) = run_scenarios(ScenarioFiles(SIM, (path,)))
-    assert result.ok
-
-
 def test_a_rig_that_cannot_start_fails_its_scenarios(tmp_path):
     found = results_of(CAN, tmp_path, {"start": scenario("completed", fault("drop"))}, "emulator.ambient=100 degC")
     (failure,) = found["start"].failures
     assert failure.startswith("could not start: joint 'base': fault: over temperature"), failure
 
 
-@pytest.mark.parametrize("end", ["killed", "mistake"])
-def test_a_process_that_ends_without_a_result_is_a_failure(tmp_path, monkeypatch, end, said):
-    monkeypatch.setattr(walk, "run_with_faults", lambda *_: os._exit(9) if end == "killed" else 1 / 0)
-    said(results_of(SIM, tmp_path, {"one": scenario("completed", BLIND)})["one"].failures)
+def test_a_process_that_ends_without_a_result_is_a_failure(tmp_path, monkeypatch, said):
+    def ending(stand, timeline, rows, ticks, off):
+        return os._exit(9) if ticks < 450 else 1 / 0
+
+    monkeypatch.setattr(walk, "run_with_faults", ending)
+    killed, mistake = scenario("completed", BLIND, duration=0.4), scenario("completed", BLIND)
+    found = results_of(SIM, tmp_path, {"killed": killed, "mistake": mistake})
+    said(found["killed"].failures + found["mistake"].failures)
 
 
 def test_signals_and_units_are_those_of_the_rig(tmp_path, said):

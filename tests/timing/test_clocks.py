@@ -196,8 +196,7 @@ def test_a_terminal_counts_bytes():
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
-    [("none", "No such file or directory"), ("file/below", "Not a directory"), ("", "Is a directory")],
+    ("name", "why"), [("none", "No such file or directory"), ("file/below", "Not a directory"), ("", "Is a directory")]
 )
 def test_a_source_that_cannot_be_opened(tmp_path, name, why):
     (tmp_path / "file").touch()

@@ -79,10 +79,7 @@ MISSES = {
         [(5, 100 * US, "arm", "wake-up latency", 5)],
     ),
     "at the very end of a deadline": (timing(ticks(9, {5: {"wake": 800 * US}})), []),
-    "a ns after it": (
-        timing(ticks(9, {5: {"wake": 800 * US + 1}})),
-        [(5, 1, "publish", "wake-up latency", 5)],
-    ),
+    "a ns after it": (timing(ticks(9, {5: {"wake": 800 * US + 1}})), [(5, 1, "publish", "wake-up latency", 5)]),
     "longer than usual": (timing(ticks(9, {4: {"step": MS}})), [(4, 160 * US, "step", "step overran", 4)]),
     # half of the tick is 575 µs
     "off the CPU for less than half": (

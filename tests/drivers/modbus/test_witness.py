@@ -254,19 +254,13 @@ REQUESTS: dict[str, tuple[dict, object]] = {
     "read_file_record": ({"records": []}, 1),
     "write_file_record": ({"records": []}, 1),
     "read_fifo_queue": ({"address": 0}, 1),
-    "read_device_information": (
-        {"read_code": 1},
-        {"information": {0: b"cosim", 1: b"emulated drive", 2: b"1.0"}},
-    ),
+    "read_device_information": ({"read_code": 1}, {"information": {0: b"cosim", 1: b"emulated drive", 2: b"1.0"}}),
     "read_holding_registers": ({"address": 0x1000, "count": 3}, [402, 2000, 10000]),
     "read_input_registers": ({"address": 0x1000, "count": 1}, [402]),
     "write_register": ({"address": 0x3002, "value": 700}, {"registers": [700]}),
     "write_registers": ({"address": 0x3002, "values": [700, 800]}, {"address": 0x3002, "count": 2}),
     "mask_write_register": ({"address": 0x3002, "and_mask": 0xFF, "or_mask": 0x100}, {"or_mask": 0x100}),
-    "readwrite_registers": (
-        {"read_address": 0x1000, "read_count": 1, "write_address": 0x3002, "values": [9]},
-        [402],
-    ),
+    "readwrite_registers": ({"read_address": 0x1000, "read_count": 1, "write_address": 0x3002, "values": [9]}, [402]),
 }
 
 

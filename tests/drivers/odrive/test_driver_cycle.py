@@ -238,11 +238,7 @@ def test_answers_that_come_after_the_next_request_are_not_taken_for_its_answers(
     assert b.cycle(5).t_ns > seen
 
 
-WRONG = {
-    "no line": {},
-    "two lines": LINES,
-    "endpoints of a port": {"port": LINES["port"], "endpoints": "x.json"},
-}
+WRONG = {"no line": {}, "two lines": LINES, "endpoints of a port": {"port": LINES["port"], "endpoints": "x.json"}}
 
 
 @pytest.mark.parametrize("keys", WRONG.values(), ids=WRONG)
