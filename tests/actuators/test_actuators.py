@@ -1,7 +1,5 @@
 """Actuators: efforts and rates computed by hand, energy balance, traced and numeric results."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, get_type_hints
 

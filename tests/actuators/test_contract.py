@@ -1,7 +1,5 @@
 """The contract of actuators, for every file of the folder: signals, purity, energy balance, tracing."""
 
-from __future__ import annotations
-
 import math
 from types import ModuleType
 from typing import Any

@@ -1,7 +1,5 @@
 """The drive out of components, and the sample rigs of drives."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Homing and calibration recover what the emulated drives have, and their overlays are those of a run."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The settings of drives of every family that has some: saved, compared, restored."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.commissioning.drive_settings import _drivers, _opened, read_all

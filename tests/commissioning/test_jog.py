@@ -1,7 +1,5 @@
 """One joint is moved slowly under the guard, and stops at any doubt."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Each limit that stops a joint that is commissioned is named in one sentence."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Settings of drives in the cases that are of one family: another firmware, wrong ranges, drives that have none."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.commissioning.drive_settings import read_all

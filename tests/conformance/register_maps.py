@@ -1,7 +1,5 @@
 """Maps of the registers of two Modbus drives that differ in as much as they may."""
 
-from __future__ import annotations
-
 from typing import Any
 
 FAULTS = {

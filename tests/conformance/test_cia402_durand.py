@@ -1,8 +1,6 @@
 """The package `durand` as a reference: a drive made of its CANopen node, with velocities in rpm that it does not report
 and positions in units of its feed constant, behind the driver."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -3,8 +3,6 @@
 That the driver in Python has all of them right is in tests/drivers/cia402/test_units.py.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Faults that a killed run left in drives prevent the next one until they are cleared deliberately."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

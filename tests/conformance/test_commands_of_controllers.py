@@ -2,8 +2,6 @@
 engines, controllers in machine code and in Python. What is not finite or absurd stops the run before the drive gets it.
 """
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ the same random feedback; what it measures is what that driver measures; and wha
 COSIM_FRAMES sets how many frames are compared in all.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 """Faults of emulated drives and their effect on a run: stop reason, time, motors off. In simulated time with all
 families; in real time with one on each kind of line."""
 
-from __future__ import annotations
-
 import json
 import time
 from functools import cache

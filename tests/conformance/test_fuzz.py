@@ -3,8 +3,6 @@
 COSIM_FUZZ sets how many items there are for each family, for its codecs and for its emulator.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import os

@@ -1,7 +1,5 @@
 """Every driver from opening to closing: motors off, modes, stop."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A bus that loses or repeats messages while the program connects: it is asked again, or named as the cause."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every driver reports faults, wrong drives, clipped efforts, damaged data and lost connections."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A drive of another family at an address: the error names the family that answers there, and motors stay off."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.errors import InputError

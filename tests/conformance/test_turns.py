@@ -3,8 +3,6 @@
 Each family in Python and in machine code.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

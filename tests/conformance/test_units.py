@@ -1,7 +1,5 @@
 """Drives of every family that report in a wrong unit: the run stops in its first motion, with the factor."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """What an emulated drive does not know is shown once, by every family; what a driver sends is known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

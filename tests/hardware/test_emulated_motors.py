@@ -1,7 +1,5 @@
 """Emulated motors: units of the drive, limits, temperature."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Injected faults: time and condition, and their effect on items of a connection."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import pytest

@@ -1,7 +1,5 @@
 """Scenarios of the sample arm, run as the command does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

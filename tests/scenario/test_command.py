@@ -1,7 +1,5 @@
 """`cosim scenario`: table, exit codes, JUnit XML, JSON, recordings, and mistakes in one line each."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

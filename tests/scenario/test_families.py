@@ -3,8 +3,6 @@
 How a run with every family ends after each fault is in tests/conformance/test_faults.py.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.rig.sections.rig_spec import read_rig
@@ -36,6 +34,7 @@ def file_of_rig(case: Case, folder):
 def test_faults_pass_through_the_codec_the_driver_and_the_emulated_drive(tmp_path):
     """On a serial port; on a bus in test_kinds_of_faults.py."""
     case = next(case for case in CASES if case.line == "pty")
+
     def at(kind, **keys):
         return {"kind": kind, "at": AT, **keys}
 

@@ -1,7 +1,5 @@
 """A guard that is weaker than it should be fails the scenarios: a limit switched off, a threshold doubled."""
 
-from __future__ import annotations
-
 from tests.scenario.helpers import CAN, SIM, fault, results_of, scenario
 
 DRIVES = {

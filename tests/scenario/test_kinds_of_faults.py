@@ -1,7 +1,5 @@
 """Every kind of fault has an effect: how the run ends with it, an expectation that holds, and ones that fail."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.hardware.emulation.fault_kinds import KINDS

@@ -1,7 +1,5 @@
 """Scenarios of rigs with parts: compiled ones only, and the faults that their joints can have."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

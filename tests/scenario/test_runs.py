@@ -1,7 +1,5 @@
 """Scenarios in processes: the same results each time, sequences, conditions, overrides, recordings, crashes."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 

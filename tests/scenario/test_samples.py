@@ -1,7 +1,5 @@
 """The sample scenarios hold."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.scenario.runs import ScenarioFiles, run_scenarios

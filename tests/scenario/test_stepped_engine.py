@@ -1,7 +1,5 @@
 """Rigs with drivers in simulated time against the same rigs without drivers, and several drivers at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

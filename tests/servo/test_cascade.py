@@ -1,7 +1,5 @@
 """The cascade of a drive on numbers, against the formulas; and in the coordinates of an emulated drive."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The encoder and the brake of a drive on numbers: counts, speeds, index, times."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The same rig in every engine, paced by a clock that does the same in each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial

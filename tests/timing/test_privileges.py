@@ -1,7 +1,5 @@
 """Real-time privileges: each acquired and released, refused with its fix; a quiet interpreter."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

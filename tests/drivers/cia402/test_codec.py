@@ -1,7 +1,5 @@
 """CANopen frames and SDO transfers of the CiA 402 family to the byte, against manuals of several manufacturers."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

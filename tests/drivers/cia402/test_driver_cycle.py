@@ -1,7 +1,5 @@
 """The cycle of the driver of CiA 402 drives: commands, feedback, faults and the watchdog."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.drivers.cia402 import codec, faults, profile

@@ -1,7 +1,5 @@
 """Stopping and closing the driver of CiA 402 drives, and what the family adds to it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The units of a drive by its factor group, and what contradicts itself."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

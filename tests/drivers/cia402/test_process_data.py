@@ -1,7 +1,5 @@
 """Drives that do not let their process data be mapped: used with their own, if these have what the mode needs."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """Drives with other units behind the driver: what is commanded arrives, and what is measured is true."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Drives in other units than counts of their encoder: settings of the emulated drive, and what the rig has to say."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple

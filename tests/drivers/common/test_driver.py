@@ -1,7 +1,5 @@
 """What every driver refuses, and what a stop at any moment does: the base of all families, over each of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import count

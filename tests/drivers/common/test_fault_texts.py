@@ -1,7 +1,5 @@
 """Fault codes whose texts are in the rig."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.drivers.common.fault_texts import UNKNOWN, check_fault_texts, code_of, fault_table

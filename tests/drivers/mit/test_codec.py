@@ -1,7 +1,5 @@
 """Frames of the Mini Cheetah protocol: those of manuals and of another client, and any bytes."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """Mistakes in a rig with drives of the Mini Cheetah protocol, and what the drives themselves refuse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

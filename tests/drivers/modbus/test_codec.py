@@ -1,7 +1,5 @@
 """Frames against the examples of the specification, and against the frames of the package pymodbus."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

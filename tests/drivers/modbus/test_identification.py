@@ -1,7 +1,5 @@
 """The identification of a device: the package `pymodbus` of other authors sends and decodes the same frames."""
 
-from __future__ import annotations
-
 import pytest
 from pymodbus.framer import FramerRTU
 from pymodbus.pdu import DecodePDU

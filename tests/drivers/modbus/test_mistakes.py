@@ -1,7 +1,5 @@
 """Mistakes in the map of registers: one line each, at its place."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conformance.families import Case

@@ -1,7 +1,5 @@
 """The package pymodbus as the other end: its client with the emulated drives, its server with the driver."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import inspect

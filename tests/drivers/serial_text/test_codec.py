@@ -1,7 +1,5 @@
 """Patterns of lines, in both directions."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

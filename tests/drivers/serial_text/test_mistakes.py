@@ -1,7 +1,5 @@
 """Mistakes in the patterns of a board: one line each, at its place."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

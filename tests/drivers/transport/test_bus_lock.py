@@ -1,7 +1,5 @@
 """One program per bus of a machine."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

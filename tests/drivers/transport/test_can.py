@@ -1,7 +1,5 @@
 """CAN buses: frames between connected, filters, deadlines, what is measured, nonsense that is passed over."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import socket

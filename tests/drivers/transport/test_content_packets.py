@@ -1,7 +1,5 @@
 """Packets and frames that carry content: by the firmware's source, cut and spoilt, and any bytes."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """One exchange at a time on a half-duplex link, and the bus load that follows from it."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.drivers.modbus import codec

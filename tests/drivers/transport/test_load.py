@@ -1,7 +1,5 @@
 """How long frames and bytes take: published lengths, stuffing counted in another way, shares of a line."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

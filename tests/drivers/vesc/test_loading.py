@@ -1,7 +1,5 @@
 """Mistakes in a rig with VESCs, and what drives refuse or are refused for."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

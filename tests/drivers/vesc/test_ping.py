@@ -1,8 +1,6 @@
 """A ping and its answer, byte by byte as in the firmware's comm_can.c: kind · 256 + receiver, the sender's number; the
 id and the kind of device."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.drivers.transport import CanFrame

@@ -1,7 +1,5 @@
 """Measured values byte by byte as `comm/commands.c` of firmware 6 appends them, and what else its clients ask for."""
 
-from __future__ import annotations
-
 import math
 import struct
 from typing import Any
