@@ -9,8 +9,7 @@ from cosim.errors import InputError, InputErrors, RunError
 from cosim.rig.build.family_modules import hook
 from cosim.rig.sections.rig_spec import read_rig
 from tests.conformance import families
-from tests.conformance.families import Case, addresses, cases, rig, section, write_rig
-from tests.conformance.register_maps import FLOATS, WHOLE_NUMBERS
+from tests.conformance.families import FLOATS, WHOLE_NUMBERS, Case, addresses, cases, rig, section, write_rig
 
 from .lockstep import Lockstep
 

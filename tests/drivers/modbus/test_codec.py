@@ -9,8 +9,7 @@ from pymodbus.pdu import DecodePDU, ExceptionResponse, register_message
 
 from cosim.drivers.modbus import codec
 from cosim.drivers.modbus.codec import RtuRequest
-from tests.conformance.families import Case
-from tests.conformance.register_maps import FLOATS, WHOLE_NUMBERS
+from tests.conformance.families import FLOATS, WHOLE_NUMBERS, Case
 from tests.drivers.loading import mistakes_of
 
 NODE = 0x11

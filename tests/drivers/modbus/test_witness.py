@@ -27,8 +27,7 @@ from cosim.drivers.transport import now
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
-from tests.conformance.families import rig, write_rig
-from tests.conformance.register_maps import FLOATS, WHOLE_NUMBERS
+from tests.conformance.families import FLOATS, WHOLE_NUMBERS, rig, write_rig
 from tests.drivers.bench import refused
 from tests.kit.clock import MS
 

@@ -1,5 +1,6 @@
 """Patterns of lines, in both directions."""
 
+import json
 import math
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 
 from cosim.drivers.serial_text import codec
 from cosim.drivers.serial_text.codec import Pattern, pattern_of
+from cosim.rig.rig import load_rig
+from tests.conformance.families import rig
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
@@ -84,3 +87,13 @@ def test_a_pattern_has_the_fields_of_its_place():
     with pytest.raises(ValueError, match=r"^lacks the field '{position}'; add it$"):
         pattern_of(("id", "position"), ("position",))("P{id}")
     assert pattern_of(("id",), ("id",))("") == ""
+
+
+def test_the_bus_load_is_that_of_the_longest_lines(tmp_path):
+    """Of two axes at 115200 bit/s, every 20 ms."""
+    data = rig({"type": "serial_text", "port": {"port": "/dev/ttyUSB0"}}, [{"id": 1}, {"id": 2}])
+    (tmp_path / "rig.yaml").write_text(json.dumps(data))
+    (load,) = load_rig(tmp_path / "rig.yaml").bus_loads.values()
+    command, poll = "T1 -0.333333*00\n", "Q1*00\n"
+    state = "S1 -1.234568e-05 -1.234568e-05 -1.234568e-05 0 0*00\n"
+    assert load == pytest.approx(2 * 10 * len(command + poll + state) / 115200 / 20e-3, rel=0.03)
