@@ -70,13 +70,19 @@ def test_loops_that_do_not_fit_together(loops, said) -> None:
     said(caught.value)
 
 
-def test_loops_at_their_bounds_fit_and_defaults() -> None:
+def test_rates_periods_bounds_and_defaults() -> None:
     shortest = VelocityLoop(gain=1.0, rate=1e3, integral_time=1e-3)
     assert ServoLoops(velocity=shortest, position=PositionLoop(gain=0.0, rate=1e3)).period == 1e-3
     loops = ServoLoops(mode="effort", current=CurrentLoop(rate=8e3), velocity=shortest)
     assert (list(loops.loops), loops.period) == (["current"], 1.0 / 8e3)
     assert (HoldingBrake(1.0).opens, HoldingBrake(1.0).closes) == (0.05, 0.03)
     assert (CurrentLoop().rate, CurrentLoop().delay) == (16e3, 1)
+    # rates and periods
+    velocity, position = VelocityLoop(gain=1.0), PositionLoop(gain=1.0)
+    loops = ServoLoops(current=CurrentLoop(), velocity=velocity, position=position)
+    assert (loops.period, loops.every("position"), loops.every("velocity")) == (1.0 / 16e3, 16, 4)
+    held = ServoLoops(mode="effort", velocity=velocity)
+    assert (held.period, held.every("velocity"), held.every("position")) == (1.0 / 4e3, 1, 1)
 
 
 @pytest.mark.parametrize(("scale", "zero"), [(1.0, 0.0), (-20.0, 0.3), (0.25, -1.0)])
@@ -101,10 +107,17 @@ def test_an_emulated_drive_runs_the_loops_of_its_joint(scale: float, zero: float
     assert float(x["velocity_setpoint"]) == pytest.approx(5.0 * (0.62 - motion[6] - (0.02 / 7.0 if encoder else 0.0)))
 
 
-def test_a_command_of_a_velocity() -> None:
+def test_commanded_loops() -> None:
     commanded = CommandedLoops(ServoLoops(mode="velocity", velocity=VELOCITY), scale=-2.0)
     # v* = 1/−2, v = 0.2/−2: M = 2 (−0.5 + 0.1) at the joint
     assert commanded.effort("velocity", 1.0, 5.0, 0.2, 100.0, 100.0) == pytest.approx(0.4)
+    # a command that is no number gives none and leaves the loops as they are
+    loops = CommandedLoops(ServoLoops(mode="velocity", velocity=VelocityLoop(gain=1.0, integral_time=0.1)))
+    assert math.isnan(loops.effort("velocity", math.nan, 0.0, 0.0, 10.0, 5.0))
+    assert loops.effort("velocity", 2.0, 0.0, 0.0, 10.0, 5.0) == 2.0
+    assert loops.effort("velocity", 2.0, 0.0, 0.0, 10.0, 5.0) == pytest.approx(2.0 + 2.0 / 400.0)
+    loops.reset()
+    assert loops.effort("velocity", math.inf, 0.0, 0.0, 3.0, 2.5) == 2.5
 
 
 # --- the encoder and the brake of a drive on numbers: counts, speeds, index, times ---
@@ -166,20 +179,3 @@ def test_the_brake_follows_its_drive_after_its_times() -> None:
         closed.append(int(x[BRAKE]))
     # opens 5 ms after the start, closes 3 ms after sample 8, does not open in 2 ms
     assert closed == [1] * 5 + [0] * 6 + [1] * 13
-
-
-def test_rates_and_periods() -> None:
-    velocity, position = VelocityLoop(gain=1.0), PositionLoop(gain=1.0)
-    loops = ServoLoops(current=CurrentLoop(), velocity=velocity, position=position)
-    assert (loops.period, loops.every("position"), loops.every("velocity")) == (1.0 / 16e3, 16, 4)
-    held = ServoLoops(mode="effort", velocity=velocity)
-    assert (held.period, held.every("velocity"), held.every("position")) == (1.0 / 4e3, 1, 1)
-
-
-def test_a_command_that_is_no_number_gives_none_and_leaves_the_loops_as_they_are() -> None:
-    loops = CommandedLoops(ServoLoops(mode="velocity", velocity=VelocityLoop(gain=1.0, integral_time=0.1)))
-    assert math.isnan(loops.effort("velocity", math.nan, 0.0, 0.0, 10.0, 5.0))
-    assert loops.effort("velocity", 2.0, 0.0, 0.0, 10.0, 5.0) == 2.0
-    assert loops.effort("velocity", 2.0, 0.0, 0.0, 10.0, 5.0) == pytest.approx(2.0 + 2.0 / 400.0)
-    loops.reset()
-    assert loops.effort("velocity", math.inf, 0.0, 0.0, 3.0, 2.5) == 2.5

@@ -68,44 +68,34 @@ def test_refusals_as_festo_prints_them():
     assert str(sdo.Aborted(0x12345678)) == "refused (abort code 0x12345678)"
 
 
-def test_heartbeat_consumer_as_a_master_writes_it():
+def test_sdo_frames_as_others_print_them():
     # trace of a CODESYS master that makes node 2 watch node 127 for 300 ms, blog.csdn.net/…/127568371
     frame = request_write(2, setup.CONSUMER, "I", 127 << 16 | 300)
     assert frame == CanFrame(0x602, bytes.fromhex("23 16 10 01 2C 01 7F 00"))
-
-
-def test_reading_a_mapping_as_blink_marine_prints_it():
     # PKP2500SI CANopen user manual rev. 1.0, 41.: number of mapped objects, and the first of them (2002h 01h, 16 bit)
     assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x1601, 0, b"\3") == bytes.fromhex("4F 01 16 00 03 00 00 00")
     mapped = struct.pack("<I", 0x20020110)
     assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x1601, 1, mapped) == bytes.fromhex("43 01 16 01 10 01 02 20")
-
-
-def test_control_bytes_as_curtis_prints_them():
     # Curtis 3401T manual, August 2022, page 47
     for size, write, answer in ((1, 0x2F, 0x4F), (2, 0x2B, 0x4B), (3, 0x27, 0x47), (4, 0x23, 0x43)):
         assert sdo.expedited(sdo.DOWNLOAD, 0x6040, 0, bytes(size))[0] == write
         assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x6040, 0, bytes(size))[0] == answer
 
 
-def test_segments_of_an_upload():
+def test_segments():
     # command bytes: Nanotec N5 technical manual 2.0.1, page 111 (41h, 60h, 70h); unused bytes: Danfoss MG.33.J1.02, 42
     transfer = sdo.upload(0x1008, 0)
     assert start(transfer) == bytes.fromhex("40 08 10 00 00 00 00 00")
     assert transfer.send(bytes.fromhex("41 08 10 00 09 00 00 00")) == bytes.fromhex("60 00 00 00 00 00 00 00")
     assert transfer.send(b"\x00servo d") == bytes.fromhex("70 00 00 00 00 00 00 00")
     assert finish(transfer, b"\x1brv\0\0\0\0\0") == b"servo drv"
-
-
-def test_segments_of_a_download():
+    # segments of a download
     transfer = sdo.download(0x2000, 1, b"nine bytes")
     assert start(transfer) == bytes.fromhex("21 00 20 01 0A 00 00 00")
     assert transfer.send(bytes.fromhex("60 00 20 01 00 00 00 00")) == b"\x00nine by"
     assert transfer.send(b"\x20" + bytes(7)) == b"\x19tes" + bytes(4)
     assert finish(transfer, b"\x30" + bytes(7)) == b""
-
-
-def test_a_toggle_bit_that_does_not_alternate():
+    # a toggle bit that does not alternate
     transfer = sdo.upload(0x1008, 0)
     start(transfer)
     transfer.send(bytes.fromhex("41 08 10 00 09 00 00 00"))
@@ -122,7 +112,7 @@ def test_answers_that_belong_to_a_request():
     assert not sdo.answers(request, bytes.fromhex("4B 41 60 00"))
 
 
-def test_network_management():
+def test_network_management_and_emergencies():
     # ABB NCAN-02 start-up guide, page 6-3: 1, 2, 128, 129, 130; Festo 3.7.2: boot-up is one zero byte
     assert codec.nmt(codec.START, 5) == CanFrame(0, b"\x01\x05")
     assert codec.nmt(codec.STOP, 0) == CanFrame(0, b"\x02\x00")
@@ -131,9 +121,6 @@ def test_network_management():
     assert codec.heartbeat(127, codec.RUNNING) == CanFrame(0x77F, b"\x05")
     assert codec.decode_heartbeat(b"\xff") == 127  # with the toggle bit of node guarding
     assert CanFrame(0x80, b"") == codec.SYNC
-
-
-def test_emergency():
     # Festo 3.5.2: 81h, eight bytes: E0 E1 R0 0 0 0 0 0
     assert codec.emergency(1, 0x8611, 0x21) == CanFrame(0x81, bytes.fromhex("11 86 21 00 00 00 00 00"))
     assert codec.decode_emergency(bytes.fromhex("10 23 03 01 02 03 04 05")) == (0x2310, 0x03)
@@ -152,32 +139,25 @@ STATES = {
 }
 
 
-def test_states_of_the_statusword():
+def test_states_and_the_commands_to_operation_enabled():
     for word in range(0x10000):
         states = [state for state, (mask, value) in STATES.items() if word & mask == value]
         assert states == [state for state in (profile.state_of(word),) if state is not None], f"{word:04x}"
-
-
-def test_the_commands_to_operation_enabled():
     assert [profile.next_control(s) for s in range(8)] == [0, 0x06, 0x07, 0x0F, 0x0F, 0, 0, 0]
     assert profile.next_control(None) == 0
 
 
-def test_commands_of_the_three_modes():
+def test_commands_and_answers_of_a_drive():
     assert codec.effort_command(3, 0x0F, -0.25, STEP) == CanFrame(0x203, bytes.fromhex("0F 00 0C FE"))
     assert codec.velocity_command(3, 0x0F, 2.0, 0.5, STEP) == CanFrame(0x203, bytes.fromhex("0F 00 E8 03 00 00 E8 03"))
     assert codec.position_command(3, 0x06, -1.0, 0.0, STEP) == CanFrame(0x203, bytes.fromhex("06 00 18 FC FF FF 00 00"))
     assert codec.velocity_offset(3, 0.01, STEP) == CanFrame(0x303, bytes.fromhex("05 00 00 00"))
-
-
-def test_what_does_not_fit_is_cut():
+    # what does not fit is cut
     assert codec.effort_command(1, 0, 1e9, STEP).data == bytes.fromhex("00 00 FF 7F")
     assert codec.position_command(1, 0, -1e9, -1e9, STEP).data == bytes.fromhex("00 00 00 00 00 80 00 80")
     with pytest.raises(ValueError, match="NaN"):
         codec.effort_command(1, 0, float("nan"), STEP)
-
-
-def test_answers_of_a_drive():
+    # answers of a drive
     assert codec.decode_status(bytes.fromhex("37 16 08 E8 03 00 00"), STEP) == (0x1637, 8, 1.0)
     assert codec.decode_motion(bytes.fromhex("FE FF FF FF E8 03"), STEP) == (-0.004, 0.5, None)
     assert codec.decode_motion(bytes.fromhex("00 00 00 00 00 00 FB 00"), STEP) == (0.0, 0.0, pytest.approx(25.1))

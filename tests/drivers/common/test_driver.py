@@ -114,12 +114,15 @@ def test_no_command_follows_a_stop(desk):
 TEXTS = {"3": "Overcurrent; check the phases for a short", 7: "encoder"}
 
 
-def test_a_text_is_a_name_and_a_fix():
+def test_the_text_of_a_fault_is_a_name_and_a_fix():
     check_fault_texts(TEXTS)
     assert fault_table(TEXTS, "its manual") == {
         3: ("Overcurrent", "check the phases for a short"),
         7: ("encoder", "see its manual"),
     }
+    # an emulated drive reports the code whose name has its fault
+    table = fault_table({**TEXTS, 5: "brake; check the encoder's cable"}, "")
+    assert [code_of(fault, table) for fault in ("overcurrent", "encoder", "undervoltage", "")] == [3, 7, UNKNOWN, 0]
 
 
 @pytest.mark.parametrize("texts", [{"high": "overcurrent"}, {-1: "overcurrent"}, {"7": 7}])
@@ -127,11 +130,6 @@ def test_a_code_without_a_text_is_a_mistake(texts):
     (code,) = texts
     with pytest.raises(ValueError, match=f"^'faults' has a text for each fault code; '{code}' has none$"):
         check_fault_texts(texts)
-
-
-def test_an_emulated_drive_reports_the_code_whose_name_has_its_fault():
-    table = fault_table({**TEXTS, 5: "brake; check the encoder's cable"}, "")
-    assert [code_of(fault, table) for fault in ("overcurrent", "encoder", "undervoltage", "")] == [3, 7, UNKNOWN, 0]
 
 
 # --- an emulated drive without protocol: its motor gets no more than both limits allow ---

@@ -114,9 +114,7 @@ def test_the_decoder_resynchronises() -> None:
         Packet(1, codec.DAMAGED, b""),
         Packet(1, codec.STATUS, OK + b"abcd"),
     ]
-
-
-def test_what_is_no_beginning_of_a_packet_is_not_kept() -> None:
+    # what is no beginning of a packet is not kept
     decoder = Decoder()
     assert decoder.feed(b"x" * 5000 + b"\xff\xff") == []
     assert decoder.rest == b"\xff\xff"

@@ -65,15 +65,12 @@ def test_the_examples_of_the_specification(section):
     assert codec.read_words(framed(answered)) == read or not request.quantity
 
 
-def test_the_checksum_of_the_specification():
+def test_checksums_and_exceptions_of_the_specification():
     """MODBUS over Serial Line V1.02, 6.2.2: the frame 02 07 has the CRC 1241h, sent as 41 12; and the check value of
     CRC-16/MODBUS in the catalogue of parametrised CRC algorithms."""
     assert codec.checked(b"\x02\x07").hex() == "02074112"
     assert codec.crc(b"123456789") == 0x4B37
-
-
-def test_the_exception_of_the_specification():
-    """V1.1b3, 7: the function with its highest bit set, and the exception code."""
+    # v1.1b3, 7: the function with its highest bit set, and the exception code
     request = EXAMPLES["6.3"][0]
     assert codec.refusal(request, 2) == framed("83 02")
     assert codec.find_answer(request, framed("83 02")) == framed("83 02")

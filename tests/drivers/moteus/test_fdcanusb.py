@@ -63,11 +63,12 @@ def test_documented_lines() -> None:
     assert parse_received(b"rcv 100 2404000a005000000170ff230d181400") == ANSWER._replace(switched=False)
     assert received_line(ANSWER) == b"rcv 0100 2404000A005000000170FF230D181400 e B F r x-1"
     assert with_checksum(b"OK") == b"OK *BD"
-
-
-def test_a_drive_own_uart_answers_without_flags() -> None:
+    # a drive own uart answers without flags
     frame = parse_received(b"rcv 00000800 2100", 5)
     assert frame == CanFrame(0x800, b"\x21\x00", True, True, False, False, 5)
+    # standard and extended frames
+    assert parse_send(b"can std 8001 00 bfr") == CanFrame(0x8001, b"\x00", False, False, False)
+    assert parse_send(b"can ext 1 00 B F") == CanFrame(1, b"\x00", True, True, True)
 
 
 NONSENSE = {
@@ -88,11 +89,6 @@ def test_nonsense_is_answered_by_an_error(why: str) -> None:
         _, device, there, back = ends()
         there.append(line + b"\n")
         assert device.receive(0) is None and list(back) == [b"ERR " + why.encode() + b"\r\n"]
-
-
-def test_standard_and_extended_frames() -> None:
-    assert parse_send(b"can std 8001 00 bfr") == CanFrame(0x8001, b"\x00", False, False, False)
-    assert parse_send(b"can ext 1 00 B F") == CanFrame(1, b"\x00", True, True, True)
 
 
 def test_both_ends() -> None:

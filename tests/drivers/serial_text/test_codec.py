@@ -57,12 +57,10 @@ def test_lines_of_a_pattern(text, line, values):
     assert Pattern(text).match(line) == values
 
 
-def test_no_number_is_a_number_in_text_too():
+def test_numbers_in_text_and_their_resolution():
     assert math.isnan(Pattern("P{position}").match("Pnan")["position"])
     assert Pattern("P{position}").match("P-inf")["position"] == -math.inf
-
-
-def test_the_resolution_of_a_format():
+    # the resolution of a format
     assert Pattern("T{effort:.3f}").resolution("effort") == 1e-3
     assert Pattern("T{effort}").resolution("effort") == Pattern("T{effort:.3g}").resolution("effort") == 0.0
 

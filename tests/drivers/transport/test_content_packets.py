@@ -94,14 +94,12 @@ def test_lines_equal_those_of_splitlines(chunks: list[bytes]) -> None:
     assert LineSplitter(100).feed(data) == [line for line in data.replace(b"\r", b"\n").split(b"\n") if line]
 
 
-def test_a_line_that_is_too_long_is_dropped_with_its_end() -> None:
+def test_where_lines_end() -> None:
     lines = LineSplitter(10)
     assert lines.feed(b"x" * 600) == [] and lines.dropped == 1
     assert lines.feed(b"OK\r\n") == []  # the end of the dropped line
     assert lines.feed(b"OK\r\n\r\n") == [b"OK"] and lines.dropped == 1
-
-
-def test_each_of_the_ends_ends_a_line() -> None:
+    # each of the ends ends a line
     assert LineSplitter(10, b"\n!").feed(b"a!b\nc\r!d") == [b"a", b"b", b"c\r"]
 
 
