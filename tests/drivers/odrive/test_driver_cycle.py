@@ -152,9 +152,9 @@ def test_a_receive_buffer_that_overflowed_between_reads(bench):
     b.driver.open()
     b.spoil = lambda item: (item,) if len(b.queue) < 60 else ()
     for mode in ("effort", "velocity"):
-        b.run(1500)
+        b.run(700)
         assert not any(b.read(20).fault)
-        b.run(1500)
+        b.run(700)
         b.driver.enable(mode)
         for _ in range(700):
             assert not any(b.cycle().fault)
