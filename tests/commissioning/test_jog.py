@@ -84,7 +84,7 @@ def test_a_joint_moves_only_while_its_key_repeats(tmp_path, monkeypatch):
 
 def test_a_press_of_a_key_moves_by_one_step(tmp_path):
     lockstep = Lockstep(tmp_path, arm())
-    keys = ScriptedKeys({5: ["+"], 450: ["+"], 900: ["-"], 1350: ["quit"]})
+    keys = ScriptedKeys({5: ["+"], 500: ["+"], 1000: ["-"], 1500: ["quit"]})
     last = jog(session_of(lockstep), "elbow", JogPlan(SPEED, step=2 * DEG), keys)
     assert last.position == pytest.approx(2 * DEG, abs=0.3 * DEG)
 
