@@ -1,7 +1,5 @@
 """The equations of a DC motor with a gear, written by hand: what its bond graph must give."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from cosim.bondgraph.components._gear_friction import gear_friction

@@ -1,44 +1,31 @@
-"""Actuators: efforts and rates computed by hand, energy balance, traced and numeric results."""
-
-from __future__ import annotations
+"""Actuators: efforts and rates computed by hand; the rest of the contract is in test_contract.py."""
 
 import math
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cosim.actuators import dc_motor, ideal
 from cosim.bondgraph.components._gear_friction import CREEP_SPEED, gear_friction
-from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError, SourceLocation
-from cosim.layout import Layout
 from cosim.rig.reading.schema import Reading, read
-from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Block
 from cosim.units import TURN
 from tests.actuators import dc_motor_by_hand
 
 MOTOR = {"resistance": 0.5, "inductance": 2e-3, "torque_constant": 0.04, "rotor_inertia": 3e-5, "ratio": 50.0}
 LOSSY = {**MOTOR, "viscous": 0.7, "coulomb": 1.5, "efficiency": 0.8}
 ELASTIC = {"stiffness": 900.0, "damping": 1.2}
-CASES = {
-    "ideal": (ideal, {}),
-    "ideal with a limit": (ideal, {"max_effort": 6.0}),
-    "motor": (dc_motor, MOTOR),
-    "motor on a voltage": (dc_motor, {**MOTOR, "drive": "voltage"}),
-    "motor with limits": (dc_motor, {**MOTOR, "voltage_limit": 5.0, "current_limit": 3.0}),
-    "lossy gear": (dc_motor, LOSSY),
-    "elastic gear": (dc_motor, {**MOTOR, **ELASTIC}),
-    "elastic and lossy gear": (dc_motor, {**LOSSY, **ELASTIC, "drive": "voltage"}),
+MOTORS = {
+    "motor": MOTOR,
+    "motor on a voltage": {**MOTOR, "drive": "voltage"},
+    "motor with limits": {**MOTOR, "voltage_limit": 5.0, "current_limit": 3.0},
+    "lossy gear": LOSSY,
+    "elastic gear": {**MOTOR, **ELASTIC},
+    "elastic and lossy gear": {**LOSSY, **ELASTIC, "drive": "voltage"},
 }
 CURRENT, TWIST, SPEED = (f"motor.{state}" for state in ("winding.flow", "spring.displacement", "inertia.flow"))
 INDEPENDENT = {"request", "position", "velocity"}
-
-
-@pytest.fixture(params=CASES)
-def actuator(request: pytest.FixtureRequest) -> Any:
-    module, keys = CASES[request.param]
-    return module.load(module.Params(**keys))
 
 
 def motor(**keys: Any) -> Any:
@@ -59,48 +46,6 @@ def states(actuator: Any, count: int = 40) -> Any:
     for _ in range(count):
         draw = {name: rng.uniform(-size, size) for name, size in sizes.items()}
         yield {name: draw[name] for name in actuator.initial(0.0, 0.0)}, {name: draw[name] for name in INDEPENDENT}
-
-
-def test_actuators_are_blocks_with_the_signals_of_the_contract(actuator: Any) -> None:
-    assert isinstance(actuator, Block)
-    assert actuator.inputs is ACTUATOR_INPUTS and ACTUATOR_OUTPUTS.items() <= actuator.outputs.items()
-    initial = actuator.initial(0.4, -0.2)
-    dx, y = flow(actuator, initial)
-    assert dx.keys() == initial.keys() and y.keys() == actuator.outputs.keys()
-    assert all(np.shape(value) == () for value in (*dx.values(), *y.values(), *initial.values()))
-    assert set(actuator.positions) <= set(initial)
-    assert get_type_hints(type(actuator.params), include_extras=True)
-
-
-def test_energy_balance_in_random_states(actuator: Any) -> None:
-    """power = effort · velocity + loss + d(stored)/dt, the last by a difference along the flow."""
-    for state, inputs in states(actuator):
-        dx, y = flow(actuator, state, **inputs)
-        h = 1e-6
-        ends = []
-        for sign in (-h, h):
-            moved = {name: value + sign * dx[name] for name, value in state.items()}
-            moved_inputs = {**inputs, "position": inputs["position"] + sign * inputs["velocity"]}
-            ends.append(flow(actuator, moved, **moved_inputs)[1]["stored"])
-        change = (ends[1] - ends[0]) / (2 * h)
-        assert y["power"] == pytest.approx(y["effort"] * inputs["velocity"] + y["loss"] + change, rel=1e-6, abs=1e-4)
-        assert y["loss"] >= 0.0
-
-
-def test_traced_results_equal_numeric_results(actuator: Any) -> None:
-    layout = Layout(actuator.initial(0.0, 0.0))
-
-    def both(x: Any, request: Any, position: Any, velocity: Any) -> tuple[Any, ...]:
-        u = {"request": request, "position": position, "velocity": velocity}
-        dx, y = actuator.flow(0.0, actuator.params, layout.unpack(x), u)
-        return layout.pack(dx), *(np.asarray(value) if isinstance(value, float) else value for value in y.values())
-
-    ports = [ArrayPort("x", (layout.size,)), *(ArrayPort(name, ()) for name in ("request", "position", "velocity"))]
-    compiled = compile(both, ports, interpret=False)
-    for state, inputs in states(actuator):
-        arguments = [layout.pack(state), *(np.array(inputs[name]) for name in ("request", "position", "velocity"))]
-        for got, expected in zip(compiled(*arguments), both(*arguments), strict=True):
-            np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_an_ideal_actuator_has_no_inertia_and_a_limit_that_is_not_negative() -> None:
@@ -137,10 +82,10 @@ def test_a_rotor_moves_with_the_joint_of_a_rigid_gear_and_by_itself_behind_an_el
     assert initial == {CURRENT: 0.0, TWIST: 0.0, SPEED: 2.0}
 
 
-@pytest.mark.parametrize("name", [name for name, (module, _) in CASES.items() if module is dc_motor])
+@pytest.mark.parametrize("name", MOTORS)
 def test_the_graph_of_a_motor_has_the_equations_written_by_hand(name: str) -> None:
     by_name = {CURRENT: "current", TWIST: "twist", SPEED: "speed"}
-    found = motor(**CASES[name][1])
+    found = motor(**MOTORS[name])
     for state, inputs in states(found):
         dx, y = flow(found, state, **inputs)
         rates, outputs = dc_motor_by_hand.flow(found.params, {by_name[key]: x for key, x in state.items()}, inputs)
@@ -204,19 +149,14 @@ def test_mesh_losses_follow_the_efficiency_in_both_directions(speed: float, sign
 
 
 def test_parts_of_friction_add_up() -> None:
+    """Coulomb friction is smoothed below a hundredth of a radian per second, odd in the speed, and 0 at standstill."""
     speed, load = 0.3, 5.0
     smooth = speed / math.hypot(speed, CREEP_SPEED)
     expected = 0.7 * speed + (1.5 + 0.2 * 5.0) * smooth
     assert gear_friction(load, speed, 0.7, 1.5, 0.8) == pytest.approx(expected)
     assert gear_friction(load, speed, 0.7, 0.0, 1.0) == pytest.approx(0.7 * speed)
     assert gear_friction(load, speed, 0.0, 0.0, 1.0) == 0.0
-
-
-def test_coulomb_friction_is_smoothed_below_a_hundredth_of_a_radian_per_second() -> None:
     assert gear_friction(0.0, 0.01, 0.0, 3.0, 1.0) == pytest.approx(3.0 / math.sqrt(2.0))
     assert gear_friction(0.0, -0.0075, 0.0, 3.0, 1.0) == pytest.approx(-3.0 * 0.6)
-
-
-def test_at_standstill_there_is_no_friction_and_it_is_odd_in_the_speed() -> None:
-    assert gear_friction(5.0, 0.0, 0.7, 1.5, 0.8) == 0.0
+    assert gear_friction(load, 0.0, 0.7, 1.5, 0.8) == 0.0
     assert gear_friction(0.0, -0.02, 0.7, 1.5, 0.8) == -gear_friction(0.0, 0.02, 0.7, 1.5, 0.8)

@@ -1,7 +1,5 @@
 """The contract of actuators, for every file of the folder: signals, purity, energy balance, tracing."""
 
-from __future__ import annotations
-
 import math
 from types import ModuleType
 from typing import Any
@@ -43,14 +41,15 @@ def _prescribed_motion(actuator: Any) -> list[tuple[float, dict[str, Any]]]:
     start = inputs_at(0.0)
     initial = actuator.initial(start["position"], start["velocity"])
     layout = Layout(initial)
-    times = np.linspace(0.0, DURATION, 31)
+    times = np.linspace(0.0, DURATION, 16)
     if not layout.size:
         return [(t, {}) for t in times]
 
     def rates(t: float, x: np.ndarray) -> np.ndarray:
         return layout.pack(actuator.flow(t, actuator.params, layout.unpack(x), inputs_at(t))[0])
 
-    found = solve_ivp(rates, (0.0, DURATION), layout.pack(initial), "Radau", times, rtol=1e-6, atol=1e-8)
+    # what is asserted holds at any state: these only have to be states of a motion
+    found = solve_ivp(rates, (0.0, DURATION), layout.pack(initial), "Radau", times, rtol=1e-2, atol=1e-4)
     assert found.success, found.message
     return [(t, layout.unpack(x)) for t, x in zip(times, found.y.T, strict=True)]
 

@@ -1,7 +1,5 @@
 """The sampled loops of a drive: their frequency responses, limits, encoder, and what the rig refuses."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The holding brake of a drive: when it opens and closes, what falls before it holds, and that it does not creep."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The sampled loops of a drive in their limits and behind their encoder, against a simulation by hand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A rig whose drivers talk to its emulated drives in memory, in simulated time: nothing waits in real time."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Homing and calibration recover what the emulated drives have, and their overlays are those of a run."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -140,7 +138,7 @@ def test_the_cogging_of_an_emulated_motor_is_measured(tmp_path, monkeypatch):
         request(index, efforts)
 
     monkeypatch.setattr(plant, "request", with_cogging)
-    plan = CoggingPlan(period / 8.0, 1.2 * period, 0.5, 4, period)
+    plan = CoggingPlan(period / 3.0, 1.2 * period, 0.5, 4, period)
     fit = measure_cogging(session_of(lockstep), "elbow", plan)
     np.testing.assert_allclose(fit.cogging.cosine, (0.05, 0.0, 0.03, 0.0), atol=0.008)
     np.testing.assert_allclose(fit.cogging.sine, (0.0, -0.06, 0.0, 0.0), atol=0.008)

@@ -1,18 +1,23 @@
 """One joint is moved slowly under the guard, and stops at any doubt."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from cosim.commissioning.jog import DEAD_MAN, JogPlan, hold_names, jog
 from cosim.commissioning.keys import decode, terminal_keys
 from cosim.commissioning.motion import HoldingLoop
+from cosim.commissioning.reasons import fault_reason
 from cosim.commissioning.session import CommissioningSession, MotionBounds
+from cosim.control.limits import CODES, LIMITS, NOT_FINITE, STALE
 from cosim.errors import InputError, RunError
+from cosim.tick.tick_functions import GUARD_INPUTS, REAL_GUARD_INPUTS
+from cosim.types import COMMAND
 
 from .lockstep import Lockstep, arm
 
@@ -189,3 +194,35 @@ def test_a_fault_that_a_drive_keeps_is_cleared_before_a_motion(tmp_path):
     with session.live(["elbow"], MotionBounds()) as live:
         live.read()
     assert lockstep.off()
+
+
+# --- each limit that stops a joint that is commissioned is named in one sentence ---
+
+BOUNDS = {key: np.array([1.0, 2.0]) for row in LIMITS for key in row.bound_keys}
+
+
+def reason_of(code: float) -> str:
+    guard = SimpleNamespace(bounds=BOUNDS, stale=np.full(2, 0.05))
+    joints: Any = SimpleNamespace(
+        names=("a", "b"), units=("rad", "m"), guard=guard, age=np.array([0.0, 0.07]), period=0.002
+    )
+    feedback = {name: np.zeros(2) for name in ("request", *GUARD_INPUTS, *REAL_GUARD_INPUTS)}
+    wanted = dict.fromkeys(COMMAND, np.zeros(2)) | {"effort": np.array([0.0, 3000.0])}
+    safe = wanted | {"effort": np.array([0.0, 2.0])}
+    return fault_reason(joints, np.array([0.0, float(code)]), feedback, safe, wanted)
+
+
+@pytest.mark.parametrize("key", CODES)
+def test_a_limit(key):
+    text = reason_of(CODES[key])
+    assert text.startswith("joint 'b' ") and "\n" not in text and "{" not in text
+
+
+def test_the_effort_that_was_commanded_is_named_as_it_was_given():
+    assert "is commanded 3000 N, beyond its limit of 2 N" in reason_of(CODES["commanded_effort"])
+    assert "is commanded 2 N," in reason_of(CODES["effort"])
+
+
+def test_other_faults():
+    assert "no feedback for 70 ms" in reason_of(STALE)
+    assert "reports no number" in reason_of(NOT_FINITE)

@@ -1,7 +1,5 @@
 """The wiring probe finds each wrong wiring of emulated drives, and passes a right one."""
 
-from __future__ import annotations
-
 import json
 import math
 

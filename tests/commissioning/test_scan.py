@@ -1,7 +1,5 @@
 """The command `cosim scan`: its connection, its messages, and what it leaves out."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

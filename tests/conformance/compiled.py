@@ -1,7 +1,5 @@
 """A driver that reads and writes in machine code, one call at a time, behind the contract of a driver in Python."""
 
-from __future__ import annotations
-
 import ctypes
 import threading
 from typing import Any

@@ -1,7 +1,5 @@
 """Fixtures of the conformance tests."""
 
-from __future__ import annotations
-
 import pytest
 
 from .families import Bench, Case, load_cycle

@@ -27,6 +27,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
+import yaml
 
 from cosim import drivers
 from cosim.drivers.common import family
@@ -40,13 +41,15 @@ from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.types import JointCommand, JointState
 
 from .compiled import InMachineCode
-from .register_maps import FLOATS, WHOLE_NUMBERS
 from .rules import PATIENCE, processor_limit, prompt, time_had
 
 FOLDER = Path(next(iter(drivers.__path__)))
 BESIDES = {"common", "sim"}  # folders that are not a family of hardware
 NEEDED = ("MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic")
 
+# of the registers of two Modbus drives that differ in as much as they may
+MAPS = yaml.safe_load(Path(__file__).with_name("register_maps.yaml").read_text())
+WHOLE_NUMBERS, FLOATS = MAPS["whole_numbers"], MAPS["floats"]
 # addresses of two drives, unless `id: 1` and `id: 2`; by family or by case
 _VESC = {"pole_pairs": 7, "torque_constant": 0.01}
 _MIT = {"model": "custom", "max_position": 12.5, "max_velocity": 20.0, "max_effort": 1.0, "kp": 0.35, "kd": 0.1}

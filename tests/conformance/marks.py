@@ -1,8 +1,6 @@
 """Parameters and constants of the conformance tests: in simulated time all families, in real time what only it can
 show, which is marked."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Rigs with emulated drives in simulated time, built once for many tests: each runs a copy with faults of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

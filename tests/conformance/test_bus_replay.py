@@ -1,7 +1,5 @@
 """Every family gets its recorded traffic again: it sends the same and measures the same, and a changed one does not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

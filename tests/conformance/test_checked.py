@@ -1,7 +1,5 @@
 """What a driver refuses by the rig alone is refused by `cosim check` in the same words as by `cosim run`."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 """The package `durand` as a reference: a drive made of its CANopen node, with velocities in rpm that it does not report
 and positions in units of its feed constant, behind the driver."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time
@@ -64,7 +62,8 @@ class Drive:
 
     def __init__(self, channel: str) -> None:
         self.bus = can.Bus(interface="virtual", channel=channel)
-        self.node = durand.MinimalNode(durand.CANBusNetwork(self.bus), NODE)
+        self.network = durand.CANBusNetwork(self.bus)
+        self.node = durand.MinimalNode(self.network, NODE)
         od = self.od = self.node.object_dictionary
         for index, about in OBJECTS.items():
             if isinstance(about, dict):
@@ -100,6 +99,7 @@ class Drive:
     def close(self) -> None:
         self._leave.set()
         self._thread.join()
+        self.network.stop()  # its thread receives from the bus until then
         self.bus.shutdown()
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import canopen
 import numpy as np
 import pytest
+import yaml
 from canopen.profiles.p402 import BaseNode402
 
 from cosim.drivers import cia402
@@ -28,73 +29,25 @@ from .served import Served
 PATIENCE, PATIENCE_NS = 30.0, 30_000_000_000  # s, for a machine that stalls
 LONG = 60.0  # s, a watchdog that does not matter
 NODE, COUNTS = 5, 4096
-U8, U16, U32, I8, I16, I32, TEXT = 0x05, 0x06, 0x07, 0x02, 0x03, 0x04, 0x09
-# index -> name and (sub-index, type, access, default); sub-index None: a variable
-RECORDS: dict[int, tuple[str, list[tuple[int | None, int, str, int | str]]]] = {
-    0x1000: ("Device type", [(None, U32, "ro", 0x00020192)]),
-    0x1001: ("Error register", [(None, U8, "ro", 0)]),
-    0x1008: ("Device name", [(None, TEXT, "const", "a drive of the canopen package")]),
-    0x1016: ("Consumer heartbeat", [(0, U8, "ro", 1), (1, U32, "rw", 0)]),
-    0x1017: ("Producer heartbeat", [(None, U16, "rw", 0)]),
-    0x1018: (
-        "Identity",
-        [(0, U8, "ro", 4), (1, U32, "ro", 0x9A), (2, U32, "ro", 0x30924), *((k, U32, "ro", 1) for k in (3, 4))],
-    ),
-    0x1029: ("Error behaviour", [(0, U8, "ro", 1), (1, U8, "rw", 0)]),
-    **{
-        index + n: (f"{kind} {n + 1}", [(0, U8, "ro", 2), (1, U32, "rw", cob + 0x100 * n + NODE), (2, U8, "rw", 255)])
-        for index, kind, cob in ((0x1400, "RPDO", 0x200), (0x1800, "TPDO", 0x40000180))
-        for n in range(4)
-    },
-    **{
-        index + n: (f"mapping {index + n:X}", [(0, U8, "rw", 0), *((k, U32, "rw", 0) for k in range(1, 9))])
-        for index in (0x1600, 0x1A00)
-        for n in range(4)
-    },
-    **{
-        index: (name, [(None, kind, "rww" if access == "rw" else access, default)])
-        for index, name, kind, access, default in (
-            (0x6007, "Abort connection option", I16, "rw", 1),
-            (0x603F, "Error code", U16, "ro", 0),
-            (0x6040, "Controlword", U16, "rw", 0),
-            (0x6041, "Statusword", U16, "ro", 0x40),
-            (0x605A, "Quick stop option", I16, "rw", 2),
-            (0x605E, "Fault reaction option", I16, "rw", 2),
-            (0x6060, "Mode", I8, "rw", 0),
-            (0x6061, "Mode display", I8, "ro", 0),
-            (0x6064, "Position", I32, "ro", 1000),
-            (0x606C, "Velocity", I32, "ro", 0),
-            (0x6071, "Target torque", I16, "rw", 0),
-            (0x6072, "Max torque", U16, "rw", 3000),
-            (0x6076, "Rated torque", U32, "ro", 500),
-            (0x6077, "Torque", I16, "ro", 0),
-            (0x607A, "Target position", I32, "rw", 0),
-            (0x6080, "Max motor speed", U32, "rw", 6000),
-            (0x6085, "Quick stop deceleration", U32, "rw", 100000),
-            (0x6098, "Homing method", I8, "rw", 0),
-            (0x60B1, "Velocity offset", I32, "rw", 0),
-            (0x60B2, "Torque offset", I16, "rw", 0),
-            (0x60FF, "Target velocity", I32, "rw", 0),
-            (0x6502, "Supported modes", U32, "ro", 0x3A0),
-        )
-    },
-    0x60C2: ("Interpolation time", [(0, U8, "ro", 2), (1, U8, "rw", 1), (2, I8, "rw", -3)]),
-}
+TYPES = {"I8": 2, "I16": 3, "I32": 4, "U8": 5, "U16": 6, "U32": 7, "TEXT": 9}  # by the numbers of CiA 301
+OBJECTS = yaml.safe_load(Path(__file__).with_name("cia402_objects.yaml").read_text())
 
 
 def dictionary() -> canopen.ObjectDictionary:
     """The table as an electronic data sheet, read by canopen."""
     lines = ["[DeviceInfo]", "VendorNumber=0", "[DeviceComissioning]", f"NodeID={NODE}"]
-    lines += ["[OptionalObjects]", f"SupportedObjects={len(RECORDS)}"]
-    lines += [f"{k}=0x{index:04X}" for k, index in enumerate(RECORDS, 1)]
-    for index, (name, entries) in RECORDS.items():
-        single = entries[0][0] is None
-        if not single:
+    lines += ["[OptionalObjects]", f"SupportedObjects={len(OBJECTS)}"]
+    lines += [f"{k}=0x{index:04X}" for k, index in enumerate(OBJECTS, 1)]
+    for index, (name, entries) in OBJECTS.items():
+        if isinstance(entries, dict):
             lines += [f"[{index:04X}]", f"ParameterName={name}", "ObjectType=0x9", f"SubNumber={len(entries)}"]
-        for sub, kind, access, default in entries:
-            lines += [f"[{index:04X}]" if single else f"[{index:04X}sub{sub:X}]"]
-            lines += [f"ParameterName={name}{'' if single else f' {sub}'}", "ObjectType=0x7", f"DataType=0x{kind:04X}"]
-            lines += [f"AccessType={access}", f"DefaultValue={default}", "PDOMapping=1"]
+        for sub, (kind, access, default) in entries.items() if isinstance(entries, dict) else [("", entries)]:
+            lines += [
+                f"[{index:04X}]" if sub == "" else f"[{index:04X}sub{sub:X}]",
+                f"ParameterName={name} {sub}".strip(),
+            ]
+            lines += ["ObjectType=0x7", f"DataType=0x{TYPES[kind]:04X}", f"AccessType={access}"]
+            lines += [f"DefaultValue={default}", "PDOMapping=1"]
     source = io.StringIO("\n".join(lines))
     source.name = "drive.eds"
     return canopen.import_od(source, NODE)

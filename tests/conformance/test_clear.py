@@ -1,7 +1,5 @@
 """Faults that a killed run left in drives prevent the next one until they are cleared deliberately."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -249,7 +247,7 @@ def test_a_run_is_refused_with_the_fix_and_starts_with_clear_faults(case, tmp_pa
         bench.off(0.02)
 
 
-@drivers
+@over(*{case.line: case for case in stepped_cases()}.values())
 def test_a_run_that_cannot_clear_ends_before_anything_is_armed(case, tmp_path, monkeypatch):
     with Bench(case, tmp_path, host=patient) as bench:
         words = troubled(bench, temperature=bench.motors[1].max_temperature + HOT)

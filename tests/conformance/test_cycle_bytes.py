@@ -4,8 +4,6 @@ the same random feedback; what it measures is what that driver measures; and wha
 COSIM_FRAMES sets how many frames are compared in all.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +19,7 @@ from .two_engines import TwoEngines, awaited, lines_for, silent_bench
 
 COMPILED = [case for case in cases() if case.compiled]
 MODES = ("effort", "velocity", "position")
-FRAMES = int(os.environ.get("COSIM_FRAMES", 30_000)) // (len(COMPILED) * len(MODES))
+FRAMES = int(os.environ.get("COSIM_FRAMES", 15_000)) // (len(COMPILED) * len(MODES))
 CHUNK = 200  # rounds that are made at once
 
 # numbers that are added to the ordinary ones: of commands, and of feedback as 32-bit floats

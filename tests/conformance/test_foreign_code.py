@@ -4,8 +4,6 @@ The commands are those of the command line: one that is added and takes a record
 fails.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -3,8 +3,6 @@
 COSIM_FUZZ sets how many items there are for each family, for its codecs and for its emulator.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import os
@@ -25,7 +23,7 @@ from tests.kit.clock import MS
 from .families import Case, adapters, stepped_cases
 from .wires import Desk, Tape, distinct, mutants, nonsense, through_checksums
 
-COUNT = int(os.environ.get("COSIM_FUZZ", 20_000))
+COUNT = int(os.environ.get("COSIM_FUZZ", 10_000))
 SHARDS = max(1, COUNT // 250_000)
 BURST = 50  # items between two steps of the physics
 # to drives without a state "off" every frame with the identifier of a setpoint is one

@@ -5,8 +5,6 @@ they do not go on.
 COSIM_FUZZ sets how many items there are, see `test_fuzz`.
 """
 
-from __future__ import annotations
-
 import ctypes
 import faulthandler
 import os

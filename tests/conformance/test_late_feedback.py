@@ -1,8 +1,6 @@
 """Feedback of real joints that pauses, for every length up to `guard.stale`: no limit of the table fires that would not
 fire otherwise, and the cause of a stop is that no feedback came. Engines in machine code and in Python do the same."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Every driver from opening to closing: motors off, modes, stop."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 
 from cosim.drivers.transport import CanBus, CanFrame, CanParams, now
 from cosim.errors import RunError
-from tests.conformance.marks import ENGINES, EVERY, PUSH, drivers, engines, every, on_lines, with_each
+from tests.conformance.marks import ENGINES, EVERY, PUSH, drivers, engines, every, in_turn, on_lines, with_each
 from tests.kit.clock import MS
 
 from .families import JOINTS, SCALES, START, Bench, cases, folders, lacking
@@ -148,7 +146,7 @@ def test_stop_from_any_state_twice(case, tmp_path):
         bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
 
 
-@with_each("mode", MODES, EVERY)
+@in_turn("mode", MODES, EVERY)
 @rule(4)
 def test_moving_motors_switch_off_in_time_when_another_thread_stops_them_twice(case, tmp_path, mode):
     with Bench(case, tmp_path, mode=mode) as bench:

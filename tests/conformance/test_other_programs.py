@@ -1,7 +1,5 @@
 """On a bus that others can reach, a driver is not opened while another program commands its drives."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

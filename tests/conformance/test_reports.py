@@ -1,7 +1,5 @@
 """Every driver reports faults, wrong drives, clipped efforts, damaged data and lost connections."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable
@@ -10,14 +8,22 @@ from typing import Any
 import pytest
 
 from cosim.drivers.common.motor import FAULT_CAUSES
-from cosim.drivers.transport import ConnectionLost
+from cosim.drivers.common.unknown_requests import MAX_KEPT, MAX_LENGTH, UnknownRequests, shown
+from cosim.drivers.dynamixel import codec as dynamixel
+from cosim.drivers.modbus.codec import checked
+from cosim.drivers.transport import CanFrame, ConnectionLost
+from cosim.drivers.transport.content_packets import packet
 from cosim.errors import InputError, InputErrors, RunError
+from cosim.rig.build.family_modules import hook
+from cosim.rig.build.strangers import family_at
+from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
-from tests.conformance.marks import ENGINES, PUSH, assert_has_fix, drivers, engines, every, with_each, without_b
+from tests.conformance.marks import PUSH, assert_has_fix, drivers, engines, every, without_b
 from tests.kit.clock import MS
 
-from .families import JOINTS, Bench, addresses, rig, section, write_rig
+from .families import JOINTS, Bench, Case, adapters, addresses, lines, rig, section, stepped_cases, write_rig
 from .rules import rule
+from .wires import Desk
 
 # drives with another model or firmware: different parameters of joint b, change of the emulator, words of the error
 STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] = {
@@ -42,11 +48,18 @@ NAMES = {
 }
 
 
-@with_each("cause", FAULT_CAUSES, ENGINES)
+@engines
 @rule(11)
-def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, cause):
+def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench):
+    """Each cause; in real time one of them, as a line does not know them."""
     driver = bench.open("effort")
+    for cause in FAULT_CAUSES if bench.case.stepped else FAULT_CAUSES[:1]:
+        bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+        reported_until_cleared(bench, driver, cause)
     bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+
+
+def reported_until_cleared(bench, driver, cause):
     motor = bench.motors[0]
     motor.fault_cause = cause
     for _ in bench.until(lambda: bench.out.fault[0]):
@@ -70,7 +83,7 @@ def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, cause):
         bench.off()
     driver.clear()
     driver.enable("effort")
-    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+    assert not bench.fresh().fault.any()
 
 
 @drivers
@@ -270,3 +283,126 @@ def test_drives_that_a_program_left_on_are_switched_off(bench):
     bench.off()
     driver.enable("effort")
     bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+
+
+# --- a drive of another family at an address is named, and motors stay as they are ---
+
+
+def _asked(case: Case) -> bool:
+    """Whether the drives of a case answer what is asked there."""
+    scan = hook(case.module, "scan")  # type: ignore[arg-type]
+    return hasattr(scan, "ask")
+
+
+# a Mini Cheetah answers nothing that a drive of another family may be sent: joint b is a Damiao drive
+PLAIN = (*stepped_cases(), *adapters())
+
+
+def _of_another_family(own: Case, asked: bool) -> Case | None:
+    """The next case behind this one on its kind of line; asked: whose drives answer."""
+    k = PLAIN.index(own)
+    behind = (other for other in (*PLAIN[k:], *PLAIN[:k]) if other.family != own.family and other.line == own.line)
+    return next((other for other in behind if not asked or _asked(other)), None)
+
+
+# each driver meets drives of another family, and drives of each family that answers meet another driver
+PAIRS = [(own, _of_another_family(own, asked=True)) for own in PLAIN]
+PAIRS += [(_of_another_family(other, asked=False), other) for other in PLAIN if _asked(other)]
+
+
+def _rig(bench: Bench, own: Case, folder) -> Rig:
+    """A rig whose joint b has a driver of another family on the connection of the bench."""
+    field, _ = lines(bench.case.module)[bench.case.line]
+    connection = getattr(bench.spec.plugin.params, field)
+    here, names = section(own, folder), ("interface", "channel") if field == "bus" else ("port", "baudrate")
+    here[field] |= {name: getattr(connection, name) for name in names}
+    data = rig(here, addresses(own))
+    if getattr(connection, "fd", False):
+        here[field]["fd"] = True
+    (key, *_), (other, *_) = (addresses(case)[1] for case in (own, bench.case))
+    wiring = {**addresses(own)[1], key: 1 if "axis" in (key, other) else 2}
+    data["drivers"][0]["joints"] = {"b": wiring}
+    return Rig(read_rig(write_rig(folder / "own.yaml", data)), interpret=True)
+
+
+@pytest.mark.parametrize(("own", "other"), dict.fromkeys(pair for pair in PAIRS if None not in pair), ids=str)
+def test_a_drive_of_another_family_is_named(own, other, tmp_path, monkeypatch):
+    with Bench(other, tmp_path) as bench:
+        bench.lend(monkeypatch)
+        rows = bench.asking()
+        made = _rig(bench, own, tmp_path)
+        with pytest.raises(InputError) as caught:
+            made.run(duration=0.1)
+        address = made.spec.drivers[0].wiring["b"].address
+        wanted = f"node {address} on {bench.line.link.name} answers as a drive of type '{other.family}', not"
+        assert caught.value.what == f"{wanted} '{own.family}'; correct 'type' or the address"
+        assert ".joints.b." in str(caught.value.place)
+        assert not any(effort for _, effort in rows) and not any(motor.enabled for motor in bench.motors)
+
+
+def test_nothing_is_named_where_nothing_answers(tmp_path):
+    case = next(case for case in PLAIN if (case.family, case.line) == ("odrive", "virtual"))
+    spec = read_rig(write_rig(tmp_path / "rig.yaml", rig(section(case, tmp_path), addresses(case)))).drivers[0]
+    assert family_at(spec, 5) == ""
+
+
+# --- what an emulated drive does not know is shown once, by every family; what a driver sends is known ---
+
+# on a connection in memory; the others have the same emulators
+APART = stepped_cases()
+apart = pytest.mark.parametrize("case", APART, ids=str)
+
+# (a request that a family does not have, to the drive 1 of its bench, and how it is shown)
+UNKNOWN: dict[tuple[str, str], tuple[Any, str]] = {
+    ("cia402", "virtual"): (CanFrame(0x601, bytes.fromhex("a017100000000000")), "node 1: SDO command 0xa0, aborted"),
+    ("dynamixel", "pty"): (dynamixel.packet(1, 0x20), "id 1: instruction 0x20, answered by an error"),
+    ("mit", "virtual"): (CanFrame(1, b"\xff\xff"), "node 1: a frame of 2 bytes"),
+    ("modbus", "pty"): (checked(b"\x01\x07"), "node 1: function 7, answered by exception 1"),
+    **dict.fromkeys(
+        (("moteus", "virtual"), ("moteus", "pty")),
+        (
+            CanFrame(0x8001, b"\x40\x01\x0bflash wipe\n", extended=True, fd=True),
+            "node 1: 'flash wipe' on its console, answered by an error",
+        ),
+    ),
+    ("odrive", "virtual"): (CanFrame(0x3E, bytes(8)), "node 1: 8 bytes of command 0x1e"),
+    ("odrive", "pty"): (b"r axis0.nothing\n", "property 'axis0.nothing', answered by 'invalid property'"),
+    ("serial_text", "pty"): (b"dance 1\n", "a line that begins with 'dance'"),
+    ("template", "virtual"): (CanFrame(0x401, b""), "node 1: a frame 0x401 of 0 bytes"),
+    ("vesc", "virtual"): (CanFrame(0x801, b"\xfe\x00\x60", extended=True), "VESC 1: command 96"),
+    ("vesc", "pty"): (packet(b"\x60"), "VESC 1: command 96"),
+}
+
+
+@pytest.fixture
+def desk(case: Case, tmp_path, monkeypatch) -> Desk:
+    return Desk(case, tmp_path, monkeypatch)
+
+
+@apart
+def test_what_the_driver_sends_is_known(desk):
+    desk.client()
+    assert desk.wire.sent and desk.emulator.unknown.count == 0, desk.emulator.unknown.taken()
+
+
+@apart
+def test_what_is_not_known_is_noted_once(case, desk):
+    request, what = UNKNOWN[case.family, case.line]
+    for _ in range(3):
+        desk.emulator.handle(request, desk.wire.t_ns + 1000 * MS)  # after the drives have started
+    assert desk.emulator.unknown.taken() == [what]
+    assert desk.emulator.unknown.count == 3 and desk.emulator.unknown.taken() == []
+
+
+def test_requests_of_layer_setting_services_are_noted(tmp_path, monkeypatch):
+    desk = Desk(Case("cia402", "virtual"), tmp_path, monkeypatch)
+    desk.emulator.handle(CanFrame(0x7E5, bytes.fromhex("0400000000000000")), desk.wire.t_ns)
+    assert desk.emulator.unknown.taken() == ["LSS command 0x04"]
+
+
+def test_what_is_kept_is_bounded():
+    unknown = UnknownRequests()
+    for k in range(10 * MAX_KEPT):
+        unknown.note(f"command {k}")
+    assert unknown.taken() == [f"command {k}" for k in range(MAX_KEPT)] and unknown.count == 10 * MAX_KEPT
+    assert shown(b"a\x1b[31m\xff" + b"x" * 100) == "a?[31m?" + "x" * (MAX_LENGTH - 7)

@@ -1,7 +1,5 @@
 """Drivers that break the contract are caught by the conformance tests, which name the rule within 5 s."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

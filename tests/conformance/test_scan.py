@@ -1,7 +1,5 @@
 """Families with a search: it finds the drives, switches nothing on, and has no effect on drives of other families."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

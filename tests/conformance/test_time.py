@@ -1,7 +1,5 @@
 """Every driver keeps deadlines; its feedback and its commands have times."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 

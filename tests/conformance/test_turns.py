@@ -3,18 +3,16 @@
 Each family in Python and in machine code.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.units import TURN
-from tests.conformance.marks import ENGINES, drivers, with_each
+from tests.conformance.marks import ENGINES, drivers, over, with_each
 from tests.conformance.test_life_cycle import QUANTUM
 
-from .families import SCALES, START, Bench, addresses, rig, section, write_rig
+from .families import SCALES, START, Bench, addresses, rig, section, stepped_cases, write_rig
 
 LOST = {"a": 1, "b": -1}  # turns of the drives; further ones are outside what some of the protocols carry
 WAY = 0.05  # rad
@@ -69,7 +67,7 @@ def test_a_turn_within_a_connection_is_a_motion(case, tmp_path):
             assert bench.fresh().position[1] == pytest.approx(START[1] + TURN, abs=2 * QUANTUM)
 
 
-@drivers
+@over(stepped_cases()[0])
 def test_what_is_known_of_the_turns_follows_from_the_limits_and_the_rig(case, tmp_path):
     def known(limits, **wiring):
         data = rig(section(case, tmp_path), addresses(case))

@@ -1,7 +1,5 @@
 """Drives of every family that report in a wrong unit: the run stops in its first motion, with the factor."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from functools import cache
@@ -10,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .families import Case, addresses, rig, section, stepped_cases
+from tests.drivers.cia402.unit_variants import VARIANTS
+
+from .families import SCALES, Bench, Case, addresses, rig, section, stepped_cases
 from .marks import IN_PYTHON, in_turn, over
 from .shared_stands import SharedStand
 from .test_faults import run_in_real_time
@@ -58,11 +58,9 @@ def run(case: Case, mode: str, *faults: dict) -> tuple[str, np.ndarray]:
     return found.fault, found.seen
 
 
-RIGHT = [(case, mode) for case, other in zip(CASES, itertools.cycle(OTHER_MODES)) for mode in ("effort", other)]
-
-
-@pytest.mark.parametrize(("case", "mode"), RIGHT, ids=str)
+@in_turn("mode", ("effort", *OTHER_MODES), CASES)
 def test_units_that_are_right_stop_nothing_and_that_of_the_velocity_is_proven(case, mode):
+    """With right units each family also runs in effort mode in test_faults.py."""
     fault, proven = run(case, mode)
     assert fault == ""
     if case.family != "dynamixel":  # whose counts are coarse beside this motion
@@ -99,3 +97,39 @@ def test_it_is_found_by_buses_in_machine_code(case, tmp_path):
     run = run_in_real_time(case, tmp_path, wrong)
     assert run.seen.summary["engine"]["buses"] == "compiled"
     assert REPORTS.search(run.fault) or "by its positions (it reports" in run.fault, run.fault
+
+
+# --- drives of CiA 402 in other units in machine code; by the driver in Python: drivers/cia402/test_units.py ---
+
+EFFORT = np.array([0.02, 0.02])  # N·m at the drives
+
+
+@over(Case("cia402", "udp_multicast", compiled=True))
+@pytest.mark.parametrize("name", ["gear in the drive", "reversed"])
+def test_the_true_speed_is_measured_and_a_torque_arrives(name, case, tmp_path):
+    variant, scale = VARIANTS[name], np.array(list(SCALES.values()))
+    sign = -1.0 if variant.drive.get("reversed") else 1.0  # the other way around, which the driver does not know
+
+    def host(rig: dict) -> None:
+        for own in rig["drivers"][0]["joints"].values():
+            own.update(variant.wired)
+
+    def device(rig: dict) -> None:
+        host(rig)
+        rig["emulator"]["joints"]["all"]["drive"] = variant.drive
+
+    with Bench(case, tmp_path, host, device) as b:
+        b.open("effort")
+        push = EFFORT * scale  # of the joints
+        b.drive(lambda: (abs(b.truth[1] * scale)).min() > 2.4, effort=push)  # of 2.5, where the damping holds it
+        steps, seen = b.emulation.steps + 60, []
+
+        def long_enough() -> bool:
+            seen.append(b.out.velocity.copy())
+            return b.emulation.steps > steps
+
+        b.drive(long_enough, effort=push)
+        # rpm are coarse, and times of arrival uneven on a machine that stalls
+        np.testing.assert_allclose(sign * np.mean(seen, axis=0), b.truth[1], rtol=0.1)
+        np.testing.assert_allclose(b.out.effort, push, atol=2e-3)
+        np.testing.assert_allclose(sign * np.array(b.asked), EFFORT, atol=2e-3)

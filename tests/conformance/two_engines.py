@@ -4,8 +4,6 @@ The lines here are those of a bus or a port without the hardware: a driver keeps
 port is replaced; the compiled cycle has its own link on one end of a pair of sockets of this process.
 """
 
-from __future__ import annotations
-
 import ctypes
 import socket
 import struct

@@ -1,7 +1,5 @@
 """A connection in memory, on the fake clock: traffic between real drivers and emulated drives without waiting."""
 
-from __future__ import annotations
-
 import random
 import re
 import sys

@@ -1,7 +1,5 @@
 """A driver, its emulated drives in front of rotors, and the connection between them in memory, on a fake clock."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """What a rig of one driver is refused for before anything is opened."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

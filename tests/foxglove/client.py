@@ -1,7 +1,5 @@
 """A client of Foxglove's WebSocket protocol: https://github.com/foxglove/ws-protocol."""
 
-from __future__ import annotations
-
 import json
 import struct
 import time

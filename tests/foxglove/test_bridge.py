@@ -110,9 +110,21 @@ def test_a_run_is_shown_as_its_recording_and_tuned(tmp_path, said):
         # on a busy machine there are events of late ticks too
         (event,) = client.until(lambda: [text for text in map(message_of, client.of_topic("/log")) if "set by" in text])
         assert event == "hold.kp = [150, 90.5] (was 100), set by 'Foxglove'"
+        # what others set is published
+        client.send("subscribeParameterUpdates", parameterNames=["hold.kp"])
+        client.send("getParameters", parameterNames=["hold.kp"], id="subscribed")
+        values_of(client, "subscribed")  # requests are taken in their order
+        with connect(rig.run_spec.telemetry.control, timeout=60.0) as control, control.control():
+            control.set({"hold.kp": 77.0})
+
+        def published():
+            items = [item for text in client.of("parameterValues") for item in text["parameters"]]
+            return [item["value"] for item in items if item["name"] == "hold.kp"]
+
+        client.until(lambda: [77.0, 77.0] in published() or 77.0 in published())
         channels = dict(client.channels)
     run = running.stop()
-    assert [change.name for change in run.changes] == ["hold.kp"]
+    assert [change.name for change in run.changes] == ["hold.kp", "hold.kp"]
     with open(tmp_path / "a.mcap", "rb") as file:
         summary = make_reader(file).get_summary()
     assert len([each for each in foxglove_messages(tmp_path / "a.mcap") if each.topic == "/tf"]) > 10
@@ -148,25 +160,6 @@ def check_motion(rig, client):
     ]
 
 
-def test_parameters_that_others_set_are_published(tmp_path):
-    rig = arm(tmp_path)
-    running = Running(rig)
-    with bridged(tmp_path) as client:
-        client.until(lambda: "/joint_states" in client.channels)
-        client.send("subscribeParameterUpdates", parameterNames=["hold.kp"])
-        client.send("getParameters", parameterNames=["hold.kp"], id="subscribed")
-        values_of(client, "subscribed")  # requests are taken in their order
-        with connect(rig.run_spec.telemetry.control, timeout=60.0) as control, control.control():
-            control.set({"hold.kp": 77.0})
-
-        def published():
-            items = [item for text in client.of("parameterValues") for item in text["parameters"]]
-            return [item["value"] for item in items if item["name"] == "hold.kp"]
-
-        client.until(lambda: [77.0, 77.0] in published() or 77.0 in published())
-    running.stop()
-
-
 @pytest.mark.parametrize("options", [{"host": "0.0.0.0"}, {"sets": False}], ids=["the network", "by default"])
 def test_parameters_are_read_only(served, said, options):
     with bridged(served, **options) as client:
@@ -176,22 +169,17 @@ def test_parameters_are_read_only(served, said, options):
         said(stated(client, REFUSED))
 
 
-def test_what_is_no_value_changes_nothing(served, said):
-    with bridged(served) as client:
-        client.until(lambda: "/joint_states" in client.channels)
-        for value in ({"x": 1.0}, "many", [1.0, 2.0, 3.0]):
-            client.texts.clear()
-            client.send("setParameters", parameters=[{"name": "hold.kp", "value": value}], id="set")
-            assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
-            said(stated(client, REFUSED), r"ipc:\S*control")
-
-
-def test_a_mechanism_is_shown_without_the_file_of_its_rig(served):
+def test_without_its_file_a_rig_is_shown_and_what_is_no_value_changes_nothing(served, said):
     with bridged(served) as client:
         client.until(lambda: "/joint_states" in client.channels)
         client.subscribe(*client.channels)
         client.until(lambda: client.of_topic("/tf") and client.of_topic("/scene"))
         assert not client.of("status")
+        for value in ({"x": 1.0}, "many", [1.0, 2.0, 3.0]):
+            client.texts.clear()
+            client.send("setParameters", parameters=[{"name": "hold.kp", "value": value}], id="set")
+            assert values_of(client, "set") == {"hold.kp": [100.0, 100.0]}
+            said(stated(client, REFUSED), r"ipc:\S*control")
 
 
 def test_a_set_before_the_first_schema_has_its_own_reason(said):
@@ -205,19 +193,13 @@ def test_a_set_before_the_first_schema_has_its_own_reason(said):
     said(reasons)
 
 
-def test_a_stream_without_positions_shows_no_mechanism(tmp_path, said):
-    running = Running(arm(tmp_path, 'telemetry.signals=["*/effort"]'))
+def test_the_next_run_is_a_session_of_its_own(tmp_path, said):
+    """The first one publishes no positions: its mechanism is not shown."""
+    first = Running(arm(tmp_path, 'telemetry.signals=["*/effort"]'))
     with bridged(tmp_path) as client:
         said(stated(client, NO_VIEW))
         client.until(lambda: "/joints/b" in client.channels)
         assert "/tf" not in client.channels
-    running.stop()
-
-
-def test_the_next_run_is_a_session_of_its_own(tmp_path):
-    first = Running(arm(tmp_path))
-    with bridged(tmp_path) as client:
-        client.until(lambda: "/joint_states" in client.channels)
         before = client.of("serverInfo")[-1]["sessionId"]
         first.stop()
         second = Running(arm(tmp_path, 'telemetry.signals=["a/*"]'))

@@ -1,7 +1,5 @@
 """Fixtures of the tests in this folder."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import ExitStack

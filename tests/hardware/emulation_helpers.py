@@ -1,7 +1,5 @@
 """Shared by the tests of emulation."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

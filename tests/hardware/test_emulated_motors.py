@@ -1,7 +1,5 @@
 """Emulated motors: units of the drive, limits, temperature."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -63,8 +61,7 @@ def test_the_noise_of_an_encoder_has_its_standard_deviation_and_is_reproducible(
 
 
 @pytest.mark.parametrize(
-    ("asked", "given"),
-    [(1.0, 1.0), (2.5, 2.0), (-9.0, -2.0), (math.inf, 2.0), (-math.inf, -2.0), (math.nan, 0.0)],
+    ("asked", "given"), [(1.0, 1.0), (2.5, 2.0), (-9.0, -2.0), (math.inf, 2.0), (-math.inf, -2.0), (math.nan, 0.0)]
 )
 def test_requested_efforts_are_clipped_to_the_limit_of_the_motor(asked, given):
     motor = motor_of()

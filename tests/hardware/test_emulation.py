@@ -1,7 +1,5 @@
 """Emulated drives: their motors, what goes wrong with them, the loop that serves their lines, the rig behind them."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from contextlib import contextmanager

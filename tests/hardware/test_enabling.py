@@ -1,7 +1,5 @@
 """Enabled drives get hold commands at their measured positions until the first tick."""
 
-from __future__ import annotations
-
 import threading
 import time
 

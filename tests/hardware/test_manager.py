@@ -1,7 +1,5 @@
 """Feedback of several drivers together: first samples, late ones, and those of load motors."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Lines in memory on a simulated time: items arrive at once, time passes only while the host waits."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """The emergency stop and the watchdog in the loop in Python: before a run, during it, and after it."""
 
-from __future__ import annotations
-
 import json
 import threading
 from functools import partial

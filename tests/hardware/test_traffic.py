@@ -1,7 +1,5 @@
 """Traffic of drivers: what the log keeps and loses, how entries become calls, and how a connection plays them."""
 
-from __future__ import annotations
-
 import threading
 from itertools import count
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Scenarios of the sample arm, run as the command does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ from cosim.scenario.runs import ScenarioFiles, run_scenarios
 
 RIGS = Path(__file__).parents[2] / "rigs"
 CAN, SIM = RIGS / "arm_can.yaml", RIGS / "arm_sim.yaml"
-AT, LASTS = 0.3, 0.7  # s, when the arm moves; the duration
+AT, LASTS = 0.3, 0.5  # s, when the arm moves; the duration
 SOON = {"controllers.arm.trajectory.delay": "0.1 s"}  # it begins to move
 
 

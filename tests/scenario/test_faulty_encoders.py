@@ -1,7 +1,5 @@
 """Faults of encoders in the ticks: the same as those of emulated encoders, and none without a fault."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

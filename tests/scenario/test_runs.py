@@ -1,17 +1,19 @@
 """Scenarios in processes: the same results each time, sequences, conditions, overrides, recordings, crashes."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
+import shutil
 
 import pytest
 
 from cosim import open_recording
-from cosim.errors import InputErrors
+from cosim.errors import InputError, InputErrors
+from cosim.rig.rig import Rig
 from cosim.scenario import walk
+from cosim.scenario.faulty_ticks import SimulatedFaults
 from cosim.scenario.runs import ScenarioFiles, run_scenarios
-from tests.scenario.helpers import AT, CAN, LASTS, SIM, SOON, fault, file_of, results_of, scenario
+from cosim.scenario.stand import in_simulated_time
+from tests.scenario.helpers import AT, CAN, LASTS, RIGS, SIM, fault, file_of, results_of, scenario
 
 MOVING = {"signal": "elbow/velocity", "below": "-5 deg/s"}
 NEVER = {"kind": "drop", "when": {"signal": "elbow/velocity", "above": "500 deg/s"}}
@@ -35,17 +37,19 @@ DRIVES = RANDOM | {
     "second never": scenario("completed", fault("duplicate"), NEVER, AFTER),
     "stopped before": scenario("stopped", fault("bus_off"), AFTER),
 }
-JUMP, TRACKING = fault("encoder_jump", joint="elbow", size=0.1), {"joints.elbow.limits.tracking": "3 deg"}
+JUMP = {"kind": "encoder_jump", "at": 0.05, "joint": "elbow", "size": 0.1}
+# the motion exceeds the limit of velocity after the jump, and before AT
+OWN = {"joints.elbow.limits.tracking": "3 deg", "joints.elbow.limits.velocity": "1 deg/s"}
 BROWN_OUT = fault("brown_out", joint="elbow", supply=0.1)
 NAN = {"kind": "encoder_nan", "joint": "elbow"}
 BLIND = NAN | {"at": AT}
 SIMULATED = {
     "sequence": SEQUENCE,
     "without": scenario("completed", JUMP),
-    "with": scenario("stopped by tracking", JUMP, set=TRACKING),
+    "with": scenario("stopped by tracking", JUMP, set=OWN),
     "bad one/2": scenario("stopped", BROWN_OUT),
     "good": scenario("completed", BROWN_OUT),
-    "slow": scenario("stopped", BLIND, set={"joints.elbow.limits.velocity": "1 deg/s"}),
+    "slow": scenario("stopped", BLIND, set=OWN),
 }
 
 
@@ -109,22 +113,20 @@ def test_a_failed_scenario_is_recorded_with_its_faults(folder, of_simulated):
     assert abs(run["elbow/voltage"][round(1e3 * AT) + 1 :]).max() <= 2.4 + 1e-9
 
 
-def test_the_values_of_a_file_replace_those_of_the_rig(tmp_path):
-    path = file_of(tmp_path, {"jump": scenario("stopped by tracking", JUMP)}, **TRACKING, **SOON)
-    (result,) = run_scenarios(ScenarioFiles(SIM, (path,)))
-    assert result.ok
-
-
 def test_a_rig_that_cannot_start_fails_its_scenarios(tmp_path):
     found = results_of(CAN, tmp_path, {"start": scenario("completed", fault("drop"))}, "emulator.ambient=100 degC")
     (failure,) = found["start"].failures
     assert failure.startswith("could not start: joint 'base': fault: over temperature"), failure
 
 
-@pytest.mark.parametrize("end", ["killed", "mistake"])
-def test_a_process_that_ends_without_a_result_is_a_failure(tmp_path, monkeypatch, end, said):
-    monkeypatch.setattr(walk, "run_with_faults", lambda *_: os._exit(9) if end == "killed" else 1 / 0)
-    said(results_of(SIM, tmp_path, {"one": scenario("completed", BLIND)})["one"].failures)
+def test_a_process_that_ends_without_a_result_is_a_failure(tmp_path, monkeypatch, said):
+    def ending(stand, timeline, rows, ticks, off):
+        return os._exit(9) if ticks < 450 else 1 / 0
+
+    monkeypatch.setattr(walk, "run_with_faults", ending)
+    killed, mistake = scenario("completed", BLIND, duration=0.4), scenario("completed", BLIND)
+    found = results_of(SIM, tmp_path, {"killed": killed, "mistake": mistake})
+    said(found["killed"].failures + found["mistake"].failures)
 
 
 def test_signals_and_units_are_those_of_the_rig(tmp_path, said):
@@ -149,4 +151,59 @@ def test_a_motor_without_a_voltage_limit_has_no_brown_out(tmp_path, said):
     )
     with pytest.raises(InputErrors) as error:
         results_of(rig, tmp_path, {"one": scenario("completed", fault("brown_out", joint="hinge", supply=0.5))})
+    said(error.value)
+
+
+# --- the sample scenarios hold ---
+
+
+@pytest.mark.parametrize("name", ["arm_can", "arm_sim", "arm_twin"])
+def test_the_sample_scenarios_hold(name):
+    results = run_scenarios(ScenarioFiles(RIGS / f"{name}.yaml", (RIGS / "scenarios" / f"{name}.yaml",)), jobs=2)
+    assert len(results) >= 4 and {result.name: result.failures for result in results if not result.ok} == {}
+
+
+# --- scenarios of rigs with parts: compiled ones only, and the faults that their joints can have ---
+
+
+@pytest.fixture
+def winch(tmp_path):
+    for name in ("winch.yaml", "hoisted_load.py"):
+        shutil.copy(RIGS / "cosimulation" / name, tmp_path)
+    return tmp_path / "winch.yaml"
+
+
+def test_an_encoder_that_jumps(winch, tmp_path):
+    jump, hot = fault("encoder_jump", joint="winch", size=1.0), fault("hot_winding", joint="winch")
+    scenarios = {
+        "jump": scenario("stopped within 1 tick by tracking of winch", jump),
+        "hot": scenario("stopped within 1 tick by temperature of winch", hot),
+    }
+    limits = "joints.winch.limits.tracking=0.5 rad", "joints.winch.limits.temperature=100 degC"
+    assert {name: each.failures for name, each in results_of(winch, tmp_path, scenarios, *limits).items()} == {
+        "jump": (),
+        "hot": (),
+    }
+
+
+def test_faults_that_a_rig_with_parts_cannot_have(winch, tmp_path, said):
+    kinds = "brown_out", "power_loss", "motor_fault"
+    file = file_of(tmp_path, {kind: scenario("completed", fault(kind, joint="winch")) for kind in kinds})
+    spec, scenarios = ScenarioFiles(winch, (file,)).read()
+    rig = Rig(in_simulated_time(spec))
+    for each in scenarios:
+        (wrong,) = each.faults
+        with pytest.raises(InputError) as error:
+            SimulatedFaults(rig, [(wrong.spec, each.place((*wrong.key, "joint")))])
+        said(error.value)
+
+
+def test_a_part_in_python(winch, tmp_path, said):
+    """Forked processes would share what it holds."""
+    file = tmp_path / "hoisted_load.py"
+    text = file.read_text()
+    assert 'x["stretch"]' in text
+    file.write_text(text.replace('x["stretch"]', 'float(x["stretch"])'))
+    with pytest.raises(InputErrors) as error:
+        results_of(winch, tmp_path, {"one": scenario("completed", fault("encoder_nan", joint="winch"))})
     said(error.value)

@@ -1,7 +1,5 @@
 """When faults begin and end: at a time, after a condition, after one another."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

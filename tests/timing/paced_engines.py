@@ -1,7 +1,5 @@
 """The same rig in every engine, paced by a clock that does the same in each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -9,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from cosim import load_rig
 from cosim.execution.engine import Engine, Snapshot
@@ -144,3 +143,25 @@ class Loops:
         words = rings.words.copy()
         assert engine.number == words[SharedWord.NUMBER]
         return Taken(rings.status, words, *rings.read(ticks), engine.memory.copy(), pace.slip_ns, clock.waits)
+
+
+# --- engines on a clock ---
+
+MS = 1_000_000
+
+
+LONG = 60_000_000_000  # ns; a test that waits for it has failed
+
+
+def engine_on(loops, clock, engine_kind, ticks):
+    """(engine, rings, what is to be called): ticks of the rig, one for each trigger."""
+    engine = loops.engines()[engine_kind]
+    engine.restore(Snapshot(0, engine.tick_model.memory()))
+    engine.arm()
+    rings = TickRing(engine.program, ticks, stamped=True)
+    rings.words[SharedWord.START], rings.words[SharedWord.TRIGGERED] = clock.now(), 1
+    held = PacingMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
+    return engine, rings, lambda: engine.run_ticks(rings, ticks, held)
+
+
+both_engines = pytest.mark.parametrize("engine_kind", ["native", "Python"])

@@ -13,7 +13,7 @@ from cosim.timing.clock_sources import CanClock, open_clock, trigger_source
 from cosim.timing.clocks import NO_TRIGGER
 from cosim.timing.pacing import Pacing, Trigger
 from cosim.timing.tick_ring import LoopStatus
-from tests.timing.clocks_helpers import LONG, both_engines, engine_on
+from tests.timing.paced_engines import LONG, both_engines, engine_on
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from cosim.timing.clock_sources import open_clock
 from cosim.timing.clocks import NO_TRIGGER, NativeClock, TriggerClock
 from cosim.timing.pacing import Pacing, Trigger
 from cosim.timing.tick_ring import LoopStatus, SharedWord
-from tests.timing.clocks_helpers import LONG, MS, both_engines, engine_on
+from tests.timing.paced_engines import LONG, MS, both_engines, engine_on
 
 SHORT = 20 * MS
 
@@ -196,8 +196,7 @@ def test_a_terminal_counts_bytes():
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
-    [("none", "No such file or directory"), ("file/below", "Not a directory"), ("", "Is a directory")],
+    ("name", "why"), [("none", "No such file or directory"), ("file/below", "Not a directory"), ("", "Is a directory")]
 )
 def test_a_source_that_cannot_be_opened(tmp_path, name, why):
     (tmp_path / "file").touch()

@@ -1,7 +1,5 @@
 """The body of the kernel of many runs, the same IR in a loop over the runs on the CPU: every bit of the engine's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -169,7 +169,7 @@ def test_a_start_that_is_past_is_caught_up_with(loops):
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_a_tick_that_is_due_at_this_very_time_is_not_late(loops, rate, over):
     """Where periods are no whole numbers of ns, the time between two dues may be longer than one."""
-    for n in range(3, 12):
+    for n in (3, 7, 11):
         took = [[whole(n, rate) + over]]
         found = loops(2, Pacing(overrun="skip", warm_up=0.0, rate=float(rate)), took=took)
         missed = n - 1 + (over > 0)
@@ -338,7 +338,7 @@ def runs(draw):
     return rate, pacing, late, took, draw(st.tuples(times(rate), times(rate)))
 
 
-@hypothesis(max_examples=30)
+@hypothesis(max_examples=20)
 @given(run=runs())
 def test_every_loop_follows_the_policy(loops, run):
     rate, pacing, late, took, deadlines = run

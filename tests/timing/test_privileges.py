@@ -1,7 +1,5 @@
 """Real-time privileges: each acquired and released, refused with its fix; a quiet interpreter."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os
@@ -140,9 +138,7 @@ def test_how_root_in_a_container_gets_what_is_refused(system, said):
 
 
 @pytest.mark.parametrize(
-    "groups",
-    ["4:memory:/a\n1:cpu,cpuacct:/user.slice\n", "0::/\n2:cpuset:/b\n1:cpu:/\n"],
-    ids=["a slice", "the whole"],
+    "groups", ["4:memory:/a\n1:cpu,cpuacct:/user.slice\n", "0::/\n2:cpuset:/b\n1:cpu:/\n"], ids=["a slice", "the whole"]
 )
 def test_how_root_gets_what_a_control_group_refuses(system, said, groups):
     system.groups.write_text(groups)

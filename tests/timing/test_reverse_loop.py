@@ -1,7 +1,5 @@
 """The loop forwards with a tape and backwards along it, on a small program with tasks of several rates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

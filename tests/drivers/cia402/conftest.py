@@ -1,7 +1,5 @@
 """CiA 402 drives behind a driver, and one on its own."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An emulated CiA 402 drive with a rotor, stepped by the test."""
 
-from __future__ import annotations
-
 import math
 import struct
 

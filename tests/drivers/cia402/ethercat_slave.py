@@ -4,8 +4,6 @@ CoE SDO, FMMUs, process data and watchdog. Behind each of them is the emulated C
 Source: ETG.1000.4 (registers, datagrams), ETG.1000.6 (state machine, CoE), ETG.2010 (SII).
 """
 
-from __future__ import annotations
-
 import json
 import select
 import socket

@@ -1,16 +1,19 @@
 """CANopen frames and SDO transfers of the CiA 402 family to the byte, against manuals of several manufacturers."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.cia402 import codec, faults, profile, sdo, setup
+from cosim.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
 from cosim.drivers.cia402.client import request_write
+from cosim.drivers.cia402.device import objects
+from cosim.drivers.cia402.process_data import CommandCoder, ProcessMap, chosen
 from cosim.drivers.transport import CanFrame
+from tests.drivers.bench import refused
+from tests.drivers.cia402.conftest import JOINT
+from tests.kit.clock import MS
 
 STEP = codec.Step(0.001, 0.002, 0.0005)
 
@@ -65,44 +68,34 @@ def test_refusals_as_festo_prints_them():
     assert str(sdo.Aborted(0x12345678)) == "refused (abort code 0x12345678)"
 
 
-def test_heartbeat_consumer_as_a_master_writes_it():
+def test_sdo_frames_as_others_print_them():
     # trace of a CODESYS master that makes node 2 watch node 127 for 300 ms, blog.csdn.net/…/127568371
     frame = request_write(2, setup.CONSUMER, "I", 127 << 16 | 300)
     assert frame == CanFrame(0x602, bytes.fromhex("23 16 10 01 2C 01 7F 00"))
-
-
-def test_reading_a_mapping_as_blink_marine_prints_it():
     # PKP2500SI CANopen user manual rev. 1.0, 41.: number of mapped objects, and the first of them (2002h 01h, 16 bit)
     assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x1601, 0, b"\3") == bytes.fromhex("4F 01 16 00 03 00 00 00")
     mapped = struct.pack("<I", 0x20020110)
     assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x1601, 1, mapped) == bytes.fromhex("43 01 16 01 10 01 02 20")
-
-
-def test_control_bytes_as_curtis_prints_them():
     # Curtis 3401T manual, August 2022, page 47
     for size, write, answer in ((1, 0x2F, 0x4F), (2, 0x2B, 0x4B), (3, 0x27, 0x47), (4, 0x23, 0x43)):
         assert sdo.expedited(sdo.DOWNLOAD, 0x6040, 0, bytes(size))[0] == write
         assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x6040, 0, bytes(size))[0] == answer
 
 
-def test_segments_of_an_upload():
+def test_segments():
     # command bytes: Nanotec N5 technical manual 2.0.1, page 111 (41h, 60h, 70h); unused bytes: Danfoss MG.33.J1.02, 42
     transfer = sdo.upload(0x1008, 0)
     assert start(transfer) == bytes.fromhex("40 08 10 00 00 00 00 00")
     assert transfer.send(bytes.fromhex("41 08 10 00 09 00 00 00")) == bytes.fromhex("60 00 00 00 00 00 00 00")
     assert transfer.send(b"\x00servo d") == bytes.fromhex("70 00 00 00 00 00 00 00")
     assert finish(transfer, b"\x1brv\0\0\0\0\0") == b"servo drv"
-
-
-def test_segments_of_a_download():
+    # segments of a download
     transfer = sdo.download(0x2000, 1, b"nine bytes")
     assert start(transfer) == bytes.fromhex("21 00 20 01 0A 00 00 00")
     assert transfer.send(bytes.fromhex("60 00 20 01 00 00 00 00")) == b"\x00nine by"
     assert transfer.send(b"\x20" + bytes(7)) == b"\x19tes" + bytes(4)
     assert finish(transfer, b"\x30" + bytes(7)) == b""
-
-
-def test_a_toggle_bit_that_does_not_alternate():
+    # a toggle bit that does not alternate
     transfer = sdo.upload(0x1008, 0)
     start(transfer)
     transfer.send(bytes.fromhex("41 08 10 00 09 00 00 00"))
@@ -119,7 +112,7 @@ def test_answers_that_belong_to_a_request():
     assert not sdo.answers(request, bytes.fromhex("4B 41 60 00"))
 
 
-def test_network_management():
+def test_network_management_and_emergencies():
     # ABB NCAN-02 start-up guide, page 6-3: 1, 2, 128, 129, 130; Festo 3.7.2: boot-up is one zero byte
     assert codec.nmt(codec.START, 5) == CanFrame(0, b"\x01\x05")
     assert codec.nmt(codec.STOP, 0) == CanFrame(0, b"\x02\x00")
@@ -128,9 +121,6 @@ def test_network_management():
     assert codec.heartbeat(127, codec.RUNNING) == CanFrame(0x77F, b"\x05")
     assert codec.decode_heartbeat(b"\xff") == 127  # with the toggle bit of node guarding
     assert CanFrame(0x80, b"") == codec.SYNC
-
-
-def test_emergency():
     # Festo 3.5.2: 81h, eight bytes: E0 E1 R0 0 0 0 0 0
     assert codec.emergency(1, 0x8611, 0x21) == CanFrame(0x81, bytes.fromhex("11 86 21 00 00 00 00 00"))
     assert codec.decode_emergency(bytes.fromhex("10 23 03 01 02 03 04 05")) == (0x2310, 0x03)
@@ -149,32 +139,25 @@ STATES = {
 }
 
 
-def test_states_of_the_statusword():
+def test_states_and_the_commands_to_operation_enabled():
     for word in range(0x10000):
         states = [state for state, (mask, value) in STATES.items() if word & mask == value]
         assert states == [state for state in (profile.state_of(word),) if state is not None], f"{word:04x}"
-
-
-def test_the_commands_to_operation_enabled():
     assert [profile.next_control(s) for s in range(8)] == [0, 0x06, 0x07, 0x0F, 0x0F, 0, 0, 0]
     assert profile.next_control(None) == 0
 
 
-def test_commands_of_the_three_modes():
+def test_commands_and_answers_of_a_drive():
     assert codec.effort_command(3, 0x0F, -0.25, STEP) == CanFrame(0x203, bytes.fromhex("0F 00 0C FE"))
     assert codec.velocity_command(3, 0x0F, 2.0, 0.5, STEP) == CanFrame(0x203, bytes.fromhex("0F 00 E8 03 00 00 E8 03"))
     assert codec.position_command(3, 0x06, -1.0, 0.0, STEP) == CanFrame(0x203, bytes.fromhex("06 00 18 FC FF FF 00 00"))
     assert codec.velocity_offset(3, 0.01, STEP) == CanFrame(0x303, bytes.fromhex("05 00 00 00"))
-
-
-def test_what_does_not_fit_is_cut():
+    # what does not fit is cut
     assert codec.effort_command(1, 0, 1e9, STEP).data == bytes.fromhex("00 00 FF 7F")
     assert codec.position_command(1, 0, -1e9, -1e9, STEP).data == bytes.fromhex("00 00 00 00 00 80 00 80")
     with pytest.raises(ValueError, match="NaN"):
         codec.effort_command(1, 0, float("nan"), STEP)
-
-
-def test_answers_of_a_drive():
+    # answers of a drive
     assert codec.decode_status(bytes.fromhex("37 16 08 E8 03 00 00"), STEP) == (0x1637, 8, 1.0)
     assert codec.decode_motion(bytes.fromhex("FE FF FF FF E8 03"), STEP) == (-0.004, 0.5, None)
     assert codec.decode_motion(bytes.fromhex("00 00 00 00 00 00 FB 00"), STEP) == (0.0, 0.0, pytest.approx(25.1))
@@ -235,3 +218,132 @@ def test_faults_in_words(said):
 )
 def test_interpolation_time(period, expected):
     assert setup.interpolation(period) == expected
+
+
+# --- drives that do not let their process data be mapped: used with their own ---
+
+FIXED = {"fixed_maps": True}
+
+
+@pytest.fixture
+def remapped(monkeypatch):
+    """Change the fixed maps of emulated drives: index -> mapped objects."""
+
+    def change(**maps):
+        table = dict(objects._FIXED) | {int(name, 16): mapped for name, mapped in maps.items()}
+        flat = {index << 8: len(mapped) for index, mapped in table.items()}
+        flat |= {index << 8 | k: each for index, mapped in table.items() for k, each in enumerate(mapped, 1)}
+        monkeypatch.setattr(objects, "FIXED_MAPS", flat)
+
+    return change
+
+
+def frames(b, cob_id):
+    return [frame.data for frame in b.sent if frame.id == cob_id]
+
+
+def test_only_the_pdos_that_the_mode_needs_are_exchanged(running):
+    b = running(JOINT(id=3), mode="effort", drive=FIXED)
+    b.cycle(3)
+    node = b.node()
+    valid = {
+        key for key in (*range(0x140001, 0x140401, 256), *range(0x180001, 0x180401, 256)) if node.value(key) < 2**31
+    }
+    assert valid == {0x140001, 0x180001, 0x180101}
+    b.sent.clear()
+    b.write(effort=0.1)
+    assert frames(b, 0x203) == [struct.pack("<Hbh", 0x0F, 10, round(0.1e6 / node.rated))]
+    assert not frames(b, 0x303) and not frames(b, 0x403)
+
+
+def test_what_is_not_commanded_keeps_its_value(running):
+    b = running(JOINT(id=3), mode="velocity", drive=FIXED, effort=1.0)
+    b.cycle(2, velocity=1.0, effort=0.1)
+    control, target = frames(b, 0x203)[-1], frames(b, 0x403)[-1]
+    assert control == struct.pack("<Hbh", 0x0F, 9, 0)
+    assert target == struct.pack("<ihH", round(65536 / 6.283185307), round(0.1e6 / b.node().rated), 1500)
+    assert b.node().value(0x607200) == 1500  # the limit of the guard, and not 0
+
+
+def test_the_temperature_is_read_where_the_own_map_has_it(running):
+    b = running(JOINT(id=3, temperature=0x320101), drive=FIXED)
+    b.motors[0].temperature = 45.0
+    assert b.cycle(3).temperature.tolist() == [45.0]
+
+
+LACKING = {
+    "temperature": {"1A02": ()},
+    "target torque": {"1600": (0x60400010, 0x60600008)},
+    "whole bytes": {"1A00": (0x60410010, 0x60640020, 0x22000001)},
+}
+
+
+@pytest.mark.parametrize("maps", LACKING.values(), ids=LACKING)
+def test_process_data_without_what_the_mode_needs_are_refused(bench, remapped, maps, said):
+    remapped(**maps)
+    b = bench(JOINT(id=3, temperature=0x320101), drive=FIXED)
+    said(refused(b.driver.open))
+    assert b.node().state == profile.DISABLED
+
+
+def test_without_a_torque_offset_efforts_beside_a_position_are_counted_as_clipped(running, remapped):
+    remapped(**{"1602": (0x60FF0020,)})
+    b = running(JOINT(id=3), mode="position", drive=FIXED)
+    b.cycle(3, effort=0.1)
+    (report,) = b.driver.report()
+    assert report["limit"] == 0.0 and report["saturated"] == 3
+    assert b.node().value(0x60B200) == 0
+
+
+def test_without_velocities_the_positions_give_them(running, remapped):
+    remapped(**{"1A01": (0x60610008, 0x60770010)})
+    b = running(JOINT(id=3), drive=FIXED)
+    b.cycle(200, effort=0.02)
+    assert b.out.velocity == pytest.approx([b.motors[0].velocity], rel=0.06) and b.motors[0].velocity > 2.0
+
+
+def test_a_drive_that_does_not_send_its_mode_is_asked_when_it_is_switched_on(running, remapped):
+    remapped(**{"1A01": (0x606C0020, 0x60770010)})
+    b = running(JOINT(id=3), mode="position", drive=FIXED)
+    assert b.cycle(5).fault.tolist() == [0]
+    assert b.driver._store.display == [profile.CSP]
+
+
+def test_another_mode_and_a_silent_pdo_are_noticed(running, remapped):
+    remapped(**{"1600": (0x60400010, 0x60710010)})
+    b = running(JOINT(id=3), drive=FIXED)
+    b.cycle(3)
+    b.node().mode = profile.CSP
+    assert b.cycle(3).fault.tolist() == [faults.OTHER_MODE]
+    b.node().mode = profile.CST
+    b.cycle(3)
+    heard, lost = b.out.t_ns, b.driver.lost
+    b.spoil = lambda frame: (frame,) if frame.id != codec.TPDO + codec.PDO_STRIDE + 3 else ()
+    b.cycle(20)
+    assert b.out.t_ns <= heard + MS and b.driver.lost == lost
+    b.driver._store.take(codec.CanFrame(codec.TPDO + 3, b"12345"))
+    assert b.driver.lost == lost + 1
+
+
+def test_after_a_loss_of_power_the_own_map_is_used_again(running):
+    b = running(JOINT(id=3), drive=FIXED)
+    b.cycle(3)
+    b.emulator.reset(b.t_ns)
+    assert b.cycle(3).fault.tolist() == [faults.RESTARTED]
+    b.driver.enable("effort")
+    assert b.cycle(3).fault.tolist() == [0]
+
+
+def test_the_first_pdo_with_each_object_is_chosen():
+    word, target, mode = 0x60400010, 0x607A0020, 0x60600008
+    own = ProcessMap(
+        ((0, (word,)), (1, (word, mode)), (2, (word, target)), (3, (word, 0x60FF0020))),
+        ((0, (0x60410010,)), (1, (0x60410010, 0x60610008)), (2, (0x60410010, 0x60640020)), (3, (0x60770010,))),
+        {},
+    )
+    found = chosen(own, "position", None)
+    assert [number for number, _ in found.receive] == [2]
+    assert [number for number, _ in found.transmit] == [1, 2, 3]
+    assert own.lacks("position") == () and own.lacks("effort") == (process_data.TORQUE,)
+    coder = CommandCoder(ProcessMap(((0, (0x22000018, word)),), (), {0x22000018: 0x030201}), "effort", 10)
+    assert coder.data(15, (0,)) == [(0, b"\x01\x02\x03\x0f\x00")]

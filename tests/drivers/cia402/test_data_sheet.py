@@ -1,7 +1,5 @@
 """Whether a drive fits by its data sheet: EDS, DCF, XDD, XDC, ESI; files that are none, or hostile."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Opening and enabling the driver of CiA 402 drives."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

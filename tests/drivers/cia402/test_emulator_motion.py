@@ -1,7 +1,5 @@
 """The emulated CiA 402 drive: process data and motion; frames of any content."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """The emulated CiA 402 drive: network, objects, states, faults and watchdog."""
 
-from __future__ import annotations
-
 import math
 import struct
 

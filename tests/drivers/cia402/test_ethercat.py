@@ -1,7 +1,5 @@
 """CiA 402 over EtherCAT: the driver, pysoem and simulated slaves at the two ends of a virtual Ethernet link."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The units of a drive by its factor group, and what contradicts itself."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -27,10 +25,14 @@ def units(declared=NOTHING, manufacturer=NOBODY, **objects):
     return drive_units(COUNTS._replace(**objects), declared, manufacturer)
 
 
-def test_counts_of_the_encoder():
+def test_counts_and_feeds():
     found = units()
     assert found.position == found.velocity == found.acceleration == TURN / 4096
     assert found.effort == pytest.approx(0.5e-3) and found.gear == 1.0
+    # feed and encoder over several revolutions
+    assert units(encoder=(8192, 2), feed_constant=(36000, 10)).position == pytest.approx(TURN / 3600)
+    # reversed positions count against the torque
+    assert units(polarity=0xC0).effort == pytest.approx(-0.5e-3)
 
 
 def test_one_revolution_of_the_shaft_is_one_feed_constant_whatever_the_encoder():
@@ -38,10 +40,6 @@ def test_one_revolution_of_the_shaft_is_one_feed_constant_whatever_the_encoder()
         found = units(encoder=(131072, 1), gear_ratio=gear, feed_constant=(10000, 1), velocity_unit=0x00B44700)
         assert found.position == TURN / 10000 and found.velocity == pytest.approx(RPM)
         assert found.effort == pytest.approx(0.5e-3 * gear[0] / gear[1])  # of the motor, at the shaft
-
-
-def test_feed_and_encoder_over_several_revolutions():
-    assert units(encoder=(8192, 2), feed_constant=(36000, 10)).position == pytest.approx(TURN / 3600)
 
 
 @pytest.mark.parametrize(
@@ -88,10 +86,6 @@ def test_a_unit_of_velocity_is_declared():
         declared = Declared(velocity_unit=velocity_unit_of(text))
         assert units(declared, velocity_unit=None).velocity == pytest.approx(unit)
     assert units(Declared(velocity_unit=velocity_unit_of("counts/s"))).velocity == TURN / 4096
-
-
-def test_reversed_positions_count_against_the_torque():
-    assert units(polarity=0xC0).effort == pytest.approx(-0.5e-3)
 
 
 def test_position_units_by_their_code():

@@ -1,7 +1,5 @@
 """Drives with other units behind the driver: what is commanded arrives, and what is measured is true."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -45,12 +43,12 @@ def test_what_is_commanded_arrives_and_what_is_measured_is_true(made, name):
     assert b.out.velocity * sense(name) == pytest.approx([motor.velocity], rel=0.03)
     if VARIANTS[name].known:
         b.driver.enable("velocity")
-        b.cycle(400, velocity=7.0)
+        b.cycle(200, velocity=7.0)
         assert motor.velocity * sense(name) == pytest.approx(7.0, abs=0.06)
         assert b.out.velocity == pytest.approx([7.0], abs=0.12)
     goal = b.out.position[0] + 30 * DEGREE
     b.driver.enable("position")
-    b.cycle(600, position=goal, velocity=0.0)
+    b.cycle(550, position=goal, velocity=0.0)
     assert motor.position * sense(name) == pytest.approx(goal, abs=1e-3)
     assert b.out.position == pytest.approx([goal], abs=1e-3)
 

@@ -1,7 +1,5 @@
 """Drives in other units than counts of their encoder: settings of the emulated drive, and what the rig has to say."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -18,7 +16,7 @@ class Variant(NamedTuple):
 VARIANTS = {
     "feed constant": Variant({"encoder_resolution": 131072, "feed_constant": 10000}, known=False),
     "feed constant and factor": Variant(
-        {"encoder_resolution": 131072, "feed_constant": 10000, "report": "factor", "velocity_unit": "mrpm"},
+        {"encoder_resolution": 131072, "feed_constant": 10000, "report": "factor", "velocity_unit": "mrpm"}
     ),
     "gear in the drive": Variant({"gear_ratio": 50.0, "feed_constant": 360000, "velocity_unit": "0.01 rpm"}),
     "rpm that it does not report": Variant({"velocity_unit": "rpm", "report": "none"}, known=False),

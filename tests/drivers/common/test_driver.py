@@ -1,13 +1,17 @@
 """What every driver refuses, and what a stop at any moment does: the base of all families, over each of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import count
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from cosim.drivers.common.driver import MODES
+from cosim.drivers.common.emulated_drive import WATCHDOG_NS, EmulatedDrive
+from cosim.drivers.common.fault_texts import UNKNOWN, check_fault_texts, code_of, fault_table
+from cosim.drivers.common.motor import Rotor
 from cosim.errors import RunError
 from tests.conformance.families import stepped_cases
 from tests.conformance.marks import drivers
@@ -103,3 +107,80 @@ def test_no_command_follows_a_stop(desk):
         desk.cycle(2, effort=0.05)
 
     every_stop_wins(desk, lambda: desk.cycle(1, effort=0.05), on)
+
+
+# --- fault codes whose texts are in the rig ---
+
+TEXTS = {"3": "Overcurrent; check the phases for a short", 7: "encoder"}
+
+
+def test_the_text_of_a_fault_is_a_name_and_a_fix():
+    check_fault_texts(TEXTS)
+    assert fault_table(TEXTS, "its manual") == {
+        3: ("Overcurrent", "check the phases for a short"),
+        7: ("encoder", "see its manual"),
+    }
+    # an emulated drive reports the code whose name has its fault
+    table = fault_table({**TEXTS, 5: "brake; check the encoder's cable"}, "")
+    assert [code_of(fault, table) for fault in ("overcurrent", "encoder", "undervoltage", "")] == [3, 7, UNKNOWN, 0]
+
+
+@pytest.mark.parametrize("texts", [{"high": "overcurrent"}, {-1: "overcurrent"}, {"7": 7}])
+def test_a_code_without_a_text_is_a_mistake(texts):
+    (code,) = texts
+    with pytest.raises(ValueError, match=f"^'faults' has a text for each fault code; '{code}' has none$"):
+        check_fault_texts(texts)
+
+
+# --- an emulated drive without protocol: its motor gets no more than both limits allow ---
+
+numbers = st.floats(allow_nan=True, allow_infinity=True)
+
+
+def drive_at(mode: str, target: float, limit: float) -> EmulatedDrive:
+    drive = EmulatedDrive(Rotor(max_effort=2.0))
+    drive.enable(0)
+    drive.command(mode, target, limit, WATCHDOG_NS, 0)
+    drive.process(0)
+    return drive
+
+
+@given(st.sampled_from(sorted(MODES)), numbers, numbers)
+@example("position", 1e307, 1.0)
+@example("position", math.inf, 1.0)
+@example("velocity", -1e308, 1.0)
+def test_effort_is_finite_and_within_both_limits(mode: str, target: float, limit: float) -> None:
+    effort = drive_at(mode, target, limit).motor.effort
+    assert math.isfinite(effort) and abs(effort) <= 2.0
+    assert math.isnan(limit) or abs(effort) <= max(limit, 0.0)
+
+
+def test_a_drive_that_is_off_ignores_commands() -> None:
+    drive = EmulatedDrive(Rotor())
+    drive.command("effort", 1.0, 2.0, WATCHDOG_NS, 0)
+    drive.process(0)
+    assert drive.mode == "" and drive.motor.effort == 0.0
+
+
+def test_the_watchdog_latches_a_fault_that_clear_clears() -> None:
+    drive = drive_at("effort", 1.0, 2.0)
+    drive.process(WATCHDOG_NS)
+    assert drive.motor.effort == 1.0
+    drive.process(WATCHDOG_NS + 1)
+    assert (drive.fault, drive.mode, drive.motor.effort) == ("watchdog", "", 0.0)
+    drive.enable(WATCHDOG_NS + 2)
+    assert drive.mode == ""
+    drive.clear()
+    drive.enable(WATCHDOG_NS + 2)
+    assert (drive.fault, drive.mode) == ("", "effort")
+
+
+def test_a_fault_persists_while_its_cause_does() -> None:
+    drive = drive_at("effort", 1.0, 2.0)
+    drive.motor.temperature = drive.motor.max_temperature + 1.0
+    drive.process(1)
+    drive.clear()
+    assert drive.fault == "overtemperature"
+    drive.motor.temperature = 20.0
+    drive.clear()
+    assert drive.fault == ""

@@ -1,7 +1,5 @@
 """Dynamixel drives behind a driver."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -100,8 +100,7 @@ def test_enabling_holds_the_measured_position(bench, mode):
 
 
 @pytest.mark.parametrize(
-    ("fast", "instruction"),
-    [(None, codec.FAST_SYNC_READ), (True, codec.FAST_SYNC_READ), (False, codec.SYNC_READ)],
+    ("fast", "instruction"), [(None, codec.FAST_SYNC_READ), (True, codec.FAST_SYNC_READ), (False, codec.SYNC_READ)]
 )
 def test_one_request_and_one_packet_of_goals_per_cycle(bench, fast, instruction):
     b = bench(fast=fast).start()

@@ -1,7 +1,5 @@
 """Frames of the Mini Cheetah protocol: those of manuals and of another client, and any bytes."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -19,21 +17,15 @@ shares = st.floats(0.0, 1.0)
 data = st.binary(max_size=64)
 
 
-def test_zero_is_the_frame_that_clients_of_the_drives_send():
+def test_frames_of_the_manuals():
     """The zero command as clients of AK and Damiao drives send it, which round down: 7FFF, 7FF, 0, 0, 7FF."""
     frame = codec.command(3, RANGES, 0.0, 0.0, 0.0, 0.0, 0.0)
     assert (frame.id, frame.data.hex()) == (3, "7fff7ff0000007ff")
-
-
-def test_ends_of_the_ranges():
-    """All bits of a field by the formula of the AK manual, section 5.3: (x - min) · (2ⁿ - 1) / (max - min)."""
+    # all bits of a field by the formula of the AK manual, section 5.3: (x - min) · (2ⁿ - 1) / (max - min)
     assert codec.command(1, RANGES, 12.5, 30.0, 500.0, 5.0, 10.0).data.hex() == "f" * 16
     assert codec.command(1, RANGES, -99.0, -99.0, -1.0, -1.0, -99.0).data.hex() == "0" * 16
     assert codec.command(1, RANGES, 0.0, 0.0, 500.0, 0.0, 10.0).data.hex() == "7fff7fffff000fff"
-
-
-def test_special_frames():
-    """AK manual, section 5.3, and the manual of Damiao drives: enter and exit motor mode, clear the error."""
+    # AK manual, section 5.3, and the manual of Damiao drives: enter and exit motor mode, clear the error
     assert codec.special(1, codec.ENTER) == CanFrame(1, bytes.fromhex("fffffffffffffffc"))
     assert codec.special(1, codec.EXIT).data[7] == 0xFD
     assert codec.special(1, codec.CLEAR).data[7] == 0xFB

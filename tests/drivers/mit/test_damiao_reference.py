@@ -1,7 +1,5 @@
 """A Damiao client of another author commands the emulated drive: registers, enable, motion, faults, timeout."""
 
-from __future__ import annotations
-
 import can
 import pytest
 from damiao_motor import DaMiaoMotor

@@ -1,7 +1,5 @@
 """Mistakes in a rig with drives of the Mini Cheetah protocol, and what the drives themselves refuse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -16,31 +14,6 @@ from tests.drivers.loading import mistakes_of
 CASE = Case("mit", "virtual", stepped=True)
 DAMIAO = {"id": 1, "master": 17, "model": "DM4310"}
 AK = {"id": 2, "master": 18, "model": "AK80-9@v2"}
-CUSTOM = {"model": "custom", "protocol": "damiao", "max_position": 12.5, "max_effort": 7}
-WRONG = {
-    "unknown model": {"model": "DM6066"},
-    "unknown model in other letters": {"model": "ak80-8"},
-    "several ranges": {"model": "AK80-9"},
-    "version 3": {"model": "AK80-9@v3"},
-    "version 3 in words": {"model": "AK10-9 V3.0"},
-    "version 3 of an AKE": {"model": "AKE80-8-V3"},
-    "effort of a known model": {"max_effort": 7},
-    "no velocity of a custom one": CUSTOM,
-    "protocol of a known model": {"protocol": "damiao"},
-    "negative effort": {"max_effort": -7},
-    "large id": {"id": 256},
-    "unknown protocol": {"protocol": "mit"},
-    "large gain": {"kp": 501},
-    "no model": {"model": None},
-}
-
-
-@pytest.mark.parametrize("keys", WRONG.values(), ids=WRONG)
-def test_a_mistake_of_a_joint_is_one_line_at_its_place(tmp_path, keys, said):
-    a = {key: value for key, value in {**DAMIAO, **keys}.items() if value is not None}
-    (what,) = mistakes_of(tmp_path, CASE, a, AK)
-    assert what.startswith("drivers[0].joints.a")
-    said(what)
 
 
 def test_answers_that_are_taken_for_those_of_another_drive_are_refused(tmp_path, said):

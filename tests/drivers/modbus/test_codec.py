@@ -1,7 +1,5 @@
 """Frames against the examples of the specification, and against the frames of the package pymodbus."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +9,8 @@ from pymodbus.pdu import DecodePDU, ExceptionResponse, register_message
 
 from cosim.drivers.modbus import codec
 from cosim.drivers.modbus.codec import RtuRequest
+from tests.conformance.families import FLOATS, WHOLE_NUMBERS, Case
+from tests.drivers.loading import mistakes_of
 
 NODE = 0x11
 # MODBUS Application Protocol Specification V1.1b3: request, its bytes and those of the answer, the words read
@@ -65,15 +65,12 @@ def test_the_examples_of_the_specification(section):
     assert codec.read_words(framed(answered)) == read or not request.quantity
 
 
-def test_the_checksum_of_the_specification():
+def test_checksums_and_exceptions_of_the_specification():
     """MODBUS over Serial Line V1.02, 6.2.2: the frame 02 07 has the CRC 1241h, sent as 41 12; and the check value of
     CRC-16/MODBUS in the catalogue of parametrised CRC algorithms."""
     assert codec.checked(b"\x02\x07").hex() == "02074112"
     assert codec.crc(b"123456789") == 0x4B37
-
-
-def test_the_exception_of_the_specification():
-    """V1.1b3, 7: the function with its highest bit set, and the exception code."""
+    # v1.1b3, 7: the function with its highest bit set, and the exception code
     request = EXAMPLES["6.3"][0]
     assert codec.refusal(request, 2) == framed("83 02")
     assert codec.find_answer(request, framed("83 02")) == framed("83 02")
@@ -155,3 +152,45 @@ def test_the_order_of_words():
     assert codec.to_words(0x12345678, "int32", low_first=True) == (0x5678, 0x1234)
     assert codec.to_words(1.0, "float32") == (0x3F80, 0)
     assert codec.to_words(-1, "int16") == (0xFFFF,)
+
+
+# --- mistakes in the map of registers: one line each, at its place ---
+
+CASE = Case("modbus", "pty", stepped=True)
+CONTROL = {"register": 1, "clear": [2], "off": [0]}
+# a map, and what is changed in it; None: it has no such key
+MISTAKES = {
+    "no position": (WHOLE_NUMBERS, {"position": None}),
+    "unknown point": (WHOLE_NUMBERS, {"efort_target": {"register": 1}}),
+    "no register": (WHOLE_NUMBERS, {"velocity": {"type": "int32"}}),
+    "no type": (WHOLE_NUMBERS, {"velocity": {"register": 1, "type": "int64"}}),
+    "another unit": (WHOLE_NUMBERS, {"effort": {"register": 1, "scale": "1 A"}}),
+    "too large": (WHOLE_NUMBERS, {"effort": {"register": 70000}}),
+    "no target": (WHOLE_NUMBERS, dict.fromkeys(("effort_target", "velocity_target", "position_target"))),
+    "not this target": (WHOLE_NUMBERS, {"effort_target": None}),
+    "functions": (WHOLE_NUMBERS, {"read": 4}),
+    "two registers by one": (FLOATS, {"write": 6}),
+    "words": (WHOLE_NUMBERS, {"control": {**CONTROL, "on": []}}),
+    "on is off": (WHOLE_NUMBERS, {"control": {**CONTROL, "on": [1, 0]}}),
+    "faults": (WHOLE_NUMBERS, {"faults": {"high": "overcurrent"}}),
+}
+
+
+def mistake(folder, b, **keys) -> str:
+    (what,) = mistakes_of(folder, CASE, {"id": 1, "registers": WHOLE_NUMBERS}, {"id": 2, **b}, **keys)
+    return what
+
+
+@pytest.mark.parametrize("change", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_the_map_is_one_line_at_its_place(change, tmp_path, said):
+    registers = {key: value for key, value in {**change[0], **change[1]}.items() if value is not None}
+    what = mistake(tmp_path, {"registers": registers}, watchdog=0.2)
+    assert what.startswith("drivers[0].joints.b.registers")
+    said(what)
+
+
+def test_mistakes_beside_the_map(tmp_path, said):
+    said(mistake(tmp_path, {}))
+    said(mistake(tmp_path, {"registers": WHOLE_NUMBERS}, watchdog=0.03))  # it would trip between two commands
+    # each an exchange of 15 and 21 bytes, a response and a pause of 1.75 ms, 2 · 80.5 ms at 1 Mbit/s
+    said(mistake(tmp_path, {"registers": WHOLE_NUMBERS}, watchdog=0.2, response_time=0.08))

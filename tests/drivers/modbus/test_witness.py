@@ -1,7 +1,5 @@
 """The package pymodbus as the other end: its client with the emulated drives, its server with the driver."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import inspect
@@ -15,20 +13,21 @@ from typing import Any
 import pytest
 from pymodbus.client import ModbusSerialClient
 from pymodbus.client.mixin import ModbusClientMixin
-from pymodbus.framer import FramerType
+from pymodbus.framer import FramerRTU, FramerType
+from pymodbus.pdu import DecodePDU
+from pymodbus.pdu.mei_message import ReadDeviceInformationRequest
 from pymodbus.server import ModbusSerialServer
 from pymodbus.simulator import DataType, SimData, SimDevice
 
 from cosim.drivers import modbus
 from cosim.drivers.common.motor import Rotor
-from cosim.drivers.modbus import codec
+from cosim.drivers.modbus import codec, identification
 from cosim.drivers.modbus.driver import ModbusDriver
 from cosim.drivers.transport import now
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
-from tests.conformance.families import rig, write_rig
-from tests.conformance.register_maps import FLOATS, WHOLE_NUMBERS
+from tests.conformance.families import FLOATS, WHOLE_NUMBERS, rig, write_rig
 from tests.drivers.bench import refused
 from tests.kit.clock import MS
 
@@ -254,19 +253,13 @@ REQUESTS: dict[str, tuple[dict, object]] = {
     "read_file_record": ({"records": []}, 1),
     "write_file_record": ({"records": []}, 1),
     "read_fifo_queue": ({"address": 0}, 1),
-    "read_device_information": (
-        {"read_code": 1},
-        {"information": {0: b"cosim", 1: b"emulated drive", 2: b"1.0"}},
-    ),
+    "read_device_information": ({"read_code": 1}, {"information": {0: b"cosim", 1: b"emulated drive", 2: b"1.0"}}),
     "read_holding_registers": ({"address": 0x1000, "count": 3}, [402, 2000, 10000]),
     "read_input_registers": ({"address": 0x1000, "count": 1}, [402]),
     "write_register": ({"address": 0x3002, "value": 700}, {"registers": [700]}),
     "write_registers": ({"address": 0x3002, "values": [700, 800]}, {"address": 0x3002, "count": 2}),
     "mask_write_register": ({"address": 0x3002, "and_mask": 0xFF, "or_mask": 0x100}, {"or_mask": 0x100}),
-    "readwrite_registers": (
-        {"read_address": 0x1000, "read_count": 1, "write_address": 0x3002, "values": [9]},
-        [402],
-    ),
+    "readwrite_registers": ({"read_address": 0x1000, "read_count": 1, "write_address": 0x3002, "values": [9]}, [402]),
 }
 
 
@@ -328,3 +321,50 @@ def test_quantities_and_addresses_beyond_their_limits_and_broadcasts(tmp_path):
     assert [drive.written[0x3002] for drive in emulator.drives.values()] == [321, 321]
     assert emulator.handle(codec.encode(codec.RtuRequest(0, codec.READ, 0x1000, 1)), 0) == []
     assert emulator.handle(codec.checked(b"\0\x64"), 0) == []
+
+
+# --- the identification of a device: `pymodbus` sends and decodes the same frames ---
+
+TEXTS = ("Maker", "Servo 5", "V1.2")
+
+
+def test_the_request_is_that_of_pymodbus():
+    request = ReadDeviceInformationRequest(read_code=1, object_id=0, dev_id=5)
+    assert FramerRTU(DecodePDU(True)).buildFrame(request) == identification.request(5)
+
+
+def test_pymodbus_decodes_the_answer():
+    frame = identification.answer(5, TEXTS)
+    _, decoded = FramerRTU(DecodePDU(False)).handleFrame(frame, 5, 0)
+    assert decoded.dev_id == 5
+    assert list(decoded.information.values()) == [text.encode() for text in TEXTS]
+
+
+def test_an_answer_is_found_among_other_bytes_and_a_damaged_one_is_none():
+    frame = identification.answer(5, TEXTS)
+    assert identification.texts(5, identification.request(5) + frame) == list(TEXTS)
+    assert identification.texts(6, frame) == []
+    for k in range(4, len(frame)):
+        assert identification.texts(5, frame[:k]) == []
+        assert identification.texts(5, frame[:k] + bytes([frame[k] ^ 1]) + frame[k + 1 :]) in ([], list(TEXTS))
+
+
+@pytest.mark.parametrize(
+    ("code", "first", "found"),
+    [
+        (1, 0, {0: b"Maker", 1: b"Servo 5", 2: b"V1.2"}),
+        (2, 0, {0: b"Maker", 1: b"Servo 5", 2: b"V1.2"}),
+        (4, 1, {1: b"Servo 5"}),
+    ],
+)
+def test_pymodbus_decodes_what_it_asks_for(code, first, found):
+    request = ReadDeviceInformationRequest(read_code=code, object_id=first, dev_id=5)
+    frame = identification.reply(FramerRTU(DecodePDU(True)).buildFrame(request), TEXTS)
+    _, decoded = FramerRTU(DecodePDU(False)).handleFrame(frame, 5, 0)
+    assert decoded.information == found
+
+
+@pytest.mark.parametrize(("asked", "exception"), [("0e0403", 2), ("0e0500", 3), ("0d0100", 1), ("0e", 1)])
+def test_other_requests_are_refused(asked, exception):
+    request = codec.checked(bytes.fromhex("052b" + asked))
+    assert identification.reply(request, TEXTS) == codec.refusal_of(5, 43, exception)

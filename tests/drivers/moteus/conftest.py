@@ -1,7 +1,5 @@
 """moteus drives behind a driver, and on their own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -113,16 +113,14 @@ def test_what_is_decoded_of_documented_frames() -> None:
     assert found("420130") == [Tunnel(CLIENT_POLL, 1, b"", 48, 0)]
 
 
-def test_stop_and_brake_commands_request_the_state() -> None:
-    assert QUERY.hex() == "11001f01130d"
-    assert STOP.hex() == "010000" + QUERY.hex() + "505050"
-    assert BRAKE.hex() == "01000f" + QUERY.hex() + "505050"
-
-
-def test_identifiers() -> None:
+def test_identifiers_and_commands_that_request_the_state() -> None:
     assert arbitration(0, 1, reply=True) == 0x8001  # [can]
     assert arbitration(1, 0) == 0x100  # [can]
     assert arbitration(0, 127, prefix=0x1234, reply=True) == 0x1234_807F
+    # stop and brake commands request the state
+    assert QUERY.hex() == "11001f01130d"
+    assert STOP.hex() == "010000" + QUERY.hex() + "505050"
+    assert BRAKE.hex() == "01000f" + QUERY.hex() + "505050"
 
 
 @pytest.mark.parametrize(

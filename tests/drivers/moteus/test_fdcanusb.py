@@ -4,6 +4,7 @@ Documents: README.md of mjbots/fdcanusb, docs/protocol/can.md and docs/integrati
 `OK *BD` is what lib/python's own test of its fdcanusb expects.
 """
 
+import errno
 from collections import deque
 
 import pytest
@@ -20,8 +21,11 @@ from cosim.drivers.moteus.fdcanusb import (
     with_checksum,
     without_checksum,
 )
-from cosim.drivers.transport import CanFrame
+from cosim.drivers.moteus.fdcanusb_link import FdcanusbLink
+from cosim.drivers.transport import CanFrame, ConnectionLost, now
+from cosim.drivers.transport.compiled_link import SENT
 from tests.kit.connection import FakeConnection
+from tests.kit.serial_line import SerialLine, receive, send
 
 FRAME = CanFrame(0x8001, bytes.fromhex("01000a07206000200150ff140400130d"), True, True, True)
 ANSWER = CanFrame(0x100, bytes.fromhex("2404000a005000000170ff230d181400"), False, True, True)
@@ -59,11 +63,12 @@ def test_documented_lines() -> None:
     assert parse_received(b"rcv 100 2404000a005000000170ff230d181400") == ANSWER._replace(switched=False)
     assert received_line(ANSWER) == b"rcv 0100 2404000A005000000170FF230D181400 e B F r x-1"
     assert with_checksum(b"OK") == b"OK *BD"
-
-
-def test_a_drive_own_uart_answers_without_flags() -> None:
+    # a drive own uart answers without flags
     frame = parse_received(b"rcv 00000800 2100", 5)
     assert frame == CanFrame(0x800, b"\x21\x00", True, True, False, False, 5)
+    # standard and extended frames
+    assert parse_send(b"can std 8001 00 bfr") == CanFrame(0x8001, b"\x00", False, False, False)
+    assert parse_send(b"can ext 1 00 B F") == CanFrame(1, b"\x00", True, True, True)
 
 
 NONSENSE = {
@@ -84,11 +89,6 @@ def test_nonsense_is_answered_by_an_error(why: str) -> None:
         _, device, there, back = ends()
         there.append(line + b"\n")
         assert device.receive(0) is None and list(back) == [b"ERR " + why.encode() + b"\r\n"]
-
-
-def test_standard_and_extended_frames() -> None:
-    assert parse_send(b"can std 8001 00 bfr") == CanFrame(0x8001, b"\x00", False, False, False)
-    assert parse_send(b"can ext 1 00 B F") == CanFrame(1, b"\x00", True, True, True)
 
 
 def test_both_ends() -> None:
@@ -166,3 +166,37 @@ def test_one_changed_byte_breaks_the_seal() -> None:
         changed = bytearray(line)
         changed[k] ^= 0x01
         assert without_checksum(bytes(changed))[1] is False
+
+
+# --- the lines of an fdcanusb in machine code; that they are those of the adapter in Python is conformance ---
+
+FRAMES = [
+    CanFrame(0x8001, bytes(range(64)), True, True, True),
+    CanFrame(0x7FF, b"\x50", fd=True),
+    CanFrame(0x1FFFFFFF, b"", True),
+]
+
+
+@pytest.mark.parametrize("checksums", [False, True])
+def test_frames_of_every_kind_are_equal_to_the_byte(checksums):
+    """Those of a driver are of one kind."""
+    with SerialLine() as line:
+        adapter = AdapterHost(line.port, checksums)
+        for frame in FRAMES:
+            adapter.send(frame, now() + 10**9)
+        expected = line.said()
+        assert send(FdcanusbLink(adapter), FRAMES) == SENT
+        assert line.said() == expected != b""
+
+
+def test_a_port_that_is_unplugged():
+    with SerialLine() as line:
+        adapter = AdapterHost(line.port)
+        link = FdcanusbLink(adapter)
+        line.hang_up()
+        with pytest.raises(OSError) as raised:
+            receive(link)
+        assert raised.value.errno in (errno.EIO, errno.ENODEV)
+        error = link.lost(raised.value.errno)
+        assert isinstance(error, ConnectionLost)
+        assert str(error).endswith("check the cable and the power of the adapter") and adapter.lost

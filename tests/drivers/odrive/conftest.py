@@ -1,7 +1,5 @@
 """Two ODrives behind a driver, on CAN or on a serial port."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any

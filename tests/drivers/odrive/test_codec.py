@@ -137,17 +137,19 @@ def test_checksum_is_the_xor_of_all(data):
     assert text.checksum(data) == functools.reduce(operator.xor, data, 0)
 
 
-def test_commands_of_the_manual():
+def test_commands_and_answers_of_the_manual():
     assert text.position(0, -2 * TURN, 0.0, 0.0) == "p 0 -2 0 0"
     assert text.velocity(0, TURN, 0.0) == "v 0 1 0"
     assert text.torque(1, -0.25) == "c 1 -0.25"
-
-
-def test_answers():
+    # answers
     assert text.number("24.087744") == 24.087744
     assert text.feedback("1.500000 -0.250000") == (1.5 * TURN, -0.25 * TURN)
     assert text.feedback("1.500000") is text.feedback("invalid motor 1") is None
     assert text.number("invalid property") is text.number("1_000") is None
+    # a line longer than the buffer of a drive is dropped
+    lines = text.splitter()
+    assert lines.feed(b"x" * 255 + b"\n" + b"y" * 256 + b"!c 0 1\r\n") == [b"x" * 255, b"c 0 1"]
+    assert lines.dropped == 1
 
 
 @pytest.mark.parametrize(
@@ -174,9 +176,3 @@ def test_position_round_trip(angle, speed, effort):
     request = text.parse(line.text)
     assert request is not None
     assert request.numbers == pytest.approx((angle / TURN, speed / TURN, effort), rel=1e-6, abs=1e-12)
-
-
-def test_a_line_longer_than_the_buffer_of_a_drive_is_dropped():
-    lines = text.splitter()
-    assert lines.feed(b"x" * 255 + b"\n" + b"y" * 256 + b"!c 0 1\r\n") == [b"x" * 255, b"c 0 1"]
-    assert lines.dropped == 1

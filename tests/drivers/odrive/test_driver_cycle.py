@@ -152,9 +152,9 @@ def test_a_receive_buffer_that_overflowed_between_reads(bench):
     b.driver.open()
     b.spoil = lambda item: (item,) if len(b.queue) < 60 else ()
     for mode in ("effort", "velocity"):
-        b.run(1500)
+        b.run(700)
         assert not any(b.read(20).fault)
-        b.run(1500)
+        b.run(700)
         b.driver.enable(mode)
         for _ in range(700):
             assert not any(b.cycle().fault)
@@ -238,11 +238,7 @@ def test_answers_that_come_after_the_next_request_are_not_taken_for_its_answers(
     assert b.cycle(5).t_ns > seen
 
 
-WRONG = {
-    "no line": {},
-    "two lines": LINES,
-    "endpoints of a port": {"port": LINES["port"], "endpoints": "x.json"},
-}
+WRONG = {"no line": {}, "two lines": LINES, "endpoints of a port": {"port": LINES["port"], "endpoints": "x.json"}}
 
 
 @pytest.mark.parametrize("keys", WRONG.values(), ids=WRONG)

@@ -1,7 +1,6 @@
 """Patterns of lines, in both directions."""
 
-from __future__ import annotations
-
+import json
 import math
 
 import pytest
@@ -10,6 +9,8 @@ from hypothesis import strategies as st
 
 from cosim.drivers.serial_text import codec
 from cosim.drivers.serial_text.codec import Pattern, pattern_of
+from cosim.rig.rig import load_rig
+from tests.conformance.families import rig
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
@@ -56,12 +57,10 @@ def test_lines_of_a_pattern(text, line, values):
     assert Pattern(text).match(line) == values
 
 
-def test_no_number_is_a_number_in_text_too():
+def test_numbers_in_text_and_their_resolution():
     assert math.isnan(Pattern("P{position}").match("Pnan")["position"])
     assert Pattern("P{position}").match("P-inf")["position"] == -math.inf
-
-
-def test_the_resolution_of_a_format():
+    # the resolution of a format
     assert Pattern("T{effort:.3f}").resolution("effort") == 1e-3
     assert Pattern("T{effort}").resolution("effort") == Pattern("T{effort:.3g}").resolution("effort") == 0.0
 
@@ -86,3 +85,13 @@ def test_a_pattern_has_the_fields_of_its_place():
     with pytest.raises(ValueError, match=r"^lacks the field '{position}'; add it$"):
         pattern_of(("id", "position"), ("position",))("P{id}")
     assert pattern_of(("id",), ("id",))("") == ""
+
+
+def test_the_bus_load_is_that_of_the_longest_lines(tmp_path):
+    """Of two axes at 115200 bit/s, every 20 ms."""
+    data = rig({"type": "serial_text", "port": {"port": "/dev/ttyUSB0"}}, [{"id": 1}, {"id": 2}])
+    (tmp_path / "rig.yaml").write_text(json.dumps(data))
+    (load,) = load_rig(tmp_path / "rig.yaml").bus_loads.values()
+    command, poll = "T1 -0.333333*00\n", "Q1*00\n"
+    state = "S1 -1.234568e-05 -1.234568e-05 -1.234568e-05 0 0*00\n"
+    assert load == pytest.approx(2 * 10 * len(command + poll + state) / 115200 / 20e-3, rel=0.03)

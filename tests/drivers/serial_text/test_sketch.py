@@ -1,7 +1,5 @@
 """The sketch of the documentation, compiled for Linux with the pins of a simulated motor, behind the driver."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Both ends of a connection, open."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

@@ -1,18 +1,27 @@
 """CAN buses: frames between connected, filters, deadlines, what is measured, nonsense that is passed over."""
 
-from __future__ import annotations
-
+import ctypes
 import itertools
 import os
 import socket
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 
 import can
+import numpy as np
 import pytest
 
-from cosim.drivers.transport import CanFrame, CanParams, now
+from cosim.drivers.transport import CanFrame, CanParams, bus_lock, device_link, host_link, now
+from cosim.drivers.transport import arrival as in_python
+from cosim.drivers.transport.datagrams import CONTROL_SIZE, RAW_CAN, SocketMemory, arrival, sockets_at
+from cosim.errors import InputError
+from cosim.machine_code import entry, i64
 
-from .conftest import SOON, assert_patient, lost, soon
+from .conftest import SOON, assert_patient, lost, place, soon
 
 names = itertools.count()
 
@@ -145,3 +154,146 @@ def test_a_node_shows_the_others_that_the_bus_is_off(connected, params):
     device.bus_off()
     assert "bus off: " in lost(host.receive, now() + SOON)
     assert device.receive(now()) is None  # it does not receive its own frames
+
+
+# --- times of arrival, in Python and in machine code, while the wall clock is set ---
+
+MS = 1_000_000
+EPOCH = 1_700_000_000_000 * MS  # of the wall clock when the monotonic one shows 0
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
+
+
+@entry(i64, i64, i64, i64, i64)
+def _arrival(link: int, place: int, taken: int, wall: int) -> int:
+    return arrival(sockets_at(link, 1)[0], place, taken, wall)
+
+
+class InPython:
+    def __init__(self, patch):
+        self.patch = patch
+        self.at(0, EPOCH)
+        self.times = in_python.ArrivalTimes()
+
+    def at(self, taken, wall):
+        self.patch.setattr(in_python, "both_clocks", lambda: (taken, wall))
+
+    def __call__(self, taken, wall, stamp):
+        self.at(taken, wall)
+        return self.times.of(stamp)
+
+
+class InMachineCode:
+    def __init__(self, patch):
+        patch.setattr("cosim.drivers.transport.datagrams.clocks_now", lambda: (0, EPOCH))
+        self.memory, self.call = SocketMemory(0, RAW_CAN), _CALL(_arrival.address)
+
+    def __call__(self, taken, wall, stamp):
+        level_and_type = 1 | 35 << 32  # SOL_SOCKET, SCM_TIMESTAMPNS
+        control = np.array([32, level_and_type, *divmod(stamp, 10**9)], np.int64)
+        self.memory._controls[0] = np.frombuffer(control.tobytes().ljust(CONTROL_SIZE, b"\0"), np.uint8)
+        return self.call(self.memory.record.ctypes.data, 0, taken, wall)
+
+
+# the wall clock against the monotonic one: by how much it is ahead [ns] at t [ns], it was 0 at first
+CLOCKS = {
+    "left alone": lambda t: 0,
+    "slewed forward": lambda t: t // 12,
+    "slewed back": lambda t: -t // 12,
+    "set forward by 0.3 s": lambda t: 300 * MS * (t > 50 * MS),
+    "set forward by an hour": lambda t: 3600_000 * MS * (t > 50 * MS),
+    "set back by 5 ms": lambda t: -5 * MS * (t > 50 * MS),
+    "set back by an hour": lambda t: -3600_000 * MS * (t > 50 * MS),
+}
+
+
+@pytest.mark.parametrize("engine", [InPython, InMachineCode])
+@pytest.mark.parametrize("ahead", CLOCKS.values(), ids=CLOCKS)
+def test_a_frame_comes_when_it_comes_whatever_happens_to_the_wall_clock(engine, ahead, monkeypatch):
+    """Frames at 1 kHz that wait for 3 ms: none is earlier than it was by more than the wall clock was slewed in its
+    waiting time, none is later than it was taken, and none comes before the one before it."""
+    times, waited = engine(monkeypatch), 3 * MS
+    came = range(MS, 100 * MS, MS)
+    found = [times(t + waited, EPOCH + t + waited + ahead(t + waited), EPOCH + t + ahead(t)) for t in came]
+    assert all(t - waited // 10 <= each <= t + waited for t, each in zip(came, found, strict=True))
+    assert all(before <= after for before, after in pairwise(found))
+    on_time = [t for t, each in zip(came, found, strict=True) if each <= t + waited // 10]
+    assert len(on_time) > len(came) - 6  # all but those that waited while the clock was set, or came meanwhile
+
+
+def test_the_clocks_are_read_again_after_an_interruption(monkeypatch):
+    """A thread that is interrupted between the two clocks would see a frame as old as the interruption is long."""
+    shown = iter([0, 8 * MS, 8 * MS, 8 * MS + 100])  # of the monotonic clock; it stood still for the second pair
+    walls = iter([EPOCH + 8 * MS, EPOCH + 8 * MS])
+    monkeypatch.setattr(in_python.time, "monotonic_ns", lambda: next(shown))
+    monkeypatch.setattr(in_python.time, "time_ns", lambda: next(walls))
+    assert in_python.both_clocks() == (8 * MS, EPOCH + 8 * MS)
+
+
+# --- one program per bus of a machine ---
+
+GROUP = "239.74.16.3"
+BUS = CanParams("udp_multicast", GROUP)
+OTHER = f"""
+import sys
+from cosim.drivers.transport import CanParams, bus_lock, {{end}}_link
+bus_lock.NAMESPACE = {{namespace!r}}
+link = {{end}}_link(CanParams("udp_multicast", "{GROUP}"), lambda *keys: None)
+link.open()
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """Another program that has opened this end of the bus."""
+    script = OTHER.format(end=request.param, namespace=bus_lock.NAMESPACE)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", script], **pipes) as process:
+        assert process.stdout is not None and process.stdout.readline() == "open\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize(("other", "link"), [("host", host_link), ("device", device_link)], indirect=["other"])
+def test_a_second_program_on_a_bus_is_refused_until_the_first_has_ended(other, link):
+    second = link(BUS, place)
+    with pytest.raises(InputError) as caught:
+        second.open()
+    command = f"{' '.join(f'{Path(other.args[0]).name} -c {other.args[2]}'.split())[:80]}"
+    assert str(caught.value) == (
+        f"rig.yaml:7 channel: the bus udp_multicast {GROUP} is in use by process {other.pid} ({command}); end it: two"
+        " programs must not command the same bus"
+    )
+    other.kill()
+    other.wait()
+    second.open()
+    second.close()
+
+
+@pytest.mark.parametrize("other", ["device"], indirect=True)
+def test_the_other_end_is_free(other):
+    link = host_link(BUS, place)
+    link.open()
+    link.close()
+
+
+def test_connections_of_one_program_share_a_bus_and_the_last_one_releases_it():
+    first, second = host_link(BUS, place), host_link(BUS, place)
+    first.open()
+    second.open()
+    second.close()
+    assert len(bus_lock._sockets) == 1
+    first.close()
+    first.close()  # without effect
+    assert not bus_lock._sockets
+
+
+def test_a_bus_that_cannot_be_opened_is_not_locked():
+    with pytest.raises(InputError):
+        host_link(CanParams("socketcan", "nowhere7"), place).open()
+    assert not bus_lock._sockets
+
+
+def test_a_holder_that_ends_meanwhile():
+    assert bus_lock._holder("nobody") == "another process"

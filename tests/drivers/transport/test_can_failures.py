@@ -1,7 +1,5 @@
 """Failures of CAN buses: bus errors, loss and reopening, full queues, errors in a rig; with a simulated controller."""
 
-from __future__ import annotations
-
 import errno
 import itertools
 import os

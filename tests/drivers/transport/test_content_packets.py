@@ -1,7 +1,5 @@
 """Packets and frames that carry content: by the firmware's source, cut and spoilt, and any bytes."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +13,7 @@ from cosim.drivers.transport.content_packets import (
     packet,
     with_valid_checksum,
 )
+from cosim.drivers.transport.lines import LineSplitter, decode_line, encode_line
 
 contents = st.binary(min_size=1, max_size=LONGEST)
 
@@ -75,3 +74,40 @@ def test_content_with_a_spoilt_part_is_lost(content, at):
 def test_the_identifiers_for_a_receiver_are_those_of_its_frames(content, receiver, other):
     assert {frame.id for frame in frames(receiver, 1, content, TELL)} <= identifiers(iter([other, receiver]))
     assert len(identifiers([receiver])) == 4
+
+
+# --- lines of text in a stream of bytes, however it is cut into chunks ---
+
+streams = st.lists(st.text(alphabet="ab\n\r", max_size=12).map(str.encode), max_size=8)
+
+
+@given(streams)
+def test_lines_do_not_depend_on_the_chunks(chunks: list[bytes]) -> None:
+    whole, parts = LineSplitter(6), LineSplitter(6)
+    assert whole.feed(b"".join(chunks)) == [line for chunk in chunks for line in parts.feed(chunk)]
+    assert whole.dropped == parts.dropped
+
+
+@given(streams)
+def test_lines_equal_those_of_splitlines(chunks: list[bytes]) -> None:
+    data = b"".join(chunks) + b"\n"
+    assert LineSplitter(100).feed(data) == [line for line in data.replace(b"\r", b"\n").split(b"\n") if line]
+
+
+def test_where_lines_end() -> None:
+    lines = LineSplitter(10)
+    assert lines.feed(b"x" * 600) == [] and lines.dropped == 1
+    assert lines.feed(b"OK\r\n") == []  # the end of the dropped line
+    assert lines.feed(b"OK\r\n\r\n") == [b"OK"] and lines.dropped == 1
+    # each of the ends ends a line
+    assert LineSplitter(10, b"\n!").feed(b"a!b\nc\r!d") == [b"a", b"b", b"c\r"]
+
+
+def test_the_checksum_is_that_of_nmea_0183():
+    """The example sentence of the NMEA 0183 standard, as in Wikipedia, NMEA 0183."""
+    text = "GPGGA,092750.000,5321.6802,N,00630.3372,W,1,8,1.03,61.7,M,55.2,M,,"
+    assert encode_line(text, True) == f"{text}*76\n".encode()
+    assert decode_line(f"{text}*76".encode()) == text
+    assert decode_line(f"{text}*77".encode()) is None
+    assert decode_line(text.encode()) is None
+    assert decode_line(text.encode(), False) == text

@@ -35,6 +35,8 @@ from cosim.machine_code import entry, i64
 from tests.kit.processes import TIMEOUT
 
 MARK = b"0123456789abcdef"
+# of all first bytes of values in these messages each kind, and both ends of those that have a range
+BYTES = sorted({*range(0, 0xC0, 7), *range(0xBF, 0xE1), *(0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xF5, 0xFE, 0xFF)})
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 
 
@@ -115,7 +117,7 @@ def test_every_message_with_one_other_byte_is_read_as_in_python(pair):
     inbox = MulticastInbox(ours.fileno(), MARK.decode(), True)
     for cut in range(1, len(whole)):
         assert pair.taken(whole[:cut])[0] == INVALID
-    for at, byte in product(range(len(whole)), range(256)):
+    for at, byte in product(range(len(whole)), BYTES):
         data = b"%b%c%b" % (whole[:at], byte, whole[at + 1 :])
         theirs.send(data)
         try:

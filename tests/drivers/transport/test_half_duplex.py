@@ -1,7 +1,5 @@
 """One exchange at a time on a half-duplex link, and the bus load that follows from it."""
 
-from __future__ import annotations
-
 import pytest
 
 from cosim.drivers.modbus import codec
@@ -127,13 +125,11 @@ def test_a_request_that_waits_already_is_not_sent_twice():
     assert [item for _, item in link.sent].count(codec.encode(SECOND)) == 1
 
 
-def test_the_pause_is_3_and_a_half_characters_and_constant_above_19200_bit_per_s():
+def test_pauses_and_the_load_that_they_make():
     """MODBUS over Serial Line V1.02, 2.5.1.1"""
     assert silence(9600) == pytest.approx(3.5 * 11 / 9600)
     assert silence(19200) == pytest.approx(2.005e-3, rel=1e-3)
     assert silence(115200) == silence(1e6) == 1.75e-3
-
-
-def test_the_bus_load_has_the_pauses_of_every_exchange():
+    # the bus load has the pauses of every exchange
     traffic = Exchanges([bytes(20), bytes(30)], [bytes(10), bytes(20), bytes(20)], 6e-3)
     assert traffic.load(SerialParams("tty", 100_000.0), 50e-3) == pytest.approx((10e-3 + 3 * 6e-3) / 50e-3)

@@ -1,7 +1,5 @@
 """How long frames and bytes take: published lengths, stuffing counted in another way, shares of a line."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -48,13 +46,11 @@ def test_data_of_can_fd_are_filled_up_to_a_length_that_there_is():
     assert twenty - sixteen == 32 + 8 + 4 + 1  # data, their stuff bits, a longer CRC, its stuff bit
 
 
-def test_a_frame_without_runs_is_as_long_as_its_fields():
+def test_frames_without_runs_or_data():
     # 44 bits of fields (Bosch, CAN Specification 2.0, part B), 64 of data, 3 of intermission, no run of five
     assert exact_bits(CanFrame(0x555, b"\x55" * 8)) - _stuff_bits(CanFrame(0x555, b"\x55" * 8)) == 111
     assert exact_bits(CanFrame(0x5555555, b"\x55" * 8, extended=True)) >= 131
-
-
-def test_a_remote_frame_carries_no_data_whatever_is_asked_for():
+    # a remote frame carries no data whatever is asked for
     asked = CanFrame(0x2AA, bytes(8), remote=True)
     assert exact_bits(asked) - _stuff_bits(asked) == 47
     assert frame_weight(asked, weights(1e6, None)) == 55
@@ -103,22 +99,18 @@ def _stuff_bits(frame):
     return count
 
 
-def test_time_on_the_wire():
+def test_time_on_the_wire_and_its_share():
     assert seconds(CanFrame(1, bytes(8)), CLASSIC) == pytest.approx(135e-6)
     slow, fast = worst_bits(64, False, True, True)
     assert seconds(CanFrame(1, bytes(64), fd=True, switched=True), FAST) == pytest.approx(slow * 1e-6 + fast * 0.2e-6)
     assert seconds(CanFrame(1, bytes(64), fd=True), FAST) == pytest.approx(712e-6)
     assert seconds(b"twelve bytes", SerialParams("x", 1e6)) == pytest.approx(120e-6)
-
-
-def test_the_share_of_a_cycle():
+    # the share of a cycle
     six = [CanFrame(k, bytes(8)) for k in range(6)]
     assert estimate(Traffic(six, six), CLASSIC, 1e-3) == pytest.approx(12 * 0.135)
     assert estimate(Traffic([b"x" * 10], [b"y" * 40]), SerialParams("x", 1e6), 1e-3) == pytest.approx(0.5)
     assert estimate(Traffic([], []), CLASSIC, 1e-3) == 0
-
-
-def test_the_meter_gives_the_share_that_was_used():
+    # the meter gives the share that was used
     meter = TrafficMeter()
     meter.sent(135)
     meter.received(55)

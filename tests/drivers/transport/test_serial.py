@@ -1,7 +1,5 @@
 """Serial lines: bytes through a pseudo terminal and through URLs, baud rates, loss and return, mistakes in a rig."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

@@ -1,7 +1,5 @@
 """The adapter's protocol: every command with its answer, noise, and python-can's own host on the other side."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Commands and answers of VESCs: by the firmware's source, and any bytes."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

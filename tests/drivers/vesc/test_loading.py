@@ -1,7 +1,5 @@
 """Mistakes in a rig with VESCs, and what drives refuse or are refused for."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -13,24 +11,6 @@ from tests.drivers.loading import mistakes_of
 
 CAN, PORT = Case("vesc", "virtual", stepped=True), Case("vesc", "pty", stepped=True)
 MOTOR = {"pole_pairs": 7, "torque_constant": 0.01}
-WRONG = {
-    "no pole pairs": {"pole_pairs": None},
-    "no torque constant": {"torque_constant": None},
-    "0 pole pairs": {"pole_pairs": 0},
-    "3.5 pole pairs": {"pole_pairs": 3.5},
-    "torque constant 0": {"torque_constant": 0},
-    "large id": {"id": 200},
-    "unknown key": {"poles": 14},
-    "forward": {"forward": True},
-}
-
-
-@pytest.mark.parametrize("keys", WRONG.values(), ids=WRONG)
-def test_a_mistake_of_a_joint_is_one_line_at_its_place(tmp_path, keys, said):
-    a = {key: value for key, value in {"id": 1, **MOTOR, **keys}.items() if value is not None}
-    (what,) = mistakes_of(tmp_path, CAN, a, {"id": 2, **MOTOR})
-    assert what.startswith("drivers[0].joints.a")
-    said(what)
 
 
 def test_mistakes_of_the_connection(tmp_path, said):

@@ -1,7 +1,5 @@
 """The client `pybldc` of another author: its packets and frames are ours, and it restarts an emulated drive."""
 
-from __future__ import annotations
-
 import logging
 import os
 import random

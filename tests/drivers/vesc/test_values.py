@@ -1,7 +1,5 @@
 """Measured values byte by byte as `comm/commands.c` of firmware 6 appends them, and what else its clients ask for."""
 
-from __future__ import annotations
-
 import math
 import struct
 from typing import Any
@@ -23,6 +21,7 @@ from cosim.drivers.transport.content_packets import (
 from cosim.drivers.vesc import codec, values
 from cosim.drivers.vesc.emulator import BOOT_NS, Emulator, VescDrive
 from cosim.drivers.vesc.params import JointParams
+from cosim.drivers.vesc.ping import found, ping, pong
 
 # of COMM_GET_VALUES, one after the other: two temperatures, four currents, duty cycle, rpm, voltage, charges and
 # energies, tachometers, fault, angle, id, three temperatures, two voltages, status
@@ -203,3 +202,29 @@ def test_unknown_commands(bench):
         assert bench.uart(bytes([command])) == []
     assert bench.emulator.unknown.taken() == ["VESC 1: command 96", "VESC 1: command 130"]
     assert bench.emulator.unknown.count == 3 and bench.emulator.unknown.taken() == []
+
+
+# --- a ping and its answer, byte by byte as in the firmware's comm_can.c ---
+
+
+def test_a_ping_and_its_answer():
+    sent = ping(5, 254)
+    assert sent == CanFrame(0x1105, b"\xfe", extended=True)
+    answer = pong(sent, {5, 9})
+    assert answer == CanFrame(0x12FE, b"\x05\x00", extended=True)
+    assert found(answer, 254) == 5
+    assert found(CanFrame(0x12FE, b"\x05", extended=True), 254) == 5  # older firmware
+    assert found(CanFrame(0x12FE, b"\x05\x01", extended=True), 254) is None  # a battery
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        CanFrame(0x1106, b"\xfe", extended=True),
+        CanFrame(0x1105, b"", extended=True),
+        CanFrame(0x105, b"\xfe"),
+        CanFrame(0x1105, b"\xfe", extended=True, remote=True),
+    ],
+)
+def test_other_frames_are_no_ping(frame):
+    assert pong(frame, {5}) is None and found(frame, 254) is None
