@@ -77,10 +77,7 @@ def pendulum() -> Assembly:
     graph.junction("angle", "1")
     graph.add("drive", Se("rotational", Law(lambda torque: torque, ("torque",))))
     graph.bond("drive", "angle")
-    for axis, ratio in (
-        ("x", lambda q: 0.7 * ops.cos(q)),
-        ("z", lambda q: -0.7 * ops.sin(q)),
-    ):
+    for axis, ratio in (("x", lambda q: 0.7 * ops.cos(q)), ("z", lambda q: -0.7 * ops.sin(q))):
         graph.junction(f"along_{axis}", "1")
         graph.add(f"to_{axis}", TF("rotational", "translational", Law(ratio, ("angle.displacement",))))
         graph.add(f"mass_{axis}", I("translational", 2.0))

@@ -243,11 +243,7 @@ def test_closed_loops(tmp_path):
     path = tmp_path / "four_bar.yaml"
     path.write_text(yaml.safe_dump(FOUR_BAR))
     rig = load_rig(path)
-    truth = {
-        "joints.crank.actuator.viscous": 0.8,
-        "joints.crank.actuator.coulomb": 1.2,
-        "mechanism.coupler.mass": 2.5,
-    }
+    truth = {"joints.crank.actuator.viscous": 0.8, "joints.crank.actuator.coulomb": 1.2, "mechanism.coupler.mass": 2.5}
     table = recorded(rig, tmp_path / "loop.csv", truth, 1)
     found = identify(rig, table, ["friction", "mechanism.coupler.mass"])
     assert found.method == "output-error"

@@ -11,16 +11,7 @@ import pytest
 from cosim.errors import InputError
 from cosim.output.plot import RunPlot
 from cosim.output.plot.joint_columns import BEFORE_DRIVE
-from tests.output.plot_helpers import (
-    ALL,
-    LONG,
-    assert_on_the_picture_and_apart,
-    axes_of,
-    figure_of,
-    keys,
-    run,
-    words,
-)
+from tests.output.plot_helpers import ALL, LONG, assert_on_the_picture_and_apart, axes_of, figure_of, keys, run, words
 
 
 def test_joints_columns_units_legend_and_note_are_on_the_plot():

@@ -82,12 +82,7 @@ def test_the_timing_of_ticks_is_a_topic_of_the_rig(tmp_path):
     channels = (("shoulder/position", "rad"), ("timing/latency", "s"), ("timing/step", "s"))
     with Recorder(tmp_path / "a.mcap", channels, {}, "json") as recorder:
         recorder.append(np.array([MS]), np.array([[0.5, 2e-5, np.nan]]))
-    assert recorded_messages(tmp_path / "a.mcap")[1] == (
-        "cosim.timing",
-        "/timing",
-        MS,
-        {"latency": 2e-5, "step": None},
-    )
+    assert recorded_messages(tmp_path / "a.mcap")[1] == ("cosim.timing", "/timing", MS, {"latency": 2e-5, "step": None})
     _, values, *_ = read_recording(tmp_path / "a.mcap")
     assert values.keys() == dict(channels).keys()
 
@@ -316,11 +311,7 @@ def file_size_limit(size):
 def test_a_full_disk_stops_the_run_and_keeps_what_was_written(tmp_path, said):
     path = tmp_path / "a.mcap"
     t_ns, rows = samples(8000)
-    with (
-        pytest.raises(RunError) as error,
-        Recorder(path, CHANNELS, {}) as recorder,
-        file_size_limit(200_000),
-    ):
+    with pytest.raises(RunError) as error, Recorder(path, CHANNELS, {}) as recorder, file_size_limit(200_000):
         recorder.append(t_ns, rows)
     said(error.value)
     t_read, _, *_ = read_recording(path)

@@ -16,11 +16,7 @@ from tests.kit.mcap_validation import CHUNK, HEAD, MAGIC, InvalidFile, records, 
 
 CHANNELS = (("arm/position", "rad"), ("arm/velocity", "rad/s"), ("lift/position", "m"), ("energy/work", "J"))
 TICKS, BLOCK = 3_000, 500
-FORMS = {
-    "protobuf": {},
-    "json": {"encoding": "json"},
-    "float32": {"numbers": "float32"},
-}
+FORMS = {"protobuf": {}, "json": {"encoding": "json"}, "float32": {"numbers": "float32"}}
 
 
 def write(path, ticks=TICKS, **options):

@@ -61,11 +61,7 @@ def summary_without_speed(run):
         ({"last": "2 s"}, slice(-2001, None), None),
         ({"last": "2 s", "every": 10}, slice(-2001, None, 10), None),
         ({"every": 7}, slice(None, None, 7), None),
-        (
-            {"signals": ["*/position", "en*/work"]},
-            slice(None),
-            ["shoulder/position", "elbow/position", "energy/work"],
-        ),
+        ({"signals": ["*/position", "en*/work"]}, slice(None), ["shoulder/position", "elbow/position", "energy/work"]),
         ({"budget": BUDGET}, slice(None), None),
         ({"budget": BUDGET, "every": 2, "signals": ["el*", "sh*"]}, slice(None, None, 2), ...),
         ({"file": "FOLDER/a.run"}, slice(None), None),

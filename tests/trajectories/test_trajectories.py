@@ -47,19 +47,10 @@ CASES = {
         "trapezoidal",
         {"goal": (1.2, -0.5), "max_velocity": (0.5, 3.0), "max_acceleration": (2.0, 0.8), "delay": 0.3},
     ),
-    "sine": (
-        "sine",
-        {"amplitude": (0.3, 0.1), "frequency": (0.7, 2.0), "phase": (0.0, 0.5), "offset": (0.0, 0.1)},
-    ),
+    "sine": ("sine", {"amplitude": (0.3, 0.1), "frequency": (0.7, 2.0), "phase": (0.0, 0.5), "offset": (0.0, 0.1)}),
     "sine ramp": (
         "sine",
-        {
-            "amplitude": (0.3, 0.1),
-            "frequency": (0.7, 2.0),
-            "phase": (0.4, 0.5),
-            "offset": (0.0, 0.1),
-            "ramp": 1.3,
-        },
+        {"amplitude": (0.3, 0.1), "frequency": (0.7, 2.0), "phase": (0.4, 0.5), "offset": (0.0, 0.1), "ramp": 1.3},
     ),
     "chirp": ("chirp", {"amplitude": (0.3, 0.1), "f0": 0.5, "f1": 3.0, "duration": 2.5}),
     "chirp ramp": ("chirp", {"amplitude": (0.3, 0.1), "f0": 0.5, "f1": 3.0, "duration": 2.5, "ramp": 0.6}),
@@ -334,10 +325,7 @@ def test_too_many_waypoints_are_refused_before_they_are_compiled(tmp_path: Path,
     ("text", "messages"),
     [
         ("", ["{}: the file is empty; write a header t,<joint>,… and a row per waypoint"]),
-        (
-            "t,shouldr,elbow\n0,1,2\n1,2,3\n",
-            ["{}:1: no column 'shoulder'; did you mean 'shouldr'?"],
-        ),
+        ("t,shouldr,elbow\n0,1,2\n1,2,3\n", ["{}:1: no column 'shoulder'; did you mean 'shouldr'?"]),
         (
             "time [s],a\n0,1\n",
             [
@@ -360,10 +348,7 @@ def test_too_many_waypoints_are_refused_before_they_are_compiled(tmp_path: Path,
         ("t,shoulder,elbow\n", ["{}:1: two waypoints or more are needed, got 0"]),
         (
             "t,shoulder,elbow\n0,1,2\n1,1,1\n1,2,2\n0.5,0,0\n2,0,0\n",
-            [
-                "{}:4 t: time must increase, but 1 s follows 1 s",
-                "{}:5 t: time must increase, but 0.5 s follows 1 s",
-            ],
+            ["{}:4 t: time must increase, but 1 s follows 1 s", "{}:5 t: time must increase, but 0.5 s follows 1 s"],
         ),
     ],
 )
